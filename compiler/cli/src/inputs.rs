@@ -1,0 +1,60 @@
+//! What a path on the command line means: a `.gir` file, or a directory that holds one of its own name.
+//!
+//! Invariant: the options of a file's head ([`Head`]) apply where the command line says nothing else.
+
+use crate::options::Compile;
+use crate::report::{Report, Stop};
+use girder::{AnyStage, Compilation, Head, Stage, program_file};
+use girder_source::FileId;
+use std::path::Path;
+
+/// A program that is about to be compiled.
+pub struct Input {
+    /// The compilation, with the root file read.
+    pub compilation: Compilation,
+    /// The root file.
+    pub root: FileId,
+    /// `--in stream=file` of the file's head.
+    pub streams: Vec<String>,
+}
+
+/// Reads a program, with the options of its first lines behind those of the command line.
+pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, Stop> {
+    let file = program_file(path);
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let mut compile = compile.clone();
+    let streams = header_options(&text, &file, &mut compile, report)?;
+    let target = girder::text::target_of(&text);
+    let options = compile.options(report, target.as_deref())?;
+    let mut compilation = Compilation::new(options);
+    match compilation.open(&file) {
+        Ok(root) => Ok(Input { compilation, root, streams }),
+        Err(_) => {
+            report.all(&compilation.diagnostics, &compilation.map);
+            Err(Stop::User)
+        }
+    }
+}
+
+/// Puts the options of the file's head behind those of the command line, which come later and win; gives its streams.
+fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Report) -> Result<Vec<String>, Stop> {
+    let head = Head::read(text, file).map_err(|words| {
+        let help =
+            "a `girder:` line takes `--arg name=value`, `--target name`, `--limit name=n` and `--in stream=file`";
+        report.error("driver::header", format!("`{words}` in the head of the file"), help)
+    })?;
+    compile.target = compile.target.take().or(head.target);
+    compile.args.splice(0..0, head.args);
+    compile.limits.splice(0..0, head.limits);
+    Ok(head.streams.iter().map(|(name, path)| format!("{name}={}", path.display())).collect())
+}
+
+impl Input {
+    /// Brings the program to a stage and says what there is to say.
+    pub fn stage(&mut self, target: Stage, report: &Report) -> Result<AnyStage, Stop> {
+        let done = self.compilation.stage(self.root, target);
+        report.all(&self.compilation.diagnostics, &self.compilation.map);
+        self.compilation.diagnostics = Default::default();
+        done.map_err(|_| Stop::User)
+    }
+}

@@ -1,0 +1,78 @@
+//! The options that several subcommands share, and what they mean to the compiler.
+
+use crate::report::{Report, Stop};
+use girder::{Arguments, Options};
+use girder_machine::Machine;
+use girder_source::{Diagnostic, Limits, Session, SourceMap, Span};
+
+/// What a compilation takes from the command line.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Compile {
+    /// The machine: a name that `girder targets` lists, or a TOML file. Printed text names its own; else `gc200`.
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub target: Option<String>,
+    /// Set a parameter of a program, or a `let` of the module.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub args: Vec<String>,
+    /// Set a limit, such as static_steps=1000.
+    #[arg(long = "limit", value_name = "NAME=N")]
+    pub limits: Vec<String>,
+}
+
+/// Splits `name=value`.
+pub fn pair<'t>(report: &Report, flag: &str, text: &'t str) -> Result<(&'t str, &'t str), Stop> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name, value)),
+        _ => Err(report.usage(format!("`{flag} {text}` has no `=`"), format!("write `{flag} name=value`"))),
+    }
+}
+
+impl Compile {
+    /// What the compiler is asked for; `default_target` is what the text itself names.
+    pub fn options(&self, report: &Report, default_target: Option<&str>) -> Result<Options, Stop> {
+        let target = self.target.as_deref().or(default_target).unwrap_or("gc200");
+        let machine = machine(report, target)?;
+        let mut limits = Limits::default();
+        for l in &self.limits {
+            let (name, value) = pair(report, "--limit", l)?;
+            let number = value.replace('_', "").parse::<u64>().ok();
+            if !number.is_some_and(|v| limits.set(name, v)) {
+                let message = format!("`--limit {l}` sets nothing");
+                return Err(report.usage(message, format!("limits are {}, each a number", Limits::NAMES.join(", "))));
+            }
+        }
+        let mut arguments = Arguments::default();
+        for a in &self.args {
+            let (name, value) = pair(report, "--arg", a)?;
+            arguments.list.push((name.into(), girder::argument(value)));
+        }
+        Ok(Options { machine, arguments, session: Session { limits, ..Session::default() } })
+    }
+}
+
+/// A built-in machine, or one in a file.
+pub fn machine(report: &Report, name: &str) -> Result<Machine, Stop> {
+    if let Some(m) = girder_machine::builtin(name) {
+        return Ok(m);
+    }
+    if !name.ends_with(".toml") {
+        let names: Vec<&str> = girder_machine::builtin_names().collect();
+        let help = format!("built in are {}; a file's name ends in `.toml`", names.join(", "));
+        return Err(report.error("machine::unknown", format!("there is no machine `{name}`"), help));
+    }
+    let text = match std::fs::read_to_string(name) {
+        Ok(text) => text,
+        Err(e) => {
+            let help = "`girder targets gc200` prints a file to start from";
+            return Err(report.error("machine::cannot_read", format!("cannot read {name}: {e}"), help));
+        }
+    };
+    Machine::from_toml(&text).map_err(|e| {
+        let mut map = SourceMap::default();
+        let base = map.add(name, text).map_or(0, |id| map.file(id).base);
+        let span = e.span.map_or(Span::NONE, |s| Span::new(base + s.start as u32, base + s.end as u32));
+        let d = Diagnostic::error("machine::invalid", span, e.message);
+        report.say(&d.help("`girder targets gc200` prints a whole file with units and sources"), &map);
+        Stop::User
+    })
+}

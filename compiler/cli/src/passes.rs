@@ -1,0 +1,19 @@
+//! `girder passes`: what the compiler does, in order.
+
+use crate::report::{Done, print};
+
+/// List the passes.
+#[derive(clap::Args)]
+pub struct Passes {}
+
+impl Passes {
+    /// Runs the subcommand.
+    pub fn run(&self) -> Done {
+        let mut text = String::new();
+        for p in girder::PASSES {
+            let stages = format!("{} → {}", p.from.name(), p.to.name());
+            text += &format!("{:<20} {:<24} {}\n", p.name, stages, p.sentence);
+        }
+        print(&text)
+    }
+}

@@ -1,0 +1,85 @@
+//! How the command speaks: diagnostics to standard error, results to standard output.
+//!
+//! Invariant: a diagnostic is written once.
+
+use girder_source::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+use std::io::{IsTerminal, Write};
+
+/// `--message-format`
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Drawn for people.
+    Human,
+    /// One line of JSON each.
+    Json,
+}
+
+/// Why the command ends early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// An error in what the user gave; it has been said.
+    User,
+    /// The command was called wrongly; it has been said.
+    Usage,
+}
+
+/// The result of a subcommand.
+pub type Done = Result<(), Stop>;
+
+/// See the module.
+pub struct Report {
+    format: Format,
+    color: bool,
+    width: usize,
+}
+
+impl Report {
+    /// For standard error as it is.
+    pub fn new(format: Format) -> Report {
+        let terminal = std::io::stderr().is_terminal();
+        let color = terminal && std::env::var_os("NO_COLOR").is_none();
+        Report { format, color, width: 100 }
+    }
+
+    /// Says one thing.
+    pub fn say(&self, d: &Diagnostic, map: &SourceMap) {
+        let text = match self.format {
+            Format::Human => d.render(map, self.color, self.width),
+            Format::Json => d.to_json(map) + "\n",
+        };
+        // Nobody is left to tell if standard error is closed.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Says everything, and how many errors there were.
+    pub fn all(&self, diagnostics: &Diagnostics, map: &SourceMap) {
+        for d in diagnostics.iter() {
+            self.say(d, map);
+        }
+        let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+        if errors > 1 && self.format == Format::Human {
+            let _ = writeln!(std::io::stderr(), "{errors} errors");
+        }
+    }
+
+    /// Says an error that is about no text, and stops.
+    pub fn error(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Stop {
+        self.say(&Diagnostic::error(code, Span::NONE, message).help(help), &SourceMap::default());
+        Stop::User
+    }
+
+    /// Says that the command was called wrongly.
+    pub fn usage(&self, message: impl Into<String>, help: impl Into<String>) -> Stop {
+        self.say(&Diagnostic::error("usage::argument", Span::NONE, message).help(help), &SourceMap::default());
+        Stop::Usage
+    }
+}
+
+/// Writes to standard output; a closed pipe ends the command quietly.
+pub fn print(text: &str) -> Done {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(_) => Err(Stop::User),
+    }
+}

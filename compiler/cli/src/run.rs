@@ -1,0 +1,232 @@
+//! `girder run`: compile a program and run it.
+
+use crate::host::Console;
+use crate::inputs::{self, Input};
+use crate::options::{Compile, pair};
+use crate::report::{Done, Report, Stop, print};
+use girder::{AnyStage, Array, Stage, arrays};
+use girder_engine::{Engine, Mode};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ProgramId, VarId};
+use std::path::{Path, PathBuf};
+
+/// Compile a program and run it.
+#[derive(clap::Args)]
+pub struct Run {
+    /// A `.gir` file, or a directory that holds one of its name.
+    file: PathBuf,
+    /// The programs to run, in order; without any, `main` or the only one.
+    programs: Vec<String>,
+    /// Set a variable before the run: `--set w=w.npy`, `--set w=all.npz:w`.
+    #[arg(long, value_name = "VAR=FILE")]
+    set: Vec<String>,
+    /// Feed an `in` stream: the packets of an array, in order.
+    #[arg(long = "in", value_name = "STREAM=FILE")]
+    inputs: Vec<String>,
+    /// Write what an `out` stream carries, as one array of packets.
+    #[arg(long = "out", value_name = "STREAM=FILE")]
+    outputs: Vec<String>,
+    /// Write a variable after the run; without a file, print it.
+    #[arg(long, value_name = "VAR[=FILE]")]
+    get: Vec<String>,
+    /// How to run: the results are the same.
+    #[arg(long, value_enum, default_value_t = ModeName::Fast)]
+    mode: ModeName,
+    /// Threads; without it, as many as the host has cores.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    #[command(flatten)]
+    compile: Compile,
+}
+
+/// `--mode`
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ModeName {
+    /// Compiled vertices on one memory.
+    Fast,
+    /// Compiled vertices on a memory for each tile; every transfer is performed.
+    Exact,
+    /// The reference interpreter.
+    Interpret,
+}
+
+impl Run {
+    /// Runs the subcommand.
+    pub fn run(&self, report: &mut Report) -> Done {
+        let mut input = inputs::open(&self.file, &self.compile, report)?;
+        let cancel = input.compilation.options.session.cancel.clone();
+        // A second handler cannot be set; the command sets one only.
+        let _ = ctrlc::set_handler(move || cancel.cancel());
+        let stage = input.stage(Stage::Allocated, report)?;
+        let mode = match self.mode {
+            ModeName::Fast => Mode::Fast,
+            ModeName::Exact => Mode::Exact,
+            ModeName::Interpret => Mode::Interpret,
+        };
+        let programs = self.programs(stage.graph(), report)?;
+        // The streams of the file's head come last: the first file of a stream feeds it.
+        let streams: Vec<String> = self.inputs.iter().chain(&input.streams).cloned().collect();
+        let console = Console::new(stage.graph(), &streams, &self.outputs, report)?;
+        let gets = self.gets(stage.graph(), report)?;
+        self.execute(&mut input, stage, mode, &programs, console, &gets, report)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn execute(
+        &self,
+        input: &mut Input,
+        stage: AnyStage,
+        mode: Mode,
+        programs: &[ProgramId],
+        mut console: Console,
+        gets: &[(VarId, Option<PathBuf>)],
+        report: &Report,
+    ) -> Done {
+        let Ok(executable) = input.compilation.executable(stage, &[mode]) else {
+            report.all(&input.compilation.diagnostics, &input.compilation.map);
+            return Err(Stop::User);
+        };
+        let graph: &Graph = &executable.allocated;
+        let threads = self.threads.map_or_else(default_threads, usize::from);
+        let session = &input.compilation.options.session;
+        let fail = |d: girder_source::Diagnostic| {
+            report.say(&d, &input.compilation.map);
+            Stop::User
+        };
+        let mut engine = Engine::load(&executable, mode, threads, session).map_err(|e| fail(e.diagnostic()))?;
+        for s in &self.set {
+            let (name, file) = pair(report, "--set", s)?;
+            let var = variable(graph, name, "--set", report)?;
+            let v = &graph.vars[var];
+            let array = read_array(file, "--set", report)?;
+            check_array(&array, v.ty, v.len(), &format!("`{name}`"), &v.shape, file, report)?;
+            engine.set(var, &array.bytes).map_err(|e| fail(e.diagnostic()))?;
+        }
+        let mut failed = None;
+        for &p in programs {
+            if let Err(e) = engine.run(p, &mut console) {
+                failed = Some(e);
+                break;
+            }
+        }
+        console.finish(graph, report)?;
+        if let Some(e) = failed {
+            return Err(fail(e.diagnostic()));
+        }
+        for (var, file) in gets {
+            let v = &graph.vars[*var];
+            let bytes = engine.get(*var).map_err(|e| fail(e.diagnostic()))?;
+            match file {
+                None => print(&format!("{} {}\n", v.name, girder::show(v.ty, &v.shape, &bytes)))?,
+                Some(path) => {
+                    let array = Array { ty: v.ty, shape: v.shape.to_vec(), bytes: bytes.into() };
+                    write_array(path, &array, report)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The programs to run.
+    fn programs(&self, graph: &Graph, report: &Report) -> Result<Vec<ProgramId>, Stop> {
+        let entries: Vec<(ProgramId, &str)> =
+            graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
+        let names: Vec<&str> = entries.iter().map(|(_, n)| *n).collect();
+        let find = |name: &str| entries.iter().find(|(_, n)| *n == name).map(|(id, _)| *id);
+        if self.programs.is_empty() {
+            return match (&entries[..], find("main")) {
+                (_, Some(id)) | (&[(id, _)], None) => Ok(vec![id]),
+                ([], _) => {
+                    let help = "add one: `program main() { … }`";
+                    Err(report.error("run::no_program", "the module has no program", help))
+                }
+                _ => {
+                    let help = format!("say which: {}", names.join(", "));
+                    Err(report.usage("the module has several programs and none is `main`", help))
+                }
+            };
+        }
+        let one = |name: &String| {
+            find(name).ok_or_else(|| {
+                let help = format!("it has {}", names.join(", "));
+                report.error("run::no_program", format!("the module has no program `{name}`"), help)
+            })
+        };
+        self.programs.iter().map(one).collect()
+    }
+
+    fn gets(&self, graph: &Graph, report: &Report) -> Result<Vec<(VarId, Option<PathBuf>)>, Stop> {
+        let one = |text: &String| {
+            let (name, file) = match text.split_once('=') {
+                Some((name, file)) => (name, Some(PathBuf::from(file))),
+                None => (text.as_str(), None),
+            };
+            Ok((variable(graph, name, "--get", report)?, file))
+        };
+        self.get.iter().map(one).collect()
+    }
+}
+
+/// A persistent variable by name.
+fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<VarId, Stop> {
+    let known: Vec<_> = graph.vars.iter().filter(|(_, v)| v.is_persistent()).collect();
+    match known.iter().copied().find(|(_, v)| v.name == name) {
+        Some((id, _)) => Ok(id),
+        None => {
+            let names: Vec<&str> =
+                known.iter().map(|(_, v)| v.name.as_str()).filter(|n| !n.starts_with("constant")).collect();
+            let temporary = graph.vars.values().any(|v| v.name == name);
+            let why = if temporary { "is a temporary and keeps no value" } else { "does not exist" };
+            let help = match names.is_empty() {
+                true => "declare it at the top of the module: `var x: f32[4];`".to_string(),
+                false => format!("variables at the top of the module are {}", names.join(", ")),
+            };
+            Err(report.error("run::no_variable", format!("`{flag} {name}`: the variable {why}"), help))
+        }
+    }
+}
+
+/// An array of `file.npy`, `file.npz` or `file.npz:key`.
+pub fn read_array(text: &str, flag: &str, report: &Report) -> Result<Array, Stop> {
+    let (path, key) = match text.rsplit_once(':') {
+        Some((path, key)) if path.ends_with(".npz") => (path, Some(key)),
+        _ => (text, None),
+    };
+    arrays::read(Path::new(path), key).map_err(|e| {
+        let help = "`.npy` files, and arrays of `.npz` files as `file.npz:name`, can be read";
+        report.error("run::cannot_read", format!("`{flag}`: cannot read {path}: {e}"), help)
+    })
+}
+
+/// Writes a `.npy` file.
+pub fn write_array(path: &Path, array: &Array, report: &Report) -> Done {
+    arrays::write(path, array).map_err(|e| {
+        let help = "name a file in a directory that exists";
+        report.error("driver::cannot_write", format!("cannot write {}: {e}", path.display()), help)
+    })
+}
+
+/// Checks that an array has the elements of a variable.
+fn check_array(
+    array: &Array,
+    ty: girder_ir::types::ElemType,
+    len: u64,
+    what: &str,
+    shape: &[u64],
+    file: &str,
+    report: &Report,
+) -> Done {
+    let fits =
+        array.shape == shape || (array.shape.iter().product::<u64>() == len && (len == 1 || array.shape.len() == 1));
+    if array.ty == ty && fits {
+        return Ok(());
+    }
+    let found = girder_elaborate::value::shaped(array.ty, &array.shape);
+    let wanted = girder_elaborate::value::shaped(ty, shape);
+    let help = "save it with NumPy in the variable's type and shape: `np.save(file, x.astype(np.float32))`";
+    Err(report.error("run::wrong_array", format!("{file} holds {found}, but {what} is {wanted}"), help))
+}
+
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

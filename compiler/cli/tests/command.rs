@@ -1,0 +1,221 @@
+//! The command as it is called: every command that a README or an explanation shows, exit codes, arrays in and out.
+
+mod shell;
+
+use girder::{Array, arrays};
+use girder_ir::types::ElemType;
+use shell::{Place, blocks, explained, repository};
+use std::path::Path;
+
+/// Commands of a README run and print what stands under them.
+fn readme(path: &str) {
+    let place = Place::new();
+    let text = std::fs::read_to_string(repository().join(path)).expect("a README");
+    let blocks = blocks(&text);
+    let mut ran = 0;
+    for (k, (language, block)) in blocks.iter().enumerate().filter(|(_, (language, _))| *language == "sh") {
+        let mut printed = String::new();
+        for line in block.lines().filter(|l| l.starts_with("girder ")) {
+            let done = place.line(line);
+            assert_eq!(done.code, 0, "{path}: {line}\n{}", done.errors);
+            printed += &done.output;
+            ran += 1;
+        }
+        if let Some(("text", expected)) = blocks.get(k + 1).map(|(language, text)| (*language, *text)) {
+            assert_eq!(printed, expected, "{path}: what {language} commands print");
+        }
+    }
+    assert!(ran > 0, "{path} shows no command");
+}
+
+#[test]
+fn the_readme_shows_commands_that_work() {
+    readme("README.md");
+}
+
+#[test]
+fn readmes_of_examples_show_commands_that_work() {
+    let examples = std::fs::read_dir(repository().join("examples")).expect("examples");
+    for entry in examples {
+        let name = entry.expect("an entry").file_name().into_string().expect("a plain name");
+        readme(&format!("examples/{name}/README.md"));
+    }
+}
+
+#[test]
+fn explanations_show_commands_that_fail_and_commands_that_work() {
+    for (code, text) in explained() {
+        let commands: Vec<&str> =
+            blocks(&text).into_iter().filter(|(language, _)| *language == "sh").map(|(_, block)| block).collect();
+        if let [wrong, right] = commands[..] {
+            let place = Place::new();
+            let done = place.line(wrong.trim());
+            assert!(done.code != 0 && done.errors.contains(&code), "{code}: {wrong}{}", done.errors);
+            let done = place.line(right.trim());
+            assert_eq!(done.code, 0, "{code}: {right}{}", done.errors);
+        }
+    }
+}
+
+#[test]
+fn exit_codes_tell_whose_fault_it_is() {
+    let place = Place::new();
+    place.write("good.gir", "var x: f32;\nprogram main() { x <- 1.0; }\n");
+    place.write("bad.gir", "var x: f32;\nprogram main() { x <- y; }\n");
+    for (line, code, says) in [
+        ("girder check good.gir", 0, ""),
+        ("girder check bad.gir", 1, "names::unknown"),
+        ("girder run missing.gir", 1, "driver::cannot_read"),
+        ("girder run good.gir other", 1, "run::no_program"),
+        ("girder run good.gir --get y", 1, "run::no_variable"),
+        ("girder check good.gir --target nothing", 1, "machine::unknown"),
+        ("girder check good.gir --arg x", 2, "usage::argument"),
+        ("girder check good.gir --limit elephants=3", 2, "usage::argument"),
+        ("girder check", 2, "required"),
+        ("girder build good.gir --stage finished", 2, "stages are graph"),
+        ("girder dance", 2, "unrecognized"),
+        ("girder --version", 0, ""),
+        ("girder help run", 0, ""),
+    ] {
+        let done = place.line(line);
+        assert!(done.code == code && done.errors.contains(says), "{line}: {} {}", done.code, done.errors);
+    }
+}
+
+#[test]
+fn diagnostics_are_lines_of_json_on_request() {
+    let place = Place::new();
+    place.write("bad.gir", "var x: f32;\nprogram main() { x <- y; x <- z; }\n");
+    let done = place.line("girder check bad.gir --message-format json");
+    assert_eq!(done.code, 1);
+    let lines: Vec<&str> = done.errors.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", done.errors);
+    for (line, column) in lines.iter().zip([23, 31]) {
+        assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
+        for part in ["\"severity\":\"error\"", "\"code\":\"names::unknown\"", "\"path\":\"bad.gir\"", "\"line\":2"] {
+            assert!(line.contains(part), "{part} is missing in {line}");
+        }
+        assert!(line.contains(&format!("\"column\":{column}")), "{line}");
+    }
+}
+
+const DOORS: &str = "stream images: in f32[2];
+stream sums: out f32;
+var w: f32[2] = [1, 10];
+let scale = 1.0;
+program main(steps: int = 1) {
+    repeat steps { sums <- sum(read(images) * w) * scale; }
+}
+";
+
+fn floats(shape: &[u64], values: &[f32]) -> Array {
+    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    Array { ty: ElemType::F32, shape: shape.to_vec(), bytes: bytes.into() }
+}
+
+#[test]
+fn arrays_go_in_and_out() {
+    let place = Place::new();
+    place.write("doors.gir", DOORS);
+    let save = |name: &str, array: &Array| arrays::write(&place.path(name), array).expect("a file");
+    save("images.npy", &floats(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    save("w.npy", &floats(&[2], &[1.0, -1.0]));
+    let load = |name: &str| arrays::read(&place.path(name), None).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let line = "girder run doors.gir --in images=images.npy --out sums=sums.npy --arg steps=3";
+    assert_eq!(place.line(line).code, 0);
+    assert_eq!(load("sums.npy"), floats(&[3], &[21.0, 43.0, 65.0]));
+    let done = place.line(&format!("{line} --set w=w.npy --arg scale=0.5 --get w=back.npy --get w"));
+    assert_eq!((done.code, done.output.as_str()), (0, "w [1.0, -1.0]\n"), "{}", done.errors);
+    assert_eq!(load("sums.npy"), floats(&[3], &[-0.5, -0.5, -0.5]));
+    assert_eq!(load("back.npy"), floats(&[2], &[1.0, -1.0]));
+    let done = place.line("girder run doors.gir --in images=images.npy --out sums=sums.npy --arg steps=4");
+    assert!(done.code == 1 && done.errors.contains("run::stream_ended"), "{}", done.errors);
+    assert_eq!(load("sums.npy"), floats(&[3], &[21.0, 43.0, 65.0]), "what was sent before the failure is kept");
+    for (line, code) in [
+        ("girder run doors.gir --set w=images.npy --in images=images.npy", "run::wrong_array"),
+        ("girder run doors.gir --in images=doors.gir", "run::cannot_read"),
+        ("girder run doors.gir --in images=w.npz:w", "run::cannot_read"),
+        ("girder run doors.gir --in sums=w.npy", "run::no_stream"),
+        ("girder run doors.gir", "run::stream"),
+    ] {
+        let done = place.line(line);
+        assert!(done.code == 1 && done.errors.contains(code), "{line}: {}", done.errors);
+    }
+}
+
+#[test]
+fn arrays_of_archives_are_named() {
+    let place = Place::new();
+    place.write("w.gir", "var w: f32[64, 10];\nprogram main() { print(\"sum\", sum(w * w) > 1.0); }\n");
+    let done = place.line("girder run w.gir --set w=examples/digits/expected.npz:w");
+    assert_eq!(done.output, "sum true\n", "{}", done.errors);
+    let done = place.line("girder run w.gir --set w=examples/digits/expected.npz");
+    assert!(done.code == 1 && done.errors.contains("say which"), "{}", done.errors);
+}
+
+#[test]
+fn a_machine_comes_from_a_file() {
+    let place = Place::new();
+    place.write("x.gir", "program main() { print(\"tiles\", tiles); }\n");
+    let text = place.line("girder targets small").output;
+    place.write("half.toml", &text.replace("tiles_per_ipu = 16", "tiles_per_ipu = 8"));
+    assert_eq!(place.line("girder run x.gir --target half.toml").output, "tiles 8\n");
+    place.write("broken.toml", &text.replace("ipus = 1", "ipus = \"one\""));
+    let done = place.line("girder check x.gir --target broken.toml");
+    assert!(done.code == 1 && done.errors.contains("machine::invalid"), "{}", done.errors);
+    assert!(done.errors.contains("broken.toml:4"), "the line is shown: {}", done.errors);
+}
+
+#[test]
+fn files_are_formatted_in_place_or_only_checked() {
+    let place = Place::new();
+    place.write("x.gir", "var   x:f32 ;\n");
+    let done = place.line("girder fmt x.gir --check");
+    assert_eq!((done.code, done.output.as_str()), (1, "x.gir\n"));
+    assert_eq!(place.line("girder fmt x.gir").code, 0);
+    assert_eq!(place.read("x.gir"), "var x: f32;\n");
+    assert_eq!(place.line("girder fmt x.gir --check").code, 0);
+    place.write("broken.gir", "var x f32;\n");
+    assert_eq!(place.line("girder fmt broken.gir").code, 1);
+    assert_eq!(place.read("broken.gir"), "var x f32;\n");
+}
+
+#[test]
+fn a_new_program_runs_and_is_never_overwritten() {
+    let place = Place::new();
+    assert_eq!(place.line("girder new hello").code, 0);
+    let done = place.line("girder run hello");
+    assert!(done.output.starts_with("y [100.0, 101.0, 102.0"), "{}{}", done.output, done.errors);
+    assert_eq!(place.line("girder fmt hello --check").code, 0, "the first program is formatted");
+    place.write("hello/hello.gir", "mine");
+    let done = place.line("girder new hello");
+    assert!(done.code == 1 && done.errors.contains("driver::exists"), "{}", done.errors);
+    assert_eq!(place.read("hello/hello.gir"), "mine");
+}
+
+#[test]
+fn every_printed_stage_goes_on_from_its_file() {
+    let place = Place::new();
+    let expected = place.line("girder run examples/suffix-sum").output;
+    for stage in ["graph", "placed", "race-free", "planned", "scheduled", "allocated"] {
+        let file = format!("{stage}.gir");
+        assert_eq!(place.line(&format!("girder build examples/suffix-sum --stage {stage} -o {file}")).code, 0);
+        assert_eq!(place.line(&format!("girder run {file} --mode exact")).output, expected, "from {stage}");
+        assert_eq!(place.line(&format!("girder build {file} --stage {stage}")).output, place.read(&file));
+    }
+    assert!(Path::new(&place.path("graph.gir")).exists());
+}
+
+#[test]
+fn options_in_the_head_of_a_file_yield_to_the_command_line() {
+    let place = Place::new();
+    place.write(
+        "x.gir",
+        "//! girder: --arg n=3 --target small\nlet n = 1;\nprogram main() { print(\"n\", n * tiles); }\n",
+    );
+    assert_eq!(place.line("girder run x.gir").output, "n 48\n");
+    assert_eq!(place.line("girder run x.gir --arg n=2 --target small-2").output, "n 64\n");
+    place.write("y.gir", "//! girder: --colour red\nprogram main() {}\n");
+    let done = place.line("girder run y.gir");
+    assert!(done.code == 1 && done.errors.contains("driver::header"), "{}", done.errors);
+}

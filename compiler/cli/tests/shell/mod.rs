@@ -1,0 +1,121 @@
+//! A directory to call the command in, and the commands that texts show.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A directory of its own with a copy of `examples`; it is removed at the end.
+pub struct Place {
+    directory: PathBuf,
+}
+
+/// What a command did.
+pub struct Done {
+    /// Its exit code.
+    pub code: i32,
+    /// Standard output.
+    pub output: String,
+    /// Standard error.
+    pub errors: String,
+}
+
+static PLACES: AtomicUsize = AtomicUsize::new(0);
+
+impl Place {
+    /// A new one.
+    pub fn new() -> Place {
+        let name = format!("place-{}-{}", std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        copy(&repository().join("examples"), &directory.join("examples"));
+        Place { directory }
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("a file in a directory of ours");
+    }
+
+    /// Reads a file.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Runs a line as a shell would: commands behind `&&`, `> file` for standard output, `#` before a comment. Gives
+    /// what the last command that ran did.
+    pub fn line(&self, line: &str) -> Done {
+        let line = line.split(" #").next().unwrap_or_default();
+        let mut last = Done { code: 0, output: String::new(), errors: String::new() };
+        for command in line.split("&&") {
+            last = self.command(command);
+            if last.code != 0 {
+                break;
+            }
+        }
+        last
+    }
+
+    fn command(&self, text: &str) -> Done {
+        let (words, file) = match text.split_once('>') {
+            Some((words, file)) => (words, Some(file.trim())),
+            None => (text, None),
+        };
+        let mut words = words.split_whitespace();
+        assert_eq!(words.next(), Some("girder"), "`{text}` is another command");
+        let done = Command::new(env!("CARGO_BIN_EXE_girder"))
+            .args(words)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the command starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        let output = text(done.stdout);
+        if let Some(file) = file {
+            self.write(file, &output);
+        }
+        Done { code: done.status.code().unwrap_or(-1), output, errors: text(done.stderr) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What stays behind is in the target directory.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory in the target directory");
+    for entry in std::fs::read_dir(from).expect("a directory of the repository") {
+        let entry = entry.expect("an entry");
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            std::fs::copy(&path, &to).expect("a file of the repository");
+        }
+    }
+}
+
+/// The fenced blocks of a text: the language and what stands in it.
+pub fn blocks(text: &str) -> Vec<(&str, &str)> {
+    text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
+}
+
+/// What `girder explain` says of every code.
+pub fn explained() -> Vec<(String, String)> {
+    let place = Place::new();
+    let list = place.line("girder explain").output;
+    let codes = list.lines().filter_map(|line| line.split_whitespace().next());
+    let text = |code: &str| place.line(&format!("girder explain {code}")).output;
+    codes.map(|code| (code.to_string(), text(code))).collect()
+}

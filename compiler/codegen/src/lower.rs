@@ -1,0 +1,271 @@
+//! One codelet to one Cranelift function.
+//!
+//! - `frame`: the function around the body: instances, workers, field addresses, how it ends
+//! - `stmt`: statements and loops
+//! - `expr`, `arith`, `convert`: expressions
+//! - `address`: where an element is, and whether its index is inside
+//! - `reduce`, `amp`: the two big statements
+//! - `vector`: innermost loops and reductions, four or two elements at a time
+//!
+//! # Note: Values
+//! `bool` is an `I8` that is 0 or 1, in memory too. Signedness is in the operations. Scalar locals are variables of
+//! the function builder, local arrays are stack slots.
+//!
+//! Invariants: operations are emitted in the order of evaluation that `girder_codelet::interpret` defines; after a
+//! statement that does not fall through, nothing is emitted until a new block begins.
+
+mod address;
+mod amp;
+mod arith;
+mod convert;
+mod expr;
+mod frame;
+mod reduce;
+mod stmt;
+mod vector;
+
+use crate::helpers::Import;
+use crate::host::{Features, Host};
+use crate::spec::KernelSpec;
+use crate::work::Folded;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, AliasRegionData, Block, Function, InstBuilder, MemFlagsData, Signature, StackSlot, Type,
+    UserFuncName, Value,
+};
+use cranelift_codegen::isa::CallConv;
+use cranelift_entity::SecondaryMap;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use girder_ir::codelet::{Codelet, Dir, Label};
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
+use girder_ir::types::ElemType;
+
+/// The function of a validated specification.
+pub(crate) fn lower(spec: &KernelSpec<'_>, host: &Host, context: &mut FunctionBuilderContext) -> Function {
+    let convention = host.isa.default_call_conv();
+    let mut signature = Signature::new(convention);
+    signature.params.extend([AbiParam::new(I64); 3]);
+    signature.returns.push(AbiParam::new(I64));
+    let mut func = Function::with_name_signature(UserFuncName::testcase(&*spec.codelet.name), signature);
+    let mut lower = Lower::new(spec, host.features, convention, FunctionBuilder::new(&mut func, context));
+    lower.kernel();
+    lower.b.finalize(host.isa.frontend_config());
+    func
+}
+
+/// The Cranelift type that holds an element.
+pub(crate) fn clif(ty: ElemType) -> Type {
+    match ty {
+        ElemType::Bool | ElemType::U8 | ElemType::I8 => I8,
+        // `f16` is refused by `validate`; two bytes is what it takes.
+        ElemType::U16 | ElemType::I16 | ElemType::F16 => I16,
+        ElemType::U32 | ElemType::I32 => I32,
+        ElemType::F32 => F32,
+        ElemType::U64 | ElemType::I64 => I64,
+        ElemType::F64 => F64,
+    }
+}
+
+/// Where a local lives.
+#[derive(Clone, Copy, Debug)]
+enum Home {
+    Variable(Variable),
+    Array(StackSlot),
+}
+
+/// Where `break` and `continue` of a label go, and whether any did.
+struct Jump {
+    label: Label,
+    leave: Target,
+    again: Option<Target>,
+}
+
+#[derive(Clone, Copy)]
+struct Target {
+    block: Block,
+    used: bool,
+}
+
+/// A loop, by what moves from turn to turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Innermost {
+    Index(LocalId),
+    Vertices,
+}
+
+/// Values and blocks of the whole function.
+struct Frame {
+    batch: Value,
+    /// Number of the instance.
+    instance: Value,
+    /// `I64`; zero unless the codelet is `multi`.
+    worker: Value,
+    /// Table of imports.
+    imports: Value,
+    /// Address of the stop flag.
+    cancel: Value,
+    /// Parameters: site (`I32`) and the two values of the failure.
+    failed: Block,
+    cancelled: Block,
+    /// What `return` goes to.
+    end: Block,
+}
+
+/// The translation of one codelet.
+pub(crate) struct Lower<'a, 'b> {
+    b: FunctionBuilder<'b>,
+    spec: &'a KernelSpec<'a>,
+    codelet: &'a Codelet,
+    features: Features,
+    convention: CallConv,
+    folded: Folded,
+    /// How often each local is read.
+    reads: SecondaryMap<LocalId, u32>,
+    /// Edge fields: address of element (0, …, 0). `const` fields: the value.
+    fields: SecondaryMap<FieldId, Option<Value>>,
+    field_regions: SecondaryMap<FieldId, Option<AliasRegion>>,
+    locals: SecondaryMap<LocalId, Option<Home>>,
+    local_regions: SecondaryMap<LocalId, Option<AliasRegion>>,
+    /// In how many loops the code now emitted stands.
+    depth: u32,
+    /// In how many loops a local was last set.
+    local_depths: SecondaryMap<LocalId, u32>,
+    /// What is added to an index where it is read; not zero only while `vector` runs several groups in a row.
+    ahead: SecondaryMap<LocalId, i64>,
+    /// How many vertices after the first of a group the code now emitted is for.
+    vertices_ahead: i64,
+    /// The innermost loop whose body the code now emitted is part of, if all of that body runs in every turn.
+    innermost: Option<Innermost>,
+    /// Which of the groups of `vector` that run side by side it is for.
+    group: u64,
+    jumps: Vec<Jump>,
+    /// Stack slots for lanes that no reduction uses now.
+    free_slots: Vec<StackSlot>,
+    frame: Option<Frame>,
+}
+
+impl<'a, 'b> Lower<'a, 'b> {
+    fn new(
+        spec: &'a KernelSpec<'a>,
+        features: Features,
+        convention: CallConv,
+        b: FunctionBuilder<'b>,
+    ) -> Lower<'a, 'b> {
+        let folded = crate::fold::fold(spec.codelet, spec.sizes);
+        Lower {
+            b,
+            spec,
+            codelet: spec.codelet,
+            features,
+            convention,
+            folded,
+            reads: vector::reads(spec.codelet, &spec.codelet.body),
+            fields: SecondaryMap::new(),
+            field_regions: SecondaryMap::new(),
+            locals: SecondaryMap::new(),
+            local_regions: SecondaryMap::new(),
+            depth: 0,
+            local_depths: SecondaryMap::new(),
+            ahead: SecondaryMap::new(),
+            vertices_ahead: 0,
+            innermost: None,
+            group: 0,
+            jumps: Vec::new(),
+            free_slots: Vec::new(),
+            frame: None,
+        }
+    }
+
+    /// The frame; it is there as soon as the first instance begins.
+    fn frame(&self) -> &Frame {
+        self.frame.as_ref().expect("a body is translated inside its frame")
+    }
+
+    fn ty(&self, e: ExprId) -> ElemType {
+        self.codelet.exprs[e].ty
+    }
+
+    fn i64(&mut self, v: i64) -> Value {
+        self.b.ins().iconst(I64, v)
+    }
+
+    /// Starts emitting into a block whose predecessors are all known.
+    fn enter(&mut self, block: Block) {
+        self.b.seal_block(block);
+        self.b.switch_to_block(block);
+    }
+
+    /// Flags of an access that nothing but accesses of the same region may touch.
+    fn region(&mut self, id: u32, what: String) -> AliasRegion {
+        self.b.func.dfg.alias_regions.insert(AliasRegionData { user_id: id, description: what.into() })
+    }
+
+    /// Flags for an element of a field.
+    fn field_flags(&self, field: FieldId) -> MemFlagsData {
+        let flags = MemFlagsData::new().with_notrap().with_alias_region(self.field_regions[field]);
+        if self.codelet.fields[field].dir == Dir::In { flags.with_readonly() } else { flags }
+    }
+
+    /// Flags for an element of a local array.
+    fn local_flags(&self, local: LocalId) -> MemFlagsData {
+        MemFlagsData::new().with_notrap().with_alias_region(self.local_regions[local])
+    }
+
+    /// Fails at `site` if `bad`; the values are made only then.
+    fn guard(&mut self, bad: Value, site: SiteId, values: impl FnOnce(&mut Self) -> [Value; 2]) {
+        let fails = self.b.create_block();
+        let next = self.b.create_block();
+        self.b.set_cold_block(fails);
+        self.b.ins().brif(bad, fails, &[], next, &[]);
+        self.enter(fails);
+        let [v, w] = values(self);
+        let site = self.b.ins().iconst(I32, i64::from(site.as_u32()));
+        let failed = self.frame().failed;
+        self.b.ins().jump(failed, &[site.into(), v.into(), w.into()]);
+        self.enter(next);
+    }
+
+    /// As [`Lower::guard`], with zeros as values.
+    fn guard_plain(&mut self, bad: Value, site: SiteId) {
+        self.guard(bad, site, |l| {
+            let zero = l.i64(0);
+            [zero, zero]
+        });
+    }
+
+    /// Whether a check may be left out.
+    fn is_proven(&self, site: SiteId) -> bool {
+        self.spec.proven.contains(site)
+    }
+
+    /// Leaves the function if the stop flag is set.
+    ///
+    /// The load is atomic so that no two of them are merged.
+    fn poll(&mut self) {
+        let (cancel, cancelled) = (self.frame().cancel, self.frame().cancelled);
+        let flag = self.b.ins().atomic_load(I8, MemFlagsData::new().with_notrap(), cancel);
+        let next = self.b.create_block();
+        self.b.ins().brif(flag, cancelled, &[], next, &[]);
+        self.enter(next);
+    }
+
+    /// The address of a function of [`Imports`](crate::Imports).
+    fn import(&mut self, import: Import, ty: ElemType) -> Value {
+        let entry = import as i32 + i32::from(ty == ElemType::F64);
+        let imports = self.frame().imports;
+        let flags = MemFlagsData::new().with_notrap().with_readonly().with_can_move();
+        self.b.ins().load(I64, flags, imports, Offset32::new(8 * entry))
+    }
+
+    /// Calls a function of [`Imports`](crate::Imports) that takes and gives values of one type.
+    fn call_import(&mut self, import: Import, ty: ElemType, args: &[Value]) -> Value {
+        let callee = self.import(import, ty);
+        let mut signature = Signature::new(self.convention);
+        signature.params.extend(args.iter().map(|_| AbiParam::new(clif(ty))));
+        signature.returns.push(AbiParam::new(clif(ty)));
+        let signature = self.b.import_signature(signature);
+        let call = self.b.ins().call_indirect(signature, callee, args);
+        self.b.inst_results(call)[0]
+    }
+}

@@ -1,0 +1,262 @@
+//! The matrix-product unit.
+//!
+//! Matrices of the unit's own type whose result shares no storage with its operands go to a native microkernel;
+//! others are three plain loops, in the order of the language.
+//!
+//! Invariant: all shapes and corners are checked before the first element is touched; a corner is computed in 128
+//! bits, so that no index overflows.
+
+use super::{Lower, clif};
+use crate::helpers::Import;
+use crate::lower::address::Sum;
+use crate::lower::stmt::Range;
+use crate::microkernel::call_offset;
+use crate::work::SHORT;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::types::{I64, I128};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value};
+use girder_ir::codelet::{Amp, Matrix, Storage};
+use girder_ir::ids::{ExprId, SiteId};
+use girder_ir::types::ElemType;
+use smallvec::SmallVec;
+
+/// A number that may be known.
+#[derive(Clone, Copy)]
+struct Number {
+    value: Value,
+    known: Option<i64>,
+}
+
+/// A matrix whose indices have been evaluated.
+struct View {
+    storage: Storage,
+    ty: ElemType,
+    at: SmallVec<[Number; 3]>,
+    rows: Number,
+    cols: Number,
+    /// Byte strides.
+    row_bytes: i64,
+    col_bytes: i64,
+    /// Dimension and step of the index.
+    row: (usize, i64),
+    col: (usize, i64),
+}
+
+impl Lower<'_, '_> {
+    pub(super) fn amp(&mut self, amp: &Amp) {
+        let c = self.view(&amp.c);
+        let a = self.view(&amp.a);
+        let b = self.view(&amp.b);
+        if !self.is_proven(amp.site) {
+            self.check_shapes(&c, &a, &b, amp.site);
+            for view in [&c, &a, &b] {
+                self.check_corners(view, amp.site);
+            }
+        }
+        let apart = c.storage != a.storage && c.storage != b.storage;
+        if apart && a.ty == c.ty && b.ty == c.ty && matches!(c.ty, ElemType::F32 | ElemType::F64) {
+            self.amp_native(&c, &a, &b);
+        } else {
+            self.amp_loops(&c, &a, &b);
+        }
+    }
+
+    fn number(&mut self, e: ExprId) -> Number {
+        Number { value: self.expr(e), known: self.known(e) }
+    }
+
+    fn view(&mut self, m: &Matrix) -> View {
+        let at = m.at.iter().map(|&e| self.number(e)).collect();
+        let (rows, cols) = (self.number(m.rows), self.number(m.cols));
+        let dims = self.dims(m.base);
+        let (row, col) = ((m.row_dim as usize, m.row_step), (m.col_dim as usize, m.col_step));
+        let bytes = |(dim, step): (usize, i64)| dims[dim].1.wrapping_mul(step);
+        View {
+            storage: m.base,
+            ty: self.element_type(m.base),
+            at,
+            rows,
+            cols,
+            row_bytes: bytes(row),
+            col_bytes: bytes(col),
+            row,
+            col,
+        }
+    }
+
+    fn check_shapes(&mut self, c: &View, a: &View, b: &View, site: SiteId) {
+        for (x, y) in [(a.rows, c.rows), (b.cols, c.cols), (a.cols, b.rows)] {
+            if x.known.is_none() || x.known != y.known {
+                let bad = self.b.ins().icmp(IntCC::NotEqual, x.value, y.value);
+                self.guard(bad, site, |_| [x.value, y.value]);
+            }
+        }
+        for n in [c.rows, c.cols, a.cols] {
+            if n.known.is_none_or(|n| n < 0) {
+                let bad = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, n.value, 0);
+                self.guard(bad, site, |l| [n.value, l.i64(0)]);
+            }
+        }
+    }
+
+    /// Fails unless the first and the last index of every dimension are inside; an empty matrix lies anywhere.
+    fn check_corners(&mut self, view: &View, site: SiteId) {
+        let (check, done) = (self.b.create_block(), self.b.create_block());
+        match (view.rows.known, view.cols.known) {
+            (Some(0), _) | (_, Some(0)) => return,
+            (Some(_), Some(_)) => {
+                self.b.ins().jump(check, &[]);
+            }
+            _ => {
+                // Neither is negative: the product of their being zero.
+                let no_rows = self.b.ins().icmp_imm_u(IntCC::Equal, view.rows.value, 0);
+                let no_cols = self.b.ins().icmp_imm_u(IntCC::Equal, view.cols.value, 0);
+                let empty = self.b.ins().bor(no_rows, no_cols);
+                self.b.ins().brif(empty, done, &[], check, &[]);
+            }
+        }
+        self.enter(check);
+        let dims = self.dims(view.storage);
+        for (dim, &(length, _)) in dims.iter().enumerate() {
+            for greatest in [false, true] {
+                self.check_corner(view, dim, length, greatest, site);
+            }
+        }
+        self.b.ins().jump(done, &[]);
+        self.enter(done);
+    }
+
+    fn check_corner(&mut self, view: &View, dim: usize, length: i64, greatest: bool, site: SiteId) {
+        let reaches = [(view.row, view.rows), (view.col, view.cols)];
+        let reaches = reaches.into_iter().filter(|&((d, step), _)| d == dim && (step > 0) == greatest && step != 0);
+        let reaches: SmallVec<[(i64, Number); 2]> = reaches.map(|((_, step), n)| (step, n)).collect();
+        let first = view.at[dim];
+        let known = reaches.iter().try_fold(i128::from(first.known.unwrap_or(-1)), |at, (step, n)| {
+            Some(at + i128::from(*step) * (i128::from(n.known?) - 1))
+        });
+        if first.known.is_some() && known.is_some_and(|at| (0..i128::from(length)).contains(&at)) {
+            return;
+        }
+        let mut index = self.b.ins().sextend(I128, first.value);
+        for (step, n) in reaches {
+            let step = self.i64(step);
+            let step = self.b.ins().sextend(I128, step);
+            let last = self.b.ins().iadd_imm_s(n.value, -1);
+            let last = self.b.ins().sextend(I128, last);
+            let reach = self.b.ins().imul(step, last);
+            index = self.b.ins().iadd(index, reach);
+        }
+        let end = self.i64(length);
+        let wide_end = self.b.ins().sextend(I128, end);
+        let bad = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, wide_end);
+        self.guard(bad, site, |l| [l.saturate(index), end]);
+    }
+
+    /// The `i64` nearest to an `I128`.
+    fn saturate(&mut self, wide: Value) -> Value {
+        let low = self.b.ins().ireduce(I64, wide);
+        let back = self.b.ins().sextend(I128, low);
+        let fits = self.b.ins().icmp(IntCC::Equal, back, wide);
+        let zero = self.i64(0);
+        let zero = self.b.ins().sextend(I128, zero);
+        let negative = self.b.ins().icmp(IntCC::SignedLessThan, wide, zero);
+        let (least, greatest) = (self.i64(i64::MIN), self.i64(i64::MAX));
+        let end = self.b.ins().select(negative, least, greatest);
+        self.b.ins().select(fits, low, end)
+    }
+
+    /// The address of element (0, 0).
+    fn corner(&mut self, view: &View) -> Value {
+        let mut sum = Sum::default();
+        for (n, (_, stride)) in view.at.iter().zip(self.dims(view.storage)) {
+            match n.known {
+                Some(at) => sum.constant = sum.constant.wrapping_add(at.wrapping_mul(stride)),
+                None => sum.add(n.value, stride, self.depth),
+            }
+        }
+        let base = self.storage_address(view.storage);
+        let (address, offset) = self.materialise(base, &sum);
+        self.b.ins().iadd_imm_s(address, i64::from(offset))
+    }
+
+    /// A call of the microkernel, whose arguments stand in memory.
+    fn amp_native(&mut self, c: &View, a: &View, b: &View) {
+        let slot = self.slot(call_offset::SIZE);
+        let args = self.b.ins().stack_addr(I64, slot, Offset32::new(0));
+        let put = |l: &mut Self, at: i32, v: Value| {
+            l.b.ins().store(MemFlagsData::new().with_notrap(), v, args, Offset32::new(at));
+        };
+        for (view, at) in [(c, call_offset::C), (a, call_offset::A), (b, call_offset::B)] {
+            let corner = self.corner(view);
+            let (row, col) = (self.i64(view.row_bytes), self.i64(view.col_bytes));
+            put(self, at, corner);
+            put(self, at + 8, row);
+            put(self, at + 16, col);
+        }
+        put(self, call_offset::M, c.rows.value);
+        put(self, call_offset::N, c.cols.value);
+        put(self, call_offset::K, a.cols.value);
+        let callee = self.import(Import::Amp, c.ty);
+        let mut signature = Signature::new(self.convention);
+        signature.params.push(AbiParam::new(I64));
+        let signature = self.b.import_signature(signature);
+        self.b.ins().call_indirect(signature, callee, &[args]);
+    }
+
+    /// Three loops over the matrices.
+    fn amp_loops(&mut self, c: &View, a: &View, b: &View) {
+        let [ca, aa, ba] = [c, a, b].map(|v| self.corner(v));
+        let known = [c.rows, c.cols, a.cols].map(|n| n.known.unwrap_or(1 << 20).max(0) as u64);
+        let total = known.into_iter().fold(1, u64::saturating_mul);
+        let poll = total >= SHORT;
+        self.upto(c.rows, poll, |l, i| {
+            let c_row = l.step_to(ca, i, c.row_bytes);
+            let a_row = l.step_to(aa, i, a.row_bytes);
+            l.upto(c.cols, poll, |l, j| {
+                let at = l.step_to(c_row, j, c.col_bytes);
+                let b_col = l.step_to(ba, j, b.col_bytes);
+                l.amp_element((c, at), (a, a_row), (b, b_col));
+            });
+        });
+    }
+
+    /// `c += Σ a[k] b[k]`, in order; each element is read when its turn comes.
+    fn amp_element(&mut self, (c, at): (&View, Value), (a, a_row): (&View, Value), (b, b_col): (&View, Value)) {
+        let zero = Offset32::new(0);
+        let sum = self.b.declare_var(clif(c.ty));
+        let flags = self.flags(c.storage);
+        let start = self.b.ins().load(clif(c.ty), flags, at, zero);
+        self.b.def_var(sum, start);
+        self.upto(a.cols, false, |l, k| {
+            let (x_at, y_at) = (l.step_to(a_row, k, a.col_bytes), l.step_to(b_col, k, b.row_bytes));
+            let (x_flags, y_flags) = (l.flags(a.storage), l.flags(b.storage));
+            let x = l.b.ins().load(clif(a.ty), x_flags, x_at, zero);
+            let y = l.b.ins().load(clif(b.ty), y_flags, y_at, zero);
+            let (x, y) = (l.convert(a.ty, c.ty, x), l.convert(b.ty, c.ty, y));
+            let old = l.b.use_var(sum);
+            let new = l.fma(c.ty, x, y, old);
+            l.b.def_var(sum, new);
+        });
+        let result = self.b.use_var(sum);
+        self.b.ins().store(flags, result, at, zero);
+    }
+
+    fn step_to(&mut self, address: Value, n: Value, bytes: i64) -> Value {
+        let ahead = self.scaled(n, bytes);
+        self.b.ins().iadd(address, ahead)
+    }
+
+    /// `for n in 0..count`.
+    fn upto(&mut self, count: Number, poll: bool, body: impl FnOnce(&mut Self, Value)) {
+        let trips = count.known.map(|n| n.max(0) as u64);
+        if trips == Some(0) {
+            return;
+        }
+        let range = Range { lo: self.i64(0), hi: count.value, step: 1, trips, poll };
+        self.counted(range, None, |l, n| {
+            body(l, n);
+            true
+        });
+    }
+}

@@ -1,0 +1,315 @@
+//! The function around a body: it loops over instances and workers, finds each instance's fields, and ends.
+//!
+//! Invariant: what is constant over instances is computed before the loop; what an instance needs is stepped from the
+//! one before it, or read from its row of the table.
+
+use super::{Frame, Home, Lower, clif};
+use crate::abi::{Addressing, Status, offset};
+use crate::work;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value};
+use girder_ir::codelet::Dir;
+use girder_ir::ids::FieldId;
+use smallvec::SmallVec;
+
+/// What an instance needs, as start values and steps.
+pub(super) struct Pointers {
+    base: Value,
+    starts: SmallVec<[Value; 8]>,
+    steps: SmallVec<[Value; 8]>,
+}
+
+/// Below this much work per instance the stop flag is polled only every [`POLL_EVERY`] instances.
+const SMALL_INSTANCE: u64 = 1 << 12;
+const POLL_EVERY: i64 = 256;
+
+/// Of values in the batch that do not change while the kernel runs.
+fn fixed() -> MemFlagsData {
+    MemFlagsData::new().with_notrap().with_readonly().with_can_move()
+}
+
+impl Lower<'_, '_> {
+    /// The whole function.
+    pub(super) fn kernel(&mut self) {
+        self.regions();
+        let entry = self.b.create_block();
+        self.b.append_block_params_for_function_params(entry);
+        self.enter(entry);
+        let [batch, first, last] = *self.b.block_params(entry) else { unreachable!("the signature has three") };
+        self.homes();
+        let pointers = self.pointers(batch);
+        let (head, done) = (self.b.create_block(), self.b.create_block());
+        let instance = self.b.append_block_param(head, I64);
+        self.open_frame(batch, instance);
+        self.depth = 1;
+        match (self.batch_plan(), &self.spec.lines) {
+            (Some(plan), Some(lines)) => {
+                let test = self.b.create_block();
+                let next = self.b.append_block_param(test, I64);
+                self.b.ins().jump(test, &[first.into()]);
+                self.b.switch_to_block(test);
+                let any = self.b.ins().icmp(IntCC::UnsignedLessThan, next, last);
+                self.b.ins().brif(any, head, &[next.into()], done, &[]);
+                self.enter(head);
+                self.poll();
+                self.batch_turn(&plan, lines, &pointers, (instance, last), test);
+                self.b.seal_block(test);
+            }
+            _ => self.instances(&pointers, (head, done), (first, last)),
+        }
+        self.enter(done);
+        self.leave(Status::Done);
+        self.ends();
+    }
+
+    fn open_frame(&mut self, batch: Value, instance: Value) {
+        let imports = self.b.ins().load(I64, fixed(), batch, offset::IMPORTS);
+        let cancel = self.b.ins().load(I64, fixed(), batch, offset::CANCEL);
+        let worker = self.i64(0);
+        self.frame = Some(Frame {
+            batch,
+            instance,
+            worker,
+            imports,
+            cancel,
+            failed: self.b.create_block(),
+            cancelled: self.b.create_block(),
+            end: self.b.create_block(),
+        });
+    }
+
+    /// One instance after the other.
+    fn instances(&mut self, pointers: &Pointers, (head, done): (Block, Block), (first, last): (Value, Value)) {
+        let start = self.carried(pointers, first);
+        for _ in &start {
+            self.b.append_block_param(head, I64);
+        }
+        let any = self.b.ins().icmp(IntCC::UnsignedLessThan, first, last);
+        self.enter_loop(any, head, first, &start, done);
+        self.b.switch_to_block(head);
+        let (instance, now): (Value, SmallVec<[Value; 8]>) = match self.b.block_params(head) {
+            [instance, now @ ..] => (*instance, now.into()),
+            [] => unreachable!("the first parameter is the instance"),
+        };
+        self.poll_instance(instance);
+        self.bind_carried(pointers, &now);
+        self.workers();
+        let end = self.frame().end;
+        self.enter(end);
+        let next = self.b.ins().iadd_imm_s(instance, 1);
+        let stepped: SmallVec<[Value; 8]> =
+            now.iter().zip(&pointers.steps).map(|(&v, &s)| self.b.ins().iadd(v, s)).collect();
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, last);
+        self.enter_loop(more, head, next, &stepped, done);
+        self.b.seal_block(head);
+    }
+
+    fn enter_loop(&mut self, any: Value, head: Block, first: Value, start: &[Value], done: Block) {
+        let mut args: SmallVec<[BlockArg; 8]> = SmallVec::new();
+        args.push(first.into());
+        args.extend(start.iter().map(|&v| BlockArg::from(v)));
+        self.b.ins().brif(any, head, &args, done, &[]);
+    }
+
+    /// Alias regions: one per field and per local array. The race rule keeps a field that is written apart from all
+    /// others.
+    fn regions(&mut self) {
+        let mut next = 1;
+        for (field, decl) in self.codelet.edges() {
+            self.field_regions[field] = Some(self.region(next, format!("field {}", decl.name)));
+            next += 1;
+        }
+        for (local, decl) in &self.codelet.locals {
+            if decl.array.is_some() {
+                self.local_regions[local] = Some(self.region(next, format!("array {}", decl.name)));
+                next += 1;
+            }
+        }
+    }
+
+    /// Makes the variables and stack slots of locals.
+    fn homes(&mut self) {
+        for (local, decl) in &self.codelet.locals {
+            let home = match &decl.array {
+                None => Home::Variable(self.b.declare_var(clif(decl.ty))),
+                Some(dims) => {
+                    let elements: u32 = dims.iter().product();
+                    // `validate` has limited the product.
+                    Home::Array(self.slot(elements * decl.ty.bytes()))
+                }
+            };
+            self.locals[local] = Some(home);
+        }
+    }
+
+    /// A stack slot that vectors may be loaded from.
+    pub(super) fn slot(&mut self, bytes: u32) -> cranelift_codegen::ir::StackSlot {
+        self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes.max(1), 4))
+    }
+
+    fn edges(&self) -> i64 {
+        self.codelet.edges().count() as i64
+    }
+
+    fn consts(&self) -> impl Iterator<Item = FieldId> + use<'_> {
+        self.codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Const).map(|(id, _)| id)
+    }
+
+    /// What an instance needs, for instance 0, and what is added for each next one: the addresses of all edge fields,
+    /// or that of the row of a table; then that of the `const` fields, if there are any.
+    fn pointers(&mut self, batch: Value) -> Pointers {
+        let base = self.b.ins().load(I64, fixed(), batch, offset::BASE);
+        let mut pointers = Pointers { base, starts: SmallVec::new(), steps: SmallVec::new() };
+        match self.spec.addressing {
+            Addressing::Affine => {
+                let starts = self.b.ins().load(I64, fixed(), batch, offset::START);
+                let steps = self.b.ins().load(I64, fixed(), batch, offset::STEP);
+                for edge in 0..self.edges() as i32 {
+                    let start = self.b.ins().load(I64, fixed(), starts, Offset32::new(8 * edge));
+                    let step = self.b.ins().load(I64, fixed(), steps, Offset32::new(8 * edge));
+                    pointers.starts.push(self.b.ins().iadd(base, start));
+                    pointers.steps.push(step);
+                }
+            }
+            Addressing::Table32 | Addressing::Table64 => {
+                let width = if self.spec.addressing == Addressing::Table32 { 4 } else { 8 };
+                let table = self.b.ins().load(I64, fixed(), batch, offset::OFFSETS);
+                pointers.starts.push(table);
+                pointers.steps.push(self.i64(width * self.edges()));
+            }
+        }
+        if self.consts().next().is_some() {
+            let consts = self.b.ins().load(I64, fixed(), batch, offset::CONSTS);
+            let words = self.b.ins().load(I64, fixed(), batch, offset::CONST_STEP);
+            pointers.starts.push(consts);
+            pointers.steps.push(self.b.ins().ishl_imm_u(words, 3));
+        }
+        pointers
+    }
+
+    /// What an instance needs.
+    fn carried(&mut self, pointers: &Pointers, instance: Value) -> SmallVec<[Value; 8]> {
+        let moved = |(&start, &step): (&Value, &Value)| {
+            let ahead = self.b.ins().imul(instance, step);
+            self.b.ins().iadd(start, ahead)
+        };
+        pointers.starts.iter().zip(&pointers.steps).map(moved).collect()
+    }
+
+    /// Addresses of edge fields and values of `const` fields of an instance.
+    pub(super) fn bind_fields(&mut self, pointers: &Pointers, instance: Value) {
+        let now = self.carried(pointers, instance);
+        self.bind_carried(pointers, &now);
+    }
+
+    fn bind_carried(&mut self, pointers: &Pointers, now: &[Value]) {
+        let edges: SmallVec<[FieldId; 8]> = self.codelet.edges().map(|(f, _)| f).collect();
+        // A row of a table may not be read before its instance begins: it may be the one after the last.
+        let row = MemFlagsData::new().with_notrap().with_readonly();
+        if self.spec.addressing == Addressing::Affine {
+            for (&field, &address) in edges.iter().zip(now) {
+                self.fields[field] = Some(address);
+            }
+        } else {
+            for (edge, &field) in edges.iter().enumerate() {
+                let offset = match self.spec.addressing {
+                    Addressing::Table32 => self.b.ins().uload32(row, now[0], Offset32::new(4 * edge as i32)),
+                    _ => self.b.ins().load(I64, row, now[0], Offset32::new(8 * edge as i32)),
+                };
+                self.fields[field] = Some(self.b.ins().iadd(pointers.base, offset));
+            }
+        }
+        let consts: SmallVec<[FieldId; 8]> = self.consts().collect();
+        for (n, field) in consts.into_iter().enumerate() {
+            let ty: Type = clif(self.codelet.fields[field].ty);
+            let record = now[now.len() - 1];
+            self.fields[field] = Some(self.b.ins().load(ty, row, record, Offset32::new(8 * n as i32)));
+        }
+    }
+
+    fn poll_instance(&mut self, instance: Value) {
+        if work::of_block(&self.folded, &self.codelet.body) >= SMALL_INSTANCE {
+            self.poll();
+            return;
+        }
+        let phase = self.b.ins().band_imm_u(instance, POLL_EVERY - 1);
+        let (poll, next) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(phase, next, &[], poll, &[]);
+        self.enter(poll);
+        self.poll();
+        self.b.ins().jump(next, &[]);
+        self.enter(next);
+    }
+
+    /// The body; of a `multi` codelet once per worker.
+    pub(super) fn workers(&mut self) {
+        let codelet = self.codelet;
+        if !codelet.multi {
+            if self.block(&codelet.body) {
+                let end = self.frame().end;
+                self.b.ins().jump(end, &[]);
+            }
+            return;
+        }
+        let count = self.worker_count();
+        let (head, turn, end) = (self.b.create_block(), self.b.create_block(), self.frame().end);
+        let worker = self.b.append_block_param(head, I64);
+        let zero = self.i64(0);
+        self.b.ins().jump(head, &[zero.into()]);
+        self.b.switch_to_block(head);
+        self.depth += 1;
+        self.frame = self.frame.take().map(|f| Frame { worker, end: turn, ..f });
+        if self.block(&codelet.body) {
+            self.b.ins().jump(turn, &[]);
+        }
+        self.depth -= 1;
+        self.enter(turn);
+        let next = self.b.ins().iadd_imm_s(worker, 1);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, count);
+        self.b.ins().brif(more, head, &[next.into()], end, &[]);
+        self.b.seal_block(head);
+        self.frame = self.frame.take().map(|f| Frame { end, ..f });
+    }
+
+    /// How many workers a tile has, `I64`.
+    pub(super) fn worker_count(&mut self) -> Value {
+        let batch = self.frame().batch;
+        self.b.ins().load(I64, fixed(), batch, offset::WORKERS)
+    }
+
+    /// How often a `while` loop may turn, `I64`.
+    pub(super) fn turn_limit(&mut self) -> Value {
+        let batch = self.frame().batch;
+        self.b.ins().load(I64, fixed(), batch, offset::TURNS)
+    }
+
+    fn leave(&mut self, status: Status) {
+        let code = self.i64(status.code());
+        self.b.ins().return_(&[code]);
+    }
+
+    /// The blocks that end the run early.
+    fn ends(&mut self) {
+        let &Frame { batch, instance, worker, failed, cancelled, .. } = self.frame();
+        let params = [I32, I64, I64].map(|ty| self.b.append_block_param(failed, ty));
+        self.b.set_cold_block(failed);
+        self.enter(failed);
+        let flags = MemFlagsData::new().with_notrap();
+        self.b.ins().store(flags, instance, batch, offset::INSTANCE);
+        self.b.ins().store(flags, params[0], batch, offset::SITE);
+        self.b.ins().istore32(flags, worker, batch, offset::WORKER);
+        self.b.ins().store(flags, params[1], batch, offset::VALUES);
+        self.b.ins().store(flags, params[2], batch, offset::VALUES + 8);
+        self.leave(Status::Failed);
+        self.b.set_cold_block(cancelled);
+        self.enter(cancelled);
+        self.leave(Status::Cancelled);
+    }
+
+    /// A `bool` constant.
+    pub(super) fn bool(&mut self, v: bool) -> Value {
+        self.b.ins().iconst(I8, i64::from(v))
+    }
+}

@@ -1,0 +1,367 @@
+//! Statements and loops.
+//!
+//! Invariant: every translation of a statement says whether control goes on after it; if not, the current block is
+//! filled and the caller starts a new one or stops.
+
+use super::{Home, Jump, Lower, Target, clif};
+use crate::lower::vector::Rest;
+use crate::work::{self, SHORT};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::types::{I8X16, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use girder_ir::codelet::{Block, Label, Stmt, Storage};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+
+/// `lo`, `lo + step`, … while less than `hi` (greater, for a negative step).
+#[derive(Clone, Debug)]
+pub(super) struct Range {
+    pub lo: Value,
+    pub hi: Value,
+    pub step: i64,
+    /// The trip count, if it is known; not 0 then.
+    pub trips: Option<u64>,
+    /// Whether to look at the stop flag each turn.
+    pub poll: bool,
+}
+
+/// Loops of at most so many turns are written out, if that is not too much code.
+const WRITTEN_OUT: u64 = 8;
+/// Nodes of code up to which it is repeated.
+const SMALL: u64 = 120;
+
+impl Lower<'_, '_> {
+    /// Statements in order; whether control goes on after them.
+    pub(super) fn block(&mut self, block: &Block) -> bool {
+        block.iter().all(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> bool {
+        match stmt {
+            Stmt::Set { local, value } => {
+                let v = self.expr(*value);
+                self.write(*local, v);
+            }
+            Stmt::Fill { local, value } => self.fill(*local, *value),
+            Stmt::StoreLocal { local, index, value, site } => {
+                let place = self.place(Storage::Local(*local), index, *site);
+                let v = self.expr(*value);
+                self.store(&place, v);
+            }
+            Stmt::Store { field, index, value, site } => {
+                let place = self.place(Storage::Field(*field), index, *site);
+                let v = self.expr(*value);
+                self.store(&place, v);
+            }
+            Stmt::For { var, lo, hi, step, label, body } => {
+                return self.for_loop(*var, (*lo, *hi, *step), *label, body);
+            }
+            Stmt::While { before, cond, label, body, site } => {
+                return self.while_loop(before, *cond, *label, body, *site);
+            }
+            Stmt::If { cond, then, els } => return self.branch(*cond, then, els),
+            Stmt::Labelled { label, body } => return self.labelled(*label, body),
+            Stmt::Break(label) => self.jump_to(*label, false),
+            Stmt::Continue(label) => self.jump_to(*label, true),
+            Stmt::Return => {
+                let end = self.frame().end;
+                self.b.ins().jump(end, &[]);
+            }
+            Stmt::Assert { cond, site } => self.assert(*cond, *site),
+            Stmt::Reduce(reduce) => self.reduce(reduce),
+            Stmt::Amp(amp) => self.amp(amp),
+        }
+        !matches!(stmt, Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return)
+    }
+
+    fn assert(&mut self, cond: ExprId, site: SiteId) {
+        let holds = self.expr(cond);
+        if !self.is_proven(site) && self.folded[cond] != Some(1) {
+            let bad = self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0);
+            self.guard_plain(bad, site);
+        }
+    }
+
+    fn branch(&mut self, cond: ExprId, then: &Block, els: &Block) -> bool {
+        if let Some(bits) = self.folded[cond] {
+            return self.block(if bits != 0 { then } else { els });
+        }
+        let cond = self.expr(cond);
+        let [yes, no, join] = [(); 3].map(|()| self.b.create_block());
+        let after_no = if els.is_empty() { join } else { no };
+        self.b.ins().brif(cond, yes, &[], after_no, &[]);
+        self.enter(yes);
+        let mut goes_on = els.is_empty();
+        if self.block(then) {
+            self.b.ins().jump(join, &[]);
+            goes_on = true;
+        }
+        if !els.is_empty() {
+            self.enter(no);
+            if self.block(els) {
+                self.b.ins().jump(join, &[]);
+                goes_on = true;
+            }
+        }
+        if goes_on {
+            self.enter(join);
+        }
+        goes_on
+    }
+
+    fn labelled(&mut self, label: Label, body: &Block) -> bool {
+        let leave = self.b.create_block();
+        self.jumps.push(Jump { label, leave: Target { block: leave, used: false }, again: None });
+        let falls = self.block(body);
+        if falls {
+            self.b.ins().jump(leave, &[]);
+        }
+        let left = self.jumps.pop().is_some_and(|j| j.leave.used);
+        if falls || left {
+            self.enter(leave);
+        }
+        falls || left
+    }
+
+    fn jump_to(&mut self, label: Label, again: bool) {
+        let jump = self.jumps.iter_mut().rev().find(|j| j.label == label).expect("`verify` checks labels");
+        let target = match &mut jump.again {
+            Some(target) if again => target,
+            _ => &mut jump.leave,
+        };
+        target.used = true;
+        let block = target.block;
+        self.b.ins().jump(block, &[]);
+    }
+
+    fn for_loop(&mut self, var: LocalId, (lo, hi, step): (ExprId, ExprId, i64), label: Label, body: &Block) -> bool {
+        let (from, to) = (self.expr(lo), self.expr(hi));
+        let trips = self.known_trips(lo, hi, step);
+        if trips == Some(0) {
+            return true;
+        }
+        let each = work::of_block(&self.folded, body);
+        let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
+        let mut range = Range { lo: from, hi: to, step, trips, poll };
+        let plan = if step == 1 { self.loop_plan((var, lo, hi), body) } else { None };
+        if let Some((plan, keeps)) = plan {
+            match self.vector_loop(&plan, &range, keeps) {
+                Rest::Nothing => return true,
+                Rest::From(lo, trips) => range = Range { lo, trips, ..range },
+            }
+        }
+        if let (Some(all), Some(left), Some(lo)) = (trips, range.trips, self.known(lo))
+            && left <= WRITTEN_OUT
+            && left * work::code_of_block(self.codelet, body) <= SMALL
+        {
+            let indices = (all - left..all).map(|n| lo.wrapping_add((n as i64).wrapping_mul(step)));
+            return self.written_out(var, indices, label, body);
+        }
+        self.counted(range, Some(label), |l, i| {
+            l.write(var, i);
+            l.block(body)
+        })
+    }
+
+    /// A loop without a loop: the body once per index.
+    fn written_out(&mut self, var: LocalId, indices: impl Iterator<Item = i64>, label: Label, body: &Block) -> bool {
+        let exit = self.b.create_block();
+        let target = |block| Target { block, used: false };
+        let (mut goes_on, mut left) = (true, false);
+        for index in indices {
+            let next = self.b.create_block();
+            self.jumps.push(Jump { label, leave: target(exit), again: Some(target(next)) });
+            let value = self.i64(index);
+            self.write(var, value);
+            let falls = self.block(body);
+            if falls {
+                self.b.ins().jump(next, &[]);
+            }
+            let jump = self.jumps.pop().expect("pushed above");
+            left |= jump.leave.used;
+            goes_on = falls || jump.again.is_some_and(|t| t.used);
+            if !goes_on {
+                break;
+            }
+            self.enter(next);
+        }
+        if goes_on {
+            self.b.ins().jump(exit, &[]);
+        }
+        if goes_on || left {
+            self.enter(exit);
+        }
+        goes_on || left
+    }
+
+    /// A loop over a range. The body gets the index and says whether it falls through; with a label, `break` and
+    /// `continue` may leave it. Whether control goes on after the loop.
+    pub(super) fn counted(
+        &mut self,
+        range: Range,
+        label: Option<Label>,
+        body: impl FnOnce(&mut Self, Value) -> bool,
+    ) -> bool {
+        let [head, latch, exit] = [(); 3].map(|()| self.b.create_block());
+        let index = self.b.append_block_param(head, I64);
+        if range.trips.is_some() {
+            self.b.ins().jump(head, &[range.lo.into()]);
+        } else {
+            let order = if range.step > 0 { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
+            let any = self.b.ins().icmp(order, range.lo, range.hi);
+            self.b.ins().brif(any, head, &[range.lo.into()], exit, &[]);
+        }
+        self.b.switch_to_block(head);
+        self.depth += 1;
+        let around = self.innermost.take();
+        if range.poll {
+            self.poll();
+        }
+        let target = |block| Target { block, used: false };
+        // Loops that the source does not name have a label that no `break` uses.
+        let label = label.unwrap_or(Label(u32::MAX));
+        self.jumps.push(Jump { label, leave: target(exit), again: Some(target(latch)) });
+        let falls = body(self, index);
+        if falls {
+            self.b.ins().jump(latch, &[]);
+        }
+        let jump = self.jumps.pop().expect("pushed above");
+        let turns = falls || jump.again.is_some_and(|t| t.used);
+        if turns {
+            self.enter(latch);
+            self.turn(&range, head, index, exit);
+        }
+        self.b.seal_block(head);
+        self.depth -= 1;
+        self.innermost = around;
+        // With a known trip count and no turn, only `break` leads out.
+        let leaves = range.trips.is_none() || turns || jump.leave.used;
+        if leaves {
+            self.enter(exit);
+        }
+        leaves
+    }
+
+    /// The end of a turn: on to the next, or out.
+    fn turn(
+        &mut self,
+        range: &Range,
+        head: cranelift_codegen::ir::Block,
+        index: Value,
+        exit: cranelift_codegen::ir::Block,
+    ) {
+        let (lo, step) = (range.lo, range.step);
+        if range.trips == Some(1) {
+            self.b.ins().jump(exit, &[]);
+            return;
+        }
+        let next = self.b.ins().iadd_imm_s(index, step);
+        let more = match range.trips {
+            Some(trips) => {
+                // Wraps as the index does, and no index of an earlier turn equals it.
+                let end = self.b.ins().iadd_imm_s(lo, step.wrapping_mul(trips as i64));
+                self.b.ins().icmp(IntCC::NotEqual, next, end)
+            }
+            None if step == 1 => self.b.ins().icmp(IntCC::SignedLessThan, next, range.hi),
+            None if step == -1 => self.b.ins().icmp(IntCC::SignedGreaterThan, next, range.hi),
+            None => {
+                // What remains is positive as an unsigned number, also where `next` would overflow.
+                let remains =
+                    if step > 0 { self.b.ins().isub(range.hi, index) } else { self.b.ins().isub(index, range.hi) };
+                let stride = self.i64(step.unsigned_abs() as i64);
+                self.b.ins().icmp(IntCC::UnsignedGreaterThan, remains, stride)
+            }
+        };
+        self.b.ins().brif(more, head, &[next.into()], exit, &[]);
+    }
+
+    fn while_loop(&mut self, before: &Block, cond: ExprId, label: Label, body: &Block, site: SiteId) -> bool {
+        let [head, go, exit] = [(); 3].map(|()| self.b.create_block());
+        let turns = self.b.declare_var(I64);
+        let zero = self.i64(0);
+        self.b.def_var(turns, zero);
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        self.depth += 1;
+        self.poll();
+        let target = |block| Target { block, used: false };
+        self.jumps.push(Jump { label, leave: target(exit), again: Some(target(head)) });
+        let mut ends = false;
+        if self.block(before) {
+            ends = true;
+            let more = self.expr(cond);
+            self.b.ins().brif(more, go, &[], exit, &[]);
+            self.enter(go);
+            self.count_turn(turns, site);
+            if self.block(body) {
+                self.b.ins().jump(head, &[]);
+            }
+        }
+        let left = self.jumps.pop().is_some_and(|j| j.leave.used);
+        self.b.seal_block(head);
+        self.depth -= 1;
+        if ends || left {
+            self.enter(exit);
+        }
+        ends || left
+    }
+
+    fn count_turn(&mut self, turns: cranelift_frontend::Variable, site: SiteId) {
+        let (now, limit) = (self.b.use_var(turns), self.turn_limit());
+        let spent = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
+        self.guard(spent, site, |l| {
+            let greatest = l.i64(i64::MAX);
+            [l.b.ins().umin(limit, greatest), l.i64(0)]
+        });
+        let next = self.b.ins().iadd_imm_s(now, 1);
+        self.b.def_var(turns, next);
+    }
+
+    /// Every element of an array takes a value, sixteen bytes at a time.
+    fn fill(&mut self, local: LocalId, value: ExprId) {
+        let decl = &self.codelet.locals[local];
+        let value = self.expr(value);
+        let bytes = decl.array.iter().flatten().fold(i64::from(decl.ty.bytes()), |n, &d| n * i64::from(d));
+        let Some(Home::Array(slot)) = self.locals[local] else { unreachable!("`verify` lets only arrays be filled") };
+        let address = self.b.ins().stack_addr(I64, slot, Offset32::new(0));
+        let flags = self.local_flags(local);
+        let wide = if self.features.vectors { bytes / 16 } else { 0 };
+        if wide > 0 {
+            let vector = self.splat(clif(decl.ty), value);
+            if wide <= 8 {
+                for n in 0..wide {
+                    self.b.ins().store(flags, vector, address, Offset32::new(16 * n as i32));
+                }
+            } else {
+                self.each_offset(0, 16 * wide, 16, |l, offset| {
+                    let at = l.b.ins().iadd(address, offset);
+                    l.b.ins().store(flags, vector, at, Offset32::new(0));
+                });
+            }
+        }
+        let step = i64::from(decl.ty.bytes());
+        self.each_offset(16 * wide, bytes, step, |l, offset| {
+            let at = l.b.ins().iadd(address, offset);
+            l.b.ins().store(flags, value, at, Offset32::new(0));
+        });
+    }
+
+    /// A vector of sixteen bytes with the value in each lane.
+    pub(super) fn splat(&mut self, ty: cranelift_codegen::ir::Type, value: Value) -> Value {
+        let vector = ty.by(I8X16.bytes() / ty.bytes()).expect("all element types divide sixteen bytes");
+        self.b.ins().splat(vector, value)
+    }
+
+    /// Runs `body` with `from`, `from + step`, … while less than `to`.
+    fn each_offset(&mut self, from: i64, to: i64, step: i64, body: impl FnOnce(&mut Self, Value)) {
+        if from >= to {
+            return;
+        }
+        let (lo, hi) = (self.i64(from), self.i64(to));
+        let range = Range { lo, hi, step, trips: Some(((to - from) / step) as u64), poll: false };
+        self.counted(range, None, |l, offset| {
+            body(l, offset);
+            true
+        });
+    }
+}

@@ -1,0 +1,82 @@
+//! Loops, reductions and whole vertices, several places at a time.
+//!
+//! A *place* is a turn of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run the body
+//! together: control is the same for all of them, and values that differ are vectors. A body qualifies if every
+//! value that differs has four bytes, or every one has eight, no check in it can fail, and no two places touch one
+//! element that either stores. Each place computes what it would alone, in the same order, so the bits are the same.
+//!
+//! - `steps`: the statements that a body may have
+//! - `differ`: which locals differ from place to place
+//! - `search`: whether a body qualifies
+//! - `emit`, `run`: its expressions and statements for one group
+//! - `loops`, `reduce`, `batch`: the three users: a loop's turns, a reduction's elements, a batch's vertices
+//!
+//! # Note: Early
+//! What is the same at all places and depends on nothing in the body is evaluated before the loop, which is entered
+//! only if it has a place. That is sound for what every place evaluates unconditionally. Where places may skip an
+//! expression that others evaluate, it loads nothing and has no check, proven or not, for the proof may rest on the
+//! condition.
+//!
+//! Invariant: a [`Plan`] is only made for a body that `emit` and `run` can translate.
+
+mod steps;
+mod differ;
+mod search;
+mod emit;
+mod run;
+mod loops;
+mod reads;
+mod reduce;
+mod batch;
+
+use cranelift_entity::EntitySet;
+use girder_ir::ids::{ExprId, LocalId};
+use steps::Step;
+
+pub(super) use loops::Rest;
+pub(super) use reads::reads;
+pub(super) use reduce::is_ordered;
+
+/// A body that can be translated for several places at once.
+pub(super) struct Plan {
+    /// The loop's index; `None` if places are vertices.
+    pub var: Option<LocalId>,
+    pub steps: Vec<Step>,
+    /// Bytes of each value.
+    pub width: u32,
+    /// Locals that the body sets.
+    pub sets: EntitySet<LocalId>,
+    /// Those that differ from place to place.
+    pub differing: EntitySet<LocalId>,
+    /// Expressions that are evaluated before the loop.
+    pub early: Vec<ExprId>,
+    /// Expressions that are the same at all places.
+    pub same: EntitySet<ExprId>,
+    /// Loads that differ from place to place, with the bytes between places.
+    pub loads: Vec<(ExprId, i64)>,
+    /// Indices whose values are used, with their growth from place to place.
+    pub ramps: Vec<(ExprId, i64)>,
+    /// Whether running a place twice does no harm.
+    pub idempotent: bool,
+    /// Whether a loop stands in the body.
+    pub nested: bool,
+    /// Number of operations.
+    pub size: u32,
+}
+
+impl Plan {
+    /// Places of one vector.
+    pub fn lanes(&self) -> u64 {
+        u64::from(16 / self.width)
+    }
+
+    /// How many groups run side by side: where loops stand in the body, a cache line of places shares their cost.
+    pub fn abreast(&self) -> u64 {
+        if self.nested && self.size <= 32 { 4 } else { 1 }
+    }
+
+    /// Whether something is stored.
+    pub fn stores(&self) -> bool {
+        steps::any_store(&self.steps)
+    }
+}

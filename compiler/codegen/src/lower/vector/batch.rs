@@ -1,0 +1,102 @@
+//! Vertices of a batch in vectors, where they lie on lines.
+//!
+//! The loop over instances takes what is left of a line: groups of vertices while there are enough, else one vertex in
+//! scalar code.
+//!
+//! Invariant: groups never reach over the end of a line or of the batch.
+
+use super::Plan;
+use super::emit::Group;
+use crate::lower::Lower;
+use crate::lower::frame::Pointers;
+use crate::lower::stmt::Range;
+use crate::spec::Lines;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use girder_ir::ids::FieldId;
+
+impl Lower<'_, '_> {
+    /// A plan for vertices as places, if they lie on lines and vectors pay.
+    pub(in crate::lower) fn batch_plan(&self) -> Option<Plan> {
+        let lines = self.spec.lines.as_ref()?;
+        if self.codelet.multi {
+            return None;
+        }
+        let plan = self.plan(None, &self.codelet.body, &[])?;
+        let long = lines.length >= 2 * plan.lanes();
+        (long && plan.stores() && self.pays(&plan)).then_some(plan)
+    }
+
+    /// One turn of the loop over instances: some groups from `instance` on, or the vertex alone. Goes to `again` with
+    /// the next instance.
+    pub(in crate::lower) fn batch_turn(
+        &mut self,
+        plan: &Plan,
+        lines: &Lines,
+        pointers: &Pointers,
+        (instance, last): (Value, Value),
+        again: Block,
+    ) {
+        let count = self.left_of_line(lines, instance, last);
+        self.bind_fields(pointers, instance);
+        let lanes = plan.lanes() as i64;
+        let many = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, count, lanes);
+        let (groups, alone) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(many, groups, &[], alone, &[]);
+        self.enter(groups);
+        let whole = self.b.ins().band_imm_s(count, -lanes);
+        self.groups(plan, lines, whole);
+        let next = self.b.ins().iadd(instance, whole);
+        self.b.ins().jump(again, &[next.into()]);
+        self.enter(alone);
+        self.workers();
+        let end = self.frame().end;
+        self.enter(end);
+        let next = self.b.ins().iadd_imm_s(instance, 1);
+        self.b.ins().jump(again, &[next.into()]);
+    }
+
+    /// Instances from `instance` to the end of its line or of the batch.
+    fn left_of_line(&mut self, lines: &Lines, instance: Value, last: Value) -> Value {
+        let left = self.b.ins().isub(last, instance);
+        if lines.length == u64::MAX {
+            return left;
+        }
+        let length = self.i64(lines.length as i64);
+        let within = self.b.ins().urem(instance, length);
+        let of_line = self.b.ins().isub(length, within);
+        self.b.ins().umin(left, of_line)
+    }
+
+    /// `whole` vertices from the one that the fields are bound to; a multiple of a vector's lanes.
+    fn groups(&mut self, plan: &Plan, lines: &Lines, whole: Value) {
+        let (lanes, abreast) = (plan.lanes(), plan.abreast());
+        let group = self.begin(plan, abreast);
+        let zero = self.i64(0);
+        let wide = self.b.ins().band_imm_s(whole, -((lanes * abreast) as i64));
+        self.group_loop(&group, lines, (zero, wide), abreast);
+        if abreast > 1 {
+            self.group_loop(&group, lines, (wide, whole), 1);
+        }
+    }
+
+    fn group_loop(&mut self, group: &Group<'_>, lines: &Lines, (lo, hi): (Value, Value), abreast: u64) {
+        let first = self.fields.clone();
+        let step = (group.plan.lanes() * abreast) as i64;
+        // One turn does a bounded amount of work, or polls itself.
+        let range = Range { lo, hi, step, trips: None, poll: group.plan.nested };
+        self.straight(range, None, |l, ahead| {
+            let edges: Vec<FieldId> = l.codelet.edges().map(|(f, _)| f).collect();
+            for field in edges {
+                if let (Some(address), step) = (first[field], lines.steps[field])
+                    && step != 0
+                {
+                    let bytes = l.scaled(ahead, step);
+                    l.fields[field] = Some(l.b.ins().iadd(address, bytes));
+                }
+            }
+            l.run_steps(group, 0..abreast);
+        });
+        self.fields = first;
+    }
+}

@@ -1,0 +1,77 @@
+//! Which locals differ from place to place: the least set that holds those whose values differ, and those that are
+//! set under a condition that differs.
+//!
+//! Invariant: what is not in the set has one value for all places of a group, whenever it is read.
+
+use super::steps::Step;
+use crate::lower::Lower;
+use crate::validate::operands;
+use cranelift_entity::EntitySet;
+use girder_ir::codelet::{ExprKind, Storage};
+use girder_ir::ids::{ExprId, FieldId, LocalId};
+
+/// What decides whether an expression differs.
+pub(super) struct Differ<'l, 'a, 'b> {
+    pub l: &'l Lower<'a, 'b>,
+    pub var: Option<LocalId>,
+    pub locals: EntitySet<LocalId>,
+    /// What the body stores.
+    pub stored: Vec<Storage>,
+}
+
+impl Differ<'_, '_, '_> {
+    /// Adds locals until nothing changes; each round adds one at least.
+    pub fn complete(&mut self, steps: &[Step]) {
+        while self.round(steps, false) {}
+    }
+
+    fn round(&mut self, steps: &[Step], conditional: bool) -> bool {
+        let mut grew = false;
+        for step in steps {
+            match step {
+                Step::Set { local, value } => grew |= (conditional || self.differs(*value)) && self.add(*local),
+                Step::Store { .. } => {}
+                Step::If { cond, then, els, .. } => {
+                    let conditional = conditional || self.differs(*cond);
+                    grew |= self.round(then, conditional);
+                    grew |= self.round(els, conditional);
+                }
+                Step::For { body, .. } => grew |= self.round(body, conditional),
+                Step::Reduce(r) => {
+                    grew |= self.round(&r.before, conditional);
+                    let differs = r.values().into_iter().any(|e| self.differs(e));
+                    grew |= (conditional || differs) && self.add(r.source.dst);
+                }
+            }
+        }
+        grew
+    }
+
+    fn add(&mut self, local: LocalId) -> bool {
+        self.locals.insert(local)
+    }
+
+    /// Whether an expression may differ from place to place.
+    pub fn differs(&self, e: ExprId) -> bool {
+        if self.l.folded[e].is_some() {
+            return false;
+        }
+        let expr = &self.l.codelet.exprs[e];
+        let mut differs = match expr.kind {
+            ExprKind::Local(l) => Some(l) == self.var || self.locals.contains(l),
+            ExprKind::Load { field, .. } => self.stored.contains(&Storage::Field(field)) || self.step(field) != 0,
+            ExprKind::ConstField(_) => self.var.is_none() && !self.l.spec.shares_consts(),
+            _ => false,
+        };
+        operands(expr, |x| differs = differs || self.differs(x));
+        differs
+    }
+
+    /// Bytes from place to place, if places are vertices.
+    pub fn step(&self, field: FieldId) -> i64 {
+        match &self.l.spec.lines {
+            Some(lines) if self.var.is_none() => lines.steps[field],
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `for` loops in vectors.
+//!
+//! Invariant: every place runs (twice only if that does no harm), and if a local that the body sets is read
+//! elsewhere, the last place runs in the scalar loop, which leaves the local's value behind.
+
+use super::Plan;
+use super::emit::Group;
+use super::steps::{self, Step};
+use crate::lower::stmt::Range;
+use crate::lower::{Innermost, Lower};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::Block;
+use girder_ir::ids::{ExprId, LocalId};
+
+/// What is left of a loop for scalar code.
+pub(in crate::lower) enum Rest {
+    Nothing,
+    /// The first place that has not run, and how many have not, if that is known (not 0 then).
+    From(Value, Option<u64>),
+}
+
+/// Up to so many groups are written out instead of looped over, if they are small.
+const WRITTEN_OUT: u64 = 4;
+/// Operations up to which code is repeated.
+const SMALL: u64 = 96;
+
+impl Lower<'_, '_> {
+    /// A plan for a loop if vectors pay, and whether the last place has to stay scalar.
+    pub(in crate::lower) fn loop_plan(
+        &self,
+        (var, lo, hi): (LocalId, ExprId, ExprId),
+        body: &Block,
+    ) -> Option<(Plan, bool)> {
+        let plan = self.plan(Some((var, lo, hi)), body, &[])?;
+        let inside = super::reads(self.codelet, body);
+        let keeps = self.outlives(&plan, &inside);
+        (plan.stores() && self.pays(&plan)).then_some((plan, keeps))
+    }
+
+    /// Whether a local that the body sets is read more often than inside it.
+    pub(super) fn outlives(&self, plan: &Plan, inside: &SecondaryMap<LocalId, u32>) -> bool {
+        self.codelet.locals.keys().any(|l| plan.sets.contains(l) && inside[l] != self.reads[l])
+    }
+
+    /// Elements that do not lie side by side are moved one by one: there must be enough work besides. Where loops
+    /// stand in the body, they could be the ones that become vectors.
+    pub(super) fn pays(&self, plan: &Plan) -> bool {
+        let mut apart = plan.loads.iter().filter(|l| l.1 != i64::from(plan.width)).count() as u32;
+        steps::any(&plan.steps, &mut |s| {
+            if let Step::Store { stride, .. } = s
+                && *stride != i64::from(plan.width)
+            {
+                apart += 1;
+            }
+            false
+        });
+        if plan.nested { apart == 0 } else { plan.size >= 6 * apart }
+    }
+
+    /// Runs as many places as vectors can; `keeps` leaves the last one.
+    pub(in crate::lower) fn vector_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
+        match range.trips {
+            Some(trips) => self.known_loop(plan, range, trips, keeps),
+            None => self.open_loop(plan, range, keeps),
+        }
+    }
+
+    fn known_loop(&mut self, plan: &Plan, range: &Range, trips: u64, keeps: bool) -> Rest {
+        let lanes = plan.lanes();
+        let groups = (trips - u64::from(keeps)) / lanes;
+        if groups == 0 {
+            return Rest::From(range.lo, Some(trips));
+        }
+        let var = plan.var.expect("a loop has an index");
+        self.write(var, range.lo);
+        let abreast = plan.abreast();
+        let group = self.begin(plan, abreast);
+        if groups <= WRITTEN_OUT && groups * u64::from(plan.size) <= SMALL && !plan.nested {
+            (0..groups).for_each(|n| self.run_steps(&group, n..n + 1));
+        } else {
+            self.group_turns(&group, (range, 0), groups / abreast, abreast);
+            self.group_turns(&group, (range, groups - groups % abreast), groups % abreast, 1);
+        }
+        let rest = trips - groups * lanes;
+        if rest == 0 {
+            return Rest::Nothing;
+        }
+        if plan.idempotent && !keeps {
+            // The last group ends with the last place; some of its places have run already.
+            let last = self.b.ins().iadd_imm_s(range.lo, (trips - lanes) as i64);
+            self.write(var, last);
+            self.run_steps(&group, 0..1);
+            return Rest::Nothing;
+        }
+        Rest::From(self.b.ins().iadd_imm_s(range.lo, (groups * lanes) as i64), Some(rest))
+    }
+
+    /// A loop whose body has no condition that all places share: what it reads may be read where it is used.
+    pub(super) fn straight(&mut self, range: Range, index: Option<LocalId>, body: impl FnOnce(&mut Self, Value)) {
+        self.counted(range, None, |l, i| {
+            index.into_iter().for_each(|index| l.write(index, i));
+            l.innermost = Some(index.map_or(Innermost::Vertices, Innermost::Index));
+            body(l, i);
+            true
+        });
+    }
+
+    /// `count` turns of `abreast` groups, from the `first` group on; `var` stands at the first place of all.
+    fn group_turns(&mut self, group: &Group<'_>, (range, first): (&Range, u64), count: u64, abreast: u64) {
+        if count == 0 {
+            return;
+        }
+        let lanes = group.plan.lanes();
+        let lo = self.b.ins().iadd_imm_s(range.lo, (first * lanes) as i64);
+        let turns = Range { lo, step: (lanes * abreast) as i64, trips: Some(count), ..range.clone() };
+        self.straight(turns, group.plan.var, |l, _| l.run_steps(group, 0..abreast));
+    }
+
+    fn open_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
+        let lanes = plan.lanes() as i64;
+        let (vectors, join) = (self.b.create_block(), self.b.create_block());
+        let start = self.b.append_block_param(join, I64);
+        let any = self.b.ins().icmp(IntCC::SignedLessThan, range.lo, range.hi);
+        // A span that overflows comes out negative and stays scalar.
+        let span = self.b.ins().isub(range.hi, range.lo);
+        let places = self.b.ins().iadd_imm_s(span, -i64::from(keeps));
+        let whole = self.b.ins().band_imm_s(places, -lanes);
+        let some = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, whole, 0);
+        let enter = self.b.ins().band(any, some);
+        self.b.ins().brif(enter, vectors, &[], join, &[range.lo.into()]);
+        self.enter(vectors);
+        let var = plan.var.expect("a loop has an index");
+        self.write(var, range.lo);
+        let group = self.begin(plan, 1);
+        let next = self.b.ins().iadd(range.lo, whole);
+        let turns = Range { hi: next, step: lanes, ..range.clone() };
+        self.straight(turns, Some(var), |l, _| l.run_steps(&group, 0..1));
+        self.b.ins().jump(join, &[next.into()]);
+        self.enter(join);
+        Rest::From(start, None)
+    }
+}

@@ -1,0 +1,261 @@
+//! Reductions in vectors.
+//!
+//! The sixteen lanes of the language are four vectors of four lanes, or eight of two. A row of places (the innermost
+//! binder) is taken sixteen at a time; a large body is translated once and takes one vector per turn, while the
+//! accumulators rotate. What is left at the end of a row goes to its lanes one by one.
+//!
+//! Invariant: a place goes to the lane of its row-major position, except where the order does not matter.
+
+use super::Plan;
+use super::emit::Group;
+use super::search::takes_reduction;
+use super::steps;
+use crate::lower::Lower;
+use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::stmt::Range;
+use cranelift_codegen::ir::{InstBuilder, Type, Value};
+use cranelift_frontend::Variable;
+use girder_codelet::interpret::identity;
+use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
+use girder_ir::types::ElemType;
+
+/// Operations up to which a body is translated once per accumulator.
+const SMALL: u32 = 24;
+
+/// The accumulators of a reduction.
+struct Accumulators {
+    /// Sixteen lanes together.
+    vectors: Vec<Variable>,
+    /// What does not fill a vector, where the order does not matter.
+    rest: Option<Variable>,
+    ty: ElemType,
+    vector: Type,
+    /// How often they have rotated by the end.
+    rotated: u64,
+}
+
+impl Lower<'_, '_> {
+    /// The result, if the reduction qualifies; there is at least one place.
+    pub(in crate::lower) fn vector_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+        let (row, outer) = bounds.split_last()?;
+        let binder = r.binders.last()?;
+        let ty = self.ty(r.value);
+        let values = steps::values(r);
+        let plain = r.filter.is_none() && binder.step == 1 && (r.factors.is_none() || self.features.fma);
+        if !plain || !takes_reduction(r.op, ty) {
+            return None;
+        }
+        let length = row.range.trips?;
+        let rows = outer.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)))?;
+        let plan = self.plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &values)?;
+        let inside = super::reads::reads_of_reduce(self.codelet, r);
+        if plan.stores() || plan.nested || self.outlives(&plan, &inside) || !self.pays(&plan) || plan.loads.is_empty() {
+            return None;
+        }
+        let ordered = is_ordered(r.op, ty);
+        if length < plan.lanes() || (ordered && rows > 1 && length % plan.lanes() != 0) {
+            return None;
+        }
+        let rotates = plan.size > SMALL || (rows > 1 && length % LANES as u64 != 0);
+        let mut accumulators = self.accumulators(r.op, ty, &plan, ordered);
+        if rotates {
+            accumulators.rotated = rows.wrapping_mul(length / plan.lanes());
+        }
+        self.rows(r, &plan, outer, row, rotates, &accumulators);
+        let touched = if rows == 1 && !rotates { length.div_ceil(plan.lanes()) } else { u64::MAX };
+        Some(self.fold_vectors(r.op, &accumulators, touched))
+    }
+
+    fn accumulators(&mut self, op: ReduceOp, ty: ElemType, plan: &Plan, ordered: bool) -> Accumulators {
+        let start = self.constant(ty, identity(op, ty));
+        let first = self.start_vector(plan, op, ty);
+        let vector = self.b.func.dfg.value_type(first);
+        let vectors = (0..LANES as u64 / plan.lanes()).map(|_| {
+            let v = self.b.declare_var(vector);
+            self.b.def_var(v, first);
+            v
+        });
+        let vectors = vectors.collect();
+        let rest = (!ordered).then(|| {
+            let v = self.b.declare_var(crate::lower::clif(ty));
+            self.b.def_var(v, start);
+            v
+        });
+        Accumulators { vectors, rest, ty, vector, rotated: 0 }
+    }
+
+    /// The loops of the outer binders around a row.
+    fn rows(
+        &mut self,
+        r: &Reduce,
+        plan: &Plan,
+        outer: &[Bound],
+        row: &Bound,
+        rotates: bool,
+        accumulators: &Accumulators,
+    ) {
+        let Some((first, inner)) = outer.split_first() else {
+            return self.row(r, plan, row, rotates, accumulators);
+        };
+        self.counted(first.range.clone(), None, |l, index| {
+            l.write(first.var, index);
+            l.rows(r, plan, inner, row, rotates, accumulators);
+            true
+        });
+    }
+
+    fn row(&mut self, r: &Reduce, plan: &Plan, row: &Bound, rotates: bool, accumulators: &Accumulators) {
+        let lanes = plan.lanes();
+        let length = row.range.trips.unwrap_or(0);
+        self.write(row.var, row.range.lo);
+        let group = self.begin(plan, 1);
+        let vectors = length / lanes;
+        if rotates {
+            self.turns(row, vectors, lanes, |l| {
+                l.take(r, &group, accumulators, 0, 0);
+                l.rotate(accumulators);
+            });
+        } else {
+            let per_turn = LANES as u64 / lanes;
+            self.turns(row, vectors / per_turn, LANES as u64, |l| {
+                l.take_abreast(r, &group, accumulators, per_turn);
+            });
+            let done = vectors - vectors % per_turn;
+            let next = self.b.ins().iadd_imm_s(row.range.lo, (done * lanes) as i64);
+            self.write(row.var, next);
+            self.take_abreast(r, &group, accumulators, vectors % per_turn);
+        }
+        let last = if rotates { 0 } else { (vectors % (LANES as u64 / lanes)) as usize };
+        for lane in 0..length % lanes {
+            self.take_one(r, row, (vectors * lanes + lane) as i64, accumulators, last, lane as u8);
+        }
+    }
+
+    /// `count` turns, `places` apart; a single one is not a loop.
+    fn turns(&mut self, row: &Bound, count: u64, places: u64, body: impl FnOnce(&mut Self)) {
+        if count > 1 {
+            let range = Range { step: places as i64, trips: Some(count), ..row.range.clone() };
+            self.straight(range, Some(row.var), |l, _| body(l));
+        } else if count == 1 {
+            body(self);
+        }
+    }
+
+    /// Takes `count` groups in a row, each into its accumulator.
+    fn take_abreast(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, count: u64) {
+        for n in 0..count {
+            self.take(r, group, accumulators, n as usize, n);
+        }
+        self.turn_to(group, 0);
+    }
+
+    /// Takes the places of the n-th group into the k-th accumulator.
+    fn take(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, k: usize, n: u64) {
+        self.run_steps(group, n..n + 1);
+        self.turn_to(group, n);
+        let variable = accumulators.vectors[k];
+        let new = match r.factors {
+            Some((x, y)) => {
+                let (x, y) = (self.vector_value(group, x), self.vector_value(group, y));
+                let old = self.b.use_var(variable);
+                self.b.ins().fma(x, y, old)
+            }
+            None => {
+                let v = self.vector_value(group, r.value);
+                let old = self.b.use_var(variable);
+                self.combine(operator(r.op), accumulators.ty, old, v)
+            }
+        };
+        self.b.def_var(variable, new);
+    }
+
+    fn rotate(&mut self, accumulators: &Accumulators) {
+        let values: Vec<Value> = accumulators.vectors.iter().map(|&v| self.b.use_var(v)).collect();
+        let n = values.len();
+        for (k, &variable) in accumulators.vectors.iter().enumerate() {
+            self.b.def_var(variable, values[(k + 1) % n]);
+        }
+    }
+
+    /// Takes one place into a lane, or into the rest.
+    fn take_one(&mut self, r: &Reduce, row: &Bound, place: i64, accumulators: &Accumulators, n: usize, lane: u8) {
+        let at = self.b.ins().iadd_imm_s(row.range.lo, place);
+        self.write(row.var, at);
+        self.block(&r.before);
+        let variable = accumulators.rest.unwrap_or(accumulators.vectors[n]);
+        let new = match r.factors {
+            Some((x, y)) => {
+                let (x, y) = (self.expr(x), self.expr(y));
+                let old = self.lane(variable, accumulators, lane);
+                self.fma(accumulators.ty, x, y, old)
+            }
+            None => {
+                let v = self.expr(r.value);
+                let old = self.lane(variable, accumulators, lane);
+                self.combine(operator(r.op), accumulators.ty, old, v)
+            }
+        };
+        let new = match accumulators.rest {
+            Some(_) => new,
+            None => {
+                let vector = self.b.use_var(variable);
+                self.b.ins().insertlane(vector, new, lane)
+            }
+        };
+        self.b.def_var(variable, new);
+    }
+
+    fn lane(&mut self, variable: Variable, accumulators: &Accumulators, lane: u8) -> Value {
+        let v = self.b.use_var(variable);
+        if accumulators.rest.is_some() { v } else { self.b.ins().extractlane(v, lane) }
+    }
+
+    /// Folds the lanes by 8, 4, 2, 1, and takes in the rest. Vectors from `touched` on hold the identity, which
+    /// changes nothing.
+    fn fold_vectors(&mut self, op: ReduceOp, accumulators: &Accumulators, touched: u64) -> Value {
+        let Accumulators { vectors, rest, ty, vector, rotated } = accumulators;
+        let count = vectors.len();
+        let shift = (rotated % count as u64) as usize;
+        let mut values: Vec<Option<Value>> = (0..count)
+            .map(|g| ((g as u64) < touched).then(|| self.b.use_var(vectors[(g + count - shift) % count])))
+            .collect();
+        let mut half = count / 2;
+        while half > 0 {
+            for k in 0..half {
+                values[k] = match (values[k], values[k + half]) {
+                    (Some(a), Some(b)) => Some(self.combine(operator(op), *ty, a, b)),
+                    (a, b) => a.or(b),
+                };
+            }
+            half /= 2;
+        }
+        let whole = values[0].expect("the first vector is always touched");
+        let folded = match op {
+            ReduceOp::Any => self.b.ins().vany_true(whole),
+            ReduceOp::All => self.b.ins().vall_true(whole),
+            _ => self.fold_lanes_of(operator(op), *ty, *vector, whole),
+        };
+        match rest {
+            Some(rest) => {
+                let rest = self.b.use_var(*rest);
+                self.combine(operator(op), *ty, folded, rest)
+            }
+            None => folded,
+        }
+    }
+
+    fn fold_lanes_of(&mut self, op: BinaryOp, ty: ElemType, vector: Type, whole: Value) -> Value {
+        let mut lanes: Vec<Value> =
+            (0..vector.lane_count()).map(|n| self.b.ins().extractlane(whole, n as u8)).collect();
+        while lanes.len() > 1 {
+            let half = lanes.len() / 2;
+            lanes = (0..half).map(|k| self.combine(op, ty, lanes[k], lanes[k + half])).collect();
+        }
+        lanes[0]
+    }
+}
+
+/// Whether the result depends on the order of places.
+pub(in crate::lower) fn is_ordered(op: ReduceOp, ty: ElemType) -> bool {
+    ty.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product)
+}

@@ -1,0 +1,392 @@
+//! Whether a body can be translated for several places at once.
+//!
+//! Invariant: what is accepted here is all that `emit` and `run` meet.
+
+use super::Plan;
+use super::differ::Differ;
+use super::steps::{self, Reduction, Step};
+use crate::lower::Lower;
+use crate::validate::operands;
+use cranelift_entity::EntitySet;
+use girder_ir::codelet::{BinaryOp, Block, ExprKind, Index, Storage, UnaryOp};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+use girder_ir::types::ElemType;
+
+/// A body larger than this stays scalar.
+const GREATEST: u32 = 400;
+
+mod values;
+
+pub(super) use values::takes_reduction;
+
+/// What the decision has found so far.
+struct Search<'l, 'a, 'b> {
+    differ: Differ<'l, 'a, 'b>,
+    /// Least and greatest value of the loop's index, if they are known.
+    range: Option<(i128, i128)>,
+    width: u32,
+    sets: EntitySet<LocalId>,
+    accesses: Vec<(Storage, Index)>,
+    /// Set already at the place where the search stands.
+    assigned: EntitySet<LocalId>,
+    early: Vec<ExprId>,
+    same: EntitySet<ExprId>,
+    loads: Vec<(ExprId, i64)>,
+    ramps: Vec<(ExprId, i64)>,
+    loads_of_stored: bool,
+    nested: bool,
+    size: u32,
+}
+
+/// Where an expression stands.
+#[derive(Clone, Copy)]
+struct Context {
+    /// Some places may skip it.
+    conditional: bool,
+    /// All places may skip it, or come to it more than once.
+    inner: bool,
+}
+
+const TOP: Context = Context { conditional: false, inner: false };
+
+impl<'a, 'b> Lower<'a, 'b> {
+    /// A plan for a body that is run for every value of a loop's index (or for every vertex) and gives `values`.
+    pub(in crate::lower) fn plan(
+        &self,
+        index: Option<(LocalId, ExprId, ExprId)>,
+        body: &Block,
+        values: &[ExprId],
+    ) -> Option<Plan> {
+        if !self.features.vectors {
+            return None;
+        }
+        let mut steps = steps::steps(body)?;
+        let range = index.and_then(|(_, lo, hi)| self.known(lo).zip(self.known(hi)));
+        let var = index.map(|i| i.0);
+        let differ = Differ { l: self, var, locals: EntitySet::new(), stored: Vec::new() };
+        let mut search = Search {
+            differ,
+            range: range.map(|(lo, hi)| (i128::from(lo), i128::from(hi) - 1)),
+            width: 0,
+            sets: EntitySet::new(),
+            accesses: Vec::new(),
+            assigned: EntitySet::new(),
+            early: Vec::new(),
+            same: EntitySet::new(),
+            loads: Vec::new(),
+            ramps: Vec::new(),
+            loads_of_stored: false,
+            nested: false,
+            size: 0,
+        };
+        search.collect(&steps);
+        search.differ.complete(&steps);
+        search.width = search.choose_width(&steps, values)?;
+        search.steps(&mut steps, TOP)?;
+        for &value in values {
+            search.value(value, TOP)?;
+        }
+        search.stores_are_apart()?;
+        let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
+        let (var, differing) = (differ.var, differ.locals);
+        let idempotent = !loads_of_stored;
+        Some(Plan { var, steps, width, sets, differing, early, same, loads, ramps, idempotent, nested, size })
+    }
+}
+
+impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
+    fn l(&self) -> &'l Lower<'a, 'b> {
+        self.differ.l
+    }
+
+    /// Notes what the body sets and stores.
+    fn collect(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Set { local, .. } => {
+                    self.sets.insert(*local);
+                }
+                Step::Store { storage, index, .. } => {
+                    self.differ.stored.push(*storage);
+                    self.accesses.push((*storage, index.clone()));
+                }
+                Step::If { then, els, .. } => {
+                    self.collect(then);
+                    self.collect(els);
+                }
+                Step::For { var, body, .. } => {
+                    self.sets.insert(*var);
+                    self.collect(body);
+                    self.nested = true;
+                }
+                Step::Reduce(r) => {
+                    self.sets.insert(r.source.dst);
+                    self.sets.extend(r.binders().iter().map(|b| b.var));
+                    self.collect(&r.before);
+                    self.nested = true;
+                }
+            }
+        }
+    }
+
+    /// The width of what is stored, of what differs, or of the values.
+    fn choose_width(&self, steps: &[Step], values: &[ExprId]) -> Option<u32> {
+        let mut width = None;
+        let mut note = |ty: ElemType| {
+            if ty != ElemType::Bool {
+                width = width.or(Some(ty.bytes()));
+            }
+        };
+        steps::any(steps, &mut |s| {
+            if let Step::Store { storage, .. } = s {
+                note(self.l().element_type(*storage));
+            }
+            false
+        });
+        for (id, local) in &self.l().codelet.locals {
+            if self.differ.locals.contains(id) {
+                note(local.ty);
+            }
+        }
+        let width = values.iter().fold(width, |width, &v| width.or_else(|| self.width_of(v)));
+        width.filter(|&w| w == 4 || w == 8)
+    }
+
+    /// The width of a value, or of what a truth value compares.
+    fn width_of(&self, e: ExprId) -> Option<u32> {
+        let expr = &self.l().codelet.exprs[e];
+        if expr.ty != ElemType::Bool {
+            return Some(expr.ty.bytes());
+        }
+        let mut width = None;
+        operands(expr, |x| width = width.or_else(|| self.width_of(x)));
+        width
+    }
+
+    fn steps(&mut self, steps: &mut [Step], context: Context) -> Option<()> {
+        for step in steps {
+            match step {
+                Step::Set { local, value } => {
+                    self.set_value(*local, *value, context)?;
+                    self.assigned.insert(*local);
+                }
+                Step::Store { storage, index, value, site, stride } => {
+                    let ty = self.l().element_type(*storage);
+                    // A conditional store would write places that the program does not.
+                    let proven = !context.conditional && self.l().is_proven(*site);
+                    if !proven || ty.bytes() != self.width || ty == ElemType::Bool {
+                        return None;
+                    }
+                    *stride = self.stride(*storage, index)?;
+                    self.value(*value, context)?;
+                }
+                Step::If { cond, then, els, differs } => {
+                    *differs = self.differ.differs(*cond);
+                    self.value(*cond, context)?;
+                    let conditional = context.conditional || *differs;
+                    self.branches(then, els, Context { conditional, inner: true })?;
+                }
+                Step::For { var, lo, hi, body, .. } if !context.conditional => {
+                    self.scalar(*lo, context)?;
+                    self.scalar(*hi, context)?;
+                    self.inner(&[*var], body, &[], context)?;
+                }
+                Step::Reduce(r) if !context.conditional => self.reduction(r, context)?,
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    fn reduction(&mut self, r: &mut Reduction, context: Context) -> Option<()> {
+        for b in &r.source.binders {
+            self.scalar(b.lo, context)?;
+            self.scalar(b.hi, context)?;
+        }
+        let (op, ty, dst) = (r.source.op, self.l().ty(r.source.value), r.source.dst);
+        let vars: Vec<LocalId> = r.binders().iter().map(|b| b.var).collect();
+        let values = r.values();
+        if !self.differ.locals.contains(dst) {
+            // The same for all places: a reduction of its own.
+            let mut before = self.assigned.clone();
+            before.insert(dst);
+            self.assigned.extend(vars);
+            self.steps(&mut r.before, Context { inner: true, ..context })?;
+            for value in values {
+                self.scalar(value, context)?;
+            }
+            self.assigned = before;
+            return Some(());
+        }
+        let wide = ty == ElemType::Bool || ty.bytes() == self.width;
+        if !wide || !takes_reduction(op, ty) || (r.source.factors.is_some() && !self.l().features.fma) {
+            return None;
+        }
+        self.inner(&vars, &mut r.before, &values, context)?;
+        self.assigned.insert(dst);
+        Some(())
+    }
+
+    /// A body of its own, which may run any number of times.
+    fn inner(&mut self, vars: &[LocalId], steps: &mut [Step], values: &[ExprId], context: Context) -> Option<()> {
+        let before = self.assigned.clone();
+        self.assigned.extend(vars.iter().copied());
+        self.steps(steps, Context { inner: true, ..context })?;
+        for &value in values {
+            self.value(value, Context { inner: true, ..context })?;
+        }
+        self.assigned = before;
+        Some(())
+    }
+
+    /// After a condition, only what both branches have set is set.
+    fn branches(&mut self, then: &mut [Step], els: &mut [Step], context: Context) -> Option<()> {
+        let before = self.assigned.clone();
+        self.steps(then, context)?;
+        let after_then = std::mem::replace(&mut self.assigned, before);
+        self.steps(els, context)?;
+        let missing: Vec<LocalId> =
+            self.sets.keys().filter(|&l| self.assigned.contains(l) && !after_then.contains(l)).collect();
+        for local in missing {
+            self.assigned.remove(local);
+        }
+        Some(())
+    }
+
+    /// The value of a local: a vector, or the same for all places.
+    fn set_value(&mut self, local: LocalId, value: ExprId, context: Context) -> Option<()> {
+        if self.differ.locals.contains(local) { self.value(value, context) } else { self.scalar(value, context) }
+    }
+
+    /// Accepts an expression that is the same for all places and may have any type.
+    fn scalar(&mut self, e: ExprId, context: Context) -> Option<()> {
+        self.size += 1;
+        (!self.differ.differs(e) && self.is_safe(e, context.conditional)).then_some(())
+    }
+
+    /// Whether evaluating an expression here fails no check and reads only what is set. Where some places may skip
+    /// it, it has no check at all.
+    fn is_safe(&self, e: ExprId, conditional: bool) -> bool {
+        if self.l().folded[e].is_some() {
+            return true;
+        }
+        let expr = &self.l().codelet.exprs[e];
+        let proven = |site: SiteId| !conditional && self.l().is_proven(site);
+        let mut safe = match expr.kind {
+            ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => {
+                proven(site) || self.l().is_at_fixed_place(e)
+            }
+            ExprKind::Binary { site: Some(site), .. } => proven(site),
+            ExprKind::Local(l) => self.is_set(l),
+            _ => true,
+        };
+        // The second operand of `&&` and `||` is only evaluated where the scalar code does.
+        operands(expr, |x| safe = safe && self.is_safe(x, conditional));
+        safe
+    }
+
+    /// Whether a local has its value of this place: the body does not set it, or already has.
+    fn is_set(&self, l: LocalId) -> bool {
+        !self.sets.contains(l) || self.assigned.contains(l)
+    }
+
+    /// Whether an expression can be evaluated before the loop.
+    fn is_early(&self, e: ExprId, context: Context) -> bool {
+        if context.inner && !self.is_total(e) {
+            return false;
+        }
+        let expr = &self.l().codelet.exprs[e];
+        let mut early = match expr.kind {
+            ExprKind::Local(l) => !self.sets.contains(l),
+            _ => true,
+        };
+        operands(expr, |x| early = early && self.is_early(x, context));
+        early
+    }
+
+    /// Whether an expression may be evaluated anywhere.
+    fn is_total(&self, e: ExprId) -> bool {
+        let expr = &self.l().codelet.exprs[e];
+        let mut total = match expr.kind {
+            ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => self.l().is_at_fixed_place(e),
+            ExprKind::Binary { site, .. } => site.is_none() || self.l().folded[e].is_some(),
+            _ => true,
+        };
+        operands(expr, |x| total = total && self.is_total(x));
+        total
+    }
+
+    /// By how much an `i64` expression grows from place to place, if that is a number.
+    fn slope(&self, e: ExprId, conditional: bool) -> Option<i64> {
+        if !self.differ.differs(e) {
+            return self.is_safe(e, conditional).then_some(0);
+        }
+        match self.l().codelet.exprs[e].kind {
+            ExprKind::Local(l) if Some(l) == self.differ.var => Some(1),
+            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => {
+                Some(self.slope(a, conditional)?.wrapping_add(self.slope(b, conditional)?))
+            }
+            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => {
+                Some(self.slope(a, conditional)?.wrapping_sub(self.slope(b, conditional)?))
+            }
+            ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => match (self.l().known(a), self.l().known(b)) {
+                (Some(n), _) => Some(self.slope(b, conditional)?.wrapping_mul(n)),
+                (_, Some(n)) => Some(self.slope(a, conditional)?.wrapping_mul(n)),
+                _ => None,
+            },
+            ExprKind::Unary { op: UnaryOp::Neg, x } => Some(self.slope(x, conditional)?.wrapping_neg()),
+            _ => None,
+        }
+    }
+
+    /// Bytes from place to place.
+    fn stride(&self, storage: Storage, index: &Index) -> Option<i64> {
+        let start = if let Storage::Field(field) = storage { self.differ.step(field) } else { 0 };
+        let dims = self.l().dims(storage);
+        index.iter().zip(&dims).try_fold(start, |sum, (&e, &(_, stride))| {
+            Some(sum.wrapping_add(self.slope(e, false)?.wrapping_mul(stride)))
+        })
+    }
+
+    /// Whether no two places touch an element that either stores. Vertices never do, by the race rule; turns of a
+    /// loop do not if some index grows with them, and is otherwise the same in all accesses.
+    fn stores_are_apart(&self) -> Option<()> {
+        let apart = |storage: Storage| {
+            let mut of = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index);
+            let Some(first) = of.next() else { return true };
+            let grows = |d: usize| self.slope(first[d], false).is_some_and(|s| s != 0) && self.is_fixed(first[d]);
+            (0..first.len()).any(|d| grows(d) && of.clone().all(|index| self.alike(first[d], index[d])))
+        };
+        let all = self.differ.var.is_none() || self.differ.stored.iter().all(|&s| apart(s));
+        all.then_some(())
+    }
+
+    /// Whether an index depends on nothing that the body sets.
+    fn is_fixed(&self, e: ExprId) -> bool {
+        let expr = &self.l().codelet.exprs[e];
+        let mut fixed = match expr.kind {
+            ExprKind::Local(l) => !self.sets.contains(l),
+            ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
+            _ => true,
+        };
+        operands(expr, |x| fixed = fixed && self.is_fixed(x));
+        fixed
+    }
+
+    /// Whether two expressions are written alike.
+    fn alike(&self, a: ExprId, b: ExprId) -> bool {
+        let l = self.l();
+        if a == b || l.folded[a].is_some() && l.folded[a] == l.folded[b] {
+            return true;
+        }
+        match (&l.codelet.exprs[a].kind, &l.codelet.exprs[b].kind) {
+            (ExprKind::Local(x), ExprKind::Local(y)) => x == y,
+            (ExprKind::ConstField(x), ExprKind::ConstField(y)) => x == y,
+            (&ExprKind::Unary { op, x }, &ExprKind::Unary { op: op2, x: y }) => op == op2 && self.alike(x, y),
+            (&ExprKind::Binary { op, a, b, .. }, &ExprKind::Binary { op: op2, a: a2, b: b2, .. }) => {
+                op == op2 && self.alike(a, a2) && self.alike(b, b2)
+            }
+            _ => false,
+        }
+    }
+}

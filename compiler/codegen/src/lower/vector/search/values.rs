@@ -1,0 +1,183 @@
+//! Which expressions can be vectors.
+//!
+//! Invariant: an operator is accepted only for types that the backend has the vector instruction for.
+
+use super::{Context, GREATEST, Search};
+use girder_ir::codelet::{BinaryOp, ExprKind, Index, ReduceOp, Storage, UnaryOp};
+use girder_ir::ids::{ExprId, SiteId};
+use girder_ir::types::ElemType;
+
+impl Search<'_, '_, '_> {
+    /// Accepts an expression that `emit` can translate.
+    pub(super) fn value(&mut self, e: ExprId, context: Context) -> Option<()> {
+        self.size += 1;
+        if self.size > GREATEST {
+            return None;
+        }
+        let ty = self.l().ty(e);
+        let wide = ty == ElemType::Bool || ty.bytes() == self.width;
+        if !self.differ.differs(e) {
+            if !wide || !self.is_safe(e, context.conditional) {
+                return None;
+            }
+            self.same.insert(e);
+            if self.is_early(e, context) && !self.early.contains(&e) {
+                self.early.push(e);
+            }
+            return Some(());
+        }
+        if let ExprKind::Convert { x } = self.l().codelet.exprs[e].kind
+            && wide
+            && self.is_index(x, context)
+        {
+            return self.converted_index(x, ty, context);
+        }
+        if !wide {
+            return None;
+        }
+        if self.is_index(e, context) {
+            return self.ramp(e, context);
+        }
+        self.operation(e, ty, context)
+    }
+
+    fn operation(&mut self, e: ExprId, ty: ElemType, context: Context) -> Option<()> {
+        let l = self.l();
+        match l.codelet.exprs[e].kind {
+            ExprKind::Local(local) => self.assigned.contains(local).then_some(()),
+            ExprKind::Load { field, ref index, site } => self.load(e, Storage::Field(field), index, site, context),
+            ExprKind::LoadLocal { local, ref index, site } => self.load(e, Storage::Local(local), index, site, context),
+            ExprKind::Unary { op, x } if takes_unary(op, ty) => self.value(x, context),
+            ExprKind::Binary { op, a, b, .. } if self.takes_binary(op, l.ty(a), b) => self.all(&[a, b], context),
+            ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
+                self.value(a, context)?;
+                self.value(b, Context { conditional: true, inner: true })
+            }
+            ExprKind::Select { cond, a, b } => self.all(&[cond, a, b], context),
+            ExprKind::Fma { a, b, c } if l.features.fma => self.all(&[a, b, c], context),
+            ExprKind::Convert { x } if takes_conversion(l.ty(x), ty) => self.value(x, context),
+            ExprKind::Bits { x } => self.value(x, context),
+            _ => None,
+        }
+    }
+
+    fn all(&mut self, exprs: &[ExprId], context: Context) -> Option<()> {
+        exprs.iter().try_for_each(|&e| self.value(e, context).ok_or(())).ok()
+    }
+
+    fn load(&mut self, e: ExprId, storage: Storage, index: &Index, site: SiteId, context: Context) -> Option<()> {
+        let ty = self.l().element_type(storage);
+        let proven = !context.conditional && self.l().is_proven(site);
+        if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool {
+            return None;
+        }
+        let stride = self.stride(storage, index)?;
+        if self.differ.stored.contains(&storage) {
+            self.loads_of_stored = true;
+            self.accesses.push((storage, index.clone()));
+        }
+        if self.loads.iter().all(|l| l.0 != e) {
+            self.loads.push((e, stride));
+        }
+        Some(())
+    }
+
+    /// Whether an expression is an `i64` that grows from place to place.
+    fn is_index(&self, e: ExprId, context: Context) -> bool {
+        self.l().ty(e) == ElemType::I64 && self.slope(e, context.conditional).is_some()
+    }
+
+    /// An index that becomes an integer of the body's width, or is known to be narrow and becomes a float.
+    fn converted_index(&mut self, x: ExprId, ty: ElemType, context: Context) -> Option<()> {
+        if ty == ElemType::Bool {
+            return None;
+        }
+        if ty.is_float() {
+            let (least, greatest) = self.interval(x)?;
+            if least < i128::from(i32::MIN) || greatest > i128::from(i32::MAX) {
+                return None;
+            }
+        }
+        self.ramp(x, context)
+    }
+
+    /// Notes an index whose value is used.
+    fn ramp(&mut self, e: ExprId, context: Context) -> Option<()> {
+        if self.ramps.iter().all(|r| r.0 != e) {
+            let slope = self.slope(e, context.conditional)?;
+            self.ramps.push((e, slope));
+        }
+        Some(())
+    }
+
+    /// Least and greatest value of an index that depends on nothing but the loop's.
+    fn interval(&self, e: ExprId) -> Option<(i128, i128)> {
+        if let Some(v) = self.l().known(e) {
+            return Some((i128::from(v), i128::from(v)));
+        }
+        let scaled = |(a, b): (i128, i128), n: i64| {
+            let n = i128::from(n);
+            let (a, b) = (a.checked_mul(n)?, b.checked_mul(n)?);
+            Some((a.min(b), a.max(b)))
+        };
+        match self.l().codelet.exprs[e].kind {
+            ExprKind::Local(l) if Some(l) == self.differ.var => self.range,
+            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => {
+                let ((a, b), (c, d)) = (self.interval(a)?, self.interval(b)?);
+                Some((a.checked_add(c)?, b.checked_add(d)?))
+            }
+            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => {
+                let ((a, b), (c, d)) = (self.interval(a)?, self.interval(b)?);
+                Some((a.checked_sub(d)?, b.checked_sub(c)?))
+            }
+            ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => match (self.l().known(a), self.l().known(b)) {
+                (Some(n), _) => scaled(self.interval(b)?, n),
+                (_, Some(n)) => scaled(self.interval(a)?, n),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn takes_binary(&self, op: BinaryOp, ty: ElemType, b: ExprId) -> bool {
+        let wide_int = matches!(ty, ElemType::I64 | ElemType::U64);
+        let known_width = ty.bytes() == self.width && self.l().folded[b].is_some_and(|n| n < 8 * u64::from(ty.bytes()));
+        match op {
+            BinaryOp::Rem => false,
+            BinaryOp::Div => ty.is_float(),
+            BinaryOp::Min | BinaryOp::Max => !wide_int,
+            BinaryOp::Shl => known_width,
+            BinaryOp::Shr => ty != ElemType::I64 && known_width,
+            _ if op.is_comparison() => ty != ElemType::Bool && !wide_int,
+            _ => true,
+        }
+    }
+}
+
+fn takes_unary(op: UnaryOp, ty: ElemType) -> bool {
+    match op {
+        UnaryOp::Popcount | UnaryOp::Clz => false,
+        UnaryOp::Abs => ty != ElemType::I64,
+        _ => true,
+    }
+}
+
+fn takes_conversion(from: ElemType, to: ElemType) -> bool {
+    use ElemType::*;
+    match (from, to) {
+        (F32, I32 | U32) | (I32 | U32, F32) | (I32, U32) | (U32, I32) | (I64, U64) | (U64, I64) => true,
+        (F32 | F64 | I32 | U32, Bool) => true,
+        (Bool, _) => true,
+        _ => from == to,
+    }
+}
+
+/// Whether there are vector operations for a reduction.
+pub(in crate::lower::vector) fn takes_reduction(op: ReduceOp, ty: ElemType) -> bool {
+    match op {
+        ReduceOp::ArgMin | ReduceOp::ArgMax => false,
+        ReduceOp::Any | ReduceOp::All => true,
+        ReduceOp::Min | ReduceOp::Max => ty.bytes() == 4 || ty == ElemType::F64,
+        ReduceOp::Sum | ReduceOp::Product => ty.bytes() >= 4,
+    }
+}

@@ -1,0 +1,130 @@
+//! The statements that a body in vectors may have.
+//!
+//! Invariant: steps run in the order of the statements that they come from; early returns have become branches.
+
+use girder_ir::codelet::{Binder, Block, Index, Label, Reduce, ReduceOp, Stmt, Storage};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+
+/// A statement.
+pub(in crate::lower) enum Step {
+    Set {
+        local: LocalId,
+        value: ExprId,
+    },
+    Store {
+        storage: Storage,
+        index: Index,
+        value: ExprId,
+        site: SiteId,
+        /// Bytes from place to place; `search` fills it in.
+        stride: i64,
+    },
+    If {
+        cond: ExprId,
+        then: Vec<Step>,
+        els: Vec<Step>,
+        /// Whether places may take different branches; `search` fills it in.
+        differs: bool,
+    },
+    For {
+        var: LocalId,
+        lo: ExprId,
+        hi: ExprId,
+        step: i64,
+        body: Vec<Step>,
+    },
+    Reduce(Reduction),
+}
+
+/// A reduction inside a body.
+pub(in crate::lower) struct Reduction {
+    pub source: Box<Reduce>,
+    pub before: Vec<Step>,
+}
+
+impl Reduction {
+    /// What each element evaluates.
+    pub fn values(&self) -> Vec<ExprId> {
+        values(&self.source)
+    }
+
+    pub fn binders(&self) -> &[Binder] {
+        &self.source.binders
+    }
+}
+
+/// What each element of a reduction evaluates.
+pub(super) fn values(r: &Reduce) -> Vec<ExprId> {
+    r.factors.map_or(vec![r.value], |(x, y)| vec![x, y])
+}
+
+/// Nesting beyond which a body stays scalar; early returns nest too.
+const NESTING: u32 = 32;
+
+/// The steps of a block, if it has no other statements.
+pub(super) fn steps(block: &Block) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    flatten(block, None, NESTING, &mut steps)?;
+    Some(steps)
+}
+
+/// A `break` of `label` at the end of the block changes nothing.
+fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Step>) -> Option<()> {
+    let nesting = nesting.checked_sub(1)?;
+    for (n, stmt) in block.iter().enumerate() {
+        let tail = label.filter(|_| n + 1 == block.len());
+        match stmt {
+            Stmt::Set { local, value } => out.push(Step::Set { local: *local, value: *value }),
+            Stmt::Store { field, index, value, site } => {
+                let storage = Storage::Field(*field);
+                out.push(Step::Store { storage, index: index.clone(), value: *value, site: *site, stride: 0 });
+            }
+            Stmt::If { cond, then, els } => {
+                let (mut yes, mut no) = (Vec::new(), Vec::new());
+                let leaves = label.is_some_and(|l| matches!(then.last(), Some(Stmt::Break(b)) if *b == l));
+                flatten(then, tail.or(label.filter(|_| leaves)), nesting, &mut yes)?;
+                flatten(els, tail, nesting, &mut no)?;
+                if leaves {
+                    // An early return: what follows belongs to the other branch.
+                    flatten(&block[n + 1..], label, nesting, &mut no)?;
+                }
+                out.push(Step::If { cond: *cond, then: yes, els: no, differs: true });
+                if leaves {
+                    return Some(());
+                }
+            }
+            Stmt::For { var, lo, hi, step, body, .. } => {
+                let mut inner = Vec::new();
+                flatten(body, None, nesting, &mut inner)?;
+                out.push(Step::For { var: *var, lo: *lo, hi: *hi, step: *step, body: inner });
+            }
+            Stmt::Reduce(r) if r.filter.is_none() && !matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax) => {
+                let mut before = Vec::new();
+                flatten(&r.before, None, nesting, &mut before)?;
+                out.push(Step::Reduce(Reduction { source: r.clone(), before }));
+            }
+            Stmt::Labelled { label, body } => flatten(body, Some(*label), nesting, out)?,
+            Stmt::Break(label) if tail == Some(*label) => {}
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// Whether some step stores.
+pub(super) fn any_store(steps: &[Step]) -> bool {
+    any(steps, &mut |s| matches!(s, Step::Store { .. }))
+}
+
+/// Whether a step, or one inside it, is of some kind.
+pub(super) fn any(steps: &[Step], is: &mut dyn FnMut(&Step) -> bool) -> bool {
+    steps.iter().any(|step| {
+        is(step)
+            || match step {
+                Step::Set { .. } | Step::Store { .. } => false,
+                Step::If { then, els, .. } => any(then, is) || any(els, is),
+                Step::For { body, .. } => any(body, is),
+                Step::Reduce(r) => any(&r.before, is),
+            }
+    })
+}

@@ -1,0 +1,83 @@
+//! How much a statement does, roughly: where compiled code has to look at the stop flag.
+//!
+//! Invariant: a loop whose trip count is not known counts as [`UNKNOWN`] work, so that it always polls.
+
+use crate::validate::operands;
+use cranelift_entity::SecondaryMap;
+use girder_codelet::interpret::trips;
+use girder_ir::codelet::{Block, Codelet, Reduce, Stmt};
+use girder_ir::ids::ExprId;
+
+/// Work of a loop that may turn any number of times.
+pub(crate) const UNKNOWN: u64 = 1 << 40;
+/// A loop with less total work than this ends before a user notices, about 10 ms.
+pub(crate) const SHORT: u64 = 1 << 23;
+
+/// The known values of expressions.
+pub(crate) type Folded = SecondaryMap<ExprId, Option<u64>>;
+
+/// Operations of a block, saturating.
+pub(crate) fn of_block(folded: &Folded, block: &Block) -> u64 {
+    block.iter().map(|s| of_stmt(folded, s)).fold(0, u64::saturating_add)
+}
+
+fn of_stmt(folded: &Folded, stmt: &Stmt) -> u64 {
+    match stmt {
+        Stmt::For { lo, hi, step, body, .. } => of_loop(folded, *lo, *hi, *step, of_block(folded, body)),
+        Stmt::While { .. } => UNKNOWN,
+        Stmt::If { then, els, .. } => of_block(folded, then).saturating_add(of_block(folded, els)).saturating_add(2),
+        Stmt::Labelled { body, .. } => of_block(folded, body),
+        Stmt::Reduce(r) => of_reduce(folded, r),
+        Stmt::Amp(amp) => {
+            let n = [amp.c.rows, amp.c.cols, amp.a.cols].map(|e| folded[e].unwrap_or(1 << 12));
+            n.into_iter().fold(1, u64::saturating_mul)
+        }
+        Stmt::Fill { .. } => 64,
+        _ => 8,
+    }
+}
+
+/// Operations of a loop whose body takes `body`.
+pub(crate) fn of_loop(folded: &Folded, lo: ExprId, hi: ExprId, step: i64, body: u64) -> u64 {
+    match (folded[lo], folded[hi]) {
+        (Some(lo), Some(hi)) => trips(lo as i64, hi as i64, step).saturating_mul(body.saturating_add(2)),
+        _ => UNKNOWN,
+    }
+}
+
+/// Operations of a reduction.
+pub(crate) fn of_reduce(folded: &Folded, r: &Reduce) -> u64 {
+    let body = of_block(folded, &r.before).saturating_add(of_block(folded, &r.filter_before)).saturating_add(8);
+    r.binders.iter().rev().fold(body, |work, b| of_loop(folded, b.lo, b.hi, b.step, work))
+}
+
+/// Nodes of a block: how much code it becomes once.
+pub(crate) fn code_of_block(codelet: &Codelet, block: &Block) -> u64 {
+    let all = |blocks: &[&Block], exprs: &[ExprId]| {
+        let inner = blocks.iter().map(|b| code_of_block(codelet, b)).fold(0, u64::saturating_add);
+        exprs.iter().map(|&e| code_of(codelet, e)).fold(inner, u64::saturating_add)
+    };
+    let of = |stmt: &Stmt| match stmt {
+        Stmt::Set { value, .. } => all(&[], &[*value]),
+        Stmt::Fill { value, .. } => 16 + all(&[], &[*value]),
+        Stmt::StoreLocal { index, value, .. } | Stmt::Store { index, value, .. } => {
+            all(&[], index) + all(&[], &[*value])
+        }
+        Stmt::For { lo, hi, body, .. } => 8 + all(&[body], &[*lo, *hi]),
+        Stmt::While { before, cond, body, .. } => 8 + all(&[before, body], &[*cond]),
+        Stmt::If { cond, then, els } => 2 + all(&[then, els], &[*cond]),
+        Stmt::Labelled { body, .. } => all(&[body], &[]),
+        Stmt::Assert { cond, .. } => all(&[], &[*cond]),
+        // These are large, or loops of their own.
+        Stmt::Reduce(_) | Stmt::Amp(_) => 1000,
+        Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return => 1,
+    };
+    block.iter().map(of).fold(0, u64::saturating_add)
+}
+
+/// Nodes of an expression.
+pub(crate) fn code_of(codelet: &Codelet, e: ExprId) -> u64 {
+    let mut nodes = 1u64;
+    operands(&codelet.exprs[e], |x| nodes = nodes.saturating_add(code_of(codelet, x)));
+    nodes
+}

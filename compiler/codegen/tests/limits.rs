@@ -1,0 +1,179 @@
+//! What is refused, and what is just allowed.
+
+mod harness;
+
+use cranelift_entity::{EntitySet, SecondaryMap};
+use girder_codegen::abi::{Addressing, Batch, Failure, Status};
+use girder_codegen::{CodegenError, Host, IMPORTS, KernelSpec, compile, compile_for};
+use girder_codelet::bind_sizes;
+use girder_ir::codelet::*;
+use girder_ir::types::ElemType::*;
+use harness::build::Build;
+use harness::{Case, Spread};
+
+/// Compiles a codelet of scalars.
+fn compiled(codelet: &Codelet) -> Result<(), CodegenError> {
+    let shapes = vec![Default::default(); codelet.fields.len()];
+    let sizes = bind_sizes(codelet, &shapes, &[]).expect("scalars have no sizes");
+    let proven = EntitySet::new();
+    let spec = KernelSpec {
+        codelet,
+        sizes: &sizes,
+        strides: SecondaryMap::new(),
+        proven: &proven,
+        addressing: Addressing::Affine,
+        lines: None,
+    };
+    compile(&[spec]).map(|_| ())
+}
+
+/// `out y = x + x + …`, nested to the right.
+fn deep(depth: u32) -> Codelet {
+    let mut b = Build::new();
+    let (x, y) = (b.field(Dir::In, F32, &[]), b.field(Dir::Out, F32, &[]));
+    let mut value = b.load(x, &[]);
+    for _ in 0..depth {
+        let left = b.load(x, &[]);
+        value = b.binary(BinaryOp::Add, left, value);
+    }
+    let store = b.store(y, &[], value);
+    b.done(vec![store])
+}
+
+#[test]
+fn deep_expressions_compile_up_to_the_limit() {
+    assert_eq!(compiled(&deep(500)), Ok(()));
+    assert!(matches!(compiled(&deep(700)), Err(CodegenError::Depth { .. })));
+    assert!(matches!(compiled(&deep(1_000_000)), Err(CodegenError::Depth { .. })));
+}
+
+#[test]
+fn deep_statements_compile_up_to_the_limit() {
+    let nested = |depth| {
+        let mut b = Build::new();
+        let x = b.field(Dir::In, I64, &[]);
+        let y = b.field(Dir::Out, I64, &[]);
+        let value = b.load(x, &[]);
+        let mut body = vec![b.store(y, &[], value)];
+        for n in 0..depth {
+            let label = b.label();
+            let (lo, hi, var) = (b.int(0), b.load(x, &[]), b.local(I64));
+            let cond = b.convert(Bool, lo);
+            body = match n % 3 {
+                0 => vec![Stmt::For { var, lo, hi, step: 1, label, body }],
+                1 => vec![Stmt::Labelled { label, body }],
+                _ => vec![Stmt::If { cond, then: vec![], els: body }],
+            };
+        }
+        b.done(body)
+    };
+    assert_eq!(compiled(&nested(300)), Ok(()));
+    assert!(matches!(compiled(&nested(2000)), Err(CodegenError::Depth { .. })));
+}
+
+#[test]
+fn early_returns_in_a_row_are_not_deep() {
+    let mut b = Build::new();
+    let (x, y) = (b.field(Dir::In, F32, &[DimDecl::Fixed(20)]), b.field(Dir::Out, F32, &[DimDecl::Fixed(20)]));
+    let (var, label, called) = (b.local(I64), b.label(), b.label());
+    let i = b.read(var);
+    let result = b.local(F32);
+    let mut inner = Vec::new();
+    for n in 0..3000 {
+        let (v, number) = (b.load(x, &[i]), b.f32(n as f32));
+        let cond = b.binary(BinaryOp::Eq, v, number);
+        let then = vec![Stmt::Set { local: result, value: number }, Stmt::Break(called)];
+        inner.push(Stmt::If { cond, then, els: vec![] });
+    }
+    let last = b.f32(-1.0);
+    inner.push(Stmt::Set { local: result, value: last });
+    let value = b.read(result);
+    let store = b.store(y, &[i], value);
+    let (lo, hi) = (b.int(0), b.int(20));
+    let body = vec![Stmt::Labelled { label: called, body: inner }, store];
+    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body }]);
+    let shape: girder_codelet::sizes::Shape = [20].as_slice().into();
+    let case = Case::new(codelet, vec![shape.clone(), shape], &[Spread::Contiguous; 2], 1, |_| 0x4100_0000);
+    case.check();
+}
+
+#[test]
+fn large_arrays_are_refused() {
+    let with = |elements| {
+        let mut b = Build::new();
+        let local = b.array(F32, &[elements]);
+        let value = b.f32(0.0);
+        b.done(vec![Stmt::Fill { local, value }])
+    };
+    assert_eq!(compiled(&with(1 << 14)), Ok(()));
+    assert!(matches!(compiled(&with(1 << 20)), Err(CodegenError::Arrays { .. })));
+    assert!(matches!(compiled(&with(u32::MAX)), Err(CodegenError::Arrays { .. })));
+}
+
+#[test]
+fn half_precision_is_refused() {
+    let mut b = Build::new();
+    b.field(Dir::In, F16, &[]);
+    assert!(matches!(compiled(&b.done(vec![])), Err(CodegenError::Type { ty: F16, .. })));
+}
+
+#[test]
+fn equal_kernels_share_code() {
+    let codelet = deep(3);
+    let shapes = vec![Default::default(); 2];
+    let sizes = bind_sizes(&codelet, &shapes, &[]).expect("scalars have no sizes");
+    let proven = EntitySet::new();
+    let spec = |addressing| KernelSpec {
+        codelet: &codelet,
+        sizes: &sizes,
+        strides: SecondaryMap::new(),
+        proven: &proven,
+        addressing,
+        lines: None,
+    };
+    let specs = [spec(Addressing::Affine), spec(Addressing::Table32), spec(Addressing::Affine)];
+    let host = Host::detect().expect("this host is supported");
+    let kernels = compile_for(&host, &specs).expect("small kernels compile");
+    assert_eq!((kernels.codes.len(), &kernels.index[..]), (2, &[0, 1, 0][..]));
+    assert_eq!(kernels, compile_for(&host, &specs).expect("they still do"));
+}
+
+/// A loop without end stops when it is told to, and one with too many turns fails.
+#[test]
+fn endless_loops_stop() {
+    let mut b = Build::new();
+    let (cond, label, site) = (b.bits(Bool, 1), b.label(), b.site(Check::Turns));
+    let codelet = b.done(vec![Stmt::While { before: vec![], cond, label, body: vec![], site }]);
+    let sizes = bind_sizes(&codelet, &[], &[]).expect("there are no fields");
+    let proven = EntitySet::new();
+    let spec = KernelSpec {
+        codelet: &codelet,
+        sizes: &sizes,
+        strides: SecondaryMap::new(),
+        proven: &proven,
+        addressing: Addressing::Affine,
+        lines: None,
+    };
+    let code = compile(&[spec]).expect("a small kernel compiles");
+    let run = |cancel: u8, turns: u64| {
+        let mut batch = Batch {
+            base: std::ptr::null_mut(),
+            offsets: std::ptr::null(),
+            start: std::ptr::null(),
+            step: std::ptr::null(),
+            consts: std::ptr::null(),
+            const_step: 0,
+            cancel: &raw const cancel,
+            imports: &raw const IMPORTS,
+            turns,
+            workers: 1,
+            failure: Failure::default(),
+        };
+        // SAFETY: the codelet has no fields, so that no table is read.
+        let status = Status::of(unsafe { code.kernel(0)(&mut batch, 3, 4) });
+        (status, batch.failure)
+    };
+    let failure = Failure { instance: 3, site: 0, worker: 0, values: [1000, 0] };
+    assert_eq!(run(0, 1000), (Status::Failed, failure));
+    assert_eq!(run(1, u64::MAX).0, Status::Cancelled);
+}

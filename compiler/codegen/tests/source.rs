@@ -1,0 +1,195 @@
+//! Codelets as people write them, with functions of the prelude: they agree, and their loops become vectors.
+
+mod harness;
+
+use girder_codelet::sizes::Shape;
+use girder_codelet::verify;
+use girder_elaborate::codelet::{Meaning, ModuleRef, Scope, specialise};
+use girder_ir::codelet::Codelet;
+use girder_ir::types::ElemType;
+use girder_ir::types::ElemType::{F32, F64};
+use girder_source::{Diagnostics, Session, SourceMap};
+use girder_syntax::ast;
+use harness::{Case, Neighbours, Spread};
+
+struct Library(ast::Module);
+
+impl Scope for Library {
+    fn lookup(&self, _: ModuleRef, path: &str) -> Option<Meaning<'_>> {
+        self.0.items.iter().find_map(|i| match &i.kind {
+            ast::ItemKind::Fn(f) if f.codelet && f.name.dotted() == path => {
+                Some(Meaning::CodeletFn { module: ModuleRef(0), item: f })
+            }
+            _ => None,
+        })
+    }
+
+    fn tree(&self, _: ModuleRef) -> &ast::Module {
+        &self.0
+    }
+}
+
+/// The codelet of a text, which may use the prelude.
+fn codelet(text: &str) -> Codelet {
+    let prelude = girder_stdlib::module("prelude").expect("there is a prelude");
+    let (mut map, session, mut diagnostics) = (SourceMap::default(), Session::default(), Diagnostics::default());
+    let file = map.add("test.gir", format!("{prelude}\n{text}")).expect("a small file");
+    let library = Library(girder_syntax::parse(&map, file, &session, &mut diagnostics));
+    let codelet = library.0.items.iter().rev().find_map(|i| match &i.kind {
+        ast::ItemKind::Codelet(c) => {
+            specialise(&library, ModuleRef(0), c, &i.attrs, &[], &session, &mut diagnostics).ok()
+        }
+        _ => None,
+    });
+    let said: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
+    assert!(said.is_empty(), "{}", said.join("\n"));
+    let codelet = codelet.expect("nothing was said");
+    verify(&codelet).expect("the codelet is well formed");
+    codelet
+}
+
+/// Vertices with the given shapes, whose elements are spread around zero.
+fn case(text: &str, shapes: &[&[u64]]) -> Case {
+    vertices(text, shapes, (3, Neighbours::Apart), &[])
+}
+
+/// As `case`, with a number of vertices that lie in some way; some fields may be shared.
+fn vertices(text: &str, shapes: &[&[u64]], instances: (usize, Neighbours), shared: &[usize]) -> Case {
+    let shapes: Vec<Shape> = shapes.iter().map(|s| Shape::from_slice(s)).collect();
+    let mut n = 0u64;
+    let fill = |ty: ElemType| {
+        n += 1;
+        let v = match n % 31 {
+            0 => f64::NAN,
+            1 => f64::INFINITY,
+            2 => -0.0,
+            _ => ((n * 7919) % 2003) as f64 / 64.0 - 15.0,
+        };
+        girder_codelet::scalar::convert(F64, ty, v.to_bits())
+    };
+    let spread = |n| if shared.contains(&n) { Spread::Repeated } else { Spread::Contiguous };
+    let spreads: Vec<Spread> = (0..shapes.len()).map(spread).collect();
+    Case::with(codelet(text), shapes, &spreads, instances, fill)
+}
+
+/// Agrees, and has an instruction on vectors of this type.
+fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
+    let case = case(text, shapes);
+    assert!(case.check().failure.is_none());
+    let clif = case.clif();
+    assert!(clif.contains(&format!("load.{ty}")), "{text}\n{clif}");
+}
+
+#[test]
+fn functions_of_one_number_become_vectors() {
+    for name in ["exp", "log", "tanh", "sigmoid", "relu", "square", "sign", "rsqrt", "abs", "sqrt"] {
+        let text = format!("codelet f(in x: f32[n], out y: f32[n]) {{ for i in 0..n {{ y[i] = {name}(x[i]); }} }}");
+        becomes_vectors(&text, &[&[67], &[67]], "f32x4");
+        let text = text.replace("f32", "f64");
+        assert!(case(&text, &[&[67], &[67]]).check().failure.is_none());
+    }
+    let text = "codelet f(in x: f64[n], out y: f64[n]) { for i in 0..n { y[i] = relu(x[i]) * 2.0; } }";
+    becomes_vectors(text, &[&[33], &[33]], "f64x2");
+}
+
+#[test]
+fn products_and_sums_become_vectors() {
+    let dot = "codelet dot(in a: f32[n], in b: f32[n], out y: f32) { y = sum i in 0..n { a[i] * b[i] }; }";
+    becomes_vectors(dot, &[&[83], &[83], &[]], "f32x4");
+    let softmax = "codelet softmax(in x: f32[n], out y: f32[n]) {
+        let top = max i in 0..n { x[i] };
+        let total = sum i in 0..n { exp(x[i] - top) };
+        for i in 0..n { y[i] = exp(x[i] - top) / total; }
+    }";
+    becomes_vectors(softmax, &[&[50], &[50]], "f32x4");
+    let columns = "codelet columns(in a: f32[m, n], inout y: f32[n]) {
+        for j in 0..n { y[j] = 0.0; }
+        for i in 0..m, j in 0..n { y[j] = y[j] + a[i, j]; }
+    }";
+    becomes_vectors(columns, &[&[5, 21], &[21]], "f32x4");
+}
+
+#[test]
+fn reductions_side_by_side_become_vectors() {
+    let sums = "codelet sums(in a: f32[m, n], out y: f32[n]) { for j in 0..n { y[j] = sum i in 0..m { a[i, j] }; } }";
+    let greatest = sums.replace("= sum", "= max");
+    let product = "codelet product(in a: f32[m, k], in b: f32[k, n], out y: f32[m, n]) {
+        for i in 0..m, j in 0..n { y[i, j] = sum l in 0..k { a[i, l] * b[l, j] }; }
+    }";
+    let mean = "codelet mean(in a: f32[m, n], in s: f32, inout y: f32[n]) {
+        for j in 0..n {
+            let mut t = y[j];
+            for i in 0..m { if s > 0.0 { t = t + a[i, j]; } }
+            y[j] = t * s;
+        }
+    }";
+    for m in [1, 5, 16, 17, 50] {
+        for n in [4, 7, 32] {
+            becomes_vectors(sums, &[&[m, n], &[n]], "f32x4");
+            becomes_vectors(&greatest, &[&[m, n], &[n]], "f32x4");
+            becomes_vectors(product, &[&[3, m], &[m, n], &[3, n]], "f32x4");
+            becomes_vectors(mean, &[&[m, n], &[], &[n]], "f32x4");
+        }
+    }
+}
+
+#[test]
+fn vertices_side_by_side_become_vectors() {
+    let scale = "codelet scale(in x: f32, in s: f32, out y: f32, const c: f32) { y = exp(x) * s + c; }";
+    let dot = "codelet dot(in a: f32[k], in b: f32[k], out y: f32) { y = sum i in 0..k { a[i] * b[i] }; }";
+    let pick = "codelet pick(in a: f64, out y: f64) { let mut t = a; if a < 0.0 { t = -a; } y = sqrt(t); }";
+    for instances in [3, 8, 21, 40] {
+        let side_by_side = (instances, Neighbours::SideBySide);
+        for (case, ty) in [
+            (vertices(scale, &[&[], &[], &[], &[]], side_by_side, &[1]), "f32x4"),
+            (vertices(dot, &[&[1], &[1], &[]], side_by_side, &[]), "f32x4"),
+            (vertices(dot, &[&[37], &[37], &[]], side_by_side, &[]), "f32x4"),
+            (vertices(pick, &[&[], &[]], side_by_side, &[]), "f64x2"),
+        ] {
+            assert!(case.check().failure.is_none());
+            let clif = case.clif();
+            assert!(clif.contains(&format!("load.{ty}")), "{clif}");
+        }
+    }
+}
+
+#[test]
+fn stencils_become_vectors() {
+    let step = "codelet step(in u: f32[h, w], out next: f32[m, n], const alpha: f32) {
+        assert(h == m + 2 && w == n + 2);
+        for i in 0..m, j in 0..n {
+            next[i, j] = u[i + 1, j + 1] + alpha
+                * (u[i, j + 1] + u[i + 2, j + 1] + u[i + 1, j] + u[i + 1, j + 2] - 4.0 * u[i + 1, j + 1]);
+        }
+    }";
+    becomes_vectors(step, &[&[12, 15], &[10, 13], &[]], "f32x4");
+}
+
+#[test]
+fn small_windows_need_no_loop() {
+    let text = "codelet window(in a: f32[3, 3], in b: f32[3, 3], out y: f32) {
+        y = sum i in 0..3, j in 0..3 { a[i, j] * b[i, j] };
+    }";
+    assert!(case(text, &[&[3, 3], &[3, 3], &[]]).check().failure.is_none());
+}
+
+#[test]
+fn matrix_products_agree() {
+    let text = "codelet product(in a: f32[m, k], in b: f32[k, n], inout c: f32[m, n]) { amp(c, a, b); }";
+    for (m, n, k) in [(1, 1, 1), (4, 7, 9), (16, 10, 33)] {
+        assert!(case(text, &[&[m, k], &[k, n], &[m, n]]).check().failure.is_none());
+    }
+}
+
+#[test]
+fn failures_name_the_vertex_and_the_values() {
+    let text = "codelet pick(in x: f32[n], in at: i32, out y: f32) { y = x[at]; }";
+    let mut case = case(text, &[&[4], &[], &[]]);
+    for (n, at) in [2, 4, 1].into_iter().enumerate() {
+        let byte = case.offsets[n][1] as usize;
+        harness::put(&mut case.memory, byte, ElemType::I32, at);
+    }
+    let failure = case.check().failure.expect("the second vertex reads outside");
+    assert_eq!((failure.instance, failure.values), (1, [4, 4]));
+    assert_eq!(case.codelet.fields.values().next().map(|f| f.ty), Some(F32));
+}

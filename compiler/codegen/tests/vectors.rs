@@ -1,0 +1,104 @@
+//! Loops that must become vectors do, and compute what the interpreter computes.
+
+mod harness;
+
+use girder_ir::codelet::*;
+use girder_ir::types::ElemType::*;
+use harness::build::Build;
+use harness::{Case, Spread};
+
+/// Small numbers of both signs, and a few special ones.
+fn numbers() -> impl FnMut(girder_ir::types::ElemType) -> u64 {
+    let mut n = 0i64;
+    move |ty| {
+        n += 1;
+        let v = ((n * 37) % 101 - 50) as f64 / 8.0;
+        let v = if n % 97 == 0 { f64::NAN } else { v };
+        girder_codelet::scalar::convert(F64, ty, v.to_bits())
+    }
+}
+
+/// `for i in 0..n { y[i] = max(alpha * x[i] + y[i], 0) }`
+fn saxpy(n: u64, spread: Spread) -> Case {
+    let mut b = Build::new();
+    let size = b.size("n");
+    let dims = [DimDecl::Size(size)];
+    let alpha = b.field(Dir::In, F32, &[]);
+    let (x, y) = (b.field(Dir::In, F32, &dims), b.field(Dir::InOut, F32, &dims));
+    let (var, label) = (b.local(I64), b.label());
+    let i = b.read(var);
+    let (a, p, q) = (b.load(alpha, &[]), b.load(x, &[i]), b.load(y, &[i]));
+    let zero = b.f32(0.0);
+    let value = b.binary(BinaryOp::Mul, a, p);
+    let value = b.binary(BinaryOp::Add, value, q);
+    let value = b.binary(BinaryOp::Max, value, zero);
+    let store = b.store(y, &[i], value);
+    let (lo, hi) = (b.int(0), b.sized(size));
+    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body: vec![store] }]);
+    let shape: girder_codelet::sizes::Shape = [n].as_slice().into();
+    Case::new(codelet, vec![[].as_slice().into(), shape.clone(), shape], &[spread; 3], 3, numbers())
+}
+
+/// `y = sum i in 0..rows, j in 0..n { a[i, j] * x[j] }`
+fn dot(rows: u64, n: u64) -> Case {
+    let mut b = Build::new();
+    let (r, size) = (b.size("r"), b.size("n"));
+    let a = b.field(Dir::In, F32, &[DimDecl::Size(r), DimDecl::Size(size)]);
+    let x = b.field(Dir::In, F32, &[DimDecl::Size(size)]);
+    let y = b.field(Dir::Out, F32, &[]);
+    let (i, j, dst) = (b.local(I64), b.local(I64), b.local(F32));
+    let (at_i, at_j) = (b.read(i), b.read(j));
+    let (p, q) = (b.load(a, &[at_i, at_j]), b.load(x, &[at_j]));
+    let value = b.binary(BinaryOp::Mul, p, q);
+    let (zero, rows_e, n_e) = (b.int(0), b.sized(r), b.sized(size));
+    let binders = vec![Binder { var: i, lo: zero, hi: rows_e, step: 1 }, Binder { var: j, lo: zero, hi: n_e, step: 1 }];
+    let site = b.site(Check::Empty);
+    let reduce = Reduce {
+        dst,
+        op: ReduceOp::Sum,
+        binders,
+        filter_before: vec![],
+        filter: None,
+        before: vec![],
+        value,
+        factors: Some((p, q)),
+        site,
+    };
+    let result = b.read(dst);
+    let store = b.store(y, &[], result);
+    let codelet = b.done(vec![Stmt::Reduce(Box::new(reduce)), store]);
+    let shapes = vec![[rows, n].as_slice().into(), [n].as_slice().into(), [].as_slice().into()];
+    Case::new(codelet, shapes, &[Spread::Contiguous; 3], 3, numbers())
+}
+
+#[test]
+fn elementwise_loops_of_every_length_agree() {
+    for n in 0..40 {
+        saxpy(n, Spread::Contiguous).check();
+        saxpy(n, Spread::Reversed).check();
+    }
+}
+
+#[test]
+fn elementwise_loops_load_vectors() {
+    let clif = saxpy(64, Spread::Contiguous).clif();
+    assert!(clif.contains("load.f32x4") && clif.contains("bitselect"), "{clif}");
+}
+
+#[test]
+fn sums_of_every_length_agree() {
+    for n in 0..70 {
+        dot(1, n).check();
+    }
+    for (rows, n) in [(2, 16), (3, 4), (3, 12), (5, 8), (3, 7), (2, 64), (7, 20)] {
+        dot(rows, n).check();
+    }
+}
+
+#[test]
+fn sums_multiply_vectors() {
+    for (rows, n) in [(1, 64), (4, 32), (3, 12)] {
+        let clif = dot(rows, n).clif();
+        assert!(clif.contains("load.f32x4") && clif.contains("= fma"), "{clif}");
+    }
+}

@@ -1,0 +1,265 @@
+//! Regions of fields that were written: boxes whose axes are progressions, and when they cover a whole field.
+//!
+//! Invariant: a list of regions stands for elements that were written for certain. Every operation here keeps the
+//! union of a list or makes it smaller.
+
+use super::affine::{Affine, Symbol};
+use girder_ir::ids::FieldId;
+use smallvec::SmallVec;
+
+/// Indices along one axis: `start + Σ stride · d` with each `d` below its count.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Axis {
+    pub start: Affine,
+    /// Strides are positive and ascend, counts are greater than one.
+    digits: SmallVec<[(i64, i64); 2]>,
+}
+
+/// A product of axes, one per dimension of the field.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Region {
+    pub field: FieldId,
+    pub axes: SmallVec<[Axis; 3]>,
+}
+
+/// Longer lists are cut: what is forgotten counts as unwritten.
+const MAX_REGIONS: usize = 1 << 10;
+/// Pairs that an intersection of two lists looks at.
+const MAX_PAIRS: usize = 1 << 10;
+/// Pieces of a field that [`covers`] may have left over at a time.
+const MAX_PIECES: usize = 1 << 10;
+
+impl Axis {
+    fn point(start: Affine) -> Axis {
+        Axis { start, digits: SmallVec::new() }
+    }
+
+    /// How many indices from `start` on without a gap, if that is all of them.
+    fn length(&self) -> Option<i64> {
+        match self.digits[..] {
+            [] => Some(1),
+            [(1, n)] => Some(n),
+            _ => None,
+        }
+    }
+
+    fn with_length(start: Affine, n: i64) -> Axis {
+        let digits = if n == 1 { SmallVec::new() } else { SmallVec::from_slice(&[(1, n)]) };
+        Axis { start, digits }
+    }
+
+    /// Adds a digit; progressions that join without a gap become one.
+    fn push(&mut self, stride: i64, count: i64) -> Option<()> {
+        if count == 1 {
+            return Some(());
+        }
+        self.digits.push((stride, count));
+        self.digits.sort_unstable();
+        let mut joined: SmallVec<[(i64, i64); 2]> = SmallVec::new();
+        for &(s, n) in &self.digits {
+            match joined.last_mut() {
+                Some((t, m)) if s % *t == 0 && s / *t <= *m => *m = m.checked_add((s / *t).checked_mul(n - 1)?)?,
+                _ => joined.push((s, n)),
+            }
+        }
+        self.digits = joined;
+        Some(())
+    }
+
+    /// What both have, if it is again an axis.
+    fn meet(&self, other: &Axis) -> Option<Axis> {
+        if self == other {
+            return Some(self.clone());
+        }
+        let offset = other.start.difference(&self.start)?;
+        let (n, m) = (self.length()?, other.length()?);
+        let (lo, hi) = (offset.max(0), n.min(offset.checked_add(m)?));
+        let start = Affine { terms: self.start.terms.clone(), base: self.start.base.checked_add(lo)? };
+        (lo < hi).then(|| Axis::with_length(start, hi - lo))
+    }
+}
+
+impl Region {
+    pub fn element(field: FieldId, index: impl Iterator<Item = Affine>) -> Region {
+        Region { field, axes: index.map(Axis::point).collect() }
+    }
+
+    pub fn mentions(&self, s: Symbol) -> bool {
+        self.axes.iter().any(|a| a.start.factor(s) != 0)
+    }
+
+    /// The union over `s = start + step · t`, `t` in `0..trips`, where that is a region; `trips` is positive.
+    fn expand(mut self, s: Symbol, start: &Affine, step: i64, trips: i64) -> Option<Region> {
+        let mut moving = self.axes.iter_mut().filter(|a| a.start.factor(s) != 0);
+        let Some(axis) = moving.next() else { return Some(self) };
+        if moving.next().is_some() {
+            return None;
+        }
+        let stride = axis.start.factor(s).checked_mul(step)?;
+        axis.start = axis.start.substitute(s, start)?;
+        if stride < 0 {
+            axis.start.base = axis.start.base.checked_add(stride.checked_mul(trips - 1)?)?;
+        }
+        axis.push(stride.checked_abs()?, trips)?;
+        Some(self)
+    }
+
+    fn meet(&self, other: &Region) -> Option<Region> {
+        if self.field != other.field {
+            return None;
+        }
+        let axes = self.axes.iter().zip(&other.axes).map(|(a, b)| a.meet(b)).collect::<Option<_>>()?;
+        Some(Region { field: self.field, axes })
+    }
+}
+
+/// Adds a region to a list.
+pub(crate) fn push(list: &mut Vec<Region>, region: Region) {
+    if list.len() < MAX_REGIONS {
+        list.push(region);
+    }
+}
+
+/// What a loop over `s = start + step · t`, `t` in `0..trips`, has written if each turn has written `list`.
+pub(crate) fn expand(mut list: Vec<Region>, s: Symbol, start: &Affine, step: i64, trips: i64) -> Vec<Region> {
+    merge(&mut list);
+    list.into_iter().filter_map(|r| r.expand(s, start, step, trips)).collect()
+}
+
+/// What is in both lists: equal regions, and common parts of others.
+pub(crate) fn meet(mut a: Vec<Region>, mut b: Vec<Region>) -> Vec<Region> {
+    a.sort_unstable();
+    b.sort_unstable();
+    a.dedup();
+    b.dedup();
+    let (mut both, only_a): (Vec<_>, Vec<_>) = a.iter().cloned().partition(|r| b.binary_search(r).is_ok());
+    b.retain(|r| a.binary_search(r).is_err());
+    let mut pairs = 0;
+    for x in &only_a {
+        for y in &b {
+            pairs += 1;
+            if pairs > MAX_PAIRS {
+                return both;
+            }
+            if let Some(r) = x.meet(y) {
+                push(&mut both, r);
+            }
+        }
+    }
+    both
+}
+
+/// Joins regions that differ in one axis only: neighbours become one, equal steps become a digit.
+fn merge(list: &mut Vec<Region>) {
+    list.sort_unstable();
+    list.dedup();
+    let rank = list.iter().map(|r| r.axes.len()).max().unwrap_or(0);
+    for axis in 0..rank {
+        merge_along(list, axis, |_| (), neighbours);
+    }
+    for axis in 0..rank {
+        merge_along(list, axis, |a| a.digits.clone(), progression);
+    }
+}
+
+/// Joins runs along one axis. Regions of a run agree in all else and in `class` of the axis, and ascend; `join`
+/// says how many of its first regions become which axis.
+fn merge_along<C: Ord>(
+    list: &mut Vec<Region>,
+    axis: usize,
+    class: impl Fn(&Axis) -> C,
+    join: impl Fn(&[Axis]) -> (usize, Axis),
+) {
+    let (mut rest, mut keep): (Vec<_>, Vec<_>) = list.drain(..).partition(|r| axis < r.axes.len());
+    let key = |r: &Region| {
+        let mut others = r.clone();
+        let this = others.axes.remove(axis);
+        (others, this.start.terms.clone(), class(&this))
+    };
+    rest.sort_by_cached_key(|r| (key(r), r.axes[axis].start.base));
+    for run in rest.chunk_by(|x, y| key(x) == key(y)) {
+        let axes: Vec<Axis> = run.iter().map(|r| r.axes[axis].clone()).collect();
+        let mut at = 0;
+        while at < axes.len() {
+            let (taken, joined) = join(&axes[at..]);
+            let mut region = run[at].clone();
+            region.axes[axis] = joined;
+            keep.push(region);
+            at += taken;
+        }
+    }
+    *list = keep;
+}
+
+/// Intervals that touch or overlap.
+fn neighbours(axes: &[Axis]) -> (usize, Axis) {
+    let start = &axes[0].start;
+    let Some(mut length) = axes[0].length() else { return (1, axes[0].clone()) };
+    let mut taken = 1;
+    for next in &axes[1..] {
+        let (Some(offset), Some(n)) = (next.start.base.checked_sub(start.base), next.length()) else { break };
+        let Some(end) = offset.checked_add(n).filter(|_| offset <= length) else { break };
+        length = length.max(end);
+        taken += 1;
+    }
+    (taken, Axis::with_length(start.clone(), length))
+}
+
+/// The same digits at equal distances.
+fn progression(axes: &[Axis]) -> (usize, Axis) {
+    let distance = |i: usize| axes[i + 1].start.base.checked_sub(axes[i].start.base);
+    let mut joined = axes[0].clone();
+    let Some(stride) = (axes.len() > 1).then(|| distance(0)).flatten().filter(|&d| d > 0) else { return (1, joined) };
+    let taken = 1 + (0..axes.len() - 1).take_while(|&i| distance(i) == Some(stride)).count();
+    match joined.push(stride, taken as i64) {
+        Some(()) => (taken, joined),
+        None => (1, axes[0].clone()),
+    }
+}
+
+/// A box of plain intervals, `lo..hi` per axis.
+type Piece = SmallVec<[(i64, i64); 3]>;
+
+/// Whether the regions of a field hold all its elements.
+pub(crate) fn covers(list: &[Region], field: FieldId, shape: &[u64]) -> bool {
+    let mut regions: Vec<Region> = list.iter().filter(|r| r.field == field).cloned().collect();
+    merge(&mut regions);
+    let whole: Piece = shape.iter().map(|&n| (0, i64::try_from(n).unwrap_or(i64::MAX))).collect();
+    let mut left = if shape.contains(&0) { Vec::new() } else { vec![whole] };
+    for region in &regions {
+        let Some(hole) = region.axes.iter().map(interval).collect::<Option<Piece>>() else { continue };
+        left = left.into_iter().flat_map(|piece| subtract(piece, &hole)).collect();
+        if left.len() > MAX_PIECES {
+            return false;
+        }
+    }
+    left.is_empty()
+}
+
+fn interval(axis: &Axis) -> Option<(i64, i64)> {
+    let lo = axis.start.is_constant()?;
+    Some((lo, lo.checked_add(axis.length()?)?))
+}
+
+/// What is left of a piece: up to two slabs per axis.
+fn subtract(mut piece: Piece, hole: &Piece) -> Vec<Piece> {
+    if piece.iter().zip(hole).any(|(p, h)| h.1 <= p.0 || p.1 <= h.0) {
+        return vec![piece];
+    }
+    let mut left = Vec::new();
+    for (axis, &(lo, hi)) in hole.iter().enumerate() {
+        let (first, end) = piece[axis];
+        if first < lo {
+            let mut slab = piece.clone();
+            slab[axis] = (first, lo);
+            left.push(slab);
+        }
+        if hi < end {
+            let mut slab = piece.clone();
+            slab[axis] = (hi, end);
+            left.push(slab);
+        }
+        piece[axis] = (first.max(lo), end.min(hi));
+    }
+    left
+}

@@ -1,0 +1,284 @@
+//! Patterns that have to be proven.
+
+use super::*;
+use BinaryOp::*;
+
+const I64: ElemType = ElemType::I64;
+
+fn all_proven(c: &Codelet, facts: &Facts) -> bool {
+    c.sites.keys().all(|s| facts.proven.contains(s))
+}
+
+/// A codelet over `out f0: i64[n]` and its facts for a length.
+fn over_vector(n: u64, body: impl FnOnce(&mut Builder, FieldId, ExprId) -> Block) -> (Codelet, Facts) {
+    let mut b = Builder::new();
+    let size = b.size("n");
+    let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
+    let vn = b.size_of(size);
+    let body = body(&mut b, y, vn);
+    let c = b.finish(body);
+    let facts = compare(&c, &[Shape::from_slice(&[n])]);
+    (c, facts)
+}
+
+fn cover(facts: &Facts) -> Cover {
+    facts.cover[FieldId::from_u32(0)]
+}
+
+#[test]
+fn a_plain_loop() {
+    for (lo, step, expected) in [(0, 1, Cover::Full), (1, 1, Cover::Partial), (0, 2, Cover::Partial)] {
+        let (c, facts) = over_vector(8, |b, y, n| {
+            let i = b.local(I64);
+            let (lo, vi) = (b.int(lo), b.get(i));
+            let store = b.store(y, &[vi], n);
+            vec![b.for_loop(i, lo, n, step, vec![store])]
+        });
+        assert!(all_proven(&c, &facts));
+        assert_eq!(cover(&facts), expected);
+    }
+}
+
+#[test]
+fn a_loop_counts_down() {
+    let (c, facts) = over_vector(7, |b, y, n| {
+        let i = b.local(I64);
+        let (one, minus, vi) = (b.int(1), b.int(-1), b.get(i));
+        let hi = b.binary(Sub, n, one);
+        let store = b.store(y, &[vi], n);
+        vec![b.for_loop(i, hi, minus, -1, vec![store])]
+    });
+    assert!(all_proven(&c, &facts));
+    assert_eq!(cover(&facts), Cover::Full);
+}
+
+#[test]
+fn unrolled_loops_and_edges() {
+    // y[0] = n; for i in 1..n - 1 by 2 { y[i] = n; y[i + 1] = n; } y[n - 1] = n;
+    let (c, facts) = over_vector(8, |b, y, n| {
+        let i = b.local(I64);
+        let (zero, one, vi) = (b.int(0), b.int(1), b.get(i));
+        let (last, next) = (b.binary(Sub, n, one), b.binary(Add, vi, one));
+        let stores = [zero, vi, next, last].map(|at| b.store(y, &[at], n));
+        let [first, a, c, end] = stores;
+        vec![first, b.for_loop(i, one, last, 2, vec![a, c]), end]
+    });
+    assert!(all_proven(&c, &facts));
+    assert_eq!(cover(&facts), Cover::Full);
+}
+
+#[test]
+fn blocked_loops() {
+    // for t in 0..n by 4 { for i in t..min(t + 4, n) { y[i] = n; } }
+    for (n, expected) in [(16, Cover::Full), (18, Cover::Partial)] {
+        let (c, facts) = over_vector(n, |b, y, n| {
+            let (t, i) = (b.local(I64), b.local(I64));
+            let (zero, four, vt, vi) = (b.int(0), b.int(4), b.get(t), b.get(i));
+            let end = b.binary(Add, vt, four);
+            let end = b.binary(Min, end, n);
+            let store = b.store(y, &[vi], n);
+            let inner = b.for_loop(i, vt, end, 1, vec![store]);
+            vec![b.for_loop(t, zero, n, 4, vec![inner])]
+        });
+        assert!(all_proven(&c, &facts));
+        assert_eq!(cover(&facts), expected);
+    }
+}
+
+#[test]
+fn flat_indices() {
+    // for i in 0..4, j in 0..3 { let k = i * 3 + j; y[k] = n; }
+    let (c, facts) = over_vector(12, |b, y, n| {
+        let (i, j, k) = (b.local(I64), b.local(I64), b.local(I64));
+        let (zero, three, four) = (b.int(0), b.int(3), b.int(4));
+        let (vi, vj, vk) = (b.get(i), b.get(j), b.get(k));
+        let row = b.binary(Mul, vi, three);
+        let value = b.binary(Add, row, vj);
+        let store = b.store(y, &[vk], n);
+        let inner = b.for_loop(j, zero, three, 1, vec![Stmt::Set { local: k, value }, store]);
+        vec![b.for_loop(i, zero, four, 1, vec![inner])]
+    });
+    assert!(all_proven(&c, &facts));
+    assert_eq!(cover(&facts), Cover::Full);
+}
+
+#[test]
+fn both_arms_of_an_if() {
+    for both in [true, false] {
+        let (_, facts) = over_vector(5, |b, y, n| {
+            let i = b.local(I64);
+            let (zero, vi) = (b.int(0), b.get(i));
+            let cond = b.binary(Eq, vi, zero);
+            let (s, t) = (b.store(y, &[vi], n), b.store(y, &[vi], zero));
+            let els = if both { vec![t] } else { vec![] };
+            vec![b.for_loop(i, zero, n, 1, vec![Stmt::If { cond, then: vec![s], els }])]
+        });
+        assert_eq!(cover(&facts) == Cover::Full, both);
+    }
+}
+
+#[test]
+fn leaving_early_leaves_elements() {
+    for early in [Stmt::Return, Stmt::Break(Label(99))] {
+        let (_, facts) = over_vector(5, |b, y, n| {
+            let i = b.local(I64);
+            let (zero, vi) = (b.int(0), b.get(i));
+            let big = b.int(3);
+            let cond = b.binary(Eq, vi, big);
+            let s = b.store(y, &[vi], n);
+            let leave = Stmt::If { cond, then: vec![early.clone()], els: vec![] };
+            let body = b.for_loop(i, zero, n, 1, vec![s, leave]);
+            vec![Stmt::Labelled { label: Label(99), body: vec![body] }]
+        });
+        assert_eq!(cover(&facts), Cover::Partial);
+    }
+}
+
+#[test]
+fn a_return_behind_the_writes_leaves_nothing() {
+    let (_, facts) = over_vector(1, |b, y, n| {
+        let zero = b.int(0);
+        let x = b.load_of(y, zero);
+        let cond = b.binary(Eq, x, zero);
+        let (s, t) = (b.store(y, &[zero], n), b.store(y, &[zero], zero));
+        vec![Stmt::If { cond, then: vec![s, Stmt::Return], els: vec![] }, t]
+    });
+    assert_eq!(cover(&facts), Cover::Full);
+}
+
+#[test]
+fn conditions_bound_indices() {
+    // for i in 0..n { if i > 0 && y'[i - 1] == 0 { } if i + 1 < n { use i + 1 } }
+    let (c, facts) = over_vector(6, |b, y, n| {
+        let i = b.local(I64);
+        let (zero, one, vi) = (b.int(0), b.int(1), b.get(i));
+        let (left, right) = (b.binary(Sub, vi, one), b.binary(Add, vi, one));
+        let positive = b.binary(Gt, vi, zero);
+        let element = b.load_of(y, left);
+        let is_zero = b.binary(Eq, element, zero);
+        let both = b.expr(ElemType::Bool, ExprKind::AndThen { a: positive, b: is_zero });
+        let inside = b.binary(Lt, right, n);
+        let (s, t) = (b.store(y, &[left], n), b.store(y, &[right], n));
+        let body = vec![
+            Stmt::If { cond: both, then: vec![s], els: vec![] },
+            Stmt::If { cond: inside, then: vec![t], els: vec![] },
+        ];
+        vec![b.for_loop(i, zero, n, 1, body)]
+    });
+    assert!(all_proven(&c, &facts));
+}
+
+#[test]
+fn what_may_fail_is_not_proven() {
+    let (c, facts) = over_vector(6, |b, y, n| {
+        let i = b.local(I64);
+        let (zero, vi) = (b.int(0), b.get(i));
+        let one = b.int(1);
+        let right = b.binary(Add, vi, one);
+        let quotient = b.binary(Div, n, vi);
+        let store = b.store(y, &[right], quotient);
+        vec![b.for_loop(i, zero, n, 1, vec![store])]
+    });
+    assert!(c.sites.keys().all(|s| !facts.proven.contains(s)));
+}
+
+#[test]
+fn assertions_on_sizes_are_decided() {
+    let (c, facts) = over_vector(6, |b, _, n| {
+        let six = b.int(6);
+        let cond = b.binary(Eq, n, six);
+        let site = b.site(Check::Assert);
+        vec![Stmt::Assert { cond, site }]
+    });
+    assert!(all_proven(&c, &facts));
+    assert_eq!(cover(&facts), Cover::Partial);
+}
+
+#[test]
+fn nothing_to_write_is_fully_written() {
+    let (_, facts) = over_vector(0, |_, _, _| vec![]);
+    assert_eq!(cover(&facts), Cover::Full);
+}
+
+#[test]
+fn time_does_not_follow_sizes() {
+    let (c, facts) = {
+        let mut b = Builder::new();
+        let (n, m) = (b.size("n"), b.size("m"));
+        let z = b.field(Dir::Out, I64, &[DimDecl::Size(n), DimDecl::Size(m)]);
+        let (i, j) = (b.local(I64), b.local(I64));
+        let (zero, vi, vj, vn, vm) = (b.int(0), b.get(i), b.get(j), b.size_of(n), b.size_of(m));
+        let store = b.store(z, &[vi, vj], zero);
+        let inner = b.for_loop(j, zero, vm, 1, vec![store]);
+        let outer = b.for_loop(i, zero, vn, 1, vec![inner]);
+        let c = b.finish(vec![outer]);
+        let shape = Shape::from_slice(&[1 << 30, 1 << 31]);
+        let sizes = bind_sizes(&c, &[shape], &[]).unwrap();
+        (c.clone(), crate::facts(&c, &sizes))
+    };
+    assert!(all_proven(&c, &facts));
+    assert_eq!(cover(&facts), Cover::Full);
+}
+
+#[test]
+fn amp_is_proven_but_does_not_write_purely() {
+    let mut b = Builder::new();
+    let n = b.size("n");
+    let dims = [DimDecl::Size(n), DimDecl::Size(n)];
+    let fields = [Dir::InOut, Dir::In, Dir::In].map(|dir| b.field(dir, ElemType::F32, &dims));
+    let (zero, vn) = (b.int(0), b.size_of(n));
+    let matrix = |f| Matrix {
+        base: Storage::Field(f),
+        at: [zero, zero].into_iter().collect(),
+        row_dim: 0,
+        col_dim: 1,
+        row_step: 1,
+        col_step: 1,
+        rows: vn,
+        cols: vn,
+    };
+    let [mc, ma, mb] = fields.map(matrix);
+    let site = b.site(Check::Shape);
+    let c = b.finish(vec![Stmt::Amp(Box::new(Amp { c: mc, a: ma, b: mb, site }))]);
+    let shape = Shape::from_slice(&[3, 3]);
+    let facts = compare(&c, &[shape.clone(), shape.clone(), shape]);
+    assert!(all_proven(&c, &facts));
+    assert_eq!(facts.cover[fields[0]], Cover::Partial);
+}
+
+#[test]
+fn a_reduction_of_something_has_a_place() {
+    let (c, facts) = over_vector(4, |b, y, n| {
+        let (i, dst) = (b.local(I64), b.local(I64));
+        let (zero, vi, vd) = (b.int(0), b.get(i), b.get(dst));
+        let value = b.load_of(y, vi);
+        let site = b.site(Check::Empty);
+        let reduce = Reduce {
+            dst,
+            op: ReduceOp::ArgMax,
+            binders: vec![Binder { var: i, lo: zero, hi: n, step: 1 }],
+            filter_before: Vec::new(),
+            filter: None,
+            before: Vec::new(),
+            value,
+            factors: None,
+            site,
+        };
+        let store = b.store(y, &[vd], n);
+        vec![Stmt::Reduce(Box::new(reduce)), store]
+    });
+    assert!(all_proven(&c, &facts));
+}
+
+#[test]
+fn constants_decide_shifts() {
+    let (c, facts) = over_vector(4, |b, y, n| {
+        let (zero, five) = (b.int(0), b.int(5));
+        let shifted = b.binary(Shl, n, five);
+        let divided = b.binary(Rem, shifted, n);
+        let c = b.constant(Scalar::new(I64, 3));
+        let sum = b.binary(Add, divided, c);
+        vec![b.store(y, &[zero], sum)]
+    });
+    assert!(all_proven(&c, &facts));
+}

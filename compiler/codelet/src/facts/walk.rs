@@ -1,0 +1,213 @@
+//! The walk over a codelet's body.
+//!
+//! Invariant: every site that any run with these sizes may reach is visited with a [`State`] that holds there; a site
+//! is in [`Outcome::may_fail`] if some visit could not prove its check. What is not visited is never reached.
+
+mod expr;
+mod loops;
+
+use super::region::{self, Region};
+use super::value::{Context, State, Value};
+use crate::sizes::Sizes;
+use cranelift_entity::EntitySet;
+use girder_ir::codelet::{Amp, Block, Codelet, Index, Label, Matrix, Stmt, Storage};
+use girder_ir::ids::{LocalId, SiteId};
+use rustc_hash::FxHashMap;
+
+/// What the walk found.
+pub(crate) struct Outcome {
+    /// Sites whose check may fail.
+    pub may_fail: EntitySet<SiteId>,
+    /// What has been written on every path that ends.
+    pub written: Vec<Region>,
+}
+
+/// Walks the body once.
+pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
+    let values = codelet.locals.values().map(|l| Value::unknown(l.ty)).collect();
+    let start = State { values, written: Vec::new() };
+    let mut walk = Walk {
+        codelet,
+        sizes,
+        may_fail: EntitySet::with_capacity(codelet.sites.len()),
+        symbols: 0,
+        breaks: FxHashMap::default(),
+        continues: FxHashMap::default(),
+        returns: None,
+    };
+    let end = walk.block(&codelet.body, start);
+    let end = State::join_paths(end, walk.returns.take());
+    Outcome { may_fail: walk.may_fail, written: end.map_or(Vec::new(), |s| s.written) }
+}
+
+struct Walk<'a> {
+    codelet: &'a Codelet,
+    sizes: &'a Sizes,
+    may_fail: EntitySet<SiteId>,
+    symbols: u32,
+    /// What holds on the paths that leave a statement; only looked up, never iterated.
+    breaks: FxHashMap<Label, State>,
+    continues: FxHashMap<Label, State>,
+    returns: Option<State>,
+}
+
+impl<'a> Walk<'a> {
+    fn context(&self) -> Context<'a> {
+        Context { codelet: self.codelet, sizes: self.sizes }
+    }
+
+    fn check(&mut self, site: SiteId, holds: bool) {
+        if !holds {
+            self.may_fail.insert(site);
+        }
+    }
+
+    /// What holds behind a block; `None` if no path gets there.
+    fn block(&mut self, block: &Block, state: State) -> Option<State> {
+        block.iter().try_fold(state, |state, stmt| self.stmt(stmt, state))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, mut state: State) -> Option<State> {
+        match stmt {
+            Stmt::Set { local, value } => {
+                let value = self.eval(*value, &state);
+                state.set(*local, value);
+            }
+            Stmt::Fill { value, .. } => {
+                self.eval(*value, &state);
+            }
+            Stmt::StoreLocal { local, index, value, site } => {
+                let index = self.index(index, &state);
+                self.eval(*value, &state);
+                self.bounds(Storage::Local(*local), &index, *site);
+            }
+            Stmt::Store { field, index, value, site } => {
+                let index = self.index(index, &state);
+                self.eval(*value, &state);
+                self.bounds(Storage::Field(*field), &index, *site);
+                if let Some(index) = index.into_iter().map(|v| v.affine).collect::<Option<Vec<_>>>() {
+                    region::push(&mut state.written, Region::element(*field, index.into_iter()));
+                }
+            }
+            Stmt::For { var, lo, hi, step, label, body } => {
+                let range = self.range(*var, *lo, *hi, *step, &state);
+                return self.for_loop(range, *label, body, state);
+            }
+            Stmt::While { before, cond, label, body, site } => {
+                return self.while_loop(before, *cond, *label, body, *site, state);
+            }
+            Stmt::If { cond, then, els } => {
+                let truth = self.eval(*cond, &state).range;
+                let other = state.clone();
+                let then_end = truth.contains(1).then(|| state.assume(self.context(), *cond, true)).flatten();
+                let then_end = then_end.and_then(|s| self.block(then, s));
+                let els_end = truth.contains(0).then(|| other.assume(self.context(), *cond, false)).flatten();
+                let els_end = els_end.and_then(|s| self.block(els, s));
+                return State::join_paths(then_end, els_end);
+            }
+            Stmt::Labelled { label, body } => {
+                self.breaks.remove(label);
+                let end = self.block(body, state);
+                return State::join_paths(end, self.breaks.remove(label));
+            }
+            Stmt::Break(label) => return leave(&mut self.breaks, *label, state),
+            Stmt::Continue(label) => return leave(&mut self.continues, *label, state),
+            Stmt::Return => {
+                self.returns = State::join_paths(self.returns.take(), Some(state));
+                return None;
+            }
+            Stmt::Assert { cond, site } => {
+                let truth = self.eval(*cond, &state).range;
+                self.check(*site, !truth.contains(0));
+                return state.assume(self.context(), *cond, true);
+            }
+            Stmt::Reduce(reduce) => return Some(self.reduce(reduce, state)),
+            Stmt::Amp(amp) => self.amp(amp, &state),
+        }
+        Some(state)
+    }
+
+    fn index(&mut self, index: &Index, state: &State) -> Vec<Value> {
+        index.iter().map(|&e| self.eval(e, state)).collect()
+    }
+
+    fn length(&self, storage: Storage, dim: usize) -> i128 {
+        match storage {
+            Storage::Field(field) => self.sizes.shapes[field][dim] as i128,
+            Storage::Local(local) => self.codelet.locals[local].array.as_ref().map_or(0, |d| i128::from(d[dim])),
+        }
+    }
+
+    fn bounds(&mut self, storage: Storage, index: &[Value], site: SiteId) {
+        let inside = |(dim, v): (usize, &Value)| v.range.lo >= 0 && v.range.hi < self.length(storage, dim);
+        let holds = index.iter().enumerate().all(inside);
+        self.check(site, holds);
+    }
+
+    /// What an `amp` writes it has read before, so it counts for nothing.
+    fn amp(&mut self, amp: &Amp, state: &State) {
+        let views = [&amp.c, &amp.a, &amp.b].map(|m| self.matrix(m, state));
+        let holds = match views {
+            [Some(c), Some(a), Some(b)] => c == (a.0, b.1) && a.1 == b.0,
+            _ => false,
+        };
+        self.check(amp.site, holds);
+    }
+
+    /// Rows and columns of a matrix that is known to lie inside its storage.
+    fn matrix(&mut self, m: &Matrix, state: &State) -> Option<(i128, i128)> {
+        let at = self.index(&m.at, state);
+        let rows = self.eval(m.rows, state).range.is_point();
+        let cols = self.eval(m.cols, state).range.is_point();
+        let (rows, cols) = (rows.filter(|&n| n >= 0)?, cols.filter(|&n| n >= 0)?);
+        let inside = at.iter().enumerate().all(|(dim, v)| {
+            let reach = |d: u8, step: i64, n: i128| if d as usize == dim { step as i128 * (n - 1) } else { 0 };
+            let (r, c) = (reach(m.row_dim, m.row_step, rows), reach(m.col_dim, m.col_step, cols));
+            v.range.lo + r.min(0) + c.min(0) >= 0 && v.range.hi + r.max(0) + c.max(0) < self.length(m.base, dim)
+        });
+        (rows == 0 || cols == 0 || inside).then_some((rows, cols))
+    }
+}
+
+/// Notes a path that leaves for a label.
+fn leave(paths: &mut FxHashMap<Label, State>, label: Label, state: State) -> Option<State> {
+    let joined = State::join_paths(paths.remove(&label), Some(state));
+    paths.extend(joined.map(|s| (label, s)));
+    None
+}
+
+/// Calls `f` with every scalar that a block may assign, inner loops' indices included.
+fn assigned(block: &Block, f: &mut impl FnMut(LocalId)) {
+    for stmt in block {
+        match stmt {
+            Stmt::Set { local, .. } => f(*local),
+            Stmt::For { var, body, .. } => {
+                f(*var);
+                assigned(body, f);
+            }
+            Stmt::While { before, body, .. } => {
+                assigned(before, f);
+                assigned(body, f);
+            }
+            Stmt::If { then, els, .. } => {
+                assigned(then, f);
+                assigned(els, f);
+            }
+            Stmt::Labelled { body, .. } => assigned(body, f),
+            Stmt::Reduce(reduce) => {
+                f(reduce.dst);
+                reduce.binders.iter().for_each(|b| f(b.var));
+                assigned(&reduce.filter_before, f);
+                assigned(&reduce.before, f);
+            }
+            Stmt::Fill { .. }
+            | Stmt::StoreLocal { .. }
+            | Stmt::Store { .. }
+            | Stmt::Break(_)
+            | Stmt::Continue(_)
+            | Stmt::Assert { .. }
+            | Stmt::Return
+            | Stmt::Amp(_) => {}
+        }
+    }
+}

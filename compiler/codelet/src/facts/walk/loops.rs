@@ -1,0 +1,181 @@
+//! Loops and reductions.
+//!
+//! Invariant: at the head of a loop nothing is known of what its body assigns, so one visit stands for all turns.
+
+use super::{Walk, assigned};
+use crate::facts::affine::{Affine, Symbol};
+use crate::facts::interval::Interval;
+use crate::facts::region;
+use crate::facts::value::{State, Value};
+use crate::interpret::trips;
+use girder_ir::codelet::{Block, Label, Reduce, ReduceOp};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+
+/// What is known of `var in lo..hi by step`.
+pub(super) struct Range {
+    var: LocalId,
+    /// All values of the index; `None` if there is no turn.
+    values: Option<Interval>,
+    /// Whether there is a turn for certain.
+    certain: bool,
+    /// The first index, if it is affine, and the number of turns, if it is one number.
+    exact: Option<(Affine, i64)>,
+    /// The number of turns is at most this.
+    at_most: u64,
+    step: i64,
+}
+
+impl Walk<'_> {
+    pub(super) fn range(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, state: &State) -> Range {
+        let (lo, hi) = (self.eval(lo, state), self.eval(hi, state));
+        let count = match (&lo.affine, &hi.affine) {
+            (Some(l), Some(h)) => h.difference(l).map(|span| trips(0, span, step)),
+            _ => None,
+        };
+        let clamp = |v: i128| v.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+        let (from, to) = (lo.range, hi.range);
+        let (most, least) = if step > 0 {
+            (trips(clamp(from.lo), clamp(to.hi), step), trips(clamp(from.hi), clamp(to.lo), step))
+        } else {
+            (trips(clamp(from.hi), clamp(to.lo), step), trips(clamp(from.lo), clamp(to.hi), step))
+        };
+        let (most, least) = (count.unwrap_or(most), count.unwrap_or(least));
+        let travel = step as i128 * (most as i128 - 1);
+        let values = if step > 0 {
+            Interval { lo: from.lo, hi: (to.hi - 1).min(from.hi + travel) }
+        } else {
+            Interval { lo: (to.lo + 1).max(from.lo + travel), hi: from.hi }
+        };
+        let exact = lo.affine.zip(count.and_then(|n| i64::try_from(n).ok()));
+        let values = (most > 0 && values.lo <= values.hi).then_some(values);
+        Range { var, values, certain: least > 0, exact, at_most: most, step }
+    }
+
+    pub(super) fn for_loop(&mut self, range: Range, label: Label, body: &Block, state: State) -> Option<State> {
+        let Some(values) = range.values else { return Some(state) };
+        let symbol = self.symbol();
+        let mut head = self.head(&[body], state);
+        head.set(range.var, self.unknown(range.var));
+        let mut inside = head.clone();
+        inside.set(range.var, self.index_value(symbol, values));
+
+        self.breaks.remove(&label);
+        self.continues.remove(&label);
+        let turn = self.block(body, inside);
+        let turn = State::join_paths(turn, self.continues.remove(&label));
+        let end = match (turn, &range.exact) {
+            (None, _) => (!range.certain).then_some(head),
+            (Some(turn), Some((start, count))) if range.certain => {
+                let written = region::expand(turn.written, symbol, start, range.step, *count);
+                Some(State { written, ..head })
+            }
+            (Some(mut turn), None) if range.certain => {
+                turn.written.retain(|r| !r.mentions(symbol));
+                Some(State { written: turn.written, ..head })
+            }
+            (Some(_), _) => Some(head),
+        };
+        let left = self.breaks.remove(&label).map(|mut s| {
+            s.written.retain(|r| !r.mentions(symbol));
+            s
+        });
+        State::join_paths(end, left)
+    }
+
+    pub(super) fn while_loop(
+        &mut self,
+        before: &Block,
+        cond: ExprId,
+        label: Label,
+        body: &Block,
+        site: SiteId,
+        state: State,
+    ) -> Option<State> {
+        let head = self.head(&[before, body], state);
+        self.breaks.remove(&label);
+        let end = self.block(before, head).and_then(|tested| {
+            let truth = self.eval(cond, &tested).range;
+            let turn = truth.contains(1).then(|| tested.clone().assume(self.context(), cond, true)).flatten();
+            if let Some(turn) = turn {
+                self.check(site, false);
+                self.block(body, turn);
+            }
+            truth.contains(0).then(|| tested.assume(self.context(), cond, false)).flatten()
+        });
+        self.continues.remove(&label);
+        State::join_paths(end, self.breaks.remove(&label))
+    }
+
+    pub(super) fn reduce(&mut self, reduce: &Reduce, state: State) -> State {
+        let ranges: Vec<Range> = reduce.binders.iter().map(|b| self.range(b.var, b.lo, b.hi, b.step, &state)).collect();
+        let mut head = self.head(&[&reduce.filter_before, &reduce.before], state);
+        let mut inside = Some(head.clone());
+        for range in &ranges {
+            head.set(range.var, self.unknown(range.var));
+            let symbol = self.symbol();
+            inside = inside.zip(range.values).map(|(mut state, values)| {
+                state.set(range.var, self.index_value(symbol, values));
+                state
+            });
+        }
+        let value = inside.and_then(|state| self.place(reduce, state));
+        let certain = ranges.iter().all(|r| r.certain) && reduce.filter.is_none();
+        if matches!(reduce.op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
+            self.check(reduce.site, certain);
+        }
+        let result = self.reduced(reduce, &ranges, value);
+        head.set(reduce.dst, result);
+        head
+    }
+
+    /// The value at any place that counts; `None` if there is none.
+    fn place(&mut self, reduce: &Reduce, mut state: State) -> Option<Value> {
+        if let Some(filter) = reduce.filter {
+            state = self.block(&reduce.filter_before, state)?;
+            let truth = self.eval(filter, &state).range;
+            state = truth.contains(1).then(|| state.assume(self.context(), filter, true)).flatten()?;
+        }
+        let state = self.block(&reduce.before, state)?;
+        Some(self.eval(reduce.value, &state))
+    }
+
+    fn reduced(&self, reduce: &Reduce, ranges: &[Range], value: Option<Value>) -> Value {
+        let unknown = self.unknown(reduce.dst);
+        match reduce.op {
+            ReduceOp::ArgMin | ReduceOp::ArgMax => {
+                let places = ranges.iter().try_fold(1u64, |n, r| n.checked_mul(r.at_most));
+                let last = places.map_or(i64::MAX as i128, |n| n as i128 - 1);
+                Value::of(Interval::new(0, last.clamp(0, i64::MAX as i128)))
+            }
+            // A fold of one value is that value, or the identity at the type's end.
+            ReduceOp::Min if unknown.range != Interval::ANY => {
+                let lo = value.map_or(unknown.range.hi, |v| v.range.lo);
+                Value::of(Interval::new(lo, unknown.range.hi))
+            }
+            ReduceOp::Max if unknown.range != Interval::ANY => {
+                let hi = value.map_or(unknown.range.lo, |v| v.range.hi);
+                Value::of(Interval::new(unknown.range.lo, hi))
+            }
+            _ => unknown,
+        }
+    }
+
+    fn symbol(&mut self) -> Symbol {
+        self.symbols += 1;
+        Symbol(self.symbols)
+    }
+
+    fn index_value(&self, symbol: Symbol, values: Interval) -> Value {
+        let mut value = Value::of(values);
+        value.affine.get_or_insert(Affine::symbol(symbol));
+        value
+    }
+
+    /// What holds before any turn.
+    fn head(&self, bodies: &[&Block], mut state: State) -> State {
+        for body in bodies {
+            assigned(body, &mut |local| state.set(local, Value::unknown(self.codelet.locals[local].ty)));
+        }
+        state
+    }
+}

@@ -1,0 +1,113 @@
+//! The matrix-product unit: `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, k in order.
+//!
+//! Invariant: all shapes and corners are checked before the first element is touched.
+
+use super::{Frame, Halt, Place};
+use crate::scalar;
+use girder_ir::codelet::{Amp, Matrix, Storage};
+use girder_ir::ids::SiteId;
+use girder_ir::types::ElemType;
+
+/// A matrix whose indices are known.
+struct View {
+    base: Storage,
+    at: Place,
+    rows: i64,
+    cols: i64,
+    row: (usize, i64),
+    col: (usize, i64),
+    ty: ElemType,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn amp(&mut self, amp: &'a Amp) -> Result<(), Halt> {
+        let c = self.view(&amp.c)?;
+        let a = self.view(&amp.a)?;
+        let b = self.view(&amp.b)?;
+        for (x, y) in [(a.rows, c.rows), (b.cols, c.cols), (a.cols, b.rows)] {
+            if x != y {
+                return Err(self.fail(amp.site, [x, y]));
+            }
+        }
+        for length in [c.rows, c.cols, a.cols] {
+            if length < 0 {
+                return Err(self.fail(amp.site, [length, 0]));
+            }
+        }
+        for view in [&c, &a, &b] {
+            self.inside(view, amp.site)?;
+        }
+        for i in 0..c.rows {
+            for j in 0..c.cols {
+                self.tick()?;
+                let at = self.position(&c, i, j);
+                let mut sum = self.element(c.base, at);
+                for k in 0..a.cols {
+                    let (x, y) = (self.position(&a, i, k), self.position(&b, k, j));
+                    let x = scalar::convert(a.ty, c.ty, self.element(a.base, x));
+                    let y = scalar::convert(b.ty, c.ty, self.element(b.base, y));
+                    sum = scalar::fma(c.ty, x, y, sum);
+                }
+                match c.base {
+                    Storage::Field(field) => self.memory.store(field, at, sum),
+                    Storage::Local(local) => self.locals[self.offsets[local] + at as usize] = sum,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn view(&mut self, m: &Matrix) -> Result<View, Halt> {
+        let at = self.place(&m.at)?;
+        let (rows, cols) = (self.int(m.rows)?, self.int(m.cols)?);
+        let ty = match m.base {
+            Storage::Field(field) => self.codelet.fields[field].ty,
+            Storage::Local(local) => self.codelet.locals[local].ty,
+        };
+        let (row, col) = ((m.row_dim as usize, m.row_step), (m.col_dim as usize, m.col_step));
+        Ok(View { base: m.base, at, rows, cols, row, col, ty })
+    }
+
+    /// Checks the corners; between them no index is further out.
+    fn inside(&mut self, view: &View, site: SiteId) -> Result<(), Halt> {
+        if view.rows == 0 || view.cols == 0 {
+            return Ok(());
+        }
+        for dim in 0..view.at.len() {
+            let length = self.length(view.base, dim);
+            let reach = |(d, step): (usize, i64), n: i64| if d == dim { step as i128 * (n as i128 - 1) } else { 0 };
+            let (r, c) = (reach(view.row, view.rows), reach(view.col, view.cols));
+            let first = view.at[dim] as i128;
+            for index in [first + r.min(0) + c.min(0), first + r.max(0) + c.max(0)] {
+                if index < 0 || index >= length as i128 {
+                    let index = index.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+                    return Err(self.fail(site, [index, length]));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Row-major position of an element of a view that is inside.
+    fn position(&self, view: &View, i: i64, j: i64) -> u64 {
+        let mut flat = 0;
+        for (dim, &first) in view.at.iter().enumerate() {
+            let mut index = first;
+            if view.row.0 == dim {
+                index += i * view.row.1;
+            }
+            if view.col.0 == dim {
+                index += j * view.col.1;
+            }
+            flat = flat * self.length(view.base, dim) as u64 + index as u64;
+        }
+        flat
+    }
+
+    fn element(&mut self, base: Storage, at: u64) -> u64 {
+        match base {
+            Storage::Field(field) => self.memory.load(field, at),
+            Storage::Local(local) => self.locals[self.offsets[local] + at as usize],
+        }
+    }
+}

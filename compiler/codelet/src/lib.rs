@@ -1,0 +1,25 @@
+//! All that can be known of one codelet without a host: whether it is well formed, what its operations mean, what is
+//! certain for given sizes, and what a vertex of it does.
+//!
+//! - [`scalar`] is the one definition of every operation on values; constant folding, the interpreter and the tests
+//!   of generated code all use it.
+//! - [`bind_sizes`] gives the named sizes their numbers from the shapes of a vertex's views.
+//! - [`interpret`] is the reference: what it computes is what a codelet means.
+//! - [`facts()`] proves checks superfluous and `out` fields fully written, for concrete sizes.
+//! - [`verify()`] checks what `girder_ir::codelet` promises; a failure is the compiler's bug.
+//!
+//! Invariant: nothing here depends on the graph, the machine or the host.
+
+pub mod facts;
+pub mod interpret;
+pub mod scalar;
+pub mod sizes;
+pub mod verify;
+
+pub use facts::{Cover, Facts, facts};
+pub use interpret::{Failure, Interpreter, Stop, VertexMemory, run};
+pub use sizes::{Expected, SizeMismatch, Sizes, bind_sizes};
+pub use verify::verify;
+
+#[cfg(test)]
+mod build;

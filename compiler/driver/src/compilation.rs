@@ -1,0 +1,151 @@
+//! One compilation, from text to executable.
+//!
+//! Invariant: a method that returns `Err(Failed)` has said why in [`Compilation::diagnostics`].
+
+use crate::loader::Files;
+use crate::text;
+use girder_elaborate::{Arguments, Context, Modules};
+use girder_engine::{Executable, Mode};
+use girder_machine::Machine;
+use girder_passes::context::PassContext;
+use girder_passes::pipeline::{self, AnyStage, Stage};
+use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What a compilation is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is compiled for.
+    pub machine: Machine,
+    /// `--arg`
+    pub arguments: Arguments,
+    /// Limits and the stop flag.
+    pub session: Session,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Compilation {
+    /// What it was asked for.
+    pub options: Options,
+    /// All text.
+    pub map: SourceMap,
+    /// All that was said.
+    pub diagnostics: Diagnostics,
+    /// How long each part took, in order.
+    pub timings: Vec<(&'static str, Duration)>,
+}
+
+/// Elaboration recurses with calls and nested expressions, both of which are limited; this much stack is enough for
+/// the greatest limits. Only touched pages are ever backed by memory.
+const STACK: usize = 2 << 30;
+
+impl Compilation {
+    /// Nothing read yet.
+    pub fn new(options: Options) -> Compilation {
+        let (map, diagnostics) = (SourceMap::default(), Diagnostics::default());
+        Compilation { options, map, diagnostics, timings: vec![] }
+    }
+
+    /// Reads the root file.
+    pub fn open(&mut self, path: &Path) -> Result<FileId> {
+        match std::fs::read(path).map(String::from_utf8) {
+            Ok(Ok(text)) => self.add(path, text),
+            Ok(Err(e)) => {
+                let at = e.utf8_error().valid_up_to();
+                let message = format!("{} is not UTF-8: byte {at} is wrong", path.display());
+                Err(self.fail("driver::not_text", message, "`.gir` files are UTF-8 text"))
+            }
+            Err(e) => {
+                let message = format!("cannot read {}: {e}", path.display());
+                Err(self.fail(
+                    "driver::cannot_read",
+                    message,
+                    "name a `.gir` file, or a directory that holds one of its name",
+                ))
+            }
+        }
+    }
+
+    /// Takes a root file's text from memory.
+    pub fn add(&mut self, path: impl AsRef<Path>, text: impl Into<String>) -> Result<FileId> {
+        match self.map.add(path.as_ref(), text) {
+            Some(file) => Ok(file),
+            None => Err(self.fail("driver::too_much_text", "the text exceeds 4 GiB", "split the program")),
+        }
+    }
+
+    fn fail(&mut self, code: &'static str, message: impl Into<String>, help: &str) -> Failed {
+        self.diagnostics.push(Diagnostic::error(code, Span::NONE, message).help(help));
+        Failed
+    }
+
+    /// Brings the root file to a stage. If it is the text of a stage, its tables are checked and the passes go on from
+    /// there.
+    pub fn stage(&mut self, root: FileId, target: Stage) -> Result<AnyStage> {
+        let start = Instant::now();
+        let read = self.on_a_large_stack(|this| this.read(root));
+        self.timings.push(("elaborate", start.elapsed()));
+        let (stage, resumed) = read?;
+        let Options { machine, session, .. } = &self.options;
+        let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
+        let lowered = match resumed {
+            true => pipeline::resume(stage, target, &mut cx),
+            false => pipeline::lower_to(stage, target, &mut cx),
+        };
+        self.timings.append(&mut cx.timings);
+        lowered
+    }
+
+    /// The stage that the text is.
+    fn read(&mut self, root: FileId) -> Result<(AnyStage, bool)> {
+        let Options { machine, session, arguments } = &self.options;
+        let modules = Modules::load(&mut self.map, root, &Files, session, &mut self.diagnostics);
+        self.diagnostics.check()?;
+        let after = text::header(&modules, machine, &mut self.diagnostics)?;
+        let mut cx = Context {
+            map: &mut self.map,
+            machine,
+            session,
+            loader: &Files,
+            arguments,
+            diagnostics: &mut self.diagnostics,
+        };
+        let graph = girder_elaborate::elaborate_modules(&modules, &mut cx)?;
+        match after {
+            None => Ok((AnyStage::Graph(graph), false)),
+            Some(stage) => text::read_tables(graph, stage, &modules, &mut cx).map(|s| (s, true)),
+        }
+    }
+
+    fn on_a_large_stack<T: Send>(&mut self, f: impl FnOnce(&mut Self) -> Result<T> + Send) -> Result<T> {
+        let done = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || f(self));
+            thread.map(|t| t.join())
+        });
+        match done {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(e) => Err(self.fail("driver::no_thread", format!("cannot start a thread: {e}"), "free some memory")),
+        }
+    }
+
+    /// Compiles the codelets of an allocated stage for some modes.
+    pub fn executable(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
+        let AnyStage::Allocated(allocated) = stage else {
+            return Err(self.fail(
+                "internal::stage",
+                "an executable is made of an allocated stage",
+                "report this as a bug",
+            ));
+        };
+        let start = Instant::now();
+        let made = Executable::compile(allocated, self.options.machine.clone(), modes);
+        self.timings.push(("codegen", start.elapsed()));
+        made.map_err(|e| {
+            self.diagnostics.push(e.diagnostic());
+            Failed
+        })
+    }
+}

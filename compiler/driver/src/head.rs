@@ -1,0 +1,96 @@
+//! What a program says of how it is compiled and run: lines `//! girder: --arg steps=100 --target small
+//! --in stream=file.npy` among its first comments, and the value of an argument.
+//!
+//! Invariant: what stands here is a default; whoever calls decides what wins over it.
+
+use girder_elaborate::value::Value;
+use std::path::{Path, PathBuf};
+
+/// The options of a file's first comments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// `--target name`
+    pub target: Option<String>,
+    /// `--arg name=value`, in order.
+    pub args: Vec<String>,
+    /// `--limit name=n`, in order.
+    pub limits: Vec<String>,
+    /// `--in stream=file`, the file beside the program.
+    pub streams: Vec<(String, PathBuf)>,
+}
+
+impl Head {
+    /// Reads the options of the text of a file; an error is the words that are none.
+    pub fn read(text: &str, file: &Path) -> Result<Head, String> {
+        let lines = text.lines().map_while(|l| l.trim_start().strip_prefix("//"));
+        let words: Vec<&str> = lines
+            .filter_map(|l| l.trim_start_matches(['!', '/']).trim_start().strip_prefix("girder:"))
+            .flat_map(str::split_whitespace)
+            .collect();
+        let mut head = Head::default();
+        for w in words.chunks(2) {
+            match (w, w.last().and_then(|value| value.split_once('='))) {
+                (["--target", value], _) => head.target = Some(value.to_string()),
+                (["--arg", value], Some(_)) => head.args.push(value.to_string()),
+                (["--limit", value], Some(_)) => head.limits.push(value.to_string()),
+                (["--in", _], Some((name, path))) => {
+                    let beside = file.parent().unwrap_or(Path::new("")).join(path);
+                    head.streams.push((name.to_string(), beside));
+                }
+                _ => return Err(w.join(" ")),
+            }
+        }
+        Ok(head)
+    }
+}
+
+/// The `.gir` file behind a path: the path itself, or of a directory the file in it that bears its name.
+pub fn program_file(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        let full = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        if let Some(name) = full.file_name() {
+            return path.join(name).with_extension("gir");
+        }
+    }
+    path.to_path_buf()
+}
+
+/// The value in `--arg name=value`: an integer, a float, a bool, or else a string.
+pub fn argument(text: &str) -> Value {
+    let digits = text.replace('_', "");
+    if let Ok(i) = digits.parse::<i64>() {
+        return Value::Int(i);
+    }
+    let float =
+        digits.parse::<f64>().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)));
+    match (float, text) {
+        (Some(x), _) => Value::Float(x),
+        (None, "true") => Value::Bool(true),
+        (None, "false") => Value::Bool(false),
+        (None, text) => Value::Str(text.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_stand_in_the_first_comments() {
+        let text =
+            "//! A program.\n//! girder: --target small --arg n=3\n// girder: --in x=x.npy\nvar x: f32;\n// girder: no";
+        let head = Head::read(text, Path::new("dir/p.gir")).unwrap();
+        assert_eq!(head.target.as_deref(), Some("small"));
+        assert_eq!(head.args, ["n=3"]);
+        assert_eq!(head.streams, [("x".to_string(), PathBuf::from("dir/x.npy"))]);
+        assert_eq!(Head::read("// girder: --arg n", Path::new("p.gir")), Err("--arg n".to_string()));
+    }
+
+    #[test]
+    fn arguments_are_numbers_where_they_look_like_numbers() {
+        assert!(matches!(argument("1_000"), Value::Int(1000)));
+        assert!(matches!(argument("-2.5"), Value::Float(x) if x == -2.5));
+        assert!(matches!(argument("true"), Value::Bool(true)));
+        assert!(matches!(argument("nan"), Value::Str(_)));
+    }
+}

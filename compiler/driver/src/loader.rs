@@ -1,0 +1,36 @@
+//! How a compilation reaches the library and the file system.
+
+use crate::arrays;
+use girder_elaborate::{Array, Loader};
+use std::path::{Path, PathBuf};
+
+/// The embedded library, and files beside the one that names them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files;
+
+impl Loader for Files {
+    fn library(&self, name: &str) -> Option<String> {
+        girder_stdlib::module(name).map(str::to_string)
+    }
+
+    fn library_names(&self) -> Vec<String> {
+        girder_stdlib::names().into_iter().map(str::to_string).collect()
+    }
+
+    fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String> {
+        let path = beside(importer, name);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok((path, text)),
+            Err(e) => Err(format!("{}: {e}", path.display())),
+        }
+    }
+
+    fn array(&self, importer: &Path, name: &str, key: Option<&str>) -> Result<Array, String> {
+        let path = beside(importer, name);
+        arrays::read(&path, key).map_err(|e| format!("{}: {e}", path.display()))
+    }
+}
+
+fn beside(importer: &Path, name: &str) -> PathBuf {
+    importer.parent().unwrap_or(Path::new("")).join(name)
+}

@@ -1,0 +1,128 @@
+//! A stage as text, and back.
+//!
+//! The graph's part is printed and read by `girder_elaborate`; here stand the header (`header`), and the tables of the
+//! stages: tiles move between declarations and the placement, the plan and its schedule are the items `exchange`
+//! (`exchange`), addresses are the item `layout` (`layout`).
+//!
+//! Invariant: what is printed reads back to the same stage and prints again to the same bytes. What is read is checked
+//! for form here; whether tables hold is for `girder_passes::pipeline::resume`.
+
+mod exchange;
+mod header;
+mod layout;
+mod values;
+
+pub(crate) use header::header;
+pub use header::target_of;
+
+use girder_elaborate::print::Printer;
+use girder_elaborate::{Context, Modules};
+use girder_ir::graph::Graph;
+use girder_ir::layout::HostLayout;
+use girder_ir::placement::Placement;
+use girder_ir::stage::{Allocated, Placed, Planned, RaceFree, Scheduled};
+use girder_machine::Machine;
+use girder_passes::pipeline::{AnyStage, Stage};
+use girder_source::{Diagnostic, Failed, Result, Span};
+use girder_syntax::ast::ItemKind;
+
+/// Prints a stage.
+pub fn print(stage: &AnyStage, machine: &Machine) -> String {
+    let (graph, tables) = (stage.graph(), stage.tables());
+    let mut p = Printer::new(graph, tables.placed.map(|s| &s.placement));
+    let options = header::options(&mut p.make, stage.stage(), machine);
+    p.header(options);
+    p.streams();
+    let mut text = p.text();
+    for item in graph.items.values() {
+        text += &format!("\n{}\n", item.text);
+    }
+    p.variables();
+    p.sets();
+    p.copies();
+    if let Some(planned) = tables.planned {
+        exchange::print(&mut p, graph, &planned.plan, tables.scheduled.map(|s| &s.schedule));
+    }
+    if let Some(allocated) = tables.allocated {
+        layout::print(&mut p, graph, &allocated.layout);
+    }
+    p.programs();
+    let rest = p.text();
+    if !rest.is_empty() {
+        text += &format!("\n{rest}");
+    }
+    text
+}
+
+/// Takes the tables of a stage out of its text. `graph` is what the text's declarations, compute sets and programs are.
+pub(crate) fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mut Context<'_>) -> Result<AnyStage> {
+    let tree = &modules.get(Modules::ROOT).tree;
+    let mut wrong = false;
+    for item in &tree.items {
+        let needs = match item.kind {
+            ItemKind::Exchange { .. } => Stage::Planned,
+            ItemKind::Layout { .. } => Stage::Allocated,
+            _ => continue,
+        };
+        if needs > stage {
+            wrong = true;
+            cx.diagnostics.push(unexpected(needs, item.span));
+        }
+    }
+    if wrong {
+        return Err(Failed);
+    }
+    if stage == Stage::Graph {
+        return Ok(AnyStage::Graph(graph));
+    }
+    let placed = placed(graph, cx)?;
+    if stage == Stage::Placed {
+        return Ok(AnyStage::Placed(placed));
+    }
+    let race_free = RaceFree { placed };
+    if stage == Stage::RaceFree {
+        return Ok(AnyStage::RaceFree(race_free));
+    }
+    let (plan, schedule) = exchange::read(&race_free, stage >= Stage::Scheduled, tree, cx.diagnostics)?;
+    let planned = Planned { race_free, plan };
+    let Some(schedule) = schedule else { return Ok(AnyStage::Planned(planned)) };
+    let scheduled = Scheduled { planned, schedule };
+    if stage == Stage::Scheduled {
+        return Ok(AnyStage::Scheduled(scheduled));
+    }
+    let layout = layout::read(&scheduled, tree, cx.machine, cx.diagnostics)?;
+    Ok(AnyStage::Allocated(Allocated { scheduled, layout, host: HostLayout::default() }))
+}
+
+/// A table that the header has no pass for.
+fn unexpected(needs: Stage, span: Span) -> Diagnostic {
+    let pass = needs.made_by().unwrap_or("elaborate");
+    let message = format!("this is a table of `{pass}`, which the header of the module says has not run");
+    let help = format!("remove the table, or say `after: \"{pass}\"` in the header");
+    Diagnostic::error("resume::unexpected_table", span, message).help(help)
+}
+
+/// Moves all tiles from the graph to its placement.
+fn placed(mut graph: Graph, cx: &mut Context<'_>) -> Result<Placed> {
+    let mut placement = Placement::default();
+    let mut open = vec![];
+    for (id, var) in graph.vars.iter_mut() {
+        let mapping = var.mapping.take();
+        if !mapping.as_ref().is_some_and(|m| m.is_complete()) {
+            open.push((format!("elements of `{}` have", var.name), var.origin));
+        }
+        placement.vars[id] = mapping;
+    }
+    for (id, family) in graph.families.iter_mut() {
+        placement.families[id] = family.tile.take();
+        if placement.families[id].is_none() {
+            open.push((format!("vertices of `{}` have", graph.codelets[family.codelet].name), family.origin));
+        }
+    }
+    for (what, origin) in &open {
+        let message = format!("{what} no tile, but the header says that `place-tiles` has run");
+        let d = Diagnostic::error("resume::incomplete", graph.origins.span(*origin), message);
+        cx.diagnostics.push(d.help("add `on tile(…)`, or say `after: \"elaborate\"` in the header"));
+    }
+    if open.is_empty() { Ok(Placed { graph, placement }) } else { Err(Failed) }
+}

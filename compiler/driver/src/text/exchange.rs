@@ -1,0 +1,31 @@
+//! The items `exchange NAME { … }`: what moves for a compute set or copy, where its fields land, and when.
+//!
+//! The rows are those of [`rows`](girder_passes::plan_transfers::rows), whose text is described there.
+//!
+//! Invariant: rows and items stand in one order; every compute set and copy with rows has one item.
+
+mod read;
+mod write;
+
+pub use read::read;
+pub use write::print;
+
+use girder_passes::plan_transfers::rows::When;
+
+/// The kind of a row that is a transfer.
+fn phase_name(phase: When) -> &'static str {
+    match phase {
+        When::Before => "before",
+        When::After => "after",
+    }
+}
+
+/// The kind of a row that is a copy inside a tile.
+fn copy_name(phase: When, gather: bool) -> &'static str {
+    match (phase, gather) {
+        (When::Before, true) => "gather_before",
+        (When::Before, false) => "spread_before",
+        (When::After, true) => "gather_after",
+        (When::After, false) => "spread_after",
+    }
+}

@@ -1,0 +1,304 @@
+//! Items to tables.
+//!
+//! Invariant: a row that cannot be understood is an error at its place; all rows of all items are looked at.
+
+use super::super::values::{HELP, MOST, Options, Values, Wrong, bad_row};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{FamilyId, VarId};
+use girder_ir::plan::{Loc, LocalCopy, Object, Plan};
+use girder_ir::schedule::Schedule;
+use girder_passes::plan_transfers::rows::{Landed, Receivers, Row, Tables, When, from_rows};
+use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
+use girder_syntax::ast::{self, Arg, ExprId, ExprKind, Index, ItemKind, TableRow};
+use std::collections::{HashMap, HashSet};
+
+/// Takes the plan, and the schedule if there is one, out of a text.
+pub fn read(
+    graph: &Graph,
+    scheduled: bool,
+    tree: &ast::Module,
+    diagnostics: &mut Diagnostics,
+) -> Result<(Plan, Option<Schedule>)> {
+    let items = items(graph, tree, diagnostics);
+    let vars = graph.vars.iter().map(|(id, v)| (v.name.as_str(), id)).collect();
+    let mut reader = Reader { graph, values: Values { tree }, vars, diagnostics, wrong: 0 };
+    let mut failed = items.is_err();
+    let items = items.unwrap_or_default();
+    let (mut plan, mut schedule) = (Plan::default(), Schedule::default());
+    for (id, set) in &graph.sets {
+        let Ok(read) = reader.tables(items.get(set.name.as_str()), &set.name, &set.families, scheduled) else {
+            failed = true;
+            continue;
+        };
+        plan.sets[id] = read.plan;
+        schedule.sets[id] = read.schedule.unwrap_or_default();
+        for (&f, landings) in set.families.iter().zip(read.landings) {
+            plan.landings[f] = landings;
+        }
+    }
+    for (id, copy) in &graph.copies {
+        let Ok(read) = reader.tables(items.get(copy.name.as_str()), &copy.name, &[], scheduled) else {
+            failed = true;
+            continue;
+        };
+        plan.copies[id] = read.plan;
+        schedule.copies[id] = read.schedule.unwrap_or_default();
+    }
+    if failed { Err(Failed) } else { Ok((plan, scheduled.then_some(schedule))) }
+}
+
+/// The table of each compute set and copy, and the whole item.
+type Items<'a> = HashMap<&'a str, (&'a ast::Table, Span)>;
+
+/// The items by name.
+fn items<'a>(graph: &'a Graph, tree: &'a ast::Module, diagnostics: &mut Diagnostics) -> Result<Items<'a>> {
+    let sets = graph.sets.values().map(|s| s.name.as_str());
+    let known: HashSet<&str> = sets.chain(graph.copies.values().map(|c| c.name.as_str())).collect();
+    let mut items = Items::new();
+    let mut failed = false;
+    for item in &tree.items {
+        let ItemKind::Exchange { name, table, .. } = &item.kind else { continue };
+        let dotted = name.dotted();
+        let error = match known.get(dotted.as_str()) {
+            None => {
+                let message = format!("there is no compute set or copy `{dotted}`");
+                Diagnostic::error("names::unknown", name.span, message)
+            }
+            Some(&known) => match items.insert(known, (table, item.span)) {
+                None => continue,
+                Some((_, first)) => {
+                    let message = format!("`{dotted}` has two tables");
+                    let d = Diagnostic::error("resume::duplicate_table", name.span, message);
+                    d.label(first, "the first").help("remove one")
+                }
+            },
+        };
+        diagnostics.push(error);
+        failed = true;
+    }
+    if failed { Err(Failed) } else { Ok(items) }
+}
+
+struct Reader<'a> {
+    graph: &'a Graph,
+    values: Values<'a>,
+    vars: HashMap<&'a str, VarId>,
+    diagnostics: &'a mut Diagnostics,
+    /// Errors so far.
+    wrong: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// The tables of one step.
+    fn tables(
+        &mut self,
+        item: Option<&(&'a ast::Table, Span)>,
+        name: &str,
+        families: &[FamilyId],
+        scheduled: bool,
+    ) -> Result<Tables> {
+        let (rows, spans) = self.rows(item.map_or(&[], |i| &i.0.rows), families)?;
+        let shape = |f: &FamilyId| (self.graph.families[*f].domain.count(), self.graph.families[*f].fields.len());
+        let read = from_rows(&rows, &families.iter().map(shape).collect::<Vec<_>>());
+        let whole = item.map_or(Span::NONE, |i| i.1);
+        let error = match read {
+            Ok(read) if read.schedule.is_some() == scheduled => return Ok(read),
+            Ok(_) => {
+                let (has, is, pass) = match scheduled {
+                    true => ("no start cycles", "scheduled", "plan-transfers"),
+                    false => ("start cycles", "not scheduled", "schedule-exchange"),
+                };
+                let message = format!("`{name}` has {has}, but the header says that it is {is}");
+                bad_row(whole, &message, &format!("say `after: \"{pass}\"` in the header"))
+            }
+            Err((k, why)) => {
+                let span = spans.get(k).copied().unwrap_or(whole);
+                let why = if item.is_none() { format!("`{name}` has no table: {why}") } else { why };
+                bad_row(span, &why, HELP)
+            }
+        };
+        self.diagnostics.push(error);
+        Err(Failed)
+    }
+
+    /// The rows of one table and where they stand.
+    fn rows(&mut self, table: &'a [TableRow], families: &[FamilyId]) -> Result<(Vec<Row>, Vec<Span>)> {
+        let (mut rows, mut spans) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
+        for row in table {
+            let (span, read) = match row {
+                TableRow::On { place, .. } => {
+                    (self.values.tree.exprs[*place].span, Err("`on` does not stand here".into()))
+                }
+                TableRow::Row { family, span, .. } if !family.is_empty() => {
+                    (*span, Err("`for` does not stand here".into()))
+                }
+                TableRow::Row { key, values, to, span, .. } => (*span, self.row(*key, values, *to, families)),
+            };
+            match read {
+                Ok(row) => rows.push(row),
+                Err(why) if self.wrong < MOST => {
+                    self.diagnostics.push(bad_row(span, &why, HELP));
+                    self.wrong += 1;
+                }
+                Err(_) => return Err(Failed),
+            }
+            spans.push(span);
+        }
+        if rows.len() == spans.len() { Ok((rows, spans)) } else { Err(Failed) }
+    }
+
+    fn row(
+        &self,
+        key: ExprId,
+        values: &'a [Arg],
+        to: Option<ExprId>,
+        families: &[FamilyId],
+    ) -> std::result::Result<Row, Wrong> {
+        let v = self.values;
+        let (name, args) = match (v.name(key), v.call(key)) {
+            (Some(name), _) => (name, vec![]),
+            (None, Some(call)) => call,
+            (None, None) => return Err("a row of an exchange begins with its kind".into()),
+        };
+        let target = || to.ok_or_else(|| "a row that moves something has its target behind `->`".to_string());
+        if to.is_some() && matches!(name.as_str(), "cycles" | "buffer" | "field") {
+            return Err(format!("a row `{name}` has no target"));
+        }
+        match (name.as_str(), &args[..]) {
+            ("cycles", []) => self.cycles(values),
+            ("buffer", &[which]) => self.buffers(which, values),
+            ("field", &[family, field, which]) => self.landings(family, field, which, values, families),
+            ("gather_before", []) => self.copied(When::Before, true, values, target()?),
+            ("spread_before", []) => self.copied(When::Before, false, values, target()?),
+            ("gather_after", []) => self.copied(When::After, true, values, target()?),
+            ("spread_after", []) => self.copied(When::After, false, values, target()?),
+            ("before", start) => self.transfer(When::Before, start, values, target()?),
+            ("after", start) => self.transfer(When::After, start, values, target()?),
+            _ => Err(format!("an exchange has no rows `{name}` of this form")),
+        }
+    }
+
+    fn cycles(&self, values: &[Arg]) -> std::result::Result<Row, Wrong> {
+        match values {
+            [Arg { name: None, value: before }, Arg { name: None, value: after }] => {
+                Ok(Row::Cycles { before: self.values.int(*before)?, after: self.values.int(*after)? })
+            }
+            _ => Err("`cycles` are two numbers".into()),
+        }
+    }
+
+    fn buffers(&self, which: ExprId, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
+        let v = self.values;
+        let (first, count) = v.short_span(which)?;
+        let mut o = Options::new(values)?;
+        let (tile, bytes) = (v.int(o.need("tile")?)?, v.int(o.need("bytes")?)?);
+        let next = o.number(v, "next")?;
+        o.finish().map(|()| Row::Buffers { first, count, tile, next, bytes })
+    }
+
+    fn landings(
+        &self,
+        family: ExprId,
+        field: ExprId,
+        which: ExprId,
+        values: &'a [Arg],
+        families: &[FamilyId],
+    ) -> std::result::Result<Row, Wrong> {
+        let v = self.values;
+        let family: u32 = v.int(family)?;
+        let f = families.get(family as usize).ok_or_else(|| format!("there is no family {family}"))?;
+        let f = &self.graph.families[*f];
+        let name = v.name(field).ok_or("a field's name is needed here")?;
+        let codelet = &self.graph.codelets[f.codelet];
+        let field = f.fields.iter().position(|x| codelet.fields[x.field].name == name);
+        let field = field.ok_or_else(|| format!("codelet `{}` has no field `{name}` that lands", codelet.name))? as u32;
+        let (first, count) = v.span(which)?;
+        let mut o = Options::new(values)?;
+        let byte = v.int(o.need("byte")?)?;
+        let step = o.number(v, "step")?;
+        let at = match o.take("buffer") {
+            Some(b) => Landed::Buffer { buffer: v.int(b)?, next: o.number(v, "next")?, byte, step },
+            None => {
+                let strides = o.take("strides").map_or(Ok(vec![]), |s| v.ints(s))?;
+                Landed::InPlace { byte, step, strides }
+            }
+        };
+        o.finish().map(|()| Row::Landings { family, field, first, count, at })
+    }
+
+    fn copied(&self, phase: When, gather: bool, values: &'a [Arg], to: ExprId) -> std::result::Result<Row, Wrong> {
+        let v = self.values;
+        let (from, mut o) = self.first(values)?;
+        let bytes = v.int(o.need("bytes")?)?;
+        let count = o.take("count").map_or(Ok(1), |e| v.int(e))?;
+        let steps: Vec<i32> = o.take("steps").map_or(Ok(vec![0, 0]), |e| v.ints(e))?;
+        let [from_step, to_step] = steps[..] else { return Err("`steps` are two numbers".into()) };
+        o.finish()?;
+        let to = self.one(to)?;
+        Ok(Row::Copy { phase, gather, copy: LocalCopy { from, to, count, bytes, from_step, to_step } })
+    }
+
+    fn transfer(
+        &self,
+        phase: When,
+        start: &[ExprId],
+        values: &'a [Arg],
+        to: ExprId,
+    ) -> std::result::Result<Row, Wrong> {
+        let v = self.values;
+        let start = match *start {
+            [] => None,
+            [cycle] => Some(v.int(cycle)?),
+            _ => return Err("a transfer has one start cycle".into()),
+        };
+        let (from, mut o) = self.first(values)?;
+        let words = v.int(o.need("words")?)?;
+        o.finish()?;
+        let to = v.list(to)?.iter().map(|&e| self.loc(e)).collect::<std::result::Result<Vec<_>, _>>()?;
+        if to.is_empty() {
+            return Err("a transfer has at least one receiver".into());
+        }
+        Ok(Row::Transfer { phase, start, from, words, to })
+    }
+
+    /// The place that a row moves from, and its other values.
+    fn first(&self, values: &'a [Arg]) -> std::result::Result<(Loc, Options<'a>), Wrong> {
+        match values {
+            [Arg { name: None, value }, rest @ ..] => Ok((self.one(*value)?, Options::new(rest)?)),
+            _ => Err("a row that moves something begins with where from".into()),
+        }
+    }
+
+    fn one(&self, e: ExprId) -> std::result::Result<Loc, Wrong> {
+        match self.loc(e)? {
+            Receivers { first, count: 1 } => Ok(first),
+            _ => Err("one place is needed here, not several".into()),
+        }
+    }
+
+    /// `x[3, 64]`, `buffer(4..6)[0]`
+    fn loc(&self, e: ExprId) -> std::result::Result<Receivers, Wrong> {
+        let v = self.values;
+        let ExprKind::Index { base, index } = &v.tree.exprs[e].kind else {
+            return Err("a place is `x[tile, byte]` or `buffer(k)[byte]`".into());
+        };
+        let plain = |i: &Index| match i {
+            Index::Expr(e) => Ok(*e),
+            _ => Err("numbers are needed here".to_string()),
+        };
+        let index = index.iter().map(plain).collect::<std::result::Result<Vec<_>, _>>()?;
+        match (v.call(*base), v.name(*base), &index[..]) {
+            (Some((name, args)), _, &[byte]) if name == "buffer" && args.len() == 1 => {
+                let (b, count) = v.short_span(args[0])?;
+                let first = Loc { tile: 0, object: Object::Buffer(b), offset: v.int(byte)? };
+                Ok(Receivers { first, count })
+            }
+            (None, Some(name), &[tile, byte]) => {
+                let var = *self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
+                let (tile, count) = v.short_span(tile)?;
+                Ok(Receivers { first: Loc { tile, object: Object::Var(var), offset: v.int(byte)? }, count })
+            }
+            _ => Err("a place is `x[tile, byte]` or `buffer(k)[byte]`".into()),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `module name with (after: "…", target: "…", target_hash: "0x…", version: 1);`: which stage a text is, and of which
+//! machine.
+//!
+//! Invariant: a text goes on only with the machine that it was printed for.
+
+use girder_elaborate::Modules;
+use girder_ir::hash::hash_bytes;
+use girder_machine::Machine;
+use girder_passes::pipeline::{PASSES, Stage};
+use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, SourceMap, Span};
+use girder_syntax::ast::{self, Arg, ExprId, ExprKind};
+use girder_syntax::make::{Make, named};
+use smol_str::SmolStr;
+
+/// The form of the text.
+const VERSION: u64 = 1;
+/// What made the graph.
+const FRONT_END: &str = "elaborate";
+
+/// What the header of a stage says.
+pub fn options(make: &mut Make, stage: Stage, machine: &Machine) -> Vec<Arg> {
+    let after = make.str(stage.made_by().unwrap_or(FRONT_END));
+    let target = make.str(machine.name.as_str());
+    let hash = make.str(hash(machine));
+    let version = make.uint(VERSION);
+    vec![named("after", after), named("target", target), named("target_hash", hash), named("version", version)]
+}
+
+/// Names what compilation depends on of a machine.
+fn hash(machine: &Machine) -> String {
+    let facts = Machine { description: String::new(), ..machine.clone() };
+    // Fields of plain numbers and names: their debug text is their content.
+    format!("0x{:016x}", hash_bytes(format!("{facts:?}").as_bytes()).0 as u64)
+}
+
+/// The stage that the root module says it is; `None` if it is a program that someone wrote.
+pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<Stage>> {
+    let tree = &modules.get(Modules::ROOT).tree;
+    let Some(header) = &tree.header else { return Ok(None) };
+    let Some((after, at)) = string(tree, header, "after") else { return Ok(None) };
+    let mut wrong = |error: Diagnostic| {
+        d.push(error);
+        Err(Failed)
+    };
+    let version = option(tree, header, "version");
+    if let Some((v, at)) = version.and_then(|e| int(tree, e))
+        && v > VERSION
+    {
+        let message = format!("this text has version {v}, but this compiler reads up to {VERSION}");
+        let help = "use the compiler that printed it, or print it again from the source";
+        return wrong(Diagnostic::error("resume::newer_version", at, message).help(help));
+    }
+    let stage = match Stage::after(&after) {
+        Some(stage) => stage,
+        None if after == FRONT_END => Stage::Graph,
+        None => {
+            let passes: Vec<&str> = std::iter::once(FRONT_END).chain(PASSES.iter().map(|p| p.name)).collect();
+            let message = format!("there is no pass `{after}`");
+            let help = format!("`after` is one of {}", passes.join(", "));
+            return wrong(Diagnostic::error("resume::unknown_pass", at, message).help(help));
+        }
+    };
+    match string(tree, header, "target_hash") {
+        Some((known, at)) if known != hash(machine) => {
+            let (target, at) = string(tree, header, "target").unwrap_or_else(|| ("another machine".into(), at));
+            let message = match target == machine.name {
+                true => format!("the machine `{target}` has changed since this text was printed"),
+                false => format!("this text was printed for `{target}`, but the machine is `{}`", machine.name),
+            };
+            let help = "pass the machine that it was printed for with `--target`, or build again from the source";
+            wrong(Diagnostic::error("resume::target_changed", at, message).help(help))
+        }
+        _ => Ok(Some(stage)),
+    }
+}
+
+fn option(tree: &ast::Module, header: &ast::Header, name: &str) -> Option<ExprId> {
+    debug_assert!(tree.header.is_some());
+    header.options.iter().find(|o| o.name.as_ref().is_some_and(|n| n.name == name)).map(|o| o.value)
+}
+
+fn string(tree: &ast::Module, header: &ast::Header, name: &str) -> Option<(SmolStr, Span)> {
+    let e = &tree.exprs[option(tree, header, name)?];
+    match &e.kind {
+        ExprKind::Str(s) => Some((s.clone(), e.span)),
+        _ => None,
+    }
+}
+
+fn int(tree: &ast::Module, e: ExprId) -> Option<(u64, Span)> {
+    let e = &tree.exprs[e];
+    match e.kind {
+        ExprKind::Int { value, .. } => Some((value, e.span)),
+        _ => None,
+    }
+}
+
+/// The machine that printed text names, if `--target` can take it: a built-in one, or a file.
+pub fn target_of(text: &str) -> Option<String> {
+    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+    while rest.starts_with("//") {
+        rest = rest.split_once('\n')?.1.trim_start();
+    }
+    if !rest.starts_with("module") {
+        return None;
+    }
+    // No name of a machine holds a semicolon; if one does, this is no header.
+    let line = &rest[..=rest.find(';')?];
+    let mut map = SourceMap::default();
+    let file = map.add("<header>", line)?;
+    let tree = girder_syntax::parse(&map, file, &Session::default(), &mut Diagnostics::default());
+    let header = tree.header.as_ref()?;
+    string(&tree, header, "after")?;
+    let (target, _) = string(&tree, header, "target")?;
+    let known = girder_machine::builtin_names().any(|n| n == target) || target.ends_with(".toml");
+    known.then(|| target.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_is_read_from_the_head_alone() {
+        let head = "// printed\n\nmodule m with (after: \"place-tiles\", target: \"small\", version: 1);\n";
+        assert_eq!(target_of(&format!("{head} this is not even a program")), Some("small".into()));
+        assert_eq!(target_of("module m;\nvar x: f32;"), None);
+        assert_eq!(target_of("module m with (after: \"elaborate\", target: \"toaster\");"), None);
+        assert_eq!(target_of("var target: f32;"), None);
+    }
+
+    #[test]
+    fn a_machine_is_known_by_its_numbers() {
+        let machine = girder_machine::builtin("small").unwrap();
+        let renamed = Machine { description: "other words".into(), ..machine.clone() };
+        assert_eq!(hash(&machine), hash(&renamed));
+        let changed = Machine { workers: machine.workers + 1, ..machine.clone() };
+        assert_ne!(hash(&machine), hash(&changed));
+    }
+}

@@ -1,0 +1,232 @@
+//! The item `layout { on tile(k) { start..end: what, live: a..b; … } }`: the addresses of `allocate-memory`.
+//!
+//! What is at an address is a variable's elements (`x`), code (`code(dot, f32)`), the state of a compute set's vertices
+//! (`state(main.dot)`), or a landing buffer of a compute set or copy (`buffer(main.dot, 3)`). Rows stand by address.
+//!
+//! Invariant: neighbouring tiles with equal blocks are one row of the item.
+
+use super::values::{HELP, MOST, Options, Values, Wrong, bad_row};
+use girder_elaborate::print::Printer;
+use girder_ir::codelet::GenericArg;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, SpecId, VarId};
+use girder_ir::layout::{Block, Content, Layout};
+use girder_ir::types::ElemType;
+use girder_machine::Machine;
+use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
+use girder_syntax::ast::{self, Arg, ExprId, ExprKind, ItemKind, TableRow};
+use girder_syntax::make::{arg, named, table};
+use smol_str::SmolStr;
+use std::collections::{BTreeMap, HashMap};
+
+/// Adds the item.
+pub fn print(p: &mut Printer<'_>, graph: &Graph, layout: &Layout) {
+    let mut rows = vec![];
+    let mut tiles = layout.tiles.iter().peekable();
+    while let Some((first, blocks)) = tiles.next() {
+        let mut last = *first;
+        while tiles.next_if(|(t, b)| *t == last + 1 && b == blocks).is_some() {
+            last += 1;
+        }
+        let which = match last == *first {
+            true => p.make.uint(*first as u64),
+            false => p.make.span(*first as u64, last as u64 + 1),
+        };
+        let place = p.make.call_name("tile", vec![arg(which)]);
+        let mut order: Vec<&Block> = blocks.iter().collect();
+        order.sort_unstable_by_key(|b| (b.address, b.content));
+        let blocks = order.into_iter().map(|b| block(p, graph, b)).collect();
+        rows.push(TableRow::On { place, table: table(blocks) });
+    }
+    p.make.item(ItemKind::Layout { options: vec![], table: table(rows) });
+}
+
+fn block(p: &mut Printer<'_>, graph: &Graph, block: &Block) -> TableRow {
+    let start = p.make.hex(block.address as u64, 5);
+    let end = p.make.hex(block.address as u64 + block.bytes as u64, 5);
+    let key = p.make.range(start, end);
+    let mut values = vec![arg(content(p, graph, block.content))];
+    if let Some(live) = &block.live {
+        values.push(named("live", p.make.span(live.start as u64, live.end as u64)));
+    }
+    girder_syntax::make::row(key, values)
+}
+
+fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
+    let (call, name, rest) = match content {
+        Content::Var(var) => return p.make.name(&graph.vars[var].name),
+        Content::Code(spec) => {
+            let codelet = &graph.codelets[spec];
+            ("code", &codelet.name, p.generics(&codelet.args))
+        }
+        Content::VertexState(set) => ("state", &graph.sets[set].name, vec![]),
+        Content::SetBuffer(set, k) => ("buffer", &graph.sets[set].name, vec![p.make.uint(k as u64)]),
+        Content::CopyBuffer(copy, k) => ("buffer", &graph.copies[copy].name, vec![p.make.uint(k as u64)]),
+    };
+    let name = p.make.name(name);
+    p.make.call_name(call, std::iter::once(name).chain(rest).map(arg).collect())
+}
+
+/// Takes the layout out of a text.
+pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &mut Diagnostics) -> Result<Layout> {
+    let mut reader = Reader {
+        values: Values { tree },
+        tiles: machine.tiles(),
+        vars: graph.vars.iter().map(|(id, v)| (v.name.as_str(), id)).collect(),
+        sets: graph.sets.iter().map(|(id, s)| (s.name.as_str(), id)).collect(),
+        copies: graph.copies.iter().map(|(id, c)| (c.name.as_str(), id)).collect(),
+        codes: graph.codelets.iter().map(|(id, c)| ((c.name.clone(), c.args.clone()), id)).collect(),
+        blocks: BTreeMap::new(),
+        diagnostics,
+        wrong: 0,
+    };
+    let mut first: Option<Span> = None;
+    for item in &tree.items {
+        let ItemKind::Layout { table, .. } = &item.kind else { continue };
+        if let Some(first) = first {
+            let d = Diagnostic::error("resume::duplicate_table", item.span, "there are two layouts");
+            reader.diagnostics.push(d.label(first, "the first").help("remove one"));
+            reader.wrong += 1;
+        }
+        first = Some(item.span);
+        table.rows.iter().for_each(|row| reader.tile_row(row));
+    }
+    if reader.wrong > 0 {
+        return Err(Failed);
+    }
+    let mut tiles: Vec<(u32, Vec<Block>)> = reader.blocks.into_iter().collect();
+    tiles.iter_mut().for_each(|(_, blocks)| blocks.sort_by_key(|b| b.content));
+    Ok(Layout { tiles })
+}
+
+struct Reader<'a> {
+    values: Values<'a>,
+    tiles: u32,
+    vars: HashMap<&'a str, VarId>,
+    sets: HashMap<&'a str, ComputeSetId>,
+    copies: HashMap<&'a str, CopyId>,
+    codes: HashMap<(SmolStr, Vec<GenericArg>), SpecId>,
+    blocks: BTreeMap<u32, Vec<Block>>,
+    diagnostics: &'a mut Diagnostics,
+    /// Errors so far.
+    wrong: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn wrong(&mut self, span: Span, why: &str) {
+        if self.wrong < MOST {
+            self.diagnostics.push(bad_row(span, why, HELP));
+        }
+        self.wrong += 1;
+    }
+
+    /// `on tile(0..4) { … }`
+    fn tile_row(&mut self, row: &'a TableRow) {
+        let (place, table) = match row {
+            TableRow::On { place, table } => (*place, table),
+            TableRow::Row { span, .. } => return self.wrong(*span, "a layout goes tile by tile: `on tile(k) { … }`"),
+        };
+        let (first, count) = match self.place(place) {
+            Ok(found) => found,
+            Err(why) => return self.wrong(self.values.tree.exprs[place].span, &why),
+        };
+        let mut blocks = Vec::with_capacity(table.rows.len());
+        for row in &table.rows {
+            let (span, read) = match row {
+                TableRow::Row { key, values, to: None, family, span } if family.is_empty() => {
+                    (*span, self.block(*key, values))
+                }
+                TableRow::Row { span, .. } => (*span, Err("a block is `start..end: what, live: a..b;`".into())),
+                TableRow::On { place, .. } => {
+                    (self.values.tree.exprs[*place].span, Err("`on` does not stand in `on`".into()))
+                }
+            };
+            match read {
+                Ok(block) => blocks.push(block),
+                Err(why) => self.wrong(span, &why),
+            }
+        }
+        for tile in first..first + count {
+            self.blocks.entry(tile).or_default().extend(blocks.iter().cloned());
+        }
+    }
+
+    fn place(&self, place: ExprId) -> std::result::Result<(u32, u32), Wrong> {
+        let which = match self.values.call(place) {
+            Some((name, args)) if name == "tile" && args.len() == 1 => args[0],
+            _ => return Err("a layout goes tile by tile: `on tile(k) { … }`".into()),
+        };
+        let (first, count) = self.values.short_span(which)?;
+        match first as u64 + count as u64 <= self.tiles as u64 {
+            true => Ok((first, count)),
+            false => Err(format!("the machine has {} tiles", self.tiles)),
+        }
+    }
+
+    fn block(&self, key: ExprId, values: &'a [Arg]) -> std::result::Result<Block, Wrong> {
+        let (address, bytes) = self.range(key)?;
+        let [Arg { name: None, value }, rest @ ..] = values else {
+            return Err("a block says what it holds behind the colon".into());
+        };
+        let mut options = Options::new(rest)?;
+        let live = match options.take("live") {
+            None => None,
+            Some(e) => {
+                let (start, count) = self.range(e)?;
+                Some(start..start.checked_add(count).ok_or("the live range has no end")?)
+            }
+        };
+        options.finish()?;
+        Ok(Block { content: self.content(*value)?, address, bytes, live })
+    }
+
+    /// `start..end` as the start and the length, which may be 0.
+    fn range(&self, e: ExprId) -> std::result::Result<(u32, u32), Wrong> {
+        let ExprKind::Range { start, end, closed: false, by: None } = self.values.tree.exprs[e].kind else {
+            return Err("a range `start..end` is needed here".into());
+        };
+        let (start, end): (u32, u32) = (self.values.int(start)?, self.values.int(end)?);
+        end.checked_sub(start).map(|n| (start, n)).ok_or_else(|| format!("the range {start}..{end} goes backwards"))
+    }
+
+    fn content(&self, e: ExprId) -> std::result::Result<Content, Wrong> {
+        let v = self.values;
+        if let Some(name) = v.name(e) {
+            let var = self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
+            return Ok(Content::Var(*var));
+        }
+        let unknown = || "a block holds a variable, `code(…)`, `state(…)` or `buffer(…)`".to_string();
+        let (call, args) = v.call(e).ok_or_else(unknown)?;
+        let (first, rest) = args.split_first().ok_or_else(unknown)?;
+        let name = v.name(*first).ok_or_else(unknown)?;
+        match (call.as_str(), rest) {
+            ("code", generics) => {
+                let args = generics.iter().map(|&g| self.generic(g)).collect::<std::result::Result<Vec<_>, _>>()?;
+                let key = (SmolStr::from(name), args);
+                let code = self.codes.get(&key).ok_or_else(|| format!("no vertex runs `{}` of this form", key.0))?;
+                Ok(Content::Code(*code))
+            }
+            ("state", []) => match self.sets.get(name.as_str()) {
+                Some(&set) => Ok(Content::VertexState(set)),
+                None => Err(format!("there is no compute set `{name}`")),
+            },
+            ("buffer", &[k]) => match (self.sets.get(name.as_str()), self.copies.get(name.as_str())) {
+                (Some(&set), _) => Ok(Content::SetBuffer(set, v.int(k)?)),
+                (None, Some(&copy)) => Ok(Content::CopyBuffer(copy, v.int(k)?)),
+                (None, None) => Err(format!("there is no compute set or copy `{name}`")),
+            },
+            _ => Err(unknown()),
+        }
+    }
+
+    fn generic(&self, e: ExprId) -> std::result::Result<GenericArg, Wrong> {
+        match self.values.name(e) {
+            Some(name) if name == "i64.min" => Ok(GenericArg::Int(i64::MIN)),
+            Some(name) => {
+                let ty = ElemType::from_name(&name).ok_or_else(|| format!("`{name}` is no element type"))?;
+                Ok(GenericArg::Type(ty))
+            }
+            None => self.values.int(e).map(GenericArg::Int),
+        }
+    }
+}

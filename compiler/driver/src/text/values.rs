@@ -1,0 +1,145 @@
+//! What the rows of tables are made of: numbers, ranges, names.
+//!
+//! Invariant: whatever stands in a row, reading it gives a value or says in words why not.
+
+use girder_source::{Diagnostic, Span};
+use girder_syntax::ast::{self, Arg, ExprId, ExprKind, UnaryOp};
+
+/// Why a value cannot be read.
+pub type Wrong = String;
+
+/// What to do about a row that cannot be understood.
+pub const HELP: &str = "take the row from a text that this compiler prints, or say an earlier pass in the header";
+
+/// More errors about rows than this help nobody.
+pub const MOST: usize = 20;
+
+/// The error about a row.
+pub fn bad_row(span: Span, why: &str, help: &str) -> Diagnostic {
+    Diagnostic::error("resume::bad_row", span, why).help(help)
+}
+
+/// Reads expressions of a table.
+#[derive(Clone, Copy)]
+pub struct Values<'t> {
+    /// The module that holds the table.
+    pub tree: &'t ast::Module,
+}
+
+impl<'t> Values<'t> {
+    /// A number that fits its type.
+    pub fn int<T: TryFrom<i128>>(self, e: ExprId) -> Result<T, Wrong> {
+        let mut negative = false;
+        let mut at = e;
+        let value = loop {
+            match &self.tree.exprs[at].kind {
+                ExprKind::Paren(inner) => at = *inner,
+                ExprKind::Unary { op: UnaryOp::Neg, value } => (negative, at) = (!negative, *value),
+                ExprKind::Int { value, .. } => break i128::from(*value),
+                _ => return Err("a number is needed here".into()),
+            }
+        };
+        let value = if negative { -value } else { value };
+        T::try_from(value).map_err(|_| format!("{value} does not fit here"))
+    }
+
+    /// `3` or `3..7`: the first and how many, at least one.
+    pub fn span(self, e: ExprId) -> Result<(u64, u64), Wrong> {
+        match self.tree.exprs[e].kind {
+            ExprKind::Range { start, end, closed: false, by: None } => {
+                let (start, end) = (self.int::<u64>(start)?, self.int::<u64>(end)?);
+                match end.checked_sub(start) {
+                    Some(count) if count > 0 => Ok((start, count)),
+                    _ => Err(format!("the range {start}..{end} is empty")),
+                }
+            }
+            _ => Ok((self.int(e)?, 1)),
+        }
+    }
+
+    /// As [`Values::span`], in 32 bits.
+    pub fn short_span(self, e: ExprId) -> Result<(u32, u32), Wrong> {
+        let (start, count) = self.span(e)?;
+        let fits = |v: u64| u32::try_from(v).map_err(|_| format!("{v} does not fit here"));
+        Ok((fits(start)?, fits(count)?))
+    }
+
+    /// A list of numbers.
+    pub fn ints<T: TryFrom<i128>>(self, e: ExprId) -> Result<Vec<T>, Wrong> {
+        self.list(e)?.iter().map(|&e| self.int(e)).collect()
+    }
+
+    /// A list.
+    pub fn list(self, e: ExprId) -> Result<&'t [ExprId], Wrong> {
+        match &self.tree.exprs[e].kind {
+            ExprKind::List(list) => Ok(list),
+            _ => Err("a list is needed here".into()),
+        }
+    }
+
+    /// `a.b.c`
+    pub fn name(self, e: ExprId) -> Option<String> {
+        let mut parts = vec![];
+        let mut at = e;
+        loop {
+            match &self.tree.exprs[at].kind {
+                ExprKind::Field { base, name } => {
+                    parts.push(name.name.as_str());
+                    at = *base;
+                }
+                ExprKind::Name(name) => {
+                    parts.push(name);
+                    parts.reverse();
+                    return Some(parts.join("."));
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// `name(args)` as the name and the arguments, which have none of their own.
+    pub fn call(self, e: ExprId) -> Option<(String, Vec<ExprId>)> {
+        let ExprKind::Call { callee, args } = &self.tree.exprs[e].kind else { return None };
+        let plain = args.iter().all(|a| a.name.is_none());
+        plain.then(|| Some((self.name(*callee)?, args.iter().map(|a| a.value).collect())))?
+    }
+}
+
+/// The values of a row after its first, by name.
+pub struct Options<'t> {
+    list: Vec<&'t Arg>,
+}
+
+impl<'t> Options<'t> {
+    /// Of arguments that all have a name.
+    pub fn new(args: &'t [Arg]) -> Result<Options<'t>, Wrong> {
+        match args.iter().all(|a| a.name.is_some()) {
+            true => Ok(Options { list: args.iter().collect() }),
+            false => Err("a value without a name is too much here".into()),
+        }
+    }
+
+    /// Takes the value of a name.
+    pub fn take(&mut self, name: &str) -> Option<ExprId> {
+        let k = self.list.iter().position(|a| a.name.as_ref().is_some_and(|n| n.name == name))?;
+        Some(self.list.remove(k).value)
+    }
+
+    /// Takes a value that must be there.
+    pub fn need(&mut self, name: &str) -> Result<ExprId, Wrong> {
+        self.take(name).ok_or_else(|| format!("`{name}` is missing"))
+    }
+
+    /// Takes a number that is 0 where it is not stated.
+    pub fn number<T: TryFrom<i128> + Default>(&mut self, values: Values<'_>, name: &str) -> Result<T, Wrong> {
+        self.take(name).map_or(Ok(T::default()), |e| values.int(e))
+    }
+
+    /// Nothing may be left.
+    pub fn finish(self) -> Result<(), Wrong> {
+        match self.list.first().and_then(|a| a.name.as_ref()) {
+            Some(name) => Err(format!("`{}` is unknown here or said twice", name.name)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Calls: of graph functions, whose bodies are elaborated at each call; of codelet functions, applied element by
+//! element; of types (conversions) and built-ins.
+//!
+//! Invariant: a call sees the names of its own module and parameters only; recursion ends at the limit of nesting.
+
+use crate::codelet::ModuleRef;
+use crate::elaborator::{Elaborator, Frame};
+use crate::statements::Flow;
+use crate::types::Sizes;
+use crate::value::Value;
+use girder_source::{Diagnostic, Result, Span};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
+use smol_str::SmolStr;
+
+/// An argument after evaluation.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Its name; empty if it has none.
+    pub name: SmolStr,
+    /// What it is.
+    pub value: Value,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl Elaborator<'_> {
+    /// `callee(args)`
+    pub fn call(&mut self, callee: ExprId, args: &[ast::Arg], span: Span) -> Result<Value> {
+        let tree = self.tree();
+        if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
+            let is_path = crate::scope::dotted(tree, callee).is_some_and(|p| self.names_value(&p));
+            if !is_path {
+                let base = self.expr(*base)?;
+                if let Value::Module(_) = base {
+                    let callee = self.member(base, name, tree.exprs[callee].span)?;
+                    return self.call_value(callee, args, span);
+                }
+                let given = self.given(args)?;
+                return self.method(base, name, given, span);
+            }
+        }
+        let built_in = match &tree.exprs[callee].kind {
+            ExprKind::Name(name) if self.is_data(name) => self.builtin_name(name),
+            _ => None,
+        };
+        let callee = match built_in {
+            Some(value) => value,
+            None => self.expr(callee)?,
+        };
+        self.call_value(callee, args, span)
+    }
+
+    /// Whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
+    fn is_data(&self, name: &str) -> bool {
+        if let Some(local) = self.frames.last().and_then(|f| f.names.iter().rev().find(|b| b.name == name)) {
+            return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
+        }
+        let found = self.modules.find(self.module(), name, |m| &m.values);
+        let item = found.and_then(|(m, e)| self.modules.item(m, e));
+        matches!(item, Some((_, _, ast::Item { kind: ItemKind::Decl(ast::Decl::Var(_)) | ItemKind::Stream(_), .. })))
+    }
+
+    /// Whether a dotted path reaches an item (and is not a method of a value).
+    fn names_value(&self, path: &str) -> bool {
+        let first = path.split('.').next().unwrap_or_default();
+        let is_local = self.frames.last().is_some_and(|f| f.names.iter().any(|b| b.name == first));
+        !is_local && self.modules.find(self.module(), path, |m| &m.values).is_some()
+    }
+
+    fn call_value(&mut self, callee: Value, args: &[ast::Arg], span: Span) -> Result<Value> {
+        let given = self.given(args)?;
+        match callee {
+            Value::Fn(module, item) => self.call_fn(module, item, given, span),
+            Value::Builtin(name) => self.call_builtin(name, given, span),
+            Value::Type(ty) => self.convert(ty, given, span),
+            other => Err(self.expected("a function", &other, span)),
+        }
+    }
+
+    /// Evaluates arguments, left to right.
+    pub fn given(&mut self, args: &[ast::Arg]) -> Result<Vec<Given>> {
+        let tree = self.tree();
+        let mut out = Vec::with_capacity(args.len());
+        for a in args {
+            let name = a.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
+            out.push(Given { name, value: self.expr(a.value)?, span: tree.exprs[a.value].span });
+        }
+        Ok(out)
+    }
+
+    /// Calls a function of a module.
+    pub fn call_fn(&mut self, module: ModuleRef, item: usize, given: Vec<Given>, span: Span) -> Result<Value> {
+        let ItemKind::Fn(f) = &self.modules.get(module).tree.items[item].kind else {
+            return Err(girder_source::Failed);
+        };
+        if f.codelet {
+            return self.apply_each(module, f, given, span);
+        }
+        let limit = self.session.limits.nesting as usize;
+        if self.calls.len() >= limit {
+            let name = f.name.dotted();
+            let message = format!("calls nest more than {limit} deep in `{name}`");
+            let help = if self.calls.iter().filter(|c| **c == (module, item)).count() > 1 {
+                "the function calls itself: recursion must end at a static condition"
+            } else {
+                "`--limit nesting=N` allows more"
+            };
+            return Err(self.error_help("elaborate::too_deep", span, message, help));
+        }
+        self.calls.push((module, item));
+        self.call_spans.push(span);
+        let value = self.enter_fn(module, f, given, span);
+        self.call_spans.pop();
+        self.calls.pop();
+        value
+    }
+
+    fn enter_fn(&mut self, module: ModuleRef, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Value> {
+        let name = f.name.dotted();
+        let outer = self.origin;
+        // Errors about the arguments belong to the call, and are said without "in this call".
+        let call_span = self.call_spans.pop();
+        self.frames.push(Frame { module, names: vec![] });
+        let bound = self.bind_params(f, given, span);
+        self.call_spans.extend(call_span);
+        let value = bound.and_then(|mut sizes| {
+            self.origin = Some(self.graph.origins.add(span, outer, name.rsplit('.').next().unwrap_or(&name)));
+            self.path.push(name.rsplit('.').next().unwrap_or(&name).into());
+            let run = self.body(&f.body);
+            self.path.pop();
+            let value = match run? {
+                (value, Flow::Next) => value,
+                (_, Flow::Return(value)) => value,
+                (_, Flow::Break | Flow::Continue) => {
+                    return Err(self.error(
+                        "elaborate::outside_loop",
+                        f.body.span,
+                        "`break` or `continue` outside a loop",
+                    ));
+                }
+            };
+            match &f.result {
+                Some(ty) => self.fit(value, ty, &mut sizes, f.body.span),
+                None => Ok(value),
+            }
+        });
+        self.origin = outer;
+        self.frames.pop();
+        value
+    }
+
+    /// Matches arguments to parameters and defines both the parameters and the sizes they bind.
+    fn bind_params(&mut self, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Sizes> {
+        let mut sizes = Sizes::default();
+        for g in &f.generics {
+            let class = match &g.bound {
+                Some(ast::Type { kind: ast::TypeKind::Name { name, .. }, .. }) => name.dotted(),
+                _ => "element".into(),
+            };
+            sizes.generics.push((g.name.name.clone(), class));
+        }
+        for (k, p) in f.params.iter().enumerate() {
+            if let Some(first) = f.params[..k].iter().find(|q| q.name.name == p.name.name) {
+                let message = format!("`{}` has two parameters `{}`", f.name.dotted(), p.name.name);
+                let d = Diagnostic::error("names::duplicate", p.name.span, message).here("second declaration");
+                return Err(self.say(d.label(first.name.span, "first declaration")));
+            }
+        }
+        let mut slots: Vec<Option<Given>> = vec![None; f.params.len()];
+        let mut next = 0;
+        for g in given {
+            if !g.name.is_empty() && sizes.generics.iter().any(|(n, _)| *n == g.name) {
+                sizes.bound.push((g.name, g.value));
+                continue;
+            }
+            let slot = if g.name.is_empty() {
+                next += 1;
+                next - 1
+            } else {
+                match f.params.iter().position(|p| p.name.name == g.name) {
+                    Some(i) => i,
+                    // A size is a static parameter that may also be passed by name.
+                    None if mentions(f, &g.name, self.modules.get(self.module())) => {
+                        sizes.bound.push((g.name, g.value));
+                        continue;
+                    }
+                    None => return Err(self.no_parameter(f, &g)),
+                }
+            };
+            match slots.get_mut(slot) {
+                Some(s @ None) => *s = Some(g),
+                Some(Some(_)) => {
+                    let message = format!("`{}` is given twice", f.params[slot].name.name);
+                    return Err(self.error("elaborate::arguments", g.span, message));
+                }
+                None => {
+                    let message = crate::calls::takes(&f.name.dotted(), f.params.len());
+                    let d = Diagnostic::error("elaborate::arguments", g.span, message);
+                    return Err(self.say(d.label(f.name.span, "declared here")));
+                }
+            }
+        }
+        for (p, slot) in f.params.iter().zip(slots) {
+            let (value, at) = match (slot, p.default) {
+                (Some(g), _) => (g.value, g.span),
+                (None, Some(d)) => {
+                    let value = self.with_sizes(&sizes.clone(), |this| this.expr(d))?;
+                    (value, self.tree().exprs[d].span)
+                }
+                (None, None) => {
+                    let message = format!("`{}` needs an argument for `{}`", f.name.dotted(), p.name.name);
+                    let d = Diagnostic::error("elaborate::arguments", span, message);
+                    return Err(self.say(d.label(p.span, "declared here")));
+                }
+            };
+            let value = match &p.ty {
+                Some(ty) => self.fit(value, ty, &mut sizes, at)?,
+                None => value,
+            };
+            self.define(p.name.name.clone(), value, false);
+        }
+        for (name, value) in sizes.bound.clone() {
+            // A parameter of the same name wins.
+            if !f.params.iter().any(|p| p.name.name == name) {
+                self.define(name, value, false);
+            }
+        }
+        Ok(sizes)
+    }
+
+    fn no_parameter(&mut self, f: &ast::Fn, g: &Given) -> girder_source::Failed {
+        let near = crate::spelling::closest(&g.name, f.params.iter().map(|p| p.name.name.as_str()));
+        let d = Diagnostic::error(
+            "elaborate::arguments",
+            g.span,
+            format!("`{}` has no parameter `{}`", f.name.dotted(), g.name),
+        );
+        let d = d.label(f.name.span, "declared here");
+        self.say(match near {
+            Some(n) => d.help(format!("did you mean `{n}`?")),
+            None => d,
+        })
+    }
+
+    /// The arguments of a built-in in the order of its parameters; a `?` at the end of a name makes it optional.
+    pub fn arguments<const N: usize>(
+        &mut self,
+        of: &str,
+        names: [&str; N],
+        given: Vec<Given>,
+        span: Span,
+    ) -> Result<[Option<Given>; N]> {
+        let mut slots = [const { None }; N];
+        let mut next = 0;
+        for g in given {
+            let slot = match g.name.as_str() {
+                "" => {
+                    next += 1;
+                    next - 1
+                }
+                name => match names.iter().position(|n| n.trim_end_matches('?') == name) {
+                    Some(i) => i,
+                    None => {
+                        let message = format!("`{of}` has no parameter `{name}`");
+                        let help = format!("it takes {}", names.map(|n| n.trim_end_matches('?')).join(", "));
+                        return Err(self.error_help("elaborate::arguments", g.span, message, help));
+                    }
+                },
+            };
+            match slots.get_mut(slot) {
+                Some(s @ None) => *s = Some(g),
+                Some(Some(_)) => {
+                    return Err(self.error("elaborate::arguments", g.span, "this argument is given twice"));
+                }
+                None => {
+                    let message = takes(of, N);
+                    return Err(self.error("elaborate::arguments", g.span, message));
+                }
+            }
+        }
+        for (slot, name) in slots.iter().zip(names) {
+            if slot.is_none() && !name.ends_with('?') {
+                let message = format!("`{of}` needs an argument for `{name}`");
+                return Err(self.error("elaborate::arguments", span, message));
+            }
+        }
+        Ok(slots)
+    }
+}
+
+/// `f` takes so many arguments.
+pub fn takes(name: &str, count: usize) -> String {
+    format!("`{name}` takes {count} argument{}", if count == 1 { "" } else { "s" })
+}
+
+/// Whether some dimension of the parameters is the bare name.
+fn mentions(f: &ast::Fn, name: &str, module: &crate::modules::Module) -> bool {
+    let tree = &module.tree;
+    f.params.iter().filter_map(|p| p.ty.as_ref()).any(|ty| match &ty.kind {
+        ast::TypeKind::Name { dims, .. } => dims.iter().flatten().any(|d| match d {
+            ast::Dim::Expr(e) => matches!(&tree.exprs[*e].kind, ExprKind::Name(n) if n == name),
+            ast::Dim::Spread(s) => s.name == name,
+        }),
+        _ => false,
+    })
+}

@@ -1,0 +1,187 @@
+//! Local arrays, and properties of arrays.
+//!
+//! Invariant: the size of a local array is static and within the limit; all its elements are set where it is made.
+
+use super::builder::Builder;
+use super::header::MAX_RANK;
+use super::types::Ty;
+use super::value::{Literal, Value, View};
+use girder_ir::codelet::{Check, ExprKind, Stmt, Storage};
+use girder_ir::ids::LocalId;
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::{Diagnostic, Span};
+use girder_syntax::ast;
+use smallvec::SmallVec;
+
+/// Elements that one local array may have: it lives in the memory of one worker.
+const MAX_ELEMENTS: u64 = 1 << 16;
+
+impl<'a> Builder<'a, '_> {
+    /// `[value; count]`
+    pub(super) fn array_fill(&mut self, value: ast::ExprId, count: ast::ExprId, span: Span) -> Value {
+        let at = self.tree().exprs[value].span;
+        let (mut dims, mut inner) = (SmallVec::<[u32; 2]>::new(), value);
+        let mut counts = vec![count];
+        // `[[0.0; 4]; 4]` is one array of two dimensions.
+        while let ast::ExprKind::Fill { value, count } = &self.tree().exprs[inner].kind {
+            counts.push(*count);
+            inner = *value;
+        }
+        let value = self.expr(inner);
+        for c in counts {
+            match self.count(c) {
+                Some(n) => dims.push(n),
+                None => return Value::Error,
+            }
+        }
+        let Some(e) = self.scalar(value, at) else { return Value::Error };
+        let Some(local) = self.array(dims, self.expr_types[e], span) else { return Value::Error };
+        self.emit(Stmt::Fill { local, value: e });
+        self.array_view(local, span)
+    }
+
+    /// `[a, b]`
+    pub(super) fn array_list(&mut self, items: &'a [ast::ExprId], span: Span) -> Value {
+        let mut leaves = vec![];
+        let mut dims = SmallVec::<[u32; 2]>::new();
+        if !self.list_leaves(items, 0, &mut dims, &mut leaves, span) {
+            return Value::Error;
+        }
+        let values = self.values(&leaves);
+        let mut common: Option<Ty> = None;
+        let mut elements = vec![];
+        for (v, &leaf) in values.into_iter().zip(&leaves) {
+            let at = self.tree().exprs[leaf].span;
+            let e = match common {
+                None => self.scalar(v, at),
+                Some(ty) => self.coerce(v, ty, at),
+            };
+            let Some(e) = e else { return Value::Error };
+            common.get_or_insert(self.expr_types[e]);
+            elements.push(e);
+        }
+        let Some(ty) = common else { return Value::Error };
+        let Some(local) = self.array(dims.clone(), ty, span) else { return Value::Error };
+        let zero = match self.types.known(ty) {
+            Some(ElemType::Bool) => self.push(ExprKind::Const(Scalar::bool(false)), ty, span),
+            _ => self.literal(Literal::Int(0), ty, span),
+        };
+        self.emit(Stmt::Fill { local, value: zero });
+        for (i, value) in elements.into_iter().enumerate() {
+            let mut rest = i as i64;
+            let mut index: SmallVec<[_; 3]> = SmallVec::new();
+            for &d in dims.iter().rev() {
+                index.insert(0, self.int(rest % i64::from(d), span));
+                rest /= i64::from(d);
+            }
+            let site = self.site(Check::Index, span, None);
+            self.emit(Stmt::StoreLocal { local, index, value, site });
+        }
+        self.array_view(local, span)
+    }
+
+    /// The elements of nested lists in row-major order; `false`, with a report, if the rows differ in length.
+    fn list_leaves(
+        &mut self,
+        items: &'a [ast::ExprId],
+        depth: usize,
+        dims: &mut SmallVec<[u32; 2]>,
+        leaves: &mut Vec<ast::ExprId>,
+        span: Span,
+    ) -> bool {
+        let first = dims.len() == depth;
+        if first {
+            dims.push(items.len() as u32);
+        }
+        if dims[depth] as usize != items.len() {
+            self.error("codelet::rank_mismatch", span, "the rows of this array differ in length");
+            return false;
+        }
+        if items.is_empty() {
+            self.error("codelet::not_static", span, "an array has at least one element");
+            return false;
+        }
+        for &e in items {
+            let node = &self.tree().exprs[e];
+            match &node.kind {
+                ast::ExprKind::List(_) if dims.len() == depth + 1 && !leaves.is_empty() => {
+                    self.error("codelet::rank_mismatch", node.span, "this is a row, where the others are elements");
+                    return false;
+                }
+                ast::ExprKind::List(inner) => {
+                    let ok = self.deeper(node.span, |s| s.list_leaves(inner, depth + 1, dims, leaves, node.span));
+                    if ok != Some(true) {
+                        return false;
+                    }
+                }
+                _ if dims.len() > depth + 1 => {
+                    self.error("codelet::rank_mismatch", node.span, "this is an element, where the others are rows");
+                    return false;
+                }
+                _ => leaves.push(e),
+            }
+        }
+        true
+    }
+
+    fn count(&mut self, e: ast::ExprId) -> Option<u32> {
+        let span = self.tree().exprs[e].span;
+        let v = self.expr(e);
+        let n = self.static_value(&v, "the length of a local array", span)?;
+        match u32::try_from(n) {
+            Ok(n) if n > 0 => Some(n),
+            _ => {
+                self.error("codelet::index_range", span, format!("a local array cannot have {n} elements"));
+                None
+            }
+        }
+    }
+
+    fn array(&mut self, dims: SmallVec<[u32; 2]>, ty: Ty, span: Span) -> Option<LocalId> {
+        if dims.len() > MAX_RANK {
+            self.error("codelet::too_large", span, format!("an array of more than {MAX_RANK} dimensions"));
+            return None;
+        }
+        let total = dims.iter().fold(1u64, |n, &d| n.saturating_mul(d.into()));
+        if total > MAX_ELEMENTS {
+            let message = format!("a local array of {total} elements is larger than {MAX_ELEMENTS}");
+            let d = Diagnostic::error("codelet::too_large", span, message);
+            self.report(d.help("declare an `inout` field and bind a variable to it"));
+            return None;
+        }
+        let local = self.local("", ty, false, span);
+        self.out.locals[local].array = Some(dims);
+        Some(local)
+    }
+
+    fn array_view(&mut self, local: LocalId, span: Span) -> Value {
+        let dims = self.out.locals[local].array.clone().unwrap_or_default();
+        let lens: Vec<_> = dims.iter().map(|&d| self.int(d.into(), span)).collect();
+        Value::View(self.whole_view(Storage::Local(local), &lens, span))
+    }
+
+    /// The element type of a view.
+    pub(super) fn element_type(&self, base: Storage) -> Ty {
+        match base {
+            Storage::Field(f) => Ty::Known(self.out.fields[f].ty),
+            Storage::Local(l) => self.local_types[l],
+        }
+    }
+
+    /// `x.shape`, `x.rank`, `x.type`
+    pub(super) fn view_property(&mut self, view: View, name: &ast::Ident) -> Value {
+        match name.name.as_str() {
+            "rank" => Value::Int(view.rank() as i128),
+            "shape" => {
+                let lens: Vec<_> = (0..view.rank()).filter_map(|d| view.range(d).map(|r| r.len)).collect();
+                let lens = lens.into_iter().map(|e| (None, Value::Scalar(self.again(e))));
+                Value::Tuple(lens.collect())
+            }
+            "type" => match self.types.known(self.element_type(view.base)) {
+                Some(ty) => Value::Type(ty),
+                None => self.error("codelet::not_static", name.span, "the type of this array is not decided here"),
+            },
+            _ => self.no_member("an array in a codelet", name),
+        }
+    }
+}

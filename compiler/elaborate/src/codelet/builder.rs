@@ -1,0 +1,384 @@
+//! The state of reading one body: the arenas of the codelet being made, the open types, the blocks that receive
+//! statements, and the calls that are being inlined.
+//!
+//! Invariant: there is always one frame and one open block; nothing is added to the arenas once a limit is exceeded.
+
+use super::types::{Ty, Types};
+use super::value::{Binding, Literal, Value};
+use super::{ModuleRef, Scope};
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use girder_ir::codelet::{Block, Check, Codelet, Expr, ExprKind, Label, Local, Site, Stmt};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::{Diagnostic, Diagnostics, Session, Span};
+use girder_syntax::ast;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+/// Expressions and statements that one codelet may have, whatever `static_steps` says: what is larger takes the code
+/// generator longer than a user would wait.
+const MAX_NODES: u64 = 1 << 21;
+
+/// How many messages about one codelet are said.
+const MAX_REPORTS: u32 = 50;
+
+/// A body being inlined, or that of the codelet itself.
+pub(super) struct Frame<'a> {
+    /// Where its names are looked up.
+    pub module: ModuleRef,
+    /// The tree that its expressions are in.
+    pub tree: &'a ast::Module,
+    /// The function, unless it is the codelet itself.
+    pub item: Option<&'a ast::Fn>,
+    /// Where it is called.
+    pub call: Span,
+    /// Names in scope, innermost last.
+    pub names: Vec<Binding>,
+    /// Loops around the current statement, innermost last.
+    pub loops: Vec<Loop>,
+    /// How many reductions were open at the call.
+    pub region: u32,
+    /// What early `return`s leave, once there is one.
+    pub early: Option<Early>,
+    /// The value of a `return` that stands in the function's own block.
+    pub last: Option<Value>,
+}
+
+/// A loop that `break` and `continue` may name.
+#[derive(Clone, Copy)]
+pub(super) struct Loop {
+    /// What `break` leaves.
+    pub exit: Label,
+    /// What `continue` goes on with.
+    pub next: Label,
+    /// How many reductions were open there.
+    pub region: u32,
+}
+
+/// What the early `return`s of a function have in common.
+pub(super) struct Early {
+    /// The block that they leave.
+    pub label: Label,
+    /// Locals that receive the value.
+    pub value: Value,
+    /// How many statements leave it.
+    pub jumps: u32,
+}
+
+/// What is known of a local beyond its declaration.
+#[derive(Clone, Default)]
+pub(super) struct LocalInfo {
+    /// `let mut`: a scalar may be assigned, an array's elements may be.
+    pub mutable: bool,
+    /// How many reductions were open where it was made.
+    pub region: u32,
+    /// Where it is declared.
+    pub span: Span,
+    /// A loop index: it runs from a number that is not negative up to (not including) this.
+    pub below: Option<ExprId>,
+}
+
+/// The state of reading one body.
+pub(super) struct Builder<'a, 'd> {
+    pub scope: &'a dyn Scope,
+    pub session: &'a Session,
+    pub diagnostics: &'d mut Diagnostics,
+    /// What is being made. The types of its expressions and locals are those of `expr_types` and `local_types`.
+    pub out: Codelet,
+    pub types: Types,
+    pub expr_types: SecondaryMap<ExprId, Ty>,
+    pub local_types: SecondaryMap<LocalId, Ty>,
+    pub local_info: SecondaryMap<LocalId, LocalInfo>,
+    /// Constants whose value is written once their type is decided.
+    pub literals: FxHashMap<ExprId, Literal>,
+    /// Lengths that are expressions over sizes; each use has its own copy.
+    pub lengths: FxHashSet<ExprId>,
+    pub blocks: Vec<Block>,
+    pub frames: Vec<Frame<'a>>,
+    /// Reductions around the current expression.
+    pub region: u32,
+    /// Dimensions and attributes: nothing changes, so nothing needs to be kept in locals.
+    pub pure: bool,
+    depth: u32,
+    nodes: u64,
+    labels: u32,
+    reports: u32,
+    failed: bool,
+    stopped: bool,
+}
+
+impl<'a, 'd> Builder<'a, 'd> {
+    /// An empty codelet whose names are looked up in `module`.
+    pub(super) fn new(
+        scope: &'a dyn Scope,
+        module: ModuleRef,
+        session: &'a Session,
+        diagnostics: &'d mut Diagnostics,
+    ) -> Builder<'a, 'd> {
+        let frame = Frame {
+            module,
+            tree: scope.tree(module),
+            item: None,
+            call: Span::NONE,
+            names: vec![],
+            loops: vec![],
+            region: 0,
+            early: None,
+            last: None,
+        };
+        Builder {
+            scope,
+            session,
+            diagnostics,
+            out: empty_codelet(),
+            types: Types::default(),
+            expr_types: SecondaryMap::new(),
+            local_types: SecondaryMap::new(),
+            local_info: SecondaryMap::new(),
+            literals: FxHashMap::default(),
+            lengths: FxHashSet::default(),
+            blocks: vec![vec![]],
+            frames: vec![frame],
+            region: 0,
+            pure: false,
+            depth: 0,
+            nodes: 0,
+            labels: 0,
+            reports: 0,
+            failed: false,
+            stopped: false,
+        }
+    }
+
+    /// The innermost body.
+    pub(super) fn frame(&mut self) -> &mut Frame<'a> {
+        self.frames.last_mut().expect("there is always a frame")
+    }
+
+    /// The tree that the current expressions are in.
+    pub(super) fn tree(&self) -> &'a ast::Module {
+        self.frames.last().expect("there is always a frame").tree
+    }
+
+    /// Whether an error was reported.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Reports, with the calls that led here.
+    pub(super) fn report(&mut self, mut d: Diagnostic) {
+        if self.stopped || self.reports >= MAX_REPORTS {
+            return;
+        }
+        self.reports += 1;
+        self.failed |= d.severity == girder_source::Severity::Error;
+        for f in self.frames.iter().rev().filter(|f| f.item.is_some()).take(4) {
+            d = d.label(f.call, "in this call");
+        }
+        self.diagnostics.push(d);
+    }
+
+    /// Makes the codelet wrong for a reason that was reported before.
+    pub(super) fn fail_silently(&mut self) {
+        self.failed = true;
+    }
+
+    /// Reports an error; the value is wrong.
+    pub(super) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Value {
+        self.report(Diagnostic::error(code, span, message));
+        Value::Error
+    }
+
+    /// Runs `f` one level deeper; `None`, with a report, beyond the limit.
+    pub(super) fn deeper<T>(&mut self, span: Span, f: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let limit = self.session.limits.nesting;
+        if self.stopped {
+            return None;
+        }
+        if self.depth >= limit {
+            self.stop(span, format!("this is nested more than {limit} deep, inlined calls counted"), "nesting");
+            return None;
+        }
+        self.depth += 1;
+        let r = f(self);
+        self.depth -= 1;
+        Some(r)
+    }
+
+    fn stop(&mut self, span: Span, message: String, limit: &str) {
+        let help = format!("write it more simply, or raise the limit `{limit}`");
+        self.report(Diagnostic::error("codelet::too_large", span, message).help(help));
+        self.stopped = true;
+    }
+
+    /// Whether reading goes on; it ends when a limit is exceeded.
+    pub(super) fn charge(&mut self, span: Span) -> bool {
+        self.nodes += 1;
+        let limit = self.session.limits.static_steps.min(MAX_NODES);
+        if self.nodes > limit && !self.stopped {
+            let message = format!("this codelet has more than {limit} operations after inlining");
+            self.stop(span, message, "static_steps");
+        }
+        if self.nodes.is_multiple_of(1024) && self.session.cancel.is_cancelled() {
+            (self.failed, self.stopped) = (true, true);
+        }
+        !self.stopped
+    }
+
+    /// Adds an expression.
+    pub(super) fn push(&mut self, kind: ExprKind, ty: Ty, span: Span) -> ExprId {
+        self.charge(span);
+        let id = self.out.exprs.push(Expr { kind, ty: ElemType::I64, span });
+        self.expr_types[id] = ty;
+        id
+    }
+
+    /// The type of an expression, as far as it is decided.
+    pub(super) fn ty(&self, e: ExprId) -> Ty {
+        self.types.resolve(self.expr_types[e])
+    }
+
+    /// Adds a number whose type is decided by its uses.
+    pub(super) fn literal(&mut self, value: Literal, ty: Ty, span: Span) -> ExprId {
+        let id = self.push(ExprKind::Const(Scalar::zero(ElemType::I64)), ty, span);
+        self.literals.insert(id, value);
+        id
+    }
+
+    /// Adds an `int`.
+    pub(super) fn int(&mut self, value: i64, span: Span) -> ExprId {
+        self.literal(Literal::Int(value.into()), super::types::INT, span)
+    }
+
+    /// The value of an `int` constant.
+    pub(super) fn const_int(&self, e: ExprId) -> Option<i64> {
+        match (self.literals.get(&e), self.ty(e)) {
+            (Some(&Literal::Int(v)), super::types::INT) => i64::try_from(v).ok(),
+            _ => None,
+        }
+    }
+
+    /// Adds a statement to the open block.
+    pub(super) fn emit(&mut self, stmt: Stmt) {
+        if self.charge(Span::NONE) {
+            self.blocks.last_mut().expect("a block is open").push(stmt);
+        }
+    }
+
+    /// Statements that were charged when they were made.
+    pub(super) fn append(&mut self, block: Block) {
+        self.blocks.last_mut().expect("a block is open").extend(block);
+    }
+
+    /// How many statements the open block has.
+    pub(super) fn mark(&self) -> usize {
+        self.blocks.last().map_or(0, Vec::len)
+    }
+
+    /// Runs `f` with a new open block.
+    pub(super) fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, Block) {
+        self.blocks.push(vec![]);
+        let r = f(self);
+        (r, self.blocks.pop().unwrap_or_default())
+    }
+
+    /// A new label.
+    pub(super) fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// A new scalar local.
+    pub(super) fn local(&mut self, name: impl Into<SmolStr>, ty: Ty, mutable: bool, span: Span) -> LocalId {
+        let id = self.out.locals.push(Local { name: name.into(), ty: ElemType::I64, array: None });
+        self.local_types[id] = ty;
+        self.local_info[id] = LocalInfo { mutable, region: self.region, span, below: None };
+        id
+    }
+
+    /// The value of a scalar local.
+    pub(super) fn read_local(&mut self, local: LocalId, span: Span) -> ExprId {
+        self.push(ExprKind::Local(local), self.local_types[local], span)
+    }
+
+    /// A place where a check may fail.
+    pub(super) fn site(&mut self, check: Check, span: Span, message: Option<SmolStr>) -> SiteId {
+        let calls: SmallVec<[Span; 1]> =
+            self.frames.iter().rev().filter(|f| f.item.is_some()).map(|f| f.call).collect();
+        self.out.sites.push(Site { check, span, calls, message })
+    }
+
+    /// Whether nothing that runs later changes the value, and evaluating it twice costs nothing.
+    pub(super) fn is_stable(&self, e: ExprId) -> bool {
+        match self.out.exprs[e].kind {
+            ExprKind::Const(_) | ExprKind::Size(_) | ExprKind::ConstField(_) | ExprKind::Worker | ExprKind::Workers => {
+                true
+            }
+            ExprKind::Local(l) => !self.local_info[l].mutable,
+            _ => self.pure || self.lengths.contains(&e),
+        }
+    }
+
+    /// The same value for another use: a tree does not share its leaves.
+    pub(super) fn again(&mut self, e: ExprId) -> ExprId {
+        if self.lengths.contains(&e) {
+            let copy = self.copied(e);
+            self.lengths.insert(copy);
+            return copy;
+        }
+        if !matches!(
+            self.out.exprs[e].kind,
+            ExprKind::Const(_)
+                | ExprKind::Size(_)
+                | ExprKind::ConstField(_)
+                | ExprKind::Worker
+                | ExprKind::Workers
+                | ExprKind::Local(_)
+        ) {
+            return e;
+        }
+        self.copied_leaf(e)
+    }
+
+    fn copied_leaf(&mut self, e: ExprId) -> ExprId {
+        let copy = self.out.exprs[e].clone();
+        let id = self.push(copy.kind, self.expr_types[e], copy.span);
+        if let Some(&l) = self.literals.get(&e) {
+            self.literals.insert(id, l);
+        }
+        id
+    }
+
+    /// A copy of an expression over sizes and constants.
+    fn copied(&mut self, e: ExprId) -> ExprId {
+        let mut kind = self.out.exprs[e].kind.clone();
+        let operands: &mut [&mut ExprId] = match &mut kind {
+            ExprKind::Unary { x, .. } | ExprKind::Convert { x } => &mut [x],
+            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => &mut [a, b],
+            ExprKind::Select { cond, a, b } => &mut [cond, a, b],
+            _ => return self.copied_leaf(e),
+        };
+        for x in operands {
+            **x = self.copied(**x);
+        }
+        self.push(kind, self.expr_types[e], self.out.exprs[e].span)
+    }
+}
+
+fn empty_codelet() -> Codelet {
+    Codelet {
+        name: SmolStr::default(),
+        args: vec![],
+        multi: false,
+        fields: PrimaryMap::new(),
+        sizes: PrimaryMap::new(),
+        locals: PrimaryMap::new(),
+        exprs: PrimaryMap::new(),
+        sites: PrimaryMap::new(),
+        body: vec![],
+        pipelined: false,
+        cycles: None,
+        span: Span::NONE,
+    }
+}

@@ -1,0 +1,348 @@
+//! Blocks, `if` and `switch`, as statements and as values.
+//!
+//! Invariant: a condition that is known now elaborates the branch that is taken and nothing else; the value of a
+//! run-time branch is set on every path that reaches its end.
+
+use super::builder::Builder;
+use super::types::{BOOL, Class};
+use super::value::{Literal, Value};
+use girder_ir::codelet::{BinaryOp, Block, DimDecl, ExprKind, Stmt};
+use girder_ir::ids::ExprId;
+use girder_source::{Diagnostic, Span};
+use girder_syntax::ast;
+
+/// Nodes that both sides of an `if` may have to become a `Select`, which evaluates both.
+const SELECT_NODES: u32 = 8;
+
+impl<'a> Builder<'a, '_> {
+    /// A block: its statements, and its value if it is wanted.
+    pub(super) fn body(&mut self, body: &'a ast::Body, wanted: bool) -> Value {
+        self.deeper(body.span, |s| s.scoped(|s| s.statements(body, wanted))).unwrap_or(Value::Error)
+    }
+
+    /// The statements and the value of a block, in the scope of names around it.
+    pub(super) fn statements(&mut self, body: &'a ast::Body, wanted: bool) -> Value {
+        let tree = self.tree();
+        for (i, &id) in body.stmts.iter().enumerate() {
+            let stmt = &tree.stmts[id];
+            let last = i + 1 == body.stmts.len() && body.value.is_none();
+            let value = match &stmt.kind {
+                ast::StmtKind::Expr { expr, semi: false } if last => {
+                    self.attributes(&stmt.attrs);
+                    self.expr_if(*expr, wanted)
+                }
+                _ => self.statement(stmt),
+            };
+            // What follows is never reached, and may not even have a meaning for these generic arguments.
+            if last || matches!(value, Value::Never) {
+                return value;
+            }
+        }
+        match body.value {
+            Some(e) if wanted => self.expr(e),
+            Some(e) => self.statement_expr(e),
+            None => Value::Unit,
+        }
+    }
+
+    /// A condition: known now, or to be tested.
+    fn condition(&mut self, cond: ast::ExprId) -> Option<Result<bool, ExprId>> {
+        let span = self.tree().exprs[cond].span;
+        match self.expr(cond) {
+            Value::Bool(b) => Some(Ok(b)),
+            v => self.coerce(v, BOOL, span).map(Err),
+        }
+    }
+
+    /// `if c { … } else { … }`
+    pub(super) fn if_value(
+        &mut self,
+        cond: ast::ExprId,
+        then: &'a ast::Body,
+        els: Option<ast::ExprId>,
+        wanted: bool,
+        span: Span,
+    ) -> Value {
+        let cond = match self.condition(cond) {
+            Some(Ok(true)) => return self.body(then, wanted),
+            Some(Ok(false)) => return els.map_or(Value::Unit, |e| self.expr_if(e, wanted)),
+            Some(Err(e)) => Some(e),
+            None => None,
+        };
+        // After a wrong condition both branches are still read for their own errors.
+        let (a, then) = self.block(|s| s.body(then, wanted));
+        let (b, els) = self.block(|s| els.map_or(Value::Unit, |e| s.expr_if(e, wanted)));
+        let Some(cond) = cond else { return Value::Error };
+        if wanted && then.is_empty() && els.is_empty() && self.is_small(&a) && self.is_small(&b) {
+            return self.select(cond, a, b, span);
+        }
+        let mut arms = vec![(a, then), (b, els)];
+        let value = self.join(&mut arms, wanted, span);
+        let mut blocks = arms.into_iter().map(|(_, block)| block);
+        let (then, els) = (blocks.next().unwrap_or_default(), blocks.next().unwrap_or_default());
+        self.emit(Stmt::If { cond, then, els });
+        value
+    }
+
+    /// `cond ? a : b`, both evaluated.
+    pub(super) fn select(&mut self, cond: ExprId, a: Value, b: Value, span: Span) -> Value {
+        let (Some(a), Some(b)) = (self.scalar(a, span), self.scalar(b, span)) else { return Value::Error };
+        let spans = [self.out.exprs[a].span, self.out.exprs[b].span];
+        if !self.same_type([a, b], spans, span) {
+            return Value::Error;
+        }
+        let ty = self.expr_types[a];
+        Value::Scalar(self.push(ExprKind::Select { cond, a, b }, ty, span))
+    }
+
+    /// Whether a value costs little and cannot fail.
+    fn is_small(&self, v: &Value) -> bool {
+        match v {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => true,
+            Value::Scalar(e) => {
+                let mut budget = SELECT_NODES;
+                self.is_small_expr(*e, &mut budget)
+            }
+            _ => false,
+        }
+    }
+
+    fn is_small_expr(&self, e: ExprId, budget: &mut u32) -> bool {
+        let Some(left) = budget.checked_sub(1) else { return false };
+        *budget = left;
+        let mut all = |list: &[ExprId]| list.iter().all(|&e| self.is_small_expr(e, budget));
+        match &self.out.exprs[e].kind {
+            ExprKind::Const(_) | ExprKind::Local(_) | ExprKind::ConstField(_) | ExprKind::Size(_) => true,
+            ExprKind::Worker | ExprKind::Workers => true,
+            &ExprKind::Unary { x, .. } | &ExprKind::Convert { x } | &ExprKind::Bits { x } => all(&[x]),
+            &ExprKind::Binary { a, b, site: None, .. } => all(&[a, b]),
+            &ExprKind::AndThen { a, b } | &ExprKind::OrElse { a, b } => all(&[a, b]),
+            &ExprKind::Select { cond, a, b } => all(&[cond, a, b]),
+            &ExprKind::Fma { a, b, c } => all(&[a, b, c]),
+            ExprKind::Load { field, index, .. } => {
+                let dims = &self.out.fields[*field].dims;
+                index.iter().zip(dims).all(|(&i, &dim)| match dim {
+                    DimDecl::Size(size) => self.is_below_size(i, size),
+                    DimDecl::Fixed(n) => self.is_below_number(i, n),
+                    DimDecl::Expr(_) => false,
+                })
+            }
+            ExprKind::LoadLocal { local, index, .. } => {
+                let dims = self.out.locals[*local].array.iter().flatten();
+                index.iter().zip(dims).all(|(&i, &n)| self.is_below_number(i, n.into()))
+            }
+            _ => false,
+        }
+    }
+
+    /// The common value of branches, which each branch sets at its end.
+    pub(super) fn join(&mut self, arms: &mut [(Value, Block)], wanted: bool, span: Span) -> Value {
+        if !wanted {
+            let never = arms.iter().all(|(v, _)| matches!(v, Value::Never));
+            return if never { Value::Never } else { Value::Unit };
+        }
+        if arms.iter().any(|(v, _)| matches!(v, Value::Error)) {
+            return Value::Error;
+        }
+        let mut reaching = arms.iter_mut().filter(|(v, _)| !matches!(v, Value::Never));
+        let Some((first, _)) = reaching.next() else { return Value::Never };
+        let rest: Vec<&Value> = reaching.map(|(v, _)| &*v).collect();
+        match first {
+            Value::Unit if rest.iter().all(|v| matches!(v, Value::Unit)) => Value::Unit,
+            Value::Type(_) | Value::View(_) if rest.is_empty() => first.clone(),
+            Value::Tuple(list) => {
+                let names: Vec<_> = list.iter().map(|(n, _)| n.clone()).collect();
+                self.join_tuples(arms, names, span)
+            }
+            _ => self.join_scalars(arms, span),
+        }
+    }
+
+    fn join_tuples(&mut self, arms: &mut [(Value, Block)], names: Vec<Option<smol_str::SmolStr>>, span: Span) -> Value {
+        let mut members = vec![];
+        for (i, name) in names.iter().enumerate() {
+            let mut column: Vec<(Value, Block)> = vec![];
+            for (v, block) in arms.iter_mut() {
+                let member = match v {
+                    Value::Never => Value::Never,
+                    Value::Tuple(list) if list.len() == names.len() => list[i].1.clone(),
+                    _ => {
+                        return self.error(
+                            "codelet::type_mismatch",
+                            span,
+                            "the branches give tuples of different shapes",
+                        );
+                    }
+                };
+                column.push((member, std::mem::take(block)));
+            }
+            let joined = self.join(&mut column, true, span);
+            for ((_, block), (_, kept)) in arms.iter_mut().zip(column) {
+                *block = kept;
+            }
+            members.push((name.clone(), joined));
+        }
+        Value::Tuple(members)
+    }
+
+    fn join_scalars(&mut self, arms: &mut [(Value, Block)], span: Span) -> Value {
+        let mut common = None;
+        let mut wrong = false;
+        for (v, block) in arms.iter_mut().filter(|(v, _)| !matches!(v, Value::Never)) {
+            if matches!(v, Value::Unit) {
+                let d = Diagnostic::error("codelet::missing_value", span, "not every branch gives a value");
+                self.report(d.help("add an `else` with a value, or leave out the semicolon after the last expression"));
+                return Value::Error;
+            }
+            let Some(e) = self.scalar(v.clone(), span) else {
+                wrong = true;
+                continue;
+            };
+            let at = self.out.exprs[e].span;
+            let local = *common.get_or_insert_with(|| self.local("", self.expr_types[e], false, span));
+            if self.coerce(Value::Scalar(e), self.local_types[local], at).is_some() {
+                block.push(Stmt::Set { local, value: e });
+            } else {
+                wrong = true;
+            }
+        }
+        match common {
+            Some(local) if !wrong => Value::Scalar(self.read_local(local, span)),
+            _ => Value::Error,
+        }
+    }
+
+    /// `switch x { keys => { … } _ => { … } }`
+    pub(super) fn switch(&mut self, on: ast::ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
+        let at = self.tree().exprs[on].span;
+        let on = self.expr(on);
+        if matches!(on, Value::Error | Value::Never) {
+            return Value::Error;
+        }
+        if let Some(v) = self.int_of(&on) {
+            return self.static_switch(v, arms, wanted, span);
+        }
+        let Some(e) = self.narrowed(on, Class::Int, at) else { return Value::Error };
+        let on = self.kept(e, "");
+        self.switch_arms(on, arms, wanted, span)
+    }
+
+    fn static_switch(&mut self, v: i64, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
+        for arm in arms {
+            for key in &arm.keys {
+                let taken = match key {
+                    None => true,
+                    Some(k) => match self.key_range(*k) {
+                        Some((lo, hi)) => (lo..=hi).contains(&v.into()),
+                        None => return Value::Error,
+                    },
+                };
+                if taken {
+                    return self.body(&arm.body, wanted);
+                }
+            }
+        }
+        self.no_default(wanted, span)
+    }
+
+    /// The value of a `switch` none of whose arms is taken.
+    fn no_default(&mut self, wanted: bool, span: Span) -> Value {
+        if !wanted {
+            return Value::Unit;
+        }
+        let d = Diagnostic::error("codelet::missing_value", span, "this `switch` has no value where no key matches");
+        self.report(d.help("add an arm `_ => { … }`"));
+        Value::Error
+    }
+
+    /// A chain of tests, each arm in the `else` of the one before it.
+    fn switch_arms(&mut self, on: ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
+        let Some((arm, rest)) = arms.split_first() else {
+            return if wanted { self.no_default(true, span) } else { Value::Unit };
+        };
+        if arm.keys.iter().any(Option::is_none) {
+            return self.body(&arm.body, wanted);
+        }
+        let cond = self.arm_condition(on, arm);
+        let (a, then) = self.block(|s| s.body(&arm.body, wanted));
+        let (b, els) =
+            self.block(|s| s.deeper(arm.span, |s| s.switch_arms(on, rest, wanted, span)).unwrap_or(Value::Error));
+        let Some(cond) = cond else { return Value::Error };
+        let mut arms = vec![(a, then), (b, els)];
+        let value = self.join(&mut arms, wanted, span);
+        let mut blocks = arms.into_iter().map(|(_, block)| block);
+        let (then, els) = (blocks.next().unwrap_or_default(), blocks.next().unwrap_or_default());
+        self.emit(Stmt::If { cond, then, els });
+        value
+    }
+
+    fn arm_condition(&mut self, on: ExprId, arm: &'a ast::Arm) -> Option<ExprId> {
+        let mut tests = vec![];
+        for &key in arm.keys.iter().flatten() {
+            let (lo, hi) = self.key_range(key)?;
+            let span = self.tree().exprs[key].span;
+            tests.push(if lo == hi {
+                self.compare_key(BinaryOp::Eq, on, lo, span)
+            } else {
+                let a = self.compare_key(BinaryOp::Ge, on, lo, span);
+                let b = self.compare_key(BinaryOp::Le, on, hi, span);
+                self.push(ExprKind::AndThen { a, b }, BOOL, span)
+            });
+        }
+        self.any_of(&tests, arm.span)
+    }
+
+    /// `a || b || …` as a tree of little depth.
+    fn any_of(&mut self, tests: &[ExprId], span: Span) -> Option<ExprId> {
+        match tests {
+            [] => None,
+            &[one] => Some(one),
+            many => {
+                let (left, right) = many.split_at(many.len() / 2);
+                let (a, b) = (self.any_of(left, span)?, self.any_of(right, span)?);
+                Some(self.push(ExprKind::OrElse { a, b }, BOOL, span))
+            }
+        }
+    }
+
+    fn compare_key(&mut self, op: BinaryOp, on: ExprId, key: i128, span: Span) -> ExprId {
+        let (a, ty) = (self.again(on), self.expr_types[on]);
+        let b = self.literal(Literal::Int(key), ty, span);
+        self.push(ExprKind::Binary { op, a, b, site: None }, BOOL, span)
+    }
+
+    /// The first and last integer that a key matches.
+    fn key_range(&mut self, key: ast::ExprId) -> Option<(i128, i128)> {
+        let node = &self.tree().exprs[key];
+        let (lo, hi, closed) = match &node.kind {
+            ast::ExprKind::Range { start, end, closed, by: None } => (*start, *end, *closed),
+            _ => (key, key, true),
+        };
+        let mut bound = |e: ast::ExprId| {
+            let span = self.tree().exprs[e].span;
+            match self.expr(e) {
+                Value::Int(v) => Some(v),
+                v => self.static_value(&v, "a key of a `switch`", span).map(i128::from),
+            }
+        };
+        let (lo, hi) = (bound(lo)?, bound(hi)?);
+        let hi = if closed { hi } else { hi - 1 };
+        if hi < lo {
+            self.error("codelet::static_arithmetic", node.span, "this range is empty, so the arm is never taken");
+            return None;
+        }
+        Some((lo, hi))
+    }
+
+    /// An expression whose value is not used: calls and blocks.
+    pub(super) fn statement_expr(&mut self, e: ast::ExprId) -> Value {
+        match self.expr_if(e, false) {
+            Value::Never => Value::Never,
+            mut value => {
+                // Its checks count although its value does not.
+                self.keep(&mut value, "");
+                Value::Unit
+            }
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Expressions: names, literals, operators, tuples; and how values become typed scalars.
+//!
+//! Invariant: operands are evaluated left to right. Where a later operand emits statements, the earlier ones are kept
+//! in locals before these, so that nothing changes under them and no check moves.
+
+use super::builder::Builder;
+use super::types::{BOOL, Class, INT, Ty};
+use super::value::{Axis, Literal, Value};
+use girder_ir::codelet::{BinaryOp, Check, ExprKind, Stmt, UnaryOp};
+use girder_ir::ids::ExprId;
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::{Diagnostic, Span};
+use girder_syntax::ast;
+
+/// Parts of one tuple, those of its members counted.
+const MAX_WEIGHT: usize = 256;
+
+impl<'a> Builder<'a, '_> {
+    /// The value of an expression.
+    pub(super) fn expr(&mut self, e: ast::ExprId) -> Value {
+        let value = self.expr_if(e, true);
+        if let Value::Never = value {
+            let span = self.tree().exprs[e].span;
+            return self.error("codelet::missing_value", span, "this never gives a value: it leaves before");
+        }
+        value
+    }
+
+    /// The value of an expression; if it is not `wanted`, branches need not agree on one.
+    pub(super) fn expr_if(&mut self, e: ast::ExprId, wanted: bool) -> Value {
+        let node = &self.tree().exprs[e];
+        self.deeper(node.span, |s| s.expr_here(node, wanted)).unwrap_or(Value::Error)
+    }
+
+    fn expr_here(&mut self, node: &'a ast::Expr, wanted: bool) -> Value {
+        use ast::ExprKind as K;
+        let span = node.span;
+        match &node.kind {
+            K::Name(name) => match self.name(name, span) {
+                Some(v) => self.loaded(v, span),
+                None => self.not_called(name, span),
+            },
+            K::Int { value, .. } => Value::Int((*value).into()),
+            K::Float { value, .. } => Value::Float(*value),
+            K::Bool(b) => Value::Bool(*b),
+            K::Str(s) => Value::Str(s.clone()),
+            K::Paren(inner) => self.expr(*inner),
+            K::Tuple(args) => self.tuple(args, span),
+            K::List(items) => self.array_list(items, span),
+            K::Fill { value, count } => self.array_fill(*value, *count, span),
+            K::Field { base, name } => self.field(node, *base, name),
+            K::Call { callee, args } => self.call(*callee, args, span),
+            K::Index { base, index } => {
+                let v = self.indexed(*base, index, span);
+                self.loaded(v, span)
+            }
+            K::Unary { op, value } => self.unary(*op, *value, span),
+            K::Binary { op, left, right } => self.binary(*op, *left, *right, span),
+            K::Range { .. } => self.not_here(span, "a range is not a value in a codelet", "write it where it is used"),
+            K::Reduce { op, binders, filter, body } => self.reduce(op, binders, *filter, body, span),
+            K::Block(body) => self.body(body, wanted),
+            K::If { cond, then, els } => self.if_value(*cond, then, *els, wanted, span),
+            K::Switch { on, arms } => self.switch(*on, arms, wanted, span),
+            K::On { .. } | K::With { .. } | K::Pipeline { .. } => {
+                let help = "a codelet runs inside one tile; write this in an `fn` or `program`";
+                self.not_here(span, "this block cannot stand in a codelet", help)
+            }
+            K::Error => {
+                self.fail_silently();
+                Value::Error
+            }
+        }
+    }
+
+    /// Reports what belongs outside codelets.
+    pub(super) fn not_here(&mut self, span: Span, message: &str, help: &str) -> Value {
+        self.report(Diagnostic::error("codelet::not_here", span, message).help(help));
+        Value::Error
+    }
+
+    fn not_called(&mut self, name: &str, span: Span) -> Value {
+        let d = Diagnostic::error("codelet::type_mismatch", span, format!("`{name}` is a function, not a value"));
+        self.report(d.help(format!("call it: `{name}(…)`")));
+        Value::Error
+    }
+
+    fn tuple(&mut self, args: &'a [ast::Arg], span: Span) -> Value {
+        if args.is_empty() {
+            return Value::Unit;
+        }
+        let values = self.values(&args.iter().map(|a| a.value).collect::<Vec<_>>());
+        let names = args.iter().map(|a| a.name.as_ref().map(|n| n.name.clone()));
+        let value = Value::Tuple(names.zip(values).collect());
+        if value.weight() > MAX_WEIGHT {
+            return self.error("codelet::too_large", span, format!("a tuple of more than {MAX_WEIGHT} parts"));
+        }
+        value
+    }
+
+    /// Values in order; see the invariant of this file.
+    pub(super) fn values(&mut self, exprs: &[ast::ExprId]) -> Vec<Value> {
+        let mut done: Vec<Value> = vec![];
+        for &e in exprs {
+            let mark = self.mark();
+            let v = self.expr(e);
+            self.keep_before(mark, &mut done);
+            done.push(v);
+        }
+        done
+    }
+
+    /// Keeps values that were computed before the statements from `mark` on, if there are any.
+    pub(super) fn keep_before(&mut self, mark: usize, values: &mut [Value]) {
+        if self.mark() == mark {
+            return;
+        }
+        let later = self.blocks.last_mut().map_or(vec![], |b| b.split_off(mark));
+        values.iter_mut().for_each(|v| self.keep(v, ""));
+        self.append(later);
+    }
+
+    /// Makes a value stable: what may change or is not a leaf goes into locals.
+    pub(super) fn keep(&mut self, value: &mut Value, name: &str) {
+        match value {
+            Value::Scalar(e) => *e = self.kept(*e, name),
+            Value::Tuple(list) => list.iter_mut().for_each(|(_, v)| self.keep(v, name)),
+            Value::View(view) => {
+                for axis in &mut view.axes {
+                    match axis {
+                        Axis::At(e) => *e = self.kept(*e, ""),
+                        Axis::Range(r) => {
+                            r.start = self.kept(r.start, "");
+                            r.len = self.kept(r.len, "");
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The value of an expression as a leaf that does not change.
+    pub(super) fn kept(&mut self, e: ExprId, name: &str) -> ExprId {
+        if self.is_stable(e) {
+            return e;
+        }
+        let span = self.out.exprs[e].span;
+        let local = self.local(name, self.expr_types[e], false, span);
+        self.emit(Stmt::Set { local, value: e });
+        self.read_local(local, span)
+    }
+
+    /// The typed scalar of a value; `None` if it is none, which is reported.
+    pub(super) fn scalar(&mut self, value: Value, span: Span) -> Option<ExprId> {
+        Some(match value {
+            Value::Int(v) => {
+                let ty = self.types.open(Class::Number);
+                self.literal(Literal::Int(v), ty, span)
+            }
+            Value::Float(v) => {
+                let ty = self.types.open(Class::Float);
+                self.literal(Literal::Float(v), ty, span)
+            }
+            Value::Bool(b) => self.push(ExprKind::Const(Scalar::bool(b)), BOOL, span),
+            Value::Scalar(e) => e,
+            Value::Error | Value::Never => return None,
+            other => {
+                let message = format!("this is {}, where a single value is needed", other.noun());
+                let mut d = Diagnostic::error("codelet::type_mismatch", span, message);
+                if matches!(other, Value::View(_)) {
+                    d = d.help("index it down to one element");
+                }
+                self.report(d);
+                return None;
+            }
+        })
+    }
+
+    /// The value as a scalar of a type; `None` if it cannot be, which is reported.
+    pub(super) fn coerce(&mut self, value: Value, ty: Ty, span: Span) -> Option<ExprId> {
+        let e = self.scalar(value, span)?;
+        if self.types.unify(self.expr_types[e], ty) {
+            return Some(e);
+        }
+        let (is, needs) = (self.types.describe(self.expr_types[e]), self.types.describe(ty));
+        let mut d = Diagnostic::error("codelet::type_mismatch", span, format!("this is {is}, where {needs} is needed"));
+        if let Some(t) = self.types.known(ty).filter(|t| t.is_number()) {
+            d = d.help(format!("write `{t}(…)`"));
+        }
+        self.report(d);
+        None
+    }
+
+    /// A scalar of a class.
+    pub(super) fn narrowed(&mut self, value: Value, class: Class, span: Span) -> Option<ExprId> {
+        let e = self.scalar(value, span)?;
+        if self.types.narrow(self.expr_types[e], class) {
+            return Some(e);
+        }
+        let is = self.types.describe(self.expr_types[e]);
+        let noun = class.noun();
+        let article = if class == Class::Int { "an" } else { "a" };
+        self.error("codelet::type_mismatch", span, format!("this is {is}, where {article} {noun} is needed"));
+        None
+    }
+
+    /// An index, bound or length: any integer, as `int`.
+    pub(super) fn index_value(&mut self, value: Value, span: Span) -> Option<ExprId> {
+        if let Value::Int(v) = value {
+            return self.coerce(Value::Int(v), INT, span);
+        }
+        let e = self.narrowed(value, Class::Int, span)?;
+        if self.ty(e) == INT {
+            return Some(e);
+        }
+        Some(self.push(ExprKind::Convert { x: e }, INT, span))
+    }
+
+    fn unary(&mut self, op: ast::UnaryOp, value: ast::ExprId, span: Span) -> Value {
+        let at = self.tree().exprs[value].span;
+        let v = self.expr(value);
+        match (op, v) {
+            (ast::UnaryOp::Neg, Value::Int(v)) => self.static_int(-v, span),
+            (ast::UnaryOp::Neg, Value::Float(v)) => Value::Float(-v),
+            (ast::UnaryOp::Not, Value::Bool(b)) => Value::Bool(!b),
+            (ast::UnaryOp::Not, Value::Int(v)) => self.static_int(!v, span),
+            (ast::UnaryOp::Neg, v) => self.unary_of(UnaryOp::Neg, v, Class::Number, [at, span]),
+            (ast::UnaryOp::Not, v) => {
+                let Some(x) = self.scalar(v, at) else { return Value::Error };
+                self.not(x, at, span)
+            }
+        }
+    }
+
+    fn not(&mut self, x: ExprId, at: Span, span: Span) -> Value {
+        let ty = self.expr_types[x];
+        if self.ty(x) != BOOL && self.narrowed(Value::Scalar(x), Class::Int, at).is_none() {
+            return Value::Error;
+        }
+        Value::Scalar(self.push(ExprKind::Unary { op: UnaryOp::Not, x }, ty, span))
+    }
+
+    /// An operator of one operand, which stands at the first place.
+    pub(super) fn unary_of(&mut self, op: UnaryOp, value: Value, class: Class, [at, span]: [Span; 2]) -> Value {
+        let Some(x) = self.narrowed(value, class, at) else { return Value::Error };
+        let ty = self.expr_types[x];
+        Value::Scalar(self.push(ExprKind::Unary { op, x }, ty, span))
+    }
+
+    fn binary(&mut self, op: ast::BinaryOp, left: ast::ExprId, right: ast::ExprId, span: Span) -> Value {
+        match op {
+            ast::BinaryOp::And | ast::BinaryOp::Or => self.lazy(op, left, right, span),
+            ast::BinaryOp::MatMul => {
+                let help = "in a codelet write `amp(c, a, b)`, which adds the product of `a` and `b` to `c`";
+                self.not_here(span, "`@` multiplies tensors, not fields of a codelet", help)
+            }
+            _ => {
+                let spans = [self.tree().exprs[left].span, self.tree().exprs[right].span];
+                let mut values = self.values(&[left, right]).into_iter();
+                let (a, b) = (values.next().unwrap_or(Value::Error), values.next().unwrap_or(Value::Error));
+                self.operate(op, a, b, spans, span)
+            }
+        }
+    }
+
+    /// `a op b` of values; not for `&& || @`.
+    pub(super) fn operate(&mut self, op: ast::BinaryOp, a: Value, b: Value, spans: [Span; 2], span: Span) -> Value {
+        if matches!((&a, &b), (Value::Error, _) | (_, Value::Error)) {
+            return Value::Error;
+        }
+        if let Some(v) = self.fold(op, &a, &b, span) {
+            return v;
+        }
+        let (Some(x), Some(y)) = (self.scalar(a, spans[0]), self.scalar(b, spans[1])) else { return Value::Error };
+        self.arithmetic(op, [x, y], spans, span)
+    }
+
+    fn arithmetic(&mut self, op: ast::BinaryOp, [a, b]: [ExprId; 2], spans: [Span; 2], span: Span) -> Value {
+        use ast::BinaryOp as A;
+        let (op, class, check) = match op {
+            A::Add => (BinaryOp::Add, Some(Class::Number), None),
+            A::Sub => (BinaryOp::Sub, Some(Class::Number), None),
+            A::Mul => (BinaryOp::Mul, Some(Class::Number), None),
+            A::Div => (BinaryOp::Div, Some(Class::Number), Some(Check::Division)),
+            A::Rem => (BinaryOp::Rem, Some(Class::Number), Some(Check::Division)),
+            A::BitAnd => (BinaryOp::And, Some(Class::Int), None),
+            A::BitOr => (BinaryOp::Or, Some(Class::Int), None),
+            A::BitXor => (BinaryOp::Xor, Some(Class::Int), None),
+            A::Shl => (BinaryOp::Shl, Some(Class::Int), Some(Check::Shift)),
+            A::Shr => (BinaryOp::Shr, Some(Class::Int), Some(Check::Shift)),
+            A::Eq => (BinaryOp::Eq, None, None),
+            A::Ne => (BinaryOp::Ne, None, None),
+            A::Lt => (BinaryOp::Lt, Some(Class::Number), None),
+            A::Le => (BinaryOp::Le, Some(Class::Number), None),
+            A::Gt => (BinaryOp::Gt, Some(Class::Number), None),
+            A::Ge => (BinaryOp::Ge, Some(Class::Number), None),
+            A::And | A::Or | A::MatMul => return Value::Error,
+        };
+        if !self.same_type([a, b], spans, span) {
+            return Value::Error;
+        }
+        let on_bool = self.ty(a) == BOOL && matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor);
+        if let Some(class) = class.filter(|_| !on_bool)
+            && self.narrowed(Value::Scalar(a), class, spans[0]).is_none()
+        {
+            return Value::Error;
+        }
+        // Of a float the site is dropped when types are decided.
+        let site = check.map(|c| self.site(c, span, None));
+        let ty = if op.is_comparison() { BOOL } else { self.expr_types[a] };
+        Value::Scalar(self.push(ExprKind::Binary { op, a, b, site }, ty, span))
+    }
+
+    /// Makes two operands agree on a type.
+    pub(super) fn same_type(&mut self, [a, b]: [ExprId; 2], spans: [Span; 2], span: Span) -> bool {
+        if self.types.unify(self.expr_types[a], self.expr_types[b]) {
+            return true;
+        }
+        let (x, y) = (self.types.describe(self.expr_types[a]), self.types.describe(self.expr_types[b]));
+        let mut d = Diagnostic::error("codelet::type_mismatch", span, format!("the operands are {x} and {y}"))
+            .label(spans[0], format!("this is {x}"))
+            .label(spans[1], format!("this is {y}"));
+        if let Some(help) = self.conversion_help(a, b) {
+            d = d.help(help);
+        }
+        self.report(d);
+        false
+    }
+
+    fn conversion_help(&self, a: ExprId, b: ExprId) -> Option<String> {
+        let (x, y) = (self.types.known(self.expr_types[a]), self.types.known(self.expr_types[b]));
+        match (x, y) {
+            (Some(ElemType::Bool), _) | (_, Some(ElemType::Bool)) => None,
+            (Some(x), Some(y)) => {
+                let to = if y.is_float() && !x.is_float() { y } else { x };
+                Some(format!("write `{to}(…)` around the other one"))
+            }
+            (Some(t), None) => Some(format!("write `{t}(…)` around the right one")),
+            (None, Some(t)) => Some(format!("write `{t}(…)` around the left one")),
+            (None, None) => None,
+        }
+    }
+
+    fn lazy(&mut self, op: ast::BinaryOp, left: ast::ExprId, right: ast::ExprId, span: Span) -> Value {
+        let spans = [self.tree().exprs[left].span, self.tree().exprs[right].span];
+        let and = op == ast::BinaryOp::And;
+        let a = match self.expr(left) {
+            // The other one decides, or is not elaborated at all.
+            Value::Bool(a) if a == and => {
+                let b = self.expr(right);
+                if let Value::Bool(_) = b {
+                    return b;
+                }
+                return self.coerce(b, BOOL, spans[1]).map_or(Value::Error, Value::Scalar);
+            }
+            Value::Bool(a) => return Value::Bool(a),
+            v => self.coerce(v, BOOL, spans[0]),
+        };
+        let (b, block) = self.block(|s| {
+            let v = s.expr(right);
+            s.coerce(v, BOOL, spans[1])
+        });
+        let (Some(a), Some(b)) = (a, b) else { return Value::Error };
+        if block.is_empty() {
+            let kind = if and { ExprKind::AndThen { a, b } } else { ExprKind::OrElse { a, b } };
+            return Value::Scalar(self.push(kind, BOOL, span));
+        }
+        let local = self.local("", BOOL, false, span);
+        self.emit(Stmt::Set { local, value: a });
+        let cond = self.read_local(local, span);
+        let mut decided = block;
+        decided.push(Stmt::Set { local, value: b });
+        let (then, els) = if and { (decided, vec![]) } else { (vec![], decided) };
+        self.emit(Stmt::If { cond, then, els });
+        Value::Scalar(self.read_local(local, span))
+    }
+
+    /// `base.name`: a named member, a constant of a type, a property of an array, or an item of a module.
+    fn field(&mut self, node: &'a ast::Expr, base: ast::ExprId, name: &'a ast::Ident) -> Value {
+        if let Some(path) = self.path_of(node) {
+            return match self.item(&path, node.span) {
+                Some(v) => v,
+                None => self.not_called(&path, node.span),
+            };
+        }
+        match self.expr_unloaded(base) {
+            Value::Type(ty) => self.type_constant(ty, name, node.span),
+            Value::View(v) => self.view_property(v, name),
+            Value::Tuple(list) => match list.iter().find(|(n, _)| n.as_ref() == Some(&name.name)) {
+                Some((_, v)) => v.clone(),
+                None => self.no_member("this tuple", name),
+            },
+            Value::Error => Value::Error,
+            other => self.no_member(other.noun(), name),
+        }
+    }
+
+    fn path_of(&self, node: &'a ast::Expr) -> Option<smol_str::SmolStr> {
+        let ast::ExprKind::Field { base, name } = &node.kind else { return None };
+        let head = self.dotted(*base)?;
+        Some(format!("{head}.{}", name.name).into())
+    }
+
+    /// Reports a member that does not exist.
+    pub(super) fn no_member(&mut self, what: &str, name: &ast::Ident) -> Value {
+        self.error("codelet::unknown_name", name.span, format!("{what} has no `{}`", name.name))
+    }
+
+    /// The value of an expression; an element is not read yet.
+    pub(super) fn expr_unloaded(&mut self, e: ast::ExprId) -> Value {
+        let node = &self.tree().exprs[e];
+        match &node.kind {
+            ast::ExprKind::Name(name) if self.binding(name).is_some() => {
+                self.name(name, node.span).unwrap_or(Value::Error)
+            }
+            ast::ExprKind::Index { base, index } => {
+                self.deeper(node.span, |s| s.indexed(*base, index, node.span)).unwrap_or(Value::Error)
+            }
+            ast::ExprKind::Paren(inner) => self.deeper(node.span, |s| s.expr_unloaded(*inner)).unwrap_or(Value::Error),
+            _ => self.expr(e),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The end of reading a body: every open type is decided, constants get their bits, and what depended on an open type
+//! is put right.
+//!
+//! Invariant: afterwards the codelet has no open type, no conversion of a type to itself, and a site on integer
+//! divisions only.
+
+use super::builder::Builder;
+use girder_ir::codelet::{Block, Codelet, ExprKind, Stmt};
+use girder_ir::ids::ExprId;
+use girder_source::{Diagnostic, Failed, Result};
+
+impl Builder<'_, '_> {
+    /// The codelet, if no error was reported.
+    pub(super) fn finish(mut self) -> Result<Codelet> {
+        for id in self.out.exprs.keys() {
+            self.decide(id);
+        }
+        for id in self.out.locals.keys() {
+            self.out.locals[id].ty = self.types.default_of(self.local_types[id]);
+        }
+        if self.has_failed() {
+            return Err(Failed);
+        }
+        let mut body = self.blocks.pop().unwrap_or_default();
+        self.drop_integer_factors(&mut body);
+        self.out.body = body;
+        Ok(self.out)
+    }
+
+    fn decide(&mut self, id: ExprId) {
+        let ty = self.types.default_of(self.expr_types[id]);
+        self.out.exprs[id].ty = ty;
+        if let Some(&l) = self.literals.get(&id) {
+            match l.to_scalar(ty) {
+                Some(s) => self.out.exprs[id].kind = ExprKind::Const(s),
+                None => {
+                    let span = self.out.exprs[id].span;
+                    let d = Diagnostic::error("codelet::literal_range", span, format!("{l} does not fit `{ty}`"));
+                    self.report(d.here(format!("this is `{ty}`")));
+                }
+            }
+        }
+        if let ExprKind::Binary { site, .. } = &mut self.out.exprs[id].kind
+            && ty.is_float()
+        {
+            *site = None;
+        }
+        // Operands stand before their operators, so their types are decided.
+        if let ExprKind::Convert { x } = self.out.exprs[id].kind
+            && self.out.exprs[x].ty == ty
+        {
+            self.out.exprs[id].kind = self.out.exprs[x].kind.clone();
+        }
+    }
+
+    /// Only sums of floats take products as `fma`.
+    fn drop_integer_factors(&self, block: &mut Block) {
+        for stmt in block {
+            match stmt {
+                Stmt::Reduce(r) => {
+                    if !self.out.exprs[r.value].ty.is_float() {
+                        r.factors = None;
+                    }
+                    self.drop_integer_factors(&mut r.filter_before);
+                    self.drop_integer_factors(&mut r.before);
+                }
+                Stmt::For { body, .. } | Stmt::Labelled { body, .. } => self.drop_integer_factors(body),
+                Stmt::While { before, body, .. } => {
+                    self.drop_integer_factors(before);
+                    self.drop_integer_factors(body);
+                }
+                Stmt::If { then, els, .. } => {
+                    self.drop_integer_factors(then);
+                    self.drop_integer_factors(els);
+                }
+                _ => {}
+            }
+        }
+    }
+}

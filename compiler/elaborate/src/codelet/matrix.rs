@@ -1,0 +1,95 @@
+//! The matrix unit, `amp(c, a, b)`.
+//!
+//! Invariant: its operands are two-dimensional views of floats, and `c` may be read and written.
+
+use super::builder::Builder;
+use super::types::Class;
+use super::value::{Axis, Value, View};
+use girder_ir::codelet::{Amp, Check, Dir, Matrix, Stmt, Storage};
+use girder_source::{Diagnostic, Span};
+use girder_syntax::ast;
+
+impl<'a> Builder<'a, '_> {
+    /// `amp(c, a, b);`
+    pub(super) fn amp(&mut self, args: &'a [ast::Arg], span: Span) -> Value {
+        let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
+        let values = self.values(&exprs);
+        let Ok([c, a, b]) = <[Value; 3]>::try_from(values) else {
+            return self.error("codelet::argument", span, "`amp` has three arguments: `amp(c, a, b)`");
+        };
+        let spans = [0, 1, 2].map(|i| self.tree().exprs[exprs[i]].span);
+        let [c, a, b] = [(c, spans[0]), (a, spans[1]), (b, spans[2])].map(|(v, at)| self.operand(v, at));
+        let (Some(c), Some(a), Some(b)) = (c, a, b) else { return Value::Error };
+        if !self.accumulator(c.base, spans[0]) || !self.readable(a.base, spans[1]) || !self.readable(b.base, spans[2]) {
+            return Value::Error;
+        }
+        // Each element of the product is added when all factors are still what they were.
+        if a.base == c.base || b.base == c.base {
+            let name = self.storage_name(c.base);
+            let at = if a.base == c.base { spans[1] } else { spans[2] };
+            let d = Diagnostic::error("codelet::amp_alias", at, format!("`amp` reads {name}, which it also writes"));
+            self.report(d.label(spans[0], "written here").help("add into a local array first"));
+            return Value::Error;
+        }
+        let (Some(c), Some(a), Some(b)) = (self.matrix(&c), self.matrix(&a), self.matrix(&b)) else {
+            return Value::Error;
+        };
+        let site = self.site(Check::Shape, span, None);
+        self.emit(Stmt::Amp(Box::new(Amp { c, a, b, site })));
+        Value::Unit
+    }
+
+    fn operand(&mut self, v: Value, span: Span) -> Option<View> {
+        match v {
+            Value::View(v) if v.rank() == 2 => {
+                let ty = self.element_type(v.base);
+                if self.types.narrow(ty, Class::Float) {
+                    return Some(v);
+                }
+                let is = self.types.describe(ty);
+                self.error("codelet::type_mismatch", span, format!("`amp` multiplies floats, and this is {is}"));
+            }
+            Value::Error | Value::Never => {}
+            Value::View(v) => {
+                let message = format!("`amp` multiplies matrices, and this has rank {}", v.rank());
+                self.error("codelet::rank_mismatch", span, message);
+            }
+            v => {
+                let message = format!("`amp` multiplies matrices, and this is {}", v.noun());
+                self.error("codelet::rank_mismatch", span, message);
+            }
+        }
+        None
+    }
+
+    /// `c` is written, and read as `inout` is.
+    fn accumulator(&mut self, base: Storage, span: Span) -> bool {
+        let readable = match base {
+            Storage::Field(f) if self.out.fields[f].dir == Dir::Out => self.readable(base, span),
+            _ => true,
+        };
+        readable && self.writable(base, span)
+    }
+
+    fn matrix(&mut self, view: &View) -> Option<Matrix> {
+        let (row, col) = (view.range(0)?.clone(), view.range(1)?.clone());
+        let at = view
+            .axes
+            .iter()
+            .map(|axis| match axis {
+                Axis::At(e) => self.again(*e),
+                Axis::Range(r) => self.again(r.start),
+            })
+            .collect();
+        Some(Matrix {
+            base: view.base,
+            at,
+            row_dim: view.order[0],
+            col_dim: view.order[1],
+            row_step: row.step,
+            col_step: col.step,
+            rows: self.again(row.len),
+            cols: self.again(col.len),
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! From a codelet's syntax and generic arguments to the typed codelet.
+//!
+//! Invariant: a size is bound by the first dimension that is its bare name; every other dimension is a number or an
+//! expression that vertices are checked against.
+
+use super::builder::Builder;
+use super::call::Argument;
+use super::header::{Header, HeaderType, header, wrong_generic};
+use super::types::{INT, Ty};
+use super::value::{Bound, Value};
+use super::{ModuleRef, Scope};
+use girder_ir::codelet::{Codelet, DimDecl, Dir, ExprKind, FieldDecl, GenericArg, Storage};
+use girder_ir::ids::{ExprId, FieldId};
+use girder_ir::types::ElemType;
+use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
+use girder_syntax::ast;
+
+/// The typed codelet for these generic arguments, which [`infer_args`](super::infer_args) gave.
+pub fn specialise(
+    scope: &dyn Scope,
+    module: ModuleRef,
+    item: &ast::Codelet,
+    attrs: &[ast::Attr],
+    args: &[GenericArg],
+    session: &Session,
+    diagnostics: &mut Diagnostics,
+) -> Result<Codelet> {
+    let header = header(scope, module, item, diagnostics)?;
+    if !check_args(&header, args, diagnostics) {
+        return Err(Failed);
+    }
+    let mut b = Builder::new(scope, module, session, diagnostics);
+    b.out.name = item.name.dotted();
+    b.out.args = args.to_vec();
+    b.out.multi = item.multi;
+    b.out.span = item.name.span;
+    b.bind_generics(item, args);
+    b.bind_fields(item, &header, args);
+    b.codelet_attributes(attrs);
+    b.statements(&item.body, false);
+    b.finish()
+}
+
+/// The element type of the value that a codelet function gives for scalars of these types; `at` is the call.
+pub fn result_type(
+    scope: &dyn Scope,
+    module: ModuleRef,
+    item: &ast::Fn,
+    args: &[ElemType],
+    at: Span,
+    session: &Session,
+    diagnostics: &mut Diagnostics,
+) -> Result<ElemType> {
+    let mut b = Builder::new(scope, module, session, diagnostics);
+    let mut list = vec![];
+    for &ty in args {
+        let ty = b.supported(ty, at).ok_or(Failed)?;
+        let local = b.local("", Ty::Known(ty), false, at);
+        let value = Value::Scalar(b.read_local(local, at));
+        list.push(Argument { name: None, value, span: at });
+    }
+    let value = b.inline(module, item, list, at);
+    let f = item.name.dotted();
+    match value {
+        Value::Tuple(_) => {
+            let d = Diagnostic::error("codelet::elementwise", at, format!("`{f}` gives a tuple, not one element"));
+            b.report(d.help("call it inside a codelet"));
+        }
+        Value::Unit | Value::Never => {
+            b.report(Diagnostic::error("codelet::missing_value", at, format!("`{f}` gives no value")));
+        }
+        value => {
+            if let Some(e) = b.scalar(value, at) {
+                return b.finish().map(|codelet| codelet.exprs[e].ty);
+            }
+        }
+    }
+    Err(Failed)
+}
+
+fn check_args(header: &Header, args: &[GenericArg], diagnostics: &mut Diagnostics) -> bool {
+    let given = args.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let wrong: Vec<_> =
+        header.generics.iter().zip(given).filter_map(|(g, a)| wrong_generic(g, a, header.span)).collect();
+    let ok = wrong.is_empty();
+    diagnostics.extend(wrong);
+    ok
+}
+
+impl<'a> Builder<'a, '_> {
+    fn bind_generics(&mut self, item: &'a ast::Codelet, args: &[GenericArg]) {
+        for (g, arg) in item.generics.iter().zip(args) {
+            let value = match *arg {
+                GenericArg::Type(ty) => Value::Type(ty),
+                GenericArg::Int(v) => Value::Int(v.into()),
+            };
+            self.bind(&g.name, value, Bound::Generic);
+        }
+    }
+
+    /// Declares sizes and fields. All sizes are in scope in every dimension.
+    fn bind_fields(&mut self, item: &'a ast::Codelet, header: &Header, args: &[GenericArg]) {
+        let names: Vec<_> = item.fields.iter().flat_map(dims).filter_map(|d| self.bare_name(d)).collect();
+        for name in names {
+            if self.binding(&name.name).is_some() {
+                continue;
+            }
+            if let Some(f) = header.fields.iter().find(|f| f.name == name.name) {
+                let message = format!("`{}` is a field, and a dimension is a size", name.name);
+                let d = Diagnostic::error("codelet::dimension", name.span, message).label(f.span, "this field");
+                self.report(d.help("name the size differently, and `assert` what it must be"));
+            }
+            let size = self.out.sizes.push(name.name.clone());
+            let e = self.push(ExprKind::Size(size), INT, name.span);
+            self.bind(&name, Value::Scalar(e), Bound::Size);
+        }
+        let mut lens: Vec<Vec<ExprId>> = vec![];
+        for (f, h) in item.fields.iter().zip(&header.fields) {
+            f.attrs.iter().filter(|a| a.name.name != "align").for_each(|a| self.unknown_attribute(a, "a field"));
+            let found: Vec<_> = dims(f).map(|d| self.dimension(d)).collect();
+            lens.push(found.iter().map(|(_, len)| *len).collect());
+            let ty = match h.ty {
+                HeaderType::Elem(ty) => ty,
+                HeaderType::Generic(g) => match args.get(g) {
+                    Some(GenericArg::Type(ty)) => *ty,
+                    _ => ElemType::F32,
+                },
+            };
+            let dims = found.into_iter().map(|(d, _)| d).collect();
+            self.out.fields.push(FieldDecl { name: h.name.clone(), dir: h.dir, ty, dims, span: h.span });
+        }
+        for (i, (f, lens)) in item.fields.iter().zip(lens).enumerate() {
+            let id = FieldId::from_u32(i as u32);
+            let decl = &self.out.fields[id];
+            let value = if decl.dir == Dir::Const {
+                let ty = Ty::Known(decl.ty);
+                Value::Scalar(self.push(ExprKind::ConstField(id), ty, f.name.span))
+            } else {
+                Value::View(self.whole_view(Storage::Field(id), &lens, f.name.span))
+            };
+            self.bind(&f.name, value, Bound::Field);
+        }
+    }
+
+    /// The name of a dimension that is nothing else.
+    fn bare_name(&self, dim: &ast::Dim) -> Option<ast::Ident> {
+        let ast::Dim::Expr(e) = dim else { return None };
+        let node = &self.tree().exprs[*e];
+        match &node.kind {
+            ast::ExprKind::Name(name) => Some(ast::Ident { name: name.clone(), span: node.span }),
+            _ => None,
+        }
+    }
+
+    /// A dimension, and its length in the body.
+    fn dimension(&mut self, dim: &'a ast::Dim) -> (DimDecl, ExprId) {
+        let ast::Dim::Expr(e) = dim else {
+            // The header reports it.
+            self.fail_silently();
+            return (DimDecl::Fixed(0), self.int(0, Span::NONE));
+        };
+        let span = self.tree().exprs[*e].span;
+        let Some(len) = self.static_expr(*e, "a dimension") else {
+            return (DimDecl::Fixed(0), self.int(0, span));
+        };
+        if let Some(n) = self.const_int(len) {
+            let fixed = u64::try_from(n).unwrap_or_else(|_| {
+                self.error("codelet::dimension", span, format!("a dimension cannot be {n}"));
+                0
+            });
+            return (DimDecl::Fixed(fixed), len);
+        }
+        match self.out.exprs[len].kind {
+            ExprKind::Size(s) => (DimDecl::Size(s), len),
+            _ => {
+                self.lengths.insert(len);
+                (DimDecl::Expr(len), self.again(len))
+            }
+        }
+    }
+
+    /// An `int` expression over sizes and constants, without statements.
+    fn static_expr(&mut self, e: ast::ExprId, what: &str) -> Option<ExprId> {
+        let span = self.tree().exprs[e].span;
+        self.pure = true;
+        let (value, block) = self.block(|s| {
+            let v = s.expr(e);
+            s.index_value(v, span)
+        });
+        self.pure = false;
+        let value = value?;
+        if block.is_empty() && self.over_sizes(value) {
+            return Some(value);
+        }
+        let message = format!("{what} is an integer expression over sizes and constants");
+        self.error("codelet::dimension", span, message);
+        None
+    }
+
+    fn over_sizes(&self, e: ExprId) -> bool {
+        let all = |list: &[ExprId]| list.iter().all(|&e| self.over_sizes(e));
+        match self.out.exprs[e].kind {
+            ExprKind::Const(_) | ExprKind::Size(_) => true,
+            ExprKind::Unary { x, .. } | ExprKind::Convert { x } => all(&[x]),
+            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => all(&[a, b]),
+            ExprKind::Select { cond, a, b } => all(&[cond, a, b]),
+            _ => false,
+        }
+    }
+
+    fn codelet_attributes(&mut self, attrs: &'a [ast::Attr]) {
+        for a in attrs {
+            match (a.name.name.as_str(), a.args.as_deref()) {
+                ("pipelined", None) => self.out.pipelined = true,
+                ("cycles", Some([ast::Arg { name: None, value }])) => {
+                    self.out.cycles = self.static_expr(*value, "`cycles`");
+                }
+                ("pipelined", _) => {
+                    self.error("codelet::argument", a.name.span, "`pipelined` has no arguments");
+                }
+                ("cycles", _) => {
+                    self.error("codelet::argument", a.name.span, "`cycles` has one argument, the cycles of one vertex");
+                }
+                ("at", _) => {}
+                _ => self.unknown_attribute(a, "a codelet"),
+            }
+        }
+    }
+}
+
+fn dims(f: &ast::CodeletField) -> impl Iterator<Item = &ast::Dim> {
+    match &f.ty.kind {
+        ast::TypeKind::Name { dims: Some(dims), .. } => dims.as_slice(),
+        _ => &[],
+    }
+    .iter()
+}

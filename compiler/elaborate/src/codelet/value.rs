@@ -1,0 +1,195 @@
+//! What an expression means while a body is read: a static value, a typed scalar of the codelet, or an aggregate of
+//! them that exists only at compile time.
+//!
+//! Invariant: the expressions inside a value that a name is bound to are stable: nothing that runs later changes them.
+
+use girder_ir::codelet::Storage;
+use girder_ir::ids::ExprId;
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::Span;
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+/// The meaning of an expression.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A static integer, from the least `i64` to the greatest `u64`; adapts to any number type that holds it.
+    Int(i128),
+    /// A static float; adapts to any float type.
+    Float(f64),
+    /// A static condition.
+    Bool(bool),
+    /// An element type.
+    Type(ElemType),
+    /// A string, for `assert`.
+    Str(SmolStr),
+    /// A scalar computed by the codelet.
+    Scalar(ExprId),
+    /// `(a, b)`, `(w: a)`
+    Tuple(Vec<(Option<SmolStr>, Value)>),
+    /// Elements of a field or local array; at least one dimension.
+    View(View),
+    /// Nothing.
+    Unit,
+    /// What comes after it is never reached.
+    Never,
+    /// Wrong; already reported.
+    Error,
+}
+
+impl Value {
+    /// How many values it is made of; bounds depth too.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Value::Tuple(list) => list.iter().fold(1, |n, (_, v)| n + v.weight()),
+            _ => 1,
+        }
+    }
+
+    /// As messages speak of it.
+    pub(super) fn noun(&self) -> &'static str {
+        match self {
+            Value::Int(_) => "an integer",
+            Value::Float(_) => "a float",
+            Value::Bool(_) => "a `bool`",
+            Value::Type(_) => "a type",
+            Value::Str(_) => "a string",
+            Value::Scalar(_) => "a scalar",
+            Value::Tuple(_) => "a tuple",
+            Value::View(_) => "an array",
+            Value::Unit | Value::Never => "nothing",
+            Value::Error => "an error",
+        }
+    }
+}
+
+/// A number that has no type of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Literal {
+    /// Fits any number type that holds it.
+    Int(i128),
+    /// Fits any float type.
+    Float(f64),
+}
+
+impl Literal {
+    /// The literal as a value of a type; `None` if it does not fit.
+    pub(super) fn to_scalar(self, ty: ElemType) -> Option<Scalar> {
+        let float = |v64: f64, v32: f32| match ty {
+            ElemType::F32 => (v32.is_finite() || !v64.is_finite()).then(|| Scalar::f32(v32)),
+            ElemType::F64 => Some(Scalar::f64(v64)),
+            _ => None,
+        };
+        match self {
+            Literal::Int(v) if ty.is_float() => float(v as f64, v as f32),
+            Literal::Int(v) => Scalar::int(ty, v),
+            Literal::Float(v) => float(v, v as f32),
+        }
+    }
+}
+
+impl std::fmt::Display for Literal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Literal::Int(v) => write!(f, "{v}"),
+            Literal::Float(v) => write!(f, "{v:?}"),
+        }
+    }
+}
+
+/// Elements of a field or local array, by reference.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// What it lies in.
+    pub base: Storage,
+    /// One per dimension of the base.
+    pub axes: SmallVec<[Axis; 3]>,
+    /// The dimensions of the base that are dimensions of the view, in the order of the view; each is a
+    /// [`Axis::Range`].
+    pub order: SmallVec<[u8; 3]>,
+}
+
+/// What a view takes of one dimension of its base.
+#[derive(Clone, Debug)]
+pub(super) enum Axis {
+    /// One place, `i64`.
+    At(ExprId),
+    /// `start`, `start + step`, …
+    Range(AxisRange),
+}
+
+/// Evenly spaced places of one dimension.
+#[derive(Clone, Debug)]
+pub(super) struct AxisRange {
+    /// First place, `i64`.
+    pub start: ExprId,
+    /// Not zero.
+    pub step: i64,
+    /// How many, `i64`.
+    pub len: ExprId,
+    /// All places of the dimension in order: the bounds check of the base is that of the view.
+    pub whole: bool,
+}
+
+impl View {
+    /// Number of dimensions.
+    pub(super) fn rank(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The places along a dimension of the view.
+    pub(super) fn range(&self, dim: usize) -> Option<&AxisRange> {
+        match self.axes.get(*self.order.get(dim)? as usize)? {
+            Axis::Range(r) => Some(r),
+            Axis::At(_) => None,
+        }
+    }
+}
+
+/// How a name came to be bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bound {
+    /// `let`
+    Let,
+    /// `let mut`
+    LetMut,
+    /// The index of a loop or reduction.
+    Index,
+    /// A parameter of a codelet function.
+    Param,
+    /// A field of the codelet.
+    Field,
+    /// A size.
+    Size,
+    /// A generic argument.
+    Generic,
+}
+
+impl Bound {
+    /// As messages speak of it.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Bound::Let | Bound::LetMut => "variable",
+            Bound::Index => "loop index",
+            Bound::Param => "parameter",
+            Bound::Field => "field",
+            Bound::Size => "size",
+            Bound::Generic => "generic parameter",
+        }
+    }
+}
+
+/// A name in scope.
+#[derive(Clone, Debug)]
+pub(super) struct Binding {
+    /// The name.
+    pub name: SmolStr,
+    /// What it means.
+    pub value: Value,
+    /// How it was bound.
+    pub bound: Bound,
+    /// Where it was bound.
+    pub span: Span,
+    /// How many reductions were open there; deeper ones may not assign it.
+    pub region: u32,
+}

@@ -1,0 +1,326 @@
+//! Codelets of a graph: their names seen from codelet bodies, their specialisations, and their text as it is printed.
+//!
+//! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) means the same in a module of its own:
+//! every outside name in it is qualified, every constant of its module is a number.
+
+use crate::codelet::{Meaning, ModuleRef, Scope};
+use crate::elaborator::{Elaborator, Global};
+use crate::modules::{Entry, Modules};
+use crate::value::Value;
+use crate::vertices::SpecKey;
+use cranelift_entity::{EntityRef, PrimaryMap};
+use girder_ir::codelet::GenericArg;
+use girder_ir::graph::CodeletItem;
+use girder_ir::ids::SpecId;
+use girder_ir::types::ElemType;
+use girder_source::{Diagnostics, Failed, Result, SourceMap, Span};
+use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::SmolStr;
+
+/// What a codelet body sees of the rest.
+pub struct Names<'a> {
+    modules: &'a Modules,
+    made: &'a [ast::Module],
+    globals: &'a FxHashMap<(ModuleRef, SmolStr), Global>,
+}
+
+impl<'a> Names<'a> {
+    /// A codelet of a module, those made by the compiler included.
+    pub fn codelet(&self, module: ModuleRef, item: usize) -> Option<(&ast::Codelet, &[ast::Attr])> {
+        let item = self.tree(module).items.get(item)?;
+        match &item.kind {
+            ItemKind::Codelet(c) => Some((c, &item.attrs)),
+            _ => None,
+        }
+    }
+
+    fn count(&self) -> u32 {
+        self.modules.iter().count() as u32
+    }
+}
+
+impl Scope for Names<'_> {
+    fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>> {
+        // What the compiler made uses qualified names, as the root does.
+        let module = if module.0 >= self.count() { Modules::ROOT } else { module };
+        let (m, entry) = self.modules.find(module, path, |m| &m.values)?;
+        if matches!(entry, Entry::Module(_)) {
+            return Some(Meaning::Other("a module"));
+        }
+        let (m, _, item) = self.modules.item(m, entry)?;
+        Some(match &item.kind {
+            ItemKind::Fn(f) if f.codelet => Meaning::CodeletFn { module: m, item: f },
+            ItemKind::Fn(_) => Meaning::Other("a function of the graph"),
+            ItemKind::Stream(_) => Meaning::Other("a stream"),
+            ItemKind::Decl(ast::Decl::Var(_)) => Meaning::Other("a variable"),
+            _ => {
+                let own = path.rsplit('.').next().unwrap_or(path);
+                match self.globals.get(&(m, own.into()))? {
+                    Global::Known(Value::Int(i)) => Meaning::Int(*i),
+                    Global::Known(Value::Float(x)) => Meaning::Float(*x),
+                    Global::Known(Value::Bool(b)) => Meaning::Bool(*b),
+                    Global::Known(Value::Type(t)) => Meaning::Type(*t),
+                    _ => Meaning::Other("a value of the graph"),
+                }
+            }
+        })
+    }
+
+    fn tree(&self, module: ModuleRef) -> &ast::Module {
+        match module.0.checked_sub(self.count()) {
+            None => &self.modules.get(module).tree,
+            Some(k) => &self.made[k as usize],
+        }
+    }
+}
+
+impl Elaborator<'_> {
+    /// Gives a function the names that codelet bodies see.
+    pub fn with_scope<T>(&mut self, f: impl FnOnce(&Names<'_>, &mut Diagnostics) -> T) -> T {
+        let mut diagnostics = Diagnostics::default();
+        let names = Names { modules: self.modules, made: &self.made, globals: &self.globals };
+        let value = f(&names, &mut diagnostics);
+        for d in diagnostics.iter() {
+            self.say(d.clone());
+        }
+        value
+    }
+
+    /// Parses what the compiler made as a module of its own.
+    pub fn add_text(&mut self, name: &str, text: String) -> Result<ModuleRef> {
+        let Some(file) = self.map.add(format!("<{name}>"), text) else { return Err(Failed) };
+        let tree = girder_syntax::parse(self.map, file, self.session, self.diagnostics);
+        self.made.push(tree);
+        Ok(ModuleRef(self.modules.iter().count() as u32 + self.made.len() as u32 - 1))
+    }
+
+    /// The specialisation of a codelet, made when it is first needed.
+    pub fn specialised(&mut self, module: ModuleRef, item: usize, args: &[GenericArg], span: Span) -> Result<SpecId> {
+        let key = SpecKey { module, item, args: args.to_vec() };
+        if let Some(&spec) = self.specs.get(&key) {
+            return spec.ok_or(Failed);
+        }
+        self.call_spans.push(span);
+        let session = self.session;
+        let made = self.with_scope(|names, diagnostics| match names.codelet(module, item) {
+            Some((c, attrs)) => crate::codelet::specialise(names, module, c, attrs, args, session, diagnostics),
+            None => Err(Failed),
+        });
+        self.call_spans.pop();
+        let spec = match made {
+            Ok(mut codelet) => {
+                codelet.name = self.qualified_item(module, &codelet.name);
+                self.print_item(module, item);
+                Some(self.graph.codelets.push(codelet))
+            }
+            Err(Failed) => None,
+        };
+        self.specs.insert(key, spec);
+        spec.ok_or(Failed)
+    }
+
+    /// The name of an item in printed text.
+    pub fn qualified_item(&self, module: ModuleRef, name: &str) -> SmolStr {
+        match self.modules.iter().nth(module.0 as usize) {
+            Some((_, m)) if !m.prefix.is_empty() => format!("{}.{name}", m.prefix).into(),
+            _ => name.into(),
+        }
+    }
+
+    /// Adds the text of a codelet or codelet function, and of the functions that it calls, to the graph. What the
+    /// prelude holds is not printed: it needs no `use`.
+    fn print_item(&mut self, module: ModuleRef, item: usize) {
+        if module == self.modules.prelude || !self.items.insert((module, item)) {
+            return;
+        }
+        let names = Names { modules: self.modules, made: &self.made, globals: &self.globals };
+        let (edits, calls) = edits(&names, self.modules, module, item);
+        let node = &names.tree(module).items[item];
+        let mut text = String::new();
+        let mut at = node.span.lo;
+        for (span, with) in edits {
+            text.push_str(self.map.text(Span::new(at, span.lo)));
+            text.push_str(&with);
+            at = span.hi;
+        }
+        text.push_str(self.map.text(Span::new(at, node.span.hi)));
+        let name = match &node.kind {
+            ItemKind::Codelet(c) => c.name.dotted(),
+            ItemKind::Fn(f) => f.name.dotted(),
+            _ => return,
+        };
+        let name = self.qualified_item(module, &name);
+        for (m, i) in calls {
+            self.print_item(m, i);
+        }
+        self.graph.items.push(CodeletItem { name, text: tidy(&text, self.session).into() });
+    }
+}
+
+/// A stretch of text, and what stands there instead.
+type Edit = (Span, String);
+
+/// Formats the text of one item.
+fn tidy(text: &str, session: &girder_source::Session) -> String {
+    let mut map = SourceMap::default();
+    let Some(file) = map.add("<item>", text) else { return text.into() };
+    let tree = girder_syntax::parse(&map, file, session, &mut Diagnostics::default());
+    girder_syntax::format(&tree, text).trim_end().to_string()
+}
+
+/// Which stretches of an item's text are replaced by what, in order, and which codelet functions it calls.
+fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -> (Vec<Edit>, Vec<(ModuleRef, usize)>) {
+    let tree = names.tree(module);
+    let node = &tree.items[item];
+    let bound = bound_names(tree, node);
+    let mut edits: Vec<Edit> = Vec::new();
+    let mut calls = Vec::new();
+    let own = match &node.kind {
+        ItemKind::Codelet(c) => Some(&c.name),
+        ItemKind::Fn(f) => Some(&f.name),
+        _ => None,
+    };
+    let prefix = modules.iter().nth(module.0 as usize).map_or("", |(_, m)| m.prefix.as_str());
+    if let Some(name) = own.filter(|_| !prefix.is_empty()) {
+        edits.push((name.span, format!("{prefix}.{}", name.dotted())));
+    }
+    for (id, e) in part(&tree.exprs, |e| e.span, node.span) {
+        if !matches!(e.kind, ExprKind::Name(_) | ExprKind::Field { .. }) {
+            continue;
+        }
+        let Some(path) = crate::scope::dotted(tree, id) else { continue };
+        let first = path.split('.').next().unwrap_or_default();
+        // What a body builds in hides the prelude's function of the same name.
+        if bound.contains(first) || crate::codelet::is_builtin(&path) {
+            continue;
+        }
+        let with = match names.lookup(module, &path) {
+            Some(Meaning::CodeletFn { module: m, item: f }) => {
+                let index =
+                    names.tree(m).items.iter().position(|i| matches!(&i.kind, ItemKind::Fn(g) if g.name == f.name));
+                calls.extend(index.map(|i| (m, i)));
+                let prefix = modules.iter().nth(m.0 as usize).map_or("", |(_, d)| d.prefix.as_str());
+                if prefix.is_empty() { f.name.dotted().to_string() } else { format!("{prefix}.{}", f.name.dotted()) }
+            }
+            Some(Meaning::Int(i)) => format!("({i})"),
+            Some(Meaning::Float(x)) => float_text(x),
+            Some(Meaning::Bool(b)) => b.to_string(),
+            Some(Meaning::Type(t)) => t.name().to_string(),
+            _ => continue,
+        };
+        edits.push((e.span, with));
+    }
+    for ty in stated_types(tree, node) {
+        let ast::TypeKind::Name { name, .. } = &ty.kind else { continue };
+        let path = name.dotted();
+        if !bound.contains(&path)
+            && ElemType::from_name(&path).is_none()
+            && let Some(Meaning::Type(t)) = names.lookup(module, &path)
+        {
+            edits.push((name.span, t.name().to_string()));
+        }
+    }
+    edits.sort_by_key(|(s, _)| (s.lo, std::cmp::Reverse(s.hi)));
+    // Of `nn.f` only the whole path is replaced, not the `nn` inside it.
+    let mut end = 0;
+    edits.retain(|(s, _)| {
+        let keep = s.lo >= end;
+        if keep {
+            end = s.hi;
+        }
+        keep
+    });
+    (edits, calls)
+}
+
+/// A static float as an operand of a codelet.
+fn float_text(x: f64) -> String {
+    match x {
+        _ if x.is_finite() => format!("({x:?})"),
+        // These have no literal; an operation on literals is folded to them.
+        _ if x.is_nan() => "(0.0 / 0.0)".into(),
+        _ if x > 0.0 => "(1.0 / 0.0)".into(),
+        _ => "(-1.0 / 0.0)".into(),
+    }
+}
+
+/// The types that stand in an item.
+fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::Type> {
+    let mut types: Vec<&ast::Type> = match &node.kind {
+        ItemKind::Codelet(c) => c.fields.iter().map(|f| &f.ty).collect(),
+        ItemKind::Fn(f) => f.params.iter().filter_map(|p| p.ty.as_ref()).chain(&f.result).collect(),
+        _ => vec![],
+    };
+    for (_, s) in part(&tree.stmts, |s| s.span, node.span) {
+        if let StmtKind::Decl(ast::Decl::Let(ast::Let { ty: Some(ty), .. })) = &s.kind {
+            types.push(ty);
+        }
+    }
+    types
+}
+
+/// What stands in an item, of an arena that was filled item by item: looking at all of it for each item would take
+/// time with the square of the text.
+fn part<'t, K: EntityRef, V>(
+    arena: &'t PrimaryMap<K, V>,
+    span: impl Fn(&V) -> Span + 't,
+    item: Span,
+) -> impl Iterator<Item = (K, &'t V)> {
+    let (mut lo, mut hi) = (0, arena.len());
+    while lo < hi {
+        let middle = (lo + hi) / 2;
+        if span(&arena[K::new(middle)]).lo < item.lo { lo = middle + 1 } else { hi = middle }
+    }
+    (lo..arena.len()).map(|k| (K::new(k), &arena[K::new(k)])).take_while(move |(_, v)| span(v).lo < item.hi)
+}
+
+/// Every name that an item binds somewhere: these are never outside names.
+fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
+    let mut bound = FxHashSet::default();
+    let mut generics: &[ast::Generic] = &[];
+    match &node.kind {
+        ItemKind::Codelet(c) => {
+            generics = &c.generics;
+            bound.extend(c.fields.iter().map(|f| f.name.name.clone()));
+            c.fields.iter().for_each(|f| size_names(tree, &f.ty, &mut bound));
+        }
+        ItemKind::Fn(f) => {
+            generics = &f.generics;
+            bound.extend(f.params.iter().map(|p| p.name.name.clone()));
+            f.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|t| size_names(tree, t, &mut bound));
+        }
+        _ => {}
+    }
+    bound.extend(generics.iter().map(|g| g.name.name.clone()));
+    let mut add = |p: &ast::Pattern| crate::modules::pattern_names(p, &mut |i| _ = bound.insert(i.name.clone()));
+    for (_, s) in part(&tree.stmts, |s| s.span, node.span) {
+        match &s.kind {
+            StmtKind::Decl(ast::Decl::Let(l)) => add(&l.pattern),
+            StmtKind::For { binders, .. } => binders.iter().for_each(|b| add(&b.pattern)),
+            _ => {}
+        }
+    }
+    for (_, e) in part(&tree.exprs, |e| e.span, node.span) {
+        if let ExprKind::Reduce { binders, .. } = &e.kind {
+            binders.iter().for_each(|b| add(&b.pattern));
+        }
+    }
+    bound
+}
+
+/// The bare names in the dimensions of a type.
+fn size_names(tree: &ast::Module, ty: &ast::Type, out: &mut FxHashSet<SmolStr>) {
+    if let ast::TypeKind::Name { dims: Some(dims), .. } = &ty.kind {
+        for d in dims {
+            match d {
+                ast::Dim::Spread(s) => _ = out.insert(s.name.clone()),
+                ast::Dim::Expr(e) => {
+                    if let ExprKind::Name(n) = &tree.exprs[*e].kind {
+                        out.insert(n.clone());
+                    }
+                }
+            }
+        }
+    }
+}

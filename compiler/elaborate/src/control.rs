@@ -1,0 +1,406 @@
+//! `if`, `switch`, `while` and `repeat`: a static condition picks now, a rank-0 tensor makes a program step.
+//!
+//! Invariant: what a run-time body emits stays in that body; names it binds end with it.
+
+use crate::elaborator::Elaborator;
+use crate::nodes::{Node, NodeKind};
+use crate::statements::Flow;
+use crate::value::{Tensor, Value};
+use girder_ir::graph::VarClass;
+use girder_ir::types::ElemType;
+use girder_ir::view::View;
+use girder_source::{Result, Span};
+use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
+
+/// A condition or selector.
+enum Chosen {
+    Static(Value),
+    RunTime(Tensor),
+}
+
+impl Elaborator<'_> {
+    /// An `if` whose branches may `return`, `break` and `continue` if the condition is static.
+    pub fn if_statement(
+        &mut self,
+        cond: ExprId,
+        then: &ast::Body,
+        els: Option<ExprId>,
+        span: Span,
+    ) -> Result<(Value, Flow)> {
+        match self.condition(cond)? {
+            Chosen::Static(Value::Bool(true)) => self.body(then),
+            Chosen::Static(_) => self.else_branch(els),
+            Chosen::RunTime(c) => {
+                let value = self.run_time_if(c, then, els, span)?;
+                Ok((value, Flow::Next))
+            }
+        }
+    }
+
+    /// An `if` used as a value.
+    pub fn if_expr(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
+        match self.if_statement(cond, then, els, span)? {
+            (value, Flow::Next) => Ok(value),
+            _ => Err(self.error(
+                "elaborate::leaves_block",
+                span,
+                "`return` cannot leave an `if` that is used as a value",
+            )),
+        }
+    }
+
+    fn else_branch(&mut self, els: Option<ExprId>) -> Result<(Value, Flow)> {
+        let Some(els) = els else { return Ok((Value::Unit, Flow::Next)) };
+        let e = &self.tree().exprs[els];
+        match &e.kind {
+            ExprKind::Block(body) => self.body(body),
+            ExprKind::If { cond, then, els } => self.if_statement(*cond, then, *els, e.span),
+            _ => Ok((self.expr(els)?, Flow::Next)),
+        }
+    }
+
+    fn condition(&mut self, cond: ExprId) -> Result<Chosen> {
+        let span = self.tree().exprs[cond].span;
+        match self.expr(cond)? {
+            Value::Bool(b) => Ok(Chosen::Static(Value::Bool(b))),
+            Value::Tensor(t) => self.scalar_condition(t, span).map(Chosen::RunTime),
+            other => Err(self.expected("a condition (a static bool or a rank-0 bool tensor)", &other, span)),
+        }
+    }
+
+    fn scalar_condition(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
+        if t.ty != ElemType::Bool || t.view.rank() != 0 {
+            let message = format!("a run-time condition is a bool tensor of rank 0, but this is {}", t.type_name());
+            return Err(self.error_help("elaborate::condition", span, message, "compare it: `x > 0.0`, or index it"));
+        }
+        self.one_region(t, span)
+    }
+
+    /// A view that lies in one variable, copying it if it must.
+    pub fn one_region(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
+        if t.view.parts.len() <= 1 {
+            return Ok(t);
+        }
+        self.copy_of(&t, span)
+    }
+
+    /// Emits into a new body under run-time control.
+    pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<Node>)> {
+        self.emit.push(vec![]);
+        self.depth += 1;
+        let mark = self.mark();
+        let value = f(self);
+        self.release(mark);
+        self.depth -= 1;
+        let nodes = self.emit.pop().unwrap_or_default();
+        Ok((value?, nodes))
+    }
+
+    fn run_time_if(&mut self, cond: Tensor, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
+        let branches = vec![Branch::Body(then), els.map_or(Branch::Nothing, Branch::Else)];
+        let (values, mut nodes) = self.branches(branches)?;
+        let value = self.joined(values, &mut nodes, span)?;
+        let (els, then) = (nodes.pop().unwrap_or_default(), nodes.pop().unwrap_or_default());
+        self.push(NodeKind::If { cond: cond.view, then, els }, span)?;
+        Ok(value)
+    }
+
+    fn branches(&mut self, list: Vec<Branch<'_>>) -> Result<(Vec<Value>, Vec<Vec<Node>>)> {
+        let (mut values, mut nodes) = (vec![], vec![]);
+        let mut failed = None;
+        for b in list {
+            let done = self.under_run_time(|this| match b {
+                Branch::Body(body) => this.block(body),
+                Branch::Else(e) => match this.else_branch(Some(e))? {
+                    (v, Flow::Next) => Ok(v),
+                    _ => {
+                        let span = this.tree().exprs[e].span;
+                        Err(this.error(
+                            "elaborate::leaves_block",
+                            span,
+                            "`return`, `break` and `continue` cannot stand under a run-time condition",
+                        ))
+                    }
+                },
+                Branch::Nothing => Ok(Value::Unit),
+            });
+            match done {
+                Ok((v, n)) => {
+                    values.push(v);
+                    nodes.push(n);
+                }
+                Err(e) => failed = Some(e),
+            }
+        }
+        failed.map_or(Ok((values, nodes)), Err)
+    }
+
+    /// The value of branches that run-time control chooses between: a fresh variable that each branch writes.
+    fn joined(&mut self, values: Vec<Value>, nodes: &mut [Vec<Node>], span: Span) -> Result<Value> {
+        if values.iter().any(|v| matches!(v, Value::Unit)) {
+            return Ok(Value::Unit);
+        }
+        if let Some(Value::Tuple(first)) = values.first() {
+            let (names, count) = (first.names.clone(), first.values.len());
+            let mut joined = Vec::with_capacity(count);
+            for k in 0..count {
+                let column: Option<Vec<Value>> = values
+                    .iter()
+                    .map(|v| match v {
+                        Value::Tuple(t) if t.values.len() == count => Some(t.values[k].clone()),
+                        _ => None,
+                    })
+                    .collect();
+                let Some(column) = column else {
+                    return Err(self.error("elaborate::branches_differ", span, "the branches have different values"));
+                };
+                joined.push(self.joined(column, nodes, span)?);
+            }
+            let tuple = crate::value::Tuple { names, values: joined };
+            return Ok(Value::Tuple(std::sync::Arc::new(tuple)));
+        }
+        let like = values.iter().find_map(|v| match v {
+            Value::Tensor(t) => Some((t.ty, t.view.shape())),
+            _ => None,
+        });
+        let (ty, shape) = match (like, values.first()) {
+            (Some(like), _) => like,
+            (None, Some(Value::Float(_))) => (ElemType::F32, Default::default()),
+            (None, Some(Value::Int(_))) => (ElemType::I32, Default::default()),
+            (None, Some(Value::Bool(_))) => (ElemType::Bool, Default::default()),
+            _ => return Ok(Value::Unit),
+        };
+        let result = self.temporary("chosen", ty, &shape, span)?;
+        for (value, body) in values.into_iter().zip(nodes) {
+            self.emit.push(std::mem::take(body));
+            let done = self.write(&result, value, span);
+            *body = self.emit.pop().unwrap_or_default();
+            done?;
+        }
+        Ok(Value::Tensor(result))
+    }
+
+    /// A `switch` whose arms may `return`, `break` and `continue` if the selector is static.
+    pub fn switch_statement(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<(Value, Flow)> {
+        let on_span = self.tree().exprs[on].span;
+        match self.expr(on)? {
+            Value::Int(v) => {
+                for arm in arms {
+                    for key in &arm.keys {
+                        let hit = match key {
+                            None => true,
+                            Some(k) => self.key(*k)?.is_none_or(|(lo, hi)| (lo..=hi).contains(&v)),
+                        };
+                        if hit {
+                            return self.body(&arm.body);
+                        }
+                    }
+                }
+                let message = format!("no arm of this `switch` takes {v}");
+                Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
+            }
+            Value::Tensor(t) if t.ty.is_int() && t.view.rank() == 0 => {
+                let t = self.one_region(t, on_span)?;
+                let value = self.run_time_switch(t, arms, span)?;
+                Ok((value, Flow::Next))
+            }
+            other => Err(self.expected("an integer (static, or a tensor of rank 0)", &other, on_span)),
+        }
+    }
+
+    /// A `switch` used as a value.
+    pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
+        match self.switch_statement(on, arms, span)? {
+            (value, Flow::Next) => Ok(value),
+            _ => {
+                let message = "`return` cannot leave a `switch` that is used as a value";
+                Err(self.error("elaborate::leaves_block", span, message))
+            }
+        }
+    }
+
+    /// The inclusive range of a key.
+    fn key(&mut self, key: ExprId) -> Result<Option<(i64, i64)>> {
+        let span = self.tree().exprs[key].span;
+        match self.expr(key)? {
+            Value::Int(k) => Ok(Some((k, k))),
+            Value::Range(r) if r.step == 1 && r.count > 0 => Ok(Some((r.start, r.at(r.count - 1)))),
+            other => Err(self.expected("an integer or an ascending range", &other, span)),
+        }
+    }
+
+    fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
+        let mut keys = Vec::new();
+        let mut bodies = Vec::new();
+        let mut default = None;
+        for arm in arms {
+            if default.is_some() {
+                return Err(self.error(
+                    "elaborate::after_default",
+                    arm.span,
+                    "this arm is never reached: it stands after `_`",
+                ));
+            }
+            let mut ranges = Vec::new();
+            for key in &arm.keys {
+                match key {
+                    Some(k) => ranges.extend(self.key(*k)?),
+                    None => default = Some(bodies.len()),
+                }
+            }
+            keys.push(ranges);
+            bodies.push(Branch::Body(&arm.body));
+        }
+        let covered = default.is_some();
+        if !covered {
+            bodies.push(Branch::Nothing);
+            keys.push(vec![]);
+        }
+        let (values, mut nodes) = self.branches(bodies)?;
+        let value = self.joined(values, &mut nodes, span)?;
+        let default = nodes.pop().unwrap_or_default();
+        keys.pop();
+        let cases = keys.into_iter().zip(nodes).collect();
+        self.push(NodeKind::Switch { on: on.view, cases, default }, span)?;
+        Ok(value)
+    }
+
+    /// `while cond { … }`: the condition's steps run before each test.
+    pub fn while_loop(&mut self, cond: ExprId, body: &ast::Body, span: Span) -> Result<()> {
+        let cond_span = self.tree().exprs[cond].span;
+        let (value, before) = self.under_run_time(|this| match this.expr(cond)? {
+            Value::Tensor(t) => this.scalar_condition(t, cond_span).map(Value::Tensor),
+            other => Ok(other),
+        })?;
+        match value {
+            Value::Tensor(c) => {
+                let (_, nodes) = self.under_run_time(|this| this.block(body))?;
+                self.push(NodeKind::While { before, cond: c.view, body: nodes }, span)
+            }
+            Value::Bool(false) => Ok(()),
+            Value::Bool(true) => {
+                let message = "this `while` never ends: its condition is statically true";
+                let help = "outside codelets a loop's condition is a rank-0 bool tensor, such as `x[0] > 0.0`";
+                Err(self.error_help("elaborate::endless_loop", cond_span, message, help))
+            }
+            other => Err(self.expected("a condition (a rank-0 bool tensor)", &other, cond_span)),
+        }
+    }
+
+    /// `repeat n { … }`, `repeat i in a..b by s { … }`
+    pub fn repeat(&mut self, index: Option<&ast::Path>, range: ExprId, body: &ast::Body, span: Span) -> Result<()> {
+        let range_span = self.tree().exprs[range].span;
+        let range = match (self.expr(range)?, index) {
+            (Value::Int(n), None) if n >= 0 => crate::value::Range { start: 0, count: n as u64, step: 1 },
+            (Value::Int(n), None) => {
+                return Err(self.error("elaborate::negative_count", range_span, format!("cannot repeat {n} times")));
+            }
+            (Value::Range(r), _) => r,
+            (Value::Int(_), Some(_)) => {
+                let message = "`repeat` with an index goes over a range";
+                return Err(self.error_help("elaborate::type_mismatch", range_span, message, "write `0..n`"));
+            }
+            (Value::Tensor(_), _) => {
+                let help = "count in a variable and use `while`";
+                let message = "`repeat` takes a static count";
+                return Err(self.error_help("elaborate::type_mismatch", range_span, message, help));
+            }
+            (other, _) => return Err(self.expected("a count or a range", &other, range_span)),
+        };
+        let slot = index.map(|name| self.repeat_index(name, range, range_span)).transpose()?;
+        let (_, nodes) = self.under_run_time(|this| {
+            if let (Some(name), Some((t, ..))) = (index, &slot) {
+                this.define(name.dotted(), Value::Tensor(t.clone()), false);
+            }
+            this.block(body)
+        })?;
+        let index = slot.map(|(_, var, start, step)| (var, start, step));
+        self.push(NodeKind::Repeat { count: range.count, index, body: nodes }, span)
+    }
+
+    /// The `i32` variable of an index: in printed text a temporary that already has the name.
+    fn repeat_index(
+        &mut self,
+        name: &ast::Path,
+        range: crate::value::Range,
+        span: Span,
+    ) -> Result<(Tensor, girder_ir::ids::VarId, i32, i32)> {
+        let last = range.start as i128 + range.step as i128 * range.count.saturating_sub(1) as i128;
+        let (Ok(start), Ok(_), Ok(step)) = (i32::try_from(range.start), i32::try_from(last), i32::try_from(range.step))
+        else {
+            return Err(self.error(
+                "elaborate::overflow",
+                span,
+                "the index of a `repeat` is an `i32`, and this range exceeds it",
+            ));
+        };
+        if name.parts.len() > 1 {
+            let dotted = name.dotted();
+            let Value::Tensor(t) = self.name(&dotted, name.span)? else {
+                return Err(self.error("elaborate::bad_target", name.span, "an index is a variable"));
+            };
+            let scalar = t.ty == ElemType::I32 && t.view.rank() == 0 && t.view.parts.len() == 1;
+            if !scalar {
+                return Err(self.error("elaborate::bad_target", name.span, "an index is an i32 of rank 0"));
+            }
+            let var = t.view.parts[0].var;
+            return Ok((t, var, start, step));
+        }
+        let path = self.unique_name(&name.dotted());
+        let mapping = self.default_mapping(&[], ElemType::I32);
+        let var = self.add_var(path, VarClass::Temp, ElemType::I32, &[], mapping, name.span)?;
+        Ok((Tensor { view: View::whole(var, &[]), ty: ElemType::I32 }, var, start, step))
+    }
+
+    /// `par { on ipu(0) { … } on ipu(1) { … } }`: one branch per statement.
+    pub fn par(&mut self, body: &ast::Body, span: Span) -> Result<()> {
+        let mut branches = Vec::new();
+        for &stmt in &body.stmts {
+            let s = &self.tree().stmts[stmt];
+            let form = match &s.kind {
+                StmtKind::Expr { expr, .. } => Some(&self.tree().exprs[*expr].kind),
+                _ => None,
+            };
+            // Printed text has places at everything, and so none around it.
+            let (place, body) = match form {
+                Some(ExprKind::On { stage: false, place, body }) => (Some(self.place(*place)?), body),
+                Some(ExprKind::Block(body)) => (None, body),
+                _ => return Err(self.error("elaborate::par_branch", s.span, "a branch of `par` is `on place { … }`")),
+            };
+            let (_, nodes) = self.under_run_time(|this| {
+                let depth = this.places.len();
+                this.places.extend(place);
+                let done = this.block(body);
+                this.places.truncate(depth);
+                done
+            })?;
+            branches.push(nodes);
+        }
+        self.push(NodeKind::Par(branches), span)
+    }
+
+    /// `with block("forward") { … }`
+    pub fn with_block(&mut self, mode: ExprId, body: &ast::Body, span: Span) -> Result<Value> {
+        if let ExprKind::Call { callee, args } = &self.tree().exprs[mode].kind
+            && let ExprKind::Name(name) = &self.tree().exprs[*callee].kind
+            && name == "block"
+            && let [arg] = &args[..]
+            && let Value::Str(label) = self.expr(arg.value)?
+        {
+            let outer = self.origin;
+            self.origin = Some(self.graph.origins.add(span, outer, label));
+            let value = self.block(body);
+            self.origin = outer;
+            return value;
+        }
+        let mode_span = self.tree().exprs[mode].span;
+        Err(self.unsupported(mode_span, "this mode of `with`"))
+    }
+}
+
+/// One side of run-time control.
+enum Branch<'b> {
+    Body(&'b ast::Body),
+    Else(ExprId),
+    Nothing,
+}

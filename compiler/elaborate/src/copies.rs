@@ -1,0 +1,306 @@
+//! Copies: `copy { a <- b; … }`, `a <- e`, `copy(x)`.
+//!
+//! Invariant: within one copy set no element is both read and written: where source and destination overlap, a
+//! temporary stands between.
+
+use crate::elaborator::Elaborator;
+use crate::nodes::NodeKind;
+use crate::print::settled;
+use crate::value::{Tensor, Value};
+use crate::vertices::{box_of, is_closed, line_of};
+use girder_ir::family::{CopyFamily, Domain, Field};
+use girder_ir::graph::{CopySet, VarClass};
+use girder_ir::ids::{CopyId, FieldId};
+use girder_ir::view::{Signature, View, overlap};
+use girder_source::{Diagnostic, Result, Span};
+use girder_syntax::ast::{self, CopyItem};
+use indexmap::IndexMap;
+use smol_str::SmolStr;
+use std::rc::Rc;
+
+/// One copy of a set.
+#[derive(Clone, Debug)]
+struct Row {
+    dst: View,
+    src: View,
+    span: Span,
+    /// Of the loops around, outermost first.
+    extents: Rc<[u32]>,
+}
+
+/// The rows of one family.
+#[derive(Debug)]
+struct Group {
+    dst: Vec<View>,
+    src: Vec<View>,
+    extents: Rc<[u32]>,
+}
+
+impl Row {
+    /// Outside of loops.
+    fn single(dst: View, src: View, span: Span) -> Row {
+        Row { dst, src, span, extents: Rc::default() }
+    }
+}
+
+impl Elaborator<'_> {
+    /// `target <- value` where the value is an expression.
+    pub fn write_expr(&mut self, target: &Tensor, value: ast::ExprId, span: Span) -> Result<()> {
+        if self.read_into(target, value, span)? {
+            return Ok(());
+        }
+        let value = self.expr(value)?;
+        self.write(target, value, span)
+    }
+
+    /// `target <- value`: the value must broadcast to the target's shape and have its element type.
+    pub fn write(&mut self, target: &Tensor, value: Value, span: Span) -> Result<()> {
+        self.writable(&target.view, span)?;
+        let source = match value {
+            Value::Tensor(t) => t,
+            Value::List(_) | Value::Array(_) => self.constant_array(&value, target, span)?,
+            Value::Unit => return Err(self.error("elaborate::type_mismatch", span, "the right side has no value")),
+            number => {
+                let s = self.scalar(&number, target.ty, span)?;
+                return self.fill(target, s, span);
+            }
+        };
+        if source.ty != target.ty {
+            let message = format!("{} cannot be written to {}", source.type_name(), target.type_name());
+            let help = format!("convert it: `{}(…)`", target.ty);
+            return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+        }
+        let src = self.broadcast(&source, &target.view.shape(), span)?;
+        if target.view.is_empty() || src == target.view {
+            return Ok(());
+        }
+        if self.write_in_place(&target.view, &source.view, &src) {
+            return Ok(());
+        }
+        let rows = vec![Row::single(target.view.clone(), src, span)];
+        self.push_copy("copy", rows, span)
+    }
+
+    /// If `source` is the whole of a temporary that the last step alone computed, and the destination takes it as it is,
+    /// the step writes the destination itself: no element that it reads may be written.
+    fn write_in_place(&mut self, dst: &View, source: &View, broadcast: &View) -> bool {
+        let Some(crate::nodes::Node { kind: NodeKind::Execute(set), .. }) = self.emit.last().and_then(|b| b.last())
+        else {
+            return false;
+        };
+        let set = *set;
+        let [part] = &source.parts[..] else { return false };
+        let temp = part.var;
+        let whole = View::whole(temp, &source.shape());
+        let fresh = self.fresh == Some((temp, set));
+        if !fresh || *source != whole || broadcast != source || self.named_anywhere(temp) {
+            return false;
+        }
+        crate::retarget::retarget(&mut self.graph, set, temp, dst)
+    }
+
+    /// Whether some name in scope may still see a variable.
+    fn named_anywhere(&self, var: girder_ir::ids::VarId) -> bool {
+        fn sees(v: &Value, var: girder_ir::ids::VarId) -> bool {
+            match v {
+                Value::Tensor(t) => t.view.parts.iter().any(|p| p.var == var),
+                Value::List(l) => l.iter().any(|v| sees(v, var)),
+                Value::Tuple(t) => t.values.iter().any(|v| sees(v, var)),
+                _ => false,
+            }
+        }
+        self.frames.iter().flat_map(|f| &f.names).any(|b| sees(&b.value, var))
+    }
+
+    /// A list or array as a constant of the target's type.
+    fn constant_array(&mut self, value: &Value, target: &Tensor, span: Span) -> Result<Tensor> {
+        let shape: Vec<u64> = match value {
+            Value::Array(a) => a.shape.clone(),
+            _ => {
+                let (mut dims, mut flat) = (vec![], vec![]);
+                self.flatten_list(value, 0, &mut dims, &mut flat, span)?;
+                dims
+            }
+        };
+        self.constant_of(value, target.ty, &shape, span)
+    }
+
+    /// Says why a view cannot be written, if so.
+    pub fn writable(&mut self, view: &View, span: Span) -> Result<()> {
+        if view.has_aliases() {
+            let message = "this view names an element twice, so it cannot be written";
+            return Err(self.error("elaborate::aliased_target", span, message));
+        }
+        for var in view.vars() {
+            let v = &self.graph.vars[var];
+            if v.class == VarClass::Const {
+                let (name, at) = (v.name.clone(), self.graph.origins.span(v.origin));
+                let d = Diagnostic::error(
+                    "elaborate::constant_target",
+                    span,
+                    format!("`{name}` is a `const` and cannot be written"),
+                );
+                return Err(self.say(d.label(at, "declared here").help("declare it with `var`")));
+            }
+        }
+        Ok(())
+    }
+
+    /// `copy(x)`: a fresh temporary with the elements of `x`.
+    pub fn copy_of(&mut self, x: &Tensor, span: Span) -> Result<Tensor> {
+        let t = self.temporary("copy", x.ty, &x.view.shape(), span)?;
+        if !x.view.is_empty() {
+            self.push_copy("copy", vec![Row::single(t.view.clone(), x.view.clone(), span)], span)?;
+        }
+        Ok(t)
+    }
+
+    /// `copy name { … }` in a body.
+    pub fn copy_statement(&mut self, name: Option<&str>, items: &[CopyItem], span: Span) -> Result<()> {
+        let rows = self.copy_rows(items)?;
+        self.push_copy(name.unwrap_or("copy"), rows, span)
+    }
+
+    /// `copy name { … }` at the top of a module.
+    pub fn copy_set(&mut self, name: SmolStr, items: &[CopyItem], span: Span) -> Result<CopyId> {
+        let rows = self.copy_rows(items)?;
+        if self.meets(&rows) {
+            let message = "some element of this copy is both read and written";
+            let help = "copy in two steps, through a variable of its own";
+            return Err(self.error_help("elaborate::copy_overlap", span, message, help));
+        }
+        self.add_copy(name, rows, span)
+    }
+
+    fn copy_rows(&mut self, items: &[CopyItem]) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        self.copy_items(items, &mut vec![], &mut rows)?;
+        Ok(rows)
+    }
+
+    fn copy_items(&mut self, items: &[CopyItem], extents: &mut Vec<u32>, rows: &mut Vec<Row>) -> Result<()> {
+        let mut failed = None;
+        for item in items {
+            let done = match item {
+                CopyItem::Copy { dst, src, family, span } => {
+                    self.in_loops(family, extents, &mut |this, e| this.copy_row(*dst, *src, *span, e, rows))
+                }
+                CopyItem::For { binders, body, .. } => {
+                    self.in_loops(binders, extents, &mut |this, e| this.copy_items(body, e, rows))
+                }
+            };
+            if let Err(e) = done {
+                failed = Some(e);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn copy_row(
+        &mut self,
+        dst: ast::ExprId,
+        src: ast::ExprId,
+        span: Span,
+        extents: &[u32],
+        rows: &mut Vec<Row>,
+    ) -> Result<()> {
+        if rows.len() as u64 >= self.session.limits.instances {
+            let message = format!("a copy has more than {} rows", self.session.limits.instances);
+            return Err(self.error("elaborate::too_many_vertices", span, message));
+        }
+        let dst = self.tensor(dst)?;
+        self.writable(&dst.view, span)?;
+        let src_span = self.tree().exprs[src].span;
+        let source = match self.expr(src)? {
+            Value::Tensor(t) => t,
+            ref list @ (Value::List(_) | Value::Array(_)) => self.constant_array(list, &dst, src_span)?,
+            number => {
+                let s = self.scalar(&number, dst.ty, src_span)?;
+                self.constant(s, src_span)?
+            }
+        };
+        if source.ty != dst.ty {
+            let message = format!("{} cannot be copied to {}", source.type_name(), dst.type_name());
+            let help = "a copy does not convert; convert in a step of its own";
+            return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+        }
+        let src = self.broadcast(&source, &dst.view.shape(), src_span)?;
+        if !dst.view.is_empty() && src != dst.view {
+            let same = rows.last().map(|r| &r.extents).filter(|e| e[..] == *extents).cloned();
+            rows.push(Row { dst: dst.view, src, span, extents: same.unwrap_or_else(|| extents.into()) });
+        }
+        Ok(())
+    }
+
+    /// Whether some row reads what some row writes.
+    fn meets(&self, rows: &[Row]) -> bool {
+        let (mut reads, mut writes) = (vec![], vec![]);
+        for r in rows {
+            reads.extend(r.src.regions());
+            writes.extend(r.dst.regions());
+        }
+        girder_ir::region::least_common(&reads, &writes).is_some()
+    }
+
+    /// Emits a copy of rows; what overlaps goes through temporaries first.
+    fn push_copy(&mut self, name: &str, mut rows: Vec<Row>, span: Span) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if self.meets(&rows) {
+            let mut first = Vec::new();
+            let all: Vec<View> = rows.iter().map(|r| r.dst.clone()).collect();
+            for r in &mut rows {
+                if !all.iter().any(|d| overlap(d, &r.src).is_some()) {
+                    continue;
+                }
+                let Some(part) = r.src.parts.first() else { continue };
+                let ty = self.graph.vars[part.var].ty;
+                let t = self.temporary(name, ty, &r.src.shape(), r.span)?;
+                let extents = r.extents.clone();
+                first.push(Row { dst: t.view.clone(), src: r.src.clone(), span: r.span, extents });
+                r.src = t.view;
+            }
+            let set = self.unique_set_name(Some(name), "");
+            let copy = self.add_copy(set, first, span)?;
+            self.push(NodeKind::Copy(copy), span)?;
+        }
+        let set = self.unique_set_name(Some(name), "");
+        let copy = self.add_copy(set, rows, span)?;
+        self.push(NodeKind::Copy(copy), span)
+    }
+
+    /// Adds a copy set whose rows do not meet: rows of one statement and signature share a family.
+    fn add_copy(&mut self, name: SmolStr, rows: Vec<Row>, span: Span) -> Result<CopyId> {
+        type Groups = IndexMap<(Span, Signature, Signature), Group, rustc_hash::FxBuildHasher>;
+        let mut groups = Groups::default();
+        for r in rows {
+            let (dst, src) = (settled(r.dst), settled(r.src));
+            let group = groups.entry((r.span, dst.signature(), src.signature()));
+            let group = group.or_insert_with(|| Group { dst: vec![], src: vec![], extents: r.extents });
+            group.dst.push(dst);
+            group.src.push(src);
+        }
+        let mut families = Vec::with_capacity(groups.len());
+        for ((at, ..), group) in groups {
+            let fields = |domain: &Domain| {
+                let field = |views: &[View]| Field::from_views(FieldId::from_u32(0), domain, views);
+                field(&group.dst).zip(field(&group.src))
+            };
+            let count = group.dst.len();
+            let mut domain = box_of(&group.extents, count);
+            let mut both = fields(&domain);
+            if domain.0.len() > 1 && !both.as_ref().is_some_and(|(d, s)| is_closed(d) && is_closed(s)) {
+                domain = line_of(count);
+                both = fields(&domain);
+            }
+            let Some((dst, src)) = both else {
+                return Err(self.error("internal::family", at, "copies of one signature do not fit one family"));
+            };
+            let origin = self.origin_at(at);
+            families.push(CopyFamily { domain, dst, src, origin });
+        }
+        let origin = self.origin_at(span);
+        Ok(self.graph.copies.push(CopySet { name, families, origin }))
+    }
+}

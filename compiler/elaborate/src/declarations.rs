@@ -1,0 +1,348 @@
+//! `let`, `var`, `param`, `const`, `temp`, `map`, streams: in bodies and at the top of a module.
+//!
+//! Invariant: what stands at the top of a module is persistent; what stands in a body is a temporary (but `param` and
+//! `const`, which are set at load wherever they stand).
+
+use crate::codelet::ModuleRef;
+use crate::elaborator::{Elaborator, Frame, Global};
+use crate::value::{Tensor, Value};
+use girder_ir::graph::{Init, Stream, VarClass};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::View;
+use girder_source::{Diagnostic, Failed, Result, Span};
+use girder_syntax::ast::{self, ItemKind, VarKind};
+use smol_str::SmolStr;
+
+impl Elaborator<'_> {
+    /// Elaborates an item that has a value, in its own module, and records what it is worth. Errors are said.
+    pub fn declare_item(&mut self, module: ModuleRef, index: usize) {
+        let item = &self.modules.get(module).tree.items[index];
+        let names = item_names(item);
+        if names.is_empty() || self.globals.contains_key(&(module, names[0].clone())) {
+            return;
+        }
+        for n in &names {
+            self.globals.insert((module, n.clone()), Global::Pending);
+        }
+        let values = self.at_top(module, |this| this.item_values(module, item));
+        let values = values.unwrap_or_else(|Failed| vec![Value::Error; names.len()]);
+        for (n, v) in names.into_iter().zip(values) {
+            self.globals.insert((module, n), Global::Known(v));
+        }
+    }
+
+    /// Evaluates at the top of a module, whatever was being evaluated.
+    pub fn at_top<T>(&mut self, module: ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
+        let prefix = self.modules.get(module).prefix.clone();
+        let path = if prefix.is_empty() { vec![] } else { vec![prefix] };
+        let saved = (
+            std::mem::replace(&mut self.path, path),
+            std::mem::take(&mut self.emit),
+            std::mem::take(&mut self.places),
+            std::mem::take(&mut self.call_spans),
+            std::mem::replace(&mut self.depth, 0),
+            self.origin.take(),
+        );
+        self.frames.push(Frame { module, names: vec![] });
+        let value = f(self);
+        self.frames.pop();
+        (self.path, self.emit, self.places, self.call_spans, self.depth, self.origin) = saved;
+        value
+    }
+
+    fn item_values(&mut self, module: ModuleRef, item: &ast::Item) -> Result<Vec<Value>> {
+        match &item.kind {
+            ItemKind::Decl(ast::Decl::Let(l)) => {
+                let own = self.expr(l.value)?;
+                let value = match self.argument_for(module, l) {
+                    Some(given) => self.as_own(given, &own, l.span)?,
+                    None => own,
+                };
+                let value = self.stated(value, l)?;
+                self.bind(&l.pattern, value, false, l.span)?;
+                let frame = self.frames.last();
+                Ok(frame.map(|f| f.names.iter().map(|b| b.value.clone()).collect()).unwrap_or_default())
+            }
+            ItemKind::Decl(ast::Decl::Var(v)) => {
+                let class = match v.kind {
+                    VarKind::Var => VarClass::Var,
+                    VarKind::Param => VarClass::Param,
+                    VarKind::Const => VarClass::Const,
+                    VarKind::Temp => VarClass::Temp,
+                };
+                let name = self.unique_name(&v.name.dotted());
+                Ok(vec![Value::Tensor(self.persistent(v, class, name)?)])
+            }
+            ItemKind::Stream(s) => self.stream(s, item.span).map(|v| vec![v]),
+            ItemKind::Remote(r) => Err(self.unsupported(r.name.span, "`remote`")),
+            _ => Ok(vec![]),
+        }
+    }
+
+    /// A value of `--arg` as the `let`'s own value is: an integer may stand for a float, and any text for a string.
+    fn as_own(&mut self, given: Value, own: &Value, span: Span) -> Result<Value> {
+        let fits = std::mem::discriminant(&given) == std::mem::discriminant(own);
+        match (given, own) {
+            (given, _) if fits => Ok(given),
+            (Value::Int(i), Value::Float(_)) => Ok(Value::Float(i as f64)),
+            (Value::Int(i), Value::Str(_)) => Ok(Value::Str(i.to_string().into())),
+            (Value::Float(x), Value::Str(_)) => Ok(Value::Str(x.to_string().into())),
+            (Value::Bool(b), Value::Str(_)) => Ok(Value::Str(b.to_string().into())),
+            (given, own) => {
+                let message = format!("`--arg` gives {}, but this is {}", given.describe(), own.describe());
+                Err(self.error("elaborate::type_mismatch", span, message))
+            }
+        }
+    }
+
+    /// The value that `--arg` gives a `let` of the root module.
+    fn argument_for(&self, module: ModuleRef, l: &ast::Let) -> Option<Value> {
+        let ast::Pattern::Name(name) = &l.pattern else { return None };
+        let arguments = (module == crate::modules::Modules::ROOT).then_some(&self.arguments.list)?;
+        arguments.iter().rev().find(|(n, _)| *n == name.name).map(|(_, v)| v.clone())
+    }
+
+    /// Checks a value against the type that its `let` states.
+    fn stated(&mut self, value: Value, l: &ast::Let) -> Result<Value> {
+        match &l.ty {
+            Some(ty) => {
+                let mut bound = crate::types::Sizes::default();
+                self.fit(value, ty, &mut bound, self.tree().exprs[l.value].span)
+            }
+            None => Ok(value),
+        }
+    }
+
+    /// A declaration in a body.
+    pub fn declaration(&mut self, decl: &ast::Decl) -> Result<()> {
+        match decl {
+            ast::Decl::Let(l) => {
+                let value = self.expr(l.value)?;
+                let value = self.stated(value, l)?;
+                self.bind(&l.pattern, value, l.mutable, l.span)
+            }
+            ast::Decl::Var(v) => {
+                let tensor = match v.kind {
+                    VarKind::Param => {
+                        let name = self.unique_name(&v.name.dotted());
+                        self.persistent(v, VarClass::Param, name)?
+                    }
+                    VarKind::Const => {
+                        let name = self.unique_name(&v.name.dotted());
+                        self.persistent(v, VarClass::Const, name)?
+                    }
+                    VarKind::Var | VarKind::Temp => self.local_var(v)?,
+                };
+                self.define(v.name.dotted(), Value::Tensor(tensor), false);
+                Ok(())
+            }
+            ast::Decl::Map { view, place, family, span } => self.map_statement(*view, place, family, *span),
+        }
+    }
+
+    /// `var` in a body: a temporary that is set, if it has a value, each time control reaches it.
+    fn local_var(&mut self, v: &ast::VarDecl) -> Result<Tensor> {
+        let (ty, shape) = self.declared(&v.ty)?;
+        let name = self.unique_name(&v.name.dotted());
+        let mapping = match &v.place {
+            Some(place) => Some(self.mapping(place, &shape, ty)?),
+            None => self.default_mapping(&shape, ty),
+        };
+        let var = self.add_var(name, VarClass::Temp, ty, &shape, mapping, v.span)?;
+        let tensor = Tensor { view: View::whole(var, &shape), ty };
+        if let Some(init) = v.init {
+            self.write_expr(&tensor, init, v.span)?;
+        }
+        Ok(tensor)
+    }
+
+    /// A variable that is set at load.
+    fn persistent(&mut self, v: &ast::VarDecl, class: VarClass, name: SmolStr) -> Result<Tensor> {
+        let (ty, shape) = self.declared(&v.ty)?;
+        let init = match v.init {
+            Some(e) => {
+                let value = self.expr(e)?;
+                let span = self.tree().exprs[e].span;
+                self.init(&value, ty, &shape, span)?
+            }
+            None => None,
+        };
+        let mapping = match &v.place {
+            Some(place) => Some(self.mapping(place, &shape, ty)?),
+            None => self.default_mapping(&shape, ty),
+        };
+        let var = self.add_var(name, class, ty, &shape, mapping, v.span)?;
+        self.graph.vars[var].init = init;
+        Ok(Tensor { view: View::whole(var, &shape), ty })
+    }
+
+    /// The initial value of a variable; zero is none.
+    pub fn init(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Option<Init>> {
+        match value {
+            Value::Array(a) => {
+                if a.ty != ty {
+                    let message = format!("the array holds {}, but the variable {ty}", a.ty);
+                    let help = format!("convert it: `{ty}(…)`");
+                    return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+                }
+                let data = self.broadcast_bytes(&a.bytes, &a.shape, ty, shape, span)?;
+                Ok(init_of(ty, data))
+            }
+            Value::List(_) => {
+                let mut dims = Vec::new();
+                let mut flat = Vec::new();
+                self.flatten_list(value, 0, &mut dims, &mut flat, span)?;
+                let mut bytes = Vec::with_capacity(flat.len() * ty.bytes() as usize);
+                for v in &flat {
+                    bytes.extend(self.scalar(v, ty, span)?.to_le_bytes());
+                }
+                let data = self.broadcast_bytes(&bytes, &dims, ty, shape, span)?;
+                Ok(init_of(ty, data))
+            }
+            Value::Tensor(_) => {
+                let help = "write it in a program with `<-`, or use a list, a number or `load(…)`";
+                let message = "a variable's initial value is known at load, but a tensor's is not";
+                Err(self.error_help("elaborate::type_mismatch", span, message, help))
+            }
+            number => {
+                let s = self.scalar(number, ty, span)?;
+                Ok((s.bits != 0).then_some(Init::Fill(s)))
+            }
+        }
+    }
+
+    /// The elements and dimensions of nested lists.
+    pub fn flatten_list(
+        &mut self,
+        value: &Value,
+        depth: usize,
+        dims: &mut Vec<u64>,
+        flat: &mut Vec<Value>,
+        span: Span,
+    ) -> Result<()> {
+        match value {
+            Value::List(items) => {
+                let len = items.len() as u64;
+                match dims.get(depth) {
+                    None => dims.push(len),
+                    Some(&d) if d != len => {
+                        return Err(self.error(
+                            "elaborate::ragged_list",
+                            span,
+                            format!("rows of a list have {d} and {len} values"),
+                        ));
+                    }
+                    Some(_) => {}
+                }
+                self.charge_many(len, span)?;
+                items.iter().try_for_each(|i| self.flatten_list(i, depth + 1, dims, flat, span))
+            }
+            _ if depth != dims.len() => Err(self.error("elaborate::ragged_list", span, "the list nests unevenly")),
+            v => {
+                flat.push(v.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// A static number as an element; floats round once, integers must fit.
+    pub fn scalar(&mut self, value: &Value, ty: ElemType, span: Span) -> Result<Scalar> {
+        let found = match (value, ty) {
+            (Value::Bool(b), ElemType::Bool) => Some(Scalar::bool(*b)),
+            (Value::Int(i), ElemType::F32) => Some(Scalar::f32(*i as f32)),
+            (Value::Int(i), ElemType::F64) => Some(Scalar::f64(*i as f64)),
+            (Value::Float(x), ElemType::F32) => Some(Scalar::f32(*x as f32)),
+            (Value::Float(x), ElemType::F64) => Some(Scalar::f64(*x)),
+            (Value::Int(i), t) if t.is_int() => match Scalar::int(t, *i as i128) {
+                Some(s) => Some(s),
+                None => {
+                    return Err(self.error("elaborate::does_not_fit", span, format!("{i} does not fit the type {t}")));
+                }
+            },
+            _ => None,
+        };
+        if let Some(s) = found {
+            return Ok(s);
+        }
+        if value.is_error() {
+            return Err(Failed);
+        }
+        let message = format!("expected a value of type {ty}, found {}", value.describe());
+        let d = Diagnostic::error("elaborate::type_mismatch", span, message);
+        Err(self.say(match value {
+            Value::Float(_) if ty.is_int() => d.help(format!("convert it: `{ty}(…)`")),
+            _ => d,
+        }))
+    }
+
+    /// Repeats an array's bytes to a shape that it broadcasts to.
+    fn broadcast_bytes(&mut self, bytes: &[u8], from: &[u64], ty: ElemType, to: &[u64], span: Span) -> Result<Vec<u8>> {
+        if from == to {
+            return Ok(bytes.to_vec());
+        }
+        // A view over a pretended variable knows the rules.
+        let view = View::whole(girder_ir::ids::VarId::from_u32(0), from);
+        let limit = self.session.limits.elements;
+        let fits = to.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).is_some_and(|n| n <= limit);
+        let Some(view) = view.broadcast_to(to).filter(|_| fits) else {
+            let (from, to) = (crate::value::shaped(ty, from), crate::value::shaped(ty, to));
+            return Err(self.error("elaborate::shape_mismatch", span, format!("{from} does not broadcast to {to}")));
+        };
+        let size = ty.bytes() as usize;
+        let at = |e: u64| &bytes[e as usize * size..(e as usize + 1) * size];
+        Ok(view.elements().flat_map(|(_, e)| at(e).iter().copied()).collect())
+    }
+
+    fn stream(&mut self, s: &ast::Stream, span: Span) -> Result<Value> {
+        let (ty, shape) = self.declared(&s.ty)?;
+        if !ty.is_supported() {
+            return Err(self.unsupported(s.ty.span, &format!("the element type `{ty}`")));
+        }
+        let mut wrap = false;
+        for o in &s.options {
+            let name = o.name.as_ref().map_or("", |n| n.name.as_str());
+            let at = self.tree().exprs[o.value].span;
+            match (name, self.expr(o.value)?) {
+                ("wrap", Value::Bool(b)) => wrap = b,
+                ("replicas", _) => return Err(self.unsupported(at, "the option `replicas`")),
+                ("wrap", other) => return Err(self.expected("a static bool", &other, at)),
+                _ => {
+                    let help = "a stream takes `wrap: true`";
+                    return Err(self.error_help("elaborate::unknown_option", at, format!("no option `{name}`"), help));
+                }
+            }
+        }
+        let name = self.unique_name(&s.name.dotted());
+        let origin = self.origin_at(span);
+        let shape = shape.into_iter().collect();
+        let id = self.graph.streams.push(Stream { name, input: s.input, ty, shape, wrap, origin });
+        Ok(Value::Stream(id))
+    }
+}
+
+/// An initial value in its shortest form: nothing for zeros, one element where all are equal.
+fn init_of(ty: ElemType, data: Vec<u8>) -> Option<Init> {
+    let size = ty.bytes() as usize;
+    let mut elements = data.chunks_exact(size);
+    let first = elements.next()?;
+    if elements.any(|e| e != first) {
+        return Some(Init::Data(data.into()));
+    }
+    let value = Scalar::from_le_bytes(ty, first);
+    (value.bits != 0).then_some(Init::Fill(value))
+}
+
+/// The names that an item gives values to.
+fn item_names(item: &ast::Item) -> Vec<SmolStr> {
+    match &item.kind {
+        ItemKind::Decl(ast::Decl::Let(l)) => {
+            let mut names = Vec::new();
+            crate::modules::pattern_names(&l.pattern, &mut |i| names.push(i.name.clone()));
+            names
+        }
+        ItemKind::Decl(ast::Decl::Var(v)) => vec![v.name.dotted()],
+        ItemKind::Stream(s) => vec![s.name.dotted()],
+        ItemKind::Remote(r) => vec![r.name.dotted()],
+        _ => vec![],
+    }
+}

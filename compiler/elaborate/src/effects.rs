@@ -1,0 +1,163 @@
+//! What the outside sees: streams, `print`, `abort`, `sync`.
+
+use crate::calls::Given;
+use crate::elaborator::Elaborator;
+use crate::nodes::NodeKind;
+use crate::value::{Tensor, Value};
+use girder_ir::ids::StreamId;
+use girder_ir::program::Effect;
+use girder_ir::types::ElemType;
+use girder_source::{Diagnostic, Result, Span};
+use girder_syntax::ast::{Arg, ExprId, ExprKind};
+
+impl Elaborator<'_> {
+    /// `target <- read(stream)`: one packet, straight into the target, if it is one that the packet fits.
+    pub fn read_into(&mut self, target: &Tensor, value: ExprId, span: Span) -> Result<bool> {
+        let tree = self.tree();
+        let ExprKind::Call { callee, args } = &tree.exprs[value].kind else { return Ok(false) };
+        let (ExprKind::Name(name), [Arg { name: None, value: from }]) = (&tree.exprs[*callee].kind, &args[..]) else {
+            return Ok(false);
+        };
+        if name != "read" || !matches!(self.expr(*callee)?, Value::Builtin("read")) {
+            return Ok(false);
+        }
+        let Value::Stream(stream) = self.expr(*from)? else { return Ok(false) };
+        let s = &self.graph.streams[stream];
+        if !s.input || s.ty != target.ty || s.shape != target.view.shape() || target.view.parts.len() > 1 {
+            return Ok(false);
+        }
+        self.writable(&target.view, span)?;
+        self.push(NodeKind::Effect(Effect::Read { stream, into: target.view.clone() }), span)?;
+        Ok(true)
+    }
+
+    /// `read(stream)`: one packet, in a fresh temporary.
+    pub fn read_stream(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [stream] = self.arguments("read", ["stream"], given, span)?;
+        let Some(stream) = stream else { return Err(girder_source::Failed) };
+        let Value::Stream(id) = stream.value else {
+            return Err(self.expected("a stream", &stream.value, stream.span));
+        };
+        let s = &self.graph.streams[id];
+        if !s.input {
+            let message = format!("`{}` is an `out` stream: the program writes it", s.name);
+            return Err(self.error_help("elaborate::stream_direction", span, message, "write it with `<-`"));
+        }
+        let (name, ty, shape) = (s.name.clone(), s.ty, s.shape.clone());
+        let t = self.temporary(name.rsplit('.').next().unwrap_or(&name), ty, &shape, span)?;
+        self.push(NodeKind::Effect(Effect::Read { stream: id, into: t.view.clone() }), span)?;
+        Ok(Value::Tensor(t))
+    }
+
+    /// `stream <- value;`
+    pub fn write_stream(&mut self, id: StreamId, value: Value, span: Span) -> Result<()> {
+        let s = &self.graph.streams[id];
+        if s.input {
+            let message = format!("`{}` is an `in` stream: the program reads it", s.name);
+            return Err(self.error_help("elaborate::stream_direction", span, message, "read it with `read(…)`"));
+        }
+        let (ty, shape) = (s.ty, s.shape.clone());
+        let t = match value {
+            Value::Tensor(t) => t,
+            ref list @ (Value::List(_) | Value::Array(_)) => self.constant_of(list, ty, &shape, span)?,
+            number => {
+                let s = self.scalar(&number, ty, span)?;
+                self.constant(s, span)?
+            }
+        };
+        if t.ty != ty {
+            let (name, message) = (&self.graph.streams[id].name, format!("{} does not fit the stream", t.type_name()));
+            let help = format!("`{name}` carries {}; convert it: `{ty}(…)`", crate::value::shaped(ty, &shape));
+            return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+        }
+        let view = self.broadcast(&t, &shape, span)?;
+        let t = self.one_region(Tensor { view, ty }, span)?;
+        self.push(NodeKind::Effect(Effect::Write { stream: id, from: t.view }), span)
+    }
+
+    /// `print("label", x);` or `print(x);`
+    pub fn print(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let mut given = given.into_iter();
+        let (first, second, more) = (given.next(), given.next(), given.next());
+        let (label, value) = match (first, second, more) {
+            (Some(Given { value: Value::Str(label), .. }), Some(v), None) => (label, v),
+            (Some(v), None, None) => ("".into(), v),
+            _ => {
+                let help = "write `print(\"label\", x)`";
+                return Err(self.error_help("elaborate::arguments", span, "`print` takes a label and a value", help));
+            }
+        };
+        let t = match value.value {
+            Value::Tensor(t) => t,
+            known => {
+                let Some(text) = static_text(&known, false) else {
+                    return Err(self.expected("a tensor or a static value", &known, value.span));
+                };
+                let text = if label.is_empty() { text.into() } else { format!("{label} {text}").into() };
+                self.push(NodeKind::Effect(Effect::Say { text }), span)?;
+                return Ok(Value::Unit);
+            }
+        };
+        let t = self.one_region(t, span)?;
+        self.push(NodeKind::Effect(Effect::Print { label, value: t.view }), span)?;
+        Ok(Value::Unit)
+    }
+
+    /// `abort("message", when: c);`
+    pub fn abort(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [message, when] = self.arguments("abort", ["message?", "when?"], given, span)?;
+        let message = match message.map(|g| (g.value, g.span)) {
+            None => "abort".into(),
+            Some((Value::Str(s), _)) => s,
+            Some((other, at)) => return Err(self.expected("a string", &other, at)),
+        };
+        let when = match when.map(|g| (g.value, g.span)) {
+            None | Some((Value::Bool(true), _)) => None,
+            Some((Value::Bool(false), _)) => return Ok(Value::Unit),
+            Some((Value::Tensor(t), _)) if t.ty == ElemType::Bool && t.view.rank() == 0 => {
+                Some(self.one_region(t, span)?.view)
+            }
+            Some((other, at)) => {
+                let d = Diagnostic::error(
+                    "elaborate::condition",
+                    at,
+                    format!("expected a condition, found {}", other.describe()),
+                );
+                return Err(self.say(d.help("it is a bool tensor of rank 0, such as `any(x > 1.0)`")));
+            }
+        };
+        self.push(NodeKind::Effect(Effect::Abort { message, when }), span)?;
+        Ok(Value::Unit)
+    }
+}
+
+/// A static value as `print` shows it; strings inside others are quoted. Nothing for what has no text.
+fn static_text(value: &Value, inside: bool) -> Option<String> {
+    let list = |values: &[Value]| {
+        let texts: Option<Vec<String>> = values.iter().map(|v| static_text(v, true)).collect();
+        texts.map(|t| t.join(", "))
+    };
+    Some(match value {
+        Value::Int(i) => i.to_string(),
+        Value::Float(x) => format!("{x:?}"),
+        Value::Bool(b) => b.to_string(),
+        Value::Str(s) if inside => format!("{s:?}"),
+        Value::Str(s) => s.to_string(),
+        Value::Type(t) => t.name().to_string(),
+        Value::Range(r) if r.step == 1 => format!("{}..{}", r.start, r.start as i128 + r.count as i128),
+        Value::Range(r) => {
+            let end = r.start as i128 + r.step as i128 * r.count as i128;
+            format!("{}..{end} by {}", r.start, r.step)
+        }
+        Value::List(values) => format!("[{}]", list(values)?),
+        Value::Tuple(t) => {
+            let named = |(name, v): (&smol_str::SmolStr, &Value)| {
+                let text = static_text(v, true)?;
+                Some(if name.is_empty() { text } else { format!("{name}: {text}") })
+            };
+            let texts: Option<Vec<String>> = t.names.iter().zip(&t.values).map(named).collect();
+            format!("({})", texts?.join(", "))
+        }
+        _ => return None,
+    })
+}

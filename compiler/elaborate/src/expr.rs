@@ -1,0 +1,249 @@
+//! Expressions while the graph is built.
+//!
+//! Invariant: operands are evaluated left to right; an expression of static values emits no steps.
+
+use crate::elaborator::Elaborator;
+use crate::value::{Range, Tensor, Tuple, Value};
+use girder_source::{Failed, Result, Span};
+use girder_syntax::ast::{self, ExprId, ExprKind};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Elaborator<'_> {
+    /// The value of an expression.
+    pub fn expr(&mut self, id: ExprId) -> Result<Value> {
+        let tree = self.tree();
+        let e = &tree.exprs[id];
+        self.charge(e.span)?;
+        match &e.kind {
+            ExprKind::Name(name) => self.name(name, e.span),
+            ExprKind::Int { value, text } => match i64::try_from(*value) {
+                Ok(v) => Ok(Value::Int(v)),
+                Err(_) => {
+                    let message = format!("`{text}` does not fit the 64-bit `int`");
+                    Err(self.error("elaborate::overflow", e.span, message))
+                }
+            },
+            ExprKind::Float { value, .. } => Ok(Value::Float(*value)),
+            ExprKind::Str(s) => Ok(Value::Str(s.clone())),
+            ExprKind::Bool(b) => Ok(Value::Bool(*b)),
+            ExprKind::Paren(inner) => self.expr(*inner),
+            ExprKind::Tuple(args) => self.tuple(args),
+            ExprKind::List(items) => {
+                let values = items.iter().map(|&i| self.expr(i)).collect::<Result<Vec<_>>>()?;
+                Ok(Value::List(Arc::new(values)))
+            }
+            ExprKind::Fill { value, count } => {
+                let value = self.expr(*value)?;
+                let count = self.int(*count)?;
+                self.charge_values(count.max(0) as u64, e.span)?;
+                if count < 0 {
+                    return Err(self.error("elaborate::negative_count", e.span, format!("a list of {count} values")));
+                }
+                Ok(Value::List(Arc::new(vec![value; count as usize])))
+            }
+            ExprKind::Field { base, name } => self.field(id, *base, name),
+            ExprKind::Call { callee, args } => self.call(*callee, args, e.span),
+            ExprKind::Index { base, index } => {
+                let base = self.expr(*base)?;
+                self.index(base, index, e.span)
+            }
+            ExprKind::Unary { op, value } => {
+                let value = self.expr(*value)?;
+                self.unary(*op, value, e.span)
+            }
+            ExprKind::Binary { op, left, right } => self.binary_expr(*op, *left, *right, e.span),
+            ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by, e.span),
+            ExprKind::Reduce { op, binders, filter, body } => self.reduce(op, binders, *filter, body, e.span),
+            ExprKind::Block(body) => self.block(body),
+            ExprKind::If { cond, then, els } => self.if_expr(*cond, then, *els, e.span),
+            ExprKind::Switch { on, arms } => self.switch_expr(*on, arms, e.span),
+            ExprKind::On { stage: false, place, body } => {
+                let place = self.place(*place)?;
+                self.places.push(place);
+                let value = self.block(body);
+                self.places.pop();
+                value
+            }
+            ExprKind::On { stage: true, .. } => Err(self.unsupported(e.span, "`stage`")),
+            ExprKind::With { mode, body } => self.with_block(*mode, body, e.span),
+            ExprKind::Pipeline { .. } => Err(self.unsupported(e.span, "`pipeline`")),
+            ExprKind::Error => Err(Failed),
+        }
+    }
+
+    /// Charges many steps at once.
+    pub fn charge_many(&mut self, count: u64, span: Span) -> Result<()> {
+        if count >= self.steps_left {
+            self.steps_left = 0;
+        } else {
+            self.steps_left -= count;
+        }
+        self.charge(span)
+    }
+
+    /// Charges values that are about to be made: one takes more room than a step takes time.
+    pub fn charge_values(&mut self, count: u64, span: Span) -> Result<()> {
+        self.charge_many(count.saturating_mul(16), span)
+    }
+
+    /// A static integer.
+    pub fn int(&mut self, id: ExprId) -> Result<i64> {
+        match self.expr(id)? {
+            Value::Int(v) => Ok(v),
+            other => {
+                let span = self.tree().exprs[id].span;
+                Err(self.expected("an integer", &other, span))
+            }
+        }
+    }
+
+    /// A tensor.
+    pub fn tensor(&mut self, id: ExprId) -> Result<Tensor> {
+        match self.expr(id)? {
+            Value::Tensor(t) => Ok(t),
+            other => {
+                let span = self.tree().exprs[id].span;
+                Err(self.expected("a tensor", &other, span))
+            }
+        }
+    }
+
+    /// Says that a value is of the wrong kind; silent about [`Value::Error`].
+    pub fn expected(&mut self, what: &str, found: &Value, span: Span) -> Failed {
+        if found.is_error() {
+            return Failed;
+        }
+        let message = format!("expected {what}, found {}", found.describe());
+        let d = girder_source::Diagnostic::error("elaborate::type_mismatch", span, message);
+        let d = match (what, found) {
+            ("an integer" | "a static bool", Value::Tensor(_)) => {
+                d.help("a tensor's elements are known only at run time")
+            }
+            _ => d,
+        };
+        self.say(d)
+    }
+
+    fn tuple(&mut self, args: &[ast::Arg]) -> Result<Value> {
+        if args.is_empty() {
+            return Ok(Value::Unit);
+        }
+        let mut tuple = Tuple { names: vec![], values: vec![] };
+        for a in args {
+            let name = a.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
+            if !name.is_empty() && tuple.names.contains(&name) {
+                let span = a.name.as_ref().map_or(Span::NONE, |n| n.span);
+                return Err(self.error("names::duplicate", span, format!("`{name}` is named twice")));
+            }
+            let value = self.expr(a.value)?;
+            tuple.names.push(name);
+            tuple.values.push(value);
+        }
+        Ok(Value::Tuple(Arc::new(tuple)))
+    }
+
+    fn range(&mut self, start: ExprId, end: ExprId, closed: bool, by: Option<ExprId>, span: Span) -> Result<Value> {
+        let (start, end) = (self.int(start)?, self.int(end)?);
+        let step = by.map_or(Ok(1), |b| self.int(b))?;
+        self.make_range(start, end, closed, step, span).map(Value::Range)
+    }
+
+    /// `start..end by step`
+    pub fn make_range(&mut self, start: i64, end: i64, closed: bool, step: i64, span: Span) -> Result<Range> {
+        if step == 0 {
+            return Err(self.error("elaborate::zero_step", span, "a range by 0 never ends"));
+        }
+        let (start128, end128) = (start as i128, end as i128);
+        let end128 = end128 + if closed { step.signum() as i128 } else { 0 };
+        let distance = if step > 0 { end128 - start128 } else { start128 - end128 };
+        let count = (distance.max(0) as u128).div_ceil(step.unsigned_abs() as u128);
+        match u64::try_from(count) {
+            Ok(count) if count <= i64::MAX as u64 => Ok(Range { start, count, step }),
+            _ => Err(self.error("elaborate::overflow", span, "the range has too many values")),
+        }
+    }
+
+    /// Evaluates `a op b`; `&&` and `||` evaluate `b` only where it decides. A chain `a + b + …` is evaluated without
+    /// deep recursion, because its left operand is descended in a loop.
+    fn binary_expr(&mut self, op: ast::BinaryOp, left: ExprId, right: ExprId, span: Span) -> Result<Value> {
+        use ast::BinaryOp::{And, Or};
+        let tree = self.tree();
+        let mut pending = vec![(op, right, span)];
+        let mut first = left;
+        while let ExprKind::Binary { op, left, right } = &tree.exprs[first].kind {
+            pending.push((*op, *right, tree.exprs[first].span));
+            first = *left;
+        }
+        let mut value = self.expr(first)?;
+        while let Some((op, right, span)) = pending.pop() {
+            value = match (op, &value) {
+                (And, Value::Bool(false)) | (Or, Value::Bool(true)) => value,
+                (And | Or, Value::Bool(_)) => match self.expr(right)? {
+                    Value::Bool(b) => Value::Bool(b),
+                    other => return Err(self.expected("a static bool", &other, tree.exprs[right].span)),
+                },
+                (And | Or, other) => {
+                    let other = other.clone();
+                    if let Value::Tensor(_) = other {
+                        let (message, help) = (
+                            format!("`{}` is for static values", op.token()),
+                            format!("between tensors write `{}`", &op.token()[..1]),
+                        );
+                        return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+                    }
+                    return Err(self.expected("a static bool", &other, span));
+                }
+                _ => {
+                    let right = self.expr(right)?;
+                    self.binary(op, value, right, span)?
+                }
+            };
+        }
+        Ok(value)
+    }
+
+    /// Runs `f` for every point of a nest of binders, row-major, with their names bound; without binders once.
+    pub fn each_binding(&mut self, binders: &[ast::Binder], f: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let Some((first, rest)) = binders.split_first() else { return f(self) };
+        let span = self.tree().exprs[first.range].span;
+        let value = self.expr(first.range)?;
+        let count = self.count(&value, span)?;
+        for k in 0..count {
+            self.charge(span)?;
+            let item = self.nth(&value, k);
+            let mark = self.mark();
+            let bound = self.bind(&first.pattern, item, false, first.span);
+            let done = bound.and_then(|()| self.each_binding(rest, f));
+            self.release(mark);
+            done?;
+        }
+        Ok(())
+    }
+
+    /// How many values a `for` over this value takes.
+    pub fn count(&mut self, value: &Value, span: Span) -> Result<u64> {
+        match value {
+            Value::Range(r) => Ok(r.count),
+            Value::List(l) => Ok(l.len() as u64),
+            Value::Tuple(t) => Ok(t.values.len() as u64),
+            Value::Int(_) => Err(self.error_help(
+                "elaborate::type_mismatch",
+                span,
+                "`for` goes over a range or a list, not an integer",
+                "write `0..n`",
+            )),
+            other => Err(self.expected("a range or a list", other, span)),
+        }
+    }
+
+    /// The k-th of the values that [`Elaborator::count`] counted.
+    pub fn nth(&self, value: &Value, k: u64) -> Value {
+        match value {
+            Value::Range(r) => Value::Int(r.at(k)),
+            Value::List(l) => l[k as usize].clone(),
+            Value::Tuple(t) => t.values[k as usize].clone(),
+            _ => Value::Error,
+        }
+    }
+}

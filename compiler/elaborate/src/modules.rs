@@ -1,0 +1,345 @@
+//! The files of one compilation: the root module, what it imports, and the prelude; and what each name of a module
+//! stands for.
+//!
+//! Invariant: every module is parsed once; imports may form cycles, because items are elaborated when they are used.
+
+use crate::codelet::ModuleRef;
+use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
+use girder_syntax::ast;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A static array, as `load` gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Element type.
+    pub ty: girder_ir::types::ElemType,
+    /// Its dimensions.
+    pub shape: Vec<u64>,
+    /// Elements, row-major, little end first.
+    pub bytes: Arc<[u8]>,
+}
+
+/// How elaboration reaches what lies outside the text: the library, other files, arrays.
+pub trait Loader {
+    /// The text of a library module.
+    fn library(&self, name: &str) -> Option<String>;
+    /// The names of all library modules.
+    fn library_names(&self) -> Vec<String>;
+    /// The text of a file named beside `importer`, and the path under which it is known.
+    fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String>;
+    /// An array of a file beside `importer`; `key` selects one of an archive.
+    fn array(&self, importer: &Path, name: &str, key: Option<&str>) -> Result<Array, String>;
+}
+
+/// What a name of a module stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// An item, by index.
+    Item(usize),
+    /// A whole module.
+    Module(ModuleRef),
+    /// An item of another module.
+    Other(ModuleRef, usize),
+}
+
+/// One parsed file with its names.
+#[derive(Debug)]
+pub struct Module {
+    /// As the user named it.
+    pub path: PathBuf,
+    /// What qualifies its items in printed text: empty for the root.
+    pub prefix: SmolStr,
+    /// Its syntax.
+    pub tree: ast::Module,
+    /// `let var param const temp stream remote fn`, imports.
+    pub values: FxHashMap<SmolStr, Entry>,
+    /// `codelet`
+    pub codelets: FxHashMap<SmolStr, Entry>,
+    /// `compute` and `copy`
+    pub sets: FxHashMap<SmolStr, Entry>,
+    /// `program`
+    pub programs: FxHashMap<SmolStr, Entry>,
+    /// Whether some value has a dotted name (printed text has).
+    pub dotted: bool,
+}
+
+/// All modules.
+#[derive(Debug)]
+pub struct Modules {
+    list: Vec<Module>,
+    /// The module whose names need no `use`.
+    pub prelude: ModuleRef,
+}
+
+/// The prelude's name.
+pub const PRELUDE: &str = "prelude";
+
+impl Modules {
+    /// Parses the root file, the prelude, and everything they import.
+    pub fn load(
+        map: &mut SourceMap,
+        root: FileId,
+        loader: &dyn Loader,
+        session: &Session,
+        diagnostics: &mut Diagnostics,
+    ) -> Modules {
+        let mut this = Loading { map, loader, session, diagnostics, list: vec![], known: FxHashMap::default() };
+        let path = this.map.file(root).path.clone();
+        this.add(path, SmolStr::default(), root);
+        let prelude = this.library(PRELUDE, Span::NONE).unwrap_or(ModuleRef(0));
+        let mut next = 0;
+        while next < this.list.len() {
+            this.imports(ModuleRef(next as u32));
+            next += 1;
+        }
+        Modules { list: this.list, prelude }
+    }
+
+    /// The root module.
+    pub const ROOT: ModuleRef = ModuleRef(0);
+
+    /// A module.
+    pub fn get(&self, module: ModuleRef) -> &Module {
+        &self.list[module.0 as usize]
+    }
+
+    /// All modules; the root first.
+    pub fn iter(&self) -> impl Iterator<Item = (ModuleRef, &Module)> {
+        self.list.iter().enumerate().map(|(i, m)| (ModuleRef(i as u32), m))
+    }
+
+    /// The item behind an entry of a module.
+    pub fn item(&self, module: ModuleRef, entry: Entry) -> Option<(ModuleRef, usize, &ast::Item)> {
+        let (module, index) = match entry {
+            Entry::Item(i) => (module, i),
+            Entry::Other(m, i) => (m, i),
+            Entry::Module(_) => return None,
+        };
+        Some((module, index, &self.get(module).tree.items[index]))
+    }
+
+    /// What a dotted name means in a module: first in the module itself, then in what it imports (`nn.relu`), then in
+    /// the prelude. `table` picks the kind of name.
+    pub fn find(
+        &self,
+        module: ModuleRef,
+        name: &str,
+        table: impl Fn(&Module) -> &FxHashMap<SmolStr, Entry> + Copy,
+    ) -> Option<(ModuleRef, Entry)> {
+        if let Some(&e) = table(self.get(module)).get(name) {
+            return Some((module, e));
+        }
+        if let Some((first, rest)) = name.split_once('.') {
+            if let Some(&Entry::Module(m)) = self.get(module).values.get(first) {
+                return table(self.get(m)).get(rest).map(|&e| (m, e));
+            }
+            // The qualified names of printed text reach library modules without `use`.
+            let by_prefix = self.iter().find(|(_, m)| m.prefix == first);
+            if let Some((m, data)) = by_prefix {
+                return table(data).get(rest).map(|&e| (m, e));
+            }
+        }
+        table(self.get(self.prelude)).get(name).map(|&e| (self.prelude, e))
+    }
+}
+
+struct Loading<'a> {
+    map: &'a mut SourceMap,
+    loader: &'a dyn Loader,
+    session: &'a Session,
+    diagnostics: &'a mut Diagnostics,
+    list: Vec<Module>,
+    known: FxHashMap<PathBuf, ModuleRef>,
+}
+
+impl Loading<'_> {
+    fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId) -> ModuleRef {
+        let tree = girder_syntax::parse(self.map, file, self.session, self.diagnostics);
+        let module = ModuleRef(self.list.len() as u32);
+        self.known.insert(path.clone(), module);
+        let mut m = Module {
+            path,
+            prefix,
+            tree,
+            values: FxHashMap::default(),
+            codelets: FxHashMap::default(),
+            sets: FxHashMap::default(),
+            programs: FxHashMap::default(),
+            dotted: false,
+        };
+        let tree = std::mem::take(&mut m.tree);
+        let mut spans = FxHashMap::default();
+        for (i, item) in tree.items.iter().enumerate() {
+            declare(&mut m, i, item, &mut spans, self.diagnostics);
+        }
+        m.tree = tree;
+        self.list.push(m);
+        module
+    }
+
+    fn library(&mut self, name: &str, at: Span) -> Option<ModuleRef> {
+        let path = PathBuf::from(format!("<{name}>"));
+        if let Some(&m) = self.known.get(&path) {
+            return Some(m);
+        }
+        let Some(text) = self.loader.library(name) else {
+            let names = self.loader.library_names();
+            let mut d = Diagnostic::error("names::no_such_module", at, format!("the library has no module `{name}`"));
+            d = match crate::spelling::closest(name, names.iter().map(String::as_str)) {
+                Some(near) => d.help(format!("did you mean `{near}`?")),
+                None => {
+                    d.help(format!("it has {}; a file is imported with `use \"file.gir\" as name;`", names.join(", ")))
+                }
+            };
+            self.diagnostics.push(d);
+            return None;
+        };
+        let file = self.map.add(path.clone(), text)?;
+        Some(self.add(path, name.into(), file))
+    }
+
+    fn file(&mut self, importer: ModuleRef, name: &str, alias: &ast::Ident, at: Span) -> Option<ModuleRef> {
+        let importer_path = self.list[importer.0 as usize].path.clone();
+        let (path, text) = match self.loader.file(&importer_path, name) {
+            Ok(found) => found,
+            Err(why) => {
+                let d = Diagnostic::error("names::no_such_file", at, format!("cannot import \"{name}\": {why}"));
+                self.diagnostics.push(d.help("the path is taken relative to this file"));
+                return None;
+            }
+        };
+        if let Some(&m) = self.known.get(&path) {
+            return Some(m);
+        }
+        let Some(file) = self.map.add(path.clone(), text) else {
+            let d = Diagnostic::error("names::too_much_text", at, "all files together exceed 4 GiB of text");
+            self.diagnostics.push(d);
+            return None;
+        };
+        Some(self.add(path, alias.name.clone(), file))
+    }
+
+    fn imports(&mut self, module: ModuleRef) {
+        let uses: Vec<(ast::Use, Span)> = self.list[module.0 as usize]
+            .tree
+            .items
+            .iter()
+            .filter_map(|item| match &item.kind {
+                ast::ItemKind::Use(u) => Some((u.clone(), item.span)),
+                _ => None,
+            })
+            .collect();
+        for (u, span) in uses {
+            match u {
+                ast::Use::Library { name, alias } => {
+                    if let Some(m) = self.library(&name.dotted(), name.span) {
+                        let alias = alias.unwrap_or_else(|| name.parts[name.parts.len() - 1].clone());
+                        self.bind(module, &alias, Entry::Module(m));
+                    }
+                }
+                ast::Use::File { path, span, alias } => {
+                    if let Some(m) = self.file(module, &path, &alias, span) {
+                        self.bind(module, &alias, Entry::Module(m));
+                    }
+                }
+                ast::Use::Names { name, names } => {
+                    let dotted = name.dotted();
+                    let known = match self.list[module.0 as usize].values.get(&dotted) {
+                        Some(Entry::Module(m)) => Some(*m),
+                        _ => self.library(&dotted, name.span),
+                    };
+                    if let Some(m) = known {
+                        names.iter().for_each(|n| self.import_name(module, m, n, span));
+                    }
+                }
+            }
+        }
+    }
+
+    fn import_name(&mut self, into: ModuleRef, from: ModuleRef, name: &ast::Ident, _at: Span) {
+        let source = &self.list[from.0 as usize];
+        let find = |table: &FxHashMap<SmolStr, Entry>| match table.get(&name.name) {
+            Some(Entry::Item(i)) => Some(Entry::Other(from, *i)),
+            other => other.copied(),
+        };
+        let (value, codelet, program) = (find(&source.values), find(&source.codelets), find(&source.programs));
+        if value.is_none() && codelet.is_none() && program.is_none() {
+            let all = source.values.keys().chain(source.codelets.keys()).map(SmolStr::as_str);
+            let near = crate::spelling::closest(&name.name, all);
+            let message = format!("module `{}` has no item `{}`", source.prefix, name.name);
+            let mut d = Diagnostic::error("names::unknown", name.span, message);
+            if let Some(near) = near {
+                d = d.help(format!("did you mean `{near}`?"));
+            }
+            self.diagnostics.push(d);
+            return;
+        }
+        if let Some(e) = value {
+            self.bind(into, name, e);
+        }
+        let m = &mut self.list[into.0 as usize];
+        m.codelets.extend(codelet.map(|e| (name.name.clone(), e)));
+        m.programs.extend(program.map(|e| (name.name.clone(), e)));
+    }
+
+    fn bind(&mut self, module: ModuleRef, name: &ast::Ident, entry: Entry) {
+        let m = &mut self.list[module.0 as usize];
+        match m.values.get(&name.name) {
+            Some(&old) if old != entry => {
+                let message = format!("`{}` is imported, but this module already has an item of that name", name.name);
+                let d = Diagnostic::error("names::duplicate", name.span, message);
+                self.diagnostics.push(d.help("import it under another name with `as`"));
+            }
+            _ => {
+                m.values.insert(name.name.clone(), entry);
+            }
+        }
+    }
+}
+
+/// Enters the names of one item.
+fn declare(
+    m: &mut Module,
+    index: usize,
+    item: &ast::Item,
+    spans: &mut FxHashMap<(u8, SmolStr), Span>,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut enter = |table: u8, name: SmolStr, span: Span| {
+        if let Some(&first) = spans.get(&(table, name.clone())) {
+            let d = Diagnostic::error("names::duplicate", span, format!("`{name}` is declared twice"));
+            diagnostics.push(d.here("second declaration").label(first, "first declaration"));
+            return;
+        }
+        spans.insert((table, name.clone()), span);
+        m.dotted |= table == 0 && name.contains('.');
+        let map = [&mut m.values, &mut m.codelets, &mut m.sets, &mut m.programs].into_iter().nth(table as usize);
+        if let Some(map) = map {
+            map.insert(name, Entry::Item(index));
+        }
+    };
+    use ast::ItemKind::*;
+    match &item.kind {
+        Fn(f) => enter(0, f.name.dotted(), f.name.span),
+        Stream(s) => enter(0, s.name.dotted(), s.name.span),
+        Remote(r) => enter(0, r.name.dotted(), r.name.span),
+        Decl(ast::Decl::Let(l)) => pattern_names(&l.pattern, &mut |i| enter(0, i.name.clone(), i.span)),
+        Decl(ast::Decl::Var(v)) => enter(0, v.name.dotted(), v.name.span),
+        Codelet(c) => enter(1, c.name.dotted(), c.name.span),
+        Compute { name, .. } | Copy { name, .. } => enter(2, name.dotted(), name.span),
+        Program(p) => enter(3, p.name.dotted(), p.name.span),
+        Use(_) | Grad(_) | Decl(ast::Decl::Map { .. }) | Exchange { .. } | Layout { .. } | Error => {}
+    }
+}
+
+/// The names that a pattern binds, in order.
+pub fn pattern_names(pattern: &ast::Pattern, f: &mut impl FnMut(&ast::Ident)) {
+    match pattern {
+        ast::Pattern::Name(i) => f(i),
+        ast::Pattern::Wildcard(_) => {}
+        ast::Pattern::Tuple(parts, _) => parts.iter().for_each(|p| pattern_names(p, f)),
+    }
+}

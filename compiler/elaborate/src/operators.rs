@@ -1,0 +1,204 @@
+//! Operators: on static values computed here, on tensors by the codelet functions of the prelude.
+//!
+//! Invariant: static integers are 64-bit and overflow is an error; a static number that meets a tensor takes the
+//! tensor's element type.
+
+use crate::calls::Given;
+use crate::elaborator::Elaborator;
+use crate::value::Value;
+use girder_source::{Result, Span};
+use girder_syntax::ast::{BinaryOp, ItemKind, UnaryOp};
+use smol_str::SmolStr;
+
+impl Elaborator<'_> {
+    /// `left op right`
+    pub fn binary(&mut self, op: BinaryOp, left: Value, right: Value, span: Span) -> Result<Value> {
+        if left.is_error() || right.is_error() {
+            return Err(girder_source::Failed);
+        }
+        // What a join makes takes room, and doubling it in a loop would take all there is.
+        match (&left, &right) {
+            (Value::Str(a), Value::Str(b)) => self.charge_many((a.len() + b.len()) as u64, span)?,
+            (Value::List(a), Value::List(b)) => self.charge_values((a.len() + b.len()) as u64, span)?,
+            _ => {}
+        }
+        if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
+            return self.prelude_call(prelude_name(op), vec![left, right], span);
+        }
+        let done = match (&left, &right) {
+            (Value::Int(a), Value::Int(b)) => return self.int_binary(op, *a, *b, span),
+            (Value::Float(a), Value::Float(b)) => float_binary(op, *a, *b),
+            (Value::Int(a), Value::Float(b)) => float_binary(op, *a as f64, *b),
+            (Value::Float(a), Value::Int(b)) => float_binary(op, *a, *b as f64),
+            (Value::Bool(a), Value::Bool(b)) => bool_binary(op, *a, *b),
+            (Value::Array(a), Value::Array(b)) if op == BinaryOp::Eq => Some(Value::Bool(a == b)),
+            (Value::Str(a), Value::Str(b)) if op == BinaryOp::Add => Some(Value::Str(format!("{a}{b}").into())),
+            (Value::List(a), Value::List(b)) if op == BinaryOp::Add => {
+                Some(Value::List(std::sync::Arc::new(a.iter().chain(b.iter()).cloned().collect())))
+            }
+            _ => match op {
+                BinaryOp::Eq => self.same(&left, &right).map(Value::Bool),
+                BinaryOp::Ne => self.same(&left, &right).map(|b| Value::Bool(!b)),
+                _ => None,
+            },
+        };
+        done.map_or_else(|| Err(self.no_operator(op, &left, &right, span)), Ok)
+    }
+
+    fn no_operator(&mut self, op: BinaryOp, left: &Value, right: &Value, span: Span) -> girder_source::Failed {
+        let message = format!("`{}` does not take {} and {}", op.token(), left.describe(), right.describe());
+        self.error("elaborate::type_mismatch", span, message)
+    }
+
+    /// Whether two static values are equal; `None` if they cannot be compared.
+    fn same(&self, a: &Value, b: &Value) -> Option<bool> {
+        Some(match (a, b) {
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Type(a), Value::Type(b)) => a == b,
+            (Value::Range(a), Value::Range(b)) => a == b,
+            (Value::List(a), Value::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| self.same(a, b) == Some(true))
+            }
+            (Value::Tuple(a), Value::Tuple(b)) => {
+                a.values.len() == b.values.len()
+                    && a.values.iter().zip(&b.values).all(|(a, b)| self.same(a, b) == Some(true))
+            }
+            _ => return None,
+        })
+    }
+
+    fn int_binary(&mut self, op: BinaryOp, a: i64, b: i64, span: Span) -> Result<Value> {
+        use BinaryOp::*;
+        let number = match op {
+            Add => a.checked_add(b),
+            Sub => a.checked_sub(b),
+            Mul => a.checked_mul(b),
+            Div | Rem if b == 0 => {
+                return Err(self.error("elaborate::division_by_zero", span, format!("{a} {} 0", op.token())));
+            }
+            Div => a.checked_div(b),
+            Rem => a.checked_rem(b),
+            BitAnd => Some(a & b),
+            BitOr => Some(a | b),
+            BitXor => Some(a ^ b),
+            Shl | Shr if !(0..64).contains(&b) => {
+                return Err(self.error("elaborate::shift", span, format!("a shift by {b} is not within 0..64")));
+            }
+            Shl => a.checked_mul(1i64.checked_shl(b as u32).filter(|p| *p > 0).unwrap_or(0)).filter(|r| r >> b == a),
+            Shr => Some(a >> b),
+            Eq => return Ok(Value::Bool(a == b)),
+            Ne => return Ok(Value::Bool(a != b)),
+            Lt => return Ok(Value::Bool(a < b)),
+            Le => return Ok(Value::Bool(a <= b)),
+            Gt => return Ok(Value::Bool(a > b)),
+            Ge => return Ok(Value::Bool(a >= b)),
+            MatMul | And | Or => return Err(self.no_operator(op, &Value::Int(a), &Value::Int(b), span)),
+        };
+        match number {
+            Some(v) => Ok(Value::Int(v)),
+            None => {
+                let message = format!("{a} {} {b} does not fit the 64-bit `int`", op.token());
+                Err(self.error("elaborate::overflow", span, message))
+            }
+        }
+    }
+
+    /// `-x`, `!x`
+    pub fn unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Result<Value> {
+        match (op, value) {
+            (UnaryOp::Neg, Value::Int(v)) => match v.checked_neg() {
+                Some(v) => Ok(Value::Int(v)),
+                None => Err(self.error("elaborate::overflow", span, format!("-({v}) does not fit the 64-bit `int`"))),
+            },
+            (UnaryOp::Neg, Value::Float(v)) => Ok(Value::Float(-v)),
+            (UnaryOp::Not, Value::Bool(v)) => Ok(Value::Bool(!v)),
+            (UnaryOp::Not, Value::Int(v)) => Ok(Value::Int(!v)),
+            (UnaryOp::Neg, v @ Value::Tensor(_)) => self.prelude_call("neg", vec![v], span),
+            (UnaryOp::Not, v @ Value::Tensor(_)) => self.prelude_call("not", vec![v], span),
+            (_, other) => {
+                if other.is_error() {
+                    return Err(girder_source::Failed);
+                }
+                let token = if op == UnaryOp::Neg { "-" } else { "!" };
+                let message = format!("`{token}` does not take {}", other.describe());
+                Err(self.error("elaborate::type_mismatch", span, message))
+            }
+        }
+    }
+
+    /// Calls a function of the prelude by position.
+    pub fn prelude_call(&mut self, name: &str, values: Vec<Value>, span: Span) -> Result<Value> {
+        let given = values.into_iter().map(|value| Given { name: SmolStr::default(), value, span }).collect();
+        self.prelude_given(name, given, span)
+    }
+
+    /// Calls a function of the prelude.
+    pub fn prelude_given(&mut self, name: &str, given: Vec<Given>, span: Span) -> Result<Value> {
+        let prelude = self.modules.prelude;
+        let data = self.modules.get(prelude);
+        let item = data.values.get(name).and_then(|&e| self.modules.item(prelude, e));
+        match item {
+            Some((module, index, item)) if matches!(item.kind, ItemKind::Fn(_)) => {
+                self.call_fn(module, index, given, span)
+            }
+            _ => Err(self.error("elaborate::no_library", span, format!("the library has no function `{name}`"))),
+        }
+    }
+}
+
+/// The prelude's function for an operator on tensors.
+fn prelude_name(op: BinaryOp) -> &'static str {
+    use BinaryOp::*;
+    match op {
+        Add => "add",
+        Sub => "sub",
+        Mul => "mul",
+        Div => "div",
+        Rem => "rem",
+        MatMul => "matmul",
+        And | BitAnd => "bit_and",
+        Or | BitOr => "bit_or",
+        BitXor => "bit_xor",
+        Shl => "shl",
+        Shr => "shr",
+        Eq => "eq",
+        Ne => "ne",
+        Lt => "lt",
+        Le => "le",
+        Gt => "gt",
+        Ge => "ge",
+    }
+}
+
+fn float_binary(op: BinaryOp, a: f64, b: f64) -> Option<Value> {
+    use BinaryOp::*;
+    Some(match op {
+        Add => Value::Float(a + b),
+        Sub => Value::Float(a - b),
+        Mul => Value::Float(a * b),
+        Div => Value::Float(a / b),
+        Rem => Value::Float(a % b),
+        Eq => Value::Bool(a == b),
+        Ne => Value::Bool(a != b),
+        Lt => Value::Bool(a < b),
+        Le => Value::Bool(a <= b),
+        Gt => Value::Bool(a > b),
+        Ge => Value::Bool(a >= b),
+        _ => return None,
+    })
+}
+
+fn bool_binary(op: BinaryOp, a: bool, b: bool) -> Option<Value> {
+    use BinaryOp::*;
+    Some(Value::Bool(match op {
+        BitAnd => a & b,
+        BitOr => a | b,
+        BitXor | Ne => a != b,
+        Eq => a == b,
+        _ => return None,
+    }))
+}

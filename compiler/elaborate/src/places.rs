@@ -1,0 +1,304 @@
+//! Places: `tile(k)`, `ipu(k)`, `linear(…)`, `on place { … }`, `map`, and the tables of printed text.
+//!
+//! Invariant: every tile in a [`Mapping`] made here exists in the machine.
+
+use crate::elaborator::Elaborator;
+use crate::value::{Place, Tensor, Value};
+use girder_ir::ids::VarId;
+use girder_ir::placement::{Mapping, UNPLACED};
+use girder_ir::types::ElemType;
+use girder_source::{Result, Span};
+use girder_syntax::ast;
+
+impl Elaborator<'_> {
+    /// The tiles that `tile(0)` counts from here.
+    pub fn current_place(&self) -> Place {
+        self.places.last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
+    }
+
+    /// What `on place { … }` says about a variable made inside; nothing outside of any.
+    pub fn default_mapping(&self, shape: &[u64], ty: ElemType) -> Option<Mapping> {
+        let place = self.places.last()?;
+        Some(spread(*place, shape.iter().product(), ty))
+    }
+
+    /// Evaluates a place.
+    pub fn place(&mut self, expr: ast::ExprId) -> Result<Place> {
+        let span = self.tree().exprs[expr].span;
+        match self.expr(expr)? {
+            Value::Place(p) => Ok(p),
+            Value::Error => Err(girder_source::Failed),
+            other => {
+                let message = format!("a place is needed here, but this is {}", other.describe());
+                Err(self.error_help("place::not_a_place", span, message, "write `tile(k)`, `ipu(k)` or `linear()`"))
+            }
+        }
+    }
+
+    /// Evaluates the place of a vertex: one tile.
+    pub fn one_tile(&mut self, place: &ast::Place) -> Result<u32> {
+        let ast::Place::Expr(e) = place else {
+            let span = place_span(place);
+            return Err(self.error("place::not_one_tile", span, "a vertex runs on one tile"));
+        };
+        let place = self.place(*e)?;
+        if place.count != 1 {
+            let span = self.tree().exprs[*e].span;
+            let message = format!("a vertex runs on one tile, but this place has {}", place.count);
+            return Err(self.error("place::not_one_tile", span, message));
+        }
+        Ok(place.first)
+    }
+
+    /// `tile(k)` or `tile(a..b)`, counted from the current place.
+    pub fn tile_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
+        let here = self.current_place();
+        let (start, count) = match arg {
+            Value::Int(k) => (*k, 1),
+            Value::Range(r) if r.step == 1 && r.count >= 1 => (r.start, r.count),
+            Value::Range(_) => {
+                return Err(self.error("place::empty", span, "a place is an ascending range of at least one tile"));
+            }
+            other => {
+                let message = format!("`tile` takes an integer or a range, not {}", other.describe());
+                return Err(self.error("place::not_a_tile", span, message));
+            }
+        };
+        if start < 0 || start as u64 + count > here.count as u64 {
+            let last = start + count as i64 - 1;
+            let tiles = if count == 1 { format!("tile {start}") } else { format!("tiles {start} to {last}") };
+            let message = format!("there is no {tiles}: there are {} tiles here", here.count);
+            let help = match self.places.len() {
+                0 => format!("tiles of {} are 0 to {}; `--target` chooses another", self.machine.name, here.count - 1),
+                _ => "inside `on` tiles are counted from the first of the place".to_string(),
+            };
+            return Err(self.error_help("place::no_such_tile", span, message, help));
+        }
+        Ok(Place { first: here.first + start as u32, count: count as u32, grain: None })
+    }
+
+    /// `ipu(k)`
+    pub fn ipu_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
+        let (start, count) = match arg {
+            Value::Int(k) => (*k, 1),
+            Value::Range(r) if r.step == 1 && r.count >= 1 => (r.start, r.count as i64),
+            other => {
+                let message = format!("`ipu` takes an integer or a range, not {}", other.describe());
+                return Err(self.error("place::not_a_tile", span, message));
+            }
+        };
+        if start < 0 || start.saturating_add(count) > self.machine.ipus as i64 {
+            let message =
+                format!("there is no ipu {}: {} has {}", start + count - 1, self.machine.name, self.machine.ipus);
+            return Err(self.error("place::no_such_tile", span, message));
+        }
+        let per = self.machine.tiles_per_ipu;
+        Ok(Place { first: start as u32 * per, count: count as u32 * per, grain: None })
+    }
+
+    /// The mapping that an `on …` after a declaration gives its variable.
+    pub fn mapping(&mut self, place: &ast::Place, shape: &[u64], ty: ElemType) -> Result<Mapping> {
+        let len: u64 = shape.iter().product();
+        match place {
+            ast::Place::Expr(e) => Ok(spread(self.place(*e)?, len, ty)),
+            ast::Place::Table(table) => {
+                let mut runs = Vec::new();
+                self.mapping_rows(table, len, &mut runs)?;
+                Ok(Mapping::fit(shape, &overlay_all(len, &runs)))
+            }
+        }
+    }
+
+    /// `tile: start..end for …;`
+    fn mapping_rows(&mut self, table: &ast::Table, len: u64, out: &mut Vec<(u64, u64, u32)>) -> Result<()> {
+        for row in &table.rows {
+            let ast::TableRow::Row { key, values, to: None, family, span } = row else {
+                return Err(self.error("place::row", table.span, "a row of a mapping is `tile: elements;`"));
+            };
+            let (key, span) = (*key, *span);
+            let values: Vec<ast::ExprId> = values.iter().map(|a| a.value).collect();
+            self.each_binding(family, &mut |this: &mut Self| {
+                let tile = this.int(key)?;
+                let tile = this.tile_place(&Value::Int(tile), span)?.first;
+                for &value in &values {
+                    let (start, end) = match this.expr(value)? {
+                        Value::Range(r) if r.step == 1 => (r.start, r.start + r.count as i64),
+                        Value::Int(i) => (i, i + 1),
+                        other => {
+                            let message = format!("flat elements are a range, not {}", other.describe());
+                            return Err(this.error("place::row", span, message));
+                        }
+                    };
+                    if start < 0 || end as u64 > len {
+                        let message = format!("elements {start}..{end} are outside the variable's 0..{len}");
+                        return Err(this.error("place::row", span, message));
+                    }
+                    if start < end {
+                        out.push((start as u64, end as u64, tile));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// `map view on place for …;`
+    pub fn map_statement(
+        &mut self,
+        view: ast::ExprId,
+        place: &ast::Place,
+        family: &[ast::Binder],
+        span: Span,
+    ) -> Result<()> {
+        let mut rows: Vec<(VarId, u64, u64, u32)> = Vec::new();
+        self.each_binding(family, &mut |this: &mut Self| {
+            let tensor = this.tensor(view)?;
+            let ast::Place::Expr(e) = place else {
+                return Err(this.error("place::row", span, "`map` takes a place, not a table"));
+            };
+            let place = this.place(*e)?;
+            this.map_rows(&tensor, place, &mut rows);
+            Ok(())
+        })?;
+        let mut vars: Vec<VarId> = rows.iter().map(|r| r.0).collect();
+        vars.sort();
+        vars.dedup();
+        for var in vars {
+            let rows: Vec<_> = rows.iter().filter(|r| r.0 == var).map(|&(_, a, b, t)| (a, b, t)).collect();
+            let v = &self.graph.vars[var];
+            let len = v.len();
+            let mut all: Vec<(u64, u64, u32)> = match &v.mapping {
+                Some(m) => m.runs(len).collect(),
+                None => vec![],
+            };
+            all.extend(rows);
+            let shape = v.shape.clone();
+            self.graph.vars[var].mapping = Some(Mapping::fit(&shape, &overlay_all(len, &all)));
+        }
+        Ok(())
+    }
+
+    /// The rows of one view on one place: spread in the view's order.
+    fn map_rows(&self, tensor: &Tensor, place: Place, rows: &mut Vec<(VarId, u64, u64, u32)>) {
+        let len = tensor.view.len();
+        let spread = spread(place, len, tensor.ty);
+        let mut targets = spread.runs(len).peekable();
+        let mut at = 0;
+        for run in tensor.view.runs() {
+            let mut done = 0;
+            while done < run.len {
+                let Some(&(_, end, tile)) = targets.peek() else { return };
+                let count = (end - at).min(run.len - done);
+                let first = run.start as i64 + done as i64 * run.stride;
+                match run.stride {
+                    1 => rows.push((run.var, first as u64, first as u64 + count, tile)),
+                    s => rows.extend((0..count).map(|k| {
+                        let e = (first + k as i64 * s) as u64;
+                        (run.var, e, e + 1, tile)
+                    })),
+                }
+                (done, at) = (done + count, at + count);
+                if at == end {
+                    targets.next();
+                }
+            }
+        }
+    }
+}
+
+/// How `len` elements are spread over a place: linear, in grains that keep at least 8 bytes, and 128 bytes a tile where
+/// nothing else is asked for.
+pub fn spread(place: Place, len: u64, ty: ElemType) -> Mapping {
+    if place.count == 1 || len <= 1 {
+        return Mapping::One(place.first);
+    }
+    let least = match place.grain {
+        Some(_) => 1,
+        None => (128 / ty.bytes()) as u64,
+    };
+    let grain = place.grain.unwrap_or((8 / ty.bytes()).max(1)) as u64;
+    let grain = if least > grain && len / least < place.count as u64 { least } else { grain };
+    let grains = len.div_ceil(grain);
+    match grains.min(place.count as u64) {
+        1 => Mapping::One(place.first),
+        tiles => Mapping::Linear { first: place.first, tiles: tiles as u32, grain: grain as u32 },
+    }
+}
+
+/// Runs where later ones win, with [`UNPLACED`] where there is none.
+fn overlay_all(len: u64, rows: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
+    // In the common case rows ascend and are disjoint; else paint them one after the other.
+    let sorted = rows.windows(2).all(|w| w[0].1 <= w[1].0);
+    let mut out: Vec<(u64, u64, u32)> = Vec::with_capacity(rows.len());
+    let painted;
+    let rows = if sorted {
+        rows
+    } else {
+        painted = paint(rows);
+        &painted
+    };
+    let mut at = 0;
+    let mut put = |start: u64, end: u64, tile: u32| match out.last_mut() {
+        Some(last) if last.2 == tile && last.1 == start => last.1 = end,
+        _ => out.push((start, end, tile)),
+    };
+    for &(start, end, tile) in rows {
+        if at < start {
+            put(at, start, UNPLACED);
+        }
+        put(start, end, tile);
+        at = end;
+    }
+    if at < len {
+        put(at, len, UNPLACED);
+    }
+    out
+}
+
+/// Disjoint ascending rows: a sweep over all boundaries in which the latest row that covers a stretch wins.
+fn paint(rows: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
+    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(rows.len() * 2);
+    for (i, &(start, end, _)) in rows.iter().enumerate() {
+        events.push((start, true, i));
+        events.push((end, false, i));
+    }
+    events.sort();
+    let mut open = std::collections::BTreeSet::new();
+    let mut out = Vec::new();
+    let mut at = 0;
+    for (position, opens, i) in events {
+        if let Some(&top) = open.last()
+            && at < position
+        {
+            let row: &(u64, u64, u32) = &rows[top];
+            out.push((at, position, row.2));
+        }
+        at = position;
+        if opens {
+            open.insert(i);
+        } else {
+            open.remove(&i);
+        }
+    }
+    out
+}
+
+fn place_span(place: &ast::Place) -> Span {
+    match place {
+        ast::Place::Table(t) => t.span,
+        ast::Place::Expr(_) => Span::NONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_row_wins_and_gaps_stay_open() {
+        let rows = [(0, 8, 1), (2, 4, 2), (10, 12, 3)];
+        let expected = [(0, 2, 1), (2, 4, 2), (4, 8, 1), (8, 10, UNPLACED), (10, 12, 3)];
+        assert_eq!(overlay_all(12, &rows), expected);
+    }
+}

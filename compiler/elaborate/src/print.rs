@@ -1,0 +1,111 @@
+//! A graph as text: its parts as items that elaborate to the same graph again.
+//!
+//! # Note: Fixed point
+//! Every entity is printed under its unique name and in the order of its arena, so that reading the text makes the same
+//! ids. What is printed of a view, a mapping or a family depends only on what reading it gives: views are kept in the
+//! form that their own text has ([`settled`]), mappings are printed as [`Mapping::fit`] finds them, and the closed forms
+//! of a family are those that are found again among its enumerated vertices.
+//!
+//! Invariant: [`girder_syntax::format()`] is the only writer; nothing here makes text but codelets, which are kept as
+//! formatted text.
+
+mod columns;
+mod families;
+mod numbers;
+mod pieces;
+mod places;
+mod programs;
+mod views;
+
+pub use pieces::settled;
+
+use girder_ir::graph::{Graph, Var, VarClass};
+use girder_ir::ids::VarId;
+use girder_ir::placement::{Mapping, Placement};
+use girder_source::Span;
+use girder_syntax::ast::{self, Decl, ItemKind, VarDecl, VarKind};
+use girder_syntax::make::{Make, named, path};
+use rustc_hash::FxHashSet;
+use smol_str::{SmolStr, format_smolstr};
+
+/// A module that grows by the parts of a graph. Whoever prints a stage adds the tables between them.
+pub struct Printer<'g> {
+    /// What was made so far.
+    pub make: Make,
+    graph: &'g Graph,
+    /// Where everything is; without it, what the graph itself says.
+    placement: Option<&'g Placement>,
+    /// The first parts of names: a binder must not hide one.
+    taken: FxHashSet<&'g str>,
+}
+
+impl<'g> Printer<'g> {
+    /// Nothing printed yet.
+    pub fn new(graph: &'g Graph, placement: Option<&'g Placement>) -> Printer<'g> {
+        let names = graph.vars.values().map(|v| &v.name).chain(graph.streams.values().map(|s| &s.name));
+        let taken = names.map(|n| n.split('.').next().unwrap_or_default()).collect();
+        Printer { make: Make::default(), graph, placement, taken }
+    }
+
+    /// The text of what was made since the last call.
+    pub fn text(&mut self) -> String {
+        girder_syntax::format(&std::mem::take(&mut self.make).module, "")
+    }
+
+    /// `module name with (options);`
+    pub fn header(&mut self, options: Vec<ast::Arg>) {
+        let header = ast::Header { name: path(&self.graph.name), options, span: Span::NONE };
+        self.make.module.header = Some(header);
+    }
+
+    /// The streams.
+    pub fn streams(&mut self) {
+        for s in self.graph.streams.values() {
+            let ty = self.make.tensor(s.ty.name(), &s.shape);
+            let yes = s.wrap.then(|| named("wrap", self.make.bool(true)));
+            let options = yes.into_iter().collect();
+            self.make.item(ItemKind::Stream(ast::Stream { name: path(&s.name), input: s.input, ty, options }));
+        }
+    }
+
+    /// The variables with their initial values and tiles.
+    pub fn variables(&mut self) {
+        for (id, var) in &self.graph.vars {
+            let kind = match var.class {
+                VarClass::Var => VarKind::Var,
+                VarClass::Param => VarKind::Param,
+                VarClass::Const => VarKind::Const,
+                VarClass::Temp => VarKind::Temp,
+            };
+            let ty = self.make.tensor(var.ty.name(), &var.shape);
+            let init = self.init(var);
+            let place = self.mapping_of(id, var).and_then(|m| self.mapping(m, &var.shape, var.len()));
+            let decl = VarDecl { kind, name: path(&var.name), ty, init, place, span: Span::NONE };
+            self.make.item(ItemKind::Decl(Decl::Var(decl)));
+        }
+    }
+
+    fn mapping_of(&self, id: VarId, var: &'g Var) -> Option<&'g Mapping> {
+        match self.placement {
+            Some(p) => p.vars[id].as_ref(),
+            None => var.mapping.as_ref(),
+        }
+    }
+
+    /// A name for a binder: the k-th of `i`, `j`, …, `z`, `i2`, `j2`, … that hides nothing.
+    fn index_name(&self, k: usize) -> SmolStr {
+        let letters = |round: u32| {
+            ('i'..='z').map(move |c| if round == 1 { format_smolstr!("{c}") } else { format_smolstr!("{c}{round}") })
+        };
+        self.free((1..).flat_map(letters), k)
+    }
+
+    /// A name for a column: the k-th of `c0`, `c1`, … that hides nothing.
+    fn column_name(&self, k: usize) -> SmolStr {
+        self.free((0u32..).map(|n| format_smolstr!("c{n}")), k)
+    }
+
+    fn free(&self, names: impl Iterator<Item = SmolStr>, k: usize) -> SmolStr {
+        names.filter(|n| !self.taken.contains(n.as_str())).nth(k).unwrap_or_default()
+    }
+}

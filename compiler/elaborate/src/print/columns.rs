@@ -1,0 +1,147 @@
+//! What differs from vertex to vertex of a family: indices with closed forms, and columns of a table beside them.
+//!
+//! `for i in 0..4, j in 0..8` where everything is closed; `for (i, c0, c1) in [(0, 5, 2.5), (1, 9, 1.5)]` where something
+//! is not, with the index only where it is used.
+
+use super::Printer;
+use girder_ir::affine::Affine;
+use girder_ir::family::{Domain, Offset, fit_affine};
+use girder_ir::types::Scalar;
+use girder_source::Span;
+use girder_syntax::ast::{Binder, ExprId, Pattern};
+use girder_syntax::make::{arg, ident};
+use smol_str::SmolStr;
+
+/// A number by instance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Number {
+    /// Closed.
+    Affine(Affine),
+    /// One per instance.
+    Column(Vec<i64>),
+}
+
+impl Number {
+    /// From an offset.
+    pub fn of(offset: &Offset) -> Number {
+        match offset {
+            Offset::Affine(a) => Number::Affine(a.clone()),
+            Offset::Table(t) => Number::Column(t.iter().map(|&v| v as i64).collect()),
+        }
+    }
+
+    /// From one value per instance.
+    pub fn fit(domain: &Domain, values: Vec<i64>) -> Number {
+        fit_affine(domain, &values).map_or(Number::Column(values), Number::Affine)
+    }
+
+    /// The least and the greatest value; the domain is not empty.
+    pub fn bounds(&self, domain: &Domain) -> (i64, i64) {
+        let both = match self {
+            Number::Affine(a) => a.bounds(&domain.0),
+            Number::Column(c) => c.iter().min().copied().zip(c.iter().max().copied()),
+        };
+        both.unwrap_or_default()
+    }
+}
+
+/// The values of a column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Values {
+    Ints(Vec<i64>),
+    Scalars(Vec<Scalar>),
+}
+
+/// The binders of one family while its parts are printed.
+pub(super) struct Columns<'d> {
+    pub domain: &'d Domain,
+    /// One name per index.
+    indices: Vec<SmolStr>,
+    columns: Vec<(SmolStr, Values)>,
+    index_used: bool,
+}
+
+impl<'d> Columns<'d> {
+    /// Before anything of the family is printed.
+    pub fn new(p: &Printer<'_>, domain: &'d Domain) -> Columns<'d> {
+        let indices = (0..domain.0.len().max(1)).map(|k| p.index_name(k)).collect();
+        Columns { domain, indices, columns: vec![], index_used: false }
+    }
+
+    fn column(&mut self, p: &Printer<'_>, values: Values) -> SmolStr {
+        if let Some((name, _)) = self.columns.iter().find(|c| c.1 == values) {
+            return name.clone();
+        }
+        let name = p.column_name(self.columns.len());
+        self.columns.push((name.clone(), values));
+        name
+    }
+
+    /// A number plus a constant.
+    pub fn number(&mut self, p: &mut Printer<'_>, number: &Number, plus: i64) -> ExprId {
+        match number {
+            Number::Affine(a) => {
+                self.index_used |= !a.coef.is_empty();
+                let shifted = Affine { base: a.base + plus, coef: a.coef.clone() };
+                p.affine(&shifted, &self.indices)
+            }
+            Number::Column(values) => {
+                let name = self.column(p, Values::Ints(values.clone()));
+                let e = p.make.name(&name);
+                p.sum(plus, &[(1, e)])
+            }
+        }
+    }
+
+    /// An index by its dimension.
+    pub fn index(&mut self, p: &mut Printer<'_>, dim: usize) -> ExprId {
+        self.index_used = true;
+        p.make.name(&self.indices[dim])
+    }
+
+    /// A column of elements.
+    pub fn scalars(&mut self, p: &mut Printer<'_>, values: &[Scalar]) -> ExprId {
+        let name = self.column(p, Values::Scalars(values.to_vec()));
+        p.make.name(&name)
+    }
+
+    /// `for …`
+    pub fn binders(self, p: &mut Printer<'_>) -> Vec<Binder> {
+        if self.columns.is_empty() {
+            let line = |(name, &n): (&SmolStr, &u32)| {
+                let range = p.make.span(0, n as u64);
+                p.make.binder(name, range)
+            };
+            return self.indices.iter().zip(&self.domain.0).map(line).collect();
+        }
+        let count = self.domain.count() as usize;
+        let names = self.indices[..1].iter().filter(|_| self.index_used).chain(self.columns.iter().map(|c| &c.0));
+        let patterns: Vec<Pattern> = names.map(|n| Pattern::Name(ident(n))).collect();
+        let rows = (0..count).map(|k| self.row(p, k)).collect();
+        let range = p.make.list(rows);
+        let pattern = match <[Pattern; 1]>::try_from(patterns) {
+            Ok([one]) => one,
+            Err(many) => Pattern::Tuple(many, Span::NONE),
+        };
+        vec![Binder { pattern, range, span: Span::NONE }]
+    }
+
+    fn row(&self, p: &mut Printer<'_>, k: usize) -> ExprId {
+        let mut cells = Vec::with_capacity(self.columns.len() + 1);
+        if self.index_used {
+            cells.push(p.make.uint(k as u64));
+        }
+        for (_, values) in &self.columns {
+            let cell = match values {
+                Values::Ints(v) => p.make.int(v[k]),
+                // What has no literal is no static value, so no vertex has it.
+                Values::Scalars(v) => p.scalar(v[k]).unwrap_or_else(|| p.make.uint(v[k].bits)),
+            };
+            cells.push(cell);
+        }
+        match cells[..] {
+            [one] => one,
+            _ => p.make.tuple(cells.into_iter().map(arg).collect()),
+        }
+    }
+}

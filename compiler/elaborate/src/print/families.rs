@@ -1,0 +1,124 @@
+//! Compute sets and copies: one line for each family.
+//!
+//! Invariant: a family stays one family when it is read again: columns that are not closed stand in a table over one
+//! index, as reading enumerates them.
+
+use super::Printer;
+use super::columns::Columns;
+use crate::vertices::{is_closed, line_of};
+use girder_ir::codelet::{Codelet, Dir, GenericArg};
+use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
+use girder_ir::types::ElemType;
+use girder_source::Span;
+use girder_syntax::ast::{Arg, CopyItem, ExprId, ItemKind, Vertex, VertexItem};
+use girder_syntax::make::{named, path};
+
+impl Printer<'_> {
+    /// The compute sets.
+    pub fn sets(&mut self) {
+        for set in self.graph.sets.values() {
+            let mut vertices = Vec::with_capacity(set.families.len());
+            for &id in &set.families {
+                let family = &self.graph.families[id];
+                let tile = match self.placement {
+                    Some(p) => p.families[id].as_ref(),
+                    None => family.tile.as_ref(),
+                };
+                vertices.push(VertexItem::Vertex(self.vertex(family, tile)));
+            }
+            self.make.item(ItemKind::Compute { name: path(&set.name), vertices });
+        }
+    }
+
+    /// The copies.
+    pub fn copies(&mut self) {
+        for copy in self.graph.copies.values() {
+            let mut copies = Vec::with_capacity(copy.families.len());
+            for f in &copy.families {
+                let ty = f.dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty);
+                let (domain, dst, src) = match f.domain.0.len() > 1 && !(is_closed(&f.dst) && is_closed(&f.src)) {
+                    true => (line(&f.domain), on_line(&f.dst, &f.domain), on_line(&f.src, &f.domain)),
+                    false => (f.domain.clone(), f.dst.clone(), f.src.clone()),
+                };
+                let mut columns = Columns::new(self, &domain);
+                let dst = self.field(&dst, ty, &mut columns);
+                let src = self.field(&src, ty, &mut columns);
+                let family = columns.binders(self);
+                copies.push(CopyItem::Copy { dst, src, family, span: Span::NONE });
+            }
+            self.make.item(ItemKind::Copy { name: path(&copy.name), copies });
+        }
+    }
+
+    fn vertex(&mut self, family: &Family, tile: Option<&TileMap>) -> Vertex {
+        let codelet = &self.graph.codelets[family.codelet];
+        let closed = family.fields.iter().all(is_closed)
+            && family.consts.iter().all(|c| matches!(c.1, Const::Uniform(_)))
+            && !matches!(tile, Some(TileMap::Table(_)));
+        if closed || family.domain.0.len() <= 1 {
+            let fields = family.fields.iter().collect::<Vec<_>>();
+            return self.vertex_over(&family.domain, codelet, &fields, family, tile);
+        }
+        let domain = line(&family.domain);
+        let fields: Vec<Field> = family.fields.iter().map(|f| on_line(f, &family.domain)).collect();
+        let tile = tile.map(|t| TileMap::fit(&domain, &t.iter(&family.domain).collect::<Vec<_>>()));
+        self.vertex_over(&domain, codelet, &fields.iter().collect::<Vec<_>>(), family, tile.as_ref())
+    }
+
+    fn vertex_over(
+        &mut self,
+        domain: &Domain,
+        codelet: &Codelet,
+        fields: &[&Field],
+        family: &Family,
+        tile: Option<&TileMap>,
+    ) -> Vertex {
+        let mut columns = Columns::new(self, domain);
+        let (mut fields, mut consts) = (fields.iter(), family.consts.iter());
+        let mut args: Vec<Arg> = Vec::with_capacity(codelet.fields.len());
+        for f in codelet.fields.values() {
+            let value = match f.dir {
+                Dir::Const => consts.next().map(|c| self.constant(&c.1, &mut columns)),
+                _ => fields.next().map(|field| self.field(field, f.ty, &mut columns)),
+            };
+            args.extend(value.map(|v| named(&f.name, v)));
+        }
+        let generics = self.generics(&codelet.args);
+        let place = tile.map(|t| self.tile_map(t, &mut columns));
+        let family = columns.binders(self);
+        Vertex { attrs: vec![], codelet: path(&codelet.name), generics, args, place, family, span: Span::NONE }
+    }
+
+    fn constant(&mut self, value: &Const, columns: &mut Columns<'_>) -> ExprId {
+        match value {
+            // What has no literal is no static value, so no vertex has it.
+            Const::Uniform(s) => self.scalar(*s).unwrap_or_else(|| self.make.uint(s.bits)),
+            Const::Table(all) => columns.scalars(self, all),
+        }
+    }
+
+    /// What stands between `<` and `>`.
+    pub fn generics(&mut self, args: &[GenericArg]) -> Vec<ExprId> {
+        let one = |a: &GenericArg| match a {
+            GenericArg::Type(t) => self.make.name(t.name()),
+            GenericArg::Int(i64::MIN) => self.make.name("i64.min"),
+            GenericArg::Int(i) => self.make.int(*i),
+        };
+        args.iter().map(one).collect()
+    }
+}
+
+/// The domain as one index.
+fn line(domain: &Domain) -> Domain {
+    line_of(domain.count() as usize)
+}
+
+/// A field over one index.
+fn on_line(field: &Field, domain: &Domain) -> Field {
+    let mut field = field.clone();
+    let flat = line(domain);
+    for part in &mut field.parts {
+        part.offset = Offset::fit(&flat, &part.offset.values(domain).collect::<Vec<_>>());
+    }
+    field
+}

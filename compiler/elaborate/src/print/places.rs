@@ -1,0 +1,121 @@
+//! Places: `on tile(i / 5)`, `on linear(…)`, tables of flat elements.
+//!
+//! # Note: Steps
+//! In the table of a separable mapping the innermost index that a tile depends on goes block by block where its blocks
+//! are whole, so that there are as many rows as runs.
+
+use super::Printer;
+use super::columns::Columns;
+use girder_ir::affine::Affine;
+use girder_ir::family::{Domain, Part, Term, TileMap};
+use girder_ir::placement::{Mapping, UNPLACED};
+use girder_source::Span;
+use girder_syntax::ast::{BinaryOp, ExprId, Place, TableRow};
+use girder_syntax::make::{arg, named, row, table};
+
+impl Printer<'_> {
+    /// `on …` of a variable; nothing if no element has a tile.
+    pub(super) fn mapping(&mut self, mapping: &Mapping, shape: &[u64], len: u64) -> Option<Place> {
+        let fitted = match mapping {
+            Mapping::One(_) | Mapping::Linear { tiles: 2.., .. } => mapping.clone(),
+            other => Mapping::fit(shape, &other.runs(len).collect::<Vec<_>>()),
+        };
+        match &fitted {
+            Mapping::One(UNPLACED) => None,
+            Mapping::One(tile) => Some(Place::Expr(self.tile(*tile))),
+            &Mapping::Linear { first, tiles, grain } => {
+                let parts = [("first", first), ("tiles", tiles), ("grain", grain)];
+                let args = parts.map(|(name, value)| named(name, self.make.uint(value as u64)));
+                Some(Place::Expr(self.make.call_name("linear", args.into())))
+            }
+            Mapping::Separable { domain, tiles: TileMap::Separable { base, terms } } => {
+                Some(Place::Table(table(vec![self.separable(domain, *base, terms)])))
+            }
+            runs => self.runs(runs, len),
+        }
+    }
+
+    /// `tile(3)`
+    fn tile(&mut self, tile: u32) -> ExprId {
+        let tile = self.make.uint(tile as u64);
+        self.make.call_name("tile", vec![arg(tile)])
+    }
+
+    /// One row for each run of elements with a tile.
+    fn runs(&mut self, mapping: &Mapping, len: u64) -> Option<Place> {
+        let mut rows = Vec::new();
+        for (start, end, tile) in mapping.runs(len).filter(|r| r.2 != UNPLACED) {
+            let tile = self.make.uint(tile as u64);
+            let elements = self.make.span(start, end);
+            rows.push(row(tile, vec![arg(elements)]));
+        }
+        (!rows.is_empty()).then(|| Place::Table(table(rows)))
+    }
+
+    /// `i / 5: i..i + 1 for i in 0..10;`
+    fn separable(&mut self, domain: &Domain, base: u32, terms: &[Term]) -> TableRow {
+        let depth = terms.iter().map(|t| t.dim as usize + 1).max().unwrap_or(0);
+        let mut lens = domain.0[..depth].to_vec();
+        let mut block: i64 = domain.0[depth..].iter().map(|&n| n as i64).product();
+        let mut terms = terms.to_vec();
+        // Whole blocks of the innermost index are the steps of a coarser one, see the note.
+        if let (Some(n), Some(t)) = (lens.last_mut(), terms.iter_mut().find(|t| t.dim as usize + 1 == depth))
+            && let Part::Block(b) = t.part
+            && n.is_multiple_of(b)
+        {
+            (*n, t.part, block) = (*n / b, Part::Identity, block * b as i64);
+        }
+        let mut coef = vec![block; depth];
+        for k in (1..depth).rev() {
+            coef[k - 1] = coef[k] * lens[k] as i64;
+        }
+        let domain = Domain(lens.into_iter().collect());
+        let mut columns = Columns::new(self, &domain);
+        let key = self.tile_sum(base, &terms, &mut columns);
+        let number = |base| super::columns::Number::Affine(Affine::new(base, &coef));
+        let (start, end) = (columns.number(self, &number(0), 0), columns.number(self, &number(block), 0));
+        let elements = self.make.range(start, end);
+        let family = columns.binders(self);
+        TableRow::Row { key, values: vec![arg(elements)], to: None, family, span: Span::NONE }
+    }
+
+    /// `on tile(…)` of the vertices of a family.
+    pub(super) fn tile_map(&mut self, map: &TileMap, columns: &mut Columns<'_>) -> Place {
+        let tile = match map {
+            TileMap::Separable { base, terms } => self.tile_sum(*base, terms, columns),
+            TileMap::Table(tiles) => {
+                let column = super::columns::Number::Column(tiles.iter().map(|&t| t as i64).collect());
+                columns.number(self, &column, 0)
+            }
+        };
+        Place::Expr(self.make.call_name("tile", vec![arg(tile)]))
+    }
+
+    /// `base + stride * (i / 5)`
+    fn tile_sum(&mut self, base: u32, terms: &[Term], columns: &mut Columns<'_>) -> ExprId {
+        let mut sum = Vec::with_capacity(terms.len());
+        for t in terms {
+            let i = columns.index(self, t.dim as usize);
+            let n = columns.domain.0[t.dim as usize];
+            let by = |this: &mut Self, op, left, value: u32| {
+                let right = this.make.uint(value as u64);
+                this.make.binary(op, left, right)
+            };
+            let part = match t.part {
+                Part::Identity => i,
+                Part::Block(b) => by(self, BinaryOp::Div, i, b),
+                Part::Balanced(p) => {
+                    let scaled = by(self, BinaryOp::Mul, i, p);
+                    by(self, BinaryOp::Div, scaled, n)
+                }
+                Part::Cyclic(p) => by(self, BinaryOp::Rem, i, p),
+                Part::BlockCyclic(b, p) => {
+                    let blocks = by(self, BinaryOp::Div, i, b);
+                    by(self, BinaryOp::Rem, blocks, p)
+                }
+            };
+            sum.push((t.stride as i64, part));
+        }
+        self.sum(base as i64, &sum)
+    }
+}

@@ -1,0 +1,256 @@
+//! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds in.
+
+use crate::codelet::ModuleRef;
+use crate::elaborator::{Binding, Elaborator, Global};
+use crate::modules::{Entry, Modules};
+use crate::value::Value;
+use girder_ir::types::ElemType;
+use girder_source::{Diagnostic, Failed, Result, Span};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
+use smol_str::SmolStr;
+
+impl Elaborator<'_> {
+    /// The value of a name.
+    pub fn name(&mut self, name: &SmolStr, span: Span) -> Result<Value> {
+        if let Some(b) = self.local(name) {
+            return if b.value.is_error() { Err(Failed) } else { Ok(b.value.clone()) };
+        }
+        if let Some((module, entry)) = self.modules.find(self.module(), name, |m| &m.values) {
+            return self.global(module, entry, name, span);
+        }
+        if let Some(value) = self.builtin_name(name) {
+            return Ok(value);
+        }
+        Err(self.unknown_name(name, span))
+    }
+
+    fn local(&self, name: &str) -> Option<&Binding> {
+        self.frames.last()?.names.iter().rev().find(|b| b.name == name)
+    }
+
+    /// What the language itself gives a name.
+    pub fn builtin_name(&self, name: &str) -> Option<Value> {
+        if let Some(t) = ElemType::from_name(name) {
+            return Some(Value::Type(t));
+        }
+        Some(match name {
+            "tiles" => Value::Int(self.current_place().count as i64),
+            "workers" => Value::Int(self.machine.workers as i64),
+            "ipus" => Value::Int(self.machine.ipus as i64),
+            "replicas" => Value::Int(1),
+            _ => Value::Builtin(crate::builtins::NAMES.iter().find(|n| **n == name)?),
+        })
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span) -> Failed {
+        if LATER.contains(&name) {
+            return self.unsupported(span, &format!("`{name}`"));
+        }
+        let module = self.modules.get(self.module());
+        let prelude = self.modules.get(self.modules.prelude);
+        let locals = self.frames.last().map(|f| &f.names[..]).unwrap_or_default();
+        let all = locals
+            .iter()
+            .map(|b| b.name.as_str())
+            .chain(module.values.keys().map(SmolStr::as_str))
+            .chain(prelude.values.keys().map(SmolStr::as_str))
+            .chain(crate::builtins::NAMES.iter().copied())
+            .chain(["tiles", "workers", "ipus", "replicas", "target"])
+            .chain(ElemType::ALL.into_iter().map(|t| t.name() as &str));
+        let near = crate::spelling::closest(name, all);
+        let d = Diagnostic::error("names::unknown", span, format!("there is no `{name}` here"));
+        let help = if module.codelets.contains_key(name) {
+            Some(format!("`{name}` is a codelet: it runs as `vertex {name}(…)` in a compute set"))
+        } else if module.programs.contains_key(name) {
+            Some(format!("`{name}` is a program: it runs by `call {name}();`"))
+        } else if self.loader.library_names().iter().any(|m| m == name) {
+            Some(format!("import the library module with `use {name};`"))
+        } else {
+            near.map(|n| format!("did you mean `{n}`?"))
+        };
+        self.say(match help {
+            Some(h) => d.help(h),
+            None => d,
+        })
+    }
+
+    /// The value of a module's item.
+    fn global(&mut self, module: ModuleRef, entry: Entry, name: &SmolStr, span: Span) -> Result<Value> {
+        if let Entry::Module(m) = entry {
+            return Ok(Value::Module(m));
+        }
+        let modules: &Modules = self.modules;
+        let Some((module, index, item)) = modules.item(module, entry) else { return Err(Failed) };
+        // The qualified name reaches the item of another module; its own name is the last part or the whole.
+        let own = own_name(item, name);
+        if let ItemKind::Fn(_) = &item.kind {
+            return Ok(Value::Fn(module, index));
+        }
+        let key = (module, own);
+        match self.globals.get(&key) {
+            Some(Global::Known(Value::Error)) => return Err(Failed),
+            Some(Global::Known(v)) => return Ok(v.clone()),
+            Some(Global::Pending) => {
+                let message = format!("the value of `{name}` depends on itself");
+                return Err(self.error("names::cycle", span, message));
+            }
+            None => {}
+        }
+        self.declare_item(module, index);
+        match self.globals.get(&key) {
+            Some(Global::Known(v)) if !v.is_error() => Ok(v.clone()),
+            _ => Err(Failed),
+        }
+    }
+
+    /// `base.name`: a member of a value, or a dotted name.
+    pub fn field(&mut self, id: ExprId, base: ExprId, name: &ast::Ident) -> Result<Value> {
+        let tree = self.tree();
+        let span = tree.exprs[id].span;
+        if let Some(path) = dotted(tree, id) {
+            let first = path.split('.').next().unwrap_or_default();
+            if self.local(first).is_none() {
+                if let Some((module, entry)) = self.modules.find(self.module(), &path, |m| &m.values) {
+                    return self.global(module, entry, &path.into(), span);
+                }
+                if first == "target" && self.modules.find(self.module(), first, |m| &m.values).is_none() {
+                    return self.target_fact(&name.name, span);
+                }
+            }
+        }
+        let base = self.expr(base)?;
+        self.member(base, name, span)
+    }
+
+    fn target_fact(&mut self, name: &str, span: Span) -> Result<Value> {
+        let m = self.machine;
+        Ok(match name {
+            "bytes_per_tile" => Value::Int(m.memory.bytes_per_tile as i64),
+            "exchange_bytes" => Value::Int(m.exchange.bytes_per_cycle as i64),
+            "tiles_per_ipu" => Value::Int(m.tiles_per_ipu as i64),
+            "clock" => Value::Float(m.clock_hz),
+            "store_bytes" => Value::Int(m.memory.store_bytes as i64),
+            "name" => Value::Str(m.name.as_str().into()),
+            _ => {
+                let message = format!("the target has no fact `{name}`");
+                let help = "it has bytes_per_tile, exchange_bytes, tiles_per_ipu, clock, store_bytes and name";
+                return Err(self.error_help("names::unknown", span, message, help));
+            }
+        })
+    }
+
+    /// A mark to which [`Elaborator::release`] goes back.
+    pub fn mark(&self) -> usize {
+        self.frames.last().map_or(0, |f| f.names.len())
+    }
+
+    /// Forgets the names since a mark.
+    pub fn release(&mut self, mark: usize) {
+        if let Some(f) = self.frames.last_mut() {
+            f.names.truncate(mark);
+        }
+    }
+
+    /// Gives the names of a pattern their values.
+    pub fn bind(&mut self, pattern: &ast::Pattern, value: Value, mutable: bool, span: Span) -> Result<()> {
+        match pattern {
+            ast::Pattern::Name(name) => {
+                self.define(name.name.clone(), value, mutable);
+                Ok(())
+            }
+            ast::Pattern::Wildcard(_) => Ok(()),
+            ast::Pattern::Tuple(parts, at) => {
+                let values = match &value {
+                    Value::Tuple(t) => t.values.clone(),
+                    Value::List(l) => l.to_vec(),
+                    Value::Error => vec![Value::Error; parts.len()],
+                    other => {
+                        let at = if at.is_none() { span } else { *at };
+                        return Err(self.expected("a tuple", other, at));
+                    }
+                };
+                if values.len() != parts.len() {
+                    let message = format!("{} names for {} values", parts.len(), values.len());
+                    return Err(self.error("elaborate::pattern", *at, message));
+                }
+                for (p, v) in parts.iter().zip(values) {
+                    self.bind(p, v, mutable, span)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A new local name; at module level the name is global.
+    pub fn define(&mut self, name: SmolStr, value: Value, mutable: bool) {
+        let depth = self.depth;
+        if let Some(f) = self.frames.last_mut() {
+            f.names.push(Binding { name, value, mutable, depth });
+        }
+    }
+
+    /// `h = value`
+    pub fn rename(&mut self, name: &SmolStr, value: Value, span: Span) -> Result<()> {
+        let depth = self.depth;
+        let found = self.frames.last_mut().and_then(|f| f.names.iter_mut().rev().find(|b| b.name == *name));
+        match found {
+            Some(b) if !b.mutable => {
+                let help = format!("declare it with `let mut {name}`; to write a tensor's elements use `<-`");
+                let message = format!("`{name}` cannot be given another value");
+                Err(self.error_help("elaborate::immutable", span, message, help))
+            }
+            Some(b) if b.depth < depth => {
+                let message = format!("a run-time body cannot rename `{name}` of the body around it");
+                let help = "the body may run any number of times; make it a `var` and write it with `<-`";
+                Err(self.error_help("elaborate::rename_at_run_time", span, message, help))
+            }
+            Some(b) => {
+                b.value = value;
+                Ok(())
+            }
+            None => {
+                let known = self.modules.find(self.module(), name, |m| &m.values).is_some();
+                if known {
+                    let message = format!("`{name}` is an item of the module and cannot be given another value");
+                    let help = "to write a tensor's elements use `<-`";
+                    return Err(self.error_help("elaborate::immutable", span, message, help));
+                }
+                Err(self.unknown_name(name, span))
+            }
+        }
+    }
+}
+
+/// Names of the language that stand for nothing yet.
+const LATER: [&str; 7] = ["grad", "replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "philox"];
+
+/// The name under which an item's module knows it, given the name by which it was reached.
+fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {
+    match &item.kind {
+        ItemKind::Decl(ast::Decl::Var(v)) => v.name.dotted(),
+        ItemKind::Stream(s) => s.name.dotted(),
+        ItemKind::Remote(r) => r.name.dotted(),
+        ItemKind::Fn(f) => f.name.dotted(),
+        _ => reached.rsplit('.').next().unwrap_or(reached).into(),
+    }
+}
+
+/// `a.b.c` as text, if an expression is nothing but names and dots.
+pub fn dotted(tree: &ast::Module, id: ExprId) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut at = id;
+    loop {
+        match &tree.exprs[at].kind {
+            ExprKind::Field { base, name } => {
+                parts.push(name.name.as_str());
+                at = *base;
+            }
+            ExprKind::Name(name) => {
+                parts.push(name.as_str());
+                parts.reverse();
+                return Some(parts.join("."));
+            }
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Statements and blocks.
+//!
+//! Invariant: a failed statement does not stop the block, so that one run reports many errors; names that it should have
+//! bound are [`Value::Error`].
+
+use crate::elaborator::Elaborator;
+use crate::value::Value;
+use girder_source::{Failed, Result, Span};
+use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
+
+/// How a statement ends.
+#[derive(Debug)]
+pub enum Flow {
+    /// Go on with the next.
+    Next,
+    /// `break`
+    Break,
+    /// `continue`
+    Continue,
+    /// `return`
+    Return(Value),
+}
+
+/// The value of a block and how it ended.
+type Ended = (Value, Flow);
+
+impl Elaborator<'_> {
+    /// The value of a block in which `return`, `break` and `continue` are not allowed to leave (an expression).
+    pub fn block(&mut self, body: &ast::Body) -> Result<Value> {
+        let (value, flow) = self.body(body)?;
+        match flow {
+            Flow::Next => Ok(value),
+            _ => {
+                let message = "`return`, `break` and `continue` cannot leave a block that is used as a value, \
+                               or that runs under a run-time condition";
+                Err(self.error("elaborate::leaves_block", body.span, message))
+            }
+        }
+    }
+
+    /// Runs a block with its own names.
+    pub fn body(&mut self, body: &ast::Body) -> Result<Ended> {
+        let mark = self.mark();
+        let ended = self.statements(body);
+        self.release(mark);
+        ended
+    }
+
+    fn statements(&mut self, body: &ast::Body) -> Result<Ended> {
+        let mut failed = false;
+        let mut value = Value::Unit;
+        for (k, &stmt) in body.stmts.iter().enumerate() {
+            let last = k + 1 == body.stmts.len() && body.value.is_none();
+            match self.statement(stmt, last) {
+                Ok((v, Flow::Next)) => value = v,
+                Ok((_, flow)) if !failed => return Ok((Value::Unit, flow)),
+                Ok(_) => return Err(Failed),
+                Err(Failed) => {
+                    self.poison(stmt);
+                    failed = true;
+                }
+            }
+        }
+        if let Some(e) = body.value {
+            value = self.expr(e)?;
+        }
+        if failed { Err(Failed) } else { Ok((value, Flow::Next)) }
+    }
+
+    /// Binds the names of a failed declaration to [`Value::Error`].
+    fn poison(&mut self, stmt: StmtId) {
+        if let StmtKind::Decl(decl) = &self.tree().stmts[stmt].kind {
+            match decl {
+                ast::Decl::Let(l) => crate::modules::pattern_names(&l.pattern, &mut |name| {
+                    self.define(name.name.clone(), Value::Error, l.mutable);
+                }),
+                ast::Decl::Var(v) => self.define(v.name.dotted(), Value::Error, false),
+                ast::Decl::Map { .. } => {}
+            }
+        }
+    }
+
+    /// Runs one statement. Its value counts if it is the last of its block and a block form.
+    fn statement(&mut self, id: StmtId, last: bool) -> Result<Ended> {
+        let stmt = &self.tree().stmts[id];
+        self.charge(stmt.span)?;
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Decl(decl) => self.declaration(decl)?,
+            StmtKind::Expr { expr, semi } => return self.expression_statement(*expr, last && !semi, span),
+            StmtKind::Assign { op, target, value } => self.assign(*op, *target, *value, span)?,
+            StmtKind::For { binders, body } => return self.for_loop(binders, body),
+            StmtKind::While { cond, body } => self.while_loop(*cond, body, span)?,
+            StmtKind::Repeat { index, range, body } => self.repeat(index.as_ref(), *range, body, span)?,
+            StmtKind::Return(value) => {
+                let value = value.map_or(Ok(Value::Unit), |v| self.expr(v))?;
+                return Ok((Value::Unit, Flow::Return(value)));
+            }
+            StmtKind::Break => return Ok((Value::Unit, Flow::Break)),
+            StmtKind::Continue => return Ok((Value::Unit, Flow::Continue)),
+            StmtKind::Compute { name, vertices } => {
+                let name = name.as_ref().map(|n| n.dotted());
+                self.compute_statement(name.as_deref(), vertices, span)?
+            }
+            StmtKind::Copy { name, copies } => {
+                let name = name.as_ref().map(|n| n.dotted());
+                self.copy_statement(name.as_deref(), copies, span)?
+            }
+            StmtKind::Par(body) => self.par(body, span)?,
+            StmtKind::Call { name, args } => self.call_program(name, args, span)?,
+            StmtKind::Execute(name) => self.execute(name)?,
+            StmtKind::Exchange(name) => {
+                self.find_set(name)?;
+            }
+            StmtKind::Error => return Err(Failed),
+        }
+        Ok((Value::Unit, Flow::Next))
+    }
+
+    /// Block forms pass `return`, `break` and `continue` on where their condition is static.
+    fn expression_statement(&mut self, expr: ast::ExprId, counts: bool, span: Span) -> Result<Ended> {
+        let e = &self.tree().exprs[expr];
+        let ended = match &e.kind {
+            ExprKind::Block(body) => self.body(body)?,
+            ExprKind::If { cond, then, els } => self.if_statement(*cond, then, *els, e.span)?,
+            ExprKind::Switch { on, arms } => self.switch_statement(*on, arms, e.span)?,
+            ExprKind::On { stage: false, place, body } => {
+                let place = self.place(*place)?;
+                self.places.push(place);
+                let ended = self.body(body);
+                self.places.pop();
+                ended?
+            }
+            _ => {
+                let value = self.expr(expr)?;
+                let unused = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_));
+                if unused && !counts {
+                    let d =
+                        girder_source::Diagnostic::warning("elaborate::unused_value", span, "this value is not used");
+                    self.diagnostics.push(d);
+                }
+                (value, Flow::Next)
+            }
+        };
+        Ok(match ended {
+            (value, Flow::Next) => (if counts { value } else { Value::Unit }, Flow::Next),
+            left => left,
+        })
+    }
+
+    /// A static loop.
+    fn for_loop(&mut self, binders: &[ast::Binder], body: &ast::Body) -> Result<Ended> {
+        let mut end = Flow::Next;
+        let run = self.each_binding(binders, &mut |this: &mut Self| match this.body(body)?.1 {
+            Flow::Next | Flow::Continue => Ok(()),
+            flow => {
+                end = flow;
+                // Leaves all binders; told from a failure by `end`.
+                Err(Failed)
+            }
+        });
+        match end {
+            Flow::Next | Flow::Continue => run.map(|()| (Value::Unit, Flow::Next)),
+            Flow::Break => Ok((Value::Unit, Flow::Next)),
+            Flow::Return(v) => Ok((Value::Unit, Flow::Return(v))),
+        }
+    }
+
+    fn assign(&mut self, op: AssignOp, target: ast::ExprId, value: ast::ExprId, span: Span) -> Result<()> {
+        if op == AssignOp::Set {
+            return match &self.tree().exprs[target].kind {
+                ExprKind::Name(name) => {
+                    let value = self.expr(value)?;
+                    self.rename(name, value, span)
+                }
+                _ => {
+                    let help = "a tensor's elements are written with `<-`";
+                    Err(self.error_help("elaborate::bad_target", span, "only a name can be given another value", help))
+                }
+            };
+        }
+        let old = self.expr(target)?;
+        if op == AssignOp::Write {
+            return match old {
+                Value::Stream(stream) => {
+                    let value = self.expr(value)?;
+                    self.write_stream(stream, value, span)
+                }
+                Value::Tensor(t) => self.write_expr(&t, value, span),
+                other => Err(self.not_writable(&other, span)),
+            };
+        }
+        let operator = match op {
+            AssignOp::Add => ast::BinaryOp::Add,
+            AssignOp::Sub => ast::BinaryOp::Sub,
+            AssignOp::Mul => ast::BinaryOp::Mul,
+            _ => ast::BinaryOp::Div,
+        };
+        let right = self.expr(value)?;
+        match old {
+            Value::Tensor(t) => {
+                let new = self.binary(operator, Value::Tensor(t.clone()), right, span)?;
+                self.write(&t, new, span)
+            }
+            old => {
+                let ExprKind::Name(name) = &self.tree().exprs[target].kind else {
+                    return Err(self.not_writable(&old, span));
+                };
+                let new = self.binary(operator, old, right, span)?;
+                self.rename(name, new, span)
+            }
+        }
+    }
+
+    fn not_writable(&mut self, found: &Value, span: Span) -> Failed {
+        if found.is_error() {
+            return Failed;
+        }
+        let message = format!("`<-` writes tensors and streams, not {}", found.describe());
+        self.error_help("elaborate::bad_target", span, message, "a static value is renamed with `=`")
+    }
+}

@@ -1,0 +1,158 @@
+//! What an expression is worth while the graph is built: a static value, or a tensor, which is a view.
+
+use crate::codelet::ModuleRef;
+use crate::modules::Array;
+use girder_ir::ids::StreamId;
+use girder_ir::types::ElemType;
+use girder_ir::view::View;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A value of elaboration. Cloning is cheap but for views.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// No value.
+    Unit,
+    /// `int`
+    Int(i64),
+    /// `float`
+    Float(f64),
+    /// `bool`
+    Bool(bool),
+    /// `string`
+    Str(SmolStr),
+    /// An element type.
+    Type(ElemType),
+    /// A range of integers.
+    Range(Range),
+    /// `[a, b]`
+    List(Arc<Vec<Value>>),
+    /// `(a, b)`, `(w: a, b: c)`
+    Tuple(Arc<Tuple>),
+    /// Elements of variables.
+    Tensor(Tensor),
+    /// What `load` gives.
+    Array(Arc<Array>),
+    /// Tiles.
+    Place(Place),
+    /// `fn` or `codelet fn`, by module and item.
+    Fn(ModuleRef, usize),
+    /// A function of the language.
+    Builtin(&'static str),
+    /// An imported module.
+    Module(ModuleRef),
+    /// A stream of the host.
+    Stream(StreamId),
+    /// What an error left; further errors about it are not said.
+    Error,
+}
+
+/// `count` integers from `start`, `step` apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First.
+    pub start: i64,
+    /// How many.
+    pub count: u64,
+    /// Distance; not zero.
+    pub step: i64,
+}
+
+impl Range {
+    /// The k-th.
+    pub fn at(self, k: u64) -> i64 {
+        self.start + self.step * k as i64
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = i64> {
+        (0..self.count).map(move |k| self.at(k))
+    }
+}
+
+/// Values side by side, perhaps named.
+#[derive(Clone, Debug)]
+pub struct Tuple {
+    /// As many as `values`; empty names are none.
+    pub names: Vec<SmolStr>,
+    /// In order.
+    pub values: Vec<Value>,
+}
+
+impl Tuple {
+    /// Without names.
+    pub fn plain(values: Vec<Value>) -> Tuple {
+        Tuple { names: vec![SmolStr::default(); values.len()], values }
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let i = self.names.iter().position(|n| n == name && !n.is_empty())?;
+        self.values.get(i)
+    }
+}
+
+/// A view and the type of its elements.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// The elements.
+    pub view: View,
+    /// Their type.
+    pub ty: ElemType,
+}
+
+/// Tiles of the machine, by absolute number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// First tile.
+    pub first: u32,
+    /// How many, at least 1.
+    pub count: u32,
+    /// Elements that stay together when a variable is spread over them.
+    pub grain: Option<u32>,
+}
+
+impl Value {
+    /// For messages: "an integer", "a tensor `f32[3]`", …
+    pub fn describe(&self) -> String {
+        match self {
+            Value::Unit => "no value".into(),
+            Value::Int(_) => "an integer".into(),
+            Value::Float(_) => "a float".into(),
+            Value::Bool(_) => "a bool".into(),
+            Value::Str(_) => "a string".into(),
+            Value::Type(_) => "a type".into(),
+            Value::Range(_) => "a range".into(),
+            Value::List(_) => "a list".into(),
+            Value::Tuple(_) => "a tuple".into(),
+            Value::Tensor(t) => format!("a tensor {}", t.type_name()),
+            Value::Array(a) => format!("an array {}", shaped(a.ty, &a.shape)),
+            Value::Place(_) => "a place".into(),
+            Value::Fn(..) | Value::Builtin(_) => "a function".into(),
+            Value::Module(_) => "a module".into(),
+            Value::Stream(_) => "a stream".into(),
+            Value::Error => "an error".into(),
+        }
+    }
+
+    /// Whether it is an error that was already said.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Value::Error)
+    }
+}
+
+impl Tensor {
+    /// `f32[3, 4]`
+    pub fn type_name(&self) -> String {
+        shaped(self.ty, &self.view.shape())
+    }
+}
+
+/// `f32[3, 4]`, `f32`
+pub fn shaped(ty: ElemType, shape: &[u64]) -> String {
+    if shape.is_empty() {
+        return ty.name().into();
+    }
+    let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("{}[{}]", ty.name(), dims.join(", "))
+}

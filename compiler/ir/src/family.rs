@@ -1,0 +1,253 @@
+//! Many vertices, or many copies, as one entity: a shape of field, and offsets and tiles as functions of the instance.
+//!
+//! # Note: Three forms
+//! A column of a family is closed ([`Affine`], [`TileMap::Separable`]) where the text is regular, and a table where it
+//! is not; instances of one signature always share a family. Nothing is a family of one because it is irregular.
+//!
+//! Invariants: every table has one row per instance; every instance's elements lie in their variables.
+
+mod fit;
+mod queries;
+#[cfg(test)]
+mod tests;
+mod tiles;
+
+pub use fit::fit_affine;
+pub use queries::fields_meet;
+pub use tiles::{ByTile, TileIter};
+
+use crate::affine::Affine;
+use crate::ids::{ComputeSetId, FieldId, SpecId, VarId};
+use crate::types::Scalar;
+use crate::view::{Digits, View, ViewPart};
+use girder_source::OriginId;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The box of a family's indices; instances are numbered row-major. Rank 0 is one instance.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Domain(pub SmallVec<[u32; 4]>);
+
+/// Vertices of one codelet specialisation, alike but for offsets, constants and tiles.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The compute set it belongs to.
+    pub set: ComputeSetId,
+    /// What they run.
+    pub codelet: SpecId,
+    /// Their indices.
+    pub domain: Domain,
+    /// One per field of the codelet that is not `const`, in the codelet's order.
+    pub fields: SmallVec<[Field; 4]>,
+    /// One per `const` field, in the codelet's order.
+    pub consts: SmallVec<[(FieldId, Const); 1]>,
+    /// Where the text places them; `None` leaves it to `place-tiles`.
+    pub tile: Option<TileMap>,
+    /// Where they come from.
+    pub origin: OriginId,
+}
+
+/// What one field sees, for all instances of a family: a view of one shape whose parts move with the instance.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Field {
+    /// The codelet's field.
+    pub field: FieldId,
+    /// As in [`View`].
+    pub digits: Digits,
+    /// As in [`View`].
+    pub axes: SmallVec<[u8; 4]>,
+    /// As in [`View`], each with its offset as a function of the instance.
+    pub parts: SmallVec<[FieldPart; 1]>,
+}
+
+/// A part of a field.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FieldPart {
+    /// First point.
+    pub lo: Digits,
+    /// Extent.
+    pub len: Digits,
+    /// The variable.
+    pub var: VarId,
+    /// Flat element at `lo`, by instance.
+    pub offset: Offset,
+    /// As in [`ViewPart`].
+    pub stride: SmallVec<[i64; 4]>,
+}
+
+/// A flat element as a function of the instance.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Offset {
+    /// Closed form.
+    Affine(Affine),
+    /// One per instance.
+    Table(Arc<[u32]>),
+}
+
+/// A vertex's constant as a function of the instance.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Const {
+    /// The same for all.
+    Uniform(Scalar),
+    /// One per instance, all of one type.
+    Table(Arc<[Scalar]>),
+}
+
+/// A tile as a function of a point of a box.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum TileMap {
+    /// `base + Σ stride · part(i[dim])`; each term reads one index, and no index is read twice.
+    Separable {
+        /// The tile where all parts are 0.
+        base: u32,
+        /// The terms.
+        terms: SmallVec<[Term; 2]>,
+    },
+    /// One per point, row-major.
+    Table(Arc<[u32]>),
+}
+
+/// One term of a separable tile map.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Term {
+    /// Which index.
+    pub dim: u8,
+    /// What of it.
+    pub part: Part,
+    /// Tiles from one value to the next.
+    pub stride: i32,
+}
+
+/// A function of one index i of 0..n. All parameters are at least 1.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// i
+    Identity,
+    /// i / b
+    Block(u32),
+    /// i · p / n
+    Balanced(u32),
+    /// i % p
+    Cyclic(u32),
+    /// i / b % p
+    BlockCyclic(u32, u32),
+}
+
+/// Copies of one shape: in each instance the elements of `dst` take those of `src`, in row-major order. All reads of
+/// a copy set come before all its writes.
+#[derive(Clone, Debug)]
+pub struct CopyFamily {
+    /// The indices.
+    pub domain: Domain,
+    /// What is written: no element twice.
+    pub dst: Field,
+    /// What is read: the shape of `dst`.
+    pub src: Field,
+    /// Where it comes from.
+    pub origin: OriginId,
+}
+
+impl Domain {
+    /// How many instances.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|&n| n as u64).product()
+    }
+
+    /// The point of an instance.
+    pub fn point(&self, mut instance: u64) -> SmallVec<[u32; 4]> {
+        let mut point: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.0.len());
+        for (p, &n) in point.iter_mut().zip(&self.0).rev() {
+            *p = (instance % n as u64) as u32;
+            instance /= n as u64;
+        }
+        point
+    }
+}
+
+impl Offset {
+    /// The offset of an instance.
+    pub fn at(&self, domain: &Domain, instance: u64) -> i64 {
+        match self {
+            Offset::Affine(a) if a.coef.is_empty() => a.base,
+            Offset::Affine(a) => a.at(&domain.point(instance)),
+            Offset::Table(t) => t[instance as usize] as i64,
+        }
+    }
+}
+
+impl Const {
+    /// The value of an instance.
+    pub fn at(&self, instance: u64) -> Scalar {
+        match self {
+            Const::Uniform(s) => *s,
+            Const::Table(t) => t[instance as usize],
+        }
+    }
+}
+
+impl Part {
+    /// The value at index `i` of `0..n`.
+    pub fn at(self, i: u32, n: u32) -> u32 {
+        match self {
+            Part::Identity => i,
+            Part::Block(b) => i / b,
+            Part::Balanced(p) => (i as u64 * p as u64 / n as u64) as u32,
+            Part::Cyclic(p) => i % p,
+            Part::BlockCyclic(b, p) => i / b % p,
+        }
+    }
+}
+
+impl TileMap {
+    /// Every instance on one tile.
+    pub fn one(tile: u32) -> TileMap {
+        TileMap::Separable { base: tile, terms: SmallVec::new() }
+    }
+
+    /// The tile of an instance.
+    pub fn at(&self, domain: &Domain, instance: u64) -> u32 {
+        match self {
+            TileMap::Separable { base, terms } if terms.is_empty() => *base,
+            TileMap::Separable { base, terms } => {
+                let point = domain.point(instance);
+                let shift = |t: &Term| {
+                    let d = t.dim as usize;
+                    t.stride as i64 * t.part.at(point[d], domain.0[d]) as i64
+                };
+                (*base as i64 + terms.iter().map(shift).sum::<i64>()) as u32
+            }
+            TileMap::Table(t) => t[instance as usize],
+        }
+    }
+}
+
+impl Field {
+    /// What the field of one instance sees.
+    pub fn view(&self, domain: &Domain, instance: u64) -> View {
+        let part = |p: &FieldPart| ViewPart {
+            lo: p.lo.clone(),
+            len: p.len.clone(),
+            var: p.var,
+            offset: p.offset.at(domain, instance),
+            stride: p.stride.clone(),
+        };
+        View { digits: self.digits.clone(), axes: self.axes.clone(), parts: self.parts.iter().map(part).collect() }
+    }
+
+    /// The lengths of its axes.
+    pub fn shape(&self) -> SmallVec<[u64; 3]> {
+        let mut digits = self.digits.iter();
+        let axis = |&n: &u8| digits.by_ref().take(n as usize).map(|&d| d as u64).product();
+        self.axes.iter().map(axis).collect()
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> u64 {
+        self.digits.iter().map(|&d| d as u64).product()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,168 @@
+//! Finding closed forms for columns: what was enumerated becomes affine or separable where it is.
+//!
+//! Invariant: a form that is found gives the column it was found for at every instance; it was compared.
+
+use super::{Const, Domain, Field, FieldPart, Offset, Part, Term, TileMap};
+use crate::affine::Affine;
+use crate::ids::FieldId;
+use crate::types::Scalar;
+use crate::view::{View, ViewPart};
+use smallvec::SmallVec;
+
+/// The affine function that has these values over a domain, by instance; `None` if there is none.
+pub fn fit_affine(domain: &Domain, values: &[i64]) -> Option<Affine> {
+    debug_assert_eq!(domain.count(), values.len() as u64);
+    let Some(&base) = values.first() else { return Some(Affine::constant(0)) };
+    let strides = domain.strides();
+    let slope = |(&n, &s): (&u32, &u64)| if n > 1 { values[s as usize] - base } else { 0 };
+    let coef: SmallVec<[i64; 4]> = domain.0.iter().zip(&strides).map(slope).collect();
+    let affine = Affine::new(base, &coef);
+    affine_values(&affine, domain).eq(values.iter().copied()).then_some(affine)
+}
+
+/// The values of an affine function by instance.
+pub(super) fn affine_values<'a>(affine: &'a Affine, domain: &'a Domain) -> impl Iterator<Item = i64> + 'a {
+    let rank = domain.0.len();
+    let inner = domain.0.last().copied().unwrap_or(1);
+    let step = affine.coef.get(rank.wrapping_sub(1)).copied().unwrap_or(0);
+    let outer = Domain(SmallVec::from_slice(&domain.0[..rank.saturating_sub(1)]));
+    let points = outer.points();
+    points.flat_map(move |p| {
+        let start = affine.at(&p);
+        (0..inner as i64).map(move |i| start + i * step)
+    })
+}
+
+impl Offset {
+    /// From one value per instance: closed if they are affine.
+    pub fn fit(domain: &Domain, values: &[i64]) -> Offset {
+        match fit_affine(domain, values) {
+            Some(affine) => Offset::Affine(affine),
+            None => Offset::Table(values.iter().map(|&v| v as u32).collect()),
+        }
+    }
+
+    /// The value of every instance, in order.
+    pub fn values<'a>(&'a self, domain: &'a Domain) -> Box<dyn Iterator<Item = i64> + 'a> {
+        match self {
+            Offset::Affine(a) => Box::new(affine_values(a, domain)),
+            Offset::Table(t) => Box::new(t.iter().map(|&v| v as i64)),
+        }
+    }
+}
+
+impl Const {
+    /// From one value per instance; at least one.
+    pub fn fit(values: &[Scalar]) -> Const {
+        match values {
+            [first, rest @ ..] if rest.iter().all(|v| v == first) => Const::Uniform(*first),
+            _ => Const::Table(values.into()),
+        }
+    }
+}
+
+impl Field {
+    /// The field that sees `views[k]` in instance k; `None` if their signatures differ or there are none.
+    pub fn from_views(field: FieldId, domain: &Domain, views: &[View]) -> Option<Field> {
+        let first = views.first()?;
+        debug_assert_eq!(domain.count(), views.len() as u64);
+        if !views.iter().all(|v| v.same_signature(first)) {
+            return None;
+        }
+        let columns: Vec<Vec<i64>> =
+            (0..first.parts.len()).map(|k| views.iter().map(|v| v.parts[k].offset).collect()).collect();
+        Some(Field::from_columns(field, domain, first, &columns))
+    }
+
+    /// The field whose instances see `like` with these offsets: per part, one for each instance.
+    pub fn from_columns(field: FieldId, domain: &Domain, like: &View, columns: &[Vec<i64>]) -> Field {
+        let part = |(p, column): (&ViewPart, &Vec<i64>)| FieldPart {
+            lo: p.lo.clone(),
+            len: p.len.clone(),
+            var: p.var,
+            offset: Offset::fit(domain, column),
+            stride: p.stride.clone(),
+        };
+        let parts = like.parts.iter().zip(columns).map(part).collect();
+        Field { field, digits: like.digits.clone(), axes: like.axes.clone(), parts }
+    }
+
+    /// The field that sees one view in all instances.
+    pub fn uniform(field: FieldId, view: &View) -> Field {
+        let part = |p: &ViewPart| FieldPart {
+            lo: p.lo.clone(),
+            len: p.len.clone(),
+            var: p.var,
+            offset: Offset::Affine(Affine::constant(p.offset)),
+            stride: p.stride.clone(),
+        };
+        Field {
+            field,
+            digits: view.digits.clone(),
+            axes: view.axes.clone(),
+            parts: view.parts.iter().map(part).collect(),
+        }
+    }
+}
+
+impl TileMap {
+    /// The map with these tiles, by instance: separable if one term per index can say it, else a table.
+    pub fn fit(domain: &Domain, tiles: &[u32]) -> TileMap {
+        debug_assert_eq!(domain.count(), tiles.len() as u64);
+        let at = |i: u64| tiles[i as usize];
+        match TileMap::guess(domain, at) {
+            Some(map) if map.iter(domain).eq(tiles.iter().copied()) => map,
+            _ => TileMap::Table(tiles.into()),
+        }
+    }
+
+    /// The separable map that agrees with `tile` wherever at most one index is not 0, if there is one.
+    pub(crate) fn guess(domain: &Domain, tile: impl Fn(u64) -> u32) -> Option<TileMap> {
+        if domain.count() == 0 {
+            return Some(TileMap::one(0));
+        }
+        let base = tile(0);
+        let mut terms: SmallVec<[Term; 2]> = SmallVec::new();
+        let mut line = Vec::new();
+        for (dim, (&n, stride)) in domain.0.iter().zip(domain.strides()).enumerate() {
+            line.clear();
+            line.extend((0..n as u64).map(|i| tile(i * stride) as i64 - base as i64));
+            if line.iter().any(|&v| v != 0) {
+                let (part, stride) = Part::fit(&line)?;
+                terms.push(Term { dim: dim as u8, part, stride });
+            }
+        }
+        Some(TileMap::Separable { base, terms })
+    }
+}
+
+impl Part {
+    /// The part and stride that give these values, which start at 0 and are not all 0.
+    fn fit(line: &[i64]) -> Option<(Part, i32)> {
+        let n = line.len() as u32;
+        let first = line.iter().position(|&v| v != 0)?;
+        let common = line.iter().fold(0, |g, &v| crate::region::gcd(g, v)) * line[first].signum();
+        let block = first as u32;
+        // Where the values first fall back to 0 a cycle ends.
+        let period = line[first..].iter().position(|&v| v == 0).map(|p| (p + first) as u32);
+        let tries = |stride: i64| {
+            let cyclic = period.map(|p| if block == 1 { Part::Cyclic(p) } else { Part::BlockCyclic(block, p / block) });
+            let balanced = balanced(line, stride).map(Part::Balanced);
+            let block = if block == 1 { Part::Identity } else { Part::Block(block) };
+            [Some(block), balanced, cyclic].into_iter().flatten().map(move |part| (part, stride))
+        };
+        let gives = |&(part, stride): &(Part, i64)| {
+            line.iter().enumerate().all(|(i, &v)| part.at(i as u32, n) as i64 * stride == v)
+        };
+        let (part, stride) = tries(common).chain(tries(common.signum())).find(gives)?;
+        Some((part, i32::try_from(stride).ok()?))
+    }
+}
+
+/// The least p with `i · p / n` times the stride equal to the values.
+fn balanced(line: &[i64], stride: i64) -> Option<u32> {
+    let n = line.len() as i64;
+    let least = |(i, &v): (usize, &i64)| (v / stride * n + i as i64 - 1) / i as i64;
+    let p = line.iter().enumerate().skip(1).map(least).max()?;
+    u32::try_from(p).ok().filter(|&p| p > 0)
+}

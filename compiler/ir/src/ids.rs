@@ -1,0 +1,29 @@
+//! Names of entities: a `FooId` names a `Foo` in an arena of the graph.
+
+use cranelift_entity::entity_impl;
+
+macro_rules! ids {
+    ($($name:ident $prefix:literal $doc:literal;)*) => { $(
+        #[doc = $doc]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u32);
+        entity_impl!($name, $prefix);
+    )* };
+}
+
+ids! {
+    VarId "var" "Names a [`Var`](crate::graph::Var).";
+    SpecId "spec" "Names a [`Codelet`](crate::codelet::Codelet): one specialisation.";
+    ItemId "item" "Names a [`CodeletItem`](crate::graph::CodeletItem): the text of a codelet or codelet function.";
+    FamilyId "family" "Names a [`Family`](crate::family::Family) of vertices.";
+    ComputeSetId "set" "Names a [`ComputeSet`](crate::graph::ComputeSet).";
+    CopyId "copy" "Names a [`CopySet`](crate::graph::CopySet).";
+    StreamId "stream" "Names a [`Stream`](crate::graph::Stream).";
+    ProgramId "program" "Names a [`Program`](crate::program::Program).";
+    StepId "step" "Names a [`Step`](crate::program::Step); ids ascend in pre-order of the text.";
+    FieldId "field" "Names a field of a codelet, in the order of declaration, `const` fields included.";
+    SizeId "size" "Names a size of a codelet: a dimension that each vertex's views bind.";
+    LocalId "local" "Names a local of a codelet.";
+    ExprId "expr" "Names an expression of a codelet.";
+    SiteId "site" "Names a place of a codelet where a check may fail.";
+}

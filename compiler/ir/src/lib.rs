@@ -1,0 +1,27 @@
+//! The nouns of the compiler: element types, views, codelets, families, the graph, the program, and one table per
+//! stage.
+//!
+//! Reading order: [`types`] and [`ids`]; [`affine`] and [`view`] (how elements are named); [`codelet`] (what runs on a
+//! tile); [`family`] (many vertices or copies as one); [`graph`] and [`program`]; then the stages in [`stage`] with
+//! their tables [`placement`], [`plan`], [`schedule`], [`layout`]. [`region`] is the arithmetic of strided sets under
+//! views and families; [`hash`] names content; [`verify`] checks a graph.
+//!
+//! Invariants: the [`Graph`](graph::Graph) owns everything through typed ids; nothing here has behaviour beyond
+//! queries; a stage owns the one before it and adds one table.
+
+pub mod types;
+pub mod ids;
+pub mod affine;
+pub mod region;
+pub mod view;
+pub mod codelet;
+pub mod family;
+pub mod graph;
+pub mod program;
+pub mod placement;
+pub mod plan;
+pub mod schedule;
+pub mod layout;
+pub mod stage;
+pub mod hash;
+pub mod verify;

@@ -1,0 +1,52 @@
+//! Finding closed forms for runs of tiles.
+//!
+//! Invariant: a form that is found has the runs it was found for; they were compared.
+
+use super::{Mapping, TileRun, UNPLACED};
+use crate::family::{Domain, TileMap};
+use crate::region::gcd;
+
+impl Mapping {
+    /// The simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile, linear,
+    /// separable over the shape or over the flat element, else the runs.
+    pub fn fit(shape: &[u64], runs: &[TileRun]) -> Mapping {
+        let plain = Mapping::from_runs(runs.iter().copied());
+        let Mapping::Runs { end, tile } = &plain else { return plain };
+        if tile.contains(&UNPLACED) {
+            return plain;
+        }
+        let len = shape.iter().product::<u64>();
+        let shaped = || separable(shape, &plain, len);
+        let flat = || separable(&[len], &plain, len);
+        let closed =
+            linear(end, tile).or_else(|| same_runs(shaped()?, &plain, len)).or_else(|| same_runs(flat()?, &plain, len));
+        closed.unwrap_or(plain)
+    }
+}
+
+/// The mapping, if it has the runs of `runs`.
+fn same_runs(mapping: Mapping, runs: &Mapping, len: u64) -> Option<Mapping> {
+    mapping.runs(len).eq(runs.runs(len)).then_some(mapping)
+}
+
+/// Even grains over neighbouring tiles.
+fn linear(end: &[u32], tile: &[u32]) -> Option<Mapping> {
+    let len = *end.last()? as u64;
+    let tiles = tile.len() as u32;
+    if tile.windows(2).any(|w| w[1] != w[0].wrapping_add(1)) {
+        return None;
+    }
+    // Where all ends but the last have a common divisor above 1, all runs but the last are that long.
+    let grain = end[..end.len() - 1].iter().fold(0, |g, &e| gcd(g, e as i64)) as u32;
+    let linear = Mapping::Linear { first: tile[0], tiles, grain };
+    let fits = tiles as u64 <= len.div_ceil(grain as u64);
+    let ends = || linear.runs(len).map(|r| (r.1, r.2)).eq(end.iter().map(|&e| e as u64).zip(tile.iter().copied()));
+    (fits && ends()).then_some(linear)
+}
+
+/// The separable mapping that agrees with the runs along each axis from the first element.
+fn separable(shape: &[u64], runs: &Mapping, len: u64) -> Option<Mapping> {
+    let domain = Domain(shape.iter().map(|&n| u32::try_from(n).ok()).collect::<Option<_>>()?);
+    let tiles = TileMap::guess(&domain, |e| runs.tile_of(len, e))?;
+    Some(Mapping::Separable { domain, tiles })
+}

@@ -1,0 +1,47 @@
+//! The phase-keeping layout of a variable, see the note in [`plan`](crate::plan).
+
+use super::Mapping;
+use crate::graph::Var;
+use crate::plan::{HomeRun, Homes};
+use rustc_hash::FxHashMap;
+
+impl Homes {
+    /// The homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
+    /// to have so many, which is more than any tile has.
+    pub fn of(var: &Var, mapping: &Mapping) -> Homes {
+        let bytes = var.ty.bytes() as u64;
+        let mut ends: FxHashMap<u32, u64> = FxHashMap::default();
+        let run = |(start, end, tile): (u64, u64, u32)| {
+            let used = ends.entry(tile).or_insert(0);
+            let offset = *used + (start * bytes).wrapping_sub(*used) % 8;
+            *used = offset + (end - start) * bytes;
+            HomeRun { start, end, tile, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
+        };
+        let runs = mapping.runs(var.len()).map(run).collect();
+        let mut blocks: Vec<(u32, u32)> =
+            ends.into_iter().map(|(tile, used)| (tile, u32::try_from(used).unwrap_or(u32::MAX))).collect();
+        blocks.sort_unstable();
+        Homes { runs, blocks, elem_bytes: bytes as u32 }
+    }
+
+    /// The tile of an element and its byte in the tile's block. Precondition: the variable has the element.
+    pub fn locate(&self, element: u64) -> (u32, u32) {
+        let run = &self.runs[self.runs.partition_point(|r| r.end <= element)];
+        (run.tile, run.offset.saturating_add(((element - run.start) as u32).saturating_mul(self.elem_bytes)))
+    }
+
+    /// Bytes of the block on a tile, if it holds any element.
+    pub fn block(&self, tile: u32) -> Option<u32> {
+        self.blocks.binary_search_by_key(&tile, |b| b.0).ok().map(|i| self.blocks[i].1)
+    }
+
+    /// The runs that hold elements of `start..end`, clipped to it.
+    pub fn runs_in(&self, start: u64, end: u64) -> impl Iterator<Item = HomeRun> {
+        let first = self.runs.partition_point(|r| r.end <= start);
+        self.runs[first..].iter().take_while(move |r| r.start < end).map(move |r| {
+            let from = r.start.max(start);
+            let skipped = ((from - r.start) as u32).saturating_mul(self.elem_bytes);
+            HomeRun { start: from, end: r.end.min(end), tile: r.tile, offset: r.offset.saturating_add(skipped) }
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! A mapping read: the tile of an element, and runs of elements on one tile.
+//!
+//! # Note: Steps
+//! Inside a separable mapping the tile changes only where a term's part does. The walk takes the innermost dimension
+//! with a term in whole steps of its part, each worth all elements further in.
+
+use super::{Mapping, TileRun, UNPLACED};
+use crate::family::{Domain, Term, TileMap};
+use smallvec::SmallVec;
+
+impl Mapping {
+    /// The tile of a flat element of `len`.
+    pub fn tile_of(&self, len: u64, element: u64) -> u32 {
+        match self {
+            Mapping::One(tile) => *tile,
+            Mapping::Linear { first, tiles, grain } => {
+                let grains = len.div_ceil(*grain as u64);
+                first + (element / *grain as u64 * *tiles as u64 / grains) as u32
+            }
+            Mapping::Separable { domain, tiles } => tiles.at(domain, element),
+            Mapping::Runs { end, tile } => tile[end.partition_point(|&e| e as u64 <= element)],
+        }
+    }
+
+    /// Its runs of elements on one tile: ascending, covering all `len` elements, neighbours on different tiles.
+    pub fn runs(&self, len: u64) -> MappingRuns<'_> {
+        let steps = match self {
+            Mapping::One(_) | Mapping::Linear { .. } => Steps::Even,
+            Mapping::Runs { .. } => Steps::Row(0),
+            Mapping::Separable { domain, tiles: TileMap::Separable { terms, .. } } => {
+                Steps::Terms(Box::new(TermSteps::new(domain, terms)))
+            }
+            Mapping::Separable { .. } => Steps::Element,
+        };
+        MappingRuns { mapping: self, len, at: 0, steps, held: None }
+    }
+
+    /// Whether every element has a tile.
+    pub fn is_complete(&self) -> bool {
+        match self {
+            Mapping::One(tile) => *tile != UNPLACED,
+            Mapping::Linear { .. } => true,
+            Mapping::Separable { tiles: TileMap::Table(tiles), .. } => !tiles.contains(&UNPLACED),
+            Mapping::Separable { .. } => true,
+            Mapping::Runs { tile, .. } => !tile.contains(&UNPLACED),
+        }
+    }
+
+    /// The greatest tile of any placed element; `None` if none is placed.
+    pub fn max_tile(&self, len: u64) -> Option<u32> {
+        if len == 0 {
+            return None;
+        }
+        match self {
+            Mapping::One(tile) => Some(*tile).filter(|&t| t != UNPLACED),
+            Mapping::Linear { .. } => Some(self.tile_of(len, len - 1)),
+            Mapping::Separable { tiles: TileMap::Table(tile), .. } | Mapping::Runs { tile, .. } => {
+                tile.iter().copied().filter(|&t| t != UNPLACED).max()
+            }
+            Mapping::Separable { domain, tiles } => tiles.max_tile(domain),
+        }
+    }
+
+    /// Later runs laid over earlier ones, over `base` (or nothing). Runs may overlap in any way; empty ones are
+    /// ignored.
+    pub fn overlay(base: Option<&Mapping>, len: u64, runs: &[TileRun]) -> Mapping {
+        let mut layers: Vec<TileRun> = match base {
+            Some(mapping) => mapping.runs(len).collect(),
+            None => vec![(0, len, UNPLACED)],
+        };
+        layers.extend(runs.iter().copied());
+        Mapping::from_runs(flatten(&layers))
+    }
+
+    /// From runs that ascend and cover all elements; neighbours may share a tile.
+    pub fn from_runs(runs: impl IntoIterator<Item = TileRun>) -> Mapping {
+        let (mut end, mut tile): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for (start, stop, t) in runs {
+            debug_assert_eq!(start, end.last().map_or(0, |&e| e as u64));
+            if start == stop {
+                continue;
+            }
+            if tile.last() == Some(&t) {
+                end.pop();
+            } else {
+                tile.push(t);
+            }
+            end.push(stop as u32);
+        }
+        match tile[..] {
+            [] => Mapping::One(0),
+            [one] if one != UNPLACED => Mapping::One(one),
+            _ => Mapping::Runs { end: end.into(), tile: tile.into() },
+        }
+    }
+}
+
+/// What is on top of a pile of runs, ascending.
+fn flatten(layers: &[TileRun]) -> Vec<TileRun> {
+    let mut order: Vec<usize> = (0..layers.len()).filter(|&i| layers[i].0 < layers[i].1).collect();
+    order.sort_unstable_by_key(|&i| layers[i].0);
+    let mut on_top = std::collections::BinaryHeap::new();
+    let mut flat = Vec::with_capacity(order.len());
+    let mut order = order.into_iter().peekable();
+    let Some(&first) = order.peek() else { return flat };
+    let mut at = layers[first].0;
+    loop {
+        while let Some(i) = order.next_if(|&i| layers[i].0 <= at) {
+            on_top.push(i);
+        }
+        while on_top.peek().is_some_and(|&i: &usize| layers[i].1 <= at) {
+            on_top.pop();
+        }
+        let Some(&top) = on_top.peek() else { return flat };
+        let next = order.peek().map_or(u64::MAX, |&i| layers[i].0);
+        let end = layers[top].1.min(next);
+        flat.push((at, end, layers[top].2));
+        at = end;
+    }
+}
+
+/// Iterates over the runs of a mapping.
+#[derive(Clone, Debug)]
+pub struct MappingRuns<'a> {
+    mapping: &'a Mapping,
+    len: u64,
+    at: u64,
+    steps: Steps<'a>,
+    held: Option<TileRun>,
+}
+
+#[derive(Clone, Debug)]
+enum Steps<'a> {
+    Even,
+    Row(usize),
+    Element,
+    Terms(Box<TermSteps<'a>>),
+}
+
+/// Where the tile of a separable mapping next changes, see the note.
+#[derive(Clone, Debug)]
+struct TermSteps<'a> {
+    domain: &'a Domain,
+    /// The innermost term.
+    inner: Option<Term>,
+    /// Elements from one index of its dimension to the next.
+    block: u64,
+    point: SmallVec<[u32; 4]>,
+}
+
+impl<'a> TermSteps<'a> {
+    fn new(domain: &'a Domain, terms: &[Term]) -> TermSteps<'a> {
+        let inner = terms.iter().max_by_key(|t| t.dim).copied();
+        let dim = inner.map_or(0, |t| t.dim as usize);
+        let block = domain.0.iter().skip(dim + 1).map(|&n| n as u64).product();
+        let point = SmallVec::from_elem(0, dim + 1);
+        TermSteps { domain, inner, block, point }
+    }
+
+    /// How many elements the point stands for; moves to the next.
+    fn step(&mut self) -> u64 {
+        let Some(term) = self.inner else { return self.domain.count() };
+        let dim = term.dim as usize;
+        let n = self.domain.0[dim];
+        let next = term.part.run_end(self.point[dim], n);
+        let elements = (next - self.point[dim]) as u64 * self.block;
+        self.point[dim] = next;
+        for k in (0..=dim).rev() {
+            if self.point[k] < self.domain.0[k] {
+                break;
+            }
+            self.point[k] = 0;
+            if k > 0 {
+                self.point[k - 1] += 1;
+            }
+        }
+        elements
+    }
+}
+
+impl MappingRuns<'_> {
+    fn step(&mut self) -> Option<TileRun> {
+        if self.at >= self.len {
+            return None;
+        }
+        let start = self.at;
+        let tile = match (&mut self.steps, self.mapping) {
+            (Steps::Row(k), Mapping::Runs { end, tile }) => {
+                *k += 1;
+                self.at = end[*k - 1] as u64;
+                return Some((start, self.at, tile[*k - 1]));
+            }
+            _ => self.mapping.tile_of(self.len, start),
+        };
+        self.at = match (&mut self.steps, self.mapping) {
+            (Steps::Terms(steps), _) => start + steps.step(),
+            (Steps::Even, Mapping::Linear { first, tiles, grain }) => {
+                let grains = self.len.div_ceil(*grain as u64);
+                let end = (tile - first + 1) as u64 * grains;
+                (end.div_ceil(*tiles as u64) * *grain as u64).min(self.len)
+            }
+            (Steps::Element, _) => start + 1,
+            _ => self.len,
+        };
+        Some((start, self.at, tile))
+    }
+}
+
+impl Iterator for MappingRuns<'_> {
+    type Item = TileRun;
+
+    fn next(&mut self) -> Option<TileRun> {
+        let mut run = self.held.take().or_else(|| self.step())?;
+        while let Some(next) = self.step() {
+            if next.2 != run.2 {
+                self.held = Some(next);
+                break;
+            }
+            run.1 = next.1;
+        }
+        Some(run)
+    }
+}

@@ -1,0 +1,153 @@
+//! The table of `plan-transfers`: how each field reaches its data, and what moves before and after.
+//!
+//! # Note: Phase-keeping layout
+//! The elements that a tile holds of a variable form one block, run after run in flat order; each run begins at a byte
+//! that is congruent to its flat byte offset modulo 8 (see [`Homes`]). So the 4-byte granule of an element is known
+//! before any address is.
+//!
+//! Invariants: transfers are whole words (4 bytes) between different tiles; within one phase no byte is written twice
+//! and no byte is both read and written by transfers; local copies run after the transfers of their phase, in order.
+
+use crate::ids::{ComputeSetId, CopyId, FamilyId, VarId};
+use cranelift_entity::SecondaryMap;
+
+/// One tile's bytes of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Loc {
+    /// The tile.
+    pub tile: u32,
+    /// Whose block.
+    pub object: Object,
+    /// Bytes into the block.
+    pub offset: u32,
+}
+
+/// What has a block on a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Object {
+    /// The tile's elements of a variable.
+    Var(VarId),
+    /// A landing buffer of the plan at hand, by index into [`StepPlan::buffers`].
+    Buffer(u32),
+}
+
+/// Room for what comes from or goes to other tiles, or must be gathered; live only around its step.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Buffer {
+    /// Its tile.
+    pub tile: u32,
+    /// Bytes, a multiple of 4.
+    pub bytes: u32,
+}
+
+/// Whole words from one tile to others, at one time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Transfer {
+    /// First word.
+    pub from: Loc,
+    /// First word on each receiver; receivers are different tiles, in ascending order.
+    pub to: Vec<Loc>,
+    /// How many words, at least 1.
+    pub words: u32,
+}
+
+/// Bytes moved inside a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LocalCopy {
+    /// First byte.
+    pub from: Loc,
+    /// First byte, on the same tile.
+    pub to: Loc,
+    /// How many pieces, at least 1.
+    pub count: u32,
+    /// Bytes of each piece.
+    pub bytes: u32,
+    /// Bytes from piece to piece at the source.
+    pub from_step: i32,
+    /// Bytes from piece to piece at the destination.
+    pub to_step: i32,
+}
+
+/// What moves at one time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Phase {
+    /// On-tile copies before the transfers (a pre-arrangement).
+    pub before: Vec<LocalCopy>,
+    /// Between tiles.
+    pub transfers: Vec<Transfer>,
+    /// On-tile copies after the transfers.
+    pub after: Vec<LocalCopy>,
+}
+
+/// Where a field of one instance finds its elements on the vertex's tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Landing {
+    /// In its variable's block: element (0, …, 0) is at this byte of the block, strides as in
+    /// [`FieldLandings::strides`].
+    InPlace(u32),
+    /// In a buffer from byte `offset` on, row-major and contiguous.
+    Buffer {
+        /// Index into [`StepPlan::buffers`].
+        buffer: u32,
+        /// First byte.
+        offset: u32,
+    },
+}
+
+/// How one field of a family reaches its data.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FieldLandings {
+    /// One per instance.
+    pub at: Vec<Landing>,
+    /// Byte strides per axis of the instances that are in place; one entry per distinct set, with the instances that
+    /// use it as `strides_of`.
+    pub strides: Vec<Vec<i32>>,
+    /// Per instance: index into `strides` (0 where the field lands in a buffer).
+    pub strides_of: Vec<u32>,
+}
+
+/// The plan of a compute set (both phases) or of a copy (`before` only).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StepPlan {
+    /// Landing buffers.
+    pub buffers: Vec<Buffer>,
+    /// What moves before the vertices run.
+    pub before: Phase,
+    /// What moves after.
+    pub after: Phase,
+}
+
+/// The whole table.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Of every compute set.
+    pub sets: SecondaryMap<ComputeSetId, StepPlan>,
+    /// Of every copy.
+    pub copies: SecondaryMap<CopyId, StepPlan>,
+    /// Of every family: one entry per field, in the family's order.
+    pub landings: SecondaryMap<FamilyId, Vec<FieldLandings>>,
+}
+
+/// A run of a variable's elements on one tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HomeRun {
+    /// First flat element.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Its tile.
+    pub tile: u32,
+    /// Byte of the first element in the tile's block of the variable.
+    pub offset: u32,
+}
+
+/// Where every element of one variable is: a function of its mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Homes {
+    /// Ascending, covering all elements.
+    pub runs: Vec<HomeRun>,
+    /// Bytes of the block on each tile that holds any, by ascending tile.
+    pub blocks: Vec<(u32, u32)>,
+    /// Bytes of one element.
+    pub elem_bytes: u32,
+}

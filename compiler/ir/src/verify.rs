@@ -1,0 +1,73 @@
+//! Whether a graph keeps the invariants that the modules of this crate state. A failure is a bug of the compiler, never
+//! of the user's program.
+//!
+//! Left to others: the inside of a codelet (`girder_codelet::verify`), sizes that a codelet binds, races, and the
+//! machine's tiles.
+
+mod elements;
+mod families;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod tiles;
+
+use crate::graph::{Graph, Init, Var};
+use crate::ids::VarId;
+use rustc_hash::FxHashSet;
+
+/// What is wrong, for the compiler's developers.
+pub type Result = std::result::Result<(), String>;
+
+/// Checks every entity of a graph; stops at the first breach.
+pub fn verify_graph(graph: &Graph) -> Result {
+    names("variable", graph.vars.values().map(|v| v.name.as_str()))?;
+    let steps = graph.sets.values().map(|s| &s.name).chain(graph.copies.values().map(|c| &c.name));
+    names("compute set or copy", steps.map(|n| n.as_str()))?;
+    names("program", graph.programs.values().map(|p| p.name.as_str()))?;
+    names("stream", graph.streams.values().map(|s| s.name.as_str()))?;
+    names("codelet item", graph.items.values().map(|i| i.name.as_str()))?;
+    for (id, var) in &graph.vars {
+        variable(var).map_err(within(format_args!("variable {id} `{}`", var.name)))?;
+    }
+    families::verify(graph)?;
+    steps::verify(graph)
+}
+
+fn names<'a>(what: &str, mut all: impl Iterator<Item = &'a str>) -> Result {
+    let mut seen = FxHashSet::default();
+    match all.find(|n| !seen.insert(*n)) {
+        Some(name) => Err(format!("two of a kind ({what}) are named `{name}`")),
+        None => Ok(()),
+    }
+}
+
+fn variable(var: &Var) -> Result {
+    let len = var.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+    ensure(len.is_some_and(|n| n.checked_mul(8).is_some()), || "its size overflows".into())?;
+    ensure(var.init.is_none() || var.is_persistent(), || "a temporary has an initial value".into())?;
+    match &var.init {
+        Some(Init::Fill(value)) => {
+            ensure(value.ty == var.ty, || format!("filled with {}, but is {}", value.ty, var.ty))?;
+        }
+        Some(Init::Data(data)) => {
+            ensure(data.len() as u64 == var.bytes(), || format!("{} bytes of data for {}", data.len(), var.bytes()))?;
+        }
+        None => {}
+    }
+    var.mapping.as_ref().map_or(Ok(()), |m| tiles::mapping(m, var.len()))
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+/// Says in which entity an error is.
+fn within(place: std::fmt::Arguments<'_>) -> impl FnOnce(String) -> String + use<> {
+    let place = place.to_string();
+    move |message| format!("{place}: {message}")
+}
+
+/// The variable of an id.
+fn var(graph: &Graph, id: VarId) -> std::result::Result<&Var, String> {
+    graph.vars.get(id).ok_or_else(|| format!("there is no {id}"))
+}

@@ -1,0 +1,85 @@
+//! `check-races`: the race rule of the language, per element.
+//!
+//! Inside one compute set, an element that is written through one field is touched by no other field, of the same
+//! vertex or another; reads may overlap. Inside one copy no element is written twice, and none is both read and
+//! written. Branches of `par` share no written element. Constants are never written, and a view that is written names
+//! no element twice. Tiles, workers and words play no part.
+//!
+//! # Note: Strides first
+//! Touches are compared per variable, and only of variables that the step writes. Families in closed form are decided by
+//! their strides (see [`footprint`](crate::footprint)); where strides do not decide, every run of the variable's touches
+//! is marked in a bitmap, which costs a bit per element and a step per run.
+//!
+//! Invariant: silence is a proof. Whatever the strides leave open is enumerated.
+
+mod decide;
+mod report;
+mod touch;
+
+use crate::PassContext;
+use girder_ir::graph::{Graph, VarClass};
+use girder_ir::ids::{StepId, VarId};
+use girder_ir::placement::Placement;
+use girder_ir::program::{Effect, StepKind};
+use girder_ir::stage::{Placed, RaceFree};
+use girder_source::{Cancel, Diagnostic, Result, par_map};
+use report::Reporter;
+use touch::{Touch, Who};
+
+/// Its flag.
+pub const NAME: &str = "check-races";
+/// What it does.
+pub const SENTENCE: &str = "proves that no element is written through one field and touched by another at one time";
+
+/// Proves a placed graph free of races, or reports what breaks the rule.
+pub fn run(input: Placed, cx: &mut PassContext) -> Result<RaceFree> {
+    let found = check(&input.graph, &input.placement, &cx.session.cancel);
+    cx.poll()?;
+    let any = !found.is_empty();
+    cx.diagnostics.extend(found);
+    if any { Err(girder_source::Failed) } else { Ok(RaceFree { placed: input }) }
+}
+
+/// Everything that breaks the rule, at most a handful per step. Tiles appear only in messages.
+pub fn check(graph: &Graph, placement: &Placement, cancel: &Cancel) -> Vec<Diagnostic> {
+    let reporter = Reporter { graph, placement };
+    let (sets, copies) = (graph.sets.keys().collect::<Vec<_>>(), graph.copies.keys().collect::<Vec<_>>());
+    let steps: Vec<StepId> = graph.steps.keys().collect();
+    let of_sets = par_map(sets.len(), |i| {
+        let touches = touch::of_set(graph, sets[i]);
+        reporter.work(&graph.sets[sets[i]].name, &touches, cancel)
+    });
+    let of_copies = par_map(copies.len(), |i| {
+        let touches = touch::of_copy(graph, copies[i]);
+        reporter.work(&graph.copies[copies[i]].name, &touches, cancel)
+    });
+    let of_steps = par_map(steps.len(), |i| of_step(&reporter, steps[i], cancel));
+    [of_sets, of_copies, of_steps].into_iter().flatten().flatten().collect()
+}
+
+fn of_step(reporter: &Reporter, step: StepId, cancel: &Cancel) -> Vec<Diagnostic> {
+    let graph = reporter.graph;
+    match &graph.steps[step].kind {
+        StepKind::Effect(Effect::Read { into, .. }) => {
+            let touches = Touch::all(Who::Read(step), true, crate::footprint::Footprint::of_view(into));
+            reporter.work("", &touches, cancel)
+        }
+        StepKind::Par(branches) => reporter.branches(step, &touch::of_branches(graph, branches), cancel),
+        _ => vec![],
+    }
+}
+
+/// The touches by variable, ascending, of those variables that are written.
+fn by_written_var<'t>(touches: impl Iterator<Item = &'t Touch>) -> Vec<(VarId, Vec<&'t Touch>)> {
+    let mut all: Vec<&Touch> = touches.collect();
+    all.sort_by_key(|t| t.print.var);
+    let groups = all.chunk_by(|a, b| a.print.var == b.print.var);
+    groups.filter(|g| g.iter().any(|t| t.written)).map(|g| (g[0].print.var, g.to_vec())).collect()
+}
+
+fn is_constant(graph: &Graph, var: VarId) -> bool {
+    graph.vars[var].class == VarClass::Const
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Whether touches of one variable meet where they may not: by strides, or by marking every run.
+//!
+//! Invariant: an empty answer is a proof; a conflict names two touches of its element, of which the first writes.
+
+use super::touch::Touch;
+use crate::footprint::Footprint;
+use girder_source::Cancel;
+
+/// Conflicts beyond these are only counted.
+const MAX_CONFLICTS: usize = 4;
+/// Elements that are looked at for conflicts between other touches than those already found.
+const MAX_TRIES: usize = 256;
+
+/// Two touches of neighbouring elements.
+#[derive(Debug, PartialEq)]
+pub(super) struct Conflict {
+    /// First element.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Index of the touch that writes, and its instance.
+    pub first: (usize, u64),
+    /// Index of the other touch, and its instance.
+    pub second: (usize, u64),
+}
+
+/// What is wrong with the touches of one variable.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// Conflicts between different pairs of touches.
+    pub conflicts: Vec<Conflict>,
+    /// How many elements are in conflict.
+    pub elements: u64,
+}
+
+/// The conflicts among touches of one variable of `len` elements.
+pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
+    if surely_free(touches) {
+        return Verdict::default();
+    }
+    let mut marks = Bits::new(len);
+    let mut search = Search { touches, tried: 0, verdict: Verdict::default() };
+    for t in touches.iter().filter(|t| t.written) {
+        mark(&t.print, cancel, |start, end| {
+            marks.visit(start, end, |e| search.conflict(e));
+            marks.set(start, end);
+        });
+    }
+    for t in touches.iter().filter(|t| !t.written) {
+        mark(&t.print, cancel, |start, end| marks.visit(start, end, |e| search.conflict(e)));
+    }
+    search.verdict
+}
+
+/// The conflicts between touches of one variable in different branches; touches are in the order of branches.
+pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
+    let apart = |i: usize, j: usize| {
+        touches[i].branch == touches[j].branch
+            || !(touches[i].written || touches[j].written)
+            || touches[i].print.surely_disjoint(&touches[j].print)
+    };
+    if touches.len() <= 64 && (0..touches.len()).all(|i| (0..i).all(|j| apart(i, j))) {
+        return Verdict::default();
+    }
+    let (mut written, mut touched) = (Bits::new(len), Bits::new(len));
+    let mut verdict = Verdict::default();
+    let mut from = 0;
+    while from < touches.len() {
+        let to = from + touches[from..].partition_point(|t| t.branch == touches[from].branch);
+        for (i, t) in touches.iter().enumerate().take(to).skip(from) {
+            let earlier = if t.written { &touched } else { &written };
+            mark(&t.print, cancel, |start, end| {
+                earlier.visit(start, end, |e| {
+                    verdict.elements += 1;
+                    if verdict.conflicts.is_empty() {
+                        verdict.conflicts.extend(across(touches, from, i, e));
+                    }
+                });
+            });
+        }
+        for t in &touches[from..to] {
+            mark(&t.print, cancel, |start, end| {
+                touched.set(start, end);
+                if t.written {
+                    written.set(start, end);
+                }
+            });
+        }
+        from = to;
+    }
+    verdict
+}
+
+/// The conflict at an element between touch `i` and one before `from`.
+fn across(touches: &[&Touch], from: usize, i: usize, element: u64) -> Option<Conflict> {
+    let at = |k: usize| touches[k].print.instances_at(element, 1).first().map(|&n| (k, n));
+    let here = at(i)?;
+    let there = (0..from).filter(|&k| touches[k].written || touches[i].written).find_map(at)?;
+    let (first, second) = if touches[there.0].written { (there, here) } else { (here, there) };
+    Some(Conflict { start: element, end: common_end(touches, element, first, second), first, second })
+}
+
+fn common_end(touches: &[&Touch], element: u64, a: (usize, u64), b: (usize, u64)) -> u64 {
+    let end = |(touch, instance): (usize, u64)| touches[touch].print.run_end(element, instance);
+    if a == b { element + 1 } else { end(a).min(end(b)) }
+}
+
+/// Whether strides prove that nothing meets.
+fn surely_free(touches: &[&Touch]) -> bool {
+    if !touches.iter().filter(|t| t.written).all(|t| t.print.surely_injective()) {
+        return false;
+    }
+    let mut by_start: Vec<((u64, u64), usize)> = touches.iter().map(|t| t.print.hull()).zip(0..).collect();
+    by_start.sort_unstable();
+    // More pairs than this cost more than marking.
+    let mut pairs = 16 * touches.len() + 1024;
+    for (k, &((_, hi), i)) in by_start.iter().enumerate() {
+        for &(_, j) in by_start[k + 1..].iter().take_while(|((lo, _), _)| *lo <= hi) {
+            pairs -= 1;
+            let reads = !(touches[i].written || touches[j].written);
+            if pairs == 0 || !(reads || touches[i].print.surely_disjoint(&touches[j].print)) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Calls `f` for each run as `start, end`, and polls the stop flag now and then.
+fn mark(print: &Footprint, cancel: &Cancel, mut f: impl FnMut(u64, u64)) {
+    let mut turns = 0u32;
+    print.runs(|start, len| {
+        f(start, start + len);
+        turns = turns.wrapping_add(1);
+        !(turns.is_multiple_of(1 << 16) && cancel.is_cancelled())
+    });
+}
+
+struct Search<'a> {
+    touches: &'a [&'a Touch],
+    tried: usize,
+    verdict: Verdict,
+}
+
+impl Search<'_> {
+    /// Notes that an element is written and touched once more.
+    fn conflict(&mut self, element: u64) {
+        self.verdict.elements += 1;
+        let known = &self.verdict.conflicts;
+        let seen = known.iter().any(|c| (c.start..c.end).contains(&element));
+        if seen || known.len() >= MAX_CONFLICTS || self.tried >= MAX_TRIES {
+            return;
+        }
+        self.tried += 1;
+        let instances = |(k, t): (usize, &&Touch)| t.print.instances_at(element, 2).into_iter().map(move |n| (k, n));
+        let mut all: Vec<(usize, u64)> = self.touches.iter().enumerate().flat_map(instances).collect();
+        let Some(writer) = all.iter().position(|&(k, _)| self.touches[k].written) else { return };
+        let first = all.remove(writer);
+        // Another writer says more than a reader does.
+        let second = all.iter().find(|&&(k, _)| self.touches[k].written).or(all.first());
+        let Some(&second) = second else { return };
+        if known.iter().any(|c| (c.first.0, c.second.0) == (first.0, second.0)) {
+            return;
+        }
+        let end = common_end(self.touches, element, first, second);
+        self.verdict.conflicts.push(Conflict { start: element, end, first, second });
+    }
+}
+
+/// A bit per element.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(len: u64) -> Bits {
+        Bits(vec![0; (len as usize).div_ceil(64)])
+    }
+
+    /// The words that hold `start..end`, each with the mask of its part.
+    fn words(start: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+        (start / 64..end.div_ceil(64)).map(move |w| {
+            let low = start.saturating_sub(w * 64).min(63);
+            let high = (end - w * 64).min(64);
+            (w as usize, (u64::MAX << low) & (u64::MAX >> (64 - high)))
+        })
+    }
+
+    fn set(&mut self, start: u64, end: u64) {
+        Bits::words(start, end).for_each(|(w, mask)| self.0[w] |= mask);
+    }
+
+    /// Calls `f` with each element of `start..end` that is set.
+    fn visit(&self, start: u64, end: u64, mut f: impl FnMut(u64)) {
+        for (w, mask) in Bits::words(start, end) {
+            let mut hit = self.0[w] & mask;
+            while hit != 0 {
+                f(w as u64 * 64 + hit.trailing_zeros() as u64);
+                hit &= hit - 1;
+            }
+        }
+    }
+}

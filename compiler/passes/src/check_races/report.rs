@@ -1,0 +1,224 @@
+//! Breaches of the race rule in the user's words.
+//!
+//! Invariant: the order of messages is that of the text; the number per step is bounded.
+
+use super::decide::{self, Conflict, Verdict};
+use super::touch::{Touch, Who};
+use super::{by_written_var, is_constant};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{StepId, VarId};
+use girder_ir::placement::Placement;
+use girder_source::{Cancel, Diagnostic, OriginId};
+
+/// Messages per step.
+const MAX_MESSAGES: usize = 4;
+
+/// What messages speak of.
+pub(super) struct Reporter<'a> {
+    pub graph: &'a Graph,
+    pub placement: &'a Placement,
+}
+
+impl Reporter<'_> {
+    /// The breaches inside one compute set, copy or read.
+    pub fn work(&self, name: &str, touches: &[Touch], cancel: &Cancel) -> Vec<Diagnostic> {
+        let mut found = vec![];
+        for (var, touches) in by_written_var(touches.iter()) {
+            if is_constant(self.graph, var) {
+                found.extend(touches.iter().find(|t| t.written).map(|t| self.constant(var, t)));
+                continue;
+            }
+            let Verdict { conflicts, elements } = decide::decide(self.graph.vars[var].len(), &touches, cancel);
+            let shown: u64 = conflicts.iter().map(|c| c.end - c.start).sum();
+            let last = conflicts.len().wrapping_sub(1);
+            for (i, c) in conflicts.iter().enumerate() {
+                let more = if i == last { elements.saturating_sub(shown) } else { 0 };
+                found.push(self.conflict(name, var, &touches, c, more));
+            }
+            if found.len() >= MAX_MESSAGES {
+                found.truncate(MAX_MESSAGES);
+                break;
+            }
+        }
+        found
+    }
+
+    /// The breaches between branches of `par`.
+    pub fn branches(&self, step: StepId, touches: &[Touch], cancel: &Cancel) -> Vec<Diagnostic> {
+        let mut found = vec![];
+        for (var, touches) in by_written_var(touches.iter()) {
+            let verdict = decide::decide_branches(self.graph.vars[var].len(), &touches, cancel);
+            for c in &verdict.conflicts {
+                let (a, b) = (touches[c.first.0], touches[c.second.0]);
+                let range = self.range(var, c.start, c.end);
+                let message = format!("branches of `par` that run at one time share `{range}`, and one writes it");
+                let d = Diagnostic::error("race::branches", self.span(self.origin(a)), message);
+                let d = d.here(self.role(a, c.first.1));
+                let d =
+                    self.second(d, a, b, c.second.1).label(self.span(self.graph.steps[step].origin), "these branches");
+                found.push(d.help("let the branches work on variables of their own, and exchange after them"));
+            }
+            if found.len() >= MAX_MESSAGES {
+                break;
+            }
+        }
+        found
+    }
+
+    fn constant(&self, var: VarId, touch: &Touch) -> Diagnostic {
+        let v = &self.graph.vars[var];
+        let message = format!("the constant `{}` is written", v.name);
+        Diagnostic::error("race::constant", self.span(self.origin(touch)), message)
+            .here("written here")
+            .label(self.span(v.origin), "declared here")
+            .help("declare it as a `var`, or write to another variable")
+    }
+
+    fn conflict(&self, name: &str, var: VarId, touches: &[&Touch], c: &Conflict, more: u64) -> Diagnostic {
+        let (a, b) = (touches[c.first.0], touches[c.second.0]);
+        let range = self.range(var, c.start, c.end);
+        let one_vertex =
+            matches!((a.who, b.who), (Who::Vertex(f, _), Who::Vertex(g, _)) if f == g) && c.first.1 == c.second.1;
+        let (code, mut message, help) = match (a.who, b.who) {
+            (Who::CopyTo(..) | Who::Read(_), _) => copy_words(name, &range, a, b),
+            _ if one_vertex => self.vertex_words(name, &range, a, b),
+            _ => set_words(name, &range, b),
+        };
+        if more > 0 {
+            let s = if more == 1 { "" } else { "s" };
+            message += &format!(" (and {more} more element{s} of `{}` likewise)", self.graph.vars[var].name);
+        }
+        let d = Diagnostic::error(code, self.span(self.origin(a)), message).here(self.role(a, c.first.1));
+        let d = self.second(d, a, b, c.second.1).help(help);
+        let d = self.calls(d, self.origin(a));
+        self.calls(d, self.origin(b))
+    }
+
+    /// What is said of two touches by one vertex.
+    fn vertex_words(&self, name: &str, range: &str, a: &Touch, b: &Touch) -> Words {
+        let (first, second) = (self.field(a), self.field(b));
+        if a.who == b.who {
+            let message = format!("field `{first}` of one vertex names `{range}` twice and writes it");
+            return ("race::aliased_output", message, "connect a view that names each element once");
+        }
+        if b.written {
+            return set_words(name, range, b);
+        }
+        let message =
+            format!("a vertex of `{name}` reads `{range}` through `{second}` and writes it through `{first}`");
+        ("race::in_and_out", message, "use one `inout` field for it, or write to another variable")
+    }
+
+    /// Adds the other place.
+    fn second(&self, d: Diagnostic, a: &Touch, b: &Touch, instance: u64) -> Diagnostic {
+        let text = self.role(b, instance);
+        if self.span(self.origin(a)) == self.span(self.origin(b)) && d.labels.first().is_some_and(|l| l.text == text) {
+            return d;
+        }
+        d.label(self.span(self.origin(b)), text)
+    }
+
+    /// Adds the calls around a place that are not yet shown.
+    fn calls(&self, mut d: Diagnostic, origin: OriginId) -> Diagnostic {
+        for call in self.graph.origins.chain(origin).skip(1).take(3) {
+            if d.labels.iter().all(|l| l.span != call.span) {
+                d = d.label(call.span, "in this call");
+            }
+        }
+        d
+    }
+
+    fn span(&self, origin: OriginId) -> girder_source::Span {
+        self.graph.origins.span(origin)
+    }
+
+    fn origin(&self, touch: &Touch) -> OriginId {
+        match touch.who {
+            Who::Vertex(family, _) => self.graph.families[family].origin,
+            Who::CopyTo(copy, i) | Who::CopyFrom(copy, i) => self.graph.copies[copy].families[i].origin,
+            Who::Read(step) | Who::Step(step) => self.graph.steps[step].origin,
+        }
+    }
+
+    fn field(&self, touch: &Touch) -> &str {
+        match touch.who {
+            Who::Vertex(family, field) => &self.graph.codelets[self.graph.families[family].codelet].fields[field].name,
+            _ => "",
+        }
+    }
+
+    /// `dot[3] on tile 7 writes through y`.
+    fn role(&self, touch: &Touch, instance: u64) -> String {
+        let verb = if touch.written { "writes" } else { "reads" };
+        let Who::Vertex(id, _) = touch.who else {
+            return format!("{verb} it here");
+        };
+        let family = &self.graph.families[id];
+        let codelet = &self.graph.codelets[family.codelet].name;
+        let point: Vec<String> = family.domain.point(instance).iter().map(|i| i.to_string()).collect();
+        let index = if point.is_empty() { String::new() } else { format!("[{}]", point.join(", ")) };
+        let tile = self.placement.families[id]
+            .as_ref()
+            .map_or(String::new(), |map| format!(" on tile {}", map.at(&family.domain, instance)));
+        format!("`{codelet}{index}`{tile} {verb} it through `{}`", self.field(touch))
+    }
+
+    /// `w[3, 0..8]`: a range of flat elements in the user's indices. What goes beyond a row is shown by its first row,
+    /// unless it is whole rows.
+    fn range(&self, var: VarId, start: u64, end: u64) -> String {
+        let v = &self.graph.vars[var];
+        let Some(&row) = v.shape.last() else {
+            return v.name.to_string();
+        };
+        let mut rest = start;
+        let mut index: Vec<String> = vec![];
+        for &n in v.shape.iter().rev() {
+            index.push((rest % n).to_string());
+            rest /= n;
+        }
+        index.reverse();
+        let (rank, first) = (v.shape.len(), start % row);
+        if rank > 1 && first == 0 && (end - start).is_multiple_of(row) && end - start > row {
+            let (above, from) = (v.shape[rank - 2], start / row % v.shape[rank - 2]);
+            index[rank - 2] = format!("{from}..{}", (from + (end - start) / row).min(above));
+            index[rank - 1] = "..".to_string();
+        } else if end - start > 1 {
+            index[rank - 1] = format!("{first}..{}", (first + end - start).min(row));
+        }
+        format!("{}[{}]", v.name, index.join(", "))
+    }
+}
+
+/// Code, message and help.
+type Words = (&'static str, String, &'static str);
+
+/// What is said of a copy, or of a packet that is read.
+fn copy_words(name: &str, range: &str, a: &Touch, b: &Touch) -> Words {
+    match (a.who, b.who) {
+        (Who::Read(_), _) => (
+            "race::aliased_output",
+            format!("the packet is read into `{range}` twice"),
+            "read into a view that names each element once",
+        ),
+        (_, Who::CopyTo(..)) => (
+            "race::copy_overlap",
+            format!("copy `{name}` writes `{range}` twice"),
+            "write each element once, or use two copies",
+        ),
+        _ => (
+            "race::copy_overlap",
+            format!("copy `{name}` reads and writes `{range}`"),
+            "copy to a temporary first, and from there in a second copy",
+        ),
+    }
+}
+
+/// What is said of two vertices, of which the second is `b`.
+fn set_words(name: &str, range: &str, b: &Touch) -> Words {
+    if b.written {
+        let message = format!("`{range}` is written twice in compute set `{name}`");
+        return ("race::write_write", message, "let one vertex write each element, or use two compute sets");
+    }
+    let message = format!("`{range}` is written and read in compute set `{name}`");
+    ("race::read_write", message, "write to a second variable (double buffering), or use two compute sets")
+}

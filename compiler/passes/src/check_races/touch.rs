@@ -1,0 +1,110 @@
+//! What touches elements, and how.
+//!
+//! Invariant: touches are in the order of the text.
+
+use crate::footprint::Footprint;
+use crate::liveness::steps_of;
+use girder_ir::codelet::Dir;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, ProgramId, StepId};
+use girder_ir::program::{Effect, StepKind};
+use girder_ir::view::View;
+use rustc_hash::FxHashSet;
+
+/// Who touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Who {
+    /// A field of the vertices of a family.
+    Vertex(FamilyId, FieldId),
+    /// The destination of a copy set's family.
+    CopyTo(CopyId, usize),
+    /// The source of a copy set's family.
+    CopyFrom(CopyId, usize),
+    /// A step that reads a stream into a view.
+    Read(StepId),
+    /// Any other step.
+    Step(StepId),
+}
+
+/// One part of one field.
+#[derive(Debug)]
+pub(super) struct Touch {
+    /// Who.
+    pub who: Who,
+    /// Whether it may write.
+    pub written: bool,
+    /// Which elements.
+    pub print: Footprint,
+    /// Which branch of the `par` at hand it stands in; 0 elsewhere.
+    pub branch: usize,
+}
+
+impl Touch {
+    /// One per footprint.
+    pub fn all(who: Who, written: bool, prints: Vec<Footprint>) -> Vec<Touch> {
+        prints.into_iter().map(|print| Touch { who, written, print, branch: 0 }).collect()
+    }
+}
+
+/// The touches of a compute set.
+pub(super) fn of_set(graph: &Graph, set: ComputeSetId) -> Vec<Touch> {
+    let mut touches = vec![];
+    for &id in &graph.sets[set].families {
+        let family = &graph.families[id];
+        for field in &family.fields {
+            let written = matches!(graph.codelets[family.codelet].fields[field.field].dir, Dir::Out | Dir::InOut);
+            let prints = Footprint::of_field(&family.domain, field);
+            touches.extend(Touch::all(Who::Vertex(id, field.field), written, prints));
+        }
+    }
+    touches
+}
+
+/// The touches of a copy.
+pub(super) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
+    let mut touches = vec![];
+    for (i, family) in graph.copies[copy].families.iter().enumerate() {
+        touches.extend(Touch::all(Who::CopyTo(copy, i), true, Footprint::of_field(&family.domain, &family.dst)));
+        touches.extend(Touch::all(Who::CopyFrom(copy, i), false, Footprint::of_field(&family.domain, &family.src)));
+    }
+    touches
+}
+
+/// The touches of branches and all that they reach, programs that they call included.
+pub(super) fn of_branches(graph: &Graph, branches: &[StepId]) -> Vec<Touch> {
+    let of = |(branch, &root): (usize, &StepId)| {
+        let mut touches = of_tree(graph, root);
+        touches.iter_mut().for_each(|t| t.branch = branch);
+        touches
+    };
+    branches.iter().enumerate().flat_map(of).collect()
+}
+
+fn of_tree(graph: &Graph, root: StepId) -> Vec<Touch> {
+    let mut touches = vec![];
+    let mut called: FxHashSet<ProgramId> = FxHashSet::default();
+    let mut roots = vec![root];
+    while let Some(root) = roots.pop() {
+        for step in steps_of(graph, root) {
+            let mut view = |view: &View, written| {
+                touches.extend(Touch::all(Who::Step(step), written, Footprint::of_view(view)));
+            };
+            match &graph.steps[step].kind {
+                StepKind::Execute(set) => touches.extend(of_set(graph, *set)),
+                StepKind::Copy(copy) => touches.extend(of_copy(graph, *copy)),
+                StepKind::While { cond, .. } | StepKind::If { cond, .. } => view(cond, false),
+                StepKind::Switch { on, .. } => view(on, false),
+                StepKind::Effect(Effect::Read { into, .. }) => view(into, true),
+                StepKind::Effect(Effect::Write { from, .. }) => view(from, false),
+                StepKind::Effect(Effect::Print { value, .. }) => view(value, false),
+                StepKind::Effect(Effect::Abort { when: Some(when), .. }) => view(when, false),
+                StepKind::Repeat { index: Some((index, ..)), .. } => {
+                    touches.extend(Touch::all(Who::Step(step), true, vec![Footprint::scalar(*index)]));
+                }
+                StepKind::Call(p) if called.insert(*p) => roots.push(graph.programs[*p].body),
+                _ => {}
+            }
+        }
+    }
+    touches
+}

@@ -1,0 +1,25 @@
+//! The verbs: what turns a graph into one that a machine can run, one stage after the other.
+//!
+//! Reading order: [`pipeline`] is the whole on one screen; [`context`] is what every pass is given. Two analyses serve
+//! several passes: [`footprint`] (which elements a family touches) and [`liveness`] (when a temporary holds a value
+//! that is still needed). Then the passes in the order in which they run: [`promote_temporaries`], [`place_tiles`],
+//! [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
+//!
+//! Invariant: a pass is a function from one stage to the next; it reads the machine as data, reports to the user through
+//! diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.
+
+pub mod pipeline;
+pub mod context;
+pub mod footprint;
+pub mod liveness;
+pub mod promote_temporaries;
+pub mod place_tiles;
+pub mod check_races;
+pub mod plan_transfers;
+pub mod schedule_exchange;
+pub mod allocate_memory;
+
+pub use context::PassContext;
+
+#[cfg(test)]
+mod build;

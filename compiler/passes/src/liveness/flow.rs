@@ -1,0 +1,274 @@
+//! The structured dataflow: what each step uses before it overwrites it, bottom up; and from that, top down, the hull of
+//! the points where each temporary is live.
+//!
+//! Invariant: an atom enters the live set at a step that extends its hull, and leaves it at another; so between the two
+//! the hull need not be touched.
+
+use super::atoms::Atoms;
+use super::leaves::Effects;
+use super::order::Order;
+use super::steps_of;
+use cranelift_entity::{EntityRef, SecondaryMap};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ProgramId, StepId};
+use girder_ir::program::StepKind;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// What running a step does to the atoms that are live after it: `before = (after - kills) + uses`.
+#[derive(Clone, Default)]
+pub(super) struct Summary {
+    /// May be read before it is overwritten.
+    pub uses: FxHashSet<u32>,
+    /// Certainly overwritten.
+    pub kills: FxHashSet<u32>,
+}
+
+impl Summary {
+    /// This step, then `next`.
+    fn prepend(&mut self, uses: impl IntoIterator<Item = u32>, kills: impl IntoIterator<Item = u32>) {
+        for k in kills {
+            self.uses.remove(&k);
+            self.kills.insert(k);
+        }
+        self.uses.extend(uses);
+    }
+
+    fn prepend_summary(&mut self, first: &Summary) {
+        self.prepend(first.uses.iter().copied(), first.kills.iter().copied());
+    }
+}
+
+/// The summaries of the steps that others need: bodies of control steps and of programs.
+pub(super) struct Summaries {
+    steps: SecondaryMap<StepId, Summary>,
+    /// What each program may read before it is written, ascending.
+    uses: SecondaryMap<ProgramId, Vec<u32>>,
+    /// What each program certainly overwrites, ascending.
+    kills: SecondaryMap<ProgramId, Vec<u32>>,
+}
+
+impl Summaries {
+    pub fn of(graph: &Graph, order: &Order, effects: &Effects) -> Summaries {
+        let mut all = Summaries { steps: SecondaryMap::new(), uses: SecondaryMap::new(), kills: SecondaryMap::new() };
+        for &program in order.callers_first.iter().rev() {
+            let body = graph.programs[program].body;
+            let steps: Vec<StepId> = steps_of(graph, body).collect();
+            for &step in steps.iter().rev() {
+                all.steps[step] = all.summary(graph, effects, step);
+            }
+            let sorted = |set: &FxHashSet<u32>| {
+                let mut list: Vec<u32> = set.iter().copied().collect();
+                list.sort_unstable();
+                list
+            };
+            all.uses[program] = sorted(&all.steps[body].uses);
+            all.kills[program] = sorted(&all.steps[body].kills);
+        }
+        all
+    }
+
+    /// What a program may read before it is written, ascending.
+    pub fn program_uses(&self, program: ProgramId) -> &[u32] {
+        &self.uses[program]
+    }
+
+    /// The summary of a step whose children have theirs.
+    fn summary(&self, graph: &Graph, effects: &Effects, step: StepId) -> Summary {
+        let own = effects.of(step);
+        let mut sum = Summary::default();
+        match &graph.steps[step].kind {
+            StepKind::Execute(_) | StepKind::Copy(_) | StepKind::Effect(_) => {}
+            // Branches are disjoint in what they write, so any serial order serves.
+            StepKind::Seq(list) | StepKind::Par(list) => {
+                list.iter().rev().for_each(|&s| sum.prepend_summary(&self.steps[s]));
+            }
+            StepKind::Repeat { count: 0, .. } => {}
+            StepKind::Repeat { body, .. } => sum = self.steps[*body].clone(),
+            StepKind::While { before, body, .. } => {
+                // before, cond, and perhaps more: body, before, cond, …
+                sum = self.turn(effects, step, *before, *body);
+                sum.kills.clear();
+                sum.prepend(own.uses.iter().copied(), []);
+                sum.prepend_summary(&self.steps[*before]);
+                return sum;
+            }
+            StepKind::If { then, els, .. } => sum = self.either(&[*then, *els]),
+            StepKind::Switch { cases, default, .. } => {
+                let arms: Vec<StepId> = cases.iter().map(|(_, s)| *s).chain([*default]).collect();
+                sum = self.either(&arms);
+            }
+            StepKind::Call(p) => {
+                sum.prepend(self.uses[*p].iter().copied(), self.kills[*p].iter().copied());
+            }
+        }
+        sum.prepend(own.uses.iter().copied(), own.kills.iter().copied());
+        sum
+    }
+
+    /// `body`, `before` and the test of a `while`.
+    fn turn(&self, effects: &Effects, step: StepId, before: StepId, body: StepId) -> Summary {
+        let mut sum = Summary::default();
+        sum.prepend(effects.of(step).uses.iter().copied(), []);
+        sum.prepend_summary(&self.steps[before]);
+        sum.prepend_summary(&self.steps[body]);
+        sum
+    }
+
+    fn either(&self, arms: &[StepId]) -> Summary {
+        let arms: Vec<&Summary> = arms.iter().map(|&s| &self.steps[s]).collect();
+        let uses = arms.iter().flat_map(|s| s.uses.iter().copied()).collect();
+        let (first, rest) = (arms[0], &arms[1..]);
+        let kills = first.kills.iter().copied().filter(|k| rest.iter().all(|s| s.kills.contains(k))).collect();
+        Summary { uses, kills }
+    }
+}
+
+/// A set of atoms.
+#[derive(Clone)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn insert(&mut self, atom: u32) {
+        self.0[atom as usize / 64] |= 1 << (atom % 64);
+    }
+    fn remove(&mut self, atom: u32) {
+        self.0[atom as usize / 64] &= !(1 << (atom % 64));
+    }
+    fn contains(&self, atom: u32) -> bool {
+        self.0[atom as usize / 64] >> (atom % 64) & 1 != 0
+    }
+    fn union(&mut self, other: &Set) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        let bits =
+            |(i, &word): (usize, &u64)| (0..64u32).filter(move |b| word >> b & 1 != 0).map(move |b| i as u32 * 64 + b);
+        self.0.iter().enumerate().filter(|(_, w)| **w != 0).flat_map(bits)
+    }
+}
+
+/// The walk from the ends of programs to their beginnings.
+pub(super) struct Flow<'a> {
+    graph: &'a Graph,
+    order: &'a Order,
+    atoms: &'a Atoms,
+    effects: &'a Effects,
+    summaries: &'a Summaries,
+    /// Of each variable by id.
+    hulls: Vec<Option<Range<u32>>>,
+    /// What is live after a call of each program, over all calls seen so far.
+    after: SecondaryMap<ProgramId, Option<Set>>,
+}
+
+impl<'a> Flow<'a> {
+    pub fn new(
+        graph: &'a Graph,
+        order: &'a Order,
+        atoms: &'a Atoms,
+        effects: &'a Effects,
+        summaries: &'a Summaries,
+    ) -> Flow<'a> {
+        let hulls = vec![None; graph.vars.len()];
+        Flow { graph, order, atoms, effects, summaries, hulls, after: SecondaryMap::new() }
+    }
+
+    /// The live range of each variable.
+    pub fn ranges(mut self) -> Vec<Option<Range<u32>>> {
+        let empty = Set(vec![0; self.atoms.len().div_ceil(64)]);
+        for &program in &self.order.callers_first {
+            let mut live = self.after[program].take().unwrap_or_else(|| empty.clone());
+            self.walk(self.graph.programs[program].body, &mut live);
+        }
+        self.hulls
+    }
+
+    /// From what is live after a step to what is live before it. Recursion is as deep as steps are nested, which the
+    /// limit on nesting bounds.
+    fn walk(&mut self, step: StepId, live: &mut Set) {
+        let (graph, summaries) = (self.graph, self.summaries);
+        match &graph.steps[step].kind {
+            StepKind::Execute(_) | StepKind::Copy(_) | StepKind::Effect(_) => self.leaf(step, live),
+            StepKind::Seq(list) | StepKind::Par(list) => list.iter().rev().for_each(|&s| self.walk(s, live)),
+            StepKind::Repeat { count, body, .. } => self.repeat(step, *count, *body, live),
+            StepKind::While { before, body, .. } => {
+                let turn = summaries.turn(self.effects, step, *before, *body);
+                turn.uses.iter().for_each(|&a| live.insert(a));
+                self.leaf(step, live);
+                self.walk(*before, live);
+                self.extend_over(live, self.order.range(step));
+                self.walk(*body, &mut live.clone());
+            }
+            StepKind::If { then, els, .. } => self.arms(step, &[*then, *els], live),
+            StepKind::Switch { cases, default, .. } => {
+                let arms: Vec<StepId> = cases.iter().map(|(_, s)| *s).chain([*default]).collect();
+                self.arms(step, &arms, live);
+            }
+            StepKind::Call(p) => {
+                match &mut self.after[*p] {
+                    Some(set) => set.union(live),
+                    none => *none = Some(live.clone()),
+                }
+                for &a in &summaries.kills[*p] {
+                    if live.contains(a) {
+                        self.extend(a, self.order.occupied(step));
+                        live.remove(a);
+                    }
+                }
+                for &a in &summaries.uses[*p] {
+                    self.extend(a, self.order.occupied(step));
+                    live.insert(a);
+                }
+            }
+        }
+    }
+
+    fn leaf(&mut self, step: StepId, live: &mut Set) {
+        let effect = self.effects.of(step);
+        let at = self.order.occupied(step);
+        effect.touched.iter().for_each(|&a| self.extend(a, at.clone()));
+        effect.kills.iter().for_each(|&a| live.remove(a));
+        effect.uses.iter().for_each(|&a| live.insert(a));
+    }
+
+    fn repeat(&mut self, step: StepId, count: u64, body: StepId, live: &mut Set) {
+        let after = live.clone();
+        let kills = &self.effects.of(step).kills;
+        if count > 1 {
+            let again = self.summaries.steps[body].uses.iter().filter(|a| !kills.contains(a));
+            again.for_each(|&a| live.insert(a));
+        }
+        self.walk(body, live);
+        self.leaf(step, live);
+        match count {
+            0 => *live = after,
+            1 => {}
+            _ => self.extend_over(live, self.order.range(step)),
+        }
+    }
+
+    fn arms(&mut self, step: StepId, arms: &[StepId], live: &mut Set) {
+        let after = live.clone();
+        live.0.fill(0);
+        for &arm in arms {
+            let mut one = after.clone();
+            self.walk(arm, &mut one);
+            live.union(&one);
+        }
+        self.leaf(step, live);
+    }
+
+    fn extend_over(&mut self, live: &Set, range: Range<u32>) {
+        for atom in live.iter() {
+            self.extend(atom, range.clone());
+        }
+    }
+
+    fn extend(&mut self, atom: u32, range: Range<u32>) {
+        let hull = &mut self.hulls[self.atoms.owner(atom).index()];
+        *hull = Some(match hull {
+            Some(h) => h.start.min(range.start)..h.end.max(range.end),
+            None => range,
+        });
+    }
+}

@@ -1,0 +1,159 @@
+//! The points of the steps, and which other points a step stands for (see "The liveness order").
+//!
+//! Invariant: every step has a point, also those that no program reaches.
+
+use super::{children, steps_of};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ProgramId, StepId};
+use girder_ir::program::StepKind;
+use std::ops::Range;
+
+/// The liveness order of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    /// How many points there are.
+    pub points: u32,
+    /// Of each step.
+    point: SecondaryMap<StepId, u32>,
+    /// First point of each step with all that is inside.
+    first: SecondaryMap<StepId, u32>,
+    /// One past the last.
+    end: SecondaryMap<StepId, u32>,
+    /// Points for which what the step touches is live.
+    occupied: SecondaryMap<StepId, (u32, u32)>,
+    /// Programs, callers before the programs that they call.
+    pub callers_first: Vec<ProgramId>,
+}
+
+/// What remains to be numbered.
+enum Task {
+    Enter(StepId),
+    Point(StepId),
+    Leave(StepId),
+}
+
+impl Order {
+    /// Numbers the steps of a graph.
+    pub fn of(graph: &Graph) -> Order {
+        let mut order = Order { callers_first: callers_first(graph), ..Order::default() };
+        let mut placed: SecondaryMap<ProgramId, bool> = SecondaryMap::new();
+        let entries = graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, _)| id);
+        // What no entry reaches comes last, and callers first also there.
+        for program in entries.chain(order.callers_first.clone()).collect::<Vec<_>>() {
+            if !std::mem::replace(&mut placed[program], true) {
+                order.number(graph, graph.programs[program].body, &mut placed);
+            }
+        }
+        order.occupy(graph);
+        order
+    }
+
+    /// The point of a step.
+    pub fn point(&self, step: StepId) -> u32 {
+        self.point[step]
+    }
+
+    /// The points of a step with all that is inside it, called programs that stand there included.
+    pub fn range(&self, step: StepId) -> Range<u32> {
+        self.first[step]..self.end[step]
+    }
+
+    /// The points for which what the step touches is live at least: its own, the whole of a `par` around it, and the
+    /// calls of its program if there are several.
+    pub fn occupied(&self, step: StepId) -> Range<u32> {
+        let (lo, hi) = self.occupied[step];
+        lo..hi
+    }
+
+    fn number(&mut self, graph: &Graph, root: StepId, placed: &mut SecondaryMap<ProgramId, bool>) {
+        let mut tasks = vec![Task::Enter(root)];
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Point(step) => {
+                    self.point[step] = self.points;
+                    self.points += 1;
+                }
+                Task::Leave(step) => self.end[step] = self.points,
+                Task::Enter(step) => {
+                    self.first[step] = self.points;
+                    tasks.push(Task::Leave(step));
+                    let at = tasks.len();
+                    let kind = &graph.steps[step].kind;
+                    if !matches!(kind, StepKind::While { .. }) {
+                        tasks.push(Task::Point(step));
+                    }
+                    children(kind, |c| tasks.push(Task::Enter(c)));
+                    match kind {
+                        StepKind::While { .. } => tasks.insert(at + 1, Task::Point(step)),
+                        StepKind::Call(p) if !std::mem::replace(&mut placed[*p], true) => {
+                            tasks.push(Task::Enter(graph.programs[*p].body));
+                        }
+                        _ => {}
+                    }
+                    tasks[at..].reverse();
+                }
+            }
+        }
+    }
+
+    /// Fills `occupied`, callers first.
+    fn occupy(&mut self, graph: &Graph) {
+        // Of each program: how many calls there are of it, and the hull of what they occupy.
+        let mut calls: SecondaryMap<ProgramId, u32> = SecondaryMap::new();
+        let mut sites: SecondaryMap<ProgramId, Option<(u32, u32)>> = SecondaryMap::new();
+        for step in graph.steps.values() {
+            if let StepKind::Call(p) = step.kind {
+                calls[p] += 1;
+            }
+        }
+        let hull = |a: Option<(u32, u32)>, b: (u32, u32)| a.map_or(b, |a| (a.0.min(b.0), a.1.max(b.1)));
+        for program in self.callers_first.clone() {
+            let mut par_end = None;
+            for step in steps_of(graph, graph.programs[program].body) {
+                let range = self.range(step);
+                if par_end.is_some_and(|(_, end)| range.start >= end) {
+                    par_end = None;
+                }
+                if par_end.is_none() && matches!(graph.steps[step].kind, StepKind::Par(_)) {
+                    par_end = Some((range.start, range.end));
+                }
+                let own = par_end.unwrap_or((self.point[step], self.point[step] + 1));
+                self.occupied[step] = hull(sites[program], own);
+                if let StepKind::Call(callee) = graph.steps[step].kind {
+                    // A program with one call stands inside it, and the points between serve.
+                    let around = if calls[callee] > 1 { Some(own) } else { par_end };
+                    let all = [around, sites[program]];
+                    sites[callee] = all.into_iter().flatten().fold(sites[callee], |a, b| Some(hull(a, b)));
+                }
+            }
+        }
+    }
+}
+
+/// All programs, each after those that call it; in the order of ids where that leaves a choice.
+fn callers_first(graph: &Graph) -> Vec<ProgramId> {
+    let callees = |p: ProgramId| {
+        steps_of(graph, graph.programs[p].body).filter_map(|s| match graph.steps[s].kind {
+            StepKind::Call(callee) => Some(callee),
+            _ => None,
+        })
+    };
+    let mut callers: SecondaryMap<ProgramId, u32> = SecondaryMap::new();
+    for p in graph.programs.keys() {
+        callees(p).for_each(|c| callers[c] += 1);
+    }
+    let mut ready: std::collections::BTreeSet<usize> =
+        graph.programs.keys().filter(|&p| callers[p] == 0).map(|p| p.index()).collect();
+    let mut order = vec![];
+    while let Some(p) = ready.pop_first().map(ProgramId::new) {
+        order.push(p);
+        for c in callees(p) {
+            callers[c] -= 1;
+            if callers[c] == 0 {
+                ready.insert(c.index());
+            }
+        }
+    }
+    order
+}

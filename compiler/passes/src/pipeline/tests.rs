@@ -1,0 +1,97 @@
+//! The whole pipeline on a small graph: every stage in turn, and resumed from each.
+
+use super::*;
+use crate::build::{Build, Tree, Vertices, machine};
+use girder_ir::codelet::Dir;
+use girder_ir::graph::VarClass;
+use girder_ir::placement::Mapping;
+use girder_ir::view::View;
+use girder_source::{Diagnostics, Session};
+
+/// `t = f(w, x)` on eight tiles, then `y <- t`.
+fn graph() -> Graph {
+    let mut b = Build::new();
+    let w = b.var("w", VarClass::Var, &[8, 4], None);
+    let x = b.var("x", VarClass::Var, &[4], Some(Mapping::One(0)));
+    let t = b.var("main.t", VarClass::Temp, &[8], None);
+    let y = b.var("y", VarClass::Var, &[8], None);
+    let f = b.codelet("f", &[Dir::In, Dir::In, Dir::Out]);
+    let rows = (0..8).map(|i| w.index(0, i)).collect::<Vec<View>>();
+    let outs = (0..8).map(|i| t.slice(0, i, 1, 1)).collect::<Vec<View>>();
+    let tiles = [0, 1, 2, 3, 4, 5, 6, 7];
+    let set = b.set("main.s", &[Vertices { codelet: f, views: &[rows, vec![x; 8], outs], tiles: Some(&tiles) }]);
+    let copy = b.copy_step(&y, &t);
+    b.program("main", true, &Tree::Seq(vec![Tree::Execute(set), copy]));
+    b.graph
+}
+
+fn with<T>(f: impl FnOnce(&mut PassContext) -> T) -> (T, Diagnostics) {
+    let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
+    let value = f(&mut PassContext::new(&machine, &session, &mut diagnostics));
+    (value, diagnostics)
+}
+
+fn allocated(stage: AnyStage) -> Allocated {
+    match stage {
+        AnyStage::Allocated(a) => a,
+        other => panic!("stopped at {}", other.stage().name()),
+    }
+}
+
+#[test]
+fn every_stage_can_be_the_target_and_can_be_gone_on_from() {
+    let (whole, said) = with(|cx| lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx));
+    assert!(said.is_empty(), "{said:?}");
+    let whole = allocated(whole.unwrap());
+    for stage in Stage::ALL {
+        let (made, _) = with(|cx| lower_to(AnyStage::Graph(graph()), stage, cx));
+        let made = made.unwrap();
+        assert_eq!((made.stage(), Stage::from_name(stage.name())), (stage, Some(stage)));
+        let (resumed, said) = with(|cx| resume(made, Stage::Allocated, cx));
+        assert!(said.is_empty(), "{said:?}");
+        let resumed = allocated(resumed.unwrap());
+        assert_eq!((&resumed.layout, &resumed.host), (&whole.layout, &whole.host));
+    }
+}
+
+#[test]
+fn passes_are_timed_once_each_in_order() {
+    let (names, _) = with(|cx| {
+        lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx).unwrap();
+        cx.timings.iter().map(|t| t.0).collect::<Vec<_>>()
+    });
+    assert_eq!(names, PASSES.map(|p| p.name));
+}
+
+#[test]
+fn a_table_that_was_tampered_with_is_refused() {
+    let (made, _) = with(|cx| lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx));
+    let mut made = allocated(made.unwrap());
+    made.layout.tiles[0].1[0].address += 8;
+    made.layout.tiles[0].1.last_mut().unwrap().address = 1 << 20;
+    let (result, said) = with(|cx| resume(AnyStage::Allocated(made), Stage::Allocated, cx));
+    assert!(result.is_err());
+    assert_eq!(said.iter().next().unwrap().code, "resume::bad_table");
+}
+
+#[test]
+fn a_race_stops_also_a_resumed_compilation() {
+    let mut racy = graph();
+    let id = racy.families.keys().next().unwrap();
+    let out = racy.families[id].fields[2].clone();
+    racy.families[id].fields[2].parts[0].offset = girder_ir::family::Offset::Affine(Default::default());
+    let (placed, _) = with(|cx| lower_to(AnyStage::Graph(racy), Stage::Placed, cx));
+    let Ok(AnyStage::Placed(placed)) = placed else { panic!("placement does not look at races") };
+    assert_ne!(placed.families[id].fields[2], out);
+    let (result, said) = with(|cx| resume(AnyStage::RaceFree(RaceFree { placed }), Stage::Planned, cx));
+    assert!(result.is_err());
+    assert!(said.iter().any(|d| d.code == "race::write_write"));
+}
+
+#[test]
+fn a_stage_is_named_by_the_pass_that_makes_it() {
+    assert_eq!(Stage::after("place-tiles"), Some(Stage::Placed));
+    assert_eq!(Stage::after("no-such-pass"), None);
+    assert_eq!(Stage::Allocated.made_by(), Some("allocate-memory"));
+    assert_eq!(Stage::Graph.made_by(), None);
+}

@@ -1,0 +1,179 @@
+//! What has to move, before anything is said about how: equal pieces of bytes at equal distances, each from one block to
+//! one block.
+//!
+//! Invariant: the moves of a view hold each of its elements once, in row-major order as far as blocks allow; the cost
+//! is that of its runs and of the runs of the mapping that they meet.
+
+use super::Scene;
+use super::buffers::Stop;
+use girder_ir::ids::VarId;
+use girder_ir::plan::{Homes, Loc, LocalCopy, Object};
+use girder_ir::view::{View, copy_runs};
+use rustc_hash::FxHashMap;
+
+/// Bytes that change places: a [`LocalCopy`] whose two ends may be on different tiles.
+pub(super) type Move = LocalCopy;
+
+/// Makes moves out of pieces, and joins pieces that go on where an earlier one with the same two ends stops.
+pub(super) struct Moves {
+    /// In the order of their first pieces.
+    pub list: Vec<Move>,
+    last: FxHashMap<(u32, Object, u32, Object), usize>,
+    /// How many there may be.
+    limit: usize,
+}
+
+impl Moves {
+    /// None so far.
+    pub fn new(scene: &Scene) -> Moves {
+        Moves { list: vec![], last: FxHashMap::default(), limit: scene.limit }
+    }
+
+    /// The moves that bring the elements of a view to a row-major, contiguous place from byte 0 of `to` on. The view is
+    /// at most 4 GiB.
+    pub fn gather(&mut self, scene: &Scene, view: &View, to: Loc) -> Result<(), Stop> {
+        self.clear();
+        let mut at = to.offset;
+        for run in view.runs() {
+            let bytes = scene.elem_bytes(run.var);
+            let mut hint = 0;
+            split(&scene.homes[run.var], run.start, run.stride, run.len, &mut hint, |_, n, e| {
+                let from = e.loc(run.var, bytes);
+                let step = run.stride * bytes as i64;
+                self.push(elements(from, Loc { offset: at, ..to }, n, bytes, step, bytes as i64))?;
+                at += n as u32 * bytes;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The moves of an element by element copy; elements that stay where they are make none.
+    pub fn copy(&mut self, scene: &Scene, dst: &View, src: &View) -> Result<(), Stop> {
+        self.clear();
+        for run in copy_runs(dst, src) {
+            let bytes = scene.elem_bytes(run.dst_var);
+            let (mut hint_d, mut hint_s) = (0, 0);
+            let homes = (&scene.homes[run.dst_var], &scene.homes[run.src_var]);
+            let steps = (run.src_stride * bytes as i64, run.dst_stride * bytes as i64);
+            split(homes.0, run.dst_start, run.dst_stride, run.len, &mut hint_d, |k, n, d| {
+                let to = d.loc(run.dst_var, bytes);
+                let start = (run.src_start as i64 + k as i64 * run.src_stride) as u64;
+                split(homes.1, start, run.src_stride, n, &mut hint_s, |k, n, s| {
+                    let from = s.loc(run.src_var, bytes);
+                    let to = Loc { offset: (to.offset as i64 + k as i64 * steps.1) as u32, ..to };
+                    match from == to && steps.0 == steps.1 {
+                        true => Ok(()),
+                        false => self.push(elements(from, to, n, bytes, steps.0, steps.1)),
+                    }
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.last.clear();
+    }
+
+    fn push(&mut self, piece: Move) -> Result<(), Stop> {
+        let key = (piece.from.tile, piece.from.object, piece.to.tile, piece.to.object);
+        let next = self.list.len();
+        match self.last.get_mut(&key) {
+            Some(k) if join(&mut self.list[*k], &piece) => return Ok(()),
+            _ if next == self.limit => return Err(Stop::TooMany),
+            Some(k) => *k = next,
+            None => drop(self.last.insert(key, next)),
+        }
+        self.list.push(piece);
+        Ok(())
+    }
+}
+
+/// n elements at fixed distances; contiguous ones are one piece.
+fn elements(from: Loc, to: Loc, n: u64, bytes: u32, from_step: i64, to_step: i64) -> Move {
+    if n == 1 || (from_step == bytes as i64 && to_step == bytes as i64) {
+        return piece(from, to, n as u32 * bytes);
+    }
+    Move { from, to, count: n as u32, bytes, from_step: from_step as i32, to_step: to_step as i32 }
+}
+
+/// One piece of contiguous bytes.
+pub(super) fn piece(from: Loc, to: Loc, bytes: u32) -> Move {
+    Move { from, to, count: 1, bytes, from_step: 0, to_step: 0 }
+}
+
+/// Takes `next` into a move with the same two ends, if it continues it.
+pub(super) fn join(last: &mut Move, next: &Move) -> bool {
+    let gap = |a: Loc, b: Loc| b.offset as i64 - a.offset as i64;
+    let (from, to) = (gap(last.from, next.from), gap(last.to, next.to));
+    if last.count == 1 && next.count == 1 && from == last.bytes as i64 && to == from {
+        last.bytes += next.bytes;
+        return true;
+    }
+    if last.bytes != next.bytes {
+        return false;
+    }
+    let n = last.count as i64;
+    let (Ok(from_step), Ok(to_step)) = (i32::try_from(from / n), i32::try_from(to / n)) else { return false };
+    let fits = |m: &Move| m.count == 1 || (m.from_step == from_step && m.to_step == to_step);
+    if !fits(last) || !fits(next) || from % n != 0 || to % n != 0 || to_step == 0 {
+        return false;
+    }
+    (last.count, last.from_step, last.to_step) = (last.count + next.count, from_step, to_step);
+    true
+}
+
+/// Where an element is, and its place in its block in terms of the run of the mapping that holds it.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    tile: u32,
+    offset: u32,
+    /// Elements behind the first of the run.
+    behind: u64,
+}
+
+impl At {
+    /// The element as bytes of a block.
+    pub fn loc(self, var: VarId, bytes: u32) -> Loc {
+        Loc { tile: self.tile, object: Object::Var(var), offset: self.offset + self.behind as u32 * bytes }
+    }
+}
+
+/// The place of one element; `hint` is the index of the run of the mapping that was met last.
+pub(super) fn locate(homes: &Homes, element: u64, hint: &mut usize) -> At {
+    let holds = |k: usize| homes.runs.get(k).is_some_and(|r| (r.start..r.end).contains(&element));
+    if !holds(*hint) {
+        *hint = homes.runs.partition_point(|r| r.end <= element);
+    }
+    let run = &homes.runs[*hint];
+    At { tile: run.tile, offset: run.offset, behind: element - run.start }
+}
+
+/// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th)`
+/// for the k-th to the (k + n - 1)-th.
+fn split(
+    homes: &Homes,
+    start: u64,
+    stride: i64,
+    len: u64,
+    hint: &mut usize,
+    mut f: impl FnMut(u64, u64, At) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let mut k = 0;
+    while k < len {
+        let element = (start as i64 + k as i64 * stride) as u64;
+        let at = locate(homes, element, hint);
+        let run = &homes.runs[*hint];
+        let here = match stride {
+            0 => len,
+            1.. => (run.end - 1 - element) / stride as u64 + 1,
+            _ => (element - run.start) / stride.unsigned_abs() + 1,
+        };
+        let n = here.min(len - k);
+        f(k, n, at)?;
+        k += n;
+    }
+    Ok(())
+}

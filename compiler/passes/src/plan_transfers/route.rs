@@ -1,0 +1,201 @@
+//! From moves to the transfers and copies of one phase.
+//!
+//! # Note: Words
+//! The exchange moves whole words. A piece whose two ends have the same place within a word goes directly, as far as it
+//! fills words that belong to it alone; the bytes at its ends, and a piece whose ends differ, go as the words that hold
+//! them to a staging buffer of the receiver, from where copies take exact bytes to their places. So no transfer writes
+//! a byte that is not its own, but for padding of a landing region.
+//!
+//! # Note: Small pieces
+//! Many small pieces at equal distances cost a transfer each. Where they are at least [`MANY`] and shorter than
+//! [`SMALL`] bytes, they are made contiguous on the sender, sent at once, and spread out on the receiver if need be. The
+//! same holds for pieces of vertices that follow one another, so that a move is kept open until the next vertex's comes.
+//! Sends between two tiles that are many and small, or mostly repeat the same words, are likewise replaced by one to a
+//! staging buffer ([`scattered`]).
+//!
+//! Invariant: everything that is sent is read from, and arrives in, bytes that no other transfer of the phase writes.
+
+use super::buffers::{Buffers, Stop, Use};
+use super::moves::{Move, join, piece};
+use super::transfers::{Send, assemble, scattered};
+use girder_ir::plan::{Loc, LocalCopy, Object, Phase};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Pieces from which on they are made contiguous.
+pub(super) const MANY: u32 = 4;
+/// Bytes of a piece from which on it is sent by itself.
+pub(super) const SMALL: u32 = 32;
+
+/// Which ends of a move's pieces have only padding between them and the next word.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Pad {
+    /// None.
+    Neither,
+    /// Those that are ends of this range.
+    At(Range<u32>),
+    /// Both ends of every piece.
+    Both,
+}
+
+/// Collects what moves in one phase.
+#[derive(Default)]
+pub(super) struct Router {
+    gathers: Vec<LocalCopy>,
+    /// Where pieces were gathered, by move (with `to` at the place within a word).
+    gathered: FxHashMap<Move, Loc>,
+    sends: Vec<Send>,
+    /// Moves whose source words go to a staging buffer; the pieces of one lie in words that are sent together.
+    staged: Vec<Move>,
+    copies: Vec<LocalCopy>,
+    /// Moves that may go on, by slot.
+    open: Vec<Option<(Move, Pad)>>,
+    /// Pieces that may still be added.
+    left: usize,
+}
+
+impl Router {
+    /// Takes up to `limit` pieces.
+    pub fn new(limit: usize) -> Router {
+        Router { left: limit, ..Router::default() }
+    }
+
+    /// Adds a move, which continues the last one of its slot if it can.
+    pub fn add(&mut self, slot: usize, m: Move, pad: Pad, buffers: &mut Buffers) -> Result<(), Stop> {
+        if slot >= self.open.len() {
+            self.open.resize(slot + 1, None);
+        }
+        let ends = |m: &Move| (m.from.tile, m.from.object, m.to.tile, m.to.object);
+        if let Some((last, both)) = &mut self.open[slot]
+            && ends(last) == ends(&m)
+            && join(last, &m)
+        {
+            if pad != Pad::Both || *both != Pad::Both {
+                *both = Pad::Neither;
+            }
+            return Ok(());
+        }
+        match self.open[slot].replace((m, pad)) {
+            Some((last, pad)) => self.route(last, &pad, buffers),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends what is open; slots then begin anew.
+    pub fn close(&mut self, buffers: &mut Buffers) -> Result<(), Stop> {
+        let open = std::mem::take(&mut self.open);
+        open.into_iter().flatten().try_for_each(|(m, pad)| self.route(m, &pad, buffers))
+    }
+
+    /// Decides how a move is made.
+    fn route(&mut self, m: Move, pad: &Pad, buffers: &mut Buffers) -> Result<(), Stop> {
+        let apart = m.from_step != 0 && (m.count < MANY || m.bytes >= SMALL);
+        let pieces_sent = if apart { m.count as usize } else { 1 };
+        self.left = self.left.checked_sub(pieces_sent).ok_or(Stop::TooMany)?;
+        if m.from.tile == m.to.tile {
+            self.copies.push(m);
+        } else if m.count == 1 {
+            self.deliver(m, pad);
+        } else if m.from_step == 0 {
+            self.staged.push(m);
+        } else if apart {
+            pieces(&m).for_each(|p| self.deliver(p, pad));
+        } else if m.from_step.unsigned_abs() <= m.bytes.next_multiple_of(4) {
+            self.staged.push(m);
+        } else {
+            let from = self.gather(m, buffers)?;
+            let bytes = m.bytes as i32;
+            match m.to_step == bytes {
+                true => self.deliver(piece(from, m.to, m.count * m.bytes), pad),
+                false => self.staged.push(Move { from, from_step: bytes, ..m }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the pieces of a move contiguous on the sender, at the receiver's place within a word.
+    fn gather(&mut self, m: Move, buffers: &mut Buffers) -> Result<Loc, Stop> {
+        let to_step = m.bytes as i32;
+        let phase = if m.to_step == to_step { m.to.offset % 4 } else { 0 };
+        let key = Move { to: Loc { tile: m.from.tile, object: Object::Buffer(0), offset: phase }, to_step, ..m };
+        if let Some(&at) = self.gathered.get(&key) {
+            return Ok(at);
+        }
+        let (buffer, offset) = buffers.room(m.from.tile, Use::Send, m.count as u64 * m.bytes as u64, phase, 4)?;
+        let at = Loc { tile: m.from.tile, object: Object::Buffer(buffer), offset };
+        self.gathers.push(Move { to: at, ..key });
+        self.gathered.insert(key, at);
+        Ok(at)
+    }
+
+    /// Sends one piece, see the note on words.
+    fn deliver(&mut self, m: Move, pad: &Pad) {
+        let (start, end) = (m.to.offset, m.to.offset + m.bytes);
+        if m.from.offset % 4 != start % 4 {
+            return self.staged.push(m);
+        }
+        let padded = |edge: u32| match pad {
+            Pad::Neither => false,
+            Pad::At(range) => range.start == edge || range.end == edge,
+            Pad::Both => true,
+        };
+        let first = if padded(start) { start & !3 } else { start.next_multiple_of(4) };
+        let last = if padded(end) { end.next_multiple_of(4) } else { end & !3 };
+        if first >= last {
+            return self.staged.push(m);
+        }
+        let shifted = |at: u32| (m.from.offset + at) - start;
+        let part = |at: u32, to: u32| piece(Loc { offset: shifted(at), ..m.from }, Loc { offset: at, ..m.to }, to - at);
+        if start < first {
+            self.staged.push(part(start, first));
+        }
+        if last < end {
+            self.staged.push(part(last, end));
+        }
+        let (from, to) = (Loc { offset: shifted(first), ..m.from }, Loc { offset: first, ..m.to });
+        self.sends.push(Send { from, to, words: (last - first) / 4 });
+    }
+
+    /// The phase: lays out the staging buffers and joins what can be sent together.
+    pub fn finish(mut self, buffers: &mut Buffers) -> Result<Phase, Stop> {
+        self.close(buffers)?;
+        let scattered = scattered(&mut self.sends);
+        self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
+        self.staged.sort_unstable_by_key(|m| (m.to.tile, m.from.tile, m.from.object, words(m).start, m.to));
+        let mut rest = self.staged.as_slice();
+        while let Some(first) = rest.first() {
+            let ends = |m: &Move| (m.to.tile, m.from.tile, m.from.object);
+            let (mut sent, mut n) = (words(first), 0);
+            while let Some(m) = rest.get(n).filter(|m| ends(m) == ends(first) && words(m).start <= sent.end) {
+                sent.end = sent.end.max(words(m).end);
+                n += 1;
+            }
+            let bytes = sent.end - sent.start;
+            let (buffer, offset) = buffers.room(first.to.tile, Use::Stage, bytes as u64, 0, 4)?;
+            let stage = Loc { tile: first.to.tile, object: Object::Buffer(buffer), offset };
+            self.sends.push(Send { from: Loc { offset: sent.start, ..first.from }, to: stage, words: bytes / 4 });
+            for m in &rest[..n] {
+                self.copies.push(Move { from: Loc { offset: offset + m.from.offset - sent.start, ..stage }, ..*m });
+            }
+            rest = &rest[n..];
+        }
+        self.gathers.sort_unstable_by_key(|m| m.to);
+        self.copies.sort_unstable_by_key(|m| (m.to, m.to_step));
+        Ok(Phase { before: self.gathers, transfers: assemble(self.sends), after: self.copies })
+    }
+}
+
+/// The pieces of a move one by one.
+fn pieces(m: &Move) -> impl Iterator<Item = Move> {
+    let m = *m;
+    let shift =
+        |loc: Loc, k: u32, step: i32| Loc { offset: (loc.offset as i64 + k as i64 * step as i64) as u32, ..loc };
+    (0..m.count).map(move |k| piece(shift(m.from, k, m.from_step), shift(m.to, k, m.to_step), m.bytes))
+}
+
+/// The bytes of the words that hold all pieces of a move at its source.
+fn words(m: &Move) -> Range<u32> {
+    let last = (m.from.offset as i64 + (m.count as i64 - 1) * m.from_step as i64) as u32;
+    let (lo, hi) = (m.from.offset.min(last), m.from.offset.max(last));
+    lo & !3..(hi + m.bytes).next_multiple_of(4)
+}

@@ -1,0 +1,170 @@
+//! Random small graphs: element types of 1, 4 and 8 bytes, all forms of mapping, strided, reversed, repeated and joined
+//! views, fields of every direction on any tile.
+
+use super::*;
+use proptest::prelude::*;
+
+/// A stream of small decisions.
+struct Choices(Vec<u32>, usize);
+
+impl Choices {
+    fn below(&mut self, n: u64) -> u64 {
+        self.1 += 1;
+        self.0[(self.1 - 1) % self.0.len()] as u64 % n
+    }
+
+    fn mapping(&mut self, elements: u64) -> Mapping {
+        match self.below(5) {
+            0 => Mapping::One(self.below(4) as u32),
+            1 => {
+                let grain = 1 + self.below(4) as u32;
+                let tiles = (1 + self.below(3) as u32).min((elements as u32).div_ceil(grain));
+                Mapping::Linear { first: self.below(2) as u32, tiles, grain }
+            }
+            2 => {
+                let tiles = TileMap::Table((0..elements).map(|e| (e % 3) as u32).collect());
+                Mapping::Separable { domain: Domain(smallvec![elements as u32]), tiles }
+            }
+            _ => {
+                let (mut end, mut tile): (Vec<u32>, Vec<u32>) = (vec![], vec![]);
+                while end.last() != Some(&(elements as u32)) {
+                    let next = end.last().unwrap_or(&0) + 1 + self.below(7) as u32;
+                    end.push(next.min(elements as u32));
+                    tile.push((tile.last().unwrap_or(&0) + 1 + self.below(3) as u32) % 4);
+                }
+                Mapping::Runs { end: end.into(), tile: tile.into() }
+            }
+        }
+    }
+
+    /// What n instances read of a matrix: views of one signature.
+    fn reads(&mut self, of: &View, n: u64) -> Vec<View> {
+        let shape = of.shape();
+        let (rows, cols) = (shape[0], shape[1]);
+        let (form, turn) = (self.below(6), self.below(2) == 1);
+        let (count, step) = (1 + self.below(rows * cols / 2), 1 + self.below(3) as i64);
+        let count = count.min((rows * cols - 1) / step as u64 + 1);
+        let last = rows * cols - ((count - 1) * step as u64 + 1);
+        let view = |c: &mut Choices| match form {
+            0 => of.index(0, c.below(rows)),
+            1 => of.index(1, c.below(cols)),
+            2 => of.flatten().slice(0, c.below(last + 1), count, step),
+            3 => of.flatten(),
+            4 => of.index(0, c.below(rows)).broadcast(3, 0).flatten(),
+            _ => View::concat(&[of.index(1, c.below(cols)), of.index(0, 0)], 0),
+        };
+        let turned = |v: View| if turn { v.reverse(0) } else { v };
+        (0..n).map(|_| turned(view(self))).collect()
+    }
+
+    /// Disjoint views, of one signature, of a matrix whose rows (or columns) are as many as there are instances.
+    fn writes(&mut self, of: &View, n: u64) -> Vec<View> {
+        let (axis, form) = if of.shape()[0] == n { (0, self.below(3)) } else { (1, self.below(3)) };
+        let view = |i: u64| {
+            let row = of.index(axis, i);
+            let len = row.len();
+            match form {
+                0 => row,
+                1 => row.reverse(0),
+                _ => View::concat(&[row.slice(0, len / 2, len - len / 2, 1), row.slice(0, 0, len / 2, 1)], 0),
+            }
+        };
+        (0..n).map(view).collect()
+    }
+
+    fn matrix(&mut self, b: &mut Build, ty: ElemType, rows: u64, cols: u64) -> View {
+        let mapping = self.mapping(rows * cols);
+        b.var(ty, &[rows, cols], mapping)
+    }
+}
+
+fn graph(c: &mut Choices) -> Build {
+    let mut b = Build::new();
+    (b.machine.ipus, b.machine.tiles_per_ipu) = if c.below(2) == 0 { (1, 4) } else { (2, 2) };
+    b.machine.memory.store_bytes = [1, 4, 8][c.below(3) as usize];
+    let types = [ElemType::U8, ElemType::Bool, ElemType::F32, ElemType::F64];
+    let (ty, out) = (types[c.below(4) as usize], types[c.below(4) as usize]);
+    let (rows, cols) = (2 + c.below(6), 2 + c.below(9));
+    let a = c.matrix(&mut b, ty, rows, cols);
+    for _ in 0..2 {
+        family(c, &mut b, &a, (ty, out));
+    }
+    let src = c.reads(&a, 1).remove(0);
+    let dst = c.matrix(&mut b, ty, 2, src.len());
+    let row = c.below(2);
+    b.copy(&if c.below(2) == 0 { dst.index(0, row) } else { dst.index(0, row).reverse(0) }, &src);
+    b
+}
+
+/// Adds vertices that read `a` and write two fresh matrices.
+fn family(c: &mut Choices, b: &mut Build, a: &View, (ty, out): (ElemType, ElemType)) {
+    let n = 2 + c.below(12);
+    let width = 2 + c.below(9);
+    let (y, z) = match c.below(2) {
+        0 => (c.matrix(b, out, n, width), c.matrix(b, ty, n, width)),
+        _ => (c.matrix(b, out, width, n), c.matrix(b, ty, width, n)),
+    };
+    let dirs = [Dir::Out, Dir::InOut];
+    let (d, e) = (dirs[c.below(2) as usize], dirs[c.below(2) as usize]);
+    let codelet = b.codelet(&[(Dir::In, ty, 1), (Dir::In, ty, 1), (d, out, 1), (e, ty, 1)], c.below(2) == 1);
+    let views = [c.reads(a, n), c.reads(a, n), c.writes(&y, n), c.writes(&z, n)];
+    let blocks = c.below(2) == 0;
+    let tiles: Vec<u32> = (0..n).map(|i| if blocks { i * 4 / n } else { c.below(4) } as u32).collect();
+    b.set(codelet, &views, &tiles);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn plans_hold(choices in proptest::collection::vec(any::<u32>(), 20..80)) {
+        let build = graph(&mut Choices(choices, 0));
+        let machine = build.machine.clone();
+        let planned = build.plan();
+        let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
+        let mut cx = PassContext::new(&machine, &session, &mut diagnostics);
+        let scheduled = crate::schedule_exchange::run(planned, &mut cx).unwrap();
+        let verdict = crate::schedule_exchange::verify(&scheduled.planned, &machine, &scheduled.schedule);
+        prop_assert_eq!(verdict, Ok(()));
+        for set in scheduled.sets.keys() {
+            let families = &scheduled.sets[set].families;
+            let landings: Vec<&[FieldLandings]> = families.iter().map(|&f| &scheduled.plan.landings[f][..]).collect();
+            let shapes: Vec<_> = families.iter().map(|&f| &scheduled.families[f]).collect();
+            let shapes: Vec<_> = shapes.iter().map(|f| (f.domain.count(), f.fields.len())).collect();
+            let (plan, schedule) = (&scheduled.plan.sets[set], &scheduled.schedule.sets[set]);
+            for schedule in [None, Some(schedule)] {
+                let tables = rows::from_rows(&rows::to_rows(plan, &landings, schedule), &shapes).unwrap();
+                prop_assert_eq!(&tables.plan, plan);
+                prop_assert_eq!(&tables.landings, &landings.iter().map(|l| l.to_vec()).collect::<Vec<_>>());
+                prop_assert_eq!(tables.schedule.as_ref(), schedule);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_plan_is_superfluous(choices in proptest::collection::vec(any::<u32>(), 20..80), which: usize) {
+        let build = graph(&mut Choices(choices, 0));
+        let machine = build.machine.clone();
+        let mut planned = build.plan();
+        let (set, copy) = (planned.sets.keys().next().unwrap(), planned.copies.keys().next().unwrap());
+        let Plan { sets, copies, .. } = &mut planned.plan;
+        let (set, copy) = (&mut sets[set], &mut copies[copy]);
+        let phases = [&mut set.before, &mut set.after, &mut copy.before];
+        let total: usize = phases.iter().map(|p| p.before.len() + p.transfers.len() + p.after.len()).sum();
+        prop_assume!(total > 0);
+        let mut k = which % total;
+        for phase in phases {
+            let (gathers, transfers) = (phase.before.len(), phase.transfers.len());
+            match k {
+                _ if k < gathers => drop(phase.before.remove(k)),
+                _ if k < gathers + transfers => drop(phase.transfers.remove(k - gathers)),
+                _ if k < gathers + transfers + phase.after.len() => drop(phase.after.remove(k - gathers - transfers)),
+                _ => {
+                    k -= gathers + transfers + phase.after.len();
+                    continue;
+                }
+            }
+            break;
+        }
+        prop_assert!(verify(&planned.race_free, &machine, &planned.plan).is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! Sends to single receivers as transfers to many: what goes to several tiles is sent once.
+//!
+//! Invariant: each receiver gets the words that it was sent, at the places where they were sent; the order of the
+//! result depends on the sends alone.
+
+use super::route::{MANY, SMALL};
+use girder_ir::plan::{Loc, Object, Transfer};
+
+/// Whole words from one tile to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Send {
+    /// First word.
+    pub from: Loc,
+    /// First word.
+    pub to: Loc,
+    /// How many.
+    pub words: u32,
+}
+
+/// How many times the number of sends cutting them may make.
+const MAX_CUT: usize = 4;
+
+/// Joins sends that continue one another, cuts those that share only a part of their words, and merges those of the
+/// same words. By sender and place.
+pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
+    join(&mut sends);
+    sends.sort_unstable_by_key(|s| (s.from, s.words, s.to));
+    if let Some(mut cut) = cut(&sends) {
+        cut.sort_unstable_by_key(|s| (s.from, s.words, s.to));
+        sends = cut;
+    }
+    let mut transfers = vec![];
+    for same in sends.chunk_by(|a, b| a.from == b.from && a.words == b.words) {
+        merge(same, &mut transfers);
+    }
+    transfers
+}
+
+/// Joins sends that continue one another; by receiver and place.
+fn join(sends: &mut Vec<Send>) {
+    sends.sort_unstable_by_key(|s| (s.to, s.from));
+    sends.dedup_by(|next, last| continues(last, next) && grow(last, next.words));
+}
+
+/// Takes out the sends that had better go to a staging buffer together: of those from neighbouring words of one block
+/// to one tile, many that are small, or those that send each word more than twice.
+pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
+    join(sends);
+    sends.sort_unstable_by_key(|s| (s.to.tile, s.from, s.to));
+    let (mut kept, mut taken) = (vec![], vec![]);
+    let mut rest = sends.as_slice();
+    while let Some(first) = rest.first() {
+        let (mut end, mut words, mut n) = (first.from.offset, 0, 0);
+        let near =
+            |s: &Send, end: u32| (s.to.tile, source(s)) == (first.to.tile, source(first)) && s.from.offset <= end;
+        while let Some(s) = rest.get(n).filter(|s| near(s, end)) {
+            end = end.max(s.from.offset + 4 * s.words);
+            words += s.words as u64;
+            n += 1;
+        }
+        let distinct = (end - first.from.offset) as u64 / 4;
+        let small = n >= MANY as usize && 4 * words < n as u64 * SMALL as u64;
+        if small || words > 2 * distinct { &mut taken } else { &mut kept }.extend_from_slice(&rest[..n]);
+        rest = &rest[n..];
+    }
+    *sends = kept;
+    taken
+}
+
+fn continues(last: &Send, next: &Send) -> bool {
+    let behind = |a: Loc, b: Loc| (a.tile, a.object, a.offset + 4 * last.words) == (b.tile, b.object, b.offset);
+    behind(last.from, next.from) && behind(last.to, next.to)
+}
+
+fn grow(send: &mut Send, words: u32) -> bool {
+    send.words += words;
+    true
+}
+
+/// The sends, sorted by source, cut wherever another send of the same block starts or ends inside; `None` if none is
+/// cut or too many are.
+fn cut(sends: &[Send]) -> Option<Vec<Send>> {
+    let mut result = Vec::with_capacity(sends.len());
+    for block in sends.chunk_by(|a, b| source(a) == source(b)) {
+        let end = |s: &Send| s.from.offset + 4 * s.words;
+        let mut edges: Vec<u32> = block.iter().flat_map(|s| [s.from.offset, end(s)]).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        for send in block {
+            let first = edges.partition_point(|&e| e <= send.from.offset);
+            let mut at = send.from.offset;
+            for &edge in edges[first..].iter().take_while(|&&e| e <= end(send)) {
+                let shift = at - send.from.offset;
+                let (from, to) = (Loc { offset: at, ..send.from }, Loc { offset: send.to.offset + shift, ..send.to });
+                result.push(Send { from, to, words: (edge - at) / 4 });
+                at = edge;
+            }
+            if result.len() > MAX_CUT * sends.len() {
+                return None;
+            }
+        }
+    }
+    (result.len() > sends.len()).then_some(result)
+}
+
+fn source(s: &Send) -> (u32, Object) {
+    (s.from.tile, s.from.object)
+}
+
+/// Sends of the same words, by receiver: one transfer, and another for each further place on the same tile.
+fn merge(same: &[Send], transfers: &mut Vec<Transfer>) {
+    let base = transfers.len();
+    for tile in same.chunk_by(|a, b| a.to.tile == b.to.tile) {
+        for (k, send) in tile.iter().enumerate() {
+            if base + k == transfers.len() {
+                transfers.push(Transfer { from: send.from, to: vec![], words: send.words });
+            }
+            transfers[base + k].to.push(send.to);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Blocks of tokens, one per byte, and the replay of a phase on them.
+//!
+//! Invariant: a block springs up with the tokens of its elements when it is first touched; every access is checked
+//! against its size, so that a wrong table is an error.
+
+use super::Expected;
+use cranelift_entity::SecondaryMap;
+use girder_ir::ids::VarId;
+use girder_ir::plan::{Buffer, Homes, Loc, LocalCopy, Object, Phase, Transfer};
+use girder_ir::stage::RaceFree;
+use girder_machine::Machine;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a fresh token adds to the token of an element.
+pub(super) const FRESH: u64 = 1 << 60;
+
+/// The tokens of all elements: byte b of element e of variable v is `base[v] + e · bytes + b`; 0 is no token.
+pub(super) struct Tokens<'a> {
+    machine: &'a Machine,
+    base: SecondaryMap<VarId, u64>,
+    homes: SecondaryMap<VarId, Homes>,
+    /// By variable: its runs by tile.
+    runs: SecondaryMap<VarId, FxHashMap<u32, Vec<usize>>>,
+}
+
+impl<'a> Tokens<'a> {
+    pub fn new(race_free: &RaceFree, machine: &'a Machine) -> Tokens<'a> {
+        let (mut base, mut homes, mut runs) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
+        let mut next = 1;
+        for (id, var) in &race_free.vars {
+            base[id] = next;
+            next += var.bytes();
+            let Some(mapping) = &race_free.placement.vars[id] else { continue };
+            let of = Homes::of(var, mapping);
+            let by_tile: &mut FxHashMap<u32, Vec<usize>> = &mut runs[id];
+            of.runs.iter().enumerate().for_each(|(k, run)| by_tile.entry(run.tile).or_default().push(k));
+            homes[id] = of;
+        }
+        Tokens { machine, base, homes, runs }
+    }
+
+    /// The token of an element's first byte.
+    pub fn first(&self, var: VarId, element: u64) -> u64 {
+        self.base[var] + element * self.homes[var].elem_bytes as u64
+    }
+}
+
+/// The blocks that a step touches.
+pub(super) struct Memory<'a> {
+    tokens: &'a Tokens<'a>,
+    buffers: &'a [Buffer],
+    blocks: FxHashMap<(u32, Object), Vec<u64>>,
+    /// Who stored into each granule.
+    stores: FxHashMap<(u32, Object, u32), u64>,
+}
+
+impl<'a> Memory<'a> {
+    pub fn new(tokens: &'a Tokens<'a>, buffers: &'a [Buffer]) -> Result<Memory<'a>, String> {
+        let limit = tokens.machine.usable_bytes();
+        let wrong = |b: &&Buffer| b.tile >= tokens.machine.tiles() || b.bytes > limit || !b.bytes.is_multiple_of(4);
+        match buffers.iter().find(wrong) {
+            Some(b) => Err(format!("there is a buffer of {} bytes on tile {}", b.bytes, b.tile)),
+            None => Ok(Memory { tokens, buffers, blocks: FxHashMap::default(), stores: FxHashMap::default() }),
+        }
+    }
+
+    /// The bytes of a block from a place on.
+    fn bytes(&mut self, at: Loc, n: u64) -> Result<&mut [u64], String> {
+        let fresh = match self.blocks.contains_key(&(at.tile, at.object)) {
+            true => None,
+            false => Some(self.block(at)?),
+        };
+        let block = self.blocks.entry((at.tile, at.object)).or_insert_with(|| fresh.unwrap_or_default());
+        let (start, size) = (at.offset as usize, block.len());
+        let end = start.saturating_add(n as usize);
+        block.get_mut(start..end).ok_or_else(|| format!("bytes {start}..{end} lie outside a block of {size} bytes"))
+    }
+
+    /// A block as it is at the start.
+    fn block(&self, at: Loc) -> Result<Vec<u64>, String> {
+        match at.object {
+            Object::Buffer(b) => match self.buffers.get(b as usize) {
+                Some(buffer) if buffer.tile == at.tile => Ok(vec![0; buffer.bytes as usize]),
+                _ => Err(format!("there is no buffer {b} on tile {}", at.tile)),
+            },
+            Object::Var(var) => {
+                let Some(homes) = self.tokens.homes.get(var) else { return Err("there is no such variable".into()) };
+                let bytes = homes.block(at.tile).filter(|&b| b <= self.tokens.machine.usable_bytes());
+                let bytes = bytes.ok_or_else(|| format!("tile {} does not hold the variable", at.tile))?;
+                // The next block starts at a multiple of 8; until there, the words of the last elements go on.
+                let mut block = vec![0; bytes.next_multiple_of(8) as usize];
+                for run in self.tokens.runs[var][&at.tile].iter().map(|&k| homes.runs[k]) {
+                    let n = (run.end - run.start) * homes.elem_bytes as u64;
+                    let first = self.tokens.first(var, run.start);
+                    (0..n).for_each(|b| block[run.offset as usize + b as usize] = first + b);
+                }
+                Ok(block)
+            }
+        }
+    }
+
+    /// The token of an element's first byte, if all its bytes are there; else 0.
+    pub fn load(&mut self, at: Loc, bytes: u32) -> Result<u64, String> {
+        let found = self.bytes(at, bytes as u64)?;
+        let whole = found.iter().enumerate().all(|(k, &token)| token == found[0] + k as u64);
+        Ok(if whole { found[0] } else { 0 })
+    }
+
+    /// Writes an element for a vertex.
+    pub fn store(&mut self, at: Loc, bytes: u32, token: u64, vertex: u64) -> Result<(), String> {
+        self.bytes(at, bytes as u64)?.iter_mut().zip(token..).for_each(|(b, t)| *b = t);
+        let width = self.tokens.machine.memory.store_bytes;
+        for granule in at.offset / width..(at.offset + bytes).div_ceil(width) {
+            let writer = *self.stores.entry((at.tile, at.object, granule)).or_insert(vertex);
+            if writer != vertex {
+                return Err(format!("shares a granule of {width} bytes with another vertex"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays a phase; `homes` says whether it may write blocks of variables.
+    pub fn replay(&mut self, phase: &Phase, homes: bool) -> Result<(), String> {
+        let targets = phase.transfers.iter().flat_map(|t| &t.to);
+        let copied = phase.before.iter().chain(&phase.after).map(|c| &c.to);
+        if !homes && targets.chain(copied).any(|l| matches!(l.object, Object::Var(_))) {
+            return Err("the phase before writes into a variable".into());
+        }
+        phase.before.iter().try_for_each(|c| self.copy(c))?;
+        let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
+        let mut arriving = vec![];
+        for transfer in &phase.transfers {
+            check(transfer, self.tokens.machine)?;
+            let n = 4 * transfer.words as u64;
+            let words = self.bytes(transfer.from, n)?.to_vec();
+            let word = |l: &Loc, k: u32| (l.tile, l.object, l.offset / 4 + k);
+            read.extend((0..transfer.words).map(|k| word(&transfer.from, k)));
+            for to in &transfer.to {
+                if !(0..transfer.words).all(|k| written.insert(word(to, k))) {
+                    return Err(format!("two transfers write one word of tile {}", to.tile));
+                }
+                arriving.push((*to, words.clone()));
+            }
+        }
+        if let Some((tile, ..)) = read.intersection(&written).min() {
+            return Err(format!("a word of tile {tile} is both sent and received"));
+        }
+        for (to, words) in arriving {
+            self.bytes(to, words.len() as u64)?.copy_from_slice(&words);
+        }
+        phase.after.iter().try_for_each(|c| self.copy(c))
+    }
+
+    fn copy(&mut self, copy: &LocalCopy) -> Result<(), String> {
+        let LocalCopy { from, to, count, bytes, from_step, to_step } = *copy;
+        if from.tile != to.tile {
+            return Err(format!("a copy on a tile leads from tile {} to {}", from.tile, to.tile));
+        }
+        if count == 0 || bytes == 0 || (count > 1 && to_step.unsigned_abs() < bytes) {
+            return Err("a copy on a tile has no pieces, or they overlap where they arrive".into());
+        }
+        let shift = |loc: Loc, k: u32, step: i32| {
+            let offset = u32::try_from(loc.offset as i64 + k as i64 * step as i64);
+            offset.map(|offset| Loc { offset, ..loc }).map_err(|_| "a copy leaves its block".to_string())
+        };
+        for k in 0..count {
+            let piece = self.bytes(shift(from, k, from_step)?, bytes as u64)?.to_vec();
+            self.bytes(shift(to, k, to_step)?, bytes as u64)?.copy_from_slice(&piece);
+        }
+        Ok(())
+    }
+
+    /// Whether every element is at home, with its own token or the one that is expected.
+    pub fn check_homes(&mut self, expected: &Expected) -> Result<(), String> {
+        let tokens = self.tokens;
+        for (&(var, element), &token) in expected {
+            let (tile, offset) = tokens.homes[var].locate(element);
+            let at = Loc { tile, object: Object::Var(var), offset };
+            if self.load(at, tokens.homes[var].elem_bytes)? != token {
+                return Err(format!("a written element is not at home on tile {tile}"));
+            }
+        }
+        let mut touched: Vec<(u32, VarId)> = vec![];
+        touched.extend(self.blocks.keys().filter_map(|&(tile, object)| match object {
+            Object::Var(var) => Some((tile, var)),
+            Object::Buffer(_) => None,
+        }));
+        touched.sort_unstable();
+        for (tile, var) in touched {
+            let homes = &tokens.homes[var];
+            for run in tokens.runs[var][&tile].iter().map(|&k| homes.runs[k]) {
+                for element in (run.start..run.end).filter(|&e| !expected.contains_key(&(var, e))) {
+                    let offset = run.offset + (element - run.start) as u32 * homes.elem_bytes;
+                    let at = Loc { tile, object: Object::Var(var), offset };
+                    if self.load(at, homes.elem_bytes)? != tokens.first(var, element) {
+                        return Err(format!("element {element} of a variable on tile {tile} is overwritten"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The form of a transfer.
+fn check(transfer: &Transfer, machine: &Machine) -> Result<(), String> {
+    let aligned =
+        transfer.to.iter().chain([&transfer.from]).all(|l| l.offset.is_multiple_of(4) && l.tile < machine.tiles());
+    if transfer.words == 0 || !aligned {
+        return Err("a transfer is not of whole words between tiles of the machine".into());
+    }
+    let ascending = transfer.to.windows(2).all(|w| w[0].tile < w[1].tile);
+    if transfer.to.is_empty() || !ascending || transfer.to.iter().any(|l| l.tile == transfer.from.tile) {
+        return Err(format!("a transfer from tile {} has no ascending receivers other than it", transfer.from.tile));
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `promote-temporaries`: a temporary that may be read before it is written keeps its value instead.
+//!
+//! The memory of a temporary is shared, so what it holds before its first write depends on the layout, and engines would
+//! differ. Such a temporary becomes persistent: zero when the program is loaded, and kept from then on. That costs
+//! memory and never changes the meaning of a program that writes first.
+//!
+//! Invariant: afterwards no temporary is live at the entry of a program that the host runs; a second run changes
+//! nothing.
+
+use crate::PassContext;
+use crate::liveness::{Exposed, Liveness};
+use girder_ir::graph::{Graph, VarClass};
+use girder_source::{Diagnostic, Result};
+
+/// Its flag.
+pub const NAME: &str = "promote-temporaries";
+/// What it does.
+pub const SENTENCE: &str = "makes temporaries persistent that may be read before they are written";
+
+/// Promotes, with a warning for each.
+pub fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
+    for exposed in Liveness::of(&graph).exposed {
+        cx.diagnostics.push(warning(&graph, &exposed));
+        graph.vars[exposed.var].class = VarClass::Var;
+    }
+    Ok(graph)
+}
+
+/// What must hold afterwards: nothing is left to promote.
+pub fn verify(graph: &Graph) -> std::result::Result<(), String> {
+    match Liveness::of(graph).exposed.first() {
+        Some(e) => Err(format!("the temporary `{}` may be read before it is written", graph.vars[e.var].name)),
+        None => Ok(()),
+    }
+}
+
+fn warning(graph: &Graph, exposed: &Exposed) -> Diagnostic {
+    let var = &graph.vars[exposed.var];
+    let message = format!("`{}` may be read before it is written", var.name);
+    let d =
+        Diagnostic::warning("memory::uninitialised_read", graph.origins.span(var.origin), message).here("made here");
+    let reader = match exposed.reader {
+        Some(step) => graph.steps[step].origin,
+        None => graph.programs[exposed.program].origin,
+    };
+    d.label(graph.origins.span(reader), "may be read here with the value it had before").help(
+        "write all of it first, for example with `<- 0`, on every path; as it is, it keeps its value from run to run and \
+         starts at zero",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! The critical-first greedy: whenever ports become free, the one with the most left to do chooses first, and takes the
+//! transfer whose other ports have the most left to do.
+//!
+//! # Note: Two ways to look
+//! A port finds what it can start either along the list of its own transfers, most critical first, or among the ports
+//! on the other side that are free now. Most of the time nearly all ports are busy and the second is short; at the
+//! start, and where a list is short, the first is. The cheaper one is taken.
+//!
+//! Invariant: a transfer waits only while one of its ports is busy (or, with multicasts first, is wanted by a multicast
+//! that has not started). So no schedule of transfers to one receiver each is twice as long as the fullest port.
+
+mod pairs;
+
+use super::ports::{Kind, Ports};
+use pairs::Pairs;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How many startable transfers of its list a port compares before it chooses. The list begins with the most critical
+/// ones, so that more would cost much and gain little.
+const CHOICES: usize = 8;
+/// How many entries of its list a port looks at if one of them can start.
+const LOOKS: usize = 64;
+
+/// Start cycles of all transfers. With `multicast_first`, no transfer to one receiver takes a port that a waiting
+/// multicast needs.
+pub(super) fn greedy(ports: &Ports, multicast_first: bool) -> Vec<u64> {
+    let mut shop = Shop::new(ports, multicast_first);
+    let mut freed: Vec<u32> = (0..ports.load.len() as u32).collect();
+    let mut now = 0;
+    loop {
+        freed.sort_unstable_by_key(|&p| (Reverse(shop.left[p as usize]), p));
+        for &port in &freed {
+            if shop.place[port as usize] != BUSY
+                && let Some(transfer) = shop.choose(port)
+            {
+                shop.begin(transfer, now);
+            }
+        }
+        freed.clear();
+        let Some(&Reverse((time, _))) = shop.busy.peek() else { return shop.start };
+        now = time;
+        while let Some(&Reverse((time, port))) = shop.busy.peek()
+            && time == now
+        {
+            shop.busy.pop();
+            if shop.left[port as usize] > 0 {
+                shop.release(port);
+                freed.push(port);
+            }
+        }
+    }
+}
+
+/// In [`Shop::place`]: the port is not free.
+const BUSY: u32 = u32::MAX;
+
+/// The state while cycles pass.
+struct Shop<'a> {
+    ports: &'a Ports,
+    multicast_first: bool,
+    start: Vec<u64>,
+    started: Vec<bool>,
+    /// Of each port: the transfers that hold it, most critical first, and how many at the front are done with.
+    lists: Vec<(Vec<Entry>, usize)>,
+    pairs: Pairs,
+    /// Of each port: cycles of transfers that have not started.
+    left: Vec<u64>,
+    /// Of each port: multicasts that have not started.
+    multicasts: Vec<u32>,
+    /// Free ports, by [`Kind`], and where in it each port is.
+    free: [Vec<u32>; 3],
+    place: Vec<u32>,
+    /// Busy ports by the time at which they become free.
+    busy: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+/// A transfer in the list of one of its ports, with another of its ports: if that is busy, which is the common case,
+/// nothing else of the transfer has to be looked at.
+#[derive(Clone, Copy)]
+struct Entry {
+    transfer: u32,
+    other: u32,
+}
+
+/// How critical a transfer is: what is left at the fullest of its other ports, how many ports it takes, how near its
+/// receiver is, and its number.
+type Key = (u64, usize, Reverse<u32>, Reverse<u32>);
+
+/// The best transfer so far.
+#[derive(Default)]
+struct Best(Option<Key>);
+
+impl<'a> Shop<'a> {
+    fn new(ports: &'a Ports, multicast_first: bool) -> Shop<'a> {
+        let n = ports.load.len();
+        let mut shop = Shop {
+            ports,
+            multicast_first,
+            start: vec![0; ports.len()],
+            started: vec![false; ports.len()],
+            lists: lists(ports),
+            pairs: Pairs::default(),
+            left: ports.load.clone(),
+            multicasts: vec![0; n],
+            free: Default::default(),
+            place: vec![BUSY; n],
+            busy: BinaryHeap::new(),
+        };
+        (0..n as u32).for_each(|p| shop.release(p));
+        for t in (0..ports.len()).filter(|&t| ports.fan_out[t] > 1) {
+            ports.holds(t).iter().for_each(|h| shop.multicasts[h.port as usize] += 1);
+        }
+        // A multicast would be met once for every free receiver, so that lists serve better.
+        if !ports.has_multicast() && shop.lists.iter().any(|l| l.0.len() > 2 * CHOICES) {
+            shop.pairs = Pairs::new(ports);
+        }
+        shop
+    }
+
+    /// The transfer that a free port starts now, if there is one.
+    fn choose(&mut self, port: u32) -> Option<u32> {
+        let (list, done) = &mut self.lists[port as usize];
+        while *done < list.len() && self.started[list[*done].transfer as usize] {
+            *done += 1;
+        }
+        let length = list.len() - *done;
+        let side = match self.ports.kind[port as usize] {
+            Kind::Out => Kind::In,
+            Kind::In => Kind::Out,
+            Kind::Link => return self.along_list(port),
+        };
+        let free = self.free[side as usize].len();
+        let along_list = length.min(CHOICES * self.ports.count[side as usize] / free.max(1));
+        if !self.pairs.is_empty() && 2 * free < along_list {
+            self.among_free(port, side)
+        } else {
+            self.along_list(port)
+        }
+    }
+
+    fn along_list(&mut self, port: u32) -> Option<u32> {
+        let (mut best, mut found, mut stale) = (Best::default(), 0, 0);
+        let (list, done) = &self.lists[port as usize];
+        for (looks, entry) in list[*done..].iter().enumerate() {
+            if found == CHOICES || (found > 0 && looks >= LOOKS) {
+                break;
+            }
+            if self.place[entry.other as usize] == BUSY {
+                continue;
+            }
+            match self.started[entry.transfer as usize] {
+                true => stale += 1,
+                false => found += self.consider(entry.transfer, port, &mut best) as usize,
+            }
+        }
+        if stale > LOOKS / 2 {
+            // At most a few such entries are passed for each that is dropped here.
+            let (list, done) = &mut self.lists[port as usize];
+            list.drain(..*done);
+            list.retain(|e| !self.started[e.transfer as usize]);
+            *done = 0;
+        }
+        best.0.map(|k| k.3.0)
+    }
+
+    fn among_free(&mut self, port: u32, side: Kind) -> Option<u32> {
+        let mut best = Best::default();
+        for k in 0..self.free[side as usize].len() {
+            let other = self.free[side as usize][k];
+            let (out, into) = if side == Kind::In { (port, other) } else { (other, port) };
+            let range = self.pairs.waiting(out, into, &self.started);
+            for at in range {
+                let t = self.pairs.transfer(at);
+                // Those of a pair that come first are the longest; one that can start will do.
+                if !self.started[t as usize] && self.consider(t, port, &mut best) {
+                    break;
+                }
+            }
+        }
+        best.0.map(|k| k.3.0)
+    }
+
+    /// Takes a waiting transfer for the best if it is better; `false` if it cannot start now.
+    fn consider(&self, transfer: u32, port: u32, best: &mut Best) -> bool {
+        let holds = self.ports.holds(transfer as usize);
+        let alone = self.multicast_first && self.ports.fan_out[transfer as usize] == 1;
+        let mut most = 0;
+        for hold in holds {
+            let p = hold.port as usize;
+            if self.place[p] == BUSY || (alone && self.multicasts[p] > 0) {
+                return false;
+            }
+            if hold.port != port {
+                most = most.max(self.left[p]);
+            }
+        }
+        let key = (most, holds.len(), Reverse(self.ports.skew[transfer as usize]), Reverse(transfer));
+        best.0 = best.0.max(Some(key));
+        true
+    }
+
+    fn begin(&mut self, transfer: u32, now: u64) {
+        let t = transfer as usize;
+        (self.start[t], self.started[t]) = (now, true);
+        for hold in self.ports.holds(t) {
+            let p = hold.port as usize;
+            let free = &mut self.free[self.ports.kind[p] as usize];
+            free.swap_remove(self.place[p] as usize);
+            if let Some(&moved) = free.get(self.place[p] as usize) {
+                self.place[moved as usize] = self.place[p];
+            }
+            self.place[p] = BUSY;
+            self.left[p] -= hold.cycles;
+            self.multicasts[p] -= (self.ports.fan_out[t] > 1) as u32;
+            self.busy.push(Reverse((now + hold.cycles, hold.port)));
+        }
+    }
+
+    fn release(&mut self, port: u32) {
+        let free = &mut self.free[self.ports.kind[port as usize] as usize];
+        self.place[port as usize] = free.len() as u32;
+        free.push(port);
+    }
+}
+
+/// Of each port: its transfers by the load of the fullest port on the other side, then by distance.
+fn lists(ports: &Ports) -> Vec<(Vec<Entry>, usize)> {
+    /// Load of the other side, distance, transfer, another of its ports.
+    type Keyed = (Reverse<u64>, u32, u32, u32);
+    let mut keyed: Vec<Vec<Keyed>> = vec![vec![]; ports.load.len()];
+    for t in 0..ports.len() {
+        let holds = ports.holds(t);
+        let (out, first) = (holds[0].port, holds[1].port);
+        let others = holds[1..].iter().map(|h| ports.load[h.port as usize]).max().unwrap_or(0);
+        keyed[out as usize].push((Reverse(others), ports.skew[t], t as u32, first));
+        let load = Reverse(ports.load[out as usize]);
+        for hold in &holds[1..] {
+            keyed[hold.port as usize].push((load, ports.skew[t], t as u32, out));
+        }
+    }
+    let list = |mut keys: Vec<Keyed>| {
+        keys.sort_unstable();
+        (keys.into_iter().map(|k| Entry { transfer: k.2, other: k.3 }).collect(), 0)
+    };
+    keyed.into_iter().map(list).collect()
+}

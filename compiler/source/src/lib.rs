@@ -1,0 +1,18 @@
+//! What every other crate of the compiler stands on: places in the user's text, what may be said about them, and how
+//! much work one input may cause.
+//!
+//! Invariant: nothing here knows the language, the graph or the machine.
+
+mod span;
+mod source_map;
+mod diagnostic;
+mod origin;
+mod session;
+mod parallel;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Failed, Label, Result, Severity};
+pub use origin::{Origin, OriginId, Origins};
+pub use parallel::{par_map, par_map_slice};
+pub use session::{Cancel, LimitExceeded, Limits, Session};
+pub use source_map::{FileId, Location, SourceFile, SourceMap};
+pub use span::Span;

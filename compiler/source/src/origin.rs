@@ -1,0 +1,59 @@
+//! Where an entity of the graph comes from: its place in the text, the chain of calls that made it, and the named scope
+//! it stands in. One tree serves diagnostics, reports and profiles.
+//!
+//! Invariant: a parent is interned before its children, so ids descend towards the root and chains end.
+
+use crate::Span;
+use cranelift_entity::{PrimaryMap, entity_impl};
+use smol_str::SmolStr;
+
+/// Names an [`Origin`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OriginId(u32);
+entity_impl!(OriginId, "origin");
+
+/// One link of the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The place itself.
+    pub span: Span,
+    /// The call (or program) in whose body it stands.
+    pub parent: Option<OriginId>,
+    /// Name of the scope that this origin opens, or empty: `train`, `layer1`, `dense`.
+    pub scope: SmolStr,
+}
+
+/// All origins of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Origins {
+    list: PrimaryMap<OriginId, Origin>,
+}
+
+impl Origins {
+    /// Adds an origin.
+    pub fn add(&mut self, span: Span, parent: Option<OriginId>, scope: impl Into<SmolStr>) -> OriginId {
+        self.list.push(Origin { span, parent, scope: scope.into() })
+    }
+
+    /// The origin of an id.
+    pub fn get(&self, id: OriginId) -> &Origin {
+        &self.list[id]
+    }
+
+    /// The origin and the calls around it, innermost first.
+    pub fn chain(&self, id: OriginId) -> impl Iterator<Item = &Origin> {
+        std::iter::successors(Some(&self.list[id]), |o| o.parent.map(|p| &self.list[p]))
+    }
+
+    /// `train/layer1/dense`.
+    pub fn scope_path(&self, id: OriginId) -> String {
+        let mut names: Vec<&str> = self.chain(id).map(|o| o.scope.as_str()).filter(|s| !s.is_empty()).collect();
+        names.reverse();
+        names.join("/")
+    }
+
+    /// The innermost place that is in a file.
+    pub fn span(&self, id: OriginId) -> Span {
+        self.chain(id).map(|o| o.span).find(|s| !s.is_none()).unwrap_or(Span::NONE)
+    }
+}

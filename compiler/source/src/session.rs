@@ -1,0 +1,114 @@
+//! How much work one input may cause, and how to stop it.
+//!
+//! Invariant: every loop over user-sized data charges [`Limits`] or polls [`Cancel`]; what exceeds a limit is a
+//! diagnostic that names the limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Upper bounds on what one compilation or run may use. `--limit NAME=VALUE` sets one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Elements of one variable.
+    pub elements: u64,
+    /// Bytes of all variables together on the host.
+    pub host_bytes: u64,
+    /// Vertices of one compute set, and rows of one copy.
+    pub instances: u64,
+    /// Steps of static evaluation: expressions evaluated, turns of static loops.
+    pub static_steps: u64,
+    /// Nesting of calls, blocks and expressions.
+    pub nesting: u32,
+    /// Parts of one view.
+    pub view_parts: u32,
+    /// Turns of one `while` loop, in a codelet or in a program.
+    pub turns: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            elements: 1 << 31,
+            host_bytes: 16 << 30,
+            instances: 1 << 26,
+            static_steps: 100_000_000,
+            nesting: 200,
+            view_parts: 4096,
+            turns: 30_000_000,
+        }
+    }
+}
+
+/// A limit that was exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitExceeded {
+    /// Its name, as `--limit` takes it.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+}
+
+impl Limits {
+    /// The names that [`Limits::set`] takes.
+    pub const NAMES: [&'static str; 7] =
+        ["elements", "host_bytes", "instances", "static_steps", "nesting", "view_parts", "turns"];
+
+    /// Sets a limit by name; `false` if there is none of that name or the value does not fit.
+    pub fn set(&mut self, name: &str, value: u64) -> bool {
+        match name {
+            // Element numbers are 32 bits wide.
+            "elements" if value > u32::MAX as u64 => return false,
+            "elements" => self.elements = value,
+            "host_bytes" => self.host_bytes = value,
+            "instances" => self.instances = value,
+            "static_steps" => self.static_steps = value,
+            "nesting" => match u32::try_from(value) {
+                // Deeper than this the host's own stack would be at risk.
+                Ok(v) if v <= 400 => self.nesting = v,
+                _ => return false,
+            },
+            "view_parts" => match u32::try_from(value) {
+                Ok(v) => self.view_parts = v,
+                Err(_) => return false,
+            },
+            "turns" => self.turns = value,
+            _ => return false,
+        }
+        true
+    }
+
+    /// `Ok` while `used` is within the limit `value` called `name`.
+    pub fn within(name: &'static str, used: u64, value: u64) -> Result<(), LimitExceeded> {
+        if used > value { Err(LimitExceeded { name, value }) } else { Ok(()) }
+    }
+}
+
+/// A flag that any thread may raise (Ctrl-C) and long work polls.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks the work to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for compiled code to poll; it lives as long as any clone of this value.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// What is passed by reference to everything that may take long.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// The bounds.
+    pub limits: Limits,
+    /// The stop flag.
+    pub cancel: Cancel,
+}

@@ -1,0 +1,130 @@
+//! The files of one compilation in one global offset space, and how miette reads them.
+//!
+//! Invariant: files occupy disjoint, ascending intervals with at least one byte between them, starting at 1, so that
+//! [`Span::NONE`] lies in no file.
+
+use crate::Span;
+use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use std::path::{Path, PathBuf};
+
+/// A file of a [`SourceMap`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// One file's text.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// As the user named it, or a name in angle brackets for text that is in no file.
+    pub path: PathBuf,
+    /// The whole text.
+    pub text: String,
+    /// Global offset of its first byte.
+    pub base: u32,
+}
+
+/// A place as people count: lines and columns (in characters) from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The file as the user named it.
+    pub path: PathBuf,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// All files of a compilation.
+#[derive(Debug, Clone, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// Adds a file. `None` if the texts together no longer fit 32-bit offsets.
+    pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Option<FileId> {
+        let text = text.into();
+        let base = self.files.last().map_or(1, |f| f.base as u64 + f.text.len() as u64 + 1);
+        if base + text.len() as u64 + 1 > u32::MAX as u64 {
+            return None;
+        }
+        self.files.push(SourceFile { path: path.into(), text, base: base as u32 });
+        Some(FileId(self.files.len() as u32 - 1))
+    }
+
+    /// The file of an id.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// All files, in the order in which they were added.
+    pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
+        self.files.iter().enumerate().map(|(i, f)| (FileId(i as u32), f))
+    }
+
+    /// The file that holds a span; none for [`Span::NONE`].
+    pub fn file_of(&self, span: Span) -> Option<FileId> {
+        if span.is_none() {
+            return None;
+        }
+        let i = self.files.partition_point(|f| f.base <= span.lo).checked_sub(1)?;
+        (span.lo <= self.files[i].base + self.files[i].text.len() as u32).then_some(FileId(i as u32))
+    }
+
+    /// The text of a span; empty where there is none.
+    pub fn text(&self, span: Span) -> &str {
+        let Some(id) = self.file_of(span) else { return "" };
+        let f = self.file(id);
+        f.text.get((span.lo - f.base) as usize..(span.hi - f.base) as usize).unwrap_or("")
+    }
+
+    /// Where a span starts.
+    pub fn location(&self, span: Span) -> Option<Location> {
+        let f = self.file(self.file_of(span)?);
+        let before = f.text.get(..(span.lo - f.base) as usize)?;
+        let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32 + 1;
+        Some(Location { path: f.path.clone(), line, column })
+    }
+
+    /// A file by its path.
+    pub fn find(&self, path: &Path) -> Option<FileId> {
+        self.files().find(|(_, f)| f.path == path).map(|(id, _)| id)
+    }
+}
+
+impl SourceCode for SourceMap {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let lo = span.offset() as u32;
+        let file = self.file_of(Span::new(lo, lo)).ok_or(MietteError::OutOfBounds)?;
+        let f = self.file(file);
+        let local = SourceSpan::new(((lo - f.base) as usize).into(), span.len());
+        let c = f.text.read_span(&local, before, after)?;
+        let shifted = SourceSpan::new((c.span().offset() + f.base as usize).into(), c.span().len());
+        let name = f.path.display().to_string();
+        Ok(Box::new(MietteSpanContents::new_named(name, c.data(), shifted, c.line(), c.column(), c.line_count())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_name_their_file_and_place() {
+        let mut map = SourceMap::default();
+        map.add("a.gir", "one\ntwo").unwrap();
+        let b = map.add("b.gir", "äx\ny").unwrap();
+        let base = map.file(b).base;
+        let y = Span::new(base + 4, base + 5);
+        assert_eq!(map.text(y), "y");
+        assert_eq!(map.location(y).unwrap(), Location { path: "b.gir".into(), line: 2, column: 1 });
+        let x = Span::new(base + 2, base + 3);
+        assert_eq!(map.location(x).unwrap().column, 2);
+        assert_eq!(map.file_of(Span::NONE), None);
+    }
+}

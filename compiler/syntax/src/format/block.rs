@@ -1,0 +1,164 @@
+//! What stands in brackets: blocks of statements and rows, and lists with commas.
+//!
+//! Invariant: a block is on one line only if it was written so, or if it was built in memory and is short.
+
+use super::Printer;
+use crate::ast::{ExprId, ExprKind};
+
+/// How a block was written.
+#[derive(Clone, Copy)]
+pub struct Braces {
+    /// One past its closing brace; 0 in memory.
+    pub hi: u32,
+    /// How many elements it may have on one line if it was built in memory.
+    pub most: usize,
+}
+
+/// The brackets of a list.
+#[derive(Clone, Copy)]
+pub struct Brackets {
+    /// `(`, `[`, `<`
+    pub open: &'static str,
+    /// `)`, `]`, `>`
+    pub close: &'static str,
+    /// One past the closing one; 0 in memory.
+    pub hi: u32,
+}
+
+impl Printer<'_> {
+    /// `{ … }`; `lo` is where an element starts.
+    pub fn block<T>(
+        &mut self,
+        braces: Braces,
+        elements: &[T],
+        lo: impl Fn(&Self, &T) -> u32,
+        write: impl Fn(&mut Self, &T),
+    ) {
+        if elements.is_empty() {
+            return self.empty_block(braces.hi);
+        }
+        self.word("{");
+        if self.line.is_flat() {
+            let first = lo(self, &elements[0]);
+            let stays = if first == 0 { elements.len() <= braces.most } else { !self.starts_line(first) };
+            if !stays {
+                return self.line.fail();
+            }
+            for e in elements {
+                self.gap(lo(self, e));
+                self.word(" ");
+                write(self, e);
+                if self.line.has_failed() {
+                    return;
+                }
+            }
+            self.gap(braces.hi);
+            return self.word(" }");
+        }
+        self.reserving(0, |p| {
+            p.indented(|p| {
+                for (i, e) in elements.iter().enumerate() {
+                    let lo = lo(p, e);
+                    p.separate(lo, i == 0, false);
+                    write(p, e);
+                }
+                // The comments before the closing brace stand as far right as the elements.
+                p.comments_before_close(braces.hi, false);
+            });
+            p.separate_close();
+        });
+        self.word("}");
+    }
+
+    fn empty_block(&mut self, hi: u32) {
+        self.word("{");
+        if self.has_comment(hi) {
+            if self.line.is_flat() {
+                return self.line.fail();
+            }
+            self.indented(|p| p.comments_before_close(hi, true));
+            self.separate_close();
+        }
+        self.word("}");
+    }
+
+    /// `( … )` with commas between; over several lines each element has its own, and a comma.
+    pub fn list<T>(
+        &mut self,
+        brackets: Brackets,
+        elements: &[T],
+        lo: impl Fn(&Self, &T) -> u32,
+        write: impl Fn(&mut Self, &T),
+    ) {
+        let Brackets { open, close, hi } = brackets;
+        self.word(open);
+        if self.line.is_flat() || (elements.is_empty() && !self.has_comment(hi)) {
+            for (i, e) in elements.iter().enumerate() {
+                if i > 0 {
+                    self.word(", ");
+                }
+                self.gap(lo(self, e));
+                write(self, e);
+                if self.line.has_failed() {
+                    return;
+                }
+            }
+            self.gap(hi);
+            return self.word(close);
+        }
+        self.reserving(1, |p| {
+            p.indented(|p| {
+                for (i, e) in elements.iter().enumerate() {
+                    let lo = lo(p, e);
+                    p.separate(lo, i == 0, false);
+                    write(p, e);
+                    p.word(",");
+                }
+                p.comments_before_close(hi, elements.is_empty());
+            });
+            p.separate_close();
+        });
+        self.word(close);
+    }
+
+    /// `[1, 2, …]`, as many on a line as fit.
+    pub fn literals(&mut self, list: &[ExprId]) {
+        self.word("[");
+        self.reserving(1, |p| {
+            p.indented(|p| {
+                p.line.newline();
+                for &e in list {
+                    let needed = p.literal_width(e) + usize::from(!p.line.fresh);
+                    if !p.line.fresh && !p.line.has_room(needed) {
+                        p.line.newline();
+                    }
+                    if !p.line.fresh {
+                        p.word(" ");
+                    }
+                    p.expr(e, super::expr::BLOCK);
+                    p.word(",");
+                }
+            });
+            p.line.newline();
+        });
+        self.word("]");
+    }
+
+    /// Whether a list is one of numbers and truth values, without comments before `hi`.
+    pub fn is_literals(&self, list: &[ExprId], hi: u32) -> bool {
+        !self.has_comment(hi) && list.iter().all(|e| self.literal_width(*e) > 0)
+    }
+
+    /// The columns of a number or truth value, 0 for everything else.
+    fn literal_width(&self, e: ExprId) -> usize {
+        match &self.module.exprs[e].kind {
+            ExprKind::Int { text, .. } | ExprKind::Float { text, .. } => text.len(),
+            ExprKind::Bool(v) => 5 - usize::from(*v),
+            ExprKind::Unary { value, .. } => match &self.module.exprs[*value].kind {
+                ExprKind::Int { text, .. } | ExprKind::Float { text, .. } => 1 + text.len(),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+}

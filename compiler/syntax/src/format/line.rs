@@ -1,0 +1,124 @@
+//! Lines of text, and the attempt to write something on one of them.
+//!
+//! Invariant: outside an attempt nothing fails; inside one, nothing is written once it has failed.
+
+use super::{INDENT, Printer, WIDTH};
+
+/// The text so far and where its last line stands.
+#[derive(Default)]
+pub struct Line {
+    /// The text.
+    pub out: String,
+    /// Columns used on the last line, indentation included.
+    column: usize,
+    /// Steps of indentation for new lines.
+    pub indent: usize,
+    /// Whether the last line has nothing on it, its indentation included.
+    pub fresh: bool,
+    /// Whether the last line ends with a comment, so that nothing may follow on it.
+    pub commented: bool,
+    /// Columns that what comes after the present construct needs on its last line.
+    reserve: usize,
+    /// During an attempt, the columns that may be used.
+    attempt: Option<usize>,
+    failed: bool,
+}
+
+impl Line {
+    /// Writes text without line breaks.
+    pub fn word(&mut self, word: &str) {
+        if self.failed {
+            return;
+        }
+        if self.fresh {
+            self.column = self.indent * INDENT;
+            self.out.extend(std::iter::repeat_n(' ', self.column));
+            self.fresh = false;
+        }
+        self.column += word.chars().count();
+        match self.attempt {
+            Some(limit) if self.column > limit => self.failed = true,
+            _ => self.out.push_str(word),
+        }
+    }
+
+    /// Ends the line; an attempt fails.
+    pub fn newline(&mut self) {
+        if self.attempt.is_some() {
+            self.failed = true;
+            return;
+        }
+        self.out.push('\n');
+        self.column = 0;
+        self.fresh = true;
+        self.commented = false;
+    }
+
+    /// Gives up the attempt.
+    pub fn fail(&mut self) {
+        self.failed = self.attempt.is_some();
+    }
+
+    /// Whether all must stand on this line.
+    pub fn is_flat(&self) -> bool {
+        self.attempt.is_some()
+    }
+
+    /// Whether the attempt is over, so that the rest need not be looked at.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Whether so many columns are left on the line.
+    pub fn has_room(&self, columns: usize) -> bool {
+        self.column + columns + self.reserve <= WIDTH
+    }
+}
+
+impl Printer<'_> {
+    /// Writes text without line breaks.
+    pub fn word(&mut self, word: &str) {
+        self.line.word(word);
+    }
+
+    /// Writes something on this line if it fits there, and otherwise over several lines: `f` asks
+    /// [`Line::is_flat`] which of the two it is.
+    pub fn group(&mut self, f: impl Fn(&mut Self)) {
+        if self.line.is_flat() || !self.attempt(&f) {
+            f(self);
+        }
+    }
+
+    /// Writes something on this line; if it does not fit, writes nothing and says so.
+    fn attempt(&mut self, f: &impl Fn(&mut Self)) -> bool {
+        let (len, column, fresh, comment) = (self.line.out.len(), self.line.column, self.line.fresh, self.next_comment);
+        self.line.attempt = Some(WIDTH.saturating_sub(self.line.reserve));
+        f(self);
+        self.line.attempt = None;
+        if !std::mem::take(&mut self.line.failed) {
+            return true;
+        }
+        self.line.out.truncate(len);
+        (self.line.column, self.line.fresh, self.next_comment) = (column, fresh, comment);
+        false
+    }
+
+    /// Writes something after which `columns` more are needed on its last line.
+    pub fn reserving(&mut self, columns: usize, f: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.line.reserve, columns);
+        f(self);
+        self.line.reserve = before;
+    }
+
+    /// Like [`Printer::reserving`], in addition to what is needed already.
+    pub fn reserving_more(&mut self, columns: usize, f: impl FnOnce(&mut Self)) {
+        self.reserving(self.line.reserve + columns, f);
+    }
+
+    /// Writes something one step further right.
+    pub fn indented(&mut self, f: impl FnOnce(&mut Self)) {
+        self.line.indent += 1;
+        f(self);
+        self.line.indent -= 1;
+    }
+}

@@ -1,0 +1,167 @@
+//! From a file to its tree, with all syntax errors of the file in one run.
+//!
+//! The tokens are first made to balance (`balance`), then cut into items, and each item is parsed by itself. At an
+//! error the parser mends the tokens (it puts in a missing `;`, or takes out the statement or row at fault) and parses
+//! the item again, so that the grammar itself knows nothing of errors.
+//!
+//! Invariant: every call ends, whatever the text: each mending either moves the next error further to the back or is
+//! the last one of its item, and their number is bounded.
+
+mod balance;
+mod mend;
+mod unexpected;
+
+use crate::ast::{Item, ItemKind, Module};
+use crate::builder::{Builder, Entry, Mark};
+use crate::token::{Lexeme, Token, lex};
+use balance::{Balanced, balance};
+use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
+use lalrpop_util::ParseError;
+use mend::{Mending, mend};
+use unexpected::{Place, unexpected};
+
+#[allow(clippy::all, missing_docs, unused, unreachable_pub)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/grammar.rs"));
+}
+
+/// How many errors of one file are said.
+const MOST_ERRORS: usize = 100;
+/// How often one item is parsed again after an error.
+const MOST_MENDINGS: usize = 50;
+
+/// Parses a file. What is wrong goes to `diagnostics`; what could not be parsed stands in the tree as an `Error`.
+pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut Diagnostics) -> Module {
+    let source = map.file(file);
+    let (text, base) = (source.text.as_str(), source.base);
+    let lexed = lex(text, base);
+    let mut known: Vec<Span> = lexed.problems.iter().flat_map(|d| &d.labels).map(|l| l.span).collect();
+    let balanced = balance(lexed.lexemes, text, base, session.limits.nesting);
+    known.extend(balanced.problems.iter().flat_map(|d| &d.labels).map(|l| l.span));
+    let Balanced { lexemes, problems, too_deep } = balanced;
+    let mut parser = Parser {
+        text,
+        base,
+        builder: Builder::new(text, base, session.limits.nesting),
+        entry: generated::EntryParser::new(),
+        module: Module {
+            comments: lexed.comments,
+            span: Span::new(base, base + text.len() as u32),
+            ..Module::default()
+        },
+        problems: lexed.problems.into_iter().chain(problems).collect(),
+        known,
+    };
+    let mut at = 0;
+    while at < lexemes.len() && parser.problems.len() < MOST_ERRORS && !session.cancel.is_cancelled() {
+        let end = mend::item_end(&lexemes, at);
+        let next = lexemes.get(end).copied();
+        let deep = too_deep.partition_point(|&i| i < at);
+        if too_deep.get(deep).is_some_and(|&i| i < end) {
+            parser.error_item(&lexemes[at..end]);
+        } else {
+            parser.item(&lexemes[at..end], next);
+        }
+        at = end;
+    }
+    parser.finish(diagnostics)
+}
+
+/// What is known of a file while it is parsed.
+struct Parser<'s> {
+    text: &'s str,
+    base: u32,
+    builder: Builder<'s>,
+    entry: generated::EntryParser,
+    module: Module,
+    problems: Vec<Diagnostic>,
+    /// Places that were reported before the grammar saw them: an error beside them is not worth another message.
+    known: Vec<Span>,
+}
+
+impl Parser<'_> {
+    /// Parses the tokens of one item; `next` follows them in the file.
+    fn item(&mut self, tokens: &[Lexeme], next: Option<Lexeme>) {
+        let mark = self.builder.mark();
+        if let Some(entry) = self.mended(tokens, next, &mark) {
+            return self.add(entry);
+        }
+        // The head is at fault. What stands in the body is worth looking at all the same.
+        if let Some((head, body)) = mend::head_and_body(tokens) {
+            let program = Lexeme { token: Token::Program, span: head.span };
+            let name = Lexeme { token: Token::Ident, span: head.span };
+            if self.mended(&[&[program, name], body].concat(), next, &mark).is_some() {
+                self.problems.append(&mut self.builder.problems);
+            }
+        }
+        self.builder.back_to(&mark);
+        self.error_item(tokens);
+    }
+
+    /// Parses tokens, mending and reporting as often as it takes; `None` if nothing helps.
+    fn mended(&mut self, tokens: &[Lexeme], next: Option<Lexeme>, mark: &Mark) -> Option<Entry> {
+        let mut mended = Vec::new();
+        for _ in 0..MOST_MENDINGS {
+            let tokens = if mended.is_empty() { tokens } else { &mended[..] };
+            self.builder.back_to(mark);
+            let spaced = tokens.iter().enumerate().map(|(i, l)| Ok((i, *l, i + 1)));
+            let (at, expected) = match self.entry.parse(&mut self.builder, spaced) {
+                Ok(entry) => return Some(entry),
+                Err(ParseError::UnrecognizedToken { token, expected }) => (token.0, expected),
+                Err(ParseError::UnrecognizedEof { expected, .. }) => (tokens.len(), expected),
+                Err(ParseError::ExtraToken { token }) => (token.0, vec![]),
+                Err(ParseError::InvalidToken { location }) => (location, vec![]),
+                // No action fails.
+                Err(ParseError::User { error: () }) => return None,
+            };
+            let place = Place { tokens, at, next, expected: &expected, text: self.text, base: self.base };
+            let mending = mend(&place);
+            let region = mending.region(tokens);
+            let follows = tokens.get(at).is_some_and(|l| l.token == Token::Error);
+            if !follows && !self.known.iter().any(|k| k.lo <= region.hi && region.lo <= k.hi) {
+                self.problems.push(unexpected(&place));
+            }
+            match mending {
+                Mending::Tokens { tokens, .. } if self.problems.len() < MOST_ERRORS => mended = tokens,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.problems.append(&mut self.builder.problems);
+        match entry {
+            Entry::Item(item) => self.module.items.push(item),
+            Entry::Header(header) if self.module.items.is_empty() && self.module.header.is_none() => {
+                self.module.header = Some(header);
+            }
+            Entry::Header(header) => {
+                let what = "the `module` line stands after other items";
+                self.problems.push(
+                    Diagnostic::error("syntax::unexpected", header.span, what)
+                        .help("make it the first line of the file"),
+                );
+            }
+        }
+    }
+
+    fn error_item(&mut self, tokens: &[Lexeme]) {
+        let span = tokens.iter().fold(Span::NONE, |s, l| s.to(l.span));
+        self.module.items.push(Item { attrs: vec![], kind: ItemKind::Error, span });
+    }
+
+    fn finish(mut self, diagnostics: &mut Diagnostics) -> Module {
+        self.problems.sort_by_key(|d| d.labels.first().map_or(0, |l| l.span.lo));
+        if self.problems.len() >= MOST_ERRORS {
+            self.problems.truncate(MOST_ERRORS);
+            let last = self.problems.last().and_then(|d| d.labels.first()).map_or(Span::NONE, |l| l.span);
+            let many = Diagnostic::error("syntax::many", last, format!("more than {MOST_ERRORS} errors in one file"));
+            self.problems.push(many.here("the last one shown").help("correct these first: they hide what follows"));
+        }
+        diagnostics.extend(self.problems);
+        self.module.exprs = self.builder.exprs.into_iter().collect();
+        self.module.stmts = self.builder.stmts.into_iter().collect();
+        self.module
+    }
+}

@@ -1,0 +1,344 @@
+//! The words for a syntax error: what was expected, what stands there, and what its author probably meant.
+//!
+//! Invariant: knows only tokens; the same tokens give the same message.
+
+use crate::token::{Lexeme, Token};
+use girder_source::{Diagnostic, Span};
+
+/// Where the grammar stopped.
+pub struct Place<'a> {
+    /// The tokens of the item.
+    pub tokens: &'a [Lexeme],
+    /// The first that does not fit; one past the end if more were needed.
+    pub at: usize,
+    /// What follows the item.
+    pub next: Option<Lexeme>,
+    /// The terminals that would fit, as the grammar names them.
+    pub expected: &'a [String],
+    /// The text of the file.
+    pub text: &'a str,
+    /// The global offset of its first byte.
+    pub base: u32,
+}
+
+impl Place<'_> {
+    /// Whether a terminal would fit.
+    fn fits(&self, terminal: &str) -> bool {
+        self.expected.iter().any(|e| e.trim_matches('"') == terminal)
+    }
+
+    /// The token that does not fit.
+    fn found(&self) -> Option<Lexeme> {
+        self.tokens.get(self.at).copied().or(self.next)
+    }
+
+    /// The token so far before the one that does not fit.
+    fn before(&self, n: usize) -> Option<Lexeme> {
+        self.tokens.get(self.at.checked_sub(n)?).copied()
+    }
+
+    fn kind_before(&self, n: usize) -> Option<Token> {
+        self.before(n).map(|l| l.token)
+    }
+
+    fn str(&self, span: Span) -> &str {
+        self.text.get((span.lo - self.base) as usize..(span.hi - self.base) as usize).unwrap_or("")
+    }
+
+    /// The text of a token in backquotes, short.
+    fn shown(&self, l: Lexeme) -> String {
+        let text = self.str(l.span);
+        let cut = text.char_indices().nth(24).map_or(text.len(), |(i, _)| i);
+        format!("`{}{}`", &text[..cut], if cut < text.len() { "…" } else { "" })
+    }
+
+    fn starts_line(&self, i: usize) -> bool {
+        let Some(l) = self.tokens.get(i).copied().or(self.next) else { return true };
+        let before = i.checked_sub(1).and_then(|i| self.tokens.get(i)).map_or(self.base, |l| l.span.hi);
+        self.str(Span::new(before, l.span.lo)).contains('\n')
+    }
+
+    /// The place in `tokens` where nothing but a `;` is missing.
+    pub fn missing_semi(&self) -> Option<usize> {
+        let at = self.at;
+        if at == 0 {
+            return None;
+        }
+        if self.fits(";") {
+            let Some(l) = self.tokens.get(at) else { return Some(at) };
+            let closes = l.token == Token::BraceClose;
+            return (closes || is_statement_word(l.token) || (self.starts_line(at) && can_start(l.token)))
+                .then_some(at);
+        }
+        // `x = a` and `b = …` on the next line look like the start of `a b in … { … }`.
+        let names = self.kind_before(1) == Some(Token::Ident) && self.kind_before(2) == Some(Token::Ident);
+        let reads_as_binder = names && self.fits("in") && self.expected.len() == 1;
+        (reads_as_binder && at >= 3 && self.starts_line(at - 1) && self.kind_before(3) != Some(Token::Semi))
+            .then_some(at - 1)
+    }
+}
+
+/// Words that only start a statement or an item.
+fn is_statement_word(token: Token) -> bool {
+    use Token::*;
+    matches!(
+        token,
+        Let | Var
+            | Param
+            | Const
+            | Temp
+            | Map
+            | While
+            | Repeat
+            | Return
+            | Break
+            | Continue
+            | Compute
+            | Vertex
+            | Par
+            | Execute
+            | Exchange
+            | Fn
+            | Program
+            | Use
+            | AttrOpen
+    )
+}
+
+/// Whether a statement may start so.
+fn can_start(token: Token) -> bool {
+    use Token::*;
+    let sign = matches!(token, Ident | Int | Float | Str | ParenOpen | BraceOpen | Error);
+    sign || token.is_contextual() || matches!(token, For | If | On | With | Switch | Pipeline | Stage | True | False)
+}
+
+/// The report for an error.
+pub fn unexpected(place: &Place) -> Diagnostic {
+    let end = place.tokens.last().map_or(Span::NONE, |l| Span::new(l.span.hi, l.span.hi));
+    if let Some(at) = place.missing_semi() {
+        let found = place.tokens.get(at).copied().or(place.next);
+        let before = place.tokens[at - 1];
+        let there = found.map_or("the end of the file".into(), |l| place.shown(l));
+        let what = format!("expected `;` after {}, found {there}", place.shown(before));
+        let gap = Span::new(before.span.hi, before.span.hi);
+        let d = Diagnostic::error("syntax::unexpected", found.map_or(end, |l| l.span), what);
+        return d.label(gap, "a `;` is missing here");
+    }
+    if let Some(d) = special(place) {
+        return d;
+    }
+    let wanted = wanted(place);
+    let mut message = format!("expected {}", one_of(&wanted));
+    if let Some(before) = place.before(1) {
+        message += &format!(" after {}", place.shown(before));
+    }
+    let there = place.found().map_or("the end of the file".into(), |l| place.shown(l));
+    message += &format!(", found {there}");
+    let d = Diagnostic::error("syntax::unexpected", place.found().map_or(end, |l| l.span), message);
+    match hint(place) {
+        Some(help) => d.help(help),
+        None => d,
+    }
+}
+
+/// `a, b or c`
+fn one_of(list: &[String]) -> String {
+    match list {
+        [] => "nothing more".into(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// What would fit, in groups, the likeliest first.
+fn wanted(place: &Place) -> Vec<String> {
+    let fits = |t: &str| place.fits(t);
+    let list = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
+    if fits("use") {
+        return list(&["an item"]);
+    } else if fits("return") {
+        return list(&["a statement", "`}`"]);
+    } else if fits("vertex") {
+        return list(&["a vertex", "`}`"]);
+    }
+    let (group, hidden) = group(place);
+    let mut groups: Vec<String> = group.map(String::from).into_iter().collect();
+    let rest = PUNCTUATION.iter().filter(|p| fits(p) && !hidden.contains(p)).take(5);
+    groups.extend(rest.map(|p| format!("`{p}`")));
+    if groups.is_empty() && fits("+") {
+        groups.push("an operator".into());
+    }
+    if groups.is_empty() {
+        groups.extend(place.expected.iter().take(5).map(|e| format!("`{}`", e.trim_matches('"'))));
+    }
+    groups
+}
+
+/// What is worth naming beside a group, the likeliest first.
+const PUNCTUATION: [&str; 27] = [
+    ";", ",", ")", "]", "}", ":", "{", "=", "<-", "->", "=>", "in", "out", "inout", "const", "on", "for", "with", "as",
+    "where", "else", "if", "(", "[", "<", ">", ".",
+];
+
+/// The name of what would fit, if it has one, and the terminals that need no mention beside it.
+fn group(place: &Place) -> (Option<&'static str>, Vec<&'static str>) {
+    let fits = |t: &str| place.fits(t);
+    // After a value anything may follow that continues it, also a name, as in `sum i in …`; seldom was that meant.
+    let after_value = fits("+") || fits("by");
+    let (group, mut hidden) = if fits("int") {
+        let block: &[&str] = if fits("pipeline") { &["on", "with", "if"] } else { &[] };
+        (Some("an expression"), [&["..", "...", "{", "[", "(", "_"], block].concat())
+    } else if after_value {
+        let assign: &[&str] = if fits(";") { &["=", "<-"] } else { &[] };
+        (None, [&["(", "[", "<", ">", ".", "where"], assign].concat())
+    } else if fits("ident") && fits("[") && fits("(") {
+        (Some("a type"), vec!["(", "["])
+    } else if fits("ident") {
+        (Some("a name"), vec!["(", "_"])
+    } else {
+        (None, vec![])
+    };
+    if fits("int") || fits("ident") {
+        hidden.extend(["inout", "out"]);
+    }
+    (group, hidden)
+}
+
+/// Mistakes with a message of their own.
+fn special(place: &Place) -> Option<Diagnostic> {
+    use Token::*;
+    let found = place.found()?;
+    let error = |what: String| Diagnostic::error("syntax::unexpected", found.span, what);
+    let shown = place.shown(found);
+    if let Some(d) = word_as_operator(place) {
+        return Some(d);
+    }
+    if found.token == Else && place.fits("return") {
+        return Some(error("this `else` has no `if` before it".into()));
+    }
+    if found.token.is_reserved() && place.fits("ident") && !place.fits("return") && !place.fits("+") {
+        let list = wanted(place);
+        let what = format!("expected {}, found the keyword {shown}", one_of(&list[..list.len().min(2)]));
+        return Some(error(what).help(format!("{shown} is a word of the language and cannot be a name")));
+    }
+    if found.token == Semi && (place.fits("return") || place.fits("use")) {
+        return Some(error("this `;` ends nothing".into()).help("remove it: what ends with `}` needs no `;`"));
+    }
+    None
+}
+
+/// A word between two values that is an operator elsewhere: `a and b`.
+fn word_as_operator(place: &Place) -> Option<Diagnostic> {
+    let word = place.before(1).filter(|l| l.token == Token::Ident && place.kind_before(2).is_some_and(ends_value))?;
+    let text = place.str(word.span);
+    let instead = match text {
+        "and" => "`&&`, or `&` on tensors",
+        "or" => "`||`, or `|` on tensors",
+        "mod" => "`%`",
+        "xor" => "`^`",
+        _ => return None,
+    };
+    let what = format!("expected an operator, found `{text}`");
+    let d = Diagnostic::error("syntax::unexpected", word.span, what);
+    Some(d.help(format!("this operator is written {instead}")))
+}
+
+/// Whether a value may end with this token.
+fn ends_value(token: Token) -> bool {
+    use Token::*;
+    token.is_contextual() || matches!(token, Ident | Int | Float | Str | True | False | ParenClose | BracketClose)
+}
+
+/// What its author probably meant.
+fn hint(place: &Place) -> Option<String> {
+    use Token::*;
+    let found = place.found()?;
+    let (one, two) = (place.kind_before(1), place.kind_before(2));
+    let touches = |n: usize| {
+        place.before(n).is_some_and(|l| l.span.hi == place.tokens.get(place.at - n + 1).map_or(0, |l| l.span.lo))
+    };
+    let next = place.tokens.get(place.at + 1).copied();
+    if place.fits("use") {
+        return item_hint(place.str(found.span));
+    }
+    let text = match (one, found.token) {
+        (Some(Dot), _) if two == Some(Int) && touches(2) => "a float needs a digit after its point: `1.0`",
+        (Some(Dot), Int | Float) => "elements of a tuple are read with brackets: `t[0]`",
+        (_, Dot) if next.is_some_and(|l| l.token == Int) => "a float needs a digit before its point: `0.5`",
+        (Some(Plus | Minus), Semi | BraceClose) if one == two => "write `x += 1` or `x -= 1`",
+        (Some(Percent | Caret | And | Or | Shl | Shr | At), Eq) if touches(1) => {
+            "only `+=`, `-=`, `*=` and `/=` exist: write the operation out, `x = x % 2`"
+        }
+        (Some(Plus), Plus) => "write `x += 1`",
+        (_, Eq) if place.fits(":") && matches!(two, Some(Var | Param | Temp | Const)) => {
+            "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"
+        }
+        (_, Arrow) if place.fits("=>") => "the body of a case stands after `=>`",
+        (_, Colon) if next.is_some_and(|l| l.token == Colon && l.span.lo == found.span.hi) => {
+            "names are joined with `.`: `nn.relu`"
+        }
+        (Some(Colon), Colon) => "names are joined with `.`: `nn.relu`",
+        (_, Write) if place.fits("=") && !place.fits("<") => {
+            "a declaration takes `=`; `<-` writes elements of what exists"
+        }
+        (_, Write) if place.fits("<") => "`<-` is one token: for a comparison with a negative number write `a < -b`",
+        (_, Eq) if place.fits("in") => "write `i in 0..n`",
+        (_, Eq) if place.fits("<-") => "elements are copied with `<-`: `to <- from;`",
+        (_, Eq) if place.fits(":") && in_parentheses(place) => "arguments are named with `:`, as in `f(x: 1)`",
+        (_, Eq) if place.fits("==") => "`=` names a value, `==` compares",
+        (_, FatArrow | Colon) if place.fits("->") => "the type of the result stands after `->`",
+        (_, As) => "types are converted by calls: `f32(x)`",
+        (Some(Ident), Not) => "there are no macros: write the call without `!`",
+        _ if place.tokens.first().is_some_and(|l| l.token == Grad) && in_parentheses(place) => {
+            "a gradient names parameters, results and their adjoints: `grad f(x, w; y; dy) { … }`"
+        }
+        _ if one == Some(Else) => "after `else` stands a body `{ … }` or another `if`",
+        _ => return word_hint(place),
+    };
+    Some(text.into())
+}
+
+/// Hints by the words before the error.
+fn word_hint(place: &Place) -> Option<String> {
+    for n in 0..=3 {
+        let Some(l) = place.before(n) else { break };
+        if matches!(place.str(l.span), "elif" | "elsif" | "elseif") {
+            return Some("write `else if`".into());
+        }
+    }
+    let needs_body = place.fits("{") && place.fits("+");
+    needs_body.then(|| "a body stands in braces: `{ … }`".into())
+}
+
+/// Whether the innermost open bracket is a parenthesis.
+fn in_parentheses(place: &Place) -> bool {
+    let mut depth = 0;
+    for l in place.tokens[..place.at.min(place.tokens.len())].iter().rev() {
+        if l.token.closes() {
+            depth += 1;
+        } else if l.token.opens() {
+            if depth == 0 {
+                return l.token == Token::ParenOpen;
+            }
+            depth -= 1;
+        }
+    }
+    false
+}
+
+/// What to write instead of a word that starts no item.
+fn item_hint(word: &str) -> Option<String> {
+    let instead = match word {
+        "function" | "func" | "def" | "fun" | "proc" => "functions start with `fn`",
+        "kernel" | "class" | "struct" => "code of a tile starts with `codelet`",
+        "import" | "include" | "from" => "modules are named with `use`",
+        "main" => "programs start with `program`: `program main { … }`",
+        "mut" => "write `let mut`",
+        "pub" | "export" => "remove it: all items of a module can be used by others",
+        _ => {
+            "the words that start an item are `use fn codelet program let var param const map stream compute copy`, and \
+              some more; statements stand in the body of a `fn` or `program`"
+        }
+    };
+    Some(instead.into())
+}

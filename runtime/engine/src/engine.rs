@@ -1,0 +1,156 @@
+//! The engine: a graph, its memory in one mode, and the programs that run on it.
+//!
+//! Invariant: results do not depend on the mode or on the number of threads (NaNs may differ in sign and payload);
+//! after a run that failed, no value is handed out.
+
+use crate::error::{EngineError, RunError};
+use crate::exact::Exact;
+use crate::executable::Executable;
+use crate::fast::Fast;
+use crate::host::Host;
+use crate::interpret::Interpreted;
+use crate::report::{Costs, RunReport};
+use crate::store::{Store, initialise, one_nan, tidy, whole};
+use crate::walk::{Doors, Supersteps, Walk};
+use girder_ir::graph::{Graph, VarClass};
+use girder_ir::ids::{ProgramId, VarId};
+use girder_ir::placement::Placement;
+use girder_source::Session;
+
+/// How an engine keeps data and runs vertices.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Mode {
+    /// Compiled vertices on one memory; no exchange is performed.
+    #[default]
+    Fast,
+    /// Compiled vertices on a memory per tile, at the addresses of the layout; every transfer is performed.
+    Exact,
+    /// One array per variable and the codelet interpreter: the oracle.
+    Interpret,
+}
+
+/// Variables at rest or a program running over them.
+pub struct Engine<'e> {
+    graph: &'e Graph,
+    placement: Option<&'e Placement>,
+    session: &'e Session,
+    store: Box<dyn Store + 'e>,
+    doors: Doors,
+    supersteps: Supersteps,
+    costs: Option<Costs>,
+    buffer: Vec<u8>,
+    failed: bool,
+}
+
+impl<'e> Engine<'e> {
+    /// Makes the memory of a mode and puts the initial values in place; all else is zero. Vertices run on `threads`
+    /// threads (at least one; `interpret` uses only one).
+    pub fn load(
+        executable: &'e Executable,
+        mode: Mode,
+        threads: usize,
+        session: &'e Session,
+    ) -> Result<Engine<'e>, EngineError> {
+        let allocated = &executable.allocated;
+        let store: Box<dyn Store + 'e> = match mode {
+            Mode::Interpret => Box::new(Interpreted::new(allocated, executable.machine.workers, session)?),
+            Mode::Fast => Box::new(Fast::new(executable, threads, session)?),
+            Mode::Exact => Box::new(Exact::new(executable, threads, session)?),
+        };
+        let mut engine = Engine::with_store(allocated, store, session);
+        engine.placement = Some(&allocated.placement);
+        engine.costs = Some(Costs::new(allocated, &executable.machine));
+        Ok(engine)
+    }
+
+    /// The oracle over a graph alone: no placement, plan, schedule or layout is needed. `workers` is how many a tile
+    /// has.
+    pub fn interpret(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Engine<'e>, EngineError> {
+        let store = Box::new(Interpreted::new(graph, workers, session)?);
+        Ok(Engine::with_store(graph, store, session))
+    }
+
+    fn with_store(graph: &'e Graph, mut store: Box<dyn Store + 'e>, session: &'e Session) -> Engine<'e> {
+        initialise(&mut *store, graph);
+        Engine {
+            graph,
+            placement: None,
+            session,
+            store,
+            doors: Doors::new(graph),
+            supersteps: Supersteps::default(),
+            costs: None,
+            buffer: Vec::new(),
+            failed: false,
+        }
+    }
+
+    /// Sets all elements of a persistent variable that is not constant; row-major, little end first. Bytes of a
+    /// `bool` that are not 0 count as true.
+    pub fn set(&mut self, var: VarId, bytes: &[u8]) -> Result<(), EngineError> {
+        let decl = &self.graph.vars[var];
+        let name = decl.name.clone();
+        match decl.class {
+            VarClass::Temp => return Err(EngineError::Temporary(name)),
+            VarClass::Const => return Err(EngineError::Constant(name)),
+            VarClass::Var | VarClass::Param => {}
+        }
+        if bytes.len() as u64 != decl.bytes() {
+            return Err(EngineError::WrongSize { name, expected: decl.bytes(), found: bytes.len() as u64 });
+        }
+        let mut bytes = bytes.to_vec();
+        tidy(decl.ty, &mut bytes);
+        if let Some(run) = whole(self.graph, var) {
+            self.store.write(run, &bytes);
+        }
+        Ok(())
+    }
+
+    /// All elements of a persistent variable; row-major, little end first. Refused after a failed run.
+    pub fn get(&self, var: VarId) -> Result<Vec<u8>, EngineError> {
+        let decl = &self.graph.vars[var];
+        if self.failed {
+            return Err(EngineError::AfterFailure);
+        }
+        if !decl.is_persistent() {
+            return Err(EngineError::Temporary(decl.name.clone()));
+        }
+        let mut bytes = vec![0; decl.bytes() as usize];
+        if let Some(run) = whole(self.graph, var) {
+            self.store.read(run, &mut bytes);
+        }
+        one_nan(decl.ty, &mut bytes);
+        Ok(bytes)
+    }
+
+    /// Runs a program to its end. Variables keep their values from run to run; after a failed run the engine serves
+    /// no more.
+    pub fn run(&mut self, program: ProgramId, host: &mut dyn Host) -> Result<RunReport, RunError> {
+        if self.failed {
+            return Err(EngineError::AfterFailure.into());
+        }
+        let decl = &self.graph.programs[program];
+        if !decl.entry {
+            return Err(EngineError::NotEntry(decl.name.clone()).into());
+        }
+        let clocks = self.costs.as_ref().map(Costs::clocks).unwrap_or_default();
+        let mut walk = Walk {
+            graph: self.graph,
+            placement: self.placement,
+            session: self.session,
+            doors: &self.doors,
+            costs: self.costs.as_ref(),
+            store: &mut *self.store,
+            host,
+            report: RunReport { supersteps: 0, exchange_cycles: clocks },
+            total: self.supersteps.of(self.graph, program, self.session),
+            buffer: std::mem::take(&mut self.buffer),
+            depth: 0,
+        };
+        let result = walk.program(program);
+        let (report, buffer) = (walk.report, walk.buffer);
+        self.buffer = buffer;
+        self.failed = result.is_err();
+        result.map(|()| report)
+    }
+}

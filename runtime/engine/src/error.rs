@@ -1,0 +1,167 @@
+//! Why an engine cannot be made or asked, and why a run ended early.
+//!
+//! Invariant: a [`RunError`] is the same in every mode and on any number of threads, but for
+//! [`RunError::Cancelled`], which depends on when the flag was raised.
+
+use girder_ir::codelet::Check;
+use girder_ir::ids::FamilyId;
+use girder_source::{Diagnostic, Span};
+use smol_str::SmolStr;
+
+/// What an engine refuses.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The memory of the mode is more than the limit allows or the host gives.
+    #[error("this run needs {needed} bytes of host memory, but the limit `host_bytes` is {limit}")]
+    HostMemory {
+        /// Bytes that would be needed.
+        needed: u64,
+        /// Bytes that are allowed.
+        limit: u64,
+    },
+    /// A name that the host may not use.
+    #[error("`{0}` is a temporary; the host may only name persistent variables")]
+    Temporary(SmolStr),
+    /// A `const` cannot be set.
+    #[error("`{0}` is a constant and cannot be set")]
+    Constant(SmolStr),
+    /// The bytes are not those of the variable.
+    #[error("`{name}` has {expected} bytes, but {found} were given")]
+    WrongSize {
+        /// The variable.
+        name: SmolStr,
+        /// Bytes of all its elements.
+        expected: u64,
+        /// Bytes that came.
+        found: u64,
+    },
+    /// After a failed run no value is specified.
+    #[error("the last run failed, so the variables have no specified values")]
+    AfterFailure,
+    /// The executable was compiled for other modes.
+    #[error("the executable was not compiled for this mode")]
+    NotPrepared,
+    /// The program is only called by others.
+    #[error("`{0}` is called by programs and cannot be run by itself")]
+    NotEntry(SmolStr),
+    /// No code can be made for a codelet, in the words of the code generator.
+    #[error("{0}")]
+    Code(String),
+    /// Tables that do not fit together: the compiler's bug.
+    #[error("internal error in the engine: {0}")]
+    Internal(String),
+}
+
+impl EngineError {
+    /// As a diagnostic without a place.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let (code, help) = match self {
+            EngineError::HostMemory { needed, .. } => {
+                ("run::host_memory", Some(format!("raise the limit with `--limit host_bytes={needed}`")))
+            }
+            EngineError::Temporary(_) => ("run::temporary", Some("declare it with `var` at module level".to_string())),
+            EngineError::Constant(_) => ("run::constant", Some("declare it with `var`".to_string())),
+            EngineError::WrongSize { .. } => ("run::wrong_size", None),
+            EngineError::AfterFailure => ("run::after_failure", None),
+            EngineError::NotPrepared => ("run::not_prepared", None),
+            EngineError::NotEntry(_) => ("run::not_entry", None),
+            EngineError::Code(_) => ("codegen::refused", None),
+            EngineError::Internal(_) => ("run::internal", None),
+        };
+        let d = Diagnostic::error(code, Span::NONE, self.to_string());
+        match help {
+            Some(text) => d.help(text),
+            None => d,
+        }
+    }
+}
+
+/// Why a run ended before its program did.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum RunError {
+    /// A check in a codelet did not hold: the least by step in program order, family and instance.
+    #[error("{}", diagnostic.message)]
+    Check {
+        /// The family of the vertex.
+        family: FamilyId,
+        /// Which vertex of it.
+        instance: u64,
+        /// What did not hold.
+        check: Check,
+        /// The vertex, its tile, the values and the places.
+        diagnostic: Box<Diagnostic>,
+    },
+    /// `abort(message, when: c);` with `c` true.
+    #[error("the program aborted: {message}")]
+    Abort {
+        /// Its words.
+        message: SmolStr,
+        /// Where it stands.
+        span: Span,
+    },
+    /// A `while` of the program turned too often.
+    #[error("this loop has turned {limit} times, which is the limit")]
+    Turns {
+        /// The limit.
+        limit: u64,
+        /// The loop.
+        span: Span,
+    },
+    /// Steps and calls nest too deep.
+    #[error("steps and calls of the program nest more than {limit} deep")]
+    Nesting {
+        /// The limit.
+        limit: u32,
+        /// The step that is too deep.
+        span: Span,
+    },
+    /// The host has no further packet.
+    #[error("stream `{stream}` ended before the program stopped reading it")]
+    StreamEnded {
+        /// Its name.
+        stream: SmolStr,
+        /// The step that reads.
+        span: Span,
+        /// Where the stream is declared.
+        declared: Span,
+    },
+    /// The host could not serve a stream.
+    #[error("stream `{stream}`: {message}")]
+    Stream {
+        /// Its name.
+        stream: SmolStr,
+        /// The host's words.
+        message: String,
+        /// The step.
+        span: Span,
+    },
+    /// The session was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The engine refused to run.
+    #[error(transparent)]
+    Refused(#[from] EngineError),
+}
+
+impl RunError {
+    /// As a diagnostic at the place that failed.
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            RunError::Check { diagnostic, .. } => (**diagnostic).clone(),
+            RunError::Abort { span, .. } => Diagnostic::error("run::abort", *span, self.to_string()),
+            RunError::Turns { span, .. } => Diagnostic::error("run::too_many_turns", *span, self.to_string())
+                .help("if the loop is meant to turn more often, raise the limit with `--limit turns=N`"),
+            RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())
+                .help("nest less, or raise the limit with `--limit nesting=N`"),
+            RunError::StreamEnded { span, declared, .. } => {
+                Diagnostic::error("run::stream_ended", *span, self.to_string())
+                    .here("this read found no packet")
+                    .label(*declared, "declared here")
+                    .help("give a longer file, or declare the stream `with (wrap: true)`")
+            }
+            RunError::Stream { span, .. } => Diagnostic::error("run::stream", *span, self.to_string()),
+            RunError::Cancelled => Diagnostic::error("run::cancelled", Span::NONE, self.to_string()),
+            RunError::Refused(e) => e.diagnostic(),
+        }
+    }
+}

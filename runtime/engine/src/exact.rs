@@ -1,0 +1,279 @@
+//! Mode `exact`: a memory per tile, data at the addresses of the layout, every transfer of the schedule performed.
+//!
+//! It proves that mapping, plan, schedule and layout are right: a vertex is given addresses on its own tile only, and
+//! what is not there has to have been sent.
+//!
+//! Invariant: byte `a` of a tile is byte `a` of the tile's share of the arena; an element is read and written at its
+//! home; a compute set is its exchange, its vertices and its way home, in this order.
+
+use crate::arena::{Arena, Move};
+use crate::error::EngineError;
+use crate::executable::Executable;
+use crate::kernel::{Kernel, Launch, Offsets};
+use crate::kernels::KernelSet;
+use crate::pool::Pool;
+use crate::store::{Store, VertexStop};
+use crate::strides::const_table;
+use crate::task::{Group, Task, Tasks};
+use crate::tiles::{Owner, Tiles};
+use cranelift_entity::SecondaryMap;
+use girder_codegen::abi::Addressing;
+use girder_codegen::{FieldLayout, KernelSpec};
+use girder_ir::family::Family;
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
+use girder_ir::plan::{FieldLandings, Landing, LocalCopy, Phase, Transfer};
+use girder_ir::schedule::PhaseSchedule;
+use girder_ir::stage::Allocated;
+use girder_ir::view::Run;
+use girder_source::Session;
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+
+/// What mode `exact` has compiled.
+pub(crate) struct ExactCode {
+    kernels: Vec<Kernel>,
+    families: SecondaryMap<FamilyId, Vec<Alike>>,
+    addressing: Addressing,
+}
+
+/// Vertices of a family whose fields have the same strides.
+#[derive(Clone)]
+struct Alike {
+    kernel: usize,
+    /// Ascending.
+    instances: Vec<u32>,
+}
+
+/// Which strides each field has; `None` is contiguous, in a buffer.
+type Signature = SmallVec<[Option<u32>; 4]>;
+
+impl ExactCode {
+    /// Groups the vertices of every family and compiles a kernel for each group.
+    pub(crate) fn compile(allocated: &Allocated) -> Result<ExactCode, EngineError> {
+        let addressing = match Tiles::bytes(&allocated.layout) {
+            n if n <= u32::MAX as u128 => Addressing::Table32,
+            _ => Addressing::Table64,
+        };
+        let mut wanted = KernelSet::new(allocated);
+        let mut families: SecondaryMap<FamilyId, Vec<Alike>> = SecondaryMap::new();
+        for (id, family) in &allocated.families {
+            let Some(shaped) = wanted.shaped(family)? else { continue };
+            let landings = &allocated.plan.landings[id];
+            for (signature, instances) in alike(allocated, family, landings)? {
+                let layouts = layouts(allocated, family, landings, &signature);
+                families[id].push(Alike { kernel: wanted.want(shaped, layouts, addressing, None), instances });
+            }
+        }
+        Ok(ExactCode { kernels: wanted.compile()?, families, addressing })
+    }
+}
+
+/// The instances of a family by signature, in the order in which signatures appear.
+fn alike(
+    allocated: &Allocated,
+    family: &Family,
+    landings: &[FieldLandings],
+) -> Result<IndexMap<Signature, Vec<u32>>, EngineError> {
+    let count = family.domain.count() as usize;
+    let complete = |l: &FieldLandings| l.at.len() == count && l.strides_of.len() == count;
+    if landings.len() != family.fields.len() || !landings.iter().all(complete) {
+        let set = &allocated.sets[family.set].name;
+        return Err(EngineError::Internal(format!("compute set `{set}` has no complete plan")));
+    }
+    let mut groups: IndexMap<Signature, Vec<u32>> = IndexMap::new();
+    for i in 0..count {
+        let strides = |l: &FieldLandings| matches!(l.at[i], Landing::InPlace(_)).then(|| l.strides_of[i]);
+        groups.entry(landings.iter().map(strides).collect()).or_default().push(i as u32);
+    }
+    Ok(groups)
+}
+
+fn layouts(
+    allocated: &Allocated,
+    family: &Family,
+    landings: &[FieldLandings],
+    signature: &Signature,
+) -> Vec<FieldLayout> {
+    let codelet = &allocated.codelets[family.codelet];
+    let layout =
+        |((field, landing), strides): ((&girder_ir::family::Field, &FieldLandings), &Option<u32>)| match strides
+            .and_then(|s| landing.strides.get(s as usize))
+        {
+            Some(strides) => strides.iter().map(|&s| s as i64).collect(),
+            None => KernelSpec::contiguous(&field.shape(), codelet.fields[field.field].ty.bytes()),
+        };
+    family.fields.iter().zip(landings).zip(signature).map(layout).collect()
+}
+
+/// The memories of mode `exact`.
+pub(crate) struct Exact {
+    tiles: Tiles,
+    pool: Pool<Tasks>,
+    /// The tasks of each compute set, in order.
+    sets: SecondaryMap<ComputeSetId, Vec<usize>>,
+    copies: SecondaryMap<CopyId, Vec<usize>>,
+}
+
+impl Exact {
+    /// All memories zero.
+    pub(crate) fn new(executable: &Executable, threads: usize, session: &Session) -> Result<Exact, EngineError> {
+        let code = executable.exact.as_ref().ok_or(EngineError::NotPrepared)?;
+        let allocated = &executable.allocated;
+        let needed = Tiles::bytes(&allocated.layout);
+        let arena = Arena::zeroed(u64::try_from(needed).unwrap_or(u64::MAX), session.limits.host_bytes)?;
+        let tiles = Tiles::new(allocated)?;
+        let mut build = Build { allocated, code, tiles: &tiles, bytes: arena.bytes(), threads, tasks: Vec::new() };
+        let (mut sets, mut copies) = (SecondaryMap::new(), SecondaryMap::new());
+        for id in allocated.sets.keys() {
+            sets[id] = build.set(id)?;
+        }
+        for id in allocated.copies.keys() {
+            let (plan, schedule) = (&allocated.plan.copies[id], &allocated.schedule.copies[id]);
+            copies[id] = build.phase(&plan.before, &schedule.before, Owner::Copy(id))?;
+        }
+        let tasks = Tasks::new(arena, build.tasks, executable.machine.workers, session);
+        Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies })
+    }
+}
+
+impl Store for Exact {
+    fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
+        for &task in &self.sets[set] {
+            self.pool.run(task);
+            self.pool.work().outcome()?;
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, copy: CopyId) {
+        self.copies[copy].iter().for_each(|&task| self.pool.run(task));
+    }
+
+    fn read(&self, run: Run, into: &mut [u8]) {
+        let (arena, size) = (self.pool.work().arena(), self.tiles.element_bytes(run.var));
+        self.tiles.split(run, |first, count, at, step| {
+            arena.read(at, step, size, &mut into[first * size..(first + count) * size]);
+        });
+    }
+
+    fn write(&mut self, run: Run, from: &[u8]) {
+        let (arena, size) = (self.pool.work().arena(), self.tiles.element_bytes(run.var));
+        self.tiles.split(run, |first, count, at, step| {
+            arena.write(at, step, size, &from[first * size..(first + count) * size]);
+        });
+    }
+}
+
+/// What tasks are built from, and the tasks so far.
+struct Build<'a> {
+    allocated: &'a Allocated,
+    code: &'a ExactCode,
+    tiles: &'a Tiles,
+    bytes: u64,
+    threads: usize,
+    tasks: Vec<Task>,
+}
+
+impl Build<'_> {
+    /// Exchange, vertices, way home.
+    fn set(&mut self, id: ComputeSetId) -> Result<Vec<usize>, EngineError> {
+        let (plan, schedule) = (&self.allocated.plan.sets[id], &self.allocated.schedule.sets[id]);
+        let mut order = self.phase(&plan.before, &schedule.before, Owner::Set(id))?;
+        let groups = self.groups(id)?;
+        order.push(self.add(Task::vertices(groups, self.threads)));
+        order.extend(self.phase(&plan.after, &schedule.after, Owner::Set(id))?);
+        Ok(order)
+    }
+
+    /// Copies on the tiles, transfers by start, copies on the tiles.
+    fn phase(&mut self, phase: &Phase, schedule: &PhaseSchedule, owner: Owner) -> Result<Vec<usize>, EngineError> {
+        let mut by_start: Vec<usize> = (0..phase.transfers.len()).collect();
+        by_start.sort_by_key(|&i| schedule.start.get(i).copied());
+        let mut sent = Vec::new();
+        for i in by_start {
+            self.transfer(&phase.transfers[i], owner, &mut sent)?;
+        }
+        let before = self.local(&phase.before, owner)?;
+        let after = self.local(&phase.after, owner)?;
+        let mut order = Vec::new();
+        for (list, threads) in [(before, 1), (sent, self.threads), (after, 1)] {
+            if !list.is_empty() {
+                let task = Task::moves(list, threads, self.bytes)?;
+                order.push(self.add(task));
+            }
+        }
+        Ok(order)
+    }
+
+    fn add(&mut self, task: Task) -> usize {
+        self.tasks.push(task);
+        self.tasks.len() - 1
+    }
+
+    fn transfer(&self, transfer: &Transfer, owner: Owner, out: &mut Vec<Move>) -> Result<(), EngineError> {
+        let from = self.tiles.byte(self.allocated, transfer.from, owner)?;
+        let bytes = transfer.words.checked_mul(4).ok_or(EngineError::Internal("a transfer is too long".into()))?;
+        for &to in &transfer.to {
+            let to = self.tiles.byte(self.allocated, to, owner)?;
+            out.push(Move { from: from as i64, to: to as i64, bytes, count: 1, from_step: 0, to_step: 0 });
+        }
+        Ok(())
+    }
+
+    fn local(&self, copies: &[LocalCopy], owner: Owner) -> Result<Vec<Move>, EngineError> {
+        let one = |c: &LocalCopy| {
+            Ok(Move {
+                from: self.tiles.byte(self.allocated, c.from, owner)? as i64,
+                to: self.tiles.byte(self.allocated, c.to, owner)? as i64,
+                bytes: c.bytes,
+                count: c.count,
+                from_step: c.from_step as i64,
+                to_step: c.to_step as i64,
+            })
+        };
+        copies.iter().map(one).collect()
+    }
+
+    fn groups(&self, set: ComputeSetId) -> Result<Vec<Group>, EngineError> {
+        let mut groups = Vec::new();
+        for (order, &id) in self.allocated.sets[set].families.iter().enumerate() {
+            for alike in &self.code.families[id] {
+                groups.push(self.group(order as u32, id, alike)?);
+            }
+        }
+        Ok(groups)
+    }
+
+    fn group(&self, order: u32, id: FamilyId, alike: &Alike) -> Result<Group, EngineError> {
+        let family = &self.allocated.families[id];
+        let kernel = self.code.kernels[alike.kernel].clone();
+        let mut table = Vec::with_capacity(alike.instances.len() * family.fields.len());
+        for &instance in &alike.instances {
+            for field in 0..family.fields.len() {
+                table.push(self.field_byte(id, family, instance, field)?);
+            }
+        }
+        let offsets = match self.code.addressing {
+            Addressing::Table32 => Offsets::Table32(table.into_iter().map(|b| b as u32).collect()),
+            _ => Offsets::Table64(table),
+        };
+        let (consts, const_step) = const_table(family, alike.instances.iter().map(|&i| i as u64));
+        let launch = Launch::new(kernel, alike.instances.len() as u64, offsets, consts, const_step, self.bytes)?;
+        let elements = family.fields.iter().map(|f| f.len()).sum();
+        Ok(Group { launch, family: id, order, instances: Some(alike.instances.clone()), landing: None, elements })
+    }
+
+    /// Where a vertex finds element (0, …, 0) of a field, on its own tile.
+    fn field_byte(&self, id: FamilyId, family: &Family, instance: u32, field: usize) -> Result<u64, EngineError> {
+        let missing = || EngineError::Internal("a vertex has no tile".to_string());
+        let map = self.allocated.placement.families[id].as_ref().ok_or_else(missing)?;
+        let tile = map.at(&family.domain, instance as u64);
+        let Some(part) = family.fields[field].parts.first() else { return Ok(0) };
+        match self.allocated.plan.landings[id][field].at[instance as usize] {
+            Landing::InPlace(offset) => self.tiles.var_byte(&self.allocated.layout, tile, part.var, offset),
+            Landing::Buffer { buffer, offset } => {
+                self.tiles.buffer_byte(self.allocated, tile, Owner::Set(family.set), buffer, offset)
+            }
+        }
+    }
+}

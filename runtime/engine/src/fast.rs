@@ -1,0 +1,355 @@
+//! Mode `fast`: one arena laid out for a machine of one tile; vertices read and write all elements where they are.
+//!
+//! A family is one compiled loop over its instances. Fields whose elements do not lie at one stride per axis are
+//! fetched into scratch before a vertex and sent back after it. Copies are lists of moves.
+//!
+//! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices
+//! of a compute set share any.
+
+use crate::arena::{Arena, Move};
+use crate::error::EngineError;
+use crate::executable::Executable;
+use crate::kernel::{Kernel, Launch, Offsets};
+use crate::kernels::{KernelSet, RowLines};
+use crate::moves::{Row, coalesce, push_elements};
+use crate::pool::Pool;
+use crate::store::{Store, VertexStop};
+use crate::strides::{all_instances, const_table, field_strides, line};
+use crate::task::{Group, Landing, RowMoves, Task, Tasks};
+use cranelift_entity::SecondaryMap;
+use girder_codegen::abi::Addressing;
+use girder_codegen::{FieldLayout, KernelSpec};
+use girder_ir::codelet::Dir;
+use girder_ir::family::{Const, CopyFamily, Family, Field, Offset};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
+use girder_ir::stage::Allocated;
+use girder_ir::view::{Run, View, copy_runs};
+use girder_source::Session;
+
+/// What mode `fast` has compiled.
+pub(crate) struct FastCode {
+    kernels: Vec<Kernel>,
+    /// `None` for families without vertices.
+    families: SecondaryMap<FamilyId, Option<FamilyCode>>,
+    /// Of the variables, rounded up.
+    var_bytes: u64,
+    /// Of the scratch of the set that needs most.
+    scratch_bytes: u64,
+}
+
+/// How the vertices of a family run.
+#[derive(Clone)]
+struct FamilyCode {
+    kernel: usize,
+    addressing: Addressing,
+    /// One per edge field.
+    fields: Vec<Access>,
+    /// Bytes of one vertex's scratch.
+    row_bytes: u64,
+    /// First byte of its vertices' scratch in the set's.
+    scratch: u64,
+}
+
+/// How a vertex reaches a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Where its elements are.
+    InPlace,
+    /// At this byte of the vertex's scratch.
+    Scratch {
+        at: u64,
+        /// Its elements are needed.
+        fetch: bool,
+        /// Its elements are written.
+        send: bool,
+    },
+}
+
+impl FastCode {
+    /// Decides how every family runs and compiles its kernel.
+    pub(crate) fn compile(allocated: &Allocated) -> Result<FastCode, EngineError> {
+        let mut wanted = KernelSet::new(allocated);
+        let mut families: SecondaryMap<FamilyId, Option<FamilyCode>> = SecondaryMap::new();
+        let mut scratch_bytes = 0;
+        let mut strides = SecondaryMap::new();
+        for set in allocated.sets.values() {
+            let mut used = 0;
+            for &id in &set.families {
+                let family = &allocated.families[id];
+                let Some(shaped) = wanted.shaped(family)? else { continue };
+                let (fields, layouts, row_bytes) = accesses(allocated, family, |f| wanted.writes_all(shaped, f));
+                let code = FamilyCode { kernel: 0, addressing: Addressing::Affine, fields, row_bytes, scratch: used };
+                used += row_bytes * family.domain.count();
+                families[id] = Some(code);
+                strides[id] = Some((shaped, layouts));
+            }
+            scratch_bytes = scratch_bytes.max(used);
+        }
+        let var_bytes = allocated.host.bytes.next_multiple_of(64);
+        for (id, family) in &allocated.families {
+            if let (Some(code), Some((shaped, layouts))) = (&mut families[id], strides[id].take()) {
+                code.addressing = addressing(family, &code.fields, var_bytes + scratch_bytes);
+                let lines = row_lines(allocated, family, code);
+                code.kernel = wanted.want(shaped, layouts, code.addressing, lines);
+            }
+        }
+        Ok(FastCode { kernels: wanted.compile()?, families, var_bytes, scratch_bytes })
+    }
+}
+
+/// Access and strides of each edge field, and bytes of scratch of a vertex.
+fn accesses(
+    graph: &Graph,
+    family: &Family,
+    writes_all: impl Fn(girder_ir::ids::FieldId) -> bool,
+) -> (Vec<Access>, Vec<FieldLayout>, u64) {
+    let codelet = &graph.codelets[family.codelet];
+    let mut row_bytes = 0;
+    let (mut fields, mut layouts) = (Vec::new(), Vec::new());
+    for field in &family.fields {
+        let decl = &codelet.fields[field.field];
+        let size = decl.ty.bytes();
+        let in_place = field_strides(field, size);
+        fields.push(match in_place {
+            Some(_) => Access::InPlace,
+            None => {
+                let at = row_bytes;
+                row_bytes += (field.len() * size as u64).next_multiple_of(8);
+                let fetch = !(decl.dir == Dir::Out && writes_all(field.field));
+                Access::Scratch { at, fetch, send: decl.dir != Dir::In }
+            }
+        });
+        layouts.push(in_place.unwrap_or_else(|| KernelSpec::contiguous(&field.shape(), size)));
+    }
+    (fields, layouts, row_bytes)
+}
+
+fn addressing(family: &Family, fields: &[Access], bytes: u64) -> Addressing {
+    let straight = |(field, access): (&Field, &Access)| match access {
+        Access::Scratch { .. } => true,
+        Access::InPlace => field.parts.first().is_none_or(|p| line(&p.offset, &family.domain).is_some()),
+    };
+    match family.fields.iter().zip(fields).all(straight) {
+        true => Addressing::Affine,
+        false if bytes <= u32::MAX as u64 => Addressing::Table32,
+        false => Addressing::Table64,
+    }
+}
+
+/// How the rows of a family lie side by side: on one line, or on lines along the innermost index.
+fn row_lines(graph: &Graph, family: &Family, code: &FamilyCode) -> Option<RowLines> {
+    let last = family.domain.0.len().checked_sub(1)?;
+    let whole = code.addressing == Addressing::Affine;
+    let step = |(field, access): (&Field, &Access)| match (access, field.parts.first()) {
+        (Access::Scratch { .. }, _) => Some(code.row_bytes as i64),
+        (Access::InPlace, None) => Some(0),
+        (Access::InPlace, Some(part)) => {
+            let size = i64::from(graph.vars[part.var].ty.bytes());
+            match (&part.offset, whole) {
+                (offset, true) => line(offset, &family.domain).map(|(_, step)| step * size),
+                (Offset::Affine(affine), false) => Some(affine.coef.get(last).copied().unwrap_or(0) * size),
+                (Offset::Table(_), false) => None,
+            }
+        }
+    };
+    let steps = family.fields.iter().zip(&code.fields).map(step).collect::<Option<_>>()?;
+    let length = if whole { u64::MAX } else { u64::from(family.domain.0[last]).max(1) };
+    let shares_consts = family.consts.iter().all(|(_, c)| matches!(c, Const::Uniform(_)));
+    Some(RowLines { length, steps, shares_consts })
+}
+
+/// The memory of mode `fast`.
+pub(crate) struct Fast<'e> {
+    graph: &'e Graph,
+    offsets: &'e [u64],
+    pool: Pool<Tasks>,
+    sets: SecondaryMap<ComputeSetId, usize>,
+    copies: SecondaryMap<CopyId, usize>,
+}
+
+impl<'e> Fast<'e> {
+    /// All variables zero.
+    pub(crate) fn new(executable: &'e Executable, threads: usize, session: &Session) -> Result<Fast<'e>, EngineError> {
+        let code = executable.fast.as_ref().ok_or(EngineError::NotPrepared)?;
+        let allocated = &executable.allocated;
+        let bytes = code.var_bytes.saturating_add(code.scratch_bytes);
+        let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
+        let build = Build { allocated, code, bytes: arena.bytes() };
+        let (mut sets, mut copies, mut tasks) = (SecondaryMap::new(), SecondaryMap::new(), Vec::new());
+        for id in allocated.sets.keys() {
+            sets[id] = tasks.len();
+            tasks.push(Task::vertices(build.groups(id)?, threads));
+        }
+        for id in allocated.copies.keys() {
+            copies[id] = tasks.len();
+            tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
+        }
+        let tasks = Tasks::new(arena, tasks, executable.machine.workers, session);
+        let pool = Pool::new(tasks, threads);
+        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies })
+    }
+}
+
+impl Store for Fast<'_> {
+    fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
+        self.pool.run(self.sets[set]);
+        self.pool.work().outcome()
+    }
+
+    fn copy(&mut self, copy: CopyId) {
+        self.pool.run(self.copies[copy]);
+    }
+
+    fn read(&self, run: Run, into: &mut [u8]) {
+        let (at, step, size) = place(self.graph, self.offsets, run);
+        self.pool.work().arena().read(at as u64, step, size, into);
+    }
+
+    fn write(&mut self, run: Run, from: &[u8]) {
+        let (at, step, size) = place(self.graph, self.offsets, run);
+        self.pool.work().arena().write(at as u64, step, size, from);
+    }
+}
+
+/// First byte, bytes from element to element, and bytes of an element of a run.
+fn place(graph: &Graph, offsets: &[u64], run: Run) -> (i64, i64, usize) {
+    let size = graph.vars[run.var].ty.bytes();
+    let at = byte(offsets, run.var, run.start as i64, size);
+    (at, run.stride * size as i64, size as usize)
+}
+
+/// The byte of an element.
+fn byte(offsets: &[u64], var: VarId, element: i64, size: u32) -> i64 {
+    offsets[var.as_u32() as usize] as i64 + element * size as i64
+}
+
+/// What tasks are built from.
+struct Build<'a> {
+    allocated: &'a Allocated,
+    code: &'a FastCode,
+    bytes: u64,
+}
+
+impl Build<'_> {
+    fn groups(&self, set: ComputeSetId) -> Result<Vec<Group>, EngineError> {
+        let mut groups = Vec::new();
+        for (order, &id) in self.allocated.sets[set].families.iter().enumerate() {
+            if let Some(code) = &self.code.families[id] {
+                groups.push(self.group(order as u32, id, code)?);
+            }
+        }
+        Ok(groups)
+    }
+
+    fn group(&self, order: u32, id: FamilyId, code: &FamilyCode) -> Result<Group, EngineError> {
+        let family = &self.allocated.families[id];
+        let rows = family.domain.count();
+        let (consts, const_step) = const_table(family, 0..rows);
+        let kernel = self.code.kernels[code.kernel].clone();
+        let offsets = self.row_offsets(family, code);
+        let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?;
+        let landing = match code.row_bytes {
+            0 => None,
+            _ => Some(self.landing(family, code)?),
+        };
+        let elements = family.fields.iter().map(|f| f.len()).sum();
+        Ok(Group { launch, family: id, order, instances: None, landing, elements })
+    }
+
+    fn row_offsets(&self, family: &Family, code: &FamilyCode) -> Offsets {
+        let lines = family.fields.iter().zip(&code.fields).map(|(f, a)| self.field_line(family, code, f, *a));
+        if code.addressing == Addressing::Affine {
+            let (start, step) = lines.map(|l| l.map_or((0, 0), |(at, step)| (at as u64, step))).unzip();
+            return Offsets::Affine { start, step };
+        }
+        let fields = family.fields.len();
+        let mut table = vec![0u64; family.domain.count() as usize * fields];
+        for (f, (field, access)) in family.fields.iter().zip(&code.fields).enumerate() {
+            let column = table.iter_mut().skip(f).step_by(fields);
+            match (self.field_line(family, code, field, *access), field.parts.first()) {
+                (Some((at, step)), _) => column.enumerate().for_each(|(i, c)| *c = (at + i as i64 * step) as u64),
+                (None, Some(part)) => {
+                    let size = self.allocated.vars[part.var].ty.bytes();
+                    let bytes = |e: i64| byte(&self.allocated.host.offsets, part.var, e, size) as u64;
+                    column.zip(part.offset.values(&family.domain)).for_each(|(c, e)| *c = bytes(e));
+                }
+                (None, None) => {}
+            }
+        }
+        match code.addressing {
+            Addressing::Table32 => Offsets::Table32(table.into_iter().map(|b| b as u32).collect()),
+            _ => Offsets::Table64(table),
+        }
+    }
+
+    /// First byte and step of a field whose rows lie on a line.
+    fn field_line(&self, family: &Family, code: &FamilyCode, field: &Field, access: Access) -> Option<(i64, i64)> {
+        match access {
+            Access::Scratch { at, .. } => {
+                Some(((self.code.var_bytes + code.scratch + at) as i64, code.row_bytes as i64))
+            }
+            Access::InPlace => {
+                let Some(part) = field.parts.first() else { return Some((0, 0)) };
+                let size = self.allocated.vars[part.var].ty.bytes();
+                let (start, step) = line(&part.offset, &family.domain)?;
+                Some((byte(&self.allocated.host.offsets, part.var, start, size), step * size as i64))
+            }
+        }
+    }
+
+    /// The moves between a family's scattered fields and its scratch.
+    fn landing(&self, family: &Family, code: &FamilyCode) -> Result<Landing, EngineError> {
+        let (mut fetch, mut send) = (Vec::new(), Vec::new());
+        for row in 0..family.domain.count() {
+            let (mut before, mut after) = (Vec::new(), Vec::new());
+            for (field, access) in family.fields.iter().zip(&code.fields) {
+                let Access::Scratch { at, fetch, send } = *access else { continue };
+                let scratch = self.code.var_bytes + code.scratch + row * code.row_bytes + at;
+                let (there, back) = self.field_moves(field, family, row, scratch as i64);
+                before.extend(there.into_iter().filter(|_| fetch));
+                after.extend(back.into_iter().filter(|_| send));
+            }
+            fetch.push(coalesce(before));
+            send.push(coalesce(after));
+        }
+        Ok(Landing { fetch: RowMoves::new(fetch, self.bytes)?, send: RowMoves::new(send, self.bytes)? })
+    }
+
+    fn field_moves(&self, field: &Field, family: &Family, row: u64, scratch: i64) -> (Vec<Move>, Vec<Move>) {
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        let mut at = scratch;
+        for run in field.view(&family.domain, row).runs() {
+            let (start, step, size) = place(self.allocated, &self.allocated.host.offsets, run);
+            let (home, landed) = (Row { start, step }, Row { start: at, step: size as i64 });
+            push_elements(&mut there, home, landed, size as u32, run.len);
+            push_elements(&mut back, landed, home, size as u32, run.len);
+            at += run.len as i64 * size as i64;
+        }
+        (there, back)
+    }
+
+    fn copy(&self, id: CopyId) -> Vec<Move> {
+        let mut list = Vec::new();
+        for CopyFamily { domain, dst, src, .. } in &self.allocated.copies[id].families {
+            match (all_instances(dst, domain), all_instances(src, domain)) {
+                (Some(dst), Some(src)) => self.copy_views(&dst, &src, &mut list),
+                _ => (0..domain.count())
+                    .for_each(|i| self.copy_views(&dst.view(domain, i), &src.view(domain, i), &mut list)),
+            }
+        }
+        coalesce(list)
+    }
+
+    fn copy_views(&self, dst: &View, src: &View, list: &mut Vec<Move>) {
+        for c in copy_runs(dst, src) {
+            let size = self.allocated.vars[c.dst_var].ty.bytes();
+            let row = |var, start: u64, stride: i64| Row {
+                start: byte(&self.allocated.host.offsets, var, start as i64, size),
+                step: stride * size as i64,
+            };
+            let from = row(c.src_var, c.src_start, c.src_stride);
+            push_elements(list, from, row(c.dst_var, c.dst_start, c.dst_stride), size, c.len);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The oracle: one array per variable, vertices one after another through the codelet interpreter, copies that read
+//! everything before they write.
+//!
+//! Invariant: nothing here depends on placement, plan, schedule, layout or compiled code, so that what it computes is
+//! what a graph means.
+
+use crate::error::EngineError;
+use crate::runs::{Located, runs_of};
+use crate::sizes::{bind_family, vertex_consts};
+use crate::store::{Store, VertexFailure, VertexStop, read_runs, within, write_runs};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
+use girder_codelet::sizes::Sizes;
+use girder_ir::family::Family;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, VarId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::Run;
+use girder_source::Session;
+
+/// The memory of mode `interpret`.
+pub(crate) struct Interpreted<'e> {
+    graph: &'e Graph,
+    session: &'e Session,
+    workers: u32,
+    /// Row-major, little end first.
+    vars: SecondaryMap<VarId, Vec<u8>>,
+    /// Of the families' codelets; `None` for families without vertices.
+    sizes: SecondaryMap<FamilyId, Option<Sizes>>,
+}
+
+impl<'e> Interpreted<'e> {
+    /// All variables zero.
+    pub(crate) fn new(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Interpreted<'e>, EngineError> {
+        within(graph.vars.values().map(|v| v.bytes() as u128).sum(), session.limits.host_bytes)?;
+        let mut vars = SecondaryMap::new();
+        for (id, var) in &graph.vars {
+            vars[id] = vec![0; var.bytes() as usize];
+        }
+        let mut sizes = SecondaryMap::new();
+        for (id, family) in &graph.families {
+            sizes[id] = bind_family(graph, family)?;
+        }
+        Ok(Interpreted { graph, session, workers, vars, sizes })
+    }
+
+    fn vertex(
+        &mut self,
+        id: FamilyId,
+        family: &Family,
+        instance: u64,
+        interpreter: &mut Interpreter,
+    ) -> Result<(), VertexStop> {
+        let Some(sizes) = &self.sizes[id] else { return Ok(()) };
+        let codelet = &self.graph.codelets[family.codelet];
+        let mut fields: Vec<_> = codelet.fields.values().map(|f| (Located::default(), f.ty)).collect();
+        for field in &family.fields {
+            fields[field.field.index()].0 = Located::new(&field.view(&family.domain, instance));
+        }
+        let consts = vertex_consts(codelet, family, instance);
+        let mut memory = Vertex { vars: &mut self.vars, fields };
+        interpreter.run(sizes, &mut memory, &consts, self.workers, self.session).map_err(|stop| match stop {
+            Stop::Failed(failure) => VertexStop::Failed(VertexFailure { family: id, instance, failure }),
+            Stop::Cancelled => VertexStop::Cancelled,
+        })
+    }
+}
+
+impl Store for Interpreted<'_> {
+    fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
+        let graph = self.graph;
+        for &id in &graph.sets[set].families {
+            let family = &graph.families[id];
+            let mut interpreter = Interpreter::new(&graph.codelets[family.codelet]);
+            for instance in 0..family.domain.count() {
+                self.vertex(id, family, instance, &mut interpreter)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, copy: CopyId) {
+        let graph = self.graph;
+        let mut read = Vec::new();
+        for family in &graph.copies[copy].families {
+            for instance in 0..family.domain.count() {
+                let runs = runs_of(&family.src.view(&family.domain, instance));
+                let bytes = runs.iter().map(|r| r.len * graph.vars[r.var].ty.bytes() as u64).sum::<u64>();
+                let mut elements = vec![0; bytes as usize];
+                read_runs(self, graph, &runs, &mut elements);
+                read.push(elements);
+            }
+        }
+        let mut read = read.into_iter();
+        for family in &graph.copies[copy].families {
+            for (instance, elements) in (0..family.domain.count()).zip(&mut read) {
+                write_runs(self, graph, &runs_of(&family.dst.view(&family.domain, instance)), &elements);
+            }
+        }
+    }
+
+    fn read(&self, run: Run, into: &mut [u8]) {
+        let size = self.graph.vars[run.var].ty.bytes() as usize;
+        for (i, element) in into.chunks_exact_mut(size).enumerate() {
+            let at = (run.start as i64 + i as i64 * run.stride) as usize * size;
+            element.copy_from_slice(&self.vars[run.var][at..at + size]);
+        }
+    }
+
+    fn write(&mut self, run: Run, from: &[u8]) {
+        let size = self.graph.vars[run.var].ty.bytes() as usize;
+        for (i, element) in from.chunks_exact(size).enumerate() {
+            let at = (run.start as i64 + i as i64 * run.stride) as usize * size;
+            self.vars[run.var][at..at + size].copy_from_slice(element);
+        }
+    }
+}
+
+/// The fields of the vertex at hand.
+struct Vertex<'a> {
+    vars: &'a mut SecondaryMap<VarId, Vec<u8>>,
+    /// By id; empty for `const` fields.
+    fields: Vec<(Located, ElemType)>,
+}
+
+impl Vertex<'_> {
+    fn place(&self, field: FieldId, position: u64) -> (VarId, std::ops::Range<usize>, ElemType) {
+        let (elements, ty) = &self.fields[field.index()];
+        let (var, element) = elements.at(position);
+        let size = ty.bytes() as usize;
+        let at = element as usize * size;
+        (var, at..at + size, *ty)
+    }
+}
+
+impl VertexMemory for Vertex<'_> {
+    fn load(&mut self, field: FieldId, flat_index: u64) -> u64 {
+        let (var, at, ty) = self.place(field, flat_index);
+        Scalar::from_le_bytes(ty, &self.vars[var][at]).bits
+    }
+
+    fn store(&mut self, field: FieldId, flat_index: u64, bits: u64) {
+        let (var, at, _) = self.place(field, flat_index);
+        let size = at.len();
+        self.vars[var][at].copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Calls of compiled vertices.
+//!
+//! # Note: Sound launches
+//! A [`Launch`] is checked when it is made: with the spans of its kernel's fields, every element that any of its rows
+//! can reach lies inside the arena. That no two rows that run at the same time touch a common element of which one is
+//! written is the race rule (see the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are
+//! 0 or 1 because only compiled code, initial values and tidied input write them.
+//!
+//! Invariant: a kernel's function is called with a batch of the addressing that it was compiled for, while its code is
+//! alive.
+
+use crate::arena::Arena;
+use crate::error::EngineError;
+use cranelift_entity::EntityRef;
+use girder_codegen::abi::{self, Batch, KernelFn, Status};
+use girder_codegen::{Code, IMPORTS};
+use girder_codelet::interpret::Failure;
+use girder_ir::ids::SiteId;
+use std::ptr::null;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A compiled kernel, with what the engine must know to call it.
+#[derive(Clone)]
+pub(crate) struct Kernel {
+    /// Its entry.
+    pub function: KernelFn,
+    /// Keeps the entry alive.
+    pub _code: Arc<Code>,
+    /// Per edge field: the bytes that its elements take, from that of element (0, …, 0) on; `None` if it has none.
+    pub spans: Vec<Option<(i64, i64)>>,
+    /// Whether it runs every worker.
+    pub multi: bool,
+}
+
+/// Where the rows of a launch find their fields, in bytes from the start of the arena.
+#[derive(Clone, Debug)]
+pub(crate) enum Offsets {
+    /// Row `i` finds field `f` at `start[f] + i * step[f]`.
+    Affine {
+        /// Of row 0.
+        start: Vec<u64>,
+        /// From row to row.
+        step: Vec<i64>,
+    },
+    /// One entry per row and field.
+    Table32(Vec<u32>),
+    /// One entry per row and field.
+    Table64(Vec<u64>),
+}
+
+impl Offsets {
+    /// Of one row's field.
+    fn at(&self, row: u64, field: usize, fields: usize) -> i128 {
+        match self {
+            Offsets::Affine { start, step } => start[field] as i64 as i128 + row as i128 * step[field] as i128,
+            Offsets::Table32(t) => t[row as usize * fields + field] as i128,
+            Offsets::Table64(t) => t[row as usize * fields + field] as i128,
+        }
+    }
+}
+
+/// Vertices of one kernel.
+pub(crate) struct Launch {
+    kernel: Kernel,
+    rows: u64,
+    offsets: Offsets,
+    /// Bits of the constants, row after row, or one record for all.
+    consts: Vec<u64>,
+    const_step: u64,
+    /// Bytes of the arena that it was checked for.
+    reach: u64,
+}
+
+/// What every call of a kernel needs.
+pub(crate) struct Context<'a> {
+    /// Stop soon.
+    pub cancel: &'a AtomicBool,
+    /// How often a `while` may turn.
+    pub turns: u64,
+    /// Of a tile.
+    pub workers: u32,
+}
+
+/// Why a launch did not end.
+pub(crate) enum LaunchStop {
+    /// A check of this row did not hold.
+    Failed(u64, Failure),
+    /// The flag was seen.
+    Cancelled,
+}
+
+impl Launch {
+    /// Checks that `rows` rows stay in an arena of `reach` bytes. `consts` holds one record, or one per row.
+    pub(crate) fn new(
+        kernel: Kernel,
+        rows: u64,
+        offsets: Offsets,
+        consts: Vec<u64>,
+        const_step: u64,
+        reach: u64,
+    ) -> Result<Launch, EngineError> {
+        let launch = Launch { kernel, rows, offsets, consts, const_step, reach };
+        if launch.is_inside() { Ok(launch) } else { Err(EngineError::Internal("a vertex leaves the memory".into())) }
+    }
+
+    fn is_inside(&self) -> bool {
+        let fields = self.kernel.spans.len();
+        let entries = self.rows * fields as u64;
+        let complete = match &self.offsets {
+            Offsets::Affine { start, step } => start.len() == fields && step.len() == fields,
+            Offsets::Table32(t) => t.len() as u64 == entries,
+            Offsets::Table64(t) => t.len() as u64 == entries,
+        };
+        let consts = self.const_step == 0 || self.consts.len() as u64 == self.const_step * self.rows;
+        let ends = [0, self.rows.saturating_sub(1)];
+        let inside = |row: u64| {
+            self.kernel.spans.iter().enumerate().all(|(f, span)| {
+                let Some((lo, hi)) = *span else { return true };
+                let at = self.offsets.at(row, f, fields);
+                at + lo as i128 >= 0 && at + hi as i128 <= self.reach as i128
+            })
+        };
+        complete
+            && consts
+            && match self.offsets {
+                _ if self.rows == 0 => true,
+                // Between its ends a straight line is between their values.
+                Offsets::Affine { .. } => ends.into_iter().all(inside),
+                _ => (0..self.rows).all(inside),
+            }
+    }
+
+    /// How many vertices.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Runs rows `first..last` in order, up to the first whose check does not hold.
+    pub(crate) fn run(&self, arena: &Arena, context: &Context, first: u64, last: u64) -> Result<(), LaunchStop> {
+        /// Rows between two looks at the flag, for kernels whose loops do not look.
+        const AT_ONCE: u64 = 1 << 16;
+        assert!(last <= self.rows && arena.bytes() >= self.reach, "a launch of the engine leaves its tables");
+        let mut from = first;
+        while from < last {
+            if context.cancel.load(Ordering::Relaxed) {
+                return Err(LaunchStop::Cancelled);
+            }
+            let to = last.min(from + AT_ONCE);
+            self.call(arena, context, from, to)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    fn call(&self, arena: &Arena, context: &Context, first: u64, last: u64) -> Result<(), LaunchStop> {
+        let mut batch = Batch {
+            base: arena.base(),
+            offsets: null(),
+            start: null(),
+            step: null(),
+            consts: self.consts.as_ptr(),
+            const_step: self.const_step,
+            cancel: context.cancel.as_ptr().cast_const().cast(),
+            imports: &IMPORTS,
+            turns: context.turns,
+            workers: context.workers as u64,
+            failure: abi::Failure::default(),
+        };
+        match &self.offsets {
+            Offsets::Affine { start, step } => (batch.start, batch.step) = (start.as_ptr(), step.as_ptr()),
+            Offsets::Table32(t) => batch.offsets = t.as_ptr().cast(),
+            Offsets::Table64(t) => batch.offsets = t.as_ptr().cast(),
+        }
+        // SAFETY: the code is alive (`kernel._code`), the tables have an entry for each row below `rows` and the batch
+        // outlives the call; for the elements see the note on sound launches.
+        let status = unsafe { (self.kernel.function)(&mut batch, first, last) };
+        match Status::of(status) {
+            Status::Done => Ok(()),
+            Status::Cancelled => Err(LaunchStop::Cancelled),
+            Status::Failed => {
+                let f = batch.failure;
+                let worker = self.kernel.multi.then_some(f.worker);
+                let site = SiteId::new(f.site as usize);
+                Err(LaunchStop::Failed(f.instance, Failure { site, values: f.values, worker }))
+            }
+        }
+    }
+}

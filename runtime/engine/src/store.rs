@@ -1,0 +1,134 @@
+//! What the three modes have in common: executing compute sets and copies, and reading and writing elements by run.
+//!
+//! Invariant: between two calls every variable that is live has one value per element, whatever the mode keeps where.
+
+use crate::error::EngineError;
+use girder_codelet::interpret::Failure;
+use girder_ir::graph::{Graph, Init};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::Run;
+
+/// The memory of a mode and what happens in it.
+pub(crate) trait Store {
+    /// One superstep of vertices.
+    fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop>;
+
+    /// One exchange.
+    fn copy(&mut self, copy: CopyId);
+
+    /// The elements of a run in order; `into` has their bytes.
+    fn read(&self, run: Run, into: &mut [u8]);
+
+    /// Sets the elements of a run in order.
+    fn write(&mut self, run: Run, from: &[u8]);
+}
+
+/// Why a compute set did not end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum VertexStop {
+    /// A check did not hold.
+    Failed(VertexFailure),
+    /// The session was cancelled.
+    Cancelled,
+}
+
+/// The least vertex of a compute set whose check did not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct VertexFailure {
+    /// Its family.
+    pub family: FamilyId,
+    /// Which vertex of it.
+    pub instance: u64,
+    /// What did not hold.
+    pub failure: Failure,
+}
+
+/// Reads the elements of several runs into one buffer.
+pub(crate) fn read_runs(store: &dyn Store, graph: &Graph, runs: &[Run], into: &mut [u8]) {
+    let mut at = 0;
+    for &run in runs {
+        let bytes = run.len as usize * graph.vars[run.var].ty.bytes() as usize;
+        store.read(run, &mut into[at..at + bytes]);
+        at += bytes;
+    }
+}
+
+/// Writes one buffer to the elements of several runs.
+pub(crate) fn write_runs(store: &mut dyn Store, graph: &Graph, runs: &[Run], from: &[u8]) {
+    let mut at = 0;
+    for &run in runs {
+        let bytes = run.len as usize * graph.vars[run.var].ty.bytes() as usize;
+        store.write(run, &from[at..at + bytes]);
+        at += bytes;
+    }
+}
+
+/// The value of a rank-0 view.
+pub(crate) fn read_scalar(store: &dyn Store, ty: ElemType, runs: &[Run]) -> Scalar {
+    let mut bytes = [0; 8];
+    if let Some(&run) = runs.first() {
+        store.read(run, &mut bytes[..ty.bytes() as usize]);
+    }
+    Scalar::from_le_bytes(ty, &bytes)
+}
+
+/// Makes every byte of a `bool` from outside 0 or 1; other types pass as they are.
+pub(crate) fn tidy(ty: ElemType, bytes: &mut [u8]) {
+    if ty == ElemType::Bool {
+        bytes.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+    }
+}
+
+/// Makes every NaN on its way out the canonical one: its sign and payload are not specified, and differ between modes.
+pub(crate) fn one_nan(ty: ElemType, bytes: &mut [u8]) {
+    match ty {
+        ElemType::F32 => bytes.as_chunks_mut::<4>().0.iter_mut().for_each(|b| {
+            if f32::from_le_bytes(*b).is_nan() {
+                *b = girder_codelet::scalar::NAN_F32.to_le_bytes();
+            }
+        }),
+        ElemType::F64 => bytes.as_chunks_mut::<8>().0.iter_mut().for_each(|b| {
+            if f64::from_le_bytes(*b).is_nan() {
+                *b = girder_codelet::scalar::NAN_F64.to_le_bytes();
+            }
+        }),
+        _ => {}
+    }
+}
+
+/// All elements of a variable.
+pub(crate) fn whole(graph: &Graph, var: VarId) -> Option<Run> {
+    let len = graph.vars[var].len();
+    (len > 0).then_some(Run { var, start: 0, len, stride: 1 })
+}
+
+/// Puts the initial values in place; all else is zero already.
+pub(crate) fn initialise(store: &mut dyn Store, graph: &Graph) {
+    for (id, var) in &graph.vars {
+        match (&var.init, whole(graph, id)) {
+            (Some(Init::Data(data)), Some(run)) => store.write(run, data),
+            (Some(Init::Fill(value)), Some(run)) if value.bits != 0 => fill(store, run, *value),
+            _ => {}
+        }
+    }
+}
+
+/// Sets every element of a run of stride 1, some at a time so that no second copy of a large variable is made.
+fn fill(store: &mut dyn Store, run: Run, value: Scalar) {
+    const AT_ONCE: u64 = 1 << 16;
+    let element: Vec<u8> = value.to_le_bytes().collect();
+    let bytes = element.repeat(run.len.min(AT_ONCE) as usize);
+    for start in (0..run.len).step_by(AT_ONCE as usize) {
+        let len = (run.len - start).min(AT_ONCE);
+        store.write(Run { start: run.start + start, len, ..run }, &bytes[..len as usize * element.len()]);
+    }
+}
+
+/// `Ok` while the bytes that a mode needs are within the limit.
+pub(crate) fn within(needed: u128, limit: u64) -> Result<u64, EngineError> {
+    match u64::try_from(needed) {
+        Ok(n) if n <= limit => Ok(n),
+        _ => Err(EngineError::HostMemory { needed: u64::try_from(needed).unwrap_or(u64::MAX), limit }),
+    }
+}

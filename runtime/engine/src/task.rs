@@ -1,0 +1,245 @@
+//! What the threads of a compiled mode do: vertices of a compute set, or a list of moves, cut into parts.
+//!
+//! Invariant: the parts of one task touch no common byte of which one is written (see the note on shared memory in
+//! [`arena`](crate::arena)); which part runs what does not depend on what happens, so that the failure kept is the
+//! least of all.
+
+use crate::arena::{Arena, Move, Moves};
+use crate::error::EngineError;
+use crate::kernel::{Context, Launch, LaunchStop};
+use crate::moves::share;
+use crate::pool::Work;
+use crate::store::{VertexFailure, VertexStop};
+use girder_ir::ids::FamilyId;
+use girder_source::Session;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Compute sets with fewer elements than this are not worth waking a thread for.
+const WORTH_SHARING: u64 = 16 << 10;
+/// What a vertex costs beside its elements, in elements.
+const PER_VERTEX: u64 = 8;
+
+/// Something that all threads do together.
+pub(crate) enum Task {
+    /// A superstep's vertices.
+    Vertices {
+        /// In the order of the set's families.
+        groups: Vec<Group>,
+        /// What each part runs.
+        parts: Vec<Vec<Chunk>>,
+    },
+    /// Moves whose order does not matter.
+    Moves {
+        /// All of them.
+        moves: Moves,
+        /// What each part performs.
+        parts: Vec<Range<usize>>,
+    },
+}
+
+/// Vertices of one family that share a kernel.
+pub(crate) struct Group {
+    /// Their calls.
+    pub launch: Launch,
+    /// Their family.
+    pub family: FamilyId,
+    /// Its position in the compute set.
+    pub order: u32,
+    /// The family's instance of each row, ascending; `None` if they are the same.
+    pub instances: Option<Vec<u32>>,
+    /// What is fetched before a row runs and sent back after it.
+    pub landing: Option<Landing>,
+    /// Elements that a vertex touches.
+    pub elements: u64,
+}
+
+/// Scattered fields of the vertices of a group, which land in one piece.
+#[derive(Default)]
+pub(crate) struct Landing {
+    /// Before.
+    pub fetch: RowMoves,
+    /// After.
+    pub send: RowMoves,
+}
+
+/// Moves by row.
+#[derive(Default)]
+pub(crate) struct RowMoves {
+    moves: Moves,
+    /// Where each row's begin; one more than rows.
+    start: Vec<usize>,
+}
+
+/// Rows of one group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Chunk {
+    group: usize,
+    first: u64,
+    last: u64,
+}
+
+impl RowMoves {
+    /// From the moves of each row.
+    pub(crate) fn new(rows: Vec<Vec<Move>>, bytes: u64) -> Result<RowMoves, EngineError> {
+        let mut start = vec![0];
+        let mut list = Vec::new();
+        for row in rows {
+            list.extend(row);
+            start.push(list.len());
+        }
+        Ok(RowMoves { moves: Moves::new(list, bytes)?, start })
+    }
+
+    fn perform(&self, arena: &Arena, first: u64, last: u64) {
+        arena.perform(&self.moves, self.start[first as usize]..self.start[last as usize]);
+    }
+}
+
+impl Task {
+    /// Cuts vertices for some threads.
+    pub(crate) fn vertices(groups: Vec<Group>, threads: usize) -> Task {
+        let parts =
+            cut(&groups.iter().map(|g| (g.launch.rows(), g.elements + PER_VERTEX)).collect::<Vec<_>>(), threads);
+        Task::Vertices { groups, parts }
+    }
+
+    /// Cuts moves for some threads; `bytes` is the size of the arena.
+    pub(crate) fn moves(list: Vec<Move>, threads: usize, bytes: u64) -> Result<Task, EngineError> {
+        let (list, parts) = share(list, threads);
+        Ok(Task::Moves { moves: Moves::new(list, bytes)?, parts })
+    }
+}
+
+/// Cuts groups of (rows, cost of a row) into contiguous parts of about equal cost.
+fn cut(groups: &[(u64, u64)], threads: usize) -> Vec<Vec<Chunk>> {
+    let total: u128 = groups.iter().map(|&(rows, cost)| rows as u128 * cost as u128).sum();
+    let count = if total < WORTH_SHARING as u128 { 1 } else { threads.max(1) as u128 };
+    let mut parts = vec![Vec::new(); count as usize];
+    let mut before = 0u128;
+    for (group, &(rows, cost)) in groups.iter().enumerate() {
+        // The first row that starts at or after the p-th share of the cost.
+        let first_of = |p: u128| ((total * p / count).saturating_sub(before).div_ceil(cost as u128) as u64).min(rows);
+        for (p, part) in (0..count).zip(&mut parts) {
+            let (first, last) = (first_of(p), if p + 1 == count { rows } else { first_of(p + 1) });
+            if first < last {
+                part.push(Chunk { group, first, last });
+            }
+        }
+        before += rows as u128 * cost as u128;
+    }
+    parts.retain(|p| !p.is_empty());
+    if parts.is_empty() { vec![Vec::new()] } else { parts }
+}
+
+/// The memory and the tasks of a compiled mode.
+pub(crate) struct Tasks {
+    arena: Arena,
+    tasks: Vec<Task>,
+    session: Session,
+    workers: u32,
+    /// The least failure of the last task, with the position of its family.
+    failure: Mutex<Option<(u32, VertexFailure)>>,
+    cancelled: AtomicBool,
+}
+
+impl Tasks {
+    /// Nothing has run.
+    pub(crate) fn new(arena: Arena, tasks: Vec<Task>, workers: u32, session: &Session) -> Tasks {
+        let (failure, cancelled) = (Mutex::new(None), AtomicBool::new(false));
+        Tasks { arena, tasks, session: session.clone(), workers, failure, cancelled }
+    }
+
+    /// The memory; between tasks only.
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// How the last task ended.
+    pub(crate) fn outcome(&self) -> Result<(), VertexStop> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(VertexStop::Cancelled);
+        }
+        match *self.failure.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, failure)) => Err(VertexStop::Failed(failure)),
+            None => Ok(()),
+        }
+    }
+
+    fn run_chunk(&self, group: &Group, chunk: Chunk) {
+        let Chunk { first, last, .. } = chunk;
+        if let Some(landing) = &group.landing {
+            landing.fetch.perform(&self.arena, first, last);
+        }
+        let context =
+            Context { cancel: self.session.cancel.flag(), turns: self.session.limits.turns, workers: self.workers };
+        match group.launch.run(&self.arena, &context, first, last) {
+            Ok(()) => {}
+            Err(LaunchStop::Cancelled) => self.cancelled.store(true, Ordering::Relaxed),
+            Err(LaunchStop::Failed(row, failure)) => {
+                let instance = group.instances.as_ref().map_or(row, |i| i[row as usize] as u64);
+                self.failed(group.order, VertexFailure { family: group.family, instance, failure });
+            }
+        }
+        if let Some(landing) = &group.landing {
+            landing.send.perform(&self.arena, first, last);
+        }
+    }
+
+    fn failed(&self, order: u32, at: VertexFailure) {
+        let mut least = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if least.is_none_or(|(o, l)| (order, at.instance) < (o, l.instance)) {
+            *least = Some((order, at));
+        }
+    }
+}
+
+impl Work for Tasks {
+    fn parts(&self, task: usize) -> usize {
+        match self.tasks.get(task) {
+            Some(Task::Vertices { parts, .. }) => parts.len(),
+            Some(Task::Moves { parts, .. }) => parts.len(),
+            None => 1,
+        }
+    }
+
+    fn run(&self, task: usize, part: usize) {
+        match &self.tasks[task] {
+            Task::Vertices { groups, parts } => {
+                parts[part].iter().for_each(|&chunk| self.run_chunk(&groups[chunk.group], chunk));
+            }
+            Task::Moves { moves, parts } => self.arena.perform(moves, parts[part].clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_every_row_once_in_order() {
+        for groups in [vec![(1000, 10)], vec![(3, 9000), (0, 5), (100_000, 1)], vec![(1, 1 << 40), (1, 1)], vec![]] {
+            for threads in 1..6 {
+                let parts = cut(&groups, threads);
+                assert!((1..=threads).contains(&parts.len()));
+                let mut next: Vec<u64> = vec![0; groups.len()];
+                let mut group = 0;
+                for chunk in parts.iter().flatten() {
+                    assert!(chunk.group >= group && chunk.first == next[chunk.group] && chunk.first < chunk.last);
+                    (group, next[chunk.group]) = (chunk.group, chunk.last);
+                }
+                assert!(next.iter().zip(&groups).all(|(&n, g)| n == g.0));
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_even_and_small_sets_stay_whole() {
+        let parts = cut(&[(1000, 100), (1000, 100)], 4);
+        let rows = |p: &Vec<Chunk>| p.iter().map(|c| c.last - c.first).sum::<u64>();
+        assert!(parts.iter().all(|p| rows(p) == 500));
+        assert_eq!(cut(&[(100, 100)], 4).len(), 1);
+    }
+}

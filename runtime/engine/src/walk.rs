@@ -1,0 +1,313 @@
+//! The walk over a program's steps, the same in all modes.
+//!
+//! Steps are walked where they stand in the graph; what they read or write (predicates, loop indices, packets) is
+//! resolved to runs once, in [`Doors`]. Nesting is bounded by the front end, and calls do not recurse, so the walk may.
+//!
+//! Invariant: effects happen in program order; the flag to stop is polled before every superstep and every turn; a turn
+//! of a loop allocates nothing once its buffers have grown.
+
+use crate::error::RunError;
+use crate::failure::check_failed;
+use crate::host::{Host, StreamError};
+use crate::report::{Costs, RunReport};
+use crate::store::{Store, VertexStop, one_nan, read_runs, read_scalar, tidy, write_runs};
+use cranelift_entity::SecondaryMap;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, ProgramId, StepId, StreamId, VarId};
+use girder_ir::placement::Placement;
+use girder_ir::program::{Effect, StepKind};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::{Run, View};
+use girder_source::{Session, Span};
+
+/// The elements that each step itself reads or writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doors {
+    runs: SecondaryMap<StepId, Box<[Run]>>,
+}
+
+impl Doors {
+    /// Of all steps of a graph.
+    pub(crate) fn new(graph: &Graph) -> Doors {
+        let mut runs = SecondaryMap::new();
+        for (id, step) in &graph.steps {
+            if let Some(view) = own_view(&step.kind) {
+                runs[id] = view.runs().collect();
+            }
+        }
+        Doors { runs }
+    }
+}
+
+fn own_view(step: &StepKind) -> Option<&View> {
+    match step {
+        StepKind::While { cond: view, .. } | StepKind::If { cond: view, .. } | StepKind::Switch { on: view, .. } => {
+            Some(view)
+        }
+        StepKind::Effect(effect) => match effect {
+            Effect::Print { value: view, .. } | Effect::Read { into: view, .. } | Effect::Write { from: view, .. } => {
+                Some(view)
+            }
+            Effect::Abort { when, .. } => when.as_ref(),
+            Effect::Say { .. } | Effect::Sync => None,
+        },
+        _ => None,
+    }
+}
+
+/// One run of one program.
+pub(crate) struct Walk<'a> {
+    /// What is walked.
+    pub graph: &'a Graph,
+    /// Where vertices are, if that is known.
+    pub placement: Option<&'a Placement>,
+    /// The limit of turns, and the flag to stop.
+    pub session: &'a Session,
+    /// Views of the steps.
+    pub doors: &'a Doors,
+    /// Modelled cycles, if they are known.
+    pub costs: Option<&'a Costs>,
+    /// The memory.
+    pub store: &'a mut dyn Store,
+    /// The outside.
+    pub host: &'a mut dyn Host,
+    /// What has been done.
+    pub report: RunReport,
+    /// Supersteps that the text tells.
+    pub total: u64,
+    /// For packets and printed values.
+    pub buffer: Vec<u8>,
+    /// Steps around the one at hand.
+    pub depth: u32,
+}
+
+impl Walk<'_> {
+    /// Runs a program to its end.
+    pub(crate) fn program(&mut self, program: ProgramId) -> Result<(), RunError> {
+        self.step(self.graph.programs[program].body)
+    }
+
+    fn step(&mut self, id: StepId) -> Result<(), RunError> {
+        let limit = depth_limit(self.session);
+        if self.depth == limit {
+            return Err(RunError::Nesting { limit, span: self.span(id) });
+        }
+        self.depth += 1;
+        let result = self.step_inside(id);
+        self.depth -= 1;
+        result
+    }
+
+    fn step_inside(&mut self, id: StepId) -> Result<(), RunError> {
+        let graph = self.graph;
+        match &graph.steps[id].kind {
+            StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().try_for_each(|&s| self.step(s)),
+            StepKind::Execute(set) => self.execute(*set),
+            StepKind::Copy(copy) => self.copy(*copy),
+            StepKind::Repeat { count, index, body } => self.repeat(*count, *index, *body),
+            StepKind::While { before, body, .. } => self.while_loop(id, *before, *body),
+            StepKind::If { then, els, .. } => {
+                let taken = self.scalar(id).bits != 0;
+                self.step(if taken { *then } else { *els })
+            }
+            StepKind::Switch { cases, default, .. } => {
+                let value = self.scalar(id).as_int();
+                let holds = |&(lo, hi): &(i64, i64)| value.is_some_and(|v| lo as i128 <= v && v <= hi as i128);
+                let case = cases.iter().find(|(keys, _)| keys.iter().any(holds));
+                self.step(case.map_or(*default, |c| c.1))
+            }
+            StepKind::Call(program) => {
+                self.poll()?;
+                self.program(*program)
+            }
+            StepKind::Effect(effect) => self.effect(id, effect),
+        }
+    }
+
+    fn execute(&mut self, set: ComputeSetId) -> Result<(), RunError> {
+        self.poll()?;
+        self.store.execute(set).map_err(|stop| self.stopped(stop))?;
+        if let Some(costs) = self.costs {
+            costs.execute(set, &mut self.report.exchange_cycles);
+        }
+        self.superstep_done();
+        Ok(())
+    }
+
+    fn copy(&mut self, copy: CopyId) -> Result<(), RunError> {
+        self.poll()?;
+        self.store.copy(copy);
+        if let Some(costs) = self.costs {
+            costs.copy(copy, &mut self.report.exchange_cycles);
+        }
+        self.superstep_done();
+        Ok(())
+    }
+
+    fn repeat(&mut self, count: u64, index: Option<(VarId, i32, i32)>, body: StepId) -> Result<(), RunError> {
+        let mut value = index.map_or(0, |(_, start, _)| start);
+        for _ in 0..count {
+            self.poll()?;
+            if let Some((var, _, by)) = index {
+                self.store.write(Run { var, start: 0, len: 1, stride: 1 }, &value.to_le_bytes());
+                value = value.wrapping_add(by);
+            }
+            self.step(body)?;
+        }
+        Ok(())
+    }
+
+    fn while_loop(&mut self, id: StepId, before: StepId, body: StepId) -> Result<(), RunError> {
+        let limit = self.session.limits.turns;
+        let mut turns = 0;
+        loop {
+            self.poll()?;
+            self.step(before)?;
+            if self.scalar(id).bits == 0 {
+                return Ok(());
+            }
+            if turns == limit {
+                return Err(RunError::Turns { limit, span: self.span(id) });
+            }
+            turns += 1;
+            self.step(body)?;
+        }
+    }
+
+    fn effect(&mut self, id: StepId, effect: &Effect) -> Result<(), RunError> {
+        match effect {
+            Effect::Print { label, value } => {
+                self.load_buffer(id);
+                // An empty view has no part that could tell its type, and no byte that would need one.
+                let ty = self.doors.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty);
+                self.host.print(label, ty, &value.shape(), &self.buffer);
+                Ok(())
+            }
+            Effect::Say { text } => {
+                self.host.say(text);
+                Ok(())
+            }
+            Effect::Abort { message, when } => {
+                let yes = when.is_none() || self.scalar(id).bits != 0;
+                let error = || RunError::Abort { message: message.clone(), span: self.span(id) };
+                if yes { Err(error()) } else { Ok(()) }
+            }
+            Effect::Read { stream, .. } => {
+                let runs = &self.doors.runs[id];
+                self.buffer.clear();
+                self.buffer.resize(self.bytes(runs), 0);
+                self.host.read(*stream, &mut self.buffer).map_err(|e| self.stream_error(id, *stream, e))?;
+                tidy(self.graph.streams[*stream].ty, &mut self.buffer);
+                write_runs(self.store, self.graph, runs, &self.buffer);
+                Ok(())
+            }
+            Effect::Write { stream, .. } => {
+                self.load_buffer(id);
+                one_nan(self.graph.streams[*stream].ty, &mut self.buffer);
+                self.host.write(*stream, &self.buffer).map_err(|e| self.stream_error(id, *stream, e))
+            }
+            Effect::Sync => Ok(()),
+        }
+    }
+
+    /// Reads the step's view into the buffer.
+    fn load_buffer(&mut self, id: StepId) {
+        let runs = &self.doors.runs[id];
+        self.buffer.clear();
+        self.buffer.resize(self.bytes(runs), 0);
+        read_runs(self.store, self.graph, runs, &mut self.buffer);
+    }
+
+    fn bytes(&self, runs: &[Run]) -> usize {
+        runs.iter().map(|r| r.len as usize * self.graph.vars[r.var].ty.bytes() as usize).sum()
+    }
+
+    /// The value of the step's rank-0 view.
+    fn scalar(&self, id: StepId) -> Scalar {
+        let runs = &self.doors.runs[id];
+        match runs.first() {
+            Some(run) => read_scalar(self.store, self.graph.vars[run.var].ty, runs),
+            None => Scalar::bool(false),
+        }
+    }
+
+    fn superstep_done(&mut self) {
+        self.report.supersteps += 1;
+        self.host.progress(self.report.supersteps.min(self.total), self.total);
+    }
+
+    fn poll(&self) -> Result<(), RunError> {
+        if self.session.cancel.is_cancelled() { Err(RunError::Cancelled) } else { Ok(()) }
+    }
+
+    fn span(&self, id: StepId) -> Span {
+        self.graph.origins.span(self.graph.steps[id].origin)
+    }
+
+    fn stopped(&self, stop: VertexStop) -> RunError {
+        match stop {
+            VertexStop::Cancelled => RunError::Cancelled,
+            VertexStop::Failed(at) => check_failed(self.graph, self.tile(at.family, at.instance), at),
+        }
+    }
+
+    fn tile(&self, family: FamilyId, instance: u64) -> Option<u32> {
+        let of_graph = self.graph.families[family].tile.as_ref();
+        let map = self.placement.and_then(|p| p.families[family].as_ref()).or(of_graph)?;
+        Some(map.at(&self.graph.families[family].domain, instance))
+    }
+
+    fn stream_error(&self, id: StepId, stream: StreamId, error: StreamError) -> RunError {
+        let (decl, span) = (&self.graph.streams[stream], self.span(id));
+        let (name, declared) = (decl.name.clone(), self.graph.origins.span(decl.origin));
+        match error {
+            StreamError::Ended => RunError::StreamEnded { stream: name, span, declared },
+            StreamError::Failed(message) => RunError::Stream { stream: name, message, span },
+        }
+    }
+}
+
+/// How deep steps may nest, calls included. A block of the text is at most a few steps around one another, so what the
+/// front end accepts stays below.
+fn depth_limit(session: &Session) -> u32 {
+    4 * session.limits.nesting + 16
+}
+
+/// Supersteps of every program as far as the text tells: one turn of a `while`, the longest branch of an `if`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Supersteps {
+    programs: SecondaryMap<ProgramId, Option<u64>>,
+}
+
+impl Supersteps {
+    /// Of one program; what nests too deep to run counts nothing.
+    pub(crate) fn of(&mut self, graph: &Graph, program: ProgramId, session: &Session) -> u64 {
+        self.program(graph, program, depth_limit(session))
+    }
+
+    fn program(&mut self, graph: &Graph, program: ProgramId, depth: u32) -> u64 {
+        if let Some(known) = self.programs[program] {
+            return known;
+        }
+        let count = self.step(graph, graph.programs[program].body, depth);
+        self.programs[program] = Some(count);
+        count
+    }
+
+    fn step(&mut self, graph: &Graph, step: StepId, depth: u32) -> u64 {
+        let Some(depth) = depth.checked_sub(1) else { return 0 };
+        let mut of = |s: &StepId| self.step(graph, *s, depth);
+        match &graph.steps[step].kind {
+            StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().map(of).fold(0, u64::saturating_add),
+            StepKind::Execute(_) | StepKind::Copy(_) => 1,
+            StepKind::Repeat { count, body, .. } => count.saturating_mul(of(body)),
+            StepKind::While { before, body, .. } => of(before).saturating_add(of(body)),
+            StepKind::If { then, els, .. } => of(then).max(of(els)),
+            StepKind::Switch { cases, default, .. } => {
+                cases.iter().map(|c| &c.1).chain([default]).map(of).fold(0, u64::max)
+            }
+            StepKind::Call(program) => self.program(graph, *program, depth),
+            StepKind::Effect(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A plan that needs no thought: every field of every vertex lands in a buffer of its own, element by element.
+
+use cranelift_entity::{EntityRef, SecondaryMap};
+use girder_ir::codelet::Dir;
+use girder_ir::family::{Family, Field};
+use girder_ir::graph::Graph;
+use girder_ir::ids::VarId;
+use girder_ir::layout::{Block, Content, HostLayout, Layout};
+use girder_ir::placement::Placement;
+use girder_ir::plan::*;
+use girder_ir::schedule::{PhaseSchedule, Schedule, StepSchedule};
+use girder_ir::stage::*;
+use std::collections::BTreeMap;
+
+/// A graph whose variables and families are all placed by hand, with the naive tables. Elements that change tiles have
+/// to be whole words.
+pub fn allocate(graph: Graph) -> Allocated {
+    let mut placement = Placement::default();
+    for (id, var) in &graph.vars {
+        placement.vars[id] = var.mapping.clone();
+    }
+    for (id, family) in &graph.families {
+        placement.families[id] = family.tile.clone();
+    }
+    let mut homes: SecondaryMap<VarId, Homes> = SecondaryMap::new();
+    for (id, var) in &graph.vars {
+        homes[id] = Homes::of(var, var.mapping.as_ref().unwrap());
+    }
+    let (plan, schedule) = plan(&graph, &homes);
+    let layout = layout(&graph, &homes, &plan);
+    let host = host(&graph);
+    let race_free = RaceFree { placed: Placed { graph, placement } };
+    let scheduled = Scheduled { planned: Planned { race_free, plan }, schedule };
+    Allocated { scheduled, layout, host }
+}
+
+fn plan(graph: &Graph, homes: &SecondaryMap<VarId, Homes>) -> (Plan, Schedule) {
+    let (mut plan, mut schedule) = (Plan::default(), Schedule::default());
+    for (id, set) in &graph.sets {
+        let mut step = StepPlan::default();
+        for &family in &set.families {
+            let f = &graph.families[family];
+            plan.landings[family] = f.fields.iter().map(|field| land(graph, homes, f, field, &mut step)).collect();
+        }
+        schedule.sets[id] = start(&step);
+        plan.sets[id] = step;
+    }
+    for (id, copies) in &graph.copies {
+        let mut step = StepPlan::default();
+        for family in &copies.families {
+            for i in 0..family.domain.count() {
+                let (dst, src) = (family.dst.view(&family.domain, i), family.src.view(&family.domain, i));
+                for ((dv, de), (sv, se)) in dst.elements().zip(src.elements()) {
+                    let (from, to) = (home(homes, sv, se), home(homes, dv, de));
+                    step.before.element(from, to, graph.vars[dv].ty.bytes());
+                }
+            }
+        }
+        schedule.copies[id] = start(&step);
+        plan.copies[id] = step;
+    }
+    (plan, schedule)
+}
+
+/// Elements of one field of all vertices, to buffers and back.
+fn land(
+    graph: &Graph,
+    homes: &SecondaryMap<VarId, Homes>,
+    family: &Family,
+    field: &Field,
+    step: &mut StepPlan,
+) -> FieldLandings {
+    let decl = &graph.codelets[family.codelet].fields[field.field];
+    let size = decl.ty.bytes();
+    let mut landings = FieldLandings::default();
+    for i in 0..family.domain.count() {
+        let tile = family.tile.as_ref().unwrap().at(&family.domain, i);
+        let bytes = ((field.len() as u32 * size).next_multiple_of(4)).max(4);
+        let buffer = step.buffers.len() as u32;
+        step.buffers.push(Buffer { tile, bytes });
+        for (k, (var, element)) in field.view(&family.domain, i).elements().enumerate() {
+            let landed = Loc { tile, object: Object::Buffer(buffer), offset: k as u32 * size };
+            step.before.element(home(homes, var, element), landed, size);
+            if decl.dir != Dir::In {
+                step.after.element(landed, home(homes, var, element), size);
+            }
+        }
+        landings.at.push(Landing::Buffer { buffer, offset: 0 });
+        landings.strides_of.push(0);
+    }
+    landings
+}
+
+fn home(homes: &SecondaryMap<VarId, Homes>, var: VarId, element: u64) -> Loc {
+    let (tile, offset) = homes[var].locate(element);
+    Loc { tile, object: Object::Var(var), offset }
+}
+
+trait Element {
+    fn element(&mut self, from: Loc, to: Loc, size: u32);
+}
+
+impl Element for Phase {
+    fn element(&mut self, from: Loc, to: Loc, size: u32) {
+        if from.tile == to.tile {
+            self.after.push(LocalCopy { from, to, count: 1, bytes: size, from_step: 0, to_step: 0 });
+        } else {
+            assert!(size.is_multiple_of(4), "only words change tiles here");
+            self.transfers.push(Transfer { from, to: vec![to], words: size / 4 });
+        }
+    }
+}
+
+/// One transfer after the other.
+fn start(step: &StepPlan) -> StepSchedule {
+    let phase = |p: &Phase| {
+        let mut at = 0;
+        let mut next = |t: &Transfer| (at, at += t.words).0;
+        let start = p.transfers.iter().map(&mut next).collect();
+        PhaseSchedule { start, cycles: at }
+    };
+    StepSchedule { before: phase(&step.before), after: phase(&step.after) }
+}
+
+/// Blocks one behind the other.
+fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Layout {
+    let mut tiles: BTreeMap<u32, Vec<(Content, u32)>> = BTreeMap::new();
+    for id in graph.vars.keys() {
+        for &(tile, bytes) in &homes[id].blocks {
+            tiles.entry(tile).or_default().push((Content::Var(id), bytes));
+        }
+    }
+    for id in graph.sets.keys() {
+        for (k, b) in plan.sets[id].buffers.iter().enumerate() {
+            tiles.entry(b.tile).or_default().push((Content::SetBuffer(id, k as u32), b.bytes));
+        }
+    }
+    let place = |(tile, mut contents): (u32, Vec<(Content, u32)>)| {
+        contents.sort_unstable();
+        let mut next = 16;
+        let block = |&(content, bytes): &(Content, u32)| {
+            let address = next;
+            next = (address + bytes).next_multiple_of(8);
+            Block { content, address, bytes, live: None }
+        };
+        (tile, contents.iter().map(block).collect())
+    };
+    Layout { tiles: tiles.into_iter().map(place).collect() }
+}
+
+/// Nothing shares memory.
+fn host(graph: &Graph) -> HostLayout {
+    let mut host = HostLayout::default();
+    for (id, var) in &graph.vars {
+        assert_eq!(id.index(), host.offsets.len());
+        host.offsets.push(host.bytes);
+        host.bytes = (host.bytes + var.bytes()).next_multiple_of(64);
+    }
+    host
+}
+
+/// What the passes make of a graph.
+pub fn lower(graph: Graph) -> Allocated {
+    use girder_passes::pipeline::{AnyStage, Stage, lower_to};
+    let (machine, session) = (girder_machine::builtin("small").unwrap(), girder_source::Session::default());
+    let mut diagnostics = girder_source::Diagnostics::default();
+    let mut cx = girder_passes::PassContext::new(&machine, &session, &mut diagnostics);
+    match lower_to(AnyStage::Graph(graph), Stage::Allocated, &mut cx) {
+        Ok(AnyStage::Allocated(allocated)) => allocated,
+        _ => panic!("{:?}", diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect::<Vec<_>>()),
+    }
+}

@@ -1,0 +1,18 @@
+//! The standard library in `.gir`, embedded. There is no logic here: the modules are the files of this folder.
+
+const MODULES: [(&str, &str); 4] = [
+    ("prelude", include_str!("../prelude.gir")),
+    ("linalg", include_str!("../linalg.gir")),
+    ("reduce", include_str!("../reduce.gir")),
+    ("nn", include_str!("../nn.gir")),
+];
+
+/// The text of a module. The names of `prelude` need no `use`.
+pub fn module(name: &str) -> Option<&'static str> {
+    MODULES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+/// The names of all modules.
+pub fn names() -> Vec<&'static str> {
+    MODULES.iter().map(|(n, _)| *n).collect()
+}

@@ -1,0 +1,58 @@
+//! Where the programs of the tests are.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The text of a file of the repository.
+pub fn text(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
+}
+
+/// The names in a directory of the repository, sorted.
+pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
+    let path = root().join(directory);
+    let entries = std::fs::read_dir(&path).unwrap_or_else(|e| panic!("cannot list {}: {e}", path.display()));
+    let mut names: Vec<String> =
+        entries.map(|e| e.expect("an entry of a directory").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Every file under a directory of the repository whose name ends so, sorted, as paths from the root.
+pub fn under(directory: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
+    let (mut open, mut found) = (vec![directory.as_ref().to_path_buf()], vec![]);
+    while let Some(directory) = open.pop() {
+        for name in names(&directory) {
+            let path = directory.join(&name);
+            if root().join(&path).is_dir() {
+                open.push(path);
+            } else if name.ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Every code of a diagnostic (`"stage::slug"`) in the sources, tests left out; sorted.
+pub fn codes() -> Vec<String> {
+    let mut found = std::collections::BTreeSet::new();
+    let sources = ["compiler", "runtime"].into_iter().flat_map(|d| under(d, ".rs"));
+    for path in sources.filter(|p| p.components().all(|c| c.as_os_str() != "tests") && !p.ends_with("tests.rs")) {
+        let text = text(&path);
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        found.extend(code.split('"').filter(|word| is_code(word)).map(str::to_string));
+    }
+    found.into_iter().collect()
+}
+
+fn is_code(word: &str) -> bool {
+    let part = |p: &str| !p.is_empty() && p.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit());
+    word.split_once("::").is_some_and(|(stage, slug)| part(stage) && part(slug))
+}

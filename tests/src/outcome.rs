@@ -1,0 +1,148 @@
+//! What the outside sees of a run.
+
+use girder::{Array, show};
+use girder_engine::{Host, StreamError};
+use girder_ir::graph::{Graph, Var};
+use girder_ir::ids::StreamId;
+use girder_ir::types::ElemType;
+use girder_source::Diagnostic;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Lines that were printed.
+    pub prints: Vec<String>,
+    /// Packets of `out` streams in order: the stream and the elements.
+    pub packets: Vec<(String, Array)>,
+    /// Persistent variables after the run, in order; none if it failed.
+    pub variables: Vec<(String, Array)>,
+    /// Why it ended early.
+    pub failure: Option<Diagnostic>,
+}
+
+/// A Rust type of elements.
+pub trait Element: Sized {
+    /// The type of the language.
+    const TYPE: ElemType;
+    /// From the bytes of one element.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+macro_rules! element {
+    ($($rust:ty = $ty:ident),*) => {$(
+        impl Element for $rust {
+            const TYPE: ElemType = ElemType::$ty;
+            fn read(bytes: &[u8]) -> $rust {
+                <$rust>::from_le_bytes(bytes.try_into().expect("as many bytes as the type has"))
+            }
+        }
+    )*};
+}
+element!(u8 = U8, u32 = U32, i32 = I32, u64 = U64, i64 = I64, f32 = F32, f64 = F64);
+
+impl Outcome {
+    pub(crate) fn failed(diagnostic: Diagnostic) -> Outcome {
+        Outcome { failure: Some(diagnostic), ..Outcome::default() }
+    }
+
+    pub(crate) fn keep(&mut self, var: &Var, mut bytes: Vec<u8>) {
+        one_nan(var.ty, &mut bytes);
+        let array = Array { ty: var.ty, shape: var.shape.to_vec(), bytes: bytes.into() };
+        self.variables.push((var.name.to_string(), array));
+    }
+
+    /// A variable after the run.
+    ///
+    /// # Panics
+    /// If the run failed or there is no such variable.
+    pub fn array(&self, name: &str) -> &Array {
+        assert!(self.failure.is_none(), "the run failed: {:?}", self.failure);
+        let found = self.variables.iter().find(|(n, _)| n == name);
+        &found.unwrap_or_else(|| panic!("there is no variable `{name}`")).1
+    }
+
+    /// The elements of a variable after the run.
+    ///
+    /// # Panics
+    /// If the run failed, or there is no such variable of that type.
+    pub fn get<T: Element>(&self, name: &str) -> Vec<T> {
+        elements(self.array(name))
+    }
+}
+
+/// The elements of an array.
+///
+/// # Panics
+/// If they are of another type.
+pub fn elements<T: Element>(array: &Array) -> Vec<T> {
+    assert_eq!(array.ty, T::TYPE, "the elements have another type");
+    array.bytes.chunks_exact(T::TYPE.bytes() as usize).map(T::read).collect()
+}
+
+/// Makes all NaNs the same.
+fn one_nan(ty: ElemType, bytes: &mut [u8]) {
+    match ty {
+        ElemType::F32 => {
+            for b in bytes.chunks_exact_mut(4).filter(|b| f32::read(b).is_nan()) {
+                b.copy_from_slice(&f32::NAN.to_le_bytes());
+            }
+        }
+        ElemType::F64 => {
+            for b in bytes.chunks_exact_mut(8).filter(|b| f64::read(b).is_nan()) {
+                b.copy_from_slice(&f64::NAN.to_le_bytes());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A host that feeds streams from arrays and writes everything down.
+pub(crate) struct Recorder<'p> {
+    graph: &'p Graph,
+    sources: &'p [(String, Array)],
+    at: Vec<usize>,
+    pub(crate) outcome: Outcome,
+}
+
+impl<'p> Recorder<'p> {
+    pub(crate) fn new(graph: &'p Graph, sources: &'p [(String, Array)]) -> Recorder<'p> {
+        Recorder { graph, sources, at: vec![0; sources.len()], outcome: Outcome::default() }
+    }
+}
+
+impl Host for Recorder<'_> {
+    fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
+        let stream = &self.graph.streams[stream];
+        let Some(k) = self.sources.iter().position(|(name, _)| *name == stream.name) else {
+            return Err(StreamError::Failed("nothing feeds it".into()));
+        };
+        let (bytes, at) = (&self.sources[k].1.bytes, &mut self.at[k]);
+        if *at + into.len() > bytes.len() {
+            if !stream.wrap || bytes.len() < into.len() {
+                return Err(StreamError::Ended);
+            }
+            *at = 0;
+        }
+        into.copy_from_slice(&bytes[*at..*at + into.len()]);
+        *at += into.len();
+        Ok(())
+    }
+
+    fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {
+        let stream = &self.graph.streams[stream];
+        let mut bytes = bytes.to_vec();
+        one_nan(stream.ty, &mut bytes);
+        let array = Array { ty: stream.ty, shape: stream.shape.to_vec(), bytes: bytes.into() };
+        self.outcome.packets.push((stream.name.to_string(), array));
+        Ok(())
+    }
+
+    fn print(&mut self, label: &str, ty: ElemType, shape: &[u64], bytes: &[u8]) {
+        let value = show(ty, shape, bytes);
+        self.outcome.prints.push(if label.is_empty() { value } else { format!("{label} {value}") });
+    }
+
+    fn say(&mut self, text: &str) {
+        self.outcome.prints.push(text.to_string());
+    }
+}

@@ -1,0 +1,238 @@
+//! A program with its options, and what it compiles to.
+
+use crate::files;
+use crate::outcome::{Outcome, Recorder};
+use girder::{AnyStage, Arguments, Array, Compilation, Head, Options, Stage, argument, arrays, show};
+use girder_engine::{Engine, Executable, Mode};
+use girder_ir::graph::Graph;
+use girder_ir::ids::ProgramId;
+use girder_machine::Machine;
+use girder_source::{Diagnostics, FileId, Limits, Session, SourceMap};
+use std::path::Path;
+
+/// Every way to run, the oracle first.
+pub const MODES: [Mode; 3] = [Mode::Interpret, Mode::Fast, Mode::Exact];
+
+/// A text and how it is compiled and run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: String,
+    text: String,
+    machine: Machine,
+    arguments: Arguments,
+    limits: Limits,
+    streams: Vec<(String, Array)>,
+}
+
+/// Why a program does not compile.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// All that was said.
+    pub diagnostics: Diagnostics,
+    /// All text.
+    pub map: SourceMap,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.diagnostics.iter().try_for_each(|d| f.write_str(&d.render(&self.map, false, 120)))
+    }
+}
+
+/// A program that can run.
+pub struct Compiled {
+    /// Warnings.
+    pub diagnostics: Diagnostics,
+    /// All text.
+    pub map: SourceMap,
+    executable: Executable,
+    session: Session,
+    streams: Vec<(String, Array)>,
+}
+
+impl Program {
+    /// A text with the options of its head, for `machine` if it names none. Files that it names are beside `path`.
+    pub fn new(path: impl AsRef<Path>, text: impl Into<String>, machine: &str) -> Program {
+        let (path, text) = (path.as_ref(), text.into());
+        let head = Head::read(&text, path).unwrap_or_else(|words| panic!("{}: `{words}` in the head", path.display()));
+        let target = head.target.or(girder::text::target_of(&text)).unwrap_or(machine.into());
+        let machine = girder_machine::builtin(&target).unwrap_or_else(|| panic!("there is no machine `{target}`"));
+        let array = |file: &Path| arrays::read(file, None).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let streams = head.streams.iter().map(|(name, file)| (name.clone(), array(file))).collect();
+        let (arguments, limits) = (Arguments::default(), Limits::default());
+        let program = Program { path: path.display().to_string(), text, machine, arguments, limits, streams };
+        let program = head.args.iter().fold(program, |p, arg| p.arg(arg));
+        head.limits.iter().fold(program, |p, limit| p.limit(limit))
+    }
+
+    /// A text in no file, for the machine `small` if it names none.
+    pub fn text(text: impl Into<String>) -> Program {
+        Program::new("test.gir", text, "small")
+    }
+
+    /// A file of the repository, for the machine that the command takes if it names none.
+    pub fn file(path: impl AsRef<Path>) -> Program {
+        Program::new(files::root().join(path.as_ref()), files::text(path.as_ref()), "gc200")
+    }
+
+    /// A file of the repository, for the machine `small` if it names none.
+    pub fn small(path: impl AsRef<Path>) -> Program {
+        Program::new(files::root().join(path.as_ref()), files::text(path.as_ref()), "small")
+    }
+
+    /// The text of a stage of this program as a program of its own, with the same streams and limits.
+    pub fn resumed(&self, text: String) -> Program {
+        Program { text, arguments: Arguments::default(), ..self.clone() }
+    }
+
+    /// With `--arg name=value`.
+    pub fn arg(mut self, arg: &str) -> Program {
+        let (name, value) = arg.split_once('=').unwrap_or_else(|| panic!("`{arg}` has no `=`"));
+        self.arguments.list.push((name.into(), argument(value)));
+        self
+    }
+
+    /// With `--limit name=n`.
+    pub fn limit(mut self, limit: &str) -> Program {
+        let number = limit.split_once('=').and_then(|(name, n)| Some((name, n.parse().ok()?)));
+        assert!(number.is_some_and(|(name, n)| self.limits.set(name, n)), "`{limit}` sets no limit");
+        self
+    }
+
+    /// For a machine that is built in.
+    pub fn target(mut self, name: &str) -> Program {
+        self.machine = girder_machine::builtin(name).unwrap_or_else(|| panic!("there is no machine `{name}`"));
+        self
+    }
+
+    /// The machine it is compiled for.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn open(&self) -> (Compilation, FileId) {
+        let session = Session { limits: self.limits.clone(), ..Session::default() };
+        let (machine, arguments) = (self.machine.clone(), self.arguments.clone());
+        let mut compilation = Compilation::new(Options { machine, arguments, session });
+        let root = compilation.add(&self.path, self.text.as_str()).expect("a small text");
+        (compilation, root)
+    }
+
+    /// Brings it to a stage.
+    pub fn stage(&self, to: Stage) -> Result<AnyStage, Failure> {
+        let (mut compilation, root) = self.open();
+        let done = compilation.stage(root, to);
+        done.map_err(|_| Failure { diagnostics: compilation.diagnostics, map: compilation.map })
+    }
+
+    /// Compiles it for some modes.
+    pub fn try_compile(&self, modes: &[Mode]) -> Result<Compiled, Failure> {
+        let (mut compilation, root) = self.open();
+        let done = compilation.stage(root, Stage::Allocated).and_then(|s| compilation.executable(s, modes));
+        let Compilation { diagnostics, map, options, .. } = compilation;
+        match done {
+            Ok(executable) => {
+                let streams = self.streams.clone();
+                Ok(Compiled { diagnostics, map, executable, session: options.session, streams })
+            }
+            Err(_) => Err(Failure { diagnostics, map }),
+        }
+    }
+
+    /// Compiles it for some modes.
+    ///
+    /// # Panics
+    /// With all that was said, if it does not compile.
+    pub fn compile(&self, modes: &[Mode]) -> Compiled {
+        self.try_compile(modes).unwrap_or_else(|failure| panic!("{} does not compile\n{failure}", self.path))
+    }
+
+    /// What it does in all modes on one to three threads.
+    ///
+    /// # Panics
+    /// If it does not compile, or does not do the same everywhere.
+    pub fn run_everywhere(&self) -> Outcome {
+        self.compile(&MODES).run_everywhere()
+    }
+}
+
+impl Compiled {
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.executable.allocated
+    }
+
+    /// Runs the program that the command would run without a name: `main`, or the only one.
+    pub fn run(&self, mode: Mode, threads: usize) -> Outcome {
+        let graph = self.graph();
+        let entries: Vec<(ProgramId, &str)> =
+            graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
+        let main = entries.iter().find(|(_, name)| *name == "main").or(entries.first());
+        self.run_program(main.expect("the module has a program").0, mode, threads)
+    }
+
+    fn run_program(&self, program: ProgramId, mode: Mode, threads: usize) -> Outcome {
+        let graph = self.graph();
+        let mut engine = match Engine::load(&self.executable, mode, threads, &self.session) {
+            Ok(engine) => engine,
+            Err(e) => return Outcome::failed(e.diagnostic()),
+        };
+        let mut recorder = Recorder::new(graph, &self.streams);
+        let failed = engine.run(program, &mut recorder).err();
+        let mut outcome = recorder.outcome;
+        match failed {
+            Some(e) => outcome.failure = Some(e.diagnostic()),
+            None => {
+                for (id, var) in graph.vars.iter().filter(|(_, v)| v.is_persistent()) {
+                    let bytes = engine.get(id).unwrap_or_else(|e| panic!("{}: {e}", var.name));
+                    outcome.keep(var, bytes);
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Runs it in all modes on one to three threads.
+    ///
+    /// # Panics
+    /// If it was not compiled for all modes, or does not do the same everywhere.
+    pub fn run_everywhere(&self) -> Outcome {
+        self.run_on(&MODES, &[1, 2, 3])
+    }
+
+    /// Runs it in some modes on some numbers of threads (the interpreter on one).
+    ///
+    /// # Panics
+    /// If it was not compiled for one of the modes, or does not do the same everywhere.
+    pub fn run_on(&self, modes: &[Mode], threads: &[usize]) -> Outcome {
+        let mut first: Option<Outcome> = None;
+        for &mode in modes {
+            for &n in if mode == Mode::Interpret { &[1] } else { threads } {
+                let found = self.run(mode, n);
+                match &first {
+                    None => first = Some(found),
+                    Some(first) => assert!(*first == found, "{}", differ(first, &found, mode, n)),
+                }
+            }
+        }
+        first.expect("a mode to run in")
+    }
+}
+
+/// Where two outcomes differ, in few words.
+fn differ(first: &Outcome, found: &Outcome, mode: Mode, threads: usize) -> String {
+    let mut text = format!("{mode:?} on {threads} threads does not do the same as the first mode:\n");
+    if first.failure != found.failure {
+        text += &format!("failures {:?}\n     and {:?}\n", first.failure, found.failure);
+    }
+    if first.prints != found.prints {
+        text += &format!("prints {:#?}\n   and {:#?}\n", first.prints, found.prints);
+    }
+    if first.packets != found.packets {
+        text += "packets of streams\n";
+    }
+    for ((name, a), (_, b)) in first.variables.iter().zip(&found.variables).filter(|(a, b)| a != b) {
+        text += &format!("{name} {}\nand {}\n", show(a.ty, &a.shape, &a.bytes), show(b.ty, &b.shape, &b.bytes));
+    }
+    text
+}

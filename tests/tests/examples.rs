@@ -1,0 +1,108 @@
+//! Every example runs in every mode on one to three threads, to values that come from elsewhere.
+//!
+//! The expected numbers of the first four are those of the public tutorials that they follow; those of `heat` and
+//! `digits` were computed by NumPy (`reference.py` beside each).
+
+use girder::arrays;
+use girder_engine::Mode;
+use girder_tests::{Program, elements, files};
+
+type Test = fn(&str);
+
+/// A directory of `examples/` and its test.
+const EXAMPLES: [(&str, Test); 6] = [
+    ("digits", digits),
+    ("heat", heat),
+    ("matvec", matvec),
+    ("operations", operations),
+    ("suffix-sum", suffix_sum),
+    ("variables", variables),
+];
+
+#[test]
+fn every_example_has_a_test_and_a_readme() {
+    let tested: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(files::names("examples"), tested);
+    for name in tested {
+        let readme = files::text(format!("examples/{name}/README.md"));
+        assert!(
+            readme.contains(&format!("girder run examples/{name}")),
+            "the README of {name} does not say how to run it"
+        );
+    }
+}
+
+#[test]
+fn examples_give_the_values_of_their_sources() {
+    for (name, test) in EXAMPLES {
+        test(name);
+    }
+}
+
+fn example(name: &str) -> Program {
+    Program::file(format!("examples/{name}/{name}.gir"))
+}
+
+fn expected(path: &str, key: Option<&str>) -> Vec<f32> {
+    elements(&arrays::read(&files::root().join(path), key).unwrap_or_else(|e| panic!("{path}: {e}")))
+}
+
+fn variables(name: &str) {
+    let done = example(name).run_everywhere();
+    let lines = [
+        "v1 [1.0, 1.5, 2.0, 2.5]",
+        "v2 [1.0, 1.5, 2.0, 2.5]",
+        "v3 [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.5, 2.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]",
+        "v4-0 [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]",
+        "v4-1 [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]",
+        "Program complete",
+    ];
+    assert_eq!(done.prints, lines);
+    assert_eq!(done.get::<f32>("v3")[4..8], [0.0, 1.0, 1.5, 2.0]);
+    assert_eq!(done.get::<i32>("v4"), (10..20).collect::<Vec<_>>());
+}
+
+fn operations(name: &str) {
+    let done = example(name).run_everywhere();
+    assert_eq!(
+        done.prints,
+        ["v3 [[5.0, 4.5], [4.0, 3.5]]", "v4 [[9.0, 7.5], [6.0, 4.5]]", "v5 [[5.0, 3.5], [5.0, 3.5]]"]
+    );
+    assert_eq!(done.get::<f32>("v5"), [5.0, 3.5, 5.0, 3.5]);
+}
+
+fn suffix_sum(name: &str) {
+    let done = example(name).run_everywhere();
+    assert_eq!(done.prints, ["v2 [7.0, 6.0, 4.5, 2.5]"]);
+    assert_eq!(done.get::<f32>("v2"), [7.0, 6.0, 4.5, 2.5]);
+}
+
+fn matvec(name: &str) {
+    let done = example(name).run_everywhere();
+    assert_eq!(done.prints, ["Multiplication result OK"]);
+    assert_eq!(done.get::<f32>("y"), done.get::<f32>("expected"));
+    let other = example(name).arg("rows=3").arg("columns=7").run_everywhere();
+    let row = |i: i32| (0..7).map(|j| ((7 * i + 3 * j) % 11 - 5) * (j % 9 - 4)).sum::<i32>() as f32;
+    assert_eq!(other.get::<f32>("y"), [row(0), row(1), row(2)]);
+}
+
+fn heat(name: &str) {
+    let expected = expected("examples/heat/expected.npy", None);
+    let done = example(name).compile(&[Mode::Fast, Mode::Exact]).run_on(&[Mode::Fast, Mode::Exact], &[1, 2, 3]);
+    assert!(done.get::<f32>("field") == expected, "the field is not that of NumPy");
+    assert!(example(name).arg("steps=4").run_everywhere().get::<f32>("field") != expected);
+}
+
+fn digits(name: &str) {
+    let done = example(name).compile(&[Mode::Fast]).run(Mode::Fast, 2);
+    let last = done.prints.last().map(String::as_str).unwrap_or_default();
+    assert!(last.starts_with("test accuracy 0.9"), "the last line is `{last}`");
+    for key in ["w", "b"] {
+        let expected = expected("examples/digits/expected.npz", Some(key));
+        let found = done.get::<f32>(key);
+        assert_eq!(found.len(), expected.len());
+        let worst = found.iter().zip(&expected).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-4, "`{key}` differs from NumPy's by {worst}");
+    }
+    example(name).arg("steps=2").run_everywhere();
+}

@@ -1,0 +1,231 @@
+//! Runs every `gir` block of `docs/language.md` and compares what it does with what its last lines promise.
+//!
+//! Invariant: a block is a whole module; it is compiled once for each mode of [`MODES`], and all modes must keep the
+//! same promises.
+
+use girder::{Arguments, Array, Compilation, Options, Stage, arrays};
+use girder_elaborate::value::Value;
+use girder_engine::{Engine, Host, Mode, StreamError};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ProgramId, StreamId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::{Diagnostic, Limits, Session, Severity, par_map_slice};
+use std::path::{Path, PathBuf};
+
+/// The modes in which each block runs.
+const MODES: [Mode; 3] = [Mode::Interpret, Mode::Fast, Mode::Exact];
+
+/// One block of the document.
+struct Snippet {
+    /// Where its text begins.
+    line: usize,
+    text: String,
+}
+
+/// What a block promises, or what it did.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    /// Printed lines.
+    prints: Vec<String>,
+    /// Packets of `out` streams, each behind the stream's name.
+    writes: Vec<String>,
+    /// Codes of warnings.
+    warnings: Vec<String>,
+    /// The code of the first error.
+    error: Option<String>,
+}
+
+impl Outcome {
+    /// Takes in what the compiler said.
+    fn hear<'d>(&mut self, said: impl IntoIterator<Item = &'d Diagnostic>) {
+        for d in said {
+            match d.severity {
+                Severity::Warning => self.warnings.push(d.code.into()),
+                Severity::Error if self.error.is_none() => self.error = Some(d.code.into()),
+                Severity::Error => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn every_snippet_of_the_reference_does_what_it_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language.md");
+    let document = std::fs::read_to_string(&path).expect("the reference is part of the repository");
+    let snippets = snippets(&document);
+    assert!(snippets.len() > 40, "only {} blocks were found", snippets.len());
+    let wrong: Vec<String> =
+        par_map_slice(&snippets, |s| check(s, path.parent().unwrap_or(Path::new("")))).into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The blocks that are marked `gir`.
+fn snippets(document: &str) -> Vec<Snippet> {
+    let mut found: Vec<Snippet> = vec![];
+    let mut inside = false;
+    for (k, line) in document.lines().enumerate() {
+        match line {
+            "```gir" => {
+                inside = true;
+                found.push(Snippet { line: k + 2, text: String::new() });
+            }
+            "```" => inside = false,
+            line if inside => {
+                if let Some(s) = found.last_mut() {
+                    s.text += line;
+                    s.text.push('\n');
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What is wrong with a block, for each mode.
+fn check(snippet: &Snippet, beside: &Path) -> Vec<String> {
+    let promised = promises(&snippet.text);
+    let mut wrong = vec![];
+    if promised.prints.is_empty() && promised.error.is_none() {
+        wrong.push(format!("line {}: the block promises nothing", snippet.line));
+    }
+    for mode in MODES {
+        let (done, said) = run(snippet, mode, beside);
+        if done != promised {
+            wrong.push(format!("line {}, {mode:?}:\n{said}  promised {promised:#?}\n  done {done:#?}", snippet.line));
+        }
+    }
+    wrong
+}
+
+/// What the comments at a block's end say.
+fn promises(text: &str) -> Outcome {
+    let all = |key: &str| text.lines().filter_map(|l| l.strip_prefix(key)).map(str::to_string).collect::<Vec<_>>();
+    Outcome {
+        prints: all("// prints: "),
+        writes: all("// writes: "),
+        warnings: all("// warning: "),
+        error: all("// error: ").into_iter().next(),
+    }
+}
+
+/// Compiles and runs a block; the text is what the compiler said.
+fn run(snippet: &Snippet, mode: Mode, beside: &Path) -> (Outcome, String) {
+    let (options, inputs) = header(&snippet.text, beside);
+    let mut compilation = Compilation::new(options);
+    let mut outcome = Outcome::default();
+    let executable = compilation
+        .add(beside.join(format!("language-{}.gir", snippet.line)), snippet.text.as_str())
+        .and_then(|root| compilation.stage(root, Stage::Allocated))
+        .and_then(|stage| compilation.executable(stage, &[mode]));
+    outcome.hear(compilation.diagnostics.iter());
+    let mut said: String = compilation.diagnostics.iter().map(|d| d.render(&compilation.map, false, 120)).collect();
+    if let Ok(executable) = executable {
+        let graph: &Graph = &executable.allocated;
+        let mut console = Console { graph, inputs, outcome };
+        let mut engine = Engine::load(&executable, mode, 1, &compilation.options.session).expect("the engine loads");
+        if let Err(e) = engine.run(entry(graph), &mut console) {
+            let d = e.diagnostic();
+            said += &d.render(&compilation.map, false, 120);
+            console.outcome.hear([&d]);
+        }
+        outcome = console.outcome;
+    }
+    (outcome, said)
+}
+
+/// The program that runs where none is named.
+fn entry(graph: &Graph) -> ProgramId {
+    let entries: Vec<_> = graph.programs.iter().filter(|(_, p)| p.entry).collect();
+    let main = entries.iter().find(|(_, p)| p.name == "main");
+    main.or(entries.first()).map(|(id, _)| *id).expect("a block has a program")
+}
+
+/// An input of the head: the name of a stream, and where its next packet begins.
+struct Input {
+    stream: String,
+    array: Array,
+    at: usize,
+}
+
+/// The options and streams of a block's `//! girder:` lines.
+fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
+    let (mut target, mut limits) = ("small".to_string(), Limits::default());
+    let (mut arguments, mut inputs) = (Arguments::default(), vec![]);
+    let words: Vec<&str> =
+        text.lines().filter_map(|l| l.strip_prefix("//! girder: ")).flat_map(str::split_whitespace).collect();
+    for pair in words.chunks(2) {
+        let (name, value) = pair[1].split_once('=').unwrap_or((pair[1], ""));
+        match pair[0] {
+            "--target" => target = name.to_string(),
+            "--limit" => assert!(limits.set(name, value.parse().expect("a limit is a number"))),
+            "--arg" => {
+                arguments.list.push((name.into(), Value::Int(value.parse().expect("arguments here are integers"))))
+            }
+            "--in" => {
+                let file: PathBuf = beside.join(value);
+                let array = arrays::read(&file, None).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+                inputs.push(Input { stream: name.to_string(), array, at: 0 });
+            }
+            other => panic!("no block uses `{other}`"),
+        }
+    }
+    let machine = girder_machine::builtin(&target).expect("the target is built in");
+    let session = Session { limits, ..Session::default() };
+    (Options { machine, arguments, session }, inputs)
+}
+
+/// A host that remembers what it was told.
+struct Console<'g> {
+    graph: &'g Graph,
+    inputs: Vec<Input>,
+    outcome: Outcome,
+}
+
+impl Host for Console<'_> {
+    fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError> {
+        let stream = &self.graph.streams[stream];
+        let Some(input) = self.inputs.iter_mut().find(|i| i.stream == stream.name) else {
+            return Err(StreamError::Failed("nothing feeds it".into()));
+        };
+        if input.at + into.len() > input.array.bytes.len() {
+            if !stream.wrap {
+                return Err(StreamError::Ended);
+            }
+            input.at = 0;
+        }
+        into.copy_from_slice(&input.array.bytes[input.at..input.at + into.len()]);
+        input.at += into.len();
+        Ok(())
+    }
+
+    fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {
+        let s = &self.graph.streams[stream];
+        self.outcome.writes.push(format!("{} {}", s.name, show(s.ty, &s.shape, bytes)));
+        Ok(())
+    }
+
+    fn print(&mut self, label: &str, ty: ElemType, shape: &[u64], bytes: &[u8]) {
+        let value = show(ty, shape, bytes);
+        self.outcome.prints.push(if label.is_empty() { value } else { format!("{label} {value}") });
+    }
+
+    fn say(&mut self, text: &str) {
+        self.outcome.prints.push(text.to_string());
+    }
+}
+
+/// A tensor as the command prints it.
+fn show(ty: ElemType, shape: &[u64], bytes: &[u8]) -> String {
+    let Some((&n, rest)) = shape.split_first() else {
+        let s = Scalar::from_le_bytes(ty, bytes);
+        return match ty {
+            ElemType::F32 => format!("{:?}", f32::from_bits(s.bits as u32)),
+            ElemType::F64 => format!("{:?}", f64::from_bits(s.bits)),
+            _ => s.to_string(),
+        };
+    };
+    let size = rest.iter().product::<u64>() as usize * ty.bytes() as usize;
+    let parts: Vec<String> = (0..n as usize).map(|k| show(ty, rest, &bytes[k * size..][..size])).collect();
+    format!("[{}]", parts.join(", "))
+}

@@ -1,0 +1,91 @@
+//! Every stage of every program prints as text that reads back to the same bytes and runs to the same end.
+//!
+//! The programs are the examples and `tests/programs/<claim>.gir`, each with its claim in its first line and the lines
+//! that it prints, computed by hand or by NumPy, in comments `// prints: …` at its end.
+
+use girder::Stage;
+use girder_engine::Mode;
+use girder_source::par_map_slice;
+use girder_tests::{Program, files};
+use std::path::{Path, PathBuf};
+
+const PROGRAMS: &str = "tests/programs";
+
+#[test]
+fn programs_print_what_they_should_in_every_mode() {
+    let programs = files::under(PROGRAMS, ".gir");
+    assert!(programs.len() >= 25, "only {} programs", programs.len());
+    report(par_map_slice(&programs, |path| {
+        let text = files::text(path);
+        let expected: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("// prints: ")).collect();
+        let compiled = match Program::small(path).try_compile(&girder_tests::MODES) {
+            Ok(compiled) => compiled,
+            Err(failure) => return Some(format!("{} does not compile:\n{failure}", path.display())),
+        };
+        let done = compiled.run_everywhere();
+        let right = done.prints == expected && !expected.is_empty() && done.failure.is_none();
+        (!right).then(|| format!("{}\n  expected {expected:#?}\n  printed {:#?}", path.display(), done.prints))
+    }));
+}
+
+#[test]
+fn every_stage_of_a_program_reads_back() {
+    let programs = files::under(PROGRAMS, ".gir");
+    report(par_map_slice(&programs, |path| round_trip(&Program::small(path), path, &Stage::ALL)));
+}
+
+#[test]
+fn every_stage_of_an_example_reads_back() {
+    let examples = ["heat", "matvec", "operations", "suffix-sum", "variables"];
+    report(par_map_slice(&examples, |name| {
+        let path = PathBuf::from(format!("examples/{name}/{name}.gir"));
+        round_trip(&Program::file(&path), &path, &Stage::ALL)
+    }));
+}
+
+/// From the transfers on, the text of this one has more than 50 MB.
+#[test]
+fn the_first_stages_of_digits_read_back() {
+    let path = Path::new("examples/digits/digits.gir");
+    report(vec![round_trip(&Program::file(path).arg("steps=1"), path, &[Stage::Graph, Stage::RaceFree])]);
+}
+
+fn report(wrong: Vec<Option<String>>) {
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the texts of a program's stages.
+fn round_trip(program: &Program, path: &Path, stages: &[Stage]) -> Option<String> {
+    let expected = program.compile(&[Mode::Fast]).run(Mode::Fast, 1);
+    for &to in stages {
+        let say = |what: &str, text: &str| Some(format!("{}, {}: {what}\n{text}", path.display(), to.name()));
+        let stage = match program.stage(to) {
+            Ok(stage) => stage,
+            Err(failure) => return say("is not reached", &failure.to_string()),
+        };
+        let text = girder::text::print(&stage, program.machine());
+        let resumed = program.resumed(text.clone());
+        let again = match resumed.stage(to) {
+            Ok(again) => girder::text::print(&again, program.machine()),
+            Err(failure) => return say("does not read back", &failure.to_string()),
+        };
+        if let Some((a, b)) = text.lines().zip(again.lines()).find(|(a, b)| a != b) {
+            return say("prints differently the second time", &format!("{a}\n{b}"));
+        }
+        if text != again {
+            return say("has another length the second time", "");
+        }
+        let done = match resumed.try_compile(&[Mode::Fast]) {
+            Ok(compiled) => compiled.run(Mode::Fast, 1),
+            Err(failure) => return say("does not compile", &failure.to_string()),
+        };
+        if done.prints != expected.prints || done.packets != expected.packets {
+            return say("prints something else", &format!("{:#?}\n{:#?}", expected.prints, done.prints));
+        }
+        if done.variables != expected.variables {
+            return say("leaves other values", "");
+        }
+    }
+    None
+}
