@@ -2,37 +2,66 @@
 
 use crate::options::machine;
 use crate::report::{Done, Report, print};
+use girder_machine::Machine;
 
 /// List the machines, or show one.
 #[derive(clap::Args)]
 pub struct Targets {
-    /// A machine: prints its TOML file.
+    /// A machine: prints its TOML file, and as comments those of the machines that it extends.
     name: Option<String>,
 }
 
 impl Targets {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
-        let Some(name) = &self.name else {
-            let mut text = String::new();
-            for name in girder_machine::builtin_names() {
-                if let Some(m) = girder_machine::builtin(name) {
-                    text += &format!("{name:<12} {}\n", m.description);
-                }
-            }
+        let Some(name) = &self.name else { return print(&table(report)?) };
+        if let Some(text) = whole(name) {
             return print(&text);
-        };
-        if let Some(text) = girder_machine::builtin_text(name) {
-            return print(text);
         }
         let m = machine(report, name)?;
-        let bytes = m.memory.bytes_per_tile;
-        print(&format!(
-            "{}: {}; {} tiles of {bytes} bytes on {} processors\n",
-            m.name,
-            m.description,
-            m.tiles(),
-            m.ipus
-        ))
+        print(&(HEAD.to_string() + &row(&m)))
     }
+}
+
+const HEAD: &str = "name           ipus    tiles   memory/tile   memory     clock  description\n";
+
+fn table(report: &Report) -> Result<String, crate::report::Stop> {
+    let mut text = HEAD.to_string();
+    for name in girder_machine::builtin_names() {
+        text += &row(&machine(report, name)?);
+    }
+    Ok(text)
+}
+
+/// A line of the table.
+fn row(m: &Machine) -> String {
+    let per_tile = m.memory.bytes_per_tile as u64;
+    let (tile, all) = (bytes(per_tile), bytes(per_tile * m.tiles() as u64));
+    let (name, description) = (&m.name, &m.description);
+    let (ipus, tiles, clock) = (m.ipus, m.tiles(), m.chip.clock_hz / 1e9);
+    format!("{name:<12} {ipus:>6} {tiles:>8} {tile:>13} {all:>8} {clock:>5.2} GHz  {description}\n")
+}
+
+/// Bytes as a person reads them.
+fn bytes(n: u64) -> String {
+    match n {
+        0..1_048_576 => format!("{} KiB", n / 1024),
+        1_048_576..10_737_418_240 => format!("{} MiB", n >> 20),
+        _ => format!("{} GiB", n >> 30),
+    }
+}
+
+/// A file that `--target` takes as it is, and below it, as comments, what it leaves to others.
+fn whole(name: &str) -> Option<String> {
+    let mut text = girder_machine::builtin_text(name)?.to_string();
+    let mut base = girder_machine::builtin_base(name);
+    while let Some(name) = base {
+        text += &format!("\n# What it takes from `{name}`, where it says nothing itself:\n#\n");
+        for line in girder_machine::builtin_text(name)?.lines() {
+            text += format!("# {line}").trim_end();
+            text.push('\n');
+        }
+        base = girder_machine::builtin_base(name);
+    }
+    Some(text)
 }

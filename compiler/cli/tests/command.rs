@@ -158,12 +158,12 @@ fn a_machine_comes_from_a_file() {
     let place = Place::new();
     place.write("x.gir", "program main() { print(\"tiles\", tiles); }\n");
     let text = place.line("girder targets small").output;
-    place.write("half.toml", &text.replace("tiles_per_ipu = 16", "tiles_per_ipu = 8"));
+    place.write("half.toml", &text.replace("tiles = 16", "tiles = 8").replace("columns = 2", "columns = 1"));
     assert_eq!(place.line("girder run x.gir --target half.toml").output, "tiles 8\n");
     place.write("broken.toml", &text.replace("ipus = 1", "ipus = \"one\""));
     let done = place.line("girder check x.gir --target broken.toml");
     assert!(done.code == 1 && done.errors.contains("machine::invalid"), "{}", done.errors);
-    assert!(done.errors.contains("broken.toml:4"), "the line is shown: {}", done.errors);
+    assert!(done.errors.contains("broken.toml:5"), "the line is shown: {}", done.errors);
 }
 
 #[test]

@@ -259,7 +259,7 @@ impl Elaborator<'_> {
     /// The length of a piece along each axis. See the module.
     fn pieces(&self, shape: &[u64]) -> Vec<u64> {
         let total: u64 = shape.iter().product();
-        let workers = self.current_place().count as u64 * self.machine.workers as u64;
+        let workers = self.current_place().count as u64 * self.machine.chip.workers as u64;
         let mut left = (total / LEAST).clamp(1, workers);
         let mut grid = Vec::with_capacity(shape.len());
         for &len in shape {

@@ -92,7 +92,7 @@ impl Elaborator<'_> {
                 format!("there is no ipu {}: {} has {}", start + count - 1, self.machine.name, self.machine.ipus);
             return Err(self.error("place::no_such_tile", span, message));
         }
-        let per = self.machine.tiles_per_ipu;
+        let per = self.machine.chip.tiles;
         Ok(Place { first: start as u32 * per, count: count as u32 * per, grain: None })
     }
 

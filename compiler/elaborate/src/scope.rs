@@ -35,7 +35,7 @@ impl Elaborator<'_> {
         }
         Some(match name {
             "tiles" => Value::Int(self.current_place().count as i64),
-            "workers" => Value::Int(self.machine.workers as i64),
+            "workers" => Value::Int(self.machine.chip.workers as i64),
             "ipus" => Value::Int(self.machine.ipus as i64),
             "replicas" => Value::Int(1),
             _ => Value::Builtin(crate::builtins::NAMES.iter().find(|n| **n == name)?),
@@ -127,8 +127,8 @@ impl Elaborator<'_> {
         Ok(match name {
             "bytes_per_tile" => Value::Int(m.memory.bytes_per_tile as i64),
             "exchange_bytes" => Value::Int(m.exchange.bytes_per_cycle as i64),
-            "tiles_per_ipu" => Value::Int(m.tiles_per_ipu as i64),
-            "clock" => Value::Float(m.clock_hz),
+            "tiles_per_ipu" => Value::Int(m.chip.tiles as i64),
+            "clock" => Value::Float(m.chip.clock_hz),
             "store_bytes" => Value::Int(m.memory.store_bytes as i64),
             "name" => Value::Str(m.name.as_str().into()),
             _ => {

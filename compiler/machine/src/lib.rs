@@ -1,10 +1,20 @@
-//! What a virtual machine is: tiles, workers, memories, exchange, sync, costs. Data only, no behaviour beyond
-//! arithmetic on the data; nothing here knows the graph, and no pass knows a machine by name.
+//! What a virtual machine is: tiles, workers, memories, exchange, sync, links, costs of code. Data, and arithmetic on
+//! the data; nothing here knows the graph, and no pass knows a machine by name.
 //!
-//! Invariant: a [`Machine`] that exists has been checked: every count is at least one and all totals fit 32 bits.
+//! Invariant: a [`Machine`] that exists has been checked: every count is at least one, all totals fit 32 bits, every rate
+//! is positive and finite, and the network has a route between any two processors.
 
 mod machine;
+mod costs;
+mod network;
+mod tiles;
+mod document;
+mod table;
+mod read;
+mod check;
 mod targets;
 
-pub use machine::{Exchange, Machine, MachineError, Memory, Region, Sync};
-pub use targets::{builtin, builtin_names, builtin_text};
+pub use costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Tile};
+pub use machine::{Chip, Exchange, Machine, MachineError, Memory, Region, Sync};
+pub use network::{Group, Link, Links, Topology};
+pub use targets::{builtin, builtin_base, builtin_names, builtin_text};

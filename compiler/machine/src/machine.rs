@@ -1,52 +1,74 @@
-//! The parameters of one machine and how they are read from TOML.
+//! The parameters of one machine: processors, memory, exchange, sync. `docs/machine.md` says of each key what it means
+//! and where its value comes from.
 
-use serde::{Deserialize, Serialize};
+use crate::costs::{Arrange, Host, Tile};
+use crate::network::Links;
 
-/// A virtual machine of one or more IPUs. Units stand in the field's name or doc.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A virtual machine of one or more IPUs. Units stand in the field's name or doc; "cycles" are cycles of the tile clock.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// As `--target` takes it.
     pub name: String,
     /// One sentence.
     pub description: String,
-    /// Processors.
+    /// Processors, all alike.
     pub ipus: u32,
-    /// Tiles of each processor.
-    pub tiles_per_ipu: u32,
+    /// The tiles of one processor.
+    pub chip: Chip,
+    /// One tile's memory.
+    pub memory: Memory,
+    /// What code costs on one tile.
+    pub tile: Tile,
+    /// The exchange inside one processor.
+    pub exchange: Exchange,
+    /// On-tile copies before and after an exchange.
+    pub arrange: Arrange,
+    /// What synchronising costs.
+    pub sync: Sync,
+    /// The network between processors.
+    pub links: Links,
+    /// Streams to and from the host.
+    pub host: Host,
+}
+
+/// The tiles of one processor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chip {
+    /// Tiles of one processor: `columns * rows * lanes`.
+    pub tiles: u32,
+    /// Columns of the layout.
+    pub columns: u32,
+    /// Rows of a column.
+    pub rows: u32,
+    /// Tiles that share a row of a column.
+    pub lanes: u32,
     /// Worker contexts of each tile.
     pub workers: u32,
     /// Tile clock, Hz.
     pub clock_hz: f64,
-    /// One tile's memory.
-    pub memory: Memory,
-    /// The exchange inside one processor, and between them.
-    pub exchange: Exchange,
-    /// What synchronising costs.
-    pub sync: Sync,
 }
 
 /// One tile's memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     /// Bytes of a tile.
     pub bytes_per_tile: u32,
     /// Bytes at the top that programs may not use.
     pub reserved_bytes: u32,
-    /// Bytes of one memory element (bank).
+    /// The address that the hardware gives the first byte. Layouts count from 0; listings add this.
+    pub base_address: u32,
+    /// Bytes of one memory element (bank): one access a cycle.
     pub element_bytes: u32,
     /// The narrowest store, bytes.
     pub store_bytes: u32,
-    /// Regions from address 0 upwards; they fill the memory.
+    /// Regions from the first byte upwards; they fill the memory.
     pub regions: Vec<Region>,
 }
 
 /// A region of a tile's memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Region {
-    /// Bytes.
+    /// Bytes: whole elements, or whole pairs of them where they are interleaved.
     pub bytes: u32,
     /// Whether code can run from it.
     pub executable: bool,
@@ -54,30 +76,39 @@ pub struct Region {
     pub interleaved: bool,
 }
 
-/// Exchange.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The exchange inside one processor. There are no buffers on the wires: a tile receives at the rate at which another
+/// sends, so one rate serves both ends.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
-    /// Bytes a tile receives (and sends) in a cycle.
+    /// Bytes that a tile sends, and at the same time receives, in a cycle.
     pub bytes_per_cycle: u32,
-    /// Cycles from the release of a sync to the first word landed.
+    /// Bytes that a tile receives in a cycle when the two tiles of a pair (`2k`, `2k + 1`) take the same stream.
+    pub pair_bytes_per_cycle: u32,
+    /// Cycles from the release of the sync to the first word landed, sender and receiver in row 0.
     pub latency_cycles: u32,
-    /// Bytes a tile's own copy moves in a cycle.
-    pub local_copy_bytes_per_cycle: u32,
-    /// Bytes per cycle between a pair of processors, each way.
-    pub link_bytes_per_cycle: f64,
-    /// Cycles that an exchange between processors takes beyond its words.
-    pub link_latency_cycles: u32,
+    /// Cycles more for each row of the sender.
+    pub sender_row_cycles: u32,
+    /// Cycles more for each row of the receiver.
+    pub receiver_row_cycles: u32,
+    /// Cycles that a tile needs to turn to another sender or to another address.
+    pub switch_cycles: u32,
+    /// Words of four bytes that one send instruction covers.
+    pub words_per_send: u32,
+    /// Instructions for each run of words that a tile receives: which sender, and where to.
+    pub receive_instructions: u32,
+    /// Bytes of one instruction of exchange code.
+    pub instruction_bytes: u32,
 }
 
 /// Sync.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sync {
     /// Cycles to sync the tiles of one processor.
     pub internal_cycles: u32,
-    /// Cycles to sync all processors.
-    pub global_cycles: u32,
+    /// Nanoseconds that a sync across processors takes beyond the internal one, however few they are.
+    pub external_ns: f64,
+    /// Nanoseconds for each hop of it, each way.
+    pub hop_ns: f64,
 }
 
 /// What is wrong with a machine file; `span` is a range of bytes in it where that is known.
@@ -92,111 +123,34 @@ pub struct MachineError {
 impl Machine {
     /// All tiles of all processors.
     pub fn tiles(&self) -> u32 {
-        self.ipus * self.tiles_per_ipu
+        self.ipus * self.chip.tiles
     }
 
     /// The processor of a tile.
     pub fn ipu_of(&self, tile: u32) -> u32 {
-        tile / self.tiles_per_ipu
+        tile / self.chip.tiles
     }
 
     /// Bytes of a tile that programs may use.
     pub fn usable_bytes(&self) -> u32 {
         self.memory.bytes_per_tile - self.memory.reserved_bytes
     }
-}
 
-impl Machine {
-    /// Reads and checks a machine.
-    pub fn from_toml(text: &str) -> Result<Machine, MachineError> {
-        let machine: Machine = toml::from_str(text)
-            .map_err(|e: toml::de::Error| MachineError { message: e.message().trim().to_string(), span: e.span() })?;
-        machine.check().map_err(|(key, message)| MachineError { message, span: find_key(text, key) })?;
-        Ok(machine)
+    /// Seconds of the tile clock.
+    pub fn seconds(&self, cycles: u64) -> f64 {
+        cycles as f64 / self.chip.clock_hz
     }
 
-    /// The first value that makes no sense: its key and why.
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let at_least_one = [
-            ("ipus", self.ipus),
-            ("tiles_per_ipu", self.tiles_per_ipu),
-            ("workers", self.workers),
-            ("bytes_per_tile", self.memory.bytes_per_tile),
-            ("element_bytes", self.memory.element_bytes),
-            ("bytes_per_cycle", self.exchange.bytes_per_cycle),
-            ("local_copy_bytes_per_cycle", self.exchange.local_copy_bytes_per_cycle),
-        ];
-        for (key, value) in at_least_one {
-            if value == 0 {
-                return Err((key, format!("`{key}` must be at least 1")));
-            }
-        }
-        if self.ipus as u64 * self.tiles_per_ipu as u64 > 1 << 20 {
-            return Err(("ipus", "a machine has at most 1048576 tiles".to_string()));
-        }
-        for (key, value) in [("clock_hz", self.clock_hz), ("link_bytes_per_cycle", self.exchange.link_bytes_per_cycle)]
-        {
-            if !(value.is_finite() && value > 0.0) {
-                return Err((key, format!("`{key}` must be a positive number")));
-            }
-        }
-        self.check_memory()
+    /// Whole cycles that cover a time.
+    pub fn cycles_of_ns(&self, ns: f64) -> u64 {
+        // A millionth of a cycle is rounding of the product, not time: 15 ns * 1.6 GHz * 10 is 240, not 241.
+        (ns * self.chip.clock_hz / 1e9 - 1e-6).ceil().max(0.0) as u64
     }
 
-    fn check_memory(&self) -> Result<(), (&'static str, String)> {
-        let memory = &self.memory;
-        if !matches!(memory.store_bytes, 1 | 2 | 4 | 8) {
-            return Err(("store_bytes", "`store_bytes` must be 1, 2, 4 or 8".to_string()));
-        }
-        if !memory.bytes_per_tile.is_multiple_of(16) || memory.bytes_per_tile > 1 << 30 {
-            return Err(("bytes_per_tile", "`bytes_per_tile` must be a multiple of 16, at most 1 GiB".to_string()));
-        }
-        if memory.reserved_bytes >= memory.bytes_per_tile {
-            return Err(("reserved_bytes", "`reserved_bytes` leaves no memory".to_string()));
-        }
-        let total: u64 = memory.regions.iter().map(|r| r.bytes as u64).sum();
-        if total != memory.bytes_per_tile as u64 {
-            let message = format!("the regions hold {total} bytes, but a tile has {}", memory.bytes_per_tile);
-            return Err(("regions", message));
-        }
-        if !memory.regions.iter().any(|r| r.executable) {
-            return Err(("regions", "no region is executable".to_string()));
-        }
-        Ok(())
-    }
-}
-
-/// Where a key stands in the text.
-fn find_key(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let name = line.trim_start().trim_start_matches('[').trim_start_matches("memory.");
-        if name.starts_with(key) && !name[key.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_') {
-            let start = at + (line.len() - line.trim_start().len());
-            return Some(start..at + line.trim_end().len());
-        }
-        at += line.len();
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_value_is_reported_at_its_key() {
-        let text = crate::builtin_text("small").unwrap().replace("workers = 6", "workers = 0");
-        let error = Machine::from_toml(&text).unwrap_err();
-        assert_eq!(error.message, "`workers` must be at least 1");
-        assert_eq!(&text[error.span.unwrap()].split('#').next().unwrap().trim(), &"workers = 0");
-    }
-
-    #[test]
-    fn an_unknown_key_is_an_error() {
-        let text = format!("colour = 3\n{}", crate::builtin_text("small").unwrap());
-        let error = Machine::from_toml(&text).unwrap_err();
-        assert!(error.message.contains("unknown field `colour`"), "{error:?}");
-        assert_eq!(&text[error.span.unwrap()], "colour");
+    /// The same machine with other numbers of processors and of tiles on each, all in row 0: for tests of what depends
+    /// on those numbers alone.
+    pub fn resized(self, ipus: u32, tiles: u32) -> Machine {
+        let chip = Chip { tiles, columns: 1, rows: 1, lanes: tiles, ..self.chip };
+        Machine { ipus, chip, ..self }
     }
 }

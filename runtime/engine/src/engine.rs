@@ -53,7 +53,7 @@ impl<'e> Engine<'e> {
     ) -> Result<Engine<'e>, EngineError> {
         let allocated = &executable.allocated;
         let store: Box<dyn Store + 'e> = match mode {
-            Mode::Interpret => Box::new(Interpreted::new(allocated, executable.machine.workers, session)?),
+            Mode::Interpret => Box::new(Interpreted::new(allocated, executable.machine.chip.workers, session)?),
             Mode::Fast => Box::new(Fast::new(executable, threads, session)?),
             Mode::Exact => Box::new(Exact::new(executable, threads, session)?),
         };

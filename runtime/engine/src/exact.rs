@@ -131,7 +131,7 @@ impl Exact {
             let (plan, schedule) = (&allocated.plan.copies[id], &allocated.schedule.copies[id]);
             copies[id] = build.phase(&plan.before, &schedule.before, Owner::Copy(id))?;
         }
-        let tasks = Tasks::new(arena, build.tasks, executable.machine.workers, session);
+        let tasks = Tasks::new(arena, build.tasks, executable.machine.chip.workers, session);
         Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies })
     }
 }

@@ -185,7 +185,7 @@ impl<'e> Fast<'e> {
             copies[id] = tasks.len();
             tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
         }
-        let tasks = Tasks::new(arena, tasks, executable.machine.workers, session);
+        let tasks = Tasks::new(arena, tasks, executable.machine.chip.workers, session);
         let pool = Pool::new(tasks, threads);
         Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies })
     }

@@ -121,10 +121,9 @@ fn phase_cycles(machine: &Machine, phase: &Phase, schedule: &PhaseSchedule) -> u
     if phase.transfers.is_empty() {
         return 0;
     }
-    let (exchange, sync) = (&machine.exchange, &machine.sync);
     let start = match crosses(machine, phase) {
-        true => sync.global_cycles + exchange.link_latency_cycles,
-        false => sync.internal_cycles + exchange.latency_cycles,
+        true => machine.sync_cycles(0..machine.ipus) + machine.links.fixed_cycles as u64,
+        false => (machine.sync.internal_cycles + machine.latency_bound()) as u64,
     };
-    start as u64 + schedule.cycles as u64
+    start + schedule.cycles as u64
 }

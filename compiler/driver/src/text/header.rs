@@ -134,7 +134,7 @@ mod tests {
         let machine = girder_machine::builtin("small").unwrap();
         let renamed = Machine { description: "other words".into(), ..machine.clone() };
         assert_eq!(hash(&machine), hash(&renamed));
-        let changed = Machine { workers: machine.workers + 1, ..machine.clone() };
+        let changed = machine.clone().resized(1, 8);
         assert_ne!(hash(&machine), hash(&changed));
     }
 }

@@ -16,8 +16,7 @@ use girder_source::{Diagnostics, Session, Span};
 use smallvec::smallvec;
 
 fn machine() -> Machine {
-    let text = girder_machine::builtin_text("small").unwrap();
-    Machine { tiles_per_ipu: 4, ..Machine::from_toml(text).unwrap() }
+    girder_machine::builtin("small").unwrap().resized(1, 4)
 }
 
 /// A graph in the making.

@@ -92,7 +92,7 @@ impl Ports {
         // Receivers ascend, so those of one processor are neighbours.
         for ipu in transfer.to.iter().map(|to| machine.ipu_of(to.tile)) {
             if ipu != home && ipu != last {
-                hold(Key::Link(home, ipu), (bytes as f64 / machine.exchange.link_bytes_per_cycle).ceil() as u64);
+                hold(Key::Link(home, ipu), (bytes as f64 / machine.route_bytes_per_cycle(home, ipu)).ceil() as u64);
             }
             last = ipu;
         }

@@ -6,8 +6,7 @@ use girder_ir::plan::{Loc, Object, Transfer};
 use proptest::prelude::*;
 
 fn machine(ipus: u32, tiles_per_ipu: u32) -> Machine {
-    let text = girder_machine::builtin_text("small").unwrap();
-    Machine { ipus, tiles_per_ipu, ..Machine::from_toml(text).unwrap() }
+    girder_machine::builtin("small").unwrap().resized(ipus, tiles_per_ipu)
 }
 
 /// A phase of (sender, receivers, words).

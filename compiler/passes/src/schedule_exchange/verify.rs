@@ -45,17 +45,17 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
         let end = start + bits / per_cycle + (bits % per_cycle != 0) as u64;
         holds.push(("the sends of tile", transfer.from.tile, 0, start, end));
         last = last.max(end);
-        let here = transfer.from.tile / machine.tiles_per_ipu;
+        let here = transfer.from.tile / machine.chip.tiles;
         let mut away: Vec<u32> = vec![];
         for to in &transfer.to {
             holds.push(("the receipts of tile", to.tile, 0, start, end));
-            away.push(to.tile / machine.tiles_per_ipu);
+            away.push(to.tile / machine.chip.tiles);
         }
         away.retain(|&there| there != here);
         away.sort_unstable();
         away.dedup();
         for there in away {
-            let cycles = (4.0 * transfer.words as f64 / machine.exchange.link_bytes_per_cycle).ceil() as u64;
+            let cycles = (4.0 * transfer.words as f64 / machine.route_bytes_per_cycle(here, there)).ceil() as u64;
             holds.push(("the link of processor", here, there, start, start + cycles));
             last = last.max(start + cycles);
         }

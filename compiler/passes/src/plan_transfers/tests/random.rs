@@ -80,7 +80,8 @@ impl Choices {
 
 fn graph(c: &mut Choices) -> Build {
     let mut b = Build::new();
-    (b.machine.ipus, b.machine.tiles_per_ipu) = if c.below(2) == 0 { (1, 4) } else { (2, 2) };
+    let (ipus, tiles) = if c.below(2) == 0 { (1, 4) } else { (2, 2) };
+    b.machine = b.machine.resized(ipus, tiles);
     b.machine.memory.store_bytes = [1, 4, 8][c.below(3) as usize];
     let types = [ElemType::U8, ElemType::Bool, ElemType::F32, ElemType::F64];
     let (ty, out) = (types[c.below(4) as usize], types[c.below(4) as usize]);

@@ -1,0 +1,183 @@
+//! The network between processors: which link groups a flow takes, how long a phase holds them, and what a sync across
+//! processors costs.
+//!
+//! Processors `2k` and `2k + 1` form a rung; rungs are stacked to a ladder, or closed to a ring of rungs (a torus two
+//! wide). A flow to the partner goes directly. Any other first crosses the rung if it must change sides, and then goes
+//! straight up or down. The rule, the sizes of the groups and the usable share of a link are those by which the vendor's
+//! own emulator is configured (PopLibs, `lib/poplibs_test/Util.cpp`).
+
+use crate::Machine;
+
+/// The links of each processor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Links {
+    /// How processors are joined.
+    pub topology: Topology,
+    /// Bytes per second of one link, each way.
+    pub bytes_per_second: f64,
+    /// The share of it that words get, above 0 and up to 1.
+    pub efficiency: f64,
+    /// Links to the partner for what is meant for the partner.
+    pub direct: u32,
+    /// Links to the partner for what goes on from there.
+    pub cross: u32,
+    /// Links to the next rung.
+    pub up: u32,
+    /// Links to the rung before.
+    pub down: u32,
+    /// Cycles of a phase between processors beyond its bytes.
+    pub fixed_cycles: u32,
+}
+
+/// How processors are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// Not at all: one processor.
+    None,
+    /// Rungs in a row.
+    Ladder,
+    /// Rungs in a ring: a flow goes the shorter way round, up if both are equal.
+    Torus,
+}
+
+/// A group of parallel links of one processor, by where they lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// To the partner, for the partner.
+    Direct,
+    /// To the partner, and on from there.
+    Cross,
+    /// To the next rung.
+    Up,
+    /// To the rung before.
+    Down,
+}
+
+impl Group {
+    /// All, in the order of their discriminants.
+    pub const ALL: [Group; 4] = [Group::Direct, Group::Cross, Group::Up, Group::Down];
+}
+
+/// A link group of one processor, in the direction away from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The processor that sends.
+    pub ipu: u32,
+    /// Which of its groups.
+    pub group: Group,
+}
+
+impl Machine {
+    /// The link groups that words from one processor to another take, in order; none if they stay.
+    pub fn route(&self, from: u32, to: u32) -> impl Iterator<Item = Link> + use<> {
+        let (rung, goal) = (from / 2, to / 2);
+        let crosses = from % 2 != to % 2;
+        let first =
+            crosses.then_some(Link { ipu: from, group: if rung == goal { Group::Direct } else { Group::Cross } });
+        let side = to % 2;
+        let rungs = self.ipus.div_ceil(2).max(1);
+        let (group, steps) = self.way(rung, goal);
+        let step = move |k: u32| {
+            let at = match group {
+                Group::Down => (rung + rungs - k) % rungs,
+                _ => (rung + k) % rungs,
+            };
+            Link { ipu: 2 * at + side, group }
+        };
+        first.into_iter().chain((0..steps).map(step))
+    }
+
+    /// Which way to go from one rung to another, and how many steps.
+    fn way(&self, rung: u32, goal: u32) -> (Group, u32) {
+        let direct = rung.abs_diff(goal);
+        let up = goal >= rung;
+        let around = self.ipus.div_ceil(2).saturating_sub(direct);
+        match self.links.topology {
+            Topology::Torus if around < direct || (around == direct && !up) => {
+                (if up { Group::Down } else { Group::Up }, around)
+            }
+            _ => (if up { Group::Up } else { Group::Down }, direct),
+        }
+    }
+
+    /// Usable bytes per second of a link group, each way.
+    pub fn group_bytes_per_second(&self, group: Group) -> f64 {
+        let links = match group {
+            Group::Direct => self.links.direct,
+            Group::Cross => self.links.cross,
+            Group::Up => self.links.up,
+            Group::Down => self.links.down,
+        };
+        links as f64 * self.links.bytes_per_second * self.links.efficiency
+    }
+
+    /// Usable bytes per cycle of a link group, each way.
+    pub fn group_bytes_per_cycle(&self, group: Group) -> f64 {
+        self.group_bytes_per_second(group) / self.chip.clock_hz
+    }
+
+    /// Usable bytes per cycle of the narrowest link group on the way between two processors.
+    pub fn route_bytes_per_cycle(&self, from: u32, to: u32) -> f64 {
+        self.route(from, to).map(|link| self.group_bytes_per_cycle(link.group)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its rate. Flows
+    /// are (from, to, bytes); those that stay on their processor count for nothing, and without any other it is 0.
+    pub fn link_phase_cycles(&self, flows: impl IntoIterator<Item = (u32, u32, u64)>) -> u64 {
+        let mut load = vec![0u64; self.ipus as usize * Group::ALL.len()];
+        let mut crosses = false;
+        for (from, to, bytes) in flows.into_iter().filter(|(from, to, bytes)| from != to && *bytes > 0) {
+            crosses = true;
+            for link in self.route(from, to) {
+                let held = &mut load[link.ipu as usize * Group::ALL.len() + link.group as usize];
+                *held = held.saturating_add(bytes);
+            }
+        }
+        if !crosses {
+            return 0;
+        }
+        let cycles = |(i, &bytes): (usize, &u64)| {
+            (bytes as f64 / self.group_bytes_per_cycle(Group::ALL[i % Group::ALL.len()])).ceil() as u64
+        };
+        let fullest = load.iter().enumerate().map(cycles).max().unwrap_or(0);
+        (self.links.fixed_cycles as u64).saturating_add(fullest)
+    }
+
+    /// Cycles that the processors of a zone need to sync. One needs its internal sync; several need, beyond that, a
+    /// fixed time and the time of a signal to the middle of the zone and back.
+    pub fn sync_cycles(&self, zone: impl IntoIterator<Item = u32>) -> u64 {
+        let mut zone: Vec<u32> = zone.into_iter().collect();
+        zone.sort_unstable();
+        zone.dedup();
+        let internal = self.sync.internal_cycles as u64;
+        if zone.len() < 2 {
+            return internal;
+        }
+        internal + self.cycles_of_ns(self.sync.external_ns) + self.hop_cycles(self.span(&zone))
+    }
+
+    /// Cycles of the hops of a sync over some neighbouring processors, each way.
+    pub fn hop_cycles(&self, ipus: u32) -> u64 {
+        let hops = 1 + ipus / 4;
+        self.cycles_of_ns(2.0 * self.sync.hop_ns * hops as f64)
+    }
+
+    /// Processors of the rungs that a zone lies across, those in between included.
+    fn span(&self, zone: &[u32]) -> u32 {
+        let rungs: Vec<u32> = zone.iter().map(|i| i / 2).collect();
+        let (first, last) = (rungs[0], rungs[rungs.len() - 1]);
+        let all = self.ipus.div_ceil(2);
+        let gap = match self.links.topology {
+            // Round the ring the widest gap is left out.
+            Topology::Torus => {
+                let inner = rungs.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+                inner.max((first + all).saturating_sub(last))
+            }
+            _ => (first + all).saturating_sub(last),
+        };
+        2 * (all + 1).saturating_sub(gap)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Published figures of the ladder model, and routes by brute force.
+
+use super::*;
+use crate::builtin;
+
+fn machine(name: &str, ipus: u32, topology: Topology) -> Machine {
+    let mut m = builtin(name).unwrap();
+    m.ipus = ipus;
+    m.links.topology = topology;
+    m
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() < 0.05
+}
+
+#[test]
+fn hops_cost_what_the_vendor_emulator_says() {
+    let hops = |name, ipus| builtin(name).unwrap().hop_cycles(ipus);
+    assert_eq!([hops("gc2", 2), hops("gc200", 2), hops("bow", 2)], [48, 40, 56]);
+    assert_eq!([hops("gc2", 16), hops("gc200", 16), hops("bow", 16)], [240, 200, 278]);
+    assert_eq!([hops("gc2", 64), hops("gc200", 64), hops("bow", 64)], [816, 679, 944]);
+}
+
+#[test]
+fn one_rule_gives_both_measured_syncs() {
+    let m = builtin("dss8440").unwrap();
+    assert_eq!((m.sync_cycles([3]), m.sync_cycles(0..16)), (117, 640));
+}
+
+#[test]
+fn a_zone_pays_for_the_rungs_that_it_lies_across() {
+    let ladder = machine("gc2", 16, Topology::Ladder);
+    let torus = machine("gc2", 16, Topology::Torus);
+    assert_eq!(ladder.sync_cycles([0, 1]), 117 + 283 + 48);
+    assert_eq!(ladder.sync_cycles([15, 0]), 640);
+    assert_eq!(torus.sync_cycles([15, 0]), 117 + 283 + 96);
+    assert_eq!(torus.sync_cycles(0..16), 640);
+    assert_eq!(torus.sync_cycles([6, 7]), ladder.sync_cycles([6, 7]));
+}
+
+#[test]
+fn link_groups_have_their_derived_rates() {
+    for name in ["gc2", "gc200", "bow"] {
+        let m = builtin(name).unwrap();
+        assert!(near(m.group_bytes_per_second(Group::Direct) / 1e9, 58.4));
+        for group in [Group::Cross, Group::Up, Group::Down] {
+            assert!(near(m.group_bytes_per_second(group) / 1e9, 29.2));
+        }
+    }
+    assert!(near(builtin("gc2").unwrap().group_bytes_per_cycle(Group::Up) / 2.0, 9.1));
+    assert!(near(builtin("gc200").unwrap().group_bytes_per_cycle(Group::Up) / 2.0, 11.0));
+    assert!(near(builtin("bow").unwrap().group_bytes_per_cycle(Group::Up) / 2.0, 7.9));
+}
+
+#[test]
+fn the_halo_of_the_blur_takes_the_published_link_time() {
+    let m = builtin("dss8440").unwrap();
+    // Strips over the processors of each side of the ladder: every neighbour gets 35,200 bytes, two rungs up.
+    let up = (0..14).map(|i| (i, i + 2, 35_200));
+    let down = (2..16).map(|i| (i, i - 2, 35_200));
+    assert_eq!(m.link_phase_cycles(up.chain(down)), 2040 + 1929);
+    assert_eq!(m.link_phase_cycles([(3, 3, 1 << 40), (1, 2, 0)]), 0);
+}
+
+#[test]
+fn flows_that_share_a_group_add_up() {
+    let m = builtin("small-8").unwrap();
+    // Groups of two links of 4 bytes per cycle.
+    let phase = |flows: &[(u32, u32, u64)]| m.link_phase_cycles(flows.iter().copied()) - 2040;
+    assert_eq!(phase(&[(0, 1, 1600)]), 100);
+    assert_eq!(phase(&[(0, 2, 1600)]), 200);
+    assert_eq!(phase(&[(0, 4, 1600), (2, 6, 1600)]), 400);
+    assert_eq!(phase(&[(0, 2, 1600), (2, 0, 1600)]), 200);
+    assert_eq!(phase(&[(0, 1, 1600), (0, 3, 800)]), 100);
+    assert_eq!(phase(&[(0, 1, u64::MAX), (0, 1, u64::MAX)]), u64::MAX / 16 + 1);
+}
+
+#[test]
+fn every_route_leads_from_its_sender_to_its_receiver_by_the_shortest_way() {
+    for topology in [Topology::Ladder, Topology::Torus] {
+        for ipus in [2, 4, 6, 8, 16] {
+            let m = machine("small", ipus, topology);
+            for (from, to) in (0..ipus).flat_map(|f| (0..ipus).map(move |t| (f, t))) {
+                let mut at = from;
+                let route: Vec<Link> = m.route(from, to).collect();
+                for link in &route {
+                    assert_eq!(link.ipu, at, "{topology:?} {ipus}: {from} to {to}");
+                    at = match link.group {
+                        Group::Direct | Group::Cross => at ^ 1,
+                        Group::Up => (at + 2) % ipus,
+                        Group::Down => (at + ipus - 2) % ipus,
+                    };
+                }
+                assert_eq!(at, to, "{topology:?} {ipus}: {from} to {to}");
+                let straight = (from / 2).abs_diff(to / 2);
+                let rungs = match topology {
+                    Topology::Torus => straight.min(ipus / 2 - straight),
+                    _ => straight,
+                };
+                assert_eq!(route.len() as u32, rungs + (from % 2 != to % 2) as u32);
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Typed values out of the tree of a machine file. Each getter checks kind and range, and an error stands at the key.
+
+use crate::MachineError;
+use crate::document::{Entry, Item, Place, Tree, tree};
+use std::ops::RangeInclusive;
+use toml::de::DeValue;
+
+/// What reading yields.
+pub(crate) type Result<T> = std::result::Result<T, MachineError>;
+
+/// One table, with the way to it.
+pub(crate) struct Table<'a, 't> {
+    tree: &'a Tree<'t>,
+    /// Dotted, empty at the top.
+    path: String,
+    place: Place,
+}
+
+/// The place of an entry that stands in no file: the beginning.
+const TOP: Place = Place::File(0..0);
+
+/// An error at a place; a value of a base cannot be shown, but its machine is named.
+pub(crate) fn fail<T>(place: &Place, message: String) -> Result<T> {
+    match place {
+        Place::File(span) => Err(MachineError { message, span: Some(span.clone()) }),
+        Place::Base(base) => Err(MachineError { message: format!("{message} (inherited from `{base}`)"), span: None }),
+    }
+}
+
+impl<'a, 't> Table<'a, 't> {
+    /// The whole file.
+    pub fn top(tree: &'a Tree<'t>) -> Self {
+        Table { tree, path: String::new(), place: TOP }
+    }
+
+    /// Refuses every key but these.
+    pub fn only(&self, keys: &[&str]) -> Result<()> {
+        match self.tree.iter().find(|(k, _)| !keys.contains(&k.as_str())) {
+            None => Ok(()),
+            Some((key, entry)) => {
+                let here = if self.path.is_empty() { "a machine".to_string() } else { format!("`[{}]`", self.path) };
+                fail(&entry.place, format!("unknown key `{key}`: {here} has {}", keys.join(", ")))
+            }
+        }
+    }
+
+    /// A table in this one.
+    pub fn table(&self, key: &str) -> Result<Table<'a, 't>> {
+        let entry = self.entry(key)?;
+        match &entry.item {
+            Item::Table(tree) => Ok(Table { tree, path: self.dotted(key), place: entry.place.clone() }),
+            Item::Leaf(_) => fail(&entry.place, format!("`{}` must be a table", self.dotted(key))),
+        }
+    }
+
+    /// Whether a key is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.tree.contains_key(key)
+    }
+
+    /// A whole number.
+    pub fn int(&self, key: &str, range: RangeInclusive<u32>) -> Result<u32> {
+        let (entry, value) = self.leaf(key)?;
+        let number = match value {
+            DeValue::Integer(i) => i128::from_str_radix(i.as_str(), i.radix()).ok(),
+            other => return self.wrong(key, entry, "a whole number", other),
+        };
+        match number.and_then(|n| u32::try_from(n).ok()).filter(|n| range.contains(n)) {
+            Some(n) => Ok(n),
+            None => {
+                let (lo, hi) = (range.start(), range.end());
+                fail(&entry.place, format!("`{}` must be from {lo} to {hi}", self.dotted(key)))
+            }
+        }
+    }
+
+    /// A number.
+    pub fn real(&self, key: &str, range: RangeInclusive<f64>) -> Result<f64> {
+        let (entry, number) = self.number(key)?;
+        match number.filter(|n| range.contains(n)) {
+            Some(n) => Ok(n),
+            None => {
+                let (lo, hi) = (range.start(), range.end());
+                fail(&entry.place, format!("`{}` must be from {lo:?} to {hi:?}", self.dotted(key)))
+            }
+        }
+    }
+
+    fn number(&self, key: &str) -> Result<(&'a Entry<'t>, Option<f64>)> {
+        match self.leaf(key)? {
+            (entry, DeValue::Float(f)) => Ok((entry, f.as_str().parse::<f64>().ok())),
+            (entry, DeValue::Integer(i)) => {
+                Ok((entry, i128::from_str_radix(i.as_str(), i.radix()).ok().map(|n| n as f64)))
+            }
+            (entry, other) => self.wrong(key, entry, "a number", other),
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn bool(&self, key: &str) -> Result<bool> {
+        match self.leaf(key)? {
+            (_, DeValue::Boolean(b)) => Ok(*b),
+            (entry, other) => self.wrong(key, entry, "true or false", other),
+        }
+    }
+
+    /// A string.
+    pub fn text(&self, key: &str) -> Result<&'a str> {
+        match self.leaf(key)? {
+            (_, DeValue::String(s)) => Ok(s),
+            (entry, other) => self.wrong(key, entry, "a string", other),
+        }
+    }
+
+    /// An array of tables, each read by a function.
+    pub fn list<T>(&self, key: &str, read: impl Fn(&Table<'_, '_>) -> Result<T>) -> Result<Vec<T>> {
+        let (entry, value) = self.leaf(key)?;
+        let DeValue::Array(items) = value else { return self.wrong(key, entry, "an array of tables", value) };
+        let one = |item: &toml::Spanned<DeValue<'t>>| {
+            let (place, base) = match &entry.place {
+                Place::File(_) => (Place::File(item.span()), None),
+                Place::Base(base) => (Place::Base(base), Some(*base)),
+            };
+            let DeValue::Table(inner) = item.get_ref() else {
+                return fail(&place, format!("`{}` must hold tables", self.dotted(key)));
+            };
+            let tree = tree(inner.clone(), base);
+            read(&Table { tree: &tree, path: self.dotted(key), place })
+        };
+        items.iter().map(one).collect()
+    }
+
+    /// An error about some values together, each by its dotted key: at the first that stands in the file, since what a
+    /// base says fits together.
+    pub fn fail<T>(&self, keys: &[&str], message: String) -> Result<T> {
+        let places = || keys.iter().filter_map(|k| self.find(k)).map(|e| &e.place);
+        let own = places().find(|p| matches!(p, Place::File(_)));
+        fail(own.or_else(|| places().next()).unwrap_or(&self.place), message)
+    }
+
+    fn find(&self, dotted: &str) -> Option<&'a Entry<'t>> {
+        let mut tree = self.tree;
+        let (tables, key) = dotted.rsplit_once('.').unwrap_or(("", dotted));
+        for table in tables.split('.').filter(|t| !t.is_empty()) {
+            match &tree.get(table)?.item {
+                Item::Table(inner) => tree = inner,
+                Item::Leaf(_) => return None,
+            }
+        }
+        tree.get(key)
+    }
+
+    fn leaf(&self, key: &str) -> Result<(&'a Entry<'t>, &'a DeValue<'t>)> {
+        let entry = self.entry(key)?;
+        match &entry.item {
+            Item::Leaf(value) => Ok((entry, value)),
+            Item::Table(_) => fail(&entry.place, format!("`{}` must be a value, not a table", self.dotted(key))),
+        }
+    }
+
+    fn entry(&self, key: &str) -> Result<&'a Entry<'t>> {
+        match self.tree.get(key) {
+            Some(entry) => Ok(entry),
+            None => fail(&self.place, format!("there is no `{}`", self.dotted(key))),
+        }
+    }
+
+    fn wrong<T>(&self, key: &str, entry: &Entry<'_>, wanted: &str, found: &DeValue<'_>) -> Result<T> {
+        let message = format!("`{}` must be {wanted}, not of type {}", self.dotted(key), found.type_str());
+        fail(&entry.place, message)
+    }
+
+    fn dotted(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) }
+    }
+}

@@ -1,0 +1,67 @@
+//! Where a tile stands on its processor, and what that costs an exchange.
+//!
+//! Tiles are numbered lane by lane, then row by row, then column by column: tiles `lanes * k ..` share a row, and
+//! neighbours `2k` and `2k + 1` share an exchange bus. How the hardware numbers its tiles is not published; this order
+//! keeps a pair on one bus and a run of tiles in few columns, which is what the pair rule and short wires need.
+
+use crate::Machine;
+
+impl Machine {
+    /// The row of a tile in its column.
+    pub fn row(&self, tile: u32) -> u32 {
+        tile % self.chip.tiles / self.chip.lanes % self.chip.rows
+    }
+
+    /// The column of a tile.
+    pub fn column(&self, tile: u32) -> u32 {
+        tile % self.chip.tiles / self.chip.lanes / self.chip.rows
+    }
+
+    /// Cycles from the release of the sync to the first word landed, on one processor: a part of the sender plus a part
+    /// of the receiver, so that a schedule can shift each tile's clock and forget the wires.
+    pub fn latency(&self, sender: u32, receiver: u32) -> u32 {
+        self.sender_latency(sender) + self.receiver_latency(receiver)
+    }
+
+    /// The sender's part of [`Machine::latency`].
+    pub fn sender_latency(&self, tile: u32) -> u32 {
+        self.exchange.latency_cycles + self.exchange.sender_row_cycles * self.row(tile)
+    }
+
+    /// The receiver's part of [`Machine::latency`].
+    pub fn receiver_latency(&self, tile: u32) -> u32 {
+        self.exchange.receiver_row_cycles * self.row(tile)
+    }
+
+    /// The largest [`Machine::latency`] of two tiles.
+    pub fn latency_bound(&self) -> u32 {
+        let last = self.chip.rows - 1;
+        let e = &self.exchange;
+        e.latency_cycles + last * (e.sender_row_cycles + e.receiver_row_cycles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin;
+
+    #[test]
+    fn the_latency_of_gc200_runs_from_165_to_209() {
+        let m = builtin("gc200").unwrap();
+        assert_eq!((m.latency(1000, 0), m.latency(0, 4), m.latency(0, 91)), (165, 167, 209));
+        assert_eq!((m.latency_bound(), (0..1472).map(|t| m.latency(7, t)).max()), (209, Some(209)));
+        let m = builtin("gc2").unwrap();
+        assert_eq!((m.latency(5, 1215), m.latency_bound()), (213, 213));
+    }
+
+    #[test]
+    fn a_pair_shares_row_and_column() {
+        for name in ["gc2", "gc200", "small", "bow-2000"] {
+            let m = builtin(name).unwrap();
+            for t in (0..m.tiles()).step_by(2) {
+                assert_eq!((m.row(t), m.column(t)), (m.row(t + 1), m.column(t + 1)), "{name} {t}");
+                assert!(m.row(t) < m.chip.rows && m.column(t) < m.chip.columns);
+            }
+        }
+    }
+}
