@@ -19,14 +19,21 @@ impl Targets {
             return print(&text);
         }
         let m = machine(report, name)?;
-        print(&(HEAD.to_string() + &row(&m)))
+        print(&(head() + &row(&m)))
     }
 }
 
-const HEAD: &str = "name           ipus    tiles   memory/tile   memory     clock  description\n";
+/// The titles of the columns.
+fn head() -> String {
+    line(["name", "ipus", "tiles", "of each", "memory", "clock", "description"])
+}
+
+fn line([name, ipus, tiles, each, all, clock, description]: [&str; 7]) -> String {
+    format!("{name:<12} {ipus:>5} {tiles:>8} {each:>9} {all:>9} {clock:>9}  {description}\n")
+}
 
 fn table(report: &Report) -> Result<String, crate::report::Stop> {
-    let mut text = HEAD.to_string();
+    let mut text = head();
     for name in girder_machine::builtin_names() {
         text += &row(&machine(report, name)?);
     }
@@ -36,10 +43,10 @@ fn table(report: &Report) -> Result<String, crate::report::Stop> {
 /// A line of the table.
 fn row(m: &Machine) -> String {
     let per_tile = m.memory.bytes_per_tile as u64;
-    let (tile, all) = (bytes(per_tile), bytes(per_tile * m.tiles() as u64));
-    let (name, description) = (&m.name, &m.description);
-    let (ipus, tiles, clock) = (m.ipus, m.tiles(), m.chip.clock_hz / 1e9);
-    format!("{name:<12} {ipus:>6} {tiles:>8} {tile:>13} {all:>8} {clock:>5.2} GHz  {description}\n")
+    let (each, all) = (bytes(per_tile), bytes(per_tile * m.tiles() as u64));
+    let (ipus, tiles) = (m.ipus.to_string(), m.tiles().to_string());
+    let clock = format!("{:.2} GHz", m.chip.clock_hz / 1e9);
+    line([&m.name, &ipus, &tiles, &each, &all, &clock, &m.description])
 }
 
 /// Bytes as a person reads them.
@@ -64,4 +71,18 @@ fn whole(name: &str) -> Option<String> {
         base = girder_machine::builtin_base(name);
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_of_a_machine_is_that_machine() {
+        for name in girder_machine::builtin_names() {
+            let text = whole(name).unwrap();
+            assert_eq!(Machine::from_toml(&text).ok(), girder_machine::builtin(name), "{name}");
+            assert!(text.contains("worker_period = 6"), "{name}: the bases are shown");
+        }
+    }
 }

@@ -7,6 +7,7 @@
 //! own emulator is configured (PopLibs, `lib/poplibs_test/Util.cpp`).
 
 use crate::Machine;
+use std::ops::Range;
 
 /// The links of each processor.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,23 +125,22 @@ impl Machine {
     /// Cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its rate. Flows
     /// are (from, to, bytes); those that stay on their processor count for nothing, and without any other it is 0.
     pub fn link_phase_cycles(&self, flows: impl IntoIterator<Item = (u32, u32, u64)>) -> u64 {
-        let mut load = vec![0u64; self.ipus as usize * Group::ALL.len()];
-        let mut crosses = false;
+        let mut loads = Loads::new(self.ipus);
         for (from, to, bytes) in flows.into_iter().filter(|(from, to, bytes)| from != to && *bytes > 0) {
-            crosses = true;
-            for link in self.route(from, to) {
-                let held = &mut load[link.ipu as usize * Group::ALL.len() + link.group as usize];
-                *held = held.saturating_add(bytes);
+            let crosses = from % 2 != to % 2;
+            let (group, steps) = self.way(from / 2, to / 2);
+            if crosses {
+                let group = if steps == 0 { Group::Direct } else { Group::Cross };
+                loads.add(group, from % 2, from / 2, 1, bytes);
             }
+            loads.add(group, to % 2, from / 2, steps, bytes);
         }
-        if !crosses {
-            return 0;
+        let fullest =
+            Group::ALL.map(|group| (loads.fullest(group) as f64 / self.group_bytes_per_cycle(group)).ceil() as u64);
+        match fullest.into_iter().max() {
+            Some(cycles) if cycles > 0 => (self.links.fixed_cycles as u64).saturating_add(cycles),
+            _ => 0,
         }
-        let cycles = |(i, &bytes): (usize, &u64)| {
-            (bytes as f64 / self.group_bytes_per_cycle(Group::ALL[i % Group::ALL.len()])).ceil() as u64
-        };
-        let fullest = load.iter().enumerate().map(cycles).max().unwrap_or(0);
-        (self.links.fixed_cycles as u64).saturating_add(fullest)
     }
 
     /// Cycles that the processors of a zone need to sync. One needs its internal sync; several need, beyond that, a
@@ -176,6 +176,55 @@ impl Machine {
             _ => (first + all).saturating_sub(last),
         };
         2 * (all + 1).saturating_sub(gap)
+    }
+}
+
+/// Bytes of each link group. A flow adds the same to a run of rungs, so only the steps from rung to rung are kept: the
+/// cost of a flow does not grow with its way.
+struct Loads {
+    rungs: u32,
+    /// By group and side, what changes from one rung to the next.
+    steps: Vec<i128>,
+}
+
+impl Loads {
+    fn new(ipus: u32) -> Loads {
+        let rungs = ipus.div_ceil(2);
+        Loads { rungs, steps: vec![0; Group::ALL.len() * 2 * (rungs as usize + 1)] }
+    }
+
+    /// Adds bytes to the groups of `count` rungs, the first at `rung` and the others the way that the group leads.
+    fn add(&mut self, group: Group, side: u32, rung: u32, count: u32, bytes: u64) {
+        let first = match group {
+            Group::Down => (rung + self.rungs + 1 - count) % self.rungs,
+            _ => rung,
+        };
+        let end = first + count;
+        let row = self.row(group, side);
+        // What runs past the last rung of a ring goes on at the first.
+        for run in [first..end.min(self.rungs), 0..end.saturating_sub(self.rungs)] {
+            self.steps[row.start + run.start as usize] += bytes as i128;
+            self.steps[row.start + run.end as usize] -= bytes as i128;
+        }
+    }
+
+    fn row(&self, group: Group, side: u32) -> Range<usize> {
+        let len = self.rungs as usize + 1;
+        let at = (group as usize * 2 + side as usize) * len;
+        at..at + len
+    }
+
+    /// The bytes of the fullest of a kind.
+    fn fullest(&self, group: Group) -> i128 {
+        let (mut fullest, mut sum) = (0, 0);
+        for side in 0..2 {
+            // A row adds up to nothing, so the next starts anew.
+            for step in &self.steps[self.row(group, side)] {
+                sum += step;
+                fullest = fullest.max(sum);
+            }
+        }
+        fullest
     }
 }
 

@@ -73,7 +73,7 @@ fn flows_that_share_a_group_add_up() {
     assert_eq!(phase(&[(0, 4, 1600), (2, 6, 1600)]), 400);
     assert_eq!(phase(&[(0, 2, 1600), (2, 0, 1600)]), 200);
     assert_eq!(phase(&[(0, 1, 1600), (0, 3, 800)]), 100);
-    assert_eq!(phase(&[(0, 1, u64::MAX), (0, 1, u64::MAX)]), u64::MAX / 16 + 1);
+    assert_eq!(phase(&[(0, 1, u64::MAX), (0, 1, u64::MAX)]), u64::MAX / 8 + 1);
 }
 
 #[test]
@@ -101,5 +101,26 @@ fn every_route_leads_from_its_sender_to_its_receiver_by_the_shortest_way() {
                 assert_eq!(route.len() as u32, rungs + (from % 2 != to % 2) as u32);
             }
         }
+    }
+}
+
+proptest::proptest! {
+    /// The loads of all links, counted link by link along each route.
+    #[test]
+    fn a_phase_lasts_as_long_as_its_fullest_group(
+        torus: bool,
+        half in 1u32..9,
+        flows in proptest::collection::vec((0u32..16, 0u32..16, 0u64..10_000), 0..40),
+    ) {
+        let m = machine("gc2", 2 * half, if torus { Topology::Torus } else { Topology::Ladder });
+        let flows: Vec<(u32, u32, u64)> = flows.into_iter().map(|(f, t, b)| (f % m.ipus, t % m.ipus, b)).collect();
+        let mut load = std::collections::BTreeMap::<Link, u64>::new();
+        for &(from, to, bytes) in &flows {
+            m.route(from, to).for_each(|link| *load.entry(link).or_default() += bytes);
+        }
+        let cycles = load.iter().map(|(l, &b)| (b as f64 / m.group_bytes_per_cycle(l.group)).ceil() as u64);
+        let fullest = cycles.max().unwrap_or(0);
+        let fixed = if fullest > 0 { 2040 } else { 0 };
+        proptest::prop_assert_eq!(m.link_phase_cycles(flows), fixed + fullest);
     }
 }

@@ -156,3 +156,38 @@ proptest! {
         }
     }
 }
+
+/// The blocks of TOML in a document.
+fn blocks(document: &str) -> Vec<&str> {
+    document.split("```toml\n").skip(1).filter_map(|b| b.split_once("```")).map(|(block, _)| block).collect()
+}
+
+#[test]
+fn what_the_documents_show_is_true() {
+    let machines = include_str!("../../../../docs/machine.md");
+    for text in blocks(machines) {
+        Machine::from_toml(text).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+    }
+    let explained = blocks(include_str!("../../../cli/explain/machine.md"));
+    assert!(Machine::from_toml(explained[0]).is_err() && Machine::from_toml(explained[1]).is_ok());
+    for line in whole().lines().filter(|l| !l.starts_with(['#', ' '])) {
+        let key = line.split(['=', ']']).next().unwrap_or_default().trim().trim_start_matches('[');
+        assert!(
+            key.is_empty() || machines.contains(&format!("`{key}`")) || machines.contains(&format!("`[{key}]`")),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn every_value_of_a_built_in_machine_says_where_it_comes_from() {
+    for name in builtin_names().filter(|n| !n.starts_with("small")) {
+        // A comment by itself speaks for what follows, up to an empty line.
+        let mut spoken = false;
+        for line in builtin_text(name).unwrap().lines().skip_while(|l| !l.is_empty()) {
+            spoken = !line.is_empty() && (spoken || line.starts_with('#'));
+            let value = line.contains(" = ") && !line.starts_with(' ');
+            assert!(!value || spoken || line.contains('#'), "{name}: {line}");
+        }
+    }
+}
