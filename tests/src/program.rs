@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::outcome::{Outcome, Recorder};
-use girder::{AnyStage, Arguments, Array, Compilation, Head, Options, Stage, argument, arrays, show};
+use girder::{AnyStage, Arguments, Array, Compilation, Head, Options, Stage, arrays, show};
 use girder_engine::{Engine, Executable, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::ids::ProgramId;
@@ -88,7 +88,7 @@ impl Program {
     /// With `--arg name=value`.
     pub fn arg(mut self, arg: &str) -> Program {
         let (name, value) = arg.split_once('=').unwrap_or_else(|| panic!("`{arg}` has no `=`"));
-        self.arguments.list.push((name.into(), argument(value)));
+        self.arguments.list.push((name.into(), value.into()));
         self
     }
 

@@ -4,7 +4,6 @@
 //! same promises.
 
 use girder::{Arguments, Array, Compilation, Options, Stage, arrays};
-use girder_elaborate::value::Value;
 use girder_engine::{Engine, Host, Mode, StreamError};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StreamId};
@@ -159,9 +158,7 @@ fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
         match pair[0] {
             "--target" => target = name.to_string(),
             "--limit" => assert!(limits.set(name, value.parse().expect("a limit is a number"))),
-            "--arg" => {
-                arguments.list.push((name.into(), Value::Int(value.parse().expect("arguments here are integers"))))
-            }
+            "--arg" => arguments.list.push((name.into(), value.into())),
             "--in" => {
                 let file: PathBuf = beside.join(value);
                 let array = arrays::read(&file, None).unwrap_or_else(|e| panic!("{}: {e}", file.display()));

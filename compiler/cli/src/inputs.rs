@@ -2,7 +2,7 @@
 //!
 //! Invariant: the options of a file's head ([`Head`]) apply where the command line says nothing else.
 
-use crate::options::Compile;
+use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
 use girder::{AnyStage, Compilation, Head, Stage, program_file};
 use girder_source::FileId;
@@ -21,6 +21,8 @@ pub struct Input {
 /// Reads a program, with the options of its first lines behind those of the command line.
 pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, Stop> {
     let file = program_file(path);
+    once(report, "--arg", &compile.args)?;
+    once(report, "--limit", &compile.limits)?;
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let mut compile = compile.clone();
     let streams = header_options(&text, &file, &mut compile, report)?;

@@ -24,7 +24,7 @@ var a: f32[16] = list i in 0..16 { i };
 var b: f32[16] = 100.0;
 var y: f32[16];
 
-program main {
+program main() {
     compute add {
         for t in 0..4 {
             let part = 4 * t..4 * t + 4;

@@ -27,6 +27,18 @@ pub fn pair<'t>(report: &Report, flag: &str, text: &'t str) -> Result<(&'t str, 
     }
 }
 
+/// Refuses a name that one option sets twice.
+pub fn once(report: &Report, flag: &str, texts: &[String]) -> Result<(), Stop> {
+    let name = |text: &str| text.split_once('=').map_or(text, |(name, _)| name).to_string();
+    for (k, text) in texts.iter().enumerate() {
+        if let Some(first) = texts[..k].iter().find(|t| name(t) == name(text)) {
+            let message = format!("`{flag}` sets `{}` twice: `{first}` and `{text}`", name(text));
+            return Err(report.usage(message, "leave one of them out"));
+        }
+    }
+    Ok(())
+}
+
 impl Compile {
     /// What the compiler is asked for; `default_target` is what the text itself names.
     pub fn options(&self, report: &Report, default_target: Option<&str>) -> Result<Options, Stop> {
@@ -37,14 +49,22 @@ impl Compile {
             let (name, value) = pair(report, "--limit", l)?;
             let number = value.replace('_', "").parse::<u64>().ok();
             if !number.is_some_and(|v| limits.set(name, v)) {
-                let message = format!("`--limit {l}` sets nothing");
-                return Err(report.usage(message, format!("limits are {}, each a number", Limits::NAMES.join(", "))));
+                let (message, help) = match (number, Limits::most(name)) {
+                    (Some(_), Some(most)) => {
+                        (format!("`--limit {l}` is too much"), format!("`{name}` is at most {most}"))
+                    }
+                    _ => {
+                        let help = format!("limits are {}, each a number", Limits::NAMES.join(", "));
+                        (format!("`--limit {l}` sets nothing"), help)
+                    }
+                };
+                return Err(report.usage(message, help));
             }
         }
         let mut arguments = Arguments::default();
         for a in &self.args {
             let (name, value) = pair(report, "--arg", a)?;
-            arguments.list.push((name.into(), girder::argument(value)));
+            arguments.list.push((name.into(), value.into()));
         }
         Ok(Options { machine, arguments, session: Session { limits, ..Session::default() } })
     }

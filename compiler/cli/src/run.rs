@@ -2,7 +2,7 @@
 
 use crate::host::Console;
 use crate::inputs::{self, Input};
-use crate::options::{Compile, pair};
+use crate::options::{Compile, once, pair};
 use crate::report::{Done, Report, Stop, print};
 use girder::{AnyStage, Array, Stage, arrays};
 use girder_engine::{Engine, Mode};
@@ -53,6 +53,9 @@ enum ModeName {
 impl Run {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
+        for (flag, texts) in [("--set", &self.set), ("--in", &self.inputs), ("--out", &self.outputs)] {
+            once(report, flag, texts)?;
+        }
         let mut input = inputs::open(&self.file, &self.compile, report)?;
         let cancel = input.compilation.options.session.cancel.clone();
         // A second handler cannot be set; the command sets one only.

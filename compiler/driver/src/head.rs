@@ -1,9 +1,8 @@
 //! What a program says of how it is compiled and run: lines `//! girder: --arg steps=100 --target small
-//! --in stream=file.npy` among its first comments, and the value of an argument.
+//! --in stream=file.npy` among its first comments.
 //!
 //! Invariant: what stands here is a default; whoever calls decides what wins over it.
 
-use girder_elaborate::value::Value;
 use std::path::{Path, PathBuf};
 
 /// The options of a file's first comments.
@@ -55,22 +54,6 @@ pub fn program_file(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
 
-/// The value in `--arg name=value`: an integer, a float, a bool, or else a string.
-pub fn argument(text: &str) -> Value {
-    let digits = text.replace('_', "");
-    if let Ok(i) = digits.parse::<i64>() {
-        return Value::Int(i);
-    }
-    let float =
-        digits.parse::<f64>().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)));
-    match (float, text) {
-        (Some(x), _) => Value::Float(x),
-        (None, "true") => Value::Bool(true),
-        (None, "false") => Value::Bool(false),
-        (None, text) => Value::Str(text.into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,13 +67,5 @@ mod tests {
         assert_eq!(head.args, ["n=3"]);
         assert_eq!(head.streams, [("x".to_string(), PathBuf::from("dir/x.npy"))]);
         assert_eq!(Head::read("// girder: --arg n", Path::new("p.gir")), Err("--arg n".to_string()));
-    }
-
-    #[test]
-    fn arguments_are_numbers_where_they_look_like_numbers() {
-        assert!(matches!(argument("1_000"), Value::Int(1000)));
-        assert!(matches!(argument("-2.5"), Value::Float(x) if x == -2.5));
-        assert!(matches!(argument("true"), Value::Bool(true)));
-        assert!(matches!(argument("nan"), Value::Str(_)));
     }
 }

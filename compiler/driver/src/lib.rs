@@ -17,6 +17,6 @@ pub mod text;
 pub use compilation::{Compilation, Options};
 pub use girder_elaborate::{Arguments, Array};
 pub use girder_passes::pipeline::{AnyStage, PASSES, Stage};
-pub use head::{Head, argument, program_file};
+pub use head::{Head, program_file};
 pub use loader::Files;
 pub use show::show;

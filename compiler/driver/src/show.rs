@@ -9,7 +9,8 @@ const EDGE: u64 = 3;
 
 /// A tensor as text: nested brackets, floats in the fewest digits that read back.
 pub fn show(ty: ElemType, shape: &[u64], bytes: &[u8]) -> String {
-    let brief = shape.iter().product::<u64>() > WHOLE;
+    // Where there are no elements, there may be any number of empty rows.
+    let brief = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(1))) > WHOLE;
     let mut out = String::new();
     show_axis(ty, shape, bytes, brief, &mut out);
     out
@@ -55,5 +56,6 @@ mod tests {
         assert_eq!(show(ElemType::F32, &[2, 2], &bytes), "[[1.0, 2.5], [-0.0, NaN]]");
         assert_eq!(show(ElemType::U8, &[], &[7]), "7");
         assert_eq!(show(ElemType::U8, &[2000], &[1; 2000]), "[1, 1, 1, …, 1, 1, 1]");
+        assert_eq!(show(ElemType::U8, &[1 << 60, 0], &[]), "[[], [], [], …, [], [], []]");
     }
 }

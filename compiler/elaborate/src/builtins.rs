@@ -135,7 +135,7 @@ impl Elaborator<'_> {
             "leaves" => {
                 let [x] = self.required(name, ["x"], given, span)?;
                 let mut out = Vec::new();
-                leaves(&x.value, &mut out);
+                self.leaves(&x.value, x.span, &mut out)?;
                 items(out)
             }
             _ => {
@@ -167,6 +167,20 @@ impl Elaborator<'_> {
         Ok((0..count).map(|k| self.nth(&g.value, k)).collect())
     }
 
+    /// The tensors in a nested value, in order.
+    fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+        match value {
+            Value::List(l) => l.iter().try_for_each(|v| self.leaves(v, span, out)),
+            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.leaves(v, span, out)),
+            Value::Unit => Ok(()),
+            other => {
+                self.charge_values(1, span)?;
+                out.push(other.clone());
+                Ok(())
+            }
+        }
+    }
+
     fn static_assert(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [cond, message] = self.arguments("assert", ["cond", "message?"], given, span)?;
         match cond.map(|g| (g.value, g.span)) {
@@ -176,6 +190,7 @@ impl Elaborator<'_> {
                     Some(Value::Str(s)) => s.to_string(),
                     _ => "the assertion does not hold".into(),
                 };
+                self.ended = true;
                 Err(self.error("elaborate::assertion", span, message))
             }
             Some((other, at)) => {
@@ -324,6 +339,7 @@ impl Elaborator<'_> {
             Value::Tensor(t) => self.convert_each(t, ty, span).map(Value::Tensor),
             Value::Array(a) => {
                 let size = a.ty.bytes() as usize;
+                self.charge_many((a.bytes.len() / size) as u64, span)?;
                 let convert = |b: &[u8]| girder_codelet::scalar::convert(a.ty, ty, Scalar::from_le_bytes(a.ty, b).bits);
                 let bytes: Vec<u8> =
                     a.bytes.chunks_exact(size).flat_map(|b| Scalar::new(ty, convert(b)).to_le_bytes()).collect();
@@ -426,7 +442,8 @@ impl Elaborator<'_> {
                 return Err(self.error("elaborate::shape_mismatch", at, message));
             }
         }
-        let total: u64 = tensors.iter().map(|t| t.view.len()).sum();
+        // Of one tensor more than the list holds nothing can be said, and each has no more elements than one may have.
+        let total = tensors.iter().fold(0u64, |n, t| n.saturating_add(t.view.len()));
         if total > self.session.limits.elements {
             return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
         }
@@ -469,6 +486,7 @@ impl Elaborator<'_> {
         let path = self.modules.get(self.module()).path.clone();
         match self.loader.array(&path, &file, key.as_deref()) {
             Ok(a) => {
+                self.charge_many(a.bytes.len() as u64 / 8, span)?;
                 if a.shape.iter().product::<u64>() > self.session.limits.elements {
                     return Err(self.error("elaborate::too_many_elements", span, "the array has too many elements"));
                 }
@@ -492,8 +510,7 @@ impl Elaborator<'_> {
         let mut number = |given: Option<Given>, least: i64| match given {
             None => Ok(None),
             Some(Given { value: Value::Int(n), .. }) if (least..=u32::MAX as i64).contains(&n) => Ok(Some(n)),
-            Some(g) if least == 0 => Err(self.expected("an integer of at least 0", &g.value, g.span)),
-            Some(g) => Err(self.expected("a positive integer", &g.value, g.span)),
+            Some(g) => Err(self.expected_least(least, &g)),
         };
         let (grain, first, tiles) = (number(grain, 1)?, number(first, 0)?, number(tiles, 1)?);
         let mut place = self.current_place();
@@ -534,15 +551,5 @@ impl Elaborator<'_> {
             }
             Err(e) => Err(self.error("elaborate::load", span, format!("this is not base64: {e}"))),
         }
-    }
-}
-
-/// The tensors in a nested value, in order.
-fn leaves(value: &Value, out: &mut Vec<Value>) {
-    match value {
-        Value::List(l) => l.iter().for_each(|v| leaves(v, out)),
-        Value::Tuple(t) => t.values.iter().for_each(|v| leaves(v, out)),
-        Value::Unit => {}
-        other => out.push(other.clone()),
     }
 }

@@ -120,24 +120,20 @@ impl Elaborator<'_> {
         let outer = self.origin;
         // Errors about the arguments belong to the call, and are said without "in this call".
         let call_span = self.call_spans.pop();
-        self.frames.push(Frame { module, names: vec![] });
+        self.frames.push(Frame { module, names: vec![], loops: 0 });
         let bound = self.bind_params(f, given, span);
         self.call_spans.extend(call_span);
         let value = bound.and_then(|mut sizes| {
             self.origin = Some(self.graph.origins.add(span, outer, name.rsplit('.').next().unwrap_or(&name)));
             self.path.push(name.rsplit('.').next().unwrap_or(&name).into());
             let run = self.body(&f.body);
+            self.ended = false;
             self.path.pop();
             let value = match run? {
                 (value, Flow::Next) => value,
-                (_, Flow::Return(value)) => value,
-                (_, Flow::Break | Flow::Continue) => {
-                    return Err(self.error(
-                        "elaborate::outside_loop",
-                        f.body.span,
-                        "`break` or `continue` outside a loop",
-                    ));
-                }
+                (_, Flow::Return(value, _)) => value,
+                (_, Flow::Break(at)) => return Err(self.no_loop("break", at)),
+                (_, Flow::Continue(at)) => return Err(self.no_loop("continue", at)),
             };
             match &f.result {
                 Some(ty) => self.fit(value, ty, &mut sizes, f.body.span),
@@ -158,13 +154,6 @@ impl Elaborator<'_> {
                 _ => "element".into(),
             };
             sizes.generics.push((g.name.name.clone(), class));
-        }
-        for (k, p) in f.params.iter().enumerate() {
-            if let Some(first) = f.params[..k].iter().find(|q| q.name.name == p.name.name) {
-                let message = format!("`{}` has two parameters `{}`", f.name.dotted(), p.name.name);
-                let d = Diagnostic::error("names::duplicate", p.name.span, message).here("second declaration");
-                return Err(self.say(d.label(first.name.span, "first declaration")));
-            }
         }
         let mut slots: Vec<Option<Given>> = vec![None; f.params.len()];
         let mut next = 0;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what a run-time body emits stays in that body; names it binds end with it.
 
+use crate::arms::Key;
 use crate::elaborator::Elaborator;
 use crate::nodes::{Node, NodeKind};
 use crate::statements::Flow;
@@ -39,14 +40,8 @@ impl Elaborator<'_> {
 
     /// An `if` used as a value.
     pub fn if_expr(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
-        match self.if_statement(cond, then, els, span)? {
-            (value, Flow::Next) => Ok(value),
-            _ => Err(self.error(
-                "elaborate::leaves_block",
-                span,
-                "`return` cannot leave an `if` that is used as a value",
-            )),
-        }
+        let (value, flow) = self.if_statement(cond, then, els, span)?;
+        self.stays(value, flow, "an `if` that is used as a value")
     }
 
     fn else_branch(&mut self, els: Option<ExprId>) -> Result<(Value, Flow)> {
@@ -111,17 +106,10 @@ impl Elaborator<'_> {
         for b in list {
             let done = self.under_run_time(|this| match b {
                 Branch::Body(body) => this.block(body),
-                Branch::Else(e) => match this.else_branch(Some(e))? {
-                    (v, Flow::Next) => Ok(v),
-                    _ => {
-                        let span = this.tree().exprs[e].span;
-                        Err(this.error(
-                            "elaborate::leaves_block",
-                            span,
-                            "`return`, `break` and `continue` cannot stand under a run-time condition",
-                        ))
-                    }
-                },
+                Branch::Else(e) => {
+                    let (value, flow) = this.else_branch(Some(e))?;
+                    this.stays(value, flow, "a block that runs under a run-time condition")
+                }
                 Branch::Nothing => Ok(Value::Unit),
             });
             match done {
@@ -185,16 +173,10 @@ impl Elaborator<'_> {
         let on_span = self.tree().exprs[on].span;
         match self.expr(on)? {
             Value::Int(v) => {
-                for arm in arms {
-                    for key in &arm.keys {
-                        let hit = match key {
-                            None => true,
-                            Some(k) => self.key(*k)?.is_none_or(|(lo, hi)| (lo..=hi).contains(&v)),
-                        };
-                        if hit {
-                            return self.body(&arm.body);
-                        }
-                    }
+                let keys = self.keys(arms)?;
+                let hit = |key: &Key| key.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&i128::from(v)));
+                if let Some(k) = keys.iter().find(|k| hit(k)) {
+                    return self.body(&arms[k.arm].body);
                 }
                 let message = format!("no arm of this `switch` takes {v}");
                 Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
@@ -210,13 +192,8 @@ impl Elaborator<'_> {
 
     /// A `switch` used as a value.
     pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
-        match self.switch_statement(on, arms, span)? {
-            (value, Flow::Next) => Ok(value),
-            _ => {
-                let message = "`return` cannot leave a `switch` that is used as a value";
-                Err(self.error("elaborate::leaves_block", span, message))
-            }
-        }
+        let (value, flow) = self.switch_statement(on, arms, span)?;
+        self.stays(value, flow, "a `switch` that is used as a value")
     }
 
     /// The inclusive range of a key.
@@ -229,28 +206,34 @@ impl Elaborator<'_> {
         }
     }
 
-    fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
+    /// The keys of all arms, each of which some value can reach.
+    fn keys(&mut self, arms: &[ast::Arm]) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
-        let mut bodies = Vec::new();
-        let mut default = None;
-        for arm in arms {
-            if default.is_some() {
-                return Err(self.error(
-                    "elaborate::after_default",
-                    arm.span,
-                    "this arm is never reached: it stands after `_`",
-                ));
+        for (arm, a) in arms.iter().enumerate() {
+            for key in &a.keys {
+                let (range, span) = match key {
+                    Some(k) => (self.key(*k)?.map(|(lo, hi)| (lo.into(), hi.into())), self.tree().exprs[*k].span),
+                    None => (None, a.span),
+                };
+                keys.push(Key { arm, range, span });
             }
-            let mut ranges = Vec::new();
-            for key in &arm.keys {
-                match key {
-                    Some(k) => ranges.extend(self.key(*k)?),
-                    None => default = Some(bodies.len()),
-                }
-            }
-            keys.push(ranges);
-            bodies.push(Branch::Body(&arm.body));
         }
+        match crate::arms::never_taken(&keys) {
+            Some(d) => Err(self.say(d)),
+            None => Ok(keys),
+        }
+    }
+
+    fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
+        let mut keys = vec![vec![]; arms.len()];
+        let mut default = None;
+        for k in self.keys(arms)? {
+            match k.range {
+                Some((lo, hi)) => keys[k.arm].push((lo as i64, hi as i64)),
+                None => default = Some(k.arm),
+            }
+        }
+        let mut bodies: Vec<Branch<'_>> = arms.iter().map(|a| Branch::Body(&a.body)).collect();
         let covered = default.is_some();
         if !covered {
             bodies.push(Branch::Nothing);
@@ -385,16 +368,39 @@ impl Elaborator<'_> {
             && let ExprKind::Name(name) = &self.tree().exprs[*callee].kind
             && name == "block"
             && let [arg] = &args[..]
-            && let Value::Str(label) = self.expr(arg.value)?
         {
+            let label = match self.expr(arg.value)? {
+                Value::Str(label) => label,
+                other => return Err(self.expected("a string", &other, self.tree().exprs[arg.value].span)),
+            };
             let outer = self.origin;
             self.origin = Some(self.graph.origins.add(span, outer, label));
             let value = self.block(body);
             self.origin = outer;
             return value;
         }
-        let mode_span = self.tree().exprs[mode].span;
-        Err(self.unsupported(mode_span, "this mode of `with`"))
+        Err(self.no_mode(mode))
+    }
+
+    /// Says what may stand behind `with`.
+    fn no_mode(&mut self, mode: ExprId) -> girder_source::Failed {
+        let tree = self.tree();
+        let span = tree.exprs[mode].span;
+        let name = match &tree.exprs[mode].kind {
+            ExprKind::Call { callee, .. } => crate::scope::dotted(tree, *callee),
+            _ => crate::scope::dotted(tree, mode),
+        };
+        match name.as_deref() {
+            Some("rounding") => self.unsupported(span, "`with rounding`"),
+            Some("block") => {
+                let help = "write `with block(\"name\") { … }`";
+                self.error_help("elaborate::arguments", span, "`block` takes one string", help)
+            }
+            other => {
+                let what = other.map_or("this is no mode of `with`".into(), |n| format!("there is no mode `{n}`"));
+                self.error_help("names::unknown", span, what, "modes are `block(\"name\")` and `rounding(…)`")
+            }
+        }
     }
 }
 

@@ -101,15 +101,18 @@ impl Elaborator<'_> {
 
     /// Whether some name in scope may still see a variable.
     fn named_anywhere(&self, var: girder_ir::ids::VarId) -> bool {
-        fn sees(v: &Value, var: girder_ir::ids::VarId) -> bool {
+        // A list may hold the same list many times: each is looked into once.
+        type Seen = rustc_hash::FxHashSet<*const Value>;
+        fn sees(v: &Value, var: girder_ir::ids::VarId, seen: &mut Seen) -> bool {
             match v {
                 Value::Tensor(t) => t.view.parts.iter().any(|p| p.var == var),
-                Value::List(l) => l.iter().any(|v| sees(v, var)),
-                Value::Tuple(t) => t.values.iter().any(|v| sees(v, var)),
+                Value::List(l) => seen.insert(l.as_ptr()) && l.iter().any(|v| sees(v, var, seen)),
+                Value::Tuple(t) => seen.insert(t.values.as_ptr()) && t.values.iter().any(|v| sees(v, var, seen)),
                 _ => false,
             }
         }
-        self.frames.iter().flat_map(|f| &f.names).any(|b| sees(&b.value, var))
+        let mut seen = Seen::default();
+        self.frames.iter().flat_map(|f| &f.names).any(|b| sees(&b.value, var, &mut seen))
     }
 
     /// A list or array as a constant of the target's type.

@@ -3,6 +3,7 @@
 //! Invariant: what stands at the top of a module is persistent; what stands in a body is a temporary (but `param` and
 //! `const`, which are set at load wherever they stand).
 
+use crate::arguments::Kind;
 use crate::codelet::ModuleRef;
 use crate::elaborator::{Elaborator, Frame, Global};
 use crate::value::{Tensor, Value};
@@ -43,7 +44,7 @@ impl Elaborator<'_> {
             std::mem::replace(&mut self.depth, 0),
             self.origin.take(),
         );
-        self.frames.push(Frame { module, names: vec![] });
+        self.frames.push(Frame { module, names: vec![], loops: 0 });
         let value = f(self);
         self.frames.pop();
         (self.path, self.emit, self.places, self.call_spans, self.depth, self.origin) = saved;
@@ -55,7 +56,11 @@ impl Elaborator<'_> {
             ItemKind::Decl(ast::Decl::Let(l)) => {
                 let own = self.expr(l.value)?;
                 let value = match self.argument_for(module, l) {
-                    Some(given) => self.as_own(given, &own, l.span)?,
+                    Some(given) => {
+                        let own = self.stated(own, l)?;
+                        let name = l.pattern.span();
+                        self.argument_as(&given, Kind::of(&own), name)?
+                    }
                     None => own,
                 };
                 let value = self.stated(value, l)?;
@@ -79,27 +84,11 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A value of `--arg` as the `let`'s own value is: an integer may stand for a float, and any text for a string.
-    fn as_own(&mut self, given: Value, own: &Value, span: Span) -> Result<Value> {
-        let fits = std::mem::discriminant(&given) == std::mem::discriminant(own);
-        match (given, own) {
-            (given, _) if fits => Ok(given),
-            (Value::Int(i), Value::Float(_)) => Ok(Value::Float(i as f64)),
-            (Value::Int(i), Value::Str(_)) => Ok(Value::Str(i.to_string().into())),
-            (Value::Float(x), Value::Str(_)) => Ok(Value::Str(x.to_string().into())),
-            (Value::Bool(b), Value::Str(_)) => Ok(Value::Str(b.to_string().into())),
-            (given, own) => {
-                let message = format!("`--arg` gives {}, but this is {}", given.describe(), own.describe());
-                Err(self.error("elaborate::type_mismatch", span, message))
-            }
-        }
-    }
-
     /// The value that `--arg` gives a `let` of the root module.
-    fn argument_for(&self, module: ModuleRef, l: &ast::Let) -> Option<Value> {
+    fn argument_for(&self, module: ModuleRef, l: &ast::Let) -> Option<(SmolStr, SmolStr)> {
         let ast::Pattern::Name(name) = &l.pattern else { return None };
         let arguments = (module == crate::modules::Modules::ROOT).then_some(&self.arguments.list)?;
-        arguments.iter().rev().find(|(n, _)| *n == name.name).map(|(_, v)| v.clone())
+        arguments.iter().rev().find(|(n, _)| *n == name.name).cloned()
     }
 
     /// Checks a value against the type that its `let` states.
@@ -142,7 +131,7 @@ impl Elaborator<'_> {
 
     /// `var` in a body: a temporary that is set, if it has a value, each time control reaches it.
     fn local_var(&mut self, v: &ast::VarDecl) -> Result<Tensor> {
-        let (ty, shape) = self.declared(&v.ty)?;
+        let (ty, shape) = self.supported(&v.ty)?;
         let name = self.unique_name(&v.name.dotted());
         let mapping = match &v.place {
             Some(place) => Some(self.mapping(place, &shape, ty)?),
@@ -156,9 +145,18 @@ impl Elaborator<'_> {
         Ok(tensor)
     }
 
+    /// The element type, which the engines compute with, and the shape of a variable or stream.
+    fn supported(&mut self, ty: &ast::Type) -> Result<(ElemType, Vec<u64>)> {
+        let (elem, shape) = self.declared(ty)?;
+        if elem.is_supported() {
+            return Ok((elem, shape));
+        }
+        Err(self.unsupported(ty.span, &format!("the element type `{elem}`")))
+    }
+
     /// A variable that is set at load.
     fn persistent(&mut self, v: &ast::VarDecl, class: VarClass, name: SmolStr) -> Result<Tensor> {
-        let (ty, shape) = self.declared(&v.ty)?;
+        let (ty, shape) = self.supported(&v.ty)?;
         let init = match v.init {
             Some(e) => {
                 let value = self.expr(e)?;
@@ -294,10 +292,7 @@ impl Elaborator<'_> {
     }
 
     fn stream(&mut self, s: &ast::Stream, span: Span) -> Result<Value> {
-        let (ty, shape) = self.declared(&s.ty)?;
-        if !ty.is_supported() {
-            return Err(self.unsupported(s.ty.span, &format!("the element type `{ty}`")));
-        }
+        let (ty, shape) = self.supported(&s.ty)?;
         let mut wrap = false;
         for o in &s.options {
             let name = o.name.as_ref().map_or("", |n| n.name.as_str());

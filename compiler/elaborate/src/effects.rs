@@ -90,6 +90,7 @@ impl Elaborator<'_> {
         let t = match value.value {
             Value::Tensor(t) => t,
             known => {
+                self.charge_walk(&known, span)?;
                 let Some(text) = static_text(&known, false) else {
                     return Err(self.expected("a tensor or a static value", &known, value.span));
                 };

@@ -13,7 +13,7 @@ use girder_ir::placement::Mapping;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_machine::Machine;
-use girder_source::{Diagnostic, Diagnostics, Failed, OriginId, Result, Session, SourceMap, Span};
+use girder_source::{Diagnostic, Diagnostics, Failed, Label, OriginId, Result, Session, SourceMap, Span};
 use girder_syntax::ast;
 use girder_syntax::token::Token;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,8 +22,8 @@ use smol_str::SmolStr;
 /// What `--arg name=value` sets: parameters of programs and `let`s of the root module.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
-    /// Name and value in the order given.
-    pub list: Vec<(SmolStr, Value)>,
+    /// Name and text in the order given; a later one of the same name wins.
+    pub list: Vec<(SmolStr, SmolStr)>,
 }
 
 /// A name that can be executed.
@@ -50,6 +50,8 @@ pub struct Binding {
 pub struct Frame {
     pub module: ModuleRef,
     pub names: Vec<Binding>,
+    /// Static loops around what is being evaluated, whose `break` and `continue` may stand here.
+    pub loops: u32,
 }
 
 /// What a global name holds.
@@ -85,8 +87,9 @@ pub struct Elaborator<'a> {
     pub constants: FxHashMap<Scalar, VarId>,
     /// Fields that were warned of.
     pub warned: FxHashSet<(SpecId, girder_ir::ids::FieldId)>,
-    pub taken: FxHashSet<SmolStr>,
-    pub taken_sets: FxHashSet<SmolStr>,
+    pub taken: Taken,
+    pub taken_sets: Taken,
+    pub taken_programs: Taken,
     pub frames: Vec<Frame>,
     /// Bodies being emitted, innermost last; empty where nothing runs.
     pub emit: Vec<Vec<Node>>,
@@ -97,6 +100,10 @@ pub struct Elaborator<'a> {
     pub origin: Option<OriginId>,
     pub places: Vec<Place>,
     pub steps_left: u64,
+    /// Whether an assertion of the function or program being evaluated failed, which ends it.
+    pub ended: bool,
+    /// Whether evaluation has ended because it took too many steps, or was cancelled.
+    pub stopped: bool,
     pub calls: Vec<(ModuleRef, usize)>,
     pub call_spans: Vec<Span>,
     pub program_stack: Vec<(ModuleRef, SmolStr)>,
@@ -129,13 +136,24 @@ impl<'a> Elaborator<'a> {
         self.say(Diagnostic::error(code, span, message).help(help))
     }
 
-    /// Says a diagnostic, with the calls that led to it.
+    /// Says a diagnostic, with the calls that led to it. What goes wrong in the library is the call's that the user
+    /// wrote, who has no file of the library before him.
     pub fn say(&mut self, mut d: Diagnostic) -> Failed {
-        for &span in self.call_spans.iter().rev().take(3) {
+        let in_library = d.labels.first().is_some_and(|l| self.in_library(l.span));
+        let own = self.call_spans.iter().rev().copied().find(|&s| !self.in_library(s)).filter(|_| in_library);
+        if let Some(call) = own {
+            d.labels.insert(0, Label { span: call, text: "in this call".into() });
+        }
+        for &span in self.call_spans.iter().rev().take(3).filter(|s| Some(**s) != own) {
             d = d.label(span, "in this call");
         }
         self.diagnostics.push(d);
         Failed
+    }
+
+    fn in_library(&self, span: Span) -> bool {
+        let file = self.map.file_of(span).map(|f| self.map.file(f));
+        file.is_some_and(|f| f.path.to_str().is_some_and(|p| p.starts_with('<')))
     }
 
     /// Says that something of the language is not supported yet.
@@ -146,15 +164,24 @@ impl<'a> Elaborator<'a> {
     /// Charges one step of static evaluation.
     pub fn charge(&mut self, span: Span) -> Result<()> {
         if self.steps_left == 0 || (self.steps_left.is_multiple_of(1024) && self.session.cancel.is_cancelled()) {
-            if self.session.cancel.is_cancelled() {
-                return Err(self.error("elaborate::cancelled", span, "cancelled"));
-            }
-            let message = format!("building the graph takes more than {} steps", self.session.limits.static_steps);
-            let help = "a loop of elaboration may never end; `--limit static_steps=N` allows more";
-            return Err(self.error_help("elaborate::too_many_steps", span, message, help));
+            return Err(self.stop(span));
         }
         self.steps_left -= 1;
         Ok(())
+    }
+
+    /// Ends all evaluation, and says why once.
+    fn stop(&mut self, span: Span) -> Failed {
+        self.steps_left = 0;
+        if std::mem::replace(&mut self.stopped, true) {
+            return Failed;
+        }
+        if self.session.cancel.is_cancelled() {
+            return self.error("elaborate::cancelled", span, "cancelled");
+        }
+        let message = format!("building the graph takes more than {} steps", self.session.limits.static_steps);
+        let help = "a loop of elaboration may never end; `--limit static_steps=N` allows more";
+        self.error_help("elaborate::too_many_steps", span, message, help)
     }
 
     /// An origin at a place, under the call being evaluated.
@@ -219,12 +246,24 @@ impl<'a> Elaborator<'a> {
             let help = "`--limit elements=N` allows more, up to 4294967295";
             return Err(self.error_help("elaborate::too_many_elements", span, message, help));
         }
+        self.bounded_shape(shape, ty, span)?;
         if !ty.is_supported() {
             return Err(self.unsupported(span, &format!("the element type `{ty}`")));
         }
         let origin = self.origin_at(span);
         let shape = shape.iter().copied().collect();
         Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, origin }))
+    }
+
+    /// Refuses what has no elements but axes longer than the numbers of elements reach.
+    pub fn bounded_shape(&mut self, shape: &[u64], ty: ElemType, span: Span) -> Result<()> {
+        let product = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1)));
+        if product.is_none_or(|n| n > u32::MAX as u64) {
+            let message = format!("the axes of {} are too long", crate::value::shaped(ty, shape));
+            let help = "without the empty ones they have at most 4294967295 elements";
+            return Err(self.error_help("elaborate::too_many_elements", span, message, help));
+        }
+        Ok(())
     }
 
     /// A fresh temporary for a value made here.
@@ -251,13 +290,27 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-fn unique(taken: &mut FxHashSet<SmolStr>, path: SmolStr) -> SmolStr {
-    if taken.insert(path.clone()) {
+/// Names that are in use, each with the last number that was put behind it.
+pub type Taken = FxHashMap<SmolStr, u64>;
+
+fn unique(taken: &mut Taken, path: SmolStr) -> SmolStr {
+    let Some(&last) = taken.get(&path) else {
+        taken.insert(path.clone(), 1);
         return path;
+    };
+    numbered(taken, path, last)
+}
+
+/// `path_2`, `path_3`, …: the first number above `last` that makes a name of its own.
+pub fn numbered(taken: &mut Taken, path: SmolStr, last: u64) -> SmolStr {
+    let mut k = last + 1;
+    let mut name = SmolStr::from(format!("{path}_{k}"));
+    while taken.contains_key(&name) {
+        k += 1;
+        name = format!("{path}_{k}").into();
     }
-    let free = (2u64..).map(|k| SmolStr::from(format!("{path}_{k}"))).find(|n| !taken.contains(n));
-    let name = free.unwrap_or(path);
-    taken.insert(name.clone());
+    taken.insert(path, k);
+    taken.insert(name.clone(), 1);
     name
 }
 
@@ -283,8 +336,9 @@ impl<'a> Elaborator<'a> {
             each: FxHashMap::default(),
             constants: FxHashMap::default(),
             warned: FxHashSet::default(),
-            taken: FxHashSet::default(),
-            taken_sets: FxHashSet::default(),
+            taken: Taken::default(),
+            taken_sets: Taken::default(),
+            taken_programs: Taken::default(),
             fresh: None,
             frames: vec![],
             emit: vec![],
@@ -293,6 +347,8 @@ impl<'a> Elaborator<'a> {
             origin: None,
             places: vec![],
             steps_left: cx.session.limits.static_steps,
+            ended: false,
+            stopped: false,
             calls: vec![],
             call_spans: vec![],
             program_stack: vec![],

@@ -84,7 +84,23 @@ impl Elaborator<'_> {
 
     /// Charges values that are about to be made: one takes more room than a step takes time.
     pub fn charge_values(&mut self, count: u64, span: Span) -> Result<()> {
-        self.charge_many(count.saturating_mul(16), span)
+        self.charge_many(count.saturating_mul(8), span)
+    }
+
+    /// Charges a step for each value inside a value, before all of them are looked at: a list may hold the same list
+    /// many times, and so be far longer than it is large.
+    pub fn charge_walk(&mut self, value: &Value, span: Span) -> Result<()> {
+        match value {
+            Value::List(l) => {
+                self.charge_many(l.len() as u64, span)?;
+                l.iter().try_for_each(|v| self.charge_walk(v, span))
+            }
+            Value::Tuple(t) => {
+                self.charge_many(t.values.len() as u64, span)?;
+                t.values.iter().try_for_each(|v| self.charge_walk(v, span))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A static integer.

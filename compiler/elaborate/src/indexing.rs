@@ -56,7 +56,10 @@ impl Elaborator<'_> {
         let rank = view.rank();
         let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
         if named > rank {
-            let message = format!("{} has {rank} axes, but there are {named} indices", t.type_name());
+            let (axes, indices) =
+                (crate::spelling::plural(rank, "axis", "axes"), crate::spelling::plural(named, "index", "indices"));
+            let message =
+                format!("{} has {axes}, but here {} {indices}", t.type_name(), if named == 1 { "is" } else { "are" });
             return Err(self.error("elaborate::index", span, message));
         }
         let mut axis = 0;
@@ -83,6 +86,9 @@ impl Elaborator<'_> {
             let help = "make it whole with `copy(…)`, or allow more with `--limit view_parts=N`";
             return Err(self.error_help("elaborate::view_parts", span, message, help));
         }
+        // A view takes the room of its parts.
+        self.charge_many(4 * (view.parts.len() as u64).saturating_sub(1), span)?;
+        self.bounded_shape(&view.shape(), like.ty, span)?;
         Ok(Value::Tensor(Tensor { view, ty: like.ty }))
     }
 
@@ -138,6 +144,7 @@ impl Elaborator<'_> {
         let picked = self.index_tensor(Tensor { view, ty: a.ty }, index, span)?;
         let Value::Tensor(t) = picked else { return Err(girder_source::Failed) };
         let size = a.ty.bytes() as usize;
+        self.charge_many(t.view.len(), span)?;
         let bytes: Vec<u8> =
             t.view.elements().flat_map(|(_, e)| a.bytes[e as usize * size..][..size].iter().copied()).collect();
         let shape = t.view.shape().to_vec();
@@ -164,13 +171,8 @@ impl Elaborator<'_> {
                 if data.values.contains_key(field) {
                     return self.at_module(*m, |this| this.name(&name.name, name.span));
                 }
-                let near = crate::spelling::closest(field, data.values.keys().map(|k| k.as_str()));
-                let message = format!("module `{}` has no `{field}`", data.prefix);
-                let d = girder_source::Diagnostic::error("names::unknown", name.span, message);
-                return Err(self.say(match near {
-                    Some(n) => d.help(format!("did you mean `{n}`?")),
-                    None => d,
-                }));
+                let d = crate::scope::not_in_module(data, name);
+                return Err(self.say(d));
             }
             (Value::Error, _) => return Err(girder_source::Failed),
             (other, field) => {
@@ -193,7 +195,7 @@ impl Elaborator<'_> {
 
     /// Evaluates with the names of another module.
     fn at_module<T>(&mut self, module: crate::codelet::ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
-        self.frames.push(crate::elaborator::Frame { module, names: vec![] });
+        self.frames.push(crate::elaborator::Frame { module, names: vec![], loops: 0 });
         let value = f(self);
         self.frames.pop();
         value
@@ -209,6 +211,7 @@ impl Elaborator<'_> {
                 let Some(shape) = shape else { return Err(girder_source::Failed) };
                 let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
                 let dims = self.new_shape(&view, &shape)?;
+                self.bounded_shape(&dims, a.ty, span)?;
                 let bytes = a.bytes.clone();
                 Ok(Value::Array(Arc::new(crate::modules::Array { ty: a.ty, shape: dims, bytes })))
             }
@@ -229,6 +232,7 @@ impl Elaborator<'_> {
                 let [shape] = self.arguments("reshape", ["shape"], given, span)?;
                 let Some(shape) = shape else { return Err(girder_source::Failed) };
                 let dims = self.new_shape(v, &shape)?;
+                self.bounded_shape(&dims, t.ty, span)?;
                 v.reshape(&dims)
             }
             "flatten" => {
@@ -263,6 +267,8 @@ impl Elaborator<'_> {
                 if total.is_none() {
                     return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
                 }
+                let dims: Vec<u64> = v.shape().iter().copied().chain([n]).collect();
+                self.bounded_shape(&dims, t.ty, span)?;
                 v.broadcast(n, axis)
             }
             "broadcast_to" => {
@@ -328,6 +334,7 @@ impl Elaborator<'_> {
         if elements.is_none_or(|n| n > self.session.limits.elements) && !empty {
             return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
         }
+        self.bounded_shape(&shape, t.ty, span)?;
         Ok(View::strided(var, part.offset + offset, &shape, &strides))
     }
 
@@ -384,8 +391,20 @@ impl Elaborator<'_> {
     pub fn size_of(&mut self, given: Option<Given>) -> Result<u64> {
         match given {
             Some(Given { value: Value::Int(n), .. }) if n >= 0 => Ok(n as u64),
-            Some(g) => Err(self.expected("an integer of at least 0", &g.value, g.span)),
+            Some(g) => Err(self.expected_least(0, &g)),
             None => Err(girder_source::Failed),
+        }
+    }
+
+    /// Says that an integer of at least 0 or 1 was needed.
+    pub fn expected_least(&mut self, least: i64, g: &Given) -> girder_source::Failed {
+        let wanted = if least == 0 { "an integer of at least 0" } else { "a positive integer" };
+        match g.value {
+            Value::Int(n) if n < least => {
+                self.error("elaborate::type_mismatch", g.span, format!("expected {wanted}, found {n}"))
+            }
+            Value::Int(n) => self.error("elaborate::does_not_fit", g.span, format!("{n} is too large here")),
+            ref other => self.expected(wanted, other, g.span),
         }
     }
 }

@@ -17,6 +17,8 @@ mod spelling;
 mod nodes;
 mod elaborator;
 mod scope;
+mod duplicates;
+mod attributes;
 mod expr;
 mod operators;
 mod indexing;
@@ -26,6 +28,7 @@ mod builtins;
 mod reduce;
 mod statements;
 mod control;
+mod arms;
 mod declarations;
 mod places;
 mod vertices;
@@ -34,6 +37,7 @@ mod copies;
 mod retarget;
 mod effects;
 mod programs;
+mod arguments;
 mod codelets;
 
 pub use elaborator::Arguments;
@@ -121,7 +125,7 @@ impl Elaborator<'_> {
                 _ => {}
             }
         }
-        for (name, _) in &self.arguments.list {
+        for (name, text) in &self.arguments.list {
             if !known.contains(name) {
                 let near = spelling::closest(name, known.iter().map(|n| n.as_str()));
                 let help = match near {
@@ -129,7 +133,8 @@ impl Elaborator<'_> {
                     None if known.is_empty() => "this module has neither".to_string(),
                     None => format!("it has {}", known.join(", ")),
                 };
-                let message = format!("`--arg {name}=…` names no `let` of the module and no parameter of a program");
+                let message =
+                    format!("`--arg {name}={text}` names no `let` of the module and no parameter of a program");
                 self.error_help("elaborate::unknown_argument", girder_source::Span::NONE, message, help);
             }
         }

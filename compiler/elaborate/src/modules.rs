@@ -88,7 +88,7 @@ impl Modules {
     ) -> Modules {
         let mut this = Loading { map, loader, session, diagnostics, list: vec![], known: FxHashMap::default() };
         let path = this.map.file(root).path.clone();
-        this.add(path, SmolStr::default(), root);
+        this.add(path, SmolStr::default(), root, false);
         let prelude = this.library(PRELUDE, Span::NONE).unwrap_or(ModuleRef(0));
         let mut next = 0;
         while next < this.list.len() {
@@ -156,8 +156,13 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId) -> ModuleRef {
-        let tree = girder_syntax::parse(self.map, file, self.session, self.diagnostics);
+    fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId, library: bool) -> ModuleRef {
+        // A limit that the user sets is one for what the user writes.
+        let own = Session { cancel: self.session.cancel.clone(), ..Session::default() };
+        let session = if library { &own } else { self.session };
+        let tree = girder_syntax::parse(self.map, file, session, self.diagnostics);
+        crate::duplicates::duplicates(&tree, self.diagnostics);
+        crate::attributes::attributes(&tree, self.diagnostics);
         let module = ModuleRef(self.list.len() as u32);
         self.known.insert(path.clone(), module);
         let mut m = Module {
@@ -198,7 +203,7 @@ impl Loading<'_> {
             return None;
         };
         let file = self.map.add(path.clone(), text)?;
-        Some(self.add(path, name.into(), file))
+        Some(self.add(path, name.into(), file, true))
     }
 
     fn file(&mut self, importer: ModuleRef, name: &str, alias: &ast::Ident, at: Span) -> Option<ModuleRef> {
@@ -219,7 +224,7 @@ impl Loading<'_> {
             self.diagnostics.push(d);
             return None;
         };
-        Some(self.add(path, alias.name.clone(), file))
+        Some(self.add(path, alias.name.clone(), file, false))
     }
 
     fn imports(&mut self, module: ModuleRef) {

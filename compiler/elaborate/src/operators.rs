@@ -37,6 +37,10 @@ impl Elaborator<'_> {
                 Some(Value::List(std::sync::Arc::new(a.iter().chain(b.iter()).cloned().collect())))
             }
             _ => match op {
+                BinaryOp::Eq | BinaryOp::Ne if matches!(left, Value::List(_) | Value::Tuple(_)) => {
+                    self.charge_walk(&left, span)?;
+                    self.same(&left, &right).map(|b| Value::Bool(b == (op == BinaryOp::Eq)))
+                }
                 BinaryOp::Eq => self.same(&left, &right).map(Value::Bool),
                 BinaryOp::Ne => self.same(&left, &right).map(|b| Value::Bool(!b)),
                 _ => None,

@@ -7,8 +7,17 @@ use crate::value::{Place, Tensor, Value};
 use girder_ir::ids::VarId;
 use girder_ir::placement::{Mapping, UNPLACED};
 use girder_ir::types::ElemType;
-use girder_source::{Result, Span};
+use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast;
+
+/// Elements that a row of a table puts on a tile.
+#[derive(Clone, Copy)]
+struct TableRun {
+    start: u64,
+    end: u64,
+    tile: u32,
+    span: Span,
+}
 
 impl Elaborator<'_> {
     /// The tiles that `tile(0)` counts from here.
@@ -64,10 +73,14 @@ impl Elaborator<'_> {
                 return Err(self.error("place::not_a_tile", span, message));
             }
         };
-        if start < 0 || start as u64 + count > here.count as u64 {
-            let last = start + count as i64 - 1;
-            let tiles = if count == 1 { format!("tile {start}") } else { format!("tiles {start} to {last}") };
-            let message = format!("there is no {tiles}: there are {} tiles here", here.count);
+        let end = start as i128 + count as i128;
+        if start < 0 || end > here.count as i128 {
+            let last = end - 1;
+            let missing = match count {
+                1 => format!("there is no tile {start}"),
+                _ => format!("there are no tiles {start} to {last}"),
+            };
+            let message = format!("{missing}: there are {} tiles here", here.count);
             let help = match self.places.len() {
                 0 => format!("tiles of {} are 0 to {}; `--target` chooses another", self.machine.name, here.count - 1),
                 _ => "inside `on` tiles are counted from the first of the place".to_string(),
@@ -81,15 +94,16 @@ impl Elaborator<'_> {
     pub fn ipu_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
         let (start, count) = match arg {
             Value::Int(k) => (*k, 1),
-            Value::Range(r) if r.step == 1 && r.count >= 1 => (r.start, r.count as i64),
+            Value::Range(r) if r.step == 1 && r.count >= 1 => (r.start, r.count),
             other => {
                 let message = format!("`ipu` takes an integer or a range, not {}", other.describe());
                 return Err(self.error("place::not_a_tile", span, message));
             }
         };
-        if start < 0 || start.saturating_add(count) > self.machine.ipus as i64 {
-            let message =
-                format!("there is no ipu {}: {} has {}", start + count - 1, self.machine.name, self.machine.ipus);
+        let end = start as i128 + count as i128;
+        if start < 0 || end > self.machine.ipus as i128 {
+            let missing = if start < 0 { start as i128 } else { end - 1 };
+            let message = format!("there is no ipu {missing}: {} has {}", self.machine.name, self.machine.ipus);
             return Err(self.error("place::no_such_tile", span, message));
         }
         let per = self.machine.chip.tiles;
@@ -104,13 +118,34 @@ impl Elaborator<'_> {
             ast::Place::Table(table) => {
                 let mut runs = Vec::new();
                 self.mapping_rows(table, len, &mut runs)?;
+                self.placed_once(&mut runs)?;
+                let runs: Vec<_> = runs.into_iter().map(|r| (r.start, r.end, r.tile)).collect();
                 Ok(Mapping::fit(shape, &overlay_all(len, &runs)))
             }
         }
     }
 
+    /// Says an element that one table puts on two tiles.
+    fn placed_once(&mut self, rows: &mut [TableRun]) -> Result<()> {
+        rows.sort_by_key(|r| (r.start, r.end));
+        let mut reach: Option<TableRun> = None;
+        for &r in rows.iter() {
+            if let Some(before) = reach.filter(|b| r.start < b.end && r.tile != b.tile) {
+                let message = format!("element {} lies on tile {} and on tile {}", r.start, before.tile, r.tile);
+                let (first, second) = if before.span.lo <= r.span.lo { (before, r) } else { (r, before) };
+                let d = Diagnostic::error("place::twice", second.span, message).here("placed again here");
+                let d = if first.span == second.span { d } else { d.label(first.span, "first placed here") };
+                return Err(self.say(d.help("an element lies on one tile; let the rows share none")));
+            }
+            if reach.is_none_or(|b| r.end > b.end) {
+                reach = Some(r);
+            }
+        }
+        Ok(())
+    }
+
     /// `tile: start..end for …;`
-    fn mapping_rows(&mut self, table: &ast::Table, len: u64, out: &mut Vec<(u64, u64, u32)>) -> Result<()> {
+    fn mapping_rows(&mut self, table: &ast::Table, len: u64, out: &mut Vec<TableRun>) -> Result<()> {
         for row in &table.rows {
             let ast::TableRow::Row { key, values, to: None, family, span } = row else {
                 return Err(self.error("place::row", table.span, "a row of a mapping is `tile: elements;`"));
@@ -122,19 +157,19 @@ impl Elaborator<'_> {
                 let tile = this.tile_place(&Value::Int(tile), span)?.first;
                 for &value in &values {
                     let (start, end) = match this.expr(value)? {
-                        Value::Range(r) if r.step == 1 => (r.start, r.start + r.count as i64),
-                        Value::Int(i) => (i, i + 1),
+                        Value::Range(r) if r.step == 1 => (r.start as i128, r.start as i128 + r.count as i128),
+                        Value::Int(i) => (i as i128, i as i128 + 1),
                         other => {
                             let message = format!("flat elements are a range, not {}", other.describe());
                             return Err(this.error("place::row", span, message));
                         }
                     };
-                    if start < 0 || end as u64 > len {
+                    if start < 0 || end > len as i128 {
                         let message = format!("elements {start}..{end} are outside the variable's 0..{len}");
                         return Err(this.error("place::row", span, message));
                     }
                     if start < end {
-                        out.push((start as u64, end as u64, tile));
+                        out.push(TableRun { start: start as u64, end: end as u64, tile, span });
                     }
                 }
                 Ok(())

@@ -1,8 +1,9 @@
 //! Programs: those that the host runs, and those that others call.
 
+use crate::arguments::Kind;
 use crate::calls::Given;
 use crate::codelet::ModuleRef;
-use crate::elaborator::{Elaborator, Frame};
+use crate::elaborator::{Elaborator, Frame, numbered};
 use crate::modules::Modules;
 use crate::nodes::{NodeKind, add_body};
 use crate::value::Value;
@@ -22,21 +23,27 @@ impl Elaborator<'_> {
             if called {
                 continue;
             }
-            let given = self.program_arguments(p);
+            let Ok(given) = self.at_top(Modules::ROOT, |this| this.program_arguments(p)) else { continue };
             // Errors have been said; the other programs are still looked at.
             let _ = self.program(Modules::ROOT, index, given, true, p.name.span);
         }
     }
 
     /// What `--arg` says for the parameters of a program.
-    fn program_arguments(&self, p: &ast::Program) -> Vec<Given> {
-        let list = self.arguments.list.iter().filter(|(n, _)| p.params.iter().any(|q| q.name.name == *n));
+    fn program_arguments(&mut self, p: &ast::Program) -> Result<Vec<Given>> {
+        let arguments = self.arguments;
         let mut given: Vec<Given> = Vec::new();
-        for (name, value) in list {
-            given.retain(|g| g.name != *name);
-            given.push(Given { name: name.clone(), value: value.clone(), span: p.name.span });
+        for q in &p.params {
+            let Some(argument) = arguments.list.iter().rev().find(|(n, _)| *n == q.name.name) else { continue };
+            let kind = match (q.ty.as_ref().and_then(Kind::stated), &q.ty, q.default) {
+                (Some(kind), ..) => kind,
+                (None, None, Some(d)) => Kind::of(&self.expr(d)?),
+                _ => Kind::Any,
+            };
+            let value = self.argument_as(argument, kind, q.span)?;
+            given.push(Given { name: q.name.name.clone(), value, span: q.span });
         }
-        given
+        Ok(given)
     }
 
     /// `call p(args);`
@@ -71,6 +78,7 @@ impl Elaborator<'_> {
         let called = item.attrs.iter().any(|a| a.name.name == "called");
         let name = self.qualified_item(module, &p.name.dotted());
         let values = self.at_top(module, |this| this.program_values(p, given, span))?;
+        values.iter().try_for_each(|v| self.charge_walk(v, span))?;
         let key = (module, name.clone(), format!("{values:?}"));
         let entry = module == Modules::ROOT && !called;
         if let Some(&id) = self.programs.get(&key) {
@@ -82,15 +90,21 @@ impl Elaborator<'_> {
         }
         // A call with other arguments than the host's makes a program of its own.
         let default = self.at_top(module, |this| {
-            let given = this.program_arguments(p);
             let quiet = std::mem::take(this.diagnostics);
-            let values = this.program_values(p, given, span);
+            let given = this.program_arguments(p);
+            let values = given.and_then(|g| this.program_values(p, g, span));
             *this.diagnostics = quiet;
             values
         });
         let is_host = entry && default.is_ok_and(|d| format!("{d:?}") == key.2) || host;
         let base = if is_host { name.clone() } else { SmolStr::from(format!("{name}.called")) };
-        let unique = if is_host || called { name.clone() } else { self.unique_program(&base) };
+        let unique = if is_host || called {
+            self.taken_programs.insert(name.clone(), 1);
+            name.clone()
+        } else {
+            let last = self.taken_programs.get(&base).copied().unwrap_or(0);
+            numbered(&mut self.taken_programs, base, last)
+        };
         self.program_stack.push((module, name));
         let nodes = self.at_top(module, |this| {
             this.path.push(unique.clone());
@@ -100,11 +114,12 @@ impl Elaborator<'_> {
             this.emit.push(vec![]);
             // Without a place: a program is not a call that messages would have to name.
             this.origin = Some(this.graph.origins.add(Span::NONE, None, unique.clone()));
-            this.frames.push(Frame { module, names: vec![] });
+            this.frames.push(Frame { module, names: vec![], loops: 0 });
             for (q, v) in p.params.iter().zip(values) {
                 this.define(q.name.name.clone(), v, false);
             }
             let done = this.block(&p.body);
+            this.ended = false;
             this.frames.pop();
             let nodes = this.emit.pop().unwrap_or_default();
             done.map(|_| nodes)
@@ -116,11 +131,6 @@ impl Elaborator<'_> {
         let id = self.graph.programs.push(Program { name: unique, entry: is_host, body, origin });
         self.programs.insert(key, id);
         Ok(id)
-    }
-
-    fn unique_program(&self, base: &SmolStr) -> SmolStr {
-        let taken = |n: &str| self.graph.programs.values().any(|p| p.name == n);
-        (1u64..).map(|k| SmolStr::from(format!("{base}_{k}"))).find(|n| !taken(n)).unwrap_or_else(|| base.clone())
     }
 
     fn program_values(&mut self, p: &ast::Program, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {

@@ -221,6 +221,34 @@ impl Elaborator<'_> {
     }
 }
 
+/// Says that a module has no value of a name, and what it has instead.
+pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diagnostic {
+    let field = name.name.as_str();
+    // The root module has no prefix; its file has a name.
+    let shown = match module.prefix.as_str() {
+        "" => module.path.file_stem().map_or("".into(), |s| s.to_string_lossy().to_string()),
+        prefix => prefix.to_string(),
+    };
+    let other = if module.programs.contains_key(field) {
+        Some(("program", "a program runs by `call`, and has no value"))
+    } else if module.codelets.contains_key(field) {
+        Some(("codelet", "a codelet runs as a `vertex` of a compute set, and has no value"))
+    } else if module.sets.contains_key(field) {
+        Some(("compute set or copy", "it runs by `execute`, and has no value"))
+    } else {
+        None
+    };
+    if let Some((kind, help)) = other {
+        let message = format!("`{field}` of module `{shown}` is a {kind}, not a value");
+        return Diagnostic::error("names::unknown", name.span, message).help(help);
+    }
+    let d = Diagnostic::error("names::unknown", name.span, format!("module `{shown}` has no `{field}`"));
+    match crate::spelling::closest(field, module.values.keys().map(|k| k.as_str())) {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d,
+    }
+}
+
 /// Names of the language that stand for nothing yet.
 const LATER: [&str; 7] = ["grad", "replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "philox"];
 

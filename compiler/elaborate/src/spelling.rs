@@ -26,6 +26,11 @@ fn distance(a: &str, b: &str) -> usize {
     cost[a.len() * width + b.len()]
 }
 
+/// `1 axis`, `2 axes`
+pub fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

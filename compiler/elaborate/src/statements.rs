@@ -13,12 +13,12 @@ use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
 pub enum Flow {
     /// Go on with the next.
     Next,
-    /// `break`
-    Break,
-    /// `continue`
-    Continue,
-    /// `return`
-    Return(Value),
+    /// `break`, and where it stands.
+    Break(Span),
+    /// `continue`, and where it stands.
+    Continue(Span),
+    /// `return`, and where it stands.
+    Return(Value, Span),
 }
 
 /// The value of a block and how it ended.
@@ -28,14 +28,36 @@ impl Elaborator<'_> {
     /// The value of a block in which `return`, `break` and `continue` are not allowed to leave (an expression).
     pub fn block(&mut self, body: &ast::Body) -> Result<Value> {
         let (value, flow) = self.body(body)?;
-        match flow {
-            Flow::Next => Ok(value),
-            _ => {
-                let message = "`return`, `break` and `continue` cannot leave a block that is used as a value, \
-                               or that runs under a run-time condition";
-                Err(self.error("elaborate::leaves_block", body.span, message))
-            }
+        self.stays(value, flow, "a block that is used as a value, or that runs under a run-time condition")
+    }
+
+    /// The value of what nothing may leave: says where a `return`, `break` or `continue` tries to.
+    pub fn stays(&mut self, value: Value, flow: Flow, what: &str) -> Result<Value> {
+        let (word, at) = match flow {
+            Flow::Next => return Ok(value),
+            Flow::Return(_, at) => ("return", at),
+            Flow::Break(at) => ("break", at),
+            Flow::Continue(at) => ("continue", at),
+        };
+        let in_loop = self.frames.last().is_some_and(|f| f.loops > 0);
+        if word == "return" || in_loop {
+            return Err(self.error("elaborate::leaves_block", at, format!("`{word}` cannot leave {what}")));
         }
+        if self.depth > 0 {
+            let message = format!("`{word}` cannot stand in a body that the machine runs");
+            let help = "a `while` ends by its condition; only a static `for` can be left";
+            return Err(self.error_help("elaborate::leaves_block", at, message, help));
+        }
+        Err(self.no_loop(word, at))
+    }
+
+    /// Says that a `break` or `continue` stands in no loop.
+    pub fn no_loop(&mut self, word: &str, at: Span) -> Failed {
+        let message = match word {
+            "break" => "there is no loop here to leave",
+            _ => "there is no loop here to go on with",
+        };
+        self.error("elaborate::outside_loop", at, message)
     }
 
     /// Runs a block with its own names.
@@ -55,6 +77,7 @@ impl Elaborator<'_> {
                 Ok((v, Flow::Next)) => value = v,
                 Ok((_, flow)) if !failed => return Ok((Value::Unit, flow)),
                 Ok(_) => return Err(Failed),
+                Err(Failed) if self.ended || self.stopped => return Err(Failed),
                 Err(Failed) => {
                     self.poison(stmt);
                     failed = true;
@@ -94,10 +117,10 @@ impl Elaborator<'_> {
             StmtKind::Repeat { index, range, body } => self.repeat(index.as_ref(), *range, body, span)?,
             StmtKind::Return(value) => {
                 let value = value.map_or(Ok(Value::Unit), |v| self.expr(v))?;
-                return Ok((Value::Unit, Flow::Return(value)));
+                return Ok((Value::Unit, Flow::Return(value, span)));
             }
-            StmtKind::Break => return Ok((Value::Unit, Flow::Break)),
-            StmtKind::Continue => return Ok((Value::Unit, Flow::Continue)),
+            StmtKind::Break => return Ok((Value::Unit, Flow::Break(span))),
+            StmtKind::Continue => return Ok((Value::Unit, Flow::Continue(span))),
             StmtKind::Compute { name, vertices } => {
                 let name = name.as_ref().map(|n| n.dotted());
                 self.compute_statement(name.as_deref(), vertices, span)?
@@ -151,18 +174,26 @@ impl Elaborator<'_> {
     /// A static loop.
     fn for_loop(&mut self, binders: &[ast::Binder], body: &ast::Body) -> Result<Ended> {
         let mut end = Flow::Next;
+        self.loop_depth(1);
         let run = self.each_binding(binders, &mut |this: &mut Self| match this.body(body)?.1 {
-            Flow::Next | Flow::Continue => Ok(()),
+            Flow::Next | Flow::Continue(_) => Ok(()),
             flow => {
                 end = flow;
                 // Leaves all binders; told from a failure by `end`.
                 Err(Failed)
             }
         });
+        self.loop_depth(-1);
         match end {
-            Flow::Next | Flow::Continue => run.map(|()| (Value::Unit, Flow::Next)),
-            Flow::Break => Ok((Value::Unit, Flow::Next)),
-            Flow::Return(v) => Ok((Value::Unit, Flow::Return(v))),
+            Flow::Next | Flow::Continue(_) => run.map(|()| (Value::Unit, Flow::Next)),
+            Flow::Break(_) => Ok((Value::Unit, Flow::Next)),
+            Flow::Return(..) => Ok((Value::Unit, end)),
+        }
+    }
+
+    fn loop_depth(&mut self, change: i32) {
+        if let Some(f) = self.frames.last_mut() {
+            f.loops = f.loops.saturating_add_signed(change);
         }
     }
 

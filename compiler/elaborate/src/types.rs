@@ -312,6 +312,7 @@ impl Elaborator<'_> {
 
     /// A view of `tensor` broadcast to a shape.
     pub fn broadcast(&mut self, tensor: &Tensor, shape: &[u64], span: Span) -> Result<View> {
+        self.bounded_shape(shape, tensor.ty, span)?;
         match tensor.view.broadcast_to(shape) {
             Some(v) => Ok(v),
             None => {

@@ -59,9 +59,9 @@ pub struct Range {
 }
 
 impl Range {
-    /// The k-th.
+    /// The k-th. It is an `i64`, but its distance from the start may not be one, and wraps twice.
     pub fn at(self, k: u64) -> i64 {
-        self.start + self.step * k as i64
+        self.start.wrapping_add(self.step.wrapping_mul(k as i64))
     }
 
     /// All of them.

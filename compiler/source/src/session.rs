@@ -31,7 +31,7 @@ impl Default for Limits {
             elements: 1 << 31,
             host_bytes: 16 << 30,
             instances: 1 << 26,
-            static_steps: 100_000_000,
+            static_steps: 20_000_000,
             nesting: 200,
             view_parts: 4096,
             turns: 30_000_000,
@@ -56,25 +56,30 @@ impl Limits {
     /// Sets a limit by name; `false` if there is none of that name or the value does not fit.
     pub fn set(&mut self, name: &str, value: u64) -> bool {
         match name {
-            // Element numbers are 32 bits wide.
-            "elements" if value > u32::MAX as u64 => return false,
+            "elements" | "nesting" | "view_parts" if Limits::most(name).is_some_and(|most| value > most) => {
+                return false;
+            }
             "elements" => self.elements = value,
             "host_bytes" => self.host_bytes = value,
             "instances" => self.instances = value,
             "static_steps" => self.static_steps = value,
-            "nesting" => match u32::try_from(value) {
-                // Deeper than this the host's own stack would be at risk.
-                Ok(v) if v <= 400 => self.nesting = v,
-                _ => return false,
-            },
-            "view_parts" => match u32::try_from(value) {
-                Ok(v) => self.view_parts = v,
-                Err(_) => return false,
-            },
+            "nesting" => self.nesting = value as u32,
+            "view_parts" => self.view_parts = value as u32,
             "turns" => self.turns = value,
             _ => return false,
         }
         true
+    }
+
+    /// The most that a limit can be set to, where there is such a bound.
+    pub fn most(name: &str) -> Option<u64> {
+        match name {
+            // Element numbers are 32 bits wide.
+            "elements" | "view_parts" => Some(u32::MAX as u64),
+            // Deeper than this the host's own stack would be at risk.
+            "nesting" => Some(400),
+            _ => None,
+        }
     }
 
     /// `Ok` while `used` is within the limit `value` called `name`.

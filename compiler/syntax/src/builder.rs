@@ -191,6 +191,11 @@ impl Builder<'_> {
         Ident { name: self.text(l.span).into(), span: l.span }
     }
 
+    /// A word of the grammar that is the name of a type.
+    pub fn word(&self, l: Lexeme) -> Path {
+        Path { span: l.span, parts: vec![self.ident(l)] }
+    }
+
     /// An integer token.
     pub fn int(&mut self, l: Lexeme) -> ExprId {
         let text = self.text(l.span);

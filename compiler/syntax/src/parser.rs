@@ -117,7 +117,10 @@ impl Parser<'_> {
             let place = Place { tokens, at, next, expected: &expected, text: self.text, base: self.base };
             let mending = mend(&place);
             let region = mending.region(tokens);
-            let follows = tokens.get(at).is_some_and(|l| l.token == Token::Error);
+            // Where a bracket was missing, so may be the end of the statement.
+            let put_in = |at: usize| at > 0 && tokens[at - 1].is_put_in() && tokens[at - 1].token.closes();
+            let consequence = place.missing_semi().is_some_and(put_in);
+            let follows = consequence || tokens.get(at).is_some_and(|l| l.token == Token::Error);
             if !follows && !self.known.iter().any(|k| k.lo <= region.hi && region.lo <= k.hi) {
                 self.problems.push(unexpected(&place));
             }

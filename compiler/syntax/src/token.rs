@@ -245,6 +245,13 @@ pub struct Lexeme {
     pub span: Span,
 }
 
+impl Lexeme {
+    /// Whether the parser put it in: it has no text.
+    pub fn is_put_in(self) -> bool {
+        self.span.lo == self.span.hi
+    }
+}
+
 /// What a file consists of.
 #[derive(Debug, Default)]
 pub struct Lexed {

@@ -216,7 +216,7 @@ impl<'a> Builder<'a, '_> {
     pub(super) fn switch(&mut self, on: ast::ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
         let at = self.tree().exprs[on].span;
         let on = self.expr(on);
-        if matches!(on, Value::Error | Value::Never) {
+        if matches!(on, Value::Error | Value::Never) || !self.keys_are_reached(arms) {
             return Value::Error;
         }
         if let Some(v) = self.int_of(&on) {
@@ -225,6 +225,30 @@ impl<'a> Builder<'a, '_> {
         let Some(e) = self.narrowed(on, Class::Int, at) else { return Value::Error };
         let on = self.kept(e, "");
         self.switch_arms(on, arms, wanted, span)
+    }
+
+    /// Whether some value reaches each key; says which it is that none does.
+    fn keys_are_reached(&mut self, arms: &'a [ast::Arm]) -> bool {
+        let mut keys = vec![];
+        for (arm, a) in arms.iter().enumerate() {
+            for &key in &a.keys {
+                let (range, span) = match key {
+                    Some(k) => match self.key_range(k) {
+                        Some(range) => (Some(range), self.tree().exprs[k].span),
+                        None => return false,
+                    },
+                    None => (None, a.span),
+                };
+                keys.push(crate::arms::Key { arm, range, span });
+            }
+        }
+        match crate::arms::never_taken(&keys) {
+            Some(d) => {
+                self.report(d);
+                false
+            }
+            None => true,
+        }
     }
 
     fn static_switch(&mut self, v: i64, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {

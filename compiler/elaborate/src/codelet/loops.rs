@@ -6,11 +6,22 @@
 use super::builder::{Builder, Loop};
 use super::types::{BOOL, INT};
 use super::value::{Bound, Value};
-use girder_ir::codelet::{Block, Check, Label, Stmt};
+use girder_ir::codelet::{BinaryOp, Block, Check, ExprKind, Label, Stmt};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
+
+/// `lo..hi by step`, the step known only when the codelet runs.
+#[derive(Clone, Copy)]
+struct Strided {
+    /// `i64`, evaluated once.
+    lo: ExprId,
+    /// `i64`, evaluated once.
+    hi: ExprId,
+    /// `i64`, at least 1.
+    step: ExprId,
+}
 
 /// `lo..hi by step`
 #[derive(Clone, Copy)]
@@ -28,6 +39,8 @@ struct Open {
     var: LocalId,
     bounds: Bounds,
     label: Label,
+    /// What the rest of the body stands under, and how many statements stand before it.
+    guard: Option<(ExprId, usize)>,
 }
 
 impl<'a> Builder<'a, '_> {
@@ -97,13 +110,17 @@ impl<'a> Builder<'a, '_> {
             let mut open: Vec<Open> = vec![];
             let mut wrong = false;
             for b in binders {
-                match s.bounds(b.range) {
-                    Some(bounds) => {
+                let opened = match s.run_time_step(b.range) {
+                    Some(by) => s.strided(b, by),
+                    None => s.bounds(b.range).map(|bounds| {
                         let var = s.index_of(&b.pattern, bounds, b.span);
                         let label = s.label();
-                        open.push(Open { var, bounds, label });
                         s.blocks.push(vec![]);
-                    }
+                        Open { var, bounds, label, guard: None }
+                    }),
+                };
+                match opened {
+                    Some(o) => open.push(o),
                     None => {
                         wrong = true;
                         s.bind_wrong(&b.pattern);
@@ -117,13 +134,116 @@ impl<'a> Builder<'a, '_> {
                     debug_assert!(!stmts.is_empty());
                     s.blocks.last_mut().expect("opened above").extend(stmts);
                 }
-                let turn = s.blocks.pop().unwrap_or_default();
+                let mut turn = s.blocks.pop().unwrap_or_default();
+                if let Some((cond, before)) = o.guard {
+                    let then = turn.split_off(before);
+                    turn.push(Stmt::If { cond, then, els: vec![] });
+                }
                 let Bounds { lo, hi, step } = o.bounds;
                 s.charge(span);
                 inner = Some(vec![Stmt::For { var: o.var, lo, hi, step, label: o.label, body: turn }]);
             }
             inner.into_iter().flatten().for_each(|stmt| s.emit(stmt));
         });
+    }
+
+    /// The step of a range that is not known now, if it has such a one.
+    fn run_time_step(&mut self, range: ast::ExprId) -> Option<(ast::ExprId, Value)> {
+        let mut at = range;
+        while let ast::ExprKind::Paren(inner) = &self.tree().exprs[at].kind {
+            at = *inner;
+        }
+        let ast::ExprKind::Range { by: Some(by), .. } = &self.tree().exprs[at].kind else { return None };
+        let node = &self.tree().exprs[*by];
+        if matches!(node.kind, ast::ExprKind::Int { .. } | ast::ExprKind::Unary { .. }) {
+            return None;
+        }
+        let step = self.expr(*by);
+        self.int_of(&step).is_none().then_some((at, step))
+    }
+
+    /// Opens `for i in lo..hi by step` with a step that is known only at run time, as a loop over the turns:
+    /// `for k in 0..turns { i = lo + k · step; … }`.
+    fn strided(&mut self, b: &'a ast::Binder, (range, step): (ast::ExprId, Value)) -> Option<Open> {
+        let ast::ExprKind::Range { start, end, closed, by: Some(by) } = self.tree().exprs[range].kind else {
+            return None;
+        };
+        let [start_at, end_at, by_at] = [start, end, by].map(|e| self.tree().exprs[e].span);
+        let mut values = self.values(&[start, end]).into_iter();
+        let (lo, hi) = (values.next()?, values.next()?);
+        let (lo, hi) = (self.index_value(lo, start_at), self.index_value(hi, end_at));
+        let (lo, mut hi, step) = (lo?, hi?, self.index_value(step, by_at)?);
+        if closed {
+            let one = self.int(1, end_at);
+            hi = self.add_ints(hi, one, end_at);
+        }
+        let r = Strided { lo: self.kept(lo, ""), hi: self.kept(hi, ""), step: self.kept(step, "") };
+        self.assert_positive(r.step, by_at);
+        let turns = self.turns(r, b.span);
+        let turns = self.kept(turns, "");
+        let zero = self.int(0, b.span);
+        let turn = self.local("", INT, false, b.span);
+        let label = self.label();
+        self.blocks.push(vec![]);
+        // The index of this turn, and what tells the proofs that it is inside the range, as it always is.
+        let k = self.read_local(turn, b.span);
+        let (lo, hi, step) = (self.again(r.lo), self.again(r.hi), self.again(r.step));
+        let far = self.int_op(BinaryOp::Mul, k, step, b.span);
+        let value = self.int_op(BinaryOp::Add, lo, far, b.span);
+        let name = match &b.pattern {
+            ast::Pattern::Name(n) => n.name.clone(),
+            _ => SmolStr::default(),
+        };
+        let index = self.local(name, INT, false, b.span);
+        self.emit(Stmt::Set { local: index, value });
+        match &b.pattern {
+            ast::Pattern::Name(n) => {
+                let value = Value::Scalar(self.read_local(index, b.span));
+                self.bind(n, value, Bound::Index);
+            }
+            ast::Pattern::Wildcard(_) => {}
+            ast::Pattern::Tuple(_, at) => {
+                self.error("codelet::type_mismatch", *at, "a loop index is one integer, not a tuple");
+            }
+        }
+        let (first, last) = (self.read_local(index, b.span), self.read_local(index, b.span));
+        let lo = self.again(lo);
+        let a = self.compare(BinaryOp::Ge, first, lo, b.span);
+        let z = self.compare(BinaryOp::Lt, last, hi, b.span);
+        let inside = self.push(ExprKind::AndThen { a, b: z }, BOOL, b.span);
+        let guard = Some((inside, self.mark()));
+        Some(Open { var: turn, bounds: Bounds { lo: zero, hi: turns, step: 1 }, label, guard })
+    }
+
+    fn compare(&mut self, op: BinaryOp, a: ExprId, b: ExprId, span: Span) -> ExprId {
+        self.push(ExprKind::Binary { op, a, b, site: None }, BOOL, span)
+    }
+
+    /// Checks a step at run time; the number of workers is positive.
+    fn assert_positive(&mut self, step: ExprId, span: Span) {
+        if matches!(self.out.exprs[step].kind, ExprKind::Workers) {
+            return;
+        }
+        let (step, zero) = (self.again(step), self.int(0, span));
+        let cond = self.compare(BinaryOp::Gt, step, zero, span);
+        let message = "a step that is known only at run time must be positive";
+        let site = self.site(Check::Assert, span, Some(message.into()));
+        self.emit(Stmt::Assert { cond, site });
+    }
+
+    /// `lo < hi ? (hi - lo - 1) / step + 1 : 0`
+    fn turns(&mut self, r: Strided, span: Span) -> ExprId {
+        let (lo, hi, step) = (self.again(r.lo), self.again(r.hi), self.again(r.step));
+        let cond = self.compare(BinaryOp::Lt, lo, hi, span);
+        let (lo, hi, one) = (self.again(r.lo), self.again(r.hi), self.int(1, span));
+        let length = self.int_op(BinaryOp::Sub, hi, lo, span);
+        let reach = self.int_op(BinaryOp::Sub, length, one, span);
+        let site = Some(self.site(Check::Division, span, None));
+        let whole = self.push(ExprKind::Binary { op: BinaryOp::Div, a: reach, b: step, site }, INT, span);
+        let one = self.int(1, span);
+        let a = self.int_op(BinaryOp::Add, whole, one, span);
+        let b = self.int(0, span);
+        self.push(ExprKind::Select { cond, a, b }, INT, span)
     }
 
     /// A name whose meaning is wrong, so that its uses say nothing more.

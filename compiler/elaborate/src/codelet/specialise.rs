@@ -221,8 +221,8 @@ impl<'a> Builder<'a, '_> {
                 ("cycles", _) => {
                     self.error("codelet::argument", a.name.span, "`cycles` has one argument, the cycles of one vertex");
                 }
-                ("at", _) => {}
-                _ => self.unknown_attribute(a, "a codelet"),
+                // Others were refused when the module was read.
+                _ => {}
             }
         }
     }

@@ -94,7 +94,13 @@ impl<'a> Builder<'a, '_> {
             let name = self.storage_name(view.base);
             let message = match rests {
                 2.. => "an index has at most one `...`".to_string(),
-                _ => format!("{given} indices for {} dimensions of {name}", view.rank()),
+                _ => {
+                    let indices = crate::spelling::plural(given, "index", "indices");
+                    format!(
+                        "{indices} for {} of {name}",
+                        crate::spelling::plural(view.rank(), "dimension", "dimensions")
+                    )
+                }
             };
             self.error("codelet::rank_mismatch", span, message);
             self.index_values(index);

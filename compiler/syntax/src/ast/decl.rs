@@ -50,6 +50,16 @@ pub enum Pattern {
     Tuple(Vec<Pattern>, Span),
 }
 
+impl Pattern {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Pattern::Name(i) => i.span,
+            Pattern::Wildcard(span) | Pattern::Tuple(_, span) => *span,
+        }
+    }
+}
+
 /// Which kind of variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum VarKind {

@@ -227,9 +227,7 @@ impl Printer<'_> {
             p.group(|p| {
                 p.word("program ");
                 p.path(&program.name);
-                if !program.params.is_empty() || p.has_comment(program.body.span.lo) {
-                    p.params(&program.params, program.body.span.lo);
-                }
+                p.params(&program.params, program.body.span.lo);
             })
         });
         self.word(" ");
@@ -259,9 +257,15 @@ impl Printer<'_> {
                 self.ty(&v.ty);
                 if let Some(init) = v.init {
                     self.word(" = ");
-                    self.reserving(1, |p| p.expr(init, BLOCK));
+                    // A place behind the value stands on its last line, whole.
+                    let place = match &v.place {
+                        Some(place @ Place::Expr(_)) => self.width_of(|p| p.place(Some(place))),
+                        Some(Place::Table(_)) => " on {".len(),
+                        None => 0,
+                    };
+                    self.reserving(1 + place, |p| p.expr(init, BLOCK));
                 }
-                self.place(v.place.as_ref());
+                self.reserving(1, |p| p.place(v.place.as_ref()));
                 self.word(";");
             }
             Decl::Map { view, place, family, .. } => {

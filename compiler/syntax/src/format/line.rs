@@ -103,6 +103,22 @@ impl Printer<'_> {
         false
     }
 
+    /// The columns that something takes on one line; 0 if it cannot stand on one, or if all must be on this line anyway.
+    pub fn width_of(&mut self, f: impl FnOnce(&mut Self)) -> usize {
+        if self.line.is_flat() {
+            return 0;
+        }
+        let (len, column, fresh, comment) = (self.line.out.len(), self.line.column, self.line.fresh, self.next_comment);
+        self.line.attempt = Some(usize::MAX);
+        f(self);
+        self.line.attempt = None;
+        let failed = std::mem::take(&mut self.line.failed);
+        let width = self.line.column - column;
+        self.line.out.truncate(len);
+        (self.line.column, self.line.fresh, self.next_comment) = (column, fresh, comment);
+        if failed { 0 } else { width }
+    }
+
     /// Writes something after which `columns` more are needed on its last line.
     pub fn reserving(&mut self, columns: usize, f: impl FnOnce(&mut Self)) {
         let before = std::mem::replace(&mut self.line.reserve, columns);

@@ -110,7 +110,7 @@ impl Balancer<'_> {
         let before = self.out.lexemes.last().map(|l| l.token);
         !self.stack.is_empty()
             && match token {
-                Fn => before != Some(Codelet),
+                Fn => !matches!(before, Some(Codelet | Colon | Arrow | BracketOpen)),
                 Codelet => before != Some(Multi),
                 Multi => next == Some(Codelet),
                 Program | Use | Module => before != Some(Dot),

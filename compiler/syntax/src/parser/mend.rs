@@ -78,7 +78,7 @@ fn starts_item(tokens: &[Lexeme], i: usize) -> bool {
     use Token::*;
     let before = tokens[i - 1].token;
     match tokens[i].token {
-        Fn => before != Codelet,
+        Fn => !matches!(before, Codelet | Colon | Arrow),
         Codelet => before != Multi,
         Module | Use | Program | Compute | Exchange | Let | Var | Param | Const | Temp | Map | AttrOpen => true,
         Multi => tokens.get(i + 1).is_some_and(|l| l.token == Codelet),

@@ -48,6 +48,9 @@ impl Place<'_> {
     /// The text of a token in backquotes, short.
     fn shown(&self, l: Lexeme) -> String {
         let text = self.str(l.span);
+        if l.is_put_in() && l.token.closes() {
+            return "what is not closed".into();
+        }
         let cut = text.char_indices().nth(24).map_or(text.len(), |(i, _)| i);
         format!("`{}{}`", &text[..cut], if cut < text.len() { "…" } else { "" })
     }
@@ -287,6 +290,9 @@ fn hint(place: &Place) -> Option<String> {
         (_, Eq) if place.fits(":") && in_parentheses(place) => "arguments are named with `:`, as in `f(x: 1)`",
         (_, Eq) if place.fits("==") => "`=` names a value, `==` compares",
         (_, FatArrow | Colon) if place.fits("->") => "the type of the result stands after `->`",
+        (_, As) if place.tokens.first().is_some_and(|l| l.token == Use) => {
+            "single names keep their names: import the module under another name, `use m as n;`, and write `n.a`"
+        }
         (_, As) => "types are converted by calls: `f32(x)`",
         (Some(Ident), Not) => "there are no macros: write the call without `!`",
         _ if place.tokens.first().is_some_and(|l| l.token == Grad) && in_parentheses(place) => {
@@ -332,7 +338,7 @@ fn item_hint(word: &str) -> Option<String> {
         "function" | "func" | "def" | "fun" | "proc" => "functions start with `fn`",
         "kernel" | "class" | "struct" => "code of a tile starts with `codelet`",
         "import" | "include" | "from" => "modules are named with `use`",
-        "main" => "programs start with `program`: `program main { … }`",
+        "main" => "programs start with `program`: `program main() { … }`",
         "mut" => "write `let mut`",
         "pub" | "export" => "remove it: all items of a module can be used by others",
         _ => {

@@ -1,0 +1,81 @@
+//! The keys of a `switch`: which of them an earlier one leaves nothing.
+//!
+//! Invariant: the first key that holds is taken, so a key whose values earlier ones take is a mistake.
+
+use girder_source::{Diagnostic, Span};
+use std::collections::BTreeMap;
+
+/// One key of an arm.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The arm, by number.
+    pub arm: usize,
+    /// Its first and last integer; `None` for `_`.
+    pub range: Option<(i128, i128)>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What is wrong with the first key that is never taken.
+pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
+    // What is taken so far: disjoint ranges that do not touch, by their first integers.
+    let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
+    let mut rest: Option<&Key> = None;
+    for key in keys {
+        if let Some(rest) = rest {
+            return Some(said(keys, key, rest, "this takes all that is left"));
+        }
+        let Some((lo, hi)) = key.range else {
+            rest = Some(key);
+            continue;
+        };
+        let (mut first, mut last) = (lo, hi);
+        // Ranges that overlap or touch this one become one with it.
+        while let Some((&start, &end)) = taken.range(..=last + 1).next_back().filter(|(_, end)| **end + 1 >= first) {
+            if start <= lo && hi <= end {
+                let takes = |k: &&Key| k.range.is_some_and(|(a, b)| a <= lo && lo <= b);
+                let earlier = keys.iter().find(takes).unwrap_or(key);
+                return Some(said(keys, key, earlier, "taken here"));
+            }
+            taken.remove(&start);
+            (first, last) = (first.min(start), last.max(end));
+        }
+        taken.insert(first, last);
+    }
+    None
+}
+
+fn said(keys: &[Key], key: &Key, earlier: &Key, role: &str) -> Diagnostic {
+    let alone = keys.iter().filter(|k| k.arm == key.arm).count() == 1;
+    let message = if alone { "this arm is never taken" } else { "this key is never taken" };
+    let help = "the first arm that fits is taken; remove this one, or let it stand before the other";
+    Diagnostic::error("elaborate::never_taken", key.span, message).label(earlier.span, role).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(ranges: &[Option<(i128, i128)>]) -> Vec<Key> {
+        ranges
+            .iter()
+            .enumerate()
+            .map(|(arm, &range)| Key { arm, range, span: Span::new(arm as u32, arm as u32 + 1) })
+            .collect()
+    }
+
+    fn first(ranges: &[Option<(i128, i128)>]) -> Option<u32> {
+        never_taken(&keys(ranges)).map(|d| d.labels[0].span.lo)
+    }
+
+    #[test]
+    fn a_key_is_reached_unless_earlier_ones_take_all_of_it() {
+        assert_eq!(first(&[Some((1, 1)), Some((2, 2)), None]), None);
+        assert_eq!(first(&[Some((1, 1)), Some((1, 1))]), Some(1));
+        assert_eq!(first(&[Some((0, 3)), Some((3, 5)), Some((1, 5))]), Some(2));
+        assert_eq!(first(&[Some((0, 1)), Some((4, 5)), Some((2, 3)), Some((0, 5))]), Some(3));
+        assert_eq!(first(&[Some((1, 2)), Some((0, 3))]), None);
+        assert_eq!(first(&[None, Some((0, 3))]), Some(1));
+        assert_eq!(first(&[Some((0, 3)), None, None]), Some(2));
+    }
+}
