@@ -1,11 +1,12 @@
 //! What the tests share: a program compiled and run as the command would, with everything that the outside sees.
 //!
 //! A [`Program`] is a text with its options; [`Program::compile`] makes a [`Compiled`], which runs in any mode on any
-//! number of threads and gives an [`Outcome`]. [`files`] finds programs on disk.
+//! number of threads and gives an [`Outcome`]. [`files`] finds programs on disk, [`generate`] makes others.
 //!
 //! Invariant: outcomes of one program are equal if and only if the host would see the same, NaNs being one value.
 
 pub mod files;
+pub mod generate;
 mod outcome;
 mod program;
 mod said;

@@ -87,8 +87,10 @@ pub struct Batch {
     pub cancel: *const u8,
     /// Functions that compiled code calls: [`IMPORTS`](crate::IMPORTS).
     pub imports: *const Imports,
-    /// How often one execution of a `while` loop may turn.
+    /// How often one execution of a loop may turn.
     pub turns: u64,
+    /// How often all loops of one instance (of one worker's turn) may turn together.
+    pub total_turns: u64,
     /// Workers of a tile, at least 1.
     pub workers: u64,
     /// Set when the kernel returns [`Status::Failed`].
@@ -123,6 +125,7 @@ pub(crate) mod offset {
     pub(crate) const CANCEL: i32 = offset_of!(Batch, cancel) as i32;
     pub(crate) const IMPORTS: i32 = offset_of!(Batch, imports) as i32;
     pub(crate) const TURNS: i32 = offset_of!(Batch, turns) as i32;
+    pub(crate) const TOTAL_TURNS: i32 = offset_of!(Batch, total_turns) as i32;
     pub(crate) const WORKERS: i32 = offset_of!(Batch, workers) as i32;
     const FAILURE: usize = offset_of!(Batch, failure);
     pub(crate) const INSTANCE: i32 = (FAILURE + offset_of!(Failure, instance)) as i32;

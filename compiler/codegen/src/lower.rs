@@ -4,6 +4,7 @@
 //! - `stmt`: statements and loops
 //! - `expr`, `arith`, `convert`: expressions
 //! - `address`: where an element is, and whether its index is inside
+//! - `turns`: the limits on loops
 //! - `reduce`, `amp`: the two big statements
 //! - `vector`: innermost loops and reductions, four or two elements at a time
 //!
@@ -22,6 +23,7 @@ mod expr;
 mod frame;
 mod reduce;
 mod stmt;
+mod turns;
 mod vector;
 
 use crate::helpers::Import;
@@ -140,6 +142,8 @@ pub(crate) struct Lower<'a, 'b> {
     /// Which of the groups of `vector` that run side by side it is for.
     group: u64,
     jumps: Vec<Jump>,
+    /// Turns of long loops of this vertex so far, `I64`.
+    spent: Variable,
     /// Stack slots for lanes that no reduction uses now.
     free_slots: Vec<StackSlot>,
     frame: Option<Frame>,
@@ -150,9 +154,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         spec: &'a KernelSpec<'a>,
         features: Features,
         convention: CallConv,
-        b: FunctionBuilder<'b>,
+        mut b: FunctionBuilder<'b>,
     ) -> Lower<'a, 'b> {
         let folded = crate::fold::fold(spec.codelet, spec.sizes);
+        let spent = b.declare_var(I64);
         Lower {
             b,
             spec,
@@ -172,6 +177,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             innermost: None,
             group: 0,
             jumps: Vec::new(),
+            spent,
             free_slots: Vec::new(),
             frame: None,
         }

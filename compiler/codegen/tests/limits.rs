@@ -6,6 +6,7 @@ use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codegen::abi::{Addressing, Batch, Failure, Status};
 use girder_codegen::{CodegenError, Host, IMPORTS, KernelSpec, compile, compile_for};
 use girder_codelet::bind_sizes;
+use girder_codelet::interpret::trips;
 use girder_ir::codelet::*;
 use girder_ir::types::ElemType::*;
 use harness::build::Build;
@@ -58,9 +59,9 @@ fn deep_statements_compile_up_to_the_limit() {
         for n in 0..depth {
             let label = b.label();
             let (lo, hi, var) = (b.int(0), b.load(x, &[]), b.local(I64));
-            let cond = b.convert(Bool, lo);
+            let (cond, site) = (b.convert(Bool, lo), b.site(Check::Turns));
             body = match n % 3 {
-                0 => vec![Stmt::For { var, lo, hi, step: 1, label, body }],
+                0 => vec![Stmt::For { var, lo, hi, step: 1, label, body, site }],
                 1 => vec![Stmt::Labelled { label, body }],
                 _ => vec![Stmt::If { cond, then: vec![], els: body }],
             };
@@ -91,7 +92,8 @@ fn early_returns_in_a_row_are_not_deep() {
     let store = b.store(y, &[i], value);
     let (lo, hi) = (b.int(0), b.int(20));
     let body = vec![Stmt::Labelled { label: called, body: inner }, store];
-    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body }]);
+    let site = b.site(Check::Turns);
+    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body, site }]);
     let shape: girder_codelet::sizes::Shape = [20].as_slice().into();
     let case = Case::new(codelet, vec![shape.clone(), shape], &[Spread::Contiguous; 2], 1, |_| 0x4100_0000);
     case.check();
@@ -138,6 +140,71 @@ fn equal_kernels_share_code() {
     assert_eq!(kernels, compile_for(&host, &specs).expect("they still do"));
 }
 
+/// `for i in from..to by step { count += 1 }`, twice, or a sum over such ranges.
+fn counting(step: i64, from_fields: bool, reduces: bool, (from, to): (i64, i64)) -> Codelet {
+    let mut b = Build::new();
+    let ends = [b.field(Dir::In, I64, &[]), b.field(Dir::In, I64, &[])];
+    let count = b.field(Dir::InOut, I64, &[]);
+    let mut body = vec![];
+    for _ in 0..2 {
+        let [lo, hi] = match from_fields {
+            true => ends.map(|f| b.load(f, &[])),
+            false => [b.int(from), b.int(to)],
+        };
+        let (var, label, turns) = (b.local(I64), b.label(), b.site(Check::Turns));
+        let (one, old) = (b.int(1), b.load(count, &[]));
+        let next = b.binary(BinaryOp::Add, old, one);
+        let store = b.store(count, &[], next);
+        if !reduces {
+            body.push(Stmt::For { var, lo, hi, step, label, body: vec![store], site: turns });
+            continue;
+        }
+        let (dst, other, two, site) = (b.local(I64), b.local(I64), b.int(2), b.site(Check::Empty));
+        let zero = b.int(0);
+        let binders = vec![Binder { var, lo, hi, step }, Binder { var: other, lo: zero, hi: two, step: 1 }];
+        let (op, value) = (ReduceOp::Sum, b.read(var));
+        let (filter_before, filter, before, factors) = (vec![], None, vec![], None);
+        let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+        let sum = b.read(dst);
+        body.extend([Stmt::Reduce(Box::new(reduce)), b.store(count, &[], sum)]);
+    }
+    b.done(body)
+}
+
+/// Long loops are held against the limits before their first turn, as in the interpreter; short ones never.
+#[test]
+fn counted_loops_are_limited() {
+    let ends = [
+        (0, 2048, 1),
+        (0, 2049, 1),
+        (0, 4096, 1),
+        (0, 4097, 1),
+        (0, 5000, 1),
+        (5, -40_000, -9),
+        (0, 4096 * 7 + 1, 7),
+        (i64::MIN, i64::MAX, 1),
+        (i64::MAX, i64::MIN, -1),
+        (i64::MIN, i64::MAX, i64::MAX),
+        (i64::MIN, i64::MAX, 1 << 50),
+        (9, 3, 1),
+    ];
+    for (from, to, step) in ends {
+        for (from_fields, reduces) in [(false, false), (true, false), (false, true), (true, true)] {
+            for (turns, total_turns) in [(5, 1 << 30), (5000, 1 << 30), (6000, 9000), (20_000, 20_000)] {
+                let codelet = counting(step, from_fields, reduces, (from, to));
+                // Each field takes a value as a constant, too.
+                let mut values = [from, from, to, to, 0, 0].into_iter();
+                let fill = |_| values.next().unwrap_or(0) as u64;
+                let mut case = Case::new(codelet, vec![Default::default(); 3], &[Spread::Contiguous; 3], 1, fill);
+                (case.turns, case.total_turns) = (turns, total_turns);
+                let places = trips(from, to, step).saturating_mul(if reduces { 2 } else { 1 });
+                let long = places > 4096 && (places > turns || places.saturating_mul(2) > total_turns);
+                assert_eq!(case.check().failure.is_some(), long, "{from}..{to} by {step}: {turns}, {total_turns}");
+            }
+        }
+    }
+}
+
 /// A loop without end stops when it is told to, and one with too many turns fails.
 #[test]
 fn endless_loops_stop() {
@@ -166,6 +233,7 @@ fn endless_loops_stop() {
             cancel: &raw const cancel,
             imports: &raw const IMPORTS,
             turns,
+            total_turns: u64::MAX,
             workers: 1,
             failure: Failure::default(),
         };

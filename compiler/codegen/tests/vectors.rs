@@ -34,7 +34,8 @@ fn saxpy(n: u64, spread: Spread) -> Case {
     let value = b.binary(BinaryOp::Max, value, zero);
     let store = b.store(y, &[i], value);
     let (lo, hi) = (b.int(0), b.sized(size));
-    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body: vec![store] }]);
+    let site = b.site(Check::Turns);
+    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body: vec![store], site }]);
     let shape: girder_codelet::sizes::Shape = [n].as_slice().into();
     Case::new(codelet, vec![[].as_slice().into(), shape.clone(), shape], &[spread; 3], 3, numbers())
 }
@@ -52,7 +53,7 @@ fn dot(rows: u64, n: u64) -> Case {
     let value = b.binary(BinaryOp::Mul, p, q);
     let (zero, rows_e, n_e) = (b.int(0), b.sized(r), b.sized(size));
     let binders = vec![Binder { var: i, lo: zero, hi: rows_e, step: 1 }, Binder { var: j, lo: zero, hi: n_e, step: 1 }];
-    let site = b.site(Check::Empty);
+    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
     let reduce = Reduce {
         dst,
         op: ReduceOp::Sum,
@@ -63,6 +64,7 @@ fn dot(rows: u64, n: u64) -> Case {
         value,
         factors: Some((p, q)),
         site,
+        turns,
     };
     let result = b.read(dst);
     let store = b.store(y, &[], result);

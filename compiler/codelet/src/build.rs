@@ -128,7 +128,7 @@ impl Builder {
 
     pub(crate) fn for_loop(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, body: Block) -> Stmt {
         let label = self.label();
-        Stmt::For { var, lo, hi, step, label, body }
+        Stmt::For { var, lo, hi, step, label, body, site: self.site(Check::Turns) }
     }
 
     pub(crate) fn finish(mut self, body: Block) -> Codelet {

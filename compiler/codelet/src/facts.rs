@@ -17,6 +17,7 @@ use crate::sizes::Sizes;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::{FieldId, SiteId};
+use smallvec::SmallVec;
 
 /// Facts about a codelet for concrete sizes.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Facts {
     pub proven: EntitySet<SiteId>,
     /// How the run writes each field that may be written.
     pub cover: SecondaryMap<FieldId, Cover>,
+    /// Of a `multi` codelet: an element of a field that every worker writes if it ends, whatever its number.
+    pub shared: SecondaryMap<FieldId, Option<SmallVec<[i64; 3]>>>,
 }
 
 /// How much of a field a vertex writes.
@@ -47,11 +50,20 @@ pub fn facts(codelet: &Codelet, sizes: &Sizes) -> Facts {
     let mut cover = SecondaryMap::new();
     for (field, decl) in codelet.edges() {
         let writable = decl.dir != girder_ir::codelet::Dir::In;
-        if writable && region::covers(&outcome.written, field, &sizes.shapes[field]) {
+        // What never ends leaves nothing to be seen.
+        let covers = |written: &Vec<_>| region::covers(written, field, &sizes.shapes[field]);
+        if writable && outcome.written.as_ref().is_none_or(covers) {
             cover[field] = Cover::Full;
         }
     }
-    Facts { proven, cover }
+    let mut shared: SecondaryMap<FieldId, Option<_>> = SecondaryMap::new();
+    // What one worker surely writes without looking at its number, all workers write.
+    for region in outcome.written.iter().flatten().filter(|_| codelet.multi) {
+        if shared[region.field].is_none() {
+            shared[region.field] = region.axes.iter().map(|a| a.start.is_constant()).collect();
+        }
+    }
+    Facts { proven, cover, shared }
 }
 
 #[cfg(test)]

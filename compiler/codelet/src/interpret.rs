@@ -12,11 +12,19 @@
 //! of `a`, then of `b`, checks shapes (rows of `a` and `c`, columns of `b` and `c`, columns of `a` and rows of `b`, no
 //! negative number), then that `c`, `a`, `b` lie inside their storage, dimension by dimension; an empty matrix lies
 //! anywhere. Worker w of a `multi` codelet starts with fresh locals, and `return` ends only its turn.
+//!
+//! # Note: Turns
+//! A `for` or a reduction of at most [`FREE_TURNS`] turns (places of all binders) counts nothing. A longer one is held
+//! against the limit `turns` when its bounds are known, and its turns are added to those of the vertex (of each worker),
+//! which are held against `total_turns`. A `while` is held against `turns` at each turn, and adds [`FREE_TURNS`] at each
+//! [`FREE_TURNS`]th. So loops in loops end as well, and short inner loops cost nothing.
 
 mod amp;
 mod reduce;
+mod workers;
 
 pub use reduce::identity;
+pub use workers::{Race, Touch};
 
 use crate::scalar;
 use crate::sizes::Sizes;
@@ -26,6 +34,7 @@ use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use girder_source::Session;
 use smallvec::SmallVec;
+use workers::Touches;
 
 /// The elements of one vertex's fields. `flat_index` is the row-major position in the field's shape and always inside
 /// it; bits above the type's width are zero.
@@ -42,7 +51,7 @@ pub struct Failure {
     /// Which.
     pub site: SiteId,
     /// What explains it, by the site's check. `Index`: the index and the length of the first dimension that fails.
-    /// `Shift`: the width and the bits of the type. `Turns`: the limit and 0. `Shape`: the two lengths that disagree,
+    /// `Shift`: the width and the bits of the type. `Turns`: a limit and one of [`turns`]. `Shape`: the two lengths that disagree,
     /// or a negative length and 0, or an index outside and the length of its dimension (saturated to `i64`).
     /// `Division`, `Assert`, `Empty`: zeros.
     pub values: [i64; 2],
@@ -50,11 +59,26 @@ pub struct Failure {
     pub worker: Option<u32>,
 }
 
+/// A loop of at most so many turns is not counted.
+pub const FREE_TURNS: u64 = 1 << 12;
+
+/// The second value of a failed `Turns` check: which limit its first value is.
+pub mod turns {
+    /// `turns`, of a `while` that has turned so often.
+    pub const TURNED: i64 = 0;
+    /// `turns`, of a loop whose turns are counted before they begin.
+    pub const COUNTED: i64 = 1;
+    /// `total_turns`, of all loops of the vertex.
+    pub const TOTAL: i64 = 2;
+}
+
 /// Why a vertex did not end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// A check did not hold.
     Failed(Failure),
+    /// Two workers touch one element that one of them writes; only if they are watched.
+    Raced(Race),
     /// The session was cancelled.
     Cancelled,
 }
@@ -79,6 +103,8 @@ pub struct Interpreter<'c> {
     locals: Vec<u64>,
     /// Where a local's elements start.
     offsets: SecondaryMap<LocalId, usize>,
+    /// If the workers of a `multi` codelet are watched.
+    touches: Option<Touches>,
 }
 
 impl<'c> Interpreter<'c> {
@@ -90,7 +116,13 @@ impl<'c> Interpreter<'c> {
             offsets[id] = next;
             next += local.array.as_ref().map_or(1, |dims| dims.iter().map(|&n| n as usize).product());
         }
-        Interpreter { codelet, locals: vec![0; next], offsets }
+        Interpreter { codelet, locals: vec![0; next], offsets, touches: None }
+    }
+
+    /// Ends a vertex whose workers race; without this they are what they are in turn.
+    pub fn watching(self) -> Interpreter<'c> {
+        let touches = self.codelet.multi.then(Touches::default);
+        Interpreter { touches, ..self }
     }
 
     /// As [`run`].
@@ -103,6 +135,7 @@ impl<'c> Interpreter<'c> {
         session: &Session,
     ) -> Result<(), Stop> {
         let turns = if self.codelet.multi { workers } else { 1 };
+        self.touches.iter_mut().for_each(Touches::clear);
         for worker in 0..turns {
             let mut frame = Frame {
                 codelet: self.codelet,
@@ -110,11 +143,13 @@ impl<'c> Interpreter<'c> {
                 offsets: &self.offsets,
                 sizes,
                 memory: &mut *memory,
+                touches: self.touches.as_mut(),
                 consts,
                 worker,
                 workers,
                 session,
                 ticks: 0,
+                spent: 0,
                 stop: Stop::Cancelled,
             };
             if frame.block(&self.codelet.body).is_err() {
@@ -144,11 +179,14 @@ struct Frame<'a> {
     offsets: &'a SecondaryMap<LocalId, usize>,
     sizes: &'a Sizes,
     memory: &'a mut dyn VertexMemory,
+    touches: Option<&'a mut Touches>,
     consts: &'a [u64],
     worker: u32,
     workers: u32,
     session: &'a Session,
     ticks: u32,
+    /// Turns of long loops so far.
+    spent: u64,
     stop: Stop,
 }
 
@@ -178,6 +216,22 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
+    /// Counts the turns of a loop before the first of them.
+    fn charge(&mut self, trips: u64, site: SiteId) -> Result<(), Halt> {
+        let limit = self.session.limits.turns;
+        match trips {
+            0..=FREE_TURNS => Ok(()),
+            _ if trips > limit => Err(self.fail(site, [shown(limit), turns::COUNTED])),
+            _ => self.spend(trips, site),
+        }
+    }
+
+    fn spend(&mut self, turns: u64, site: SiteId) -> Result<(), Halt> {
+        let limit = self.session.limits.total_turns;
+        self.spent = self.spent.saturating_add(turns);
+        if self.spent > limit { Err(self.fail(site, [shown(limit), turns::TOTAL])) } else { Ok(()) }
+    }
+
     fn int(&mut self, e: ExprId) -> Result<i64, Halt> {
         self.eval(e).map(|v| v as i64)
     }
@@ -194,7 +248,7 @@ impl<'a> Frame<'a> {
             ExprKind::Load { field, ref index, site } => {
                 let place = self.place(index)?;
                 let flat = self.flat(Storage::Field(field), &place, site)?;
-                self.memory.load(field, flat)
+                self.load(field, flat, site)?
             }
             ExprKind::LoadLocal { local, ref index, site } => {
                 let place = self.place(index)?;
@@ -264,6 +318,25 @@ impl<'a> Frame<'a> {
         Ok(flat)
     }
 
+    fn load(&mut self, field: FieldId, flat: u64, site: SiteId) -> Result<u64, Halt> {
+        self.note(field, flat, site, false)?;
+        Ok(self.memory.load(field, flat))
+    }
+
+    fn store(&mut self, field: FieldId, flat: u64, bits: u64, site: SiteId) -> Result<(), Halt> {
+        self.note(field, flat, site, true)?;
+        self.memory.store(field, flat, bits);
+        Ok(())
+    }
+
+    fn note(&mut self, field: FieldId, flat: u64, site: SiteId, written: bool) -> Result<(), Halt> {
+        let Some(touches) = &mut self.touches else { return Ok(()) };
+        touches.note(self.codelet, field, flat, Touch { worker: self.worker, site, written }).map_err(|race| {
+            self.stop = Stop::Raced(race);
+            Halt
+        })
+    }
+
     fn block(&mut self, block: &'a Block) -> Result<Flow, Halt> {
         for stmt in block {
             match self.stmt(stmt)? {
@@ -296,9 +369,13 @@ impl<'a> Frame<'a> {
                 let place = self.place(index)?;
                 let v = self.eval(*value)?;
                 let flat = self.flat(Storage::Field(*field), &place, *site)?;
-                self.memory.store(*field, flat, v);
+                self.store(*field, flat, v, *site)?;
             }
-            Stmt::For { var, lo, hi, step, label, body } => return self.for_loop(*var, *lo, *hi, *step, *label, body),
+            Stmt::For { var, lo, hi, step, label, body, site } => {
+                let (lo, hi) = (self.int(*lo)?, self.int(*hi)?);
+                self.charge(trips(lo, hi, *step), *site)?;
+                return self.for_loop(*var, (lo, hi, *step), *label, body);
+            }
             Stmt::While { before, cond, label, body, site } => {
                 return self.while_loop(before, *cond, *label, body, *site);
             }
@@ -327,13 +404,10 @@ impl<'a> Frame<'a> {
     fn for_loop(
         &mut self,
         var: LocalId,
-        lo: ExprId,
-        hi: ExprId,
-        step: i64,
+        (lo, hi, step): (i64, i64, i64),
         label: Label,
         body: &'a Block,
     ) -> Result<Flow, Halt> {
-        let (lo, hi) = (self.int(lo)?, self.int(hi)?);
         let slot = self.offsets[var];
         let mut i = lo;
         for _ in 0..trips(lo, hi, step) {
@@ -369,7 +443,10 @@ impl<'a> Frame<'a> {
                 break;
             }
             if turn == limit {
-                return Err(self.fail(site, [i64::try_from(limit).unwrap_or(i64::MAX), 0]));
+                return Err(self.fail(site, [shown(limit), turns::TURNED]));
+            }
+            if turn > 0 && turn.is_multiple_of(FREE_TURNS) {
+                self.spend(FREE_TURNS, site)?;
             }
             self.tick()?;
             match self.block(body)? {
@@ -381,6 +458,11 @@ impl<'a> Frame<'a> {
         }
         Ok(Flow::Next)
     }
+}
+
+/// A limit as a value of a failure.
+fn shown(limit: u64) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 /// How often `for _ in lo..hi by step` turns; `step` is not zero.

@@ -178,6 +178,12 @@ impl Elaborator<'_> {
     fn copy_rows(&mut self, items: &[CopyItem]) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         self.copy_items(items, &mut vec![], &mut rows)?;
+        // A row that moves a view onto itself moves nothing, but beside others it writes like any other.
+        if let [row] = &rows[..]
+            && row.src == row.dst
+        {
+            rows.clear();
+        }
         Ok(rows)
     }
 
@@ -228,7 +234,7 @@ impl Elaborator<'_> {
             return Err(self.error_help("elaborate::type_mismatch", span, message, help));
         }
         let src = self.broadcast(&source, &dst.view.shape(), src_span)?;
-        if !dst.view.is_empty() && src != dst.view {
+        if !dst.view.is_empty() {
             let same = rows.last().map(|r| &r.extents).filter(|e| e[..] == *extents).cloned();
             rows.push(Row { dst: dst.view, src, span, extents: same.unwrap_or_else(|| extents.into()) });
         }

@@ -244,7 +244,7 @@ impl Elaborator<'_> {
                 }
             }
             views.push(piece(&out_view));
-            families.add(Instance { spec, span, views, consts, tile: None }, &[]);
+            families.add(Instance { spec, span, views, consts, tile: None, index: vec![] }, &[]);
             // The next point of the grid, row-major.
             let Some(axis) = (0..shape.len()).rev().find(|&a| (at[a] + 1) * grid[a] < shape[a]) else { break };
             at[axis] += 1;

@@ -99,6 +99,8 @@ pub struct Elaborator<'a> {
     pub path: Vec<SmolStr>,
     pub origin: Option<OriginId>,
     pub places: Vec<Place>,
+    /// Indices of the loops around the vertex or row at hand, outermost first.
+    pub indices: Vec<i64>,
     pub steps_left: u64,
     /// Whether an assertion of the function or program being evaluated failed, which ends it.
     pub ended: bool,
@@ -346,6 +348,7 @@ impl<'a> Elaborator<'a> {
             path: vec![],
             origin: None,
             places: vec![],
+            indices: vec![],
             steps_left: cx.session.limits.static_steps,
             ended: false,
             stopped: false,

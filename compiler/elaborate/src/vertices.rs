@@ -42,6 +42,8 @@ pub struct Instance {
     /// One per `const` field.
     pub consts: Vec<Scalar>,
     pub tile: Option<u32>,
+    /// Of the loops around it, for messages.
+    pub index: Vec<i64>,
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
@@ -62,6 +64,8 @@ struct Group {
     offsets: Vec<Vec<Vec<i64>>>,
     consts: Vec<Vec<Scalar>>,
     tiles: Vec<u32>,
+    /// Per loop: the index of each vertex.
+    indices: Vec<Vec<i64>>,
 }
 
 /// Vertices on their way to families.
@@ -85,12 +89,14 @@ impl Families {
             group.extents = extents.to_vec();
             group.offsets = views.iter().map(|v| vec![vec![]; v.parts.len()]).collect();
             group.consts = v.consts.iter().map(|_| vec![]).collect();
+            group.indices = v.index.iter().map(|_| vec![]).collect();
         }
         for (columns, view) in group.offsets.iter_mut().zip(&views) {
             columns.iter_mut().zip(view.offsets()).for_each(|(column, offset)| column.push(offset));
         }
         group.consts.iter_mut().zip(v.consts).for_each(|(column, c)| column.push(c));
         group.tiles.extend(v.tile);
+        group.indices.iter_mut().zip(v.index).for_each(|(column, i)| column.push(i));
         if first {
             group.like = views;
         }
@@ -118,6 +124,15 @@ pub fn is_closed(field: &Field) -> bool {
     field.parts.iter().all(|p| matches!(p.offset, Offset::Affine(_)))
 }
 
+/// The indices of the user's loops as columns; none if they cannot be stored.
+fn indices_of(domain: &Domain, indices: &[Vec<i64>]) -> Box<[Offset]> {
+    let fits = |c: &Vec<i64>| match Offset::fit(domain, c) {
+        Offset::Table(_) if c.iter().any(|&i| u32::try_from(i).is_err()) => None,
+        column => Some(column),
+    };
+    indices.iter().map(fits).collect::<Option<_>>().unwrap_or_default()
+}
+
 impl Elaborator<'_> {
     /// `compute name { … }` in a body: makes the set and executes it.
     pub fn compute_statement(&mut self, name: Option<&str>, items: &[VertexItem], span: Span) -> Result<()> {
@@ -137,9 +152,12 @@ impl Elaborator<'_> {
     pub fn finish_set(&mut self, name: SmolStr, families: Families, span: Span) -> Result<ComputeSetId> {
         let origin = self.origin_at(span);
         let set = self.graph.sets.push(ComputeSet { name, families: vec![], origin });
-        for (key, group) in families.groups {
+        for (key, mut group) in families.groups {
+            let indices = std::mem::take(&mut group.indices);
             let family = self.family(set, key, group);
+            let columns = indices_of(&family.domain, &indices);
             let id = self.graph.families.push(family);
+            self.graph.indices[id] = columns;
             self.graph.sets[set].families.push(id);
         }
         Ok(set)
@@ -237,10 +255,12 @@ impl Elaborator<'_> {
         for k in 0..count {
             self.charge(span)?;
             let item = self.nth(&value, k);
+            self.indices.push(if let Value::Int(i) = item { i } else { k as i64 });
             let mark = self.mark();
             let bound = self.bind(&first.pattern, item, false, first.span);
             let done = bound.and_then(|()| self.in_loops(rest, extents, f));
             self.release(mark);
+            self.indices.pop();
             done?;
         }
         extents.pop();
@@ -293,7 +313,8 @@ impl Elaborator<'_> {
         let tile = v.place.as_ref().map(|p| self.one_tile(p)).transpose()?;
         let shapes = self.shapes(spec, &views);
         let values = self.const_values(spec, &consts);
-        let first = out.add(Instance { spec, span: v.span, views, consts, tile }, extents);
+        let index = self.indices.clone();
+        let first = out.add(Instance { spec, span: v.span, views, consts, tile, index }, extents);
         // Vertices of one signature have one set of sizes, but where a dimension is computed from constants.
         let computed = |f: &girder_ir::codelet::FieldDecl| f.dims.iter().any(|d| matches!(d, DimDecl::Expr(_)));
         if first || self.graph.codelets[spec].fields.values().any(computed) {

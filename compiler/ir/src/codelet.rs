@@ -11,7 +11,7 @@
 //! all its operands, a store's value included; `girder_codelet::interpret` decides what is left open here.
 //!
 //! # Note: Checks
-//! Every access, division, shift, assertion and `while` loop has a [`Site`]. A check that [`Facts`] of the codelet
+//! Every access, division, shift, assertion, loop and reduction has a [`Site`]. A check that [`Facts`] of the codelet
 //! prove for given sizes may be left out by an engine; all others end the run with a diagnostic.
 //!
 //! [`Facts`]: https://docs.rs/girder-codelet
@@ -348,6 +348,7 @@ pub enum Stmt {
     },
     /// `for var in lo..hi by step`: `lo` and `hi` are evaluated once; `var` is set before each turn to `lo`,
     /// `lo + step`, … while it is less than `hi` (greater, for a negative step). The body does not assign `var`.
+    /// The number of turns is limited before the first.
     For {
         /// `i64`
         var: LocalId,
@@ -361,6 +362,8 @@ pub enum Stmt {
         label: Label,
         /// Each turn.
         body: Block,
+        /// [`Check::Turns`]
+        site: SiteId,
     },
     /// `before` runs, then `cond` is tested, then `body` runs, and again. The number of turns is limited.
     While {
@@ -454,6 +457,8 @@ pub struct Reduce {
     pub factors: Option<(ExprId, ExprId)>,
     /// [`Check::Empty`]; only `ArgMin`/`ArgMax` can fail it.
     pub site: SiteId,
+    /// [`Check::Turns`] of all places, before the first.
+    pub turns: SiteId,
 }
 
 /// `var in lo..hi by step`; the bounds do not depend on other binders of the same reduction.
@@ -524,7 +529,7 @@ pub enum Check {
     Shift,
     /// An assertion does not hold.
     Assert,
-    /// A `while` loop has turned too often.
+    /// A loop turns too often, or all loops together do.
     Turns,
     /// `argmin` or `argmax` of nothing.
     Empty,

@@ -5,13 +5,13 @@
 //! of the printed text; only persistent variables have initial values.
 
 use crate::codelet::Codelet;
-use crate::family::{CopyFamily, Family};
+use crate::family::{CopyFamily, Family, Offset};
 use crate::ids::{ComputeSetId, CopyId, FamilyId, ItemId, ProgramId, SpecId, StepId, StreamId, VarId};
 use crate::placement::Mapping;
 use crate::program::{Program, Step};
 use crate::types::{ElemType, Scalar};
 use crate::view::Shape;
-use cranelift_entity::PrimaryMap;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
 use girder_source::{OriginId, Origins};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -31,6 +31,9 @@ pub struct Graph {
     pub sets: PrimaryMap<ComputeSetId, ComputeSet>,
     /// Families of vertices; those of one compute set are neighbours.
     pub families: PrimaryMap<FamilyId, Family>,
+    /// For messages: per family the indices of the loops that the user wrote around its vertices, outermost first, as
+    /// columns over its domain. Empty where the domain's own indices are all there is.
+    pub indices: SecondaryMap<FamilyId, Box<[Offset]>>,
     /// Copies.
     pub copies: PrimaryMap<CopyId, CopySet>,
     /// The host's streams.
@@ -41,6 +44,17 @@ pub struct Graph {
     pub steps: PrimaryMap<StepId, Step>,
     /// Where everything comes from.
     pub origins: Origins,
+}
+
+impl Graph {
+    /// A vertex by the indices of the loops that the user wrote around it.
+    pub fn index_of(&self, family: FamilyId, instance: u64) -> Vec<i64> {
+        let domain = &self.families[family].domain;
+        match &self.indices[family][..] {
+            [] => domain.point(instance).iter().map(|&i| i as i64).collect(),
+            columns => columns.iter().map(|c| c.at(domain, instance)).collect(),
+        }
+    }
 }
 
 /// The storage class of a variable.

@@ -13,6 +13,8 @@ pub enum Content {
     Code(SpecId),
     /// The state of the tile's vertices of a compute set: pointers, sizes, constants.
     VertexState(ComputeSetId),
+    /// The local arrays of the tile's workers while a compute set runs.
+    Stack(ComputeSetId),
     /// The tile's elements of a variable.
     Var(VarId),
     /// A landing buffer of a compute set's plan.

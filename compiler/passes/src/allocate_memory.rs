@@ -1,11 +1,11 @@
 //! `allocate-memory`: an address for every block on every tile, and for every variable in the fast engine.
 //!
-//! On a tile stand code (where the machine can run it), then what is always live, then temporaries and landing buffers
-//! by live range. Tiles whose blocks agree in kind, size and live range form a class, and one tile per class is packed;
+//! On a tile stand code (where the machine can run it), then what is always live, then temporaries, landing buffers and
+//! local arrays by live range. Tiles whose blocks agree in kind, size and live range form a class, and one tile per class is packed;
 //! so equal tiles have equal addresses, and the cost grows with the classes.
 //!
 //! Live ranges are in points of the liveness order (see [`liveness`](crate::liveness)); a landing buffer is live at the
-//! steps that execute its compute set or copy.
+//! steps that execute its compute set or copy, and so are the local arrays of a compute set's workers.
 //!
 //! Invariant: [`verify_layout`] accepts the result.
 

@@ -3,18 +3,20 @@
 //! Inside one compute set, an element that is written through one field is touched by no other field, of the same
 //! vertex or another; reads may overlap. Inside one copy no element is written twice, and none is both read and
 //! written. Branches of `par` share no written element. Constants are never written, and a view that is written names
-//! no element twice. Tiles, workers and words play no part.
+//! no element twice. Tiles and words play no part. Workers of one vertex that surely write one element are found too
+//! (see [`workers`]); all other races of workers are left to mode `interpret`.
 //!
 //! # Note: Strides first
 //! Touches are compared per variable, and only of variables that the step writes. Families in closed form are decided by
 //! their strides (see [`footprint`](crate::footprint)); where strides do not decide, every run of the variable's touches
 //! is marked in a bitmap, which costs a bit per element and a step per run.
 //!
-//! Invariant: silence is a proof. Whatever the strides leave open is enumerated.
+//! Invariant: silence is a proof, but for workers. Whatever the strides leave open is enumerated.
 
 mod decide;
 mod report;
 mod touch;
+mod workers;
 
 use crate::PassContext;
 use girder_ir::graph::{Graph, VarClass};
@@ -22,6 +24,7 @@ use girder_ir::ids::{StepId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::{Placed, RaceFree};
+use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Result, par_map};
 use report::Reporter;
 use touch::{Touch, Who};
@@ -33,7 +36,7 @@ pub const SENTENCE: &str = "proves that no element is written through one field 
 
 /// Proves a placed graph free of races, or reports what breaks the rule.
 pub fn run(input: Placed, cx: &mut PassContext) -> Result<RaceFree> {
-    let found = check(&input.graph, &input.placement, &cx.session.cancel);
+    let found = check(&input.graph, &input.placement, cx.machine, &cx.session.cancel);
     cx.poll()?;
     let any = !found.is_empty();
     cx.diagnostics.extend(found);
@@ -41,7 +44,7 @@ pub fn run(input: Placed, cx: &mut PassContext) -> Result<RaceFree> {
 }
 
 /// Everything that breaks the rule, at most a handful per step. Tiles appear only in messages.
-pub fn check(graph: &Graph, placement: &Placement, cancel: &Cancel) -> Vec<Diagnostic> {
+pub fn check(graph: &Graph, placement: &Placement, machine: &Machine, cancel: &Cancel) -> Vec<Diagnostic> {
     let reporter = Reporter { graph, placement };
     let (sets, copies) = (graph.sets.keys().collect::<Vec<_>>(), graph.copies.keys().collect::<Vec<_>>());
     let steps: Vec<StepId> = graph.steps.keys().collect();
@@ -54,7 +57,8 @@ pub fn check(graph: &Graph, placement: &Placement, cancel: &Cancel) -> Vec<Diagn
         reporter.work(&graph.copies[copies[i]].name, &touches, cancel)
     });
     let of_steps = par_map(steps.len(), |i| of_step(&reporter, steps[i], cancel));
-    [of_sets, of_copies, of_steps].into_iter().flatten().flatten().collect()
+    let of_workers = vec![workers::check(graph, machine.chip.workers)];
+    [of_sets, of_copies, of_steps, of_workers].into_iter().flatten().flatten().collect()
 }
 
 fn of_step(reporter: &Reporter, step: StepId, cancel: &Cancel) -> Vec<Diagnostic> {

@@ -186,7 +186,7 @@ fn admit(mut from: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
         cx.accepted(place_tiles::NAME, place_tiles::verify_placement(placed, &placed.placement, machine))?;
     }
     if let Some(placed) = tables.placed.filter(|_| from.stage() > Stage::Placed) {
-        let found = check_races::check(placed, &placed.placement, &cx.session.cancel);
+        let found = check_races::check(placed, &placed.placement, machine, &cx.session.cancel);
         cx.poll()?;
         let any = !found.is_empty();
         cx.diagnostics.extend(found);

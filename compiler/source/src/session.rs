@@ -21,8 +21,10 @@ pub struct Limits {
     pub nesting: u32,
     /// Parts of one view.
     pub view_parts: u32,
-    /// Turns of one `while` loop, in a codelet or in a program.
+    /// Turns of one loop, in a codelet or in a program.
     pub turns: u64,
+    /// Turns of all loops of one vertex, or of one run of a program, together.
+    pub total_turns: u64,
 }
 
 impl Default for Limits {
@@ -35,6 +37,7 @@ impl Default for Limits {
             nesting: 200,
             view_parts: 4096,
             turns: 30_000_000,
+            total_turns: 1_000_000_000,
         }
     }
 }
@@ -50,8 +53,8 @@ pub struct LimitExceeded {
 
 impl Limits {
     /// The names that [`Limits::set`] takes.
-    pub const NAMES: [&'static str; 7] =
-        ["elements", "host_bytes", "instances", "static_steps", "nesting", "view_parts", "turns"];
+    pub const NAMES: [&'static str; 8] =
+        ["elements", "host_bytes", "instances", "static_steps", "nesting", "view_parts", "turns", "total_turns"];
 
     /// Sets a limit by name; `false` if there is none of that name or the value does not fit.
     pub fn set(&mut self, name: &str, value: u64) -> bool {
@@ -66,6 +69,7 @@ impl Limits {
             "nesting" => self.nesting = value as u32,
             "view_parts" => self.view_parts = value as u32,
             "turns" => self.turns = value,
+            "total_turns" => self.total_turns = value,
             _ => return false,
         }
         true

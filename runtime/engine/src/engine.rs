@@ -146,6 +146,7 @@ impl<'e> Engine<'e> {
             total: self.supersteps.of(self.graph, program, self.session),
             buffer: std::mem::take(&mut self.buffer),
             depth: 0,
+            turns: 0,
         };
         let result = walk.program(program);
         let (report, buffer) = (walk.report, walk.buffer);

@@ -91,6 +91,16 @@ pub enum RunError {
         /// The vertex, its tile, the values and the places.
         diagnostic: Box<Diagnostic>,
     },
+    /// Two workers of a `multi` codelet touch one element that one of them writes; only mode `interpret` sees it.
+    #[error("{}", diagnostic.message)]
+    Workers {
+        /// The family of the vertex.
+        family: FamilyId,
+        /// Which vertex of it.
+        instance: u64,
+        /// The element, the workers and the places.
+        diagnostic: Box<Diagnostic>,
+    },
     /// `abort(message, when: c);` with `c` true.
     #[error("the program aborted: {message}")]
     Abort {
@@ -99,11 +109,13 @@ pub enum RunError {
         /// Where it stands.
         span: Span,
     },
-    /// A `while` of the program turned too often.
-    #[error("this loop has turned {limit} times, which is the limit")]
+    /// A loop of the program turns too often, or all of them together do.
+    #[error("{} more than {limit} times, which is the limit", if *all { "the loops of this run turn" } else { "this loop turns" })]
     Turns {
         /// The limit.
         limit: u64,
+        /// It is `total_turns`, of all loops together, and not `turns`.
+        all: bool,
         /// The loop.
         span: Span,
     },
@@ -147,10 +159,13 @@ impl RunError {
     /// As a diagnostic at the place that failed.
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
-            RunError::Check { diagnostic, .. } => (**diagnostic).clone(),
+            RunError::Check { diagnostic, .. } | RunError::Workers { diagnostic, .. } => (**diagnostic).clone(),
             RunError::Abort { span, .. } => Diagnostic::error("run::abort", *span, self.to_string()),
-            RunError::Turns { span, .. } => Diagnostic::error("run::too_many_turns", *span, self.to_string())
-                .help("if the loop is meant to turn more often, raise the limit with `--limit turns=N`"),
+            RunError::Turns { all, span, .. } => {
+                let limit = if *all { "total_turns" } else { "turns" };
+                Diagnostic::error("run::too_many_turns", *span, self.to_string())
+                    .help(format!("if the loop is meant to turn more often, raise the limit with `--limit {limit}=N`"))
+            }
             RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())
                 .help("nest less, or raise the limit with `--limit nesting=N`"),
             RunError::StreamEnded { span, declared, .. } => {

@@ -3,11 +3,12 @@
 //! Invariant: the message depends on the graph, the placement and the failure only.
 
 use crate::error::RunError;
-use crate::store::VertexFailure;
-use girder_codelet::interpret::Failure;
+use crate::store::{VertexFailure, VertexRace};
+use girder_codelet::interpret::{Failure, Race, Touch, turns};
 use girder_ir::codelet::{Check, Site};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
+use girder_ir::ids::{FamilyId, FieldId};
 use girder_source::{Diagnostic, OriginId, Span};
 
 /// The error of the least vertex whose check did not hold; `tile` is where it runs, if that is known.
@@ -15,10 +16,7 @@ pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) 
     let family = &graph.families[at.family];
     let codelet = &graph.codelets[family.codelet];
     let site = &codelet.sites[at.failure.site];
-    let mut place = format!("in codelet `{}`, {}", codelet.name, vertex_name(graph, family, at.instance));
-    if let Some(tile) = tile {
-        place += &format!(" on tile {tile}");
-    }
+    let mut place = place(graph, at.family, at.instance, tile);
     if let Some(worker) = at.failure.worker {
         place += &format!(", worker {worker}");
     }
@@ -28,16 +26,65 @@ pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) 
     for &call in &site.calls {
         d = d.label(call, "in this call");
     }
-    if main != vertex_span {
-        d = d.label(vertex_span, "the vertex");
-    }
-    for call in calls(graph, family.origin) {
-        d = d.label(call, "made by this call");
-    }
-    if let Some(help) = help(site.check) {
+    d = made_by(d, graph, family, main);
+    if let Some(help) = help(site.check, at.failure.values) {
         d = d.help(help);
     }
     RunError::Check { family: at.family, instance: at.instance, check: site.check, diagnostic: Box::new(d) }
+}
+
+/// The error of two workers that touch one element.
+pub(crate) fn workers_raced(graph: &Graph, tile: Option<u32>, at: VertexRace) -> RunError {
+    let family = &graph.families[at.family];
+    let codelet = &graph.codelets[family.codelet];
+    let Race { field, element, first, second } = at.race;
+    let (a, b, name) = (first.worker, second.worker, &codelet.name);
+    let element = element_name(graph, family, field, element);
+    let message = match (first.written, second.written) {
+        (true, true) => format!("workers {a} and {b} of `{name}` both write `{element}`"),
+        (true, false) => format!("worker {b} of `{name}` reads `{element}`, which worker {a} writes"),
+        (false, _) => format!("worker {b} of `{name}` writes `{element}`, which worker {a} reads"),
+    };
+    let vertex_span = graph.origins.span(family.origin);
+    let span = |t: Touch| Some(codelet.sites[t.site].span).filter(|s| !s.is_none()).unwrap_or(vertex_span);
+    let role = |t: Touch| format!("worker {} {} it", t.worker, if t.written { "writes" } else { "reads" });
+    let here = format!("{}: {}", place(graph, at.family, at.instance, tile), role(second));
+    let mut d = Diagnostic::error("race::workers", span(second), message).here(here);
+    if span(first) != span(second) {
+        d = d.label(span(first), role(first));
+    }
+    d = made_by(d, graph, family, span(second));
+    d = d.help("let each worker touch elements of its own, or gather the parts in a second compute set");
+    RunError::Workers { family: at.family, instance: at.instance, diagnostic: Box::new(d) }
+}
+
+/// `in codelet `dot`, vertex [3] of compute set `main.matvec` on tile 7`.
+fn place(graph: &Graph, family: FamilyId, instance: u64, tile: Option<u32>) -> String {
+    let codelet = &graph.codelets[graph.families[family].codelet].name;
+    let place = format!("in codelet `{codelet}`, {}", vertex_name(graph, family, instance));
+    tile.map_or(place.clone(), |tile| format!("{place} on tile {tile}"))
+}
+
+/// Adds the vertex and the calls that made it.
+fn made_by(mut d: Diagnostic, graph: &Graph, family: &Family, main: Span) -> Diagnostic {
+    let vertex_span = graph.origins.span(family.origin);
+    if main != vertex_span {
+        d = d.label(vertex_span, "the vertex");
+    }
+    calls(graph, family.origin).fold(d, |d, call| d.label(call, "made by this call"))
+}
+
+/// `y[3, 0]`: an element of a field by its row-major position.
+fn element_name(graph: &Graph, family: &Family, field: FieldId, mut element: u64) -> String {
+    let name = &graph.codelets[family.codelet].fields[field].name;
+    let shape = family.fields.iter().find(|f| f.field == field).map(|f| f.shape()).unwrap_or_default();
+    let mut index: Vec<u64> = vec![];
+    for &n in shape.iter().rev() {
+        index.push(element % n.max(1));
+        element /= n.max(1);
+    }
+    index.reverse();
+    if index.is_empty() { name.to_string() } else { format!("{name}{index:?}") }
 }
 
 /// The places of the calls around an origin, innermost first.
@@ -47,11 +94,11 @@ pub(crate) fn calls(graph: &Graph, origin: OriginId) -> impl Iterator<Item = Spa
 }
 
 /// `vertex [3, 4] of compute set `main.matvec``.
-fn vertex_name(graph: &Graph, family: &Family, instance: u64) -> String {
-    let set = &graph.sets[family.set].name;
-    match family.domain.0.len() {
-        0 => format!("the vertex of compute set `{set}`"),
-        _ => format!("vertex {:?} of compute set `{set}`", &family.domain.point(instance)[..]),
+fn vertex_name(graph: &Graph, family: FamilyId, instance: u64) -> String {
+    let set = &graph.sets[graph.families[family].set].name;
+    match &graph.index_of(family, instance)[..] {
+        [] => format!("the vertex of compute set `{set}`"),
+        index => format!("vertex {index:?} of compute set `{set}`"),
     }
 }
 
@@ -77,14 +124,21 @@ fn message(site: &Site, failure: &Failure) -> String {
             Some(text) => format!("assertion failed: {text}"),
             None => "assertion failed".to_string(),
         },
-        Check::Turns => format!("this loop has turned {a} times, which is the limit"),
+        Check::Turns => match b {
+            turns::TOTAL => format!("the loops of this vertex turn more than {a} times in all, which is the limit"),
+            turns::COUNTED => format!("this loop would turn more than {a} times, which is the limit"),
+            _ => format!("this loop has turned {a} times, which is the limit"),
+        },
         Check::Empty => "the least or greatest place of an empty range".to_string(),
         Check::Shape => format!("the operands of `amp` do not fit: {a} against {b}"),
     }
 }
 
-fn help(check: Check) -> Option<&'static str> {
+fn help(check: Check, values: [i64; 2]) -> Option<&'static str> {
     match check {
+        Check::Turns if values[1] == turns::TOTAL => {
+            Some("if the loops are meant to turn more often, raise the limit with `--limit total_turns=N`")
+        }
         Check::Turns => Some("if the loop is meant to turn more often, raise the limit with `--limit turns=N`"),
         Check::Empty => Some("test that the range holds a place before asking for the best one"),
         _ => None,

@@ -1,13 +1,16 @@
 //! The oracle: one array per variable, vertices one after another through the codelet interpreter, copies that read
 //! everything before they write.
 //!
+//! It is also the mode that watches the workers of `multi` codelets: two that touch one element which either writes end
+//! the run.
+//!
 //! Invariant: nothing here depends on placement, plan, schedule, layout or compiled code, so that what it computes is
 //! what a graph means.
 
 use crate::error::EngineError;
 use crate::runs::{Located, runs_of};
 use crate::sizes::{bind_family, vertex_consts};
-use crate::store::{Store, VertexFailure, VertexStop, read_runs, within, write_runs};
+use crate::store::{Store, VertexFailure, VertexRace, VertexStop, read_runs, within, write_runs};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
 use girder_codelet::sizes::Sizes;
@@ -61,6 +64,7 @@ impl<'e> Interpreted<'e> {
         let mut memory = Vertex { vars: &mut self.vars, fields };
         interpreter.run(sizes, &mut memory, &consts, self.workers, self.session).map_err(|stop| match stop {
             Stop::Failed(failure) => VertexStop::Failed(VertexFailure { family: id, instance, failure }),
+            Stop::Raced(race) => VertexStop::Raced(VertexRace { family: id, instance, race }),
             Stop::Cancelled => VertexStop::Cancelled,
         })
     }
@@ -71,7 +75,7 @@ impl Store for Interpreted<'_> {
         let graph = self.graph;
         for &id in &graph.sets[set].families {
             let family = &graph.families[id];
-            let mut interpreter = Interpreter::new(&graph.codelets[family.codelet]);
+            let mut interpreter = Interpreter::new(&graph.codelets[family.codelet]).watching();
             for instance in 0..family.domain.count() {
                 self.vertex(id, family, instance, &mut interpreter)?;
             }

@@ -76,8 +76,10 @@ pub(crate) struct Launch {
 pub(crate) struct Context<'a> {
     /// Stop soon.
     pub cancel: &'a AtomicBool,
-    /// How often a `while` may turn.
+    /// How often a loop may turn.
     pub turns: u64,
+    /// How often all loops of a vertex may turn together.
+    pub total_turns: u64,
     /// Of a tile.
     pub workers: u32,
 }
@@ -164,6 +166,7 @@ impl Launch {
             cancel: context.cancel.as_ptr().cast_const().cast(),
             imports: &IMPORTS,
             turns: context.turns,
+            total_turns: context.total_turns,
             workers: context.workers as u64,
             failure: abi::Failure::default(),
         };

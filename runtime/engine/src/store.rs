@@ -3,7 +3,7 @@
 //! Invariant: between two calls every variable that is live has one value per element, whatever the mode keeps where.
 
 use crate::error::EngineError;
-use girder_codelet::interpret::Failure;
+use girder_codelet::interpret::{Failure, Race};
 use girder_ir::graph::{Graph, Init};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
 use girder_ir::types::{ElemType, Scalar};
@@ -29,8 +29,21 @@ pub(crate) trait Store {
 pub(crate) enum VertexStop {
     /// A check did not hold.
     Failed(VertexFailure),
+    /// Two workers of a vertex race; only mode `interpret` sees it.
+    Raced(VertexRace),
     /// The session was cancelled.
     Cancelled,
+}
+
+/// The first race of a compute set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct VertexRace {
+    /// The vertex's family.
+    pub family: FamilyId,
+    /// Which vertex of it.
+    pub instance: u64,
+    /// What meets.
+    pub race: Race,
 }
 
 /// The least vertex of a compute set whose check did not hold.

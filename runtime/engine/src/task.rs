@@ -172,8 +172,12 @@ impl Tasks {
         if let Some(landing) = &group.landing {
             landing.fetch.perform(&self.arena, first, last);
         }
-        let context =
-            Context { cancel: self.session.cancel.flag(), turns: self.session.limits.turns, workers: self.workers };
+        let context = Context {
+            cancel: self.session.cancel.flag(),
+            turns: self.session.limits.turns,
+            total_turns: self.session.limits.total_turns,
+            workers: self.workers,
+        };
         match group.launch.run(&self.arena, &context, first, last) {
             Ok(()) => {}
             Err(LaunchStop::Cancelled) => self.cancelled.store(true, Ordering::Relaxed),

@@ -7,7 +7,7 @@
 //! of a loop allocates nothing once its buffers have grown.
 
 use crate::error::RunError;
-use crate::failure::check_failed;
+use crate::failure::{check_failed, workers_raced};
 use crate::host::{Host, StreamError};
 use crate::report::{Costs, RunReport};
 use crate::store::{Store, VertexStop, one_nan, read_runs, read_scalar, tidy, write_runs};
@@ -79,6 +79,8 @@ pub(crate) struct Walk<'a> {
     pub buffer: Vec<u8>,
     /// Steps around the one at hand.
     pub depth: u32,
+    /// Turns of all loops so far.
+    pub turns: u64,
 }
 
 impl Walk<'_> {
@@ -104,7 +106,7 @@ impl Walk<'_> {
             StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().try_for_each(|&s| self.step(s)),
             StepKind::Execute(set) => self.execute(*set),
             StepKind::Copy(copy) => self.copy(*copy),
-            StepKind::Repeat { count, index, body } => self.repeat(*count, *index, *body),
+            StepKind::Repeat { count, index, body } => self.repeat(id, *count, *index, *body),
             StepKind::While { before, body, .. } => self.while_loop(id, *before, *body),
             StepKind::If { then, els, .. } => {
                 let taken = self.scalar(id).bits != 0;
@@ -144,16 +146,37 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn repeat(&mut self, count: u64, index: Option<(VarId, i32, i32)>, body: StepId) -> Result<(), RunError> {
+    fn repeat(
+        &mut self,
+        id: StepId,
+        count: u64,
+        index: Option<(VarId, i32, i32)>,
+        body: StepId,
+    ) -> Result<(), RunError> {
+        let limit = self.session.limits.turns;
+        if count > limit {
+            return Err(RunError::Turns { limit, all: false, span: self.span(id) });
+        }
         let mut value = index.map_or(0, |(_, start, _)| start);
         for _ in 0..count {
-            self.poll()?;
+            self.turn(id)?;
             if let Some((var, _, by)) = index {
                 self.store.write(Run { var, start: 0, len: 1, stride: 1 }, &value.to_le_bytes());
                 value = value.wrapping_add(by);
             }
             self.step(body)?;
         }
+        Ok(())
+    }
+
+    /// Counts a turn of a loop.
+    fn turn(&mut self, id: StepId) -> Result<(), RunError> {
+        self.poll()?;
+        let limit = self.session.limits.total_turns;
+        if self.turns == limit {
+            return Err(RunError::Turns { limit, all: true, span: self.span(id) });
+        }
+        self.turns += 1;
         Ok(())
     }
 
@@ -167,9 +190,10 @@ impl Walk<'_> {
                 return Ok(());
             }
             if turns == limit {
-                return Err(RunError::Turns { limit, span: self.span(id) });
+                return Err(RunError::Turns { limit, all: false, span: self.span(id) });
             }
             turns += 1;
+            self.turn(id)?;
             self.step(body)?;
         }
     }
@@ -247,6 +271,7 @@ impl Walk<'_> {
     fn stopped(&self, stop: VertexStop) -> RunError {
         match stop {
             VertexStop::Cancelled => RunError::Cancelled,
+            VertexStop::Raced(at) => workers_raced(self.graph, self.tile(at.family, at.instance), at),
             VertexStop::Failed(at) => check_failed(self.graph, self.tile(at.family, at.instance), at),
         }
     }

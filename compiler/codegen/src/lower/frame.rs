@@ -247,6 +247,7 @@ impl Lower<'_, '_> {
     pub(super) fn workers(&mut self) {
         let codelet = self.codelet;
         if !codelet.multi {
+            self.nothing_spent();
             if self.block(&codelet.body) {
                 let end = self.frame().end;
                 self.b.ins().jump(end, &[]);
@@ -261,6 +262,7 @@ impl Lower<'_, '_> {
         self.b.switch_to_block(head);
         self.depth += 1;
         self.frame = self.frame.take().map(|f| Frame { worker, end: turn, ..f });
+        self.nothing_spent();
         if self.block(&codelet.body) {
             self.b.ins().jump(turn, &[]);
         }
@@ -279,10 +281,16 @@ impl Lower<'_, '_> {
         self.b.ins().load(I64, fixed(), batch, offset::WORKERS)
     }
 
-    /// How often a `while` loop may turn, `I64`.
+    /// How often a loop may turn, `I64`.
     pub(super) fn turn_limit(&mut self) -> Value {
         let batch = self.frame().batch;
         self.b.ins().load(I64, fixed(), batch, offset::TURNS)
+    }
+
+    /// How often all loops of a vertex may turn, `I64`.
+    pub(super) fn total_limit(&mut self) -> Value {
+        let batch = self.frame().batch;
+        self.b.ins().load(I64, fixed(), batch, offset::TOTAL_TURNS)
     }
 
     fn leave(&mut self, status: Status) {

@@ -37,6 +37,9 @@ pub(super) struct Bound {
 impl Lower<'_, '_> {
     pub(super) fn reduce(&mut self, r: &Reduce) {
         let bounds = self.bounds(r);
+        if let Some(bounds) = &bounds {
+            self.charge_places(bounds.iter().map(|b| &b.range), r.turns);
+        }
         if let Some(result) = bounds.as_ref().and_then(|b| self.vector_reduce(r, b)) {
             return self.write(r.dst, result);
         }

@@ -53,8 +53,8 @@ impl Lower<'_, '_> {
                 let v = self.expr(*value);
                 self.store(&place, v);
             }
-            Stmt::For { var, lo, hi, step, label, body } => {
-                return self.for_loop(*var, (*lo, *hi, *step), *label, body);
+            Stmt::For { var, lo, hi, step, label, body, site } => {
+                return self.for_loop(*var, (*lo, *hi, *step), (*label, *site), body);
             }
             Stmt::While { before, cond, label, body, site } => {
                 return self.while_loop(before, *cond, *label, body, *site);
@@ -134,7 +134,13 @@ impl Lower<'_, '_> {
         self.b.ins().jump(block, &[]);
     }
 
-    fn for_loop(&mut self, var: LocalId, (lo, hi, step): (ExprId, ExprId, i64), label: Label, body: &Block) -> bool {
+    fn for_loop(
+        &mut self,
+        var: LocalId,
+        (lo, hi, step): (ExprId, ExprId, i64),
+        (label, site): (Label, SiteId),
+        body: &Block,
+    ) -> bool {
         let (from, to) = (self.expr(lo), self.expr(hi));
         let trips = self.known_trips(lo, hi, step);
         if trips == Some(0) {
@@ -143,6 +149,7 @@ impl Lower<'_, '_> {
         let each = work::of_block(&self.folded, body);
         let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
         let mut range = Range { lo: from, hi: to, step, trips, poll };
+        self.charge_loop(&range, site);
         let plan = if step == 1 { self.loop_plan((var, lo, hi), body) } else { None };
         if let Some((plan, keeps)) = plan {
             match self.vector_loop(&plan, &range, keeps) {
@@ -277,9 +284,7 @@ impl Lower<'_, '_> {
 
     fn while_loop(&mut self, before: &Block, cond: ExprId, label: Label, body: &Block, site: SiteId) -> bool {
         let [head, go, exit] = [(); 3].map(|()| self.b.create_block());
-        let turns = self.b.declare_var(I64);
-        let zero = self.i64(0);
-        self.b.def_var(turns, zero);
+        let turns = self.begin_turns();
         self.b.ins().jump(head, &[]);
         self.b.switch_to_block(head);
         self.depth += 1;
@@ -292,7 +297,7 @@ impl Lower<'_, '_> {
             let more = self.expr(cond);
             self.b.ins().brif(more, go, &[], exit, &[]);
             self.enter(go);
-            self.count_turn(turns, site);
+            self.count_turn(&turns, site);
             if self.block(body) {
                 self.b.ins().jump(head, &[]);
             }
@@ -304,17 +309,6 @@ impl Lower<'_, '_> {
             self.enter(exit);
         }
         ends || left
-    }
-
-    fn count_turn(&mut self, turns: cranelift_frontend::Variable, site: SiteId) {
-        let (now, limit) = (self.b.use_var(turns), self.turn_limit());
-        let spent = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
-        self.guard(spent, site, |l| {
-            let greatest = l.i64(i64::MAX);
-            [l.b.ins().umin(limit, greatest), l.i64(0)]
-        });
-        let next = self.b.ins().iadd_imm_s(now, 1);
-        self.b.def_var(turns, next);
     }
 
     /// Every element of an array takes a value, sixteen bytes at a time.

@@ -118,7 +118,8 @@ impl Lanes<'_, '_> {
             self.indices.push(var);
             let body = self.innermost(limit);
             self.indices.pop();
-            return vec![Stmt::For { var, lo, hi, step: 1, label, body }];
+            let site = self.b.site(Check::Turns);
+            return vec![Stmt::For { var, lo, hi, step: 1, label, body, site }];
         }
         self.innermost(limit)
     }
@@ -138,7 +139,7 @@ impl Lanes<'_, '_> {
         }
         self.set.clear();
         self.indices.pop();
-        vec![Stmt::For { var, lo, hi, step: 1, label, body }]
+        vec![Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Turns) }]
     }
 
     fn steps(&mut self, depth: u32) -> Block {
@@ -174,7 +175,8 @@ impl Lanes<'_, '_> {
             0 => {
                 let value = self.value(ty, 2);
                 let label = self.b.label();
-                Stmt::For { var, lo, hi, step: 1, label, body: vec![Stmt::Set { local, value }] }
+                let (body, site) = (vec![Stmt::Set { local, value }], self.b.site(Check::Turns));
+                Stmt::For { var, lo, hi, step: 1, label, body, site }
             }
             1 => {
                 self.inner.pop();
@@ -198,10 +200,11 @@ impl Lanes<'_, '_> {
                     let three = self.b.int(3);
                     binders.insert(0, Binder { var: self.b.local(I64), lo, hi: three, step: 2 });
                 }
-                let site = self.b.site(Check::Empty);
+                let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
                 let (filter_before, filter, before) = (vec![], None, vec![]);
                 let dst = local;
-                Stmt::Reduce(Box::new(Reduce { dst, op, binders, filter_before, filter, before, value, factors, site }))
+                let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+                Stmt::Reduce(Box::new(reduce))
             }
         };
         self.inner.pop();
@@ -274,7 +277,7 @@ impl Lanes<'_, '_> {
             _ => ty,
         };
         let dst = self.b.local(result);
-        let site = self.b.site(Check::Empty);
+        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
         let filter = None;
         let reduce = Stmt::Reduce(Box::new(Reduce {
             dst,
@@ -286,6 +289,7 @@ impl Lanes<'_, '_> {
             value,
             factors,
             site,
+            turns,
         }));
         let shown = self.b.read(dst);
         let shown = self.b.convert(self.types[0], shown);

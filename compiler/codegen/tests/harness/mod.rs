@@ -36,6 +36,7 @@ pub struct Case {
     pub memory: Vec<u8>,
     pub workers: u32,
     pub turns: u64,
+    pub total_turns: u64,
 }
 
 /// What a run left behind.
@@ -93,6 +94,7 @@ impl Case {
             memory: vec![0xa5; 3],
             workers: 3,
             turns: 5,
+            total_turns: 1 << 30,
             codelet,
         };
         for (field, decl) in &case.codelet.fields {
@@ -195,13 +197,14 @@ impl Case {
         let sizes = self.sizes();
         let mut session = Session::default();
         session.limits.turns = self.turns;
+        session.limits.total_turns = self.total_turns;
         let mut interpreter = Interpreter::new(&self.codelet);
         let mut failure = None;
         for (n, consts) in self.consts.iter().enumerate() {
             let mut view = View { case: self, offsets: &self.offsets[n], memory: &mut memory };
             match interpreter.run(&sizes, &mut view, consts, self.workers, &session) {
                 Ok(()) => {}
-                Err(Stop::Cancelled) => panic!("nobody cancelled"),
+                Err(Stop::Cancelled | Stop::Raced(_)) => panic!("nobody cancelled or watches"),
                 Err(Stop::Failed(f)) => {
                     let worker = f.worker.unwrap_or(0);
                     failure = Some(Failure { instance: n as u64, site: f.site.as_u32(), worker, values: f.values });
@@ -253,6 +256,7 @@ impl Case {
             cancel: &raw const cancel,
             imports: &raw const IMPORTS,
             turns: self.turns,
+            total_turns: self.total_turns,
             workers: u64::from(self.workers),
             failure: Failure::default(),
         };

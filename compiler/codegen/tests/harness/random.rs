@@ -238,7 +238,7 @@ impl Random<'_, '_> {
         let body = self.block(depth - 1);
         self.labels.pop();
         self.indices.pop();
-        Stmt::For { var, lo, hi, step, label, body }
+        Stmt::For { var, lo, hi, step, label, body, site: self.b.site(Check::Turns) }
     }
 
     fn while_loop(&mut self, depth: u32) -> Stmt {
@@ -285,8 +285,9 @@ impl Random<'_, '_> {
             _ => ty,
         };
         let dst = self.scalars[TYPES.iter().position(|&t| t == result).unwrap_or(0)];
-        let site = self.b.site(Check::Empty);
-        Stmt::Reduce(Box::new(Reduce { dst, op, binders, filter_before, filter, before, value, factors, site }))
+        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
+        let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+        Stmt::Reduce(Box::new(reduce))
     }
 
     /// Statements that no reduction forbids.

@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Outcome {
     /// Sites whose check may fail.
     pub may_fail: EntitySet<SiteId>,
-    /// What has been written on every path that ends.
-    pub written: Vec<Region>,
+    /// What has been written on every path that ends; `None` if no path does.
+    pub written: Option<Vec<Region>>,
 }
 
 /// Walks the body once.
@@ -37,7 +37,7 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
     };
     let end = walk.block(&codelet.body, start);
     let end = State::join_paths(end, walk.returns.take());
-    Outcome { may_fail: walk.may_fail, written: end.map_or(Vec::new(), |s| s.written) }
+    Outcome { may_fail: walk.may_fail, written: end.map(|s| s.written) }
 }
 
 struct Walk<'a> {
@@ -89,8 +89,9 @@ impl<'a> Walk<'a> {
                     region::push(&mut state.written, Region::element(*field, index.into_iter()));
                 }
             }
-            Stmt::For { var, lo, hi, step, label, body } => {
+            Stmt::For { var, lo, hi, step, label, body, site } => {
                 let range = self.range(*var, *lo, *hi, *step, &state);
+                self.turns(&[&range], *site);
                 return self.for_loop(range, *label, body, state);
             }
             Stmt::While { before, cond, label, body, site } => {

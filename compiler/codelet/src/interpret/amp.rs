@@ -41,15 +41,15 @@ impl<'a> Frame<'a> {
             for j in 0..c.cols {
                 self.tick()?;
                 let at = self.position(&c, i, j);
-                let mut sum = self.element(c.base, at);
+                let mut sum = self.element(c.base, at, amp.site)?;
                 for k in 0..a.cols {
                     let (x, y) = (self.position(&a, i, k), self.position(&b, k, j));
-                    let x = scalar::convert(a.ty, c.ty, self.element(a.base, x));
-                    let y = scalar::convert(b.ty, c.ty, self.element(b.base, y));
+                    let x = scalar::convert(a.ty, c.ty, self.element(a.base, x, amp.site)?);
+                    let y = scalar::convert(b.ty, c.ty, self.element(b.base, y, amp.site)?);
                     sum = scalar::fma(c.ty, x, y, sum);
                 }
                 match c.base {
-                    Storage::Field(field) => self.memory.store(field, at, sum),
+                    Storage::Field(field) => self.store(field, at, sum, amp.site)?,
                     Storage::Local(local) => self.locals[self.offsets[local] + at as usize] = sum,
                 }
             }
@@ -104,10 +104,10 @@ impl<'a> Frame<'a> {
         flat
     }
 
-    fn element(&mut self, base: Storage, at: u64) -> u64 {
+    fn element(&mut self, base: Storage, at: u64, site: SiteId) -> Result<u64, Halt> {
         match base {
-            Storage::Field(field) => self.memory.load(field, at),
-            Storage::Local(local) => self.locals[self.offsets[local] + at as usize],
+            Storage::Field(field) => self.load(field, at, site),
+            Storage::Local(local) => Ok(self.locals[self.offsets[local] + at as usize]),
         }
     }
 }

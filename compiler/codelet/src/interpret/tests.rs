@@ -60,6 +60,7 @@ fn reduction(op: ReduceOp, ty: ElemType, filtered: bool, squares: bool) -> Codel
         value,
         factors: squares.then_some((element, element)),
         site: b.site(Check::Empty),
+        turns: b.site(Check::Turns),
     };
     let got = b.get(dst);
     let store = b.store(y, &[], got);
@@ -146,9 +147,10 @@ fn positions_count_over_all_binders() {
         let value = b.binary(BinaryOp::Sub, vj, vi);
         let binders =
             vec![Binder { var: i, lo: zero, hi: two, step: 1 }, Binder { var: j, lo: three, hi: zero, step: -1 }];
-        let site = b.site(Check::Empty);
+        let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
         let (filter_before, before) = (Vec::new(), Vec::new());
-        let reduce = Reduce { dst, op, binders, filter_before, filter: None, before, value, factors: None, site };
+        let reduce =
+            Reduce { dst, op, binders, filter_before, filter: None, before, value, factors: None, site, turns };
         let got = b.get(dst);
         let store = b.store(y, &[], got);
         let c = b.finish(vec![Stmt::Reduce(Box::new(reduce)), store]);
@@ -173,9 +175,10 @@ fn loops_break_and_continue() {
         store,
         Stmt::If { cond: six, then: vec![Stmt::Break(outer)], els: vec![] },
     ];
-    let inner = Stmt::For { var: j, lo: numbers[2], hi: numbers[0], step: -2, label: inner, body };
-    let c =
-        b.finish(vec![Stmt::For { var: i, lo: numbers[0], hi: numbers[1], step: 3, label: outer, body: vec![inner] }]);
+    let site = b.site(Check::Turns);
+    let inner = Stmt::For { var: j, lo: numbers[2], hi: numbers[0], step: -2, label: inner, body, site };
+    let body = vec![inner];
+    let c = b.finish(vec![Stmt::For { var: i, lo: numbers[0], hi: numbers[1], step: 3, label: outer, body, site }]);
     let (r, data) = execute(&c, &[&[10]], vec![vec![0; 10]]);
     assert_eq!((r, &data[0][..]), (Ok(()), &[5, 0, 0, 5, 0, 0, 5, 0, 0, 0][..]));
 }
@@ -207,7 +210,7 @@ fn while_turns_are_limited() {
 #[test]
 fn a_raised_flag_stops_a_loop() {
     let mut b = Builder::new();
-    let (lo, hi, var) = (b.int(0), b.int(i64::MAX), b.local(ElemType::I64));
+    let (lo, hi, var) = (b.int(0), b.int(10_000_000), b.local(ElemType::I64));
     let stmt = b.for_loop(var, lo, hi, 1, vec![]);
     let c = b.finish(vec![stmt]);
     let session = Session::default();
@@ -286,4 +289,46 @@ fn trips_do_not_overflow() {
     assert_eq!(trips(5, 0, 1), 0);
     assert_eq!(trips(i64::MIN, i64::MAX, 1), u64::MAX);
     assert_eq!(trips(i64::MAX, i64::MIN, i64::MIN), 2);
+}
+
+/// `multi f(inout f0: i64[8])`: `f0[index(worker)] = worker`, and perhaps a read of `f0[0]` before it.
+fn workers(shared: bool, reads: bool) -> Result<(), Stop> {
+    let mut b = Builder::new();
+    b.codelet.multi = true;
+    let x = b.field(Dir::InOut, ElemType::I64, &[DimDecl::Fixed(8)]);
+    let (worker, zero, one) = (b.expr(ElemType::I64, ExprKind::Worker), b.int(0), b.int(1));
+    let next = b.binary(BinaryOp::Add, worker, one);
+    let first = b.load(x, &[zero]);
+    let value = if reads { first } else { worker };
+    let store = b.store(x, &[if shared { one } else { next }], value);
+    let c = b.finish(vec![store]);
+    let sizes = bind_sizes(&c, &[Shape::from_slice(&[8])], &[]).unwrap();
+    let mut arrays = Arrays(vec![vec![0; 8]]);
+    Interpreter::new(&c).watching().run(&sizes, &mut arrays, &[], 3, &Session::default())
+}
+
+#[test]
+fn workers_that_race_are_found() {
+    assert_eq!(workers(false, false), Ok(()));
+    assert_eq!(workers(false, true), Ok(()));
+    let Err(Stop::Raced(race)) = workers(true, false) else { panic!("all write f0[1]") };
+    assert_eq!((race.element, race.first.worker, race.second.worker), (1, 0, 1));
+    assert!(race.first.written && race.second.written);
+}
+
+#[test]
+fn a_worker_that_reads_what_another_writes_is_found() {
+    // f0[worker] = f0[1]: worker 0 reads what worker 1 writes.
+    let mut b = Builder::new();
+    b.codelet.multi = true;
+    let x = b.field(Dir::InOut, ElemType::I64, &[DimDecl::Fixed(8)]);
+    let (worker, one) = (b.expr(ElemType::I64, ExprKind::Worker), b.int(1));
+    let value = b.load(x, &[one]);
+    let store = b.store(x, &[worker], value);
+    let c = b.finish(vec![store]);
+    let sizes = bind_sizes(&c, &[Shape::from_slice(&[8])], &[]).unwrap();
+    let mut arrays = Arrays(vec![vec![0; 8]]);
+    let result = Interpreter::new(&c).watching().run(&sizes, &mut arrays, &[], 3, &Session::default());
+    let Err(Stop::Raced(race)) = result else { panic!("{result:?}") };
+    assert_eq!((race.first.worker, race.first.written, race.second.worker, race.second.written), (0, false, 1, true));
 }

@@ -130,7 +130,8 @@ impl Walk<'_> {
                 self.value(*value, decl.ty, &assigned)?;
                 self.v.site(*site, Check::Index)?;
             }
-            Stmt::For { var, lo, hi, step, label, body } => {
+            Stmt::For { var, lo, hi, step, label, body, site } => {
+                self.v.site(*site, Check::Turns)?;
                 let binder = Binder { var: *var, lo: *lo, hi: *hi, step: *step };
                 return self.for_loop(&binder, *label, body, assigned);
             }
@@ -223,6 +224,7 @@ impl Walk<'_> {
         let dst = self.scalar(reduce.dst)?;
         ensure(dst == gives, || format!("{:?} gives {gives}, not {dst}", reduce.op))?;
         self.v.site(reduce.site, Check::Empty)?;
+        self.v.site(reduce.turns, Check::Turns)?;
         reduce.binders.iter().try_for_each(|b| self.binder(b, assigned))?;
 
         // No path leads out of the middle of a reduction.

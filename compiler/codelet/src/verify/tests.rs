@@ -93,9 +93,11 @@ fn assignment_before_use() {
             let (els, store) = (els(b, l), b.store(y, &[], vl));
             let body = vec![Stmt::If { cond, then: vec![Stmt::Set { local: l, value: one }], els }];
             let var = b.local(I64);
-            let (lo, hi) = (one, one);
-            let first =
-                if loops { Stmt::For { var, lo, hi, step: 1, label, body } } else { Stmt::Labelled { label, body } };
+            let (lo, hi, site) = (one, one, b.site(Check::Turns));
+            let first = match loops {
+                true => Stmt::For { var, lo, hi, step: 1, label, body, site },
+                false => Stmt::Labelled { label, body },
+            };
             vec![first, store]
         }
     };

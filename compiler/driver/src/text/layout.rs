@@ -1,7 +1,8 @@
 //! The item `layout { on tile(k) { start..end: what, live: a..b; … } }`: the addresses of `allocate-memory`.
 //!
 //! What is at an address is a variable's elements (`x`), code (`code(dot, f32)`), the state of a compute set's vertices
-//! (`state(main.dot)`), or a landing buffer of a compute set or copy (`buffer(main.dot, 3)`). Rows stand by address.
+//! (`state(main.dot)`), the local arrays of its workers (`stack(main.dot)`), or a landing buffer of a compute set or copy
+//! (`buffer(main.dot, 3)`). Rows stand by address.
 //!
 //! Invariant: neighbouring tiles with equal blocks are one row of the item.
 
@@ -60,6 +61,7 @@ fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
             ("code", &codelet.name, p.generics(&codelet.args))
         }
         Content::VertexState(set) => ("state", &graph.sets[set].name, vec![]),
+        Content::Stack(set) => ("stack", &graph.sets[set].name, vec![]),
         Content::SetBuffer(set, k) => ("buffer", &graph.sets[set].name, vec![p.make.uint(k as u64)]),
         Content::CopyBuffer(copy, k) => ("buffer", &graph.copies[copy].name, vec![p.make.uint(k as u64)]),
     };
@@ -195,7 +197,7 @@ impl<'a> Reader<'a> {
             let var = self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
             return Ok(Content::Var(*var));
         }
-        let unknown = || "a block holds a variable, `code(…)`, `state(…)` or `buffer(…)`".to_string();
+        let unknown = || "a block holds a variable, `code(…)`, `state(…)`, `stack(…)` or `buffer(…)`".to_string();
         let (call, args) = v.call(e).ok_or_else(unknown)?;
         let (first, rest) = args.split_first().ok_or_else(unknown)?;
         let name = v.name(*first).ok_or_else(unknown)?;
@@ -206,8 +208,9 @@ impl<'a> Reader<'a> {
                 let code = self.codes.get(&key).ok_or_else(|| format!("no vertex runs `{}` of this form", key.0))?;
                 Ok(Content::Code(*code))
             }
-            ("state", []) => match self.sets.get(name.as_str()) {
-                Some(&set) => Ok(Content::VertexState(set)),
+            (what @ ("state" | "stack"), []) => match self.sets.get(name.as_str()) {
+                Some(&set) if what == "state" => Ok(Content::VertexState(set)),
+                Some(&set) => Ok(Content::Stack(set)),
                 None => Err(format!("there is no compute set `{name}`")),
             },
             ("buffer", &[k]) => match (self.sets.get(name.as_str()), self.copies.get(name.as_str())) {

@@ -141,7 +141,8 @@ impl<'a> Builder<'a, '_> {
                 }
                 let Bounds { lo, hi, step } = o.bounds;
                 s.charge(span);
-                inner = Some(vec![Stmt::For { var: o.var, lo, hi, step, label: o.label, body: turn }]);
+                let site = s.site(Check::Turns, span, None);
+                inner = Some(vec![Stmt::For { var: o.var, lo, hi, step, label: o.label, body: turn, site }]);
             }
             inner.into_iter().flatten().for_each(|stmt| s.emit(stmt));
         });

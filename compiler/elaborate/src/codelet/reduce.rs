@@ -57,7 +57,8 @@ impl<'a> Builder<'a, '_> {
         let factors = if kind == ReduceOp::Sum { self.factors(body, value) } else { None };
         let dst = self.local("", ty, false, span);
         let site = self.site(Check::Empty, span, None);
-        let reduce = Reduce { dst, op: kind, binders, filter_before, filter, before, value, factors, site };
+        let turns = self.site(Check::Turns, span, None);
+        let reduce = Reduce { dst, op: kind, binders, filter_before, filter, before, value, factors, site, turns };
         self.emit(Stmt::Reduce(Box::new(reduce)));
         let result = self.read_local(dst, span);
         if search { self.place_found(result, &ranges, span) } else { Value::Scalar(result) }

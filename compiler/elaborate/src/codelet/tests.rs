@@ -180,7 +180,7 @@ pub(super) fn run_with(
             let site = &codelet.sites[f.site];
             Err((world.map.text(site.span).to_string(), site.message.as_ref().map(|m| m.to_string())))
         }
-        Err(Stop::Cancelled) => panic!("nobody cancels"),
+        Err(Stop::Cancelled | Stop::Raced(_)) => panic!("nobody cancels or watches"),
     }
 }
 

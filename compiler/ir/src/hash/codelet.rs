@@ -199,8 +199,9 @@ impl Walk<'_> {
                 self.index(index);
                 self.expr(*value);
             }
-            Stmt::For { var, lo, hi, step, label, body } => {
+            Stmt::For { var, lo, hi, step, label, body, site } => {
                 self.tagged("for", *step);
+                self.site(*site);
                 self.local(*var);
                 self.expr(*lo);
                 self.expr(*hi);
@@ -246,6 +247,7 @@ impl Walk<'_> {
         self.debug(reduce.op);
         self.local(reduce.dst);
         self.site(reduce.site);
+        self.site(reduce.turns);
         self.out.u64(reduce.binders.len() as u64);
         for Binder { var, lo, hi, step } in &reduce.binders {
             self.local(*var);

@@ -3,13 +3,14 @@
 //! # Note: Estimates
 //! No code of a tile machine is made, so code and vertex state are estimates, the same for every engine: a codelet takes
 //! 8 bytes for each expression and each statement of its body; a vertex takes 4 bytes for its codelet, 4 for the address
-//! of each field, 4 for each of a field's dimensions, and its constants, each in whole words.
+//! of each field, 4 for each of a field's dimensions, and its constants, each in whole words. A worker that runs a vertex
+//! has room for all local arrays of its codelet, each in whole double words; a `multi` vertex runs on all workers.
 //!
 //! Invariant: blocks of a tile ascend by content, and each content comes once.
 
 use crate::liveness::Liveness;
 use cranelift_entity::{EntityRef, SecondaryMap};
-use girder_ir::codelet::{Block, Codelet, Stmt};
+use girder_ir::codelet::{Block, Codelet, Local, Stmt};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId};
@@ -34,6 +35,7 @@ pub(super) struct Need {
 pub(super) fn of(input: &Scheduled, liveness: &Liveness, machine: &Machine) -> Vec<Vec<Need>> {
     let mut tiles: Vec<Vec<Need>> = vec![vec![]; machine.tiles() as usize];
     code_and_state(input, &mut tiles);
+    let steps = steps_by_work(input);
     for (id, var) in &input.vars {
         let Some(mapping) = &input.placement.vars[id] else { continue };
         let live = (!var.is_persistent()).then(|| liveness.ranges[id.index()].clone().unwrap_or(0..0));
@@ -41,9 +43,11 @@ pub(super) fn of(input: &Scheduled, liveness: &Liveness, machine: &Machine) -> V
             tiles[tile as usize].push(Need { content: Content::Var(id), bytes: bytes as u64, live: live.clone() });
         }
     }
-    let steps = steps_by_work(input);
     for set in input.sets.keys() {
         let live = liveness.hull(steps.sets[set].iter().copied()).unwrap_or(0..0);
+        for (tile, bytes) in stacks(input, set, machine.chip.workers) {
+            tiles[tile as usize].push(Need { content: Content::Stack(set), bytes, live: Some(live.clone()) });
+        }
         for (i, b) in input.plan.sets[set].buffers.iter().enumerate() {
             let content = Content::SetBuffer(set, i as u32);
             tiles[b.tile as usize].push(Need { content, bytes: b.bytes as u64, live: Some(live.clone()) });
@@ -103,6 +107,43 @@ fn code_and_state(input: &Scheduled, tiles: &mut [Vec<Need>]) {
         let bytes = code_bytes(&input.codelets[spec]);
         tiles[tile as usize].push(Need { content: Content::Code(spec), bytes, live: None });
     }
+}
+
+/// Bytes of local arrays on each tile while a compute set runs: those of the vertices that need the most, one per worker.
+fn stacks(input: &Scheduled, set: ComputeSetId, workers: u32) -> BTreeMap<u32, u64> {
+    let mut vertices: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for &id in &input.sets[set].families {
+        let family = &input.families[id];
+        let codelet = &input.codelets[family.codelet];
+        let (bytes, Some(map)) = (stack_bytes(codelet), &input.placement.families[id]) else { continue };
+        if bytes == 0 {
+            continue;
+        }
+        for (tile, count) in map.counts(&family.domain) {
+            let contexts = if codelet.multi { workers as u64 } else { count.min(workers as u64) };
+            vertices.entry(tile).or_default().push((bytes, contexts));
+        }
+    }
+    let sum = |mut needs: Vec<(u64, u64)>| {
+        needs.sort_unstable_by(|a, b| b.cmp(a));
+        let mut free = workers as u64;
+        let taken = needs.into_iter().map(|(bytes, contexts)| {
+            let here = contexts.min(free);
+            free -= here;
+            bytes.saturating_mul(here)
+        });
+        taken.fold(0, u64::saturating_add)
+    };
+    vertices.into_iter().map(|(tile, needs)| (tile, sum(needs))).collect()
+}
+
+/// Bytes of a codelet's local arrays for one worker.
+pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
+    let array = |l: &Local| {
+        let elements = l.array.as_ref()?.iter().fold(1, |n: u64, &d| n.saturating_mul(d as u64));
+        Some(elements.saturating_mul(l.ty.bytes() as u64).next_multiple_of(8))
+    };
+    codelet.locals.values().filter_map(array).fold(0, u64::saturating_add)
 }
 
 /// Estimated bytes of a codelet's code.

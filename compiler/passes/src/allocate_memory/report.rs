@@ -78,6 +78,15 @@ fn describe(graph: &Graph, content: Content) -> (String, Span) {
         }
         Content::Var(id) => (format!("`{}`", graph.vars[id].name), graph.vars[id].origin),
         Content::VertexState(id) => (format!("the vertices of `{}`", graph.sets[id].name), graph.sets[id].origin),
+        Content::Stack(id) => {
+            let codelets = graph.sets[id].families.iter().map(|&f| &graph.codelets[graph.families[f].codelet]);
+            match codelets.max_by_key(|c| super::inventory::stack_bytes(c)) {
+                Some(codelet) => {
+                    return (format!("the local arrays of `{}`", codelet.name), codelet.span);
+                }
+                None => (format!("the local arrays of `{}`", graph.sets[id].name), graph.sets[id].origin),
+            }
+        }
         Content::SetBuffer(id, _) => (format!("a landing buffer of `{}`", graph.sets[id].name), graph.sets[id].origin),
         Content::CopyBuffer(id, _) => {
             (format!("a landing buffer of `{}`", graph.copies[id].name), graph.copies[id].origin)

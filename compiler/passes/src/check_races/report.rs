@@ -155,8 +155,8 @@ impl Reporter<'_> {
         };
         let family = &self.graph.families[id];
         let codelet = &self.graph.codelets[family.codelet].name;
-        let point: Vec<String> = family.domain.point(instance).iter().map(|i| i.to_string()).collect();
-        let index = if point.is_empty() { String::new() } else { format!("[{}]", point.join(", ")) };
+        let point = self.graph.index_of(id, instance);
+        let index = if point.is_empty() { String::new() } else { format!("{point:?}") };
         let tile = self.placement.families[id]
             .as_ref()
             .map_or(String::new(), |map| format!(" on tile {}", map.at(&family.domain, instance)));

@@ -1,7 +1,7 @@
 //! The race rule by hand, and on random small graphs against a check of every element.
 
 use super::*;
-use crate::build::{Build, Tree, Vertices};
+use crate::build::{Build, Tree, Vertices, machine};
 use girder_ir::codelet::Dir;
 use girder_ir::ids::SpecId;
 use girder_ir::view::View;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn found(b: &Build) -> Vec<Diagnostic> {
-    check(&b.graph, &Placement::default(), &Cancel::default())
+    check(&b.graph, &Placement::default(), &machine(), &Cancel::default())
 }
 
 fn said(b: &Build) -> Vec<(&'static str, String)> {
@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn the_verdict_is_that_of_every_element(random in families(), stay in any::<bool>()) {
         let graph = build(&random, stay);
-        let found = check(&graph, &Placement::default(), &Cancel::default());
+        let found = check(&graph, &Placement::default(), &machine(), &Cancel::default());
         prop_assert_eq!(!found.is_empty(), is_broken(&graph), "{:?}", found);
     }
 }

@@ -118,7 +118,8 @@ fn fill(c: &mut Codelet, field: FieldId) -> Stmt {
     let value = expr(ExprKind::Const(Scalar::zero(ty)), ty);
     let site = c.sites.push(Site { check: Check::Index, span: Span::NONE, calls: smallvec![], message: None });
     let body = vec![Stmt::Store { field, index: smallvec![i], value, site }];
-    Stmt::For { var, lo, hi, step: 1, label: Label(field.as_u32()), body }
+    let site = c.sites.push(Site { check: Check::Turns, span: Span::NONE, calls: smallvec![], message: None });
+    Stmt::For { var, lo, hi, step: 1, label: Label(field.as_u32()), body, site }
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Builder {
         let (var, label) = (self.local(ElemType::I64), Label(self.labels));
         let (lo, hi, i) = (self.int(0), self.length(size), self.get(var));
         let body = body(self, i);
-        Stmt::For { var, lo, hi, step: 1, label, body }
+        Stmt::For { var, lo, hi, step: 1, label, body, site: self.site(Check::Turns) }
     }
 
     pub fn finish(mut self, body: Block) -> Codelet {

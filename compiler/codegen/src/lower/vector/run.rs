@@ -40,7 +40,7 @@ impl Lower<'_, '_> {
         for step in steps {
             match step {
                 Step::If { cond, then, els, differs: false } => self.either(group, *cond, (then, els), groups.clone()),
-                Step::For { var, lo, hi, step, body } => {
+                Step::For { var, lo, hi, step, body, .. } => {
                     self.inner_loop(group, *var, (*lo, *hi, *step), body, groups.clone());
                 }
                 Step::Set { local, value } if !group.plan.differing.contains(*local) => {

@@ -8,7 +8,7 @@ use super::steps::{self, Reduction, Step};
 use crate::lower::Lower;
 use crate::validate::operands;
 use cranelift_entity::EntitySet;
-use girder_ir::codelet::{BinaryOp, Block, ExprKind, Index, Storage, UnaryOp};
+use girder_ir::codelet::{BinaryOp, Binder, Block, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
@@ -186,7 +186,10 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     let conditional = context.conditional || *differs;
                     self.branches(then, els, Context { conditional, inner: true })?;
                 }
-                Step::For { var, lo, hi, body, .. } if !context.conditional => {
+                Step::For { var, lo, hi, step, body, site } if !context.conditional => {
+                    // A loop that counts turns would have to count those of each place.
+                    let trips = self.l().known_trips(*lo, *hi, *step);
+                    self.l().is_free(*site, trips).then_some(())?;
                     self.scalar(*lo, context)?;
                     self.scalar(*hi, context)?;
                     self.inner(&[*var], body, &[], context)?;
@@ -199,6 +202,9 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     }
 
     fn reduction(&mut self, r: &mut Reduction, context: Context) -> Option<()> {
+        let trips = |b: &Binder| self.l().known_trips(b.lo, b.hi, b.step);
+        let places = r.binders().iter().try_fold(1u64, |n, b| Some(n.saturating_mul(trips(b)?)));
+        self.l().is_free(r.source.turns, places).then_some(())?;
         for b in &r.source.binders {
             self.scalar(b.lo, context)?;
             self.scalar(b.hi, context)?;

@@ -32,6 +32,8 @@ pub(in crate::lower) enum Step {
         hi: ExprId,
         step: i64,
         body: Vec<Step>,
+        /// How often it may turn.
+        site: SiteId,
     },
     Reduce(Reduction),
 }
@@ -93,10 +95,10 @@ fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Ste
                     return Some(());
                 }
             }
-            Stmt::For { var, lo, hi, step, body, .. } => {
+            Stmt::For { var, lo, hi, step, body, site, .. } => {
                 let mut inner = Vec::new();
                 flatten(body, None, nesting, &mut inner)?;
-                out.push(Step::For { var: *var, lo: *lo, hi: *hi, step: *step, body: inner });
+                out.push(Step::For { var: *var, lo: *lo, hi: *hi, step: *step, body: inner, site: *site });
             }
             Stmt::Reduce(r) if r.filter.is_none() && !matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax) => {
                 let mut before = Vec::new();

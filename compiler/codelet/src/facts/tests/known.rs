@@ -179,7 +179,9 @@ fn what_may_fail_is_not_proven() {
         let store = b.store(y, &[right], quotient);
         vec![b.for_loop(i, zero, n, 1, vec![store])]
     });
-    assert!(c.sites.keys().all(|s| !facts.proven.contains(s)));
+    // Only that the loop is short is known.
+    let short = |s| c.sites[s].check == Check::Turns;
+    assert!(c.sites.keys().all(|s| facts.proven.contains(s) == short(s)));
 }
 
 #[test]
@@ -216,7 +218,9 @@ fn time_does_not_follow_sizes() {
         let sizes = bind_sizes(&c, &[shape], &[]).unwrap();
         (c.clone(), crate::facts(&c, &sizes))
     };
-    assert!(all_proven(&c, &facts));
+    // All but that the loops are short.
+    let long = |s| c.sites[s].check == Check::Turns;
+    assert!(c.sites.keys().all(|s| facts.proven.contains(s) != long(s)));
     assert_eq!(cover(&facts), Cover::Full);
 }
 
@@ -252,7 +256,7 @@ fn a_reduction_of_something_has_a_place() {
         let (i, dst) = (b.local(I64), b.local(I64));
         let (zero, vi, vd) = (b.int(0), b.get(i), b.get(dst));
         let value = b.load_of(y, vi);
-        let site = b.site(Check::Empty);
+        let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
         let reduce = Reduce {
             dst,
             op: ReduceOp::ArgMax,
@@ -263,6 +267,7 @@ fn a_reduction_of_something_has_a_place() {
             value,
             factors: None,
             site,
+            turns,
         };
         let store = b.store(y, &[vd], n);
         vec![Stmt::Reduce(Box::new(reduce)), store]

@@ -68,6 +68,7 @@ fn what_a_reduction_assigns_is_unknown_in_it() {
             value,
             factors: None,
             site: b.site(Check::Empty),
+            turns: b.site(Check::Turns),
         };
         let set = Stmt::Set { local: k, value: zero };
         let store = b.store(y, &[zero], n);
@@ -118,7 +119,8 @@ fn a_turn_that_always_leaves_is_the_only_one() {
         let (i, zero, label) = (b.local(I64), b.int(0), b.label());
         let vi = b.get(i);
         let store = b.store(y, &[vi], n);
-        vec![Stmt::For { var: i, lo: zero, hi: n, step: 1, label, body: vec![store, Stmt::Break(label)] }]
+        let (body, site) = (vec![store, Stmt::Break(label)], b.site(Check::Turns));
+        vec![Stmt::For { var: i, lo: zero, hi: n, step: 1, label, body, site }]
     });
     assert!(!is_full(&facts));
 }
@@ -129,7 +131,8 @@ fn a_loop_that_never_turns_does_not_leave() {
     let facts = over_vector(4, |b, y, n| {
         let (i, zero, label, five) = (b.local(I64), b.int(0), b.label(), b.int(5));
         let store = b.store(y, &[five], n);
-        vec![Stmt::For { var: i, lo: n, hi: zero, step: 1, label, body: vec![Stmt::Return] }, store]
+        let (body, site) = (vec![Stmt::Return], b.site(Check::Turns));
+        vec![Stmt::For { var: i, lo: n, hi: zero, step: 1, label, body, site }, store]
     });
     assert!(!facts.proven.contains(SiteId::from_u32(0)));
 }
@@ -178,4 +181,13 @@ fn arms_that_give_different_values_join() {
     });
     assert!(!is_full(&facts));
     assert!(!facts.proven.contains(SiteId::from_u32(1)));
+}
+
+#[test]
+fn what_never_ends_leaves_nothing_unwritten() {
+    let facts = over_vector(4, |b, _, _| {
+        let (no, site) = (b.constant(Scalar::bool(false)), b.site(Check::Assert));
+        vec![Stmt::Assert { cond: no, site }]
+    });
+    assert!(is_full(&facts));
 }

@@ -207,7 +207,7 @@ impl Gen<'_> {
         let body = self.block(depth - 1);
         self.labels.pop();
         self.scope.pop();
-        Stmt::For { var, lo, hi, step, label, body }
+        Stmt::For { var, lo, hi, step, label, body, site: self.b.site(Check::Turns) }
     }
 
     /// Break, continue, return or an assertion.
@@ -240,6 +240,7 @@ impl Gen<'_> {
             value,
             factors: None,
             site: self.b.site(Check::Empty),
+            turns: self.b.site(Check::Turns),
         }))
     }
 }

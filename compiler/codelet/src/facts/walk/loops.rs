@@ -7,7 +7,7 @@ use crate::facts::affine::{Affine, Symbol};
 use crate::facts::interval::Interval;
 use crate::facts::region;
 use crate::facts::value::{State, Value};
-use crate::interpret::trips;
+use crate::interpret::{FREE_TURNS, trips};
 use girder_ir::codelet::{Block, Label, Reduce, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
@@ -49,6 +49,12 @@ impl Walk<'_> {
         let exact = lo.affine.zip(count.and_then(|n| i64::try_from(n).ok()));
         let values = (most > 0 && values.lo <= values.hi).then_some(values);
         Range { var, values, certain: least > 0, exact, at_most: most, step }
+    }
+
+    /// A loop over all of the ranges is known to be short.
+    pub(super) fn turns(&mut self, ranges: &[&Range], site: SiteId) {
+        let most = ranges.iter().map(|r| r.values.map_or(0, |_| r.at_most)).fold(1, u64::saturating_mul);
+        self.check(site, most <= FREE_TURNS);
     }
 
     pub(super) fn for_loop(&mut self, range: Range, label: Label, body: &Block, state: State) -> Option<State> {
@@ -108,6 +114,7 @@ impl Walk<'_> {
 
     pub(super) fn reduce(&mut self, reduce: &Reduce, state: State) -> State {
         let ranges: Vec<Range> = reduce.binders.iter().map(|b| self.range(b.var, b.lo, b.hi, b.step, &state)).collect();
+        self.turns(&ranges.iter().collect::<Vec<_>>(), reduce.turns);
         let mut head = self.head(&[&reduce.filter_before, &reduce.before], state);
         let mut inside = Some(head.clone());
         for range in &ranges {

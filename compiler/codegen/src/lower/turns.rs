@@ -1,0 +1,152 @@
+//! The limits on how often loops turn: see the note on turns in `girder_codelet::interpret`.
+//!
+//! A counted loop is held against them once, before its first turn; where facts or constants show that it is short, no
+//! code is emitted.
+//!
+//! Invariant: what `spent` holds never exceeds the limit `total_turns`.
+
+use super::Lower;
+use super::stmt::Range;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::Variable;
+use girder_codelet::interpret::{FREE_TURNS, turns};
+use girder_ir::ids::SiteId;
+
+/// What a `while` loop counts.
+pub(super) struct Turns {
+    /// So far.
+    now: Variable,
+    /// When to look at the limits again.
+    stop: Variable,
+}
+
+impl Lower<'_, '_> {
+    /// A vertex, or a worker's turn of it, begins.
+    pub(super) fn nothing_spent(&mut self) {
+        let (spent, zero) = (self.spent, self.i64(0));
+        self.b.def_var(spent, zero);
+    }
+
+    /// Whether a loop, or a reduction with its places, is known to count nothing.
+    pub(super) fn is_free(&self, site: SiteId, trips: Option<u64>) -> bool {
+        self.is_proven(site) || trips.is_some_and(|n| n <= FREE_TURNS)
+    }
+
+    /// Before the first turn of a `for`.
+    pub(super) fn charge_loop(&mut self, range: &Range, site: SiteId) {
+        let step = range.step.unsigned_abs();
+        // A range so wide that the product overflows does not exist.
+        let Some(reach) = FREE_TURNS.checked_mul(step).filter(|_| !self.is_free(site, range.trips)) else { return };
+        if let Some(trips) = range.trips {
+            let trips = self.i64(trips as i64);
+            return self.charge(trips, site);
+        }
+        let (any, span) = self.span(range);
+        let reach = self.i64(reach as i64);
+        let wide = self.b.ins().icmp(IntCC::UnsignedGreaterThan, span, reach);
+        let long = self.b.ins().band(any, wide);
+        self.if_rare(long, |l| {
+            let trips = l.trips_of(span, step);
+            l.charge(trips, site);
+        });
+    }
+
+    /// Before the first place of a reduction.
+    pub(super) fn charge_places<'r>(&mut self, ranges: impl Iterator<Item = &'r Range> + Clone, site: SiteId) {
+        let known = ranges.clone().try_fold(1u64, |n, r| Some(n.saturating_mul(r.trips?)));
+        if self.is_free(site, known) {
+            return;
+        }
+        let mut places = self.i64(1);
+        for range in ranges {
+            let (any, span) = self.span(range);
+            let (trips, none) = (self.trips_of(span, range.step.unsigned_abs()), self.i64(0));
+            let trips = self.b.ins().select(any, trips, none);
+            let over = self.b.ins().umulhi(places, trips);
+            let product = self.b.ins().imul(places, trips);
+            let greatest = self.i64(-1);
+            places = self.b.ins().select(over, greatest, product);
+        }
+        let free = self.i64(FREE_TURNS as i64);
+        let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, places, free);
+        self.if_rare(long, |l| l.charge(places, site));
+    }
+
+    /// Whether a range has a turn, and if so how far its ends are apart.
+    fn span(&mut self, range: &Range) -> (Value, Value) {
+        let (from, to) = if range.step > 0 { (range.lo, range.hi) } else { (range.hi, range.lo) };
+        let any = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
+        (any, self.b.ins().isub(to, from))
+    }
+
+    /// Turns over a span that is not 0.
+    fn trips_of(&mut self, span: Value, step: u64) -> Value {
+        if step == 1 {
+            return span;
+        }
+        let (last, step) = (self.b.ins().iadd_imm_s(span, -1), self.i64(step as i64));
+        let before = self.b.ins().udiv(last, step);
+        self.b.ins().iadd_imm_s(before, 1)
+    }
+
+    fn if_rare(&mut self, cond: Value, body: impl FnOnce(&mut Self)) {
+        let (rare, next) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(rare);
+        self.b.ins().brif(cond, rare, &[], next, &[]);
+        self.enter(rare);
+        body(self);
+        self.b.ins().jump(next, &[]);
+        self.enter(next);
+    }
+
+    fn charge(&mut self, trips: Value, site: SiteId) {
+        let limit = self.turn_limit();
+        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, limit);
+        self.guard(over, site, |l| l.shown(limit, turns::COUNTED));
+        self.spend(trips, site);
+    }
+
+    fn spend(&mut self, trips: Value, site: SiteId) {
+        let (spent, limit) = (self.b.use_var(self.spent), self.total_limit());
+        let room = self.b.ins().isub(limit, spent);
+        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, room);
+        self.guard(over, site, |l| l.shown(limit, turns::TOTAL));
+        let now = self.b.ins().iadd(spent, trips);
+        self.b.def_var(self.spent, now);
+    }
+
+    fn shown(&mut self, limit: Value, which: i64) -> [Value; 2] {
+        let greatest = self.i64(i64::MAX);
+        [self.b.ins().umin(limit, greatest), self.i64(which)]
+    }
+
+    /// Before a `while`.
+    pub(super) fn begin_turns(&mut self) -> Turns {
+        let turns = Turns { now: self.b.declare_var(I64), stop: self.b.declare_var(I64) };
+        let (zero, limit, free) = (self.i64(0), self.turn_limit(), self.i64(FREE_TURNS as i64));
+        self.b.def_var(turns.now, zero);
+        let stop = self.b.ins().umin(limit, free);
+        self.b.def_var(turns.stop, stop);
+        turns
+    }
+
+    /// Before a turn of a `while`.
+    pub(super) fn count_turn(&mut self, turns: &Turns, site: SiteId) {
+        let (now, stop) = (self.b.use_var(turns.now), self.b.use_var(turns.stop));
+        let look = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, stop);
+        self.if_rare(look, |l| {
+            let limit = l.turn_limit();
+            let over = l.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
+            l.guard(over, site, |l| l.shown(limit, turns::TURNED));
+            let free = l.i64(FREE_TURNS as i64);
+            l.spend(free, site);
+            let later = l.b.ins().iadd(stop, free);
+            let stop = l.b.ins().umin(limit, later);
+            l.b.def_var(turns.stop, stop);
+        });
+        let next = self.b.ins().iadd_imm_s(now, 1);
+        self.b.def_var(turns.now, next);
+    }
+}

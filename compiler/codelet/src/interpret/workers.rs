@@ -1,0 +1,64 @@
+//! Which worker of a `multi` codelet touches which element.
+//!
+//! Invariant: the first touch that breaks the rule, in the order of evaluation with worker 0, 1, … in turn, is found.
+//! Fields that are only read are not noted: nothing can go wrong with them.
+
+use girder_ir::codelet::{Codelet, Dir};
+use girder_ir::ids::{FieldId, SiteId};
+use rustc_hash::FxHashMap;
+
+/// An access to an element by one worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touch {
+    /// Which worker.
+    pub worker: u32,
+    /// The site of the access.
+    pub site: SiteId,
+    /// Whether it writes.
+    pub written: bool,
+}
+
+/// Two workers that touch one element, which at least one of them writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Race {
+    /// Of this field.
+    pub field: FieldId,
+    /// Row-major position in the field.
+    pub element: u64,
+    /// The touch that came first.
+    pub first: Touch,
+    /// The touch that breaks the rule.
+    pub second: Touch,
+}
+
+/// Who has touched the elements of one vertex so far.
+#[derive(Debug, Default)]
+pub(super) struct Touches {
+    /// Per element its first reader and its writer; only looked up, never iterated.
+    seen: FxHashMap<(FieldId, u64), [Option<Touch>; 2]>,
+}
+
+impl Touches {
+    /// Another vertex begins.
+    pub fn clear(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Notes a touch.
+    ///
+    /// Workers run in turn, so that the first reader is this worker only if all readers are.
+    pub fn note(&mut self, codelet: &Codelet, field: FieldId, element: u64, touch: Touch) -> Result<(), Race> {
+        if codelet.fields[field].dir == Dir::In {
+            return Ok(());
+        }
+        let [reader, writer] = self.seen.entry((field, element)).or_default();
+        let other = |t: &Option<Touch>| t.filter(|t| t.worker != touch.worker);
+        let first = other(writer).or_else(|| if touch.written { other(reader) } else { None });
+        if let Some(first) = first {
+            return Err(Race { field, element, first, second: touch });
+        }
+        let own = if touch.written { writer } else { reader };
+        own.get_or_insert(touch);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Expressions on tensors.
+//!
+//! Invariant: an expression has the type and broadcasts to the shape that it was asked for; no operator has two static
+//! operands, so that no static number leaves its type.
+
+use super::Generator;
+use super::variables::Var;
+
+impl Generator<'_> {
+    /// An expression of a type that broadcasts to a shape.
+    pub fn value(&mut self, ty: &'static str, shape: &[u64], depth: u32) -> String {
+        if depth == 0 || self.choices.spent() || self.choices.once_in(4) {
+            return if self.choices.once_in(4) { literal(ty, self.choices.below(10)) } else { self.leaf(ty, shape) };
+        }
+        self.operation(ty, shape, depth - 1)
+    }
+
+    /// An expression with a tensor in it.
+    fn operation(&mut self, ty: &'static str, shape: &[u64], depth: u32) -> String {
+        let float = ty.starts_with('f');
+        if ty == "bool" {
+            let of = self.choices.pick(&["f32", "i32", "u8", "f64", "i64"]);
+            let op = self.choices.pick(&["<", "<=", ">", ">=", "==", "!="]);
+            let (a, b) = (self.leaf(of, shape), self.value(of, shape, depth));
+            return format!("({a} {op} {b})");
+        }
+        match self.choices.below(8) {
+            0 => {
+                let from = self.choices.pick(&["f32", "i32", "u8", "f64", "i64", "bool"]);
+                format!("{ty}({})", self.leaf(from, shape))
+            }
+            1 => {
+                let f = self.choices.pick(&["min", "max"]);
+                let (a, b) = (self.operation_or_leaf(ty, shape, depth), self.value(ty, shape, depth));
+                format!("{f}({a}, {b})")
+            }
+            2 if ty != "u8" => format!("abs({})", self.operation_or_leaf(ty, shape, depth)),
+            3 => self.reduction(ty),
+            _ => {
+                let ops: &[&str] = if float { &["+", "*", "-", "/"] } else { &["+", "*", "-", "&", "|", "^"] };
+                let op = self.choices.pick(ops);
+                let (a, b) = (self.operation_or_leaf(ty, shape, depth), self.value(ty, shape, depth));
+                if self.choices.once_in(3) { format!("({b} {op} {a})") } else { format!("({a} {op} {b})") }
+            }
+        }
+    }
+
+    fn operation_or_leaf(&mut self, ty: &'static str, shape: &[u64], depth: u32) -> String {
+        if depth == 0 { self.leaf(ty, shape) } else { self.operation(ty, shape, depth - 1) }
+    }
+
+    /// The sum or greatest element of a variable.
+    fn reduction(&mut self, ty: &'static str) -> String {
+        let numbers = |v: &Var| v.ty == ty && !v.shape.contains(&0);
+        match self.any_var(numbers) {
+            Some(v) => format!("{}({})", self.choices.pick(&["sum", "max", "min", "product"]), v.name),
+            None => self.leaf(ty, &[]),
+        }
+    }
+
+    /// A view that broadcasts to a shape, or the first element of a variable; converted if none has the type.
+    pub fn leaf(&mut self, ty: &'static str, shape: &[u64]) -> String {
+        for _ in 0..4 {
+            let Some(var) = self.any_var(|v| v.ty == ty) else { break };
+            let (text, own) = self.view(&var);
+            if broadcasts(&own, shape) {
+                return text;
+            }
+        }
+        let Some(var) = self.any_var(|v| !v.shape.contains(&0)) else { return format!("{ty}(counter)") };
+        let zeros: Vec<&str> = var.shape.iter().map(|_| "0").collect();
+        let element = if zeros.is_empty() { var.name } else { format!("{}[{}]", var.name, zeros.join(", ")) };
+        if var.ty == ty { element } else { format!("{ty}({element})") }
+    }
+
+    /// Some variable for which a condition holds.
+    pub fn any_var(&mut self, holds: impl Fn(&Var) -> bool) -> Option<Var> {
+        let fit: Vec<&Var> = self.vars.iter().filter(|v| holds(v)).collect();
+        (!fit.is_empty()).then(|| fit[self.choices.below(fit.len() as u64) as usize].clone())
+    }
+}
+
+/// A number of a type.
+pub(super) fn literal(ty: &str, n: u64) -> String {
+    match ty {
+        "bool" => (n.is_multiple_of(2)).to_string(),
+        "f32" | "f64" => format!("{}.5", n),
+        _ => n.to_string(),
+    }
+}
+
+/// Whether a shape broadcasts to another, as in NumPy.
+fn broadcasts(from: &[u64], to: &[u64]) -> bool {
+    from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(&a, &b)| a == b || a == 1)
+}

@@ -1,0 +1,44 @@
+//! Generated programs do the same in every mode on any number of threads, and after every stage's text.
+
+use girder::Stage;
+use girder_engine::Mode;
+use girder_tests::{Program, generate};
+use proptest::prelude::*;
+
+/// Few cases, so that the test stays quick; `PROPTEST_CASES` asks for more.
+fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
+    ProptestConfig { cases, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn all_modes_agree(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let text = generate::program(&bytes);
+        let agree = std::panic::catch_unwind(|| Program::text(text.as_str()).run_everywhere());
+        prop_assert!(agree.is_ok(), "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(config(6))]
+
+    #[test]
+    fn every_stage_reads_back(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let text = generate::program(&bytes);
+        let program = Program::text(text.as_str());
+        let expected = program.compile(&[Mode::Fast]).run(Mode::Fast, 1);
+        for to in Stage::ALL {
+            let stage = program.stage(to).unwrap_or_else(|e| panic!("{text}\n{e}"));
+            let printed = girder::text::print(&stage, program.machine());
+            let resumed = program.resumed(printed.clone());
+            let again = resumed.stage(to).unwrap_or_else(|e| panic!("{text}\n{}: {e}", to.name()));
+            prop_assert_eq!(&printed, &girder::text::print(&again, program.machine()), "{}", text);
+            let done = resumed.compile(&[Mode::Fast]).run(Mode::Fast, 1);
+            prop_assert_eq!(&done.prints, &expected.prints, "{}", text);
+            prop_assert_eq!(&done.variables, &expected.variables, "{}", text);
+        }
+    }
+}
