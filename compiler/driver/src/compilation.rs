@@ -84,10 +84,7 @@ impl Compilation {
     /// Brings the root file to a stage. If it is the text of a stage, its tables are checked and the passes go on from
     /// there.
     pub fn stage(&mut self, root: FileId, target: Stage) -> Result<AnyStage> {
-        let start = Instant::now();
-        let read = self.on_a_large_stack(|this| this.read(root));
-        self.timings.push(("elaborate", start.elapsed()));
-        let (stage, resumed) = read?;
+        let (stage, resumed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
         let lowered = match resumed {
@@ -101,8 +98,11 @@ impl Compilation {
     /// The stage that the text is.
     fn read(&mut self, root: FileId) -> Result<(AnyStage, bool)> {
         let Options { machine, session, arguments } = &self.options;
+        let start = Instant::now();
         let modules = Modules::load(&mut self.map, root, &Files, session, &mut self.diagnostics);
+        self.timings.push(("parse", start.elapsed()));
         self.diagnostics.check()?;
+        let start = Instant::now();
         let after = text::header(&modules, machine, &mut self.diagnostics)?;
         let mut cx = Context {
             map: &mut self.map,
@@ -113,6 +113,7 @@ impl Compilation {
             diagnostics: &mut self.diagnostics,
         };
         let graph = girder_elaborate::elaborate_modules(&modules, &mut cx)?;
+        self.timings.push(("elaborate", start.elapsed()));
         match after {
             None => Ok((AnyStage::Graph(graph), false)),
             Some(stage) => text::read_tables(graph, stage, &modules, &mut cx).map(|s| (s, true)),

@@ -51,7 +51,7 @@ impl Elaborator<'_> {
     }
 
     /// Whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
-    fn is_data(&self, name: &str) -> bool {
+    pub fn is_data(&self, name: &str) -> bool {
         if let Some(local) = self.frames.last().and_then(|f| f.names.iter().rev().find(|b| b.name == name)) {
             return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
         }
@@ -61,7 +61,7 @@ impl Elaborator<'_> {
     }
 
     /// Whether a dotted path reaches an item (and is not a method of a value).
-    fn names_value(&self, path: &str) -> bool {
+    pub fn names_value(&self, path: &str) -> bool {
         let first = path.split('.').next().unwrap_or_default();
         let is_local = self.frames.last().is_some_and(|f| f.names.iter().any(|b| b.name == first));
         !is_local && self.modules.find(self.module(), path, |m| &m.values).is_some()

@@ -302,8 +302,8 @@ fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
         }
     }
     for (_, e) in part(&tree.exprs, |e| e.span, node.span) {
-        if let ExprKind::Reduce { binders, .. } = &e.kind {
-            binders.iter().for_each(|b| add(&b.pattern));
+        if let ExprKind::Reduce(r) = &e.kind {
+            r.binders.iter().for_each(|b| add(&b.pattern));
         }
     }
     bound

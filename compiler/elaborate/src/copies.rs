@@ -4,10 +4,10 @@
 //! temporary stands between.
 
 use crate::elaborator::Elaborator;
+use crate::families::{Loops, box_of, is_closed, line_of};
 use crate::nodes::NodeKind;
 use crate::print::settled;
 use crate::value::{Tensor, Value};
-use crate::vertices::{box_of, is_closed, line_of};
 use girder_ir::family::{CopyFamily, Domain, Field};
 use girder_ir::graph::{CopySet, VarClass};
 use girder_ir::ids::{CopyId, FieldId};
@@ -177,7 +177,7 @@ impl Elaborator<'_> {
 
     fn copy_rows(&mut self, items: &[CopyItem]) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
-        self.copy_items(items, &mut vec![], &mut rows)?;
+        self.copy_items(items, &mut Loops::default(), &mut rows)?;
         // A row that moves a view onto itself moves nothing, but beside others it writes like any other.
         if let [row] = &rows[..]
             && row.src == row.dst
@@ -187,15 +187,15 @@ impl Elaborator<'_> {
         Ok(rows)
     }
 
-    fn copy_items(&mut self, items: &[CopyItem], extents: &mut Vec<u32>, rows: &mut Vec<Row>) -> Result<()> {
+    fn copy_items(&mut self, items: &[CopyItem], loops: &mut Loops, rows: &mut Vec<Row>) -> Result<()> {
         let mut failed = None;
         for item in items {
             let done = match item {
                 CopyItem::Copy { dst, src, family, span } => {
-                    self.in_loops(family, extents, &mut |this, e| this.copy_row(*dst, *src, *span, e, rows))
+                    self.in_loops(family, loops, &mut |this, l| this.copy_row(*dst, *src, *span, &l.extents, rows))
                 }
                 CopyItem::For { binders, body, .. } => {
-                    self.in_loops(binders, extents, &mut |this, e| this.copy_items(body, e, rows))
+                    self.in_loops(binders, loops, &mut |this, l| this.copy_items(body, l, rows))
                 }
             };
             if let Err(e) = done {

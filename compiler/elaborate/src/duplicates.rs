@@ -15,8 +15,8 @@ pub fn duplicates(tree: &ast::Module, diagnostics: &mut Diagnostics) {
         check.stmt(&stmt.kind);
     }
     for (_, expr) in tree.exprs.iter() {
-        if let ExprKind::Reduce { binders, .. } = &expr.kind {
-            check.binders(binders);
+        if let ExprKind::Reduce(r) = &expr.kind {
+            check.binders(&r.binders);
         }
     }
 }

@@ -5,15 +5,19 @@
 //! The result is cut into boxes of equal shape, as many as the place has workers but none smaller than
 //! [`LEAST`] elements, outermost axis first; one vertex computes one piece.
 
+mod pieces;
+
 use crate::calls::Given;
 use crate::codelet::ModuleRef;
 use crate::elaborator::Elaborator;
+use crate::families::{Families, Instance, Loops};
 use crate::value::{Tensor, Value};
-use crate::vertices::{Families, Instance};
+use girder_ir::family::Domain;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast;
+use pieces::Pieces;
 use std::sync::Arc;
 
 /// Fewer elements than this are not worth a vertex of their own.
@@ -223,32 +227,26 @@ impl Elaborator<'_> {
         let grid = self.pieces(&shape);
         let mut families = Families::default();
         let name = self.unique_set_name(Some(f.rsplit('.').next().filter(|n| !n.is_empty()).unwrap_or("fill")), "");
-        let mut at = vec![0u64; shape.len()];
-        loop {
-            self.charge(span)?;
-            let piece = |v: &View| {
-                let mut v = v.clone();
-                for (axis, (&k, &chunk)) in at.iter().zip(&grid).enumerate() {
-                    v = v.slice(axis, k * chunk, chunk.min(shape[axis] - k * chunk), 1);
-                }
-                v
-            };
-            let mut views = Vec::new();
-            let mut consts = Vec::new();
-            let mut full = fulls.iter();
-            for o in &operands {
-                match o {
-                    Operand::Full(_) => views.extend(full.next().map(&piece)),
-                    Operand::One(t) => views.push(t.view.clone()),
-                    Operand::Static(s) => consts.push(*s),
-                }
+        let views: Vec<View> = views_of(&operands, fulls, out_view);
+        let consts: Vec<Scalar> =
+            operands.iter().filter_map(|o| if let Operand::Static(s) = o { Some(*s) } else { None }).collect();
+        let pieces = Pieces { shape: &shape, grid: &grid };
+        let moves = |v: &View| v.parts.len() == 1 && v.axes.iter().all(|&n| n <= 1);
+        let closed = views.iter().all(|v| v.rank() == 0 || moves(v));
+        for (first, lens) in pieces.boxes() {
+            self.charge_many(if closed { 1 } else { crate::columns::point_count(&lens) as u64 }, span)?;
+            if closed {
+                families.add_block(pieces.block(spec, span, &views, &consts, first, lens));
+                continue;
             }
-            views.push(piece(&out_view));
-            families.add(Instance { spec, span, views, consts, tile: None, index: vec![] }, &[]);
-            // The next point of the grid, row-major.
-            let Some(axis) = (0..shape.len()).rev().find(|&a| (at[a] + 1) * grid[a] < shape[a]) else { break };
-            at[axis] += 1;
-            at[axis + 1..].fill(0);
+            for point in Domain(lens).points() {
+                let at: Vec<u64> = first.iter().zip(&point).map(|(&f, &p)| f as u64 + p as u64).collect();
+                let views = views.iter().map(|v| pieces.piece(v, &at)).collect();
+                families.add(
+                    Instance { spec, span, views, consts: consts.clone(), tile: None, index: vec![] },
+                    &Loops::default(),
+                );
+            }
         }
         let set = self.finish_set(name, families, span)?;
         self.push(crate::nodes::NodeKind::Execute(set), span)?;
@@ -323,6 +321,17 @@ impl Elaborator<'_> {
         self.each.insert(name.into(), Arc::new(EachCodelet { module }));
         Ok(module)
     }
+}
+
+/// The views of all fields in the codelet's order.
+fn views_of(operands: &[Operand], fulls: Vec<View>, out: View) -> Vec<View> {
+    let mut fulls = fulls.into_iter();
+    let view = |o: &Operand| match o {
+        Operand::Full(_) => fulls.next(),
+        Operand::One(t) => Some(t.view.clone()),
+        Operand::Static(_) => None,
+    };
+    operands.iter().filter_map(view).chain([out]).collect()
 }
 
 /// The views of the full operands and the result over as few axes as all of them allow.

@@ -5,6 +5,7 @@
 use crate::calls::Given;
 use crate::elaborator::Elaborator;
 use crate::value::{Range, Tensor, Value};
+use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, Index};
@@ -52,8 +53,7 @@ impl Elaborator<'_> {
     }
 
     fn index_tensor(&mut self, t: Tensor, index: &[Index], span: Span) -> Result<Value> {
-        let mut view = t.view.clone();
-        let rank = view.rank();
+        let rank = t.view.rank();
         let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
         if named > rank {
             let (axes, indices) =
@@ -62,11 +62,12 @@ impl Elaborator<'_> {
                 format!("{} has {axes}, but here {} {indices}", t.type_name(), if named == 1 { "is" } else { "are" });
             return Err(self.error("elaborate::index", span, message));
         }
+        let Tensor { mut view, ty } = t;
         let mut axis = 0;
         for one in index {
             let len = view.shape().get(axis).copied().unwrap_or(0);
             match self.one_index(one, len, span)? {
-                Picked::One(i) => view = view.index(axis, i as u64),
+                Picked::One(i) => view = view.into_index(axis, i as u64),
                 Picked::Many(r) => {
                     if !(r.step == 1 && r.start == 0 && r.count == len) {
                         view = view.slice(axis, r.start.max(0) as u64, r.count, r.step);
@@ -76,10 +77,10 @@ impl Elaborator<'_> {
                 Picked::Rest => axis += rank - named,
             }
         }
-        self.checked_view(view, t, span)
+        self.checked_view(view, ty, span)
     }
 
-    fn checked_view(&mut self, view: View, like: Tensor, span: Span) -> Result<Value> {
+    fn checked_view(&mut self, view: View, ty: ElemType, span: Span) -> Result<Value> {
         let limit = self.session.limits.view_parts;
         if view.parts.len() > limit as usize {
             let message = format!("this view falls into {} parts; at most {limit} are allowed", view.parts.len());
@@ -88,8 +89,8 @@ impl Elaborator<'_> {
         }
         // A view takes the room of its parts.
         self.charge_many(4 * (view.parts.len() as u64).saturating_sub(1), span)?;
-        self.bounded_shape(&view.shape(), like.ty, span)?;
-        Ok(Value::Tensor(Tensor { view, ty: like.ty }))
+        self.bounded_shape(&view.shape(), ty, span)?;
+        Ok(Value::Tensor(Tensor { view, ty }))
     }
 
     /// What one place of an index picks of `0..len`.
@@ -300,7 +301,7 @@ impl Elaborator<'_> {
                 return Err(self.error_help("names::unknown", name.span, message, help));
             }
         };
-        self.checked_view(view, t, span)
+        self.checked_view(view, t.ty, span)
     }
 
     /// `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal distances.
@@ -410,7 +411,7 @@ impl Elaborator<'_> {
 }
 
 /// The view methods of a tensor.
-const METHODS: [&str; 9] =
+pub const METHODS: [&str; 9] =
     ["reshape", "flatten", "transpose", "permute", "reverse", "broadcast", "broadcast_to", "expand", "squeeze"];
 
 enum Picked {

@@ -3,7 +3,7 @@
 //! A tour: [`modules`] loads the files and enters their names. The `Elaborator` walks the root
 //! module: `expr`, `operators`, `indexing`, `calls`, `builtins` and `reduce` give expressions their values;
 //! `statements`, `control`, `declarations`, `effects` and `programs` emit the program; `vertices` and `copies` group
-//! what is alike into families; `each` applies codelet functions to tensors. [`codelet`] turns codelets into typed,
+//! what is alike into `families`, `columns` for all turns of a loop at once; `each` applies codelet functions to tensors. [`codelet`] turns codelets into typed,
 //! specialised ones; `codelets` connects the two.
 //!
 //! Invariant: a graph is made only if no error was said; elaboration depends on the text, the arguments and the
@@ -32,6 +32,8 @@ mod arms;
 mod declarations;
 mod places;
 mod vertices;
+mod families;
+mod columns;
 mod each;
 mod copies;
 mod retarget;

@@ -24,6 +24,13 @@ impl Elaborator<'_> {
         Err(self.unknown_name(name, span))
     }
 
+    /// Whether a name means something here.
+    pub fn is_name(&self, name: &str) -> bool {
+        self.local(name).is_some()
+            || self.modules.find(self.module(), name, |m| &m.values).is_some()
+            || self.builtin_name(name).is_some()
+    }
+
     fn local(&self, name: &str) -> Option<&Binding> {
         self.frames.last()?.names.iter().rev().find(|b| b.name == name)
     }

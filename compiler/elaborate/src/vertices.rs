@@ -1,25 +1,20 @@
-//! Compute sets: vertices are evaluated one by one and then grouped by signature into families.
+//! Compute sets: loops in columns where that is possible, else vertex by vertex.
 //!
-//! # Note: Grouping
-//! Vertices of one statement and one codelet specialisation whose views differ only in offsets share a family, in the
-//! order of the statement's loops. Columns that turn out affine in the loops' indices are stored closed; the others are
-//! tables. Whether a loop stayed closed never changes a result.
+//! Invariant: both ways give the same families; errors are said by the second.
 
 use crate::codelet::{Header, ModuleRef};
 use crate::elaborator::{Elaborator, Set};
+use crate::families::{Families, Instance, Loops};
 use crate::nodes::NodeKind;
-use crate::print::settled;
 use crate::value::Value;
 use girder_codelet::sizes::Shape;
 use girder_ir::codelet::{DimDecl, Dir, GenericArg};
-use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
-use girder_ir::graph::ComputeSet;
+use girder_ir::family::Const;
 use girder_ir::ids::{ComputeSetId, FieldId, SpecId};
-use girder_ir::types::Scalar;
-use girder_ir::view::{Signature, View};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{self, VertexItem};
-use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -31,178 +26,29 @@ pub struct SpecKey {
     pub args: Vec<GenericArg>,
 }
 
-/// One vertex.
-#[derive(Debug)]
-pub struct Instance {
-    pub spec: SpecId,
-    /// Its statement.
-    pub span: Span,
-    /// One per field that is not `const`.
-    pub views: Vec<View>,
-    /// One per `const` field.
-    pub consts: Vec<Scalar>,
-    pub tile: Option<u32>,
-    /// Of the loops around it, for messages.
-    pub index: Vec<i64>,
-}
-
-#[derive(PartialEq, Eq, Hash, Debug)]
-struct Key {
-    spec: SpecId,
-    span: Span,
-    placed: bool,
-    fields: Vec<Signature>,
-}
-
-#[derive(Debug, Default)]
-struct Group {
-    count: usize,
-    extents: Vec<u32>,
-    /// The first vertex's views; those of the others differ in offsets only.
-    like: Vec<View>,
-    /// Per view and part: one offset for each vertex.
-    offsets: Vec<Vec<Vec<i64>>>,
-    consts: Vec<Vec<Scalar>>,
-    tiles: Vec<u32>,
-    /// Per loop: the index of each vertex.
-    indices: Vec<Vec<i64>>,
-}
-
-/// Vertices on their way to families.
-#[derive(Debug, Default)]
-pub struct Families {
-    groups: IndexMap<Key, Group, rustc_hash::FxBuildHasher>,
-    count: u64,
-}
-
-impl Families {
-    /// Adds a vertex that stands in loops of these extents; `true` if it is the first of its signature.
-    pub fn add(&mut self, v: Instance, extents: &[u32]) -> bool {
-        self.count += 1;
-        let views: Vec<View> = v.views.into_iter().map(settled).collect();
-        let fields = views.iter().map(View::signature).collect();
-        let key = Key { spec: v.spec, span: v.span, placed: v.tile.is_some(), fields };
-        let group = self.groups.entry(key).or_default();
-        group.count += 1;
-        let first = group.count == 1;
-        if first {
-            group.extents = extents.to_vec();
-            group.offsets = views.iter().map(|v| vec![vec![]; v.parts.len()]).collect();
-            group.consts = v.consts.iter().map(|_| vec![]).collect();
-            group.indices = v.index.iter().map(|_| vec![]).collect();
-        }
-        for (columns, view) in group.offsets.iter_mut().zip(&views) {
-            columns.iter_mut().zip(view.offsets()).for_each(|(column, offset)| column.push(offset));
-        }
-        group.consts.iter_mut().zip(v.consts).for_each(|(column, c)| column.push(c));
-        group.tiles.extend(v.tile);
-        group.indices.iter_mut().zip(v.index).for_each(|(column, i)| column.push(i));
-        if first {
-            group.like = views;
-        }
-        first
-    }
-}
-
-/// The box of loops of these extents if so many instances fill it, else a line.
-pub fn box_of(extents: &[u32], count: usize) -> Domain {
-    let full = extents.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64)) == Some(count as u64);
-    match (full && !extents.is_empty(), count) {
-        (true, _) => Domain(extents.iter().copied().collect()),
-        (false, 1) => Domain::default(),
-        (false, n) => line_of(n),
-    }
-}
-
-/// A domain of one index. What is not closed over a box is put on a line, so that its columns stand in one table.
-pub fn line_of(count: usize) -> Domain {
-    Domain([count as u32].into_iter().collect())
-}
-
-/// Whether all parts of a field are closed.
-pub fn is_closed(field: &Field) -> bool {
-    field.parts.iter().all(|p| matches!(p.offset, Offset::Affine(_)))
-}
-
-/// The indices of the user's loops as columns; none if they cannot be stored.
-fn indices_of(domain: &Domain, indices: &[Vec<i64>]) -> Box<[Offset]> {
-    let fits = |c: &Vec<i64>| match Offset::fit(domain, c) {
-        Offset::Table(_) if c.iter().any(|&i| u32::try_from(i).is_err()) => None,
-        column => Some(column),
-    };
-    indices.iter().map(fits).collect::<Option<_>>().unwrap_or_default()
-}
-
-impl Elaborator<'_> {
+impl<'a> Elaborator<'a> {
     /// `compute name { … }` in a body: makes the set and executes it.
-    pub fn compute_statement(&mut self, name: Option<&str>, items: &[VertexItem], span: Span) -> Result<()> {
+    pub fn compute_statement(&mut self, name: Option<&str>, items: &'a [VertexItem], span: Span) -> Result<()> {
         let name = self.unique_set_name(name, "set");
         let set = self.compute_set(name, items, span)?;
         self.push(NodeKind::Execute(set), span)
     }
 
     /// `compute name { … }`
-    pub fn compute_set(&mut self, name: SmolStr, items: &[VertexItem], span: Span) -> Result<ComputeSetId> {
+    pub fn compute_set(&mut self, name: SmolStr, items: &'a [VertexItem], span: Span) -> Result<ComputeSetId> {
         let mut families = Families::default();
-        self.vertex_items(items, &mut vec![], &mut families)?;
+        self.vertex_items(items, &mut Loops::default(), &mut families)?;
         self.finish_set(name, families, span)
     }
 
-    /// Adds the set and its families to the graph.
-    pub fn finish_set(&mut self, name: SmolStr, families: Families, span: Span) -> Result<ComputeSetId> {
-        let origin = self.origin_at(span);
-        let set = self.graph.sets.push(ComputeSet { name, families: vec![], origin });
-        for (key, mut group) in families.groups {
-            let indices = std::mem::take(&mut group.indices);
-            let family = self.family(set, key, group);
-            let columns = indices_of(&family.domain, &indices);
-            let id = self.graph.families.push(family);
-            self.graph.indices[id] = columns;
-            self.graph.sets[set].families.push(id);
-        }
-        Ok(set)
-    }
-
-    fn family(&mut self, set: ComputeSetId, key: Key, group: Group) -> Family {
-        let codelet = &self.graph.codelets[key.spec];
-        let (mut edges, mut constants): (Vec<FieldId>, Vec<FieldId>) = (vec![], vec![]);
-        for (id, f) in codelet.fields.iter() {
-            if f.dir == Dir::Const { constants.push(id) } else { edges.push(id) }
-        }
-        let consts: smallvec::SmallVec<[(FieldId, Const); 1]> =
-            constants.into_iter().zip(group.consts.iter().map(|c| Const::fit(c))).collect();
-        let columns = |domain: &Domain| {
-            let columns = group.like.iter().zip(&group.offsets);
-            let field = |(&id, (like, offsets)): (&FieldId, (&View, &Vec<Vec<i64>>))| {
-                Field::from_columns(id, domain, like, offsets)
-            };
-            let fields: smallvec::SmallVec<[Field; 4]> = edges.iter().zip(columns).map(field).collect();
-            (fields, key.placed.then(|| TileMap::fit(domain, &group.tiles)))
-        };
-        let mut domain = box_of(&group.extents, group.count);
-        let (mut fields, mut tile) = columns(&domain);
-        let closed = fields.iter().all(is_closed)
-            && !matches!(tile, Some(TileMap::Table(_)))
-            && consts.iter().all(|c| matches!(c.1, Const::Uniform(_)));
-        if domain.0.len() > 1 && !closed {
-            domain = line_of(group.count);
-            (fields, tile) = columns(&domain);
-        }
-        let origin = self.origin_at(key.span);
-        Family { set, codelet: key.spec, domain, fields, consts, tile, origin }
-    }
-
-    fn vertex_items(&mut self, items: &[VertexItem], extents: &mut Vec<u32>, out: &mut Families) -> Result<()> {
+    fn vertex_items(&mut self, items: &'a [VertexItem], loops: &mut Loops, out: &mut Families) -> Result<()> {
         let mark = self.mark();
         let mut failed = None;
         for item in items {
             let done = match item {
-                VertexItem::Vertex(v) => {
-                    self.in_loops(&v.family, extents, &mut |this, extents| this.vertex(v, extents, out))
-                }
-                VertexItem::For { binders, body, .. } => {
-                    self.in_loops(binders, extents, &mut |this, extents| this.vertex_items(body, extents, out))
-                }
+                VertexItem::Vertex(v) if v.family.is_empty() => self.vertex(v, loops, out),
+                VertexItem::Vertex(v) => self.looped(item, &v.family, loops, out),
+                VertexItem::For { binders, .. } => self.looped(item, binders, loops, out),
                 VertexItem::Let(l) => {
                     let emitted = self.emit.last().map(Vec::len);
                     let value = self.expr(l.value);
@@ -219,8 +65,8 @@ impl Elaborator<'_> {
                     }
                 }
                 VertexItem::If { cond, then, els, .. } => match self.expr(*cond) {
-                    Ok(Value::Bool(true)) => self.vertex_items(then, extents, out),
-                    Ok(Value::Bool(false)) => els.as_ref().map_or(Ok(()), |e| self.vertex_items(e, extents, out)),
+                    Ok(Value::Bool(true)) => self.vertex_items(then, loops, out),
+                    Ok(Value::Bool(false)) => els.as_ref().map_or(Ok(()), |e| self.vertex_items(e, loops, out)),
                     Ok(other) => {
                         let at = self.tree().exprs[*cond].span;
                         Err(self.expected("a static bool", &other, at))
@@ -240,35 +86,57 @@ impl Elaborator<'_> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Runs a nest of loops, with their extents appended to those around.
+    /// A `for`, or a vertex with `for`: in columns if that is possible, else turn by turn.
+    fn looped(
+        &mut self,
+        item: &'a VertexItem,
+        binders: &[ast::Binder],
+        loops: &mut Loops,
+        out: &mut Families,
+    ) -> Result<()> {
+        if self.in_columns(item, loops, out)? {
+            return Ok(());
+        }
+        self.in_loops(binders, loops, &mut |this, loops| match item {
+            VertexItem::Vertex(v) => this.vertex(v, loops, out),
+            VertexItem::For { body, .. } => this.vertex_items(body, loops, out),
+            _ => Ok(()),
+        })
+    }
+
+    /// Runs a nest of loops, inside those around.
     pub fn in_loops(
         &mut self,
         binders: &[ast::Binder],
-        extents: &mut Vec<u32>,
-        f: &mut dyn FnMut(&mut Self, &mut Vec<u32>) -> Result<()>,
+        loops: &mut Loops,
+        f: &mut dyn FnMut(&mut Self, &mut Loops) -> Result<()>,
     ) -> Result<()> {
-        let Some((first, rest)) = binders.split_first() else { return f(self, extents) };
+        let Some((first, rest)) = binders.split_first() else { return f(self, loops) };
         let span = self.tree().exprs[first.range].span;
         let value = self.expr(first.range)?;
         let count = self.count(&value, span)?;
-        extents.push(u32::try_from(count).unwrap_or(u32::MAX));
+        let depth = loops.at.len();
+        loops.extents.push(u32::try_from(count).unwrap_or(u32::MAX));
+        loops.at.push(0);
         for k in 0..count {
+            loops.at[depth] = u32::try_from(k).unwrap_or(u32::MAX);
             self.charge(span)?;
             let item = self.nth(&value, k);
             self.indices.push(if let Value::Int(i) = item { i } else { k as i64 });
             let mark = self.mark();
             let bound = self.bind(&first.pattern, item, false, first.span);
-            let done = bound.and_then(|()| self.in_loops(rest, extents, f));
+            let done = bound.and_then(|()| self.in_loops(rest, loops, f));
             self.release(mark);
             self.indices.pop();
             done?;
         }
-        extents.pop();
+        loops.extents.pop();
+        loops.at.pop();
         Ok(())
     }
 
     /// Evaluates one vertex.
-    fn vertex(&mut self, v: &ast::Vertex, extents: &mut [u32], out: &mut Families) -> Result<()> {
+    fn vertex(&mut self, v: &ast::Vertex, loops: &Loops, out: &mut Families) -> Result<()> {
         let limit = self.session.limits.instances;
         if out.count >= limit {
             let message = format!("a compute set has more than {limit} vertices");
@@ -301,29 +169,57 @@ impl Elaborator<'_> {
         let mut consts = Vec::new();
         for (id, value, span) in constants {
             let ty = self.graph.codelets[spec].fields[id].ty;
-            consts.push(match value {
-                Value::Tensor(_) => {
-                    let help = "declare the field `in` instead";
-                    let message = "a `const` field takes a static value, not a tensor";
-                    return Err(self.error_help("elaborate::type_mismatch", span, message, help));
-                }
-                value => self.scalar(&value, ty, span)?,
-            });
+            consts.push(self.const_scalar(&value, ty, span)?);
         }
         let tile = v.place.as_ref().map(|p| self.one_tile(p)).transpose()?;
-        let shapes = self.shapes(spec, &views);
-        let values = self.const_values(spec, &consts);
-        let index = self.indices.clone();
-        let first = out.add(Instance { spec, span: v.span, views, consts, tile, index }, extents);
+        let values = consts.clone();
+        let first = out.add(Instance { spec, span: v.span, views, consts, tile, index: self.indices.clone() }, loops);
         // Vertices of one signature have one set of sizes, but where a dimension is computed from constants.
-        let computed = |f: &girder_ir::codelet::FieldDecl| f.dims.iter().any(|d| matches!(d, DimDecl::Expr(_)));
-        if first || self.graph.codelets[spec].fields.values().any(computed) {
+        if first || self.computes_sizes(spec) {
+            let (shapes, values) = (self.shapes(spec, out.last_views()), self.const_values(spec, &values));
             self.check_sizes(spec, &shapes, &values, v, &header)?;
         }
         Ok(())
     }
 
-    fn vertex_view(
+    /// The value of a `const` field.
+    pub fn const_scalar(&mut self, value: &Value, ty: ElemType, span: Span) -> Result<Scalar> {
+        if let Value::Tensor(_) = value {
+            let help = "declare the field `in` instead";
+            let message = "a `const` field takes a static value, not a tensor";
+            return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+        }
+        self.scalar(value, ty, span)
+    }
+
+    /// Checks the sizes of a block of vertices: their views have the lengths of `like`.
+    pub fn check_block(
+        &mut self,
+        spec: SpecId,
+        like: &[View],
+        consts: &[Const],
+        v: &ast::Vertex,
+        header: &Header,
+    ) -> Result<()> {
+        let shapes = self.shapes(spec, like);
+        let rows = consts.iter().map(|c| if let Const::Table(t) = c { t.len() } else { 1 }).max().unwrap_or(1);
+        let rows = if self.computes_sizes(spec) { rows } else { 1 };
+        for row in 0..rows as u64 {
+            let row: Vec<Scalar> = consts.iter().map(|c| c.at(row)).collect();
+            let values = self.const_values(spec, &row);
+            self.check_sizes(spec, &shapes, &values, v, header)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a codelet has dimensions that are computed, perhaps from constants.
+    fn computes_sizes(&self, spec: SpecId) -> bool {
+        let computed = |f: &girder_ir::codelet::FieldDecl| f.dims.iter().any(|d| matches!(d, DimDecl::Expr(_)));
+        self.graph.codelets[spec].fields.values().any(computed)
+    }
+
+    /// The view that a field sees; a number becomes a constant.
+    pub fn vertex_view(
         &mut self,
         field: &crate::codelet::HeaderField,
         value: Value,
@@ -543,7 +439,7 @@ impl Elaborator<'_> {
         Ok(set)
     }
 
-    fn find_codelet(&mut self, path: &ast::Path) -> Result<(ModuleRef, usize)> {
+    pub fn find_codelet(&mut self, path: &ast::Path) -> Result<(ModuleRef, usize)> {
         let dotted = path.dotted();
         let found = self.modules.find(self.module(), &dotted, |m| &m.codelets);
         if let Some((m, i, _)) = found.and_then(|(m, e)| self.modules.item(m, e)) {
@@ -560,7 +456,7 @@ impl Elaborator<'_> {
         }))
     }
 
-    fn header(&mut self, module: ModuleRef, item: usize) -> Result<Arc<Header>> {
+    pub fn header(&mut self, module: ModuleRef, item: usize) -> Result<Arc<Header>> {
         if let Some(h) = self.headers.get(&(module, item)) {
             return h.clone().ok_or(Failed);
         }

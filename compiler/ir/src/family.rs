@@ -20,7 +20,7 @@ use crate::affine::Affine;
 use crate::ids::{ComputeSetId, FieldId, SpecId, VarId};
 use crate::types::Scalar;
 use crate::view::{Digits, View, ViewPart};
-use girder_source::OriginId;
+use girder_source::{OriginId, Origins, Span};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -45,6 +45,8 @@ pub struct Family {
     pub tile: Option<TileMap>,
     /// Where they come from.
     pub origin: OriginId,
+    /// The statement of each instance, where they do not come from one; their calls are those of `origin`.
+    pub statements: Option<Arc<[Span]>>,
 }
 
 /// What one field sees, for all instances of a family: a view of one shape whose parts move with the instance.
@@ -161,6 +163,13 @@ impl Domain {
             instance /= n as u64;
         }
         point
+    }
+}
+
+impl Family {
+    /// The statement of an instance.
+    pub fn span(&self, origins: &Origins, instance: u64) -> Span {
+        self.statements.as_ref().map_or_else(|| origins.span(self.origin), |s| s[instance as usize])
     }
 }
 

@@ -116,7 +116,16 @@ impl Build {
             let fields = ids.zip(v.views).map(|(f, views)| Field::from_views(f, &domain, views).unwrap()).collect();
             let tile = v.tiles.map(|t| TileMap::fit(&domain, t));
             let (codelet, origin) = (v.codelet, self.origin);
-            graph.families.push(Family { set, codelet, domain, fields, consts: smallvec![], tile, origin })
+            graph.families.push(Family {
+                set,
+                codelet,
+                domain,
+                fields,
+                consts: smallvec![],
+                tile,
+                origin,
+                statements: None,
+            })
         };
         let families = families.iter().map(|v| family(&mut self.graph, v)).collect();
         self.graph.sets.push(ComputeSet { name: name.into(), families, origin: self.origin })

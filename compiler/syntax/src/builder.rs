@@ -125,9 +125,7 @@ impl<'s> Builder<'s> {
             Call { callee, args } => d(callee).max(self.args(args)),
             Index { base, index } => d(base).max(index.iter().map(|i| self.index(i)).max().unwrap_or(0)),
             Range { start, end, by, .. } => d(start).max(d(end)).max(by.as_ref().map_or(0, d)),
-            Reduce { binders, filter, body, .. } => {
-                self.binders(binders).max(filter.as_ref().map_or(0, d)).max(self.body(body))
-            }
+            Reduce(r) => self.binders(&r.binders).max(r.filter.as_ref().map_or(0, d)).max(self.body(&r.body)),
             Block(body) => self.body(body),
             If { cond, then, els } => d(cond).max(self.body(then)).max(els.as_ref().map_or(0, d)),
             On { place: e, body, .. } | With { mode: e, body } => d(e).max(self.body(body)),

@@ -106,7 +106,7 @@ impl Parser<'_> {
             self.builder.back_to(mark);
             let spaced = tokens.iter().enumerate().map(|(i, l)| Ok((i, *l, i + 1)));
             let (at, expected) = match self.entry.parse(&mut self.builder, spaced) {
-                Ok(entry) => return Some(entry),
+                Ok(entry) => return Some(*entry),
                 Err(ParseError::UnrecognizedToken { token, expected }) => (token.0, expected),
                 Err(ParseError::UnrecognizedEof { expected, .. }) => (tokens.len(), expected),
                 Err(ParseError::ExtraToken { token }) => (token.0, vec![]),

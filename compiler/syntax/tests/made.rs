@@ -58,10 +58,10 @@ fn shape(m: &Module, e: ExprId) -> String {
         ExprKind::Range { start, end, closed, by } => {
             format!("(range {} {} {closed} {})", s(start), s(end), by.as_ref().map_or("_".into(), s))
         }
-        ExprKind::Reduce { op, binders, filter, body: b } => {
+        ExprKind::Reduce(r) => {
             let one = |b: &Binder| s(&b.range);
-            let ranges = binders.iter().map(one).collect::<Vec<_>>().join(" ");
-            format!("({} {ranges} {} {})", op.name, filter.as_ref().map_or("_".into(), s), body(b))
+            let ranges = r.binders.iter().map(one).collect::<Vec<_>>().join(" ");
+            format!("({} {ranges} {} {})", r.op.name, r.filter.as_ref().map_or("_".into(), s), body(&r.body))
         }
         ExprKind::Block(b) => format!("(block {})", body(b)),
         ExprKind::If { cond, then, els } => {
@@ -130,20 +130,25 @@ fn build(m: &mut Make, t: &Tree) -> ExprId {
         33 => m.tuple(vec![named("w", a), named("b", b)]),
         34 => m.expr(ExprKind::Fill { value: a, count: b }),
         35 | 36 => {
-            let els = m.expr(ExprKind::Block(value_body(c)));
-            m.expr(ExprKind::If { cond: a, then: value_body(b), els: Some(els) })
+            let els = m.expr(ExprKind::Block(Box::new(value_body(c))));
+            m.expr(ExprKind::If { cond: a, then: Box::new(value_body(b)), els: Some(els) })
         }
-        37 => m.expr(ExprKind::On { stage: true, place: a, body: value_body(b) }),
-        38 => m.expr(ExprKind::With { mode: a, body: value_body(b) }),
-        39 => m.expr(ExprKind::Pipeline { args: vec![named("n", a)], body: value_body(b) }),
+        37 => m.expr(ExprKind::On { stage: true, place: a, body: Box::new(value_body(b)) }),
+        38 => m.expr(ExprKind::With { mode: a, body: Box::new(value_body(b)) }),
+        39 => m.expr(ExprKind::Pipeline { args: vec![named("n", a)], body: Box::new(value_body(b)) }),
         40 => {
             let arm = |keys, value| Arm { keys, body: value_body(value), span: Span::NONE };
             m.expr(ExprKind::Switch { on: a, arms: vec![arm(vec![Some(b)], c), arm(vec![None], b)] })
         }
-        41 => m.expr(ExprKind::Block(value_body(a))),
+        41 => m.expr(ExprKind::Block(Box::new(value_body(a)))),
         _ => {
             let binders = vec![m.binder("i", a)];
-            m.expr(ExprKind::Reduce { op: ident("sum"), binders, filter: Some(b), body: value_body(c) })
+            m.expr(ExprKind::Reduce(Box::new(Reduce {
+                op: ident("sum"),
+                binders,
+                filter: Some(b),
+                body: value_body(c),
+            })))
         }
     }
 }
@@ -224,7 +229,7 @@ fn stage() -> Module {
         family,
         span: Span::NONE,
     };
-    m.item(ItemKind::Compute { name: path("main.matvec"), vertices: vec![VertexItem::Vertex(vertex)] });
+    m.item(ItemKind::Compute { name: path("main.matvec"), vertices: vec![VertexItem::Vertex(Box::new(vertex))] });
     let numbers: Vec<ExprId> = (0..60).map(|i| m.int(i * 37 - 200)).collect();
     let value = m.list(numbers);
     let ty = Some(m.tensor("i32", &[60]));

@@ -20,7 +20,7 @@ pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) 
     if let Some(worker) = at.failure.worker {
         place += &format!(", worker {worker}");
     }
-    let vertex_span = graph.origins.span(family.origin);
+    let vertex_span = family.span(&graph.origins, at.instance);
     let main = if site.span.is_none() { vertex_span } else { site.span };
     let mut d = Diagnostic::error(code(site.check), main, message(site, &at.failure)).here(place);
     for &call in &site.calls {

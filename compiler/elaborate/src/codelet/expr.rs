@@ -57,7 +57,7 @@ impl<'a> Builder<'a, '_> {
             K::Unary { op, value } => self.unary(*op, *value, span),
             K::Binary { op, left, right } => self.binary(*op, *left, *right, span),
             K::Range { .. } => self.not_here(span, "a range is not a value in a codelet", "write it where it is used"),
-            K::Reduce { op, binders, filter, body } => self.reduce(op, binders, *filter, body, span),
+            K::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, span),
             K::Block(body) => self.body(body, wanted),
             K::If { cond, then, els } => self.if_value(*cond, then, *els, wanted, span),
             K::Switch { on, arms } => self.switch(*on, arms, wanted, span),

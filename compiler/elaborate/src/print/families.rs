@@ -5,7 +5,7 @@
 
 use super::Printer;
 use super::columns::Columns;
-use crate::vertices::{is_closed, line_of};
+use crate::families::{is_closed, line_of};
 use girder_ir::codelet::{Codelet, Dir, GenericArg};
 use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
 use girder_ir::types::ElemType;
@@ -24,7 +24,7 @@ impl Printer<'_> {
                     Some(p) => p.families[id].as_ref(),
                     None => family.tile.as_ref(),
                 };
-                vertices.push(VertexItem::Vertex(self.vertex(family, tile)));
+                vertices.push(VertexItem::Vertex(Box::new(self.vertex(family, tile))));
             }
             self.make.item(ItemKind::Compute { name: path(&set.name), vertices });
         }

@@ -38,7 +38,7 @@ impl Printer<'_> {
         let kind = match &self.graph.steps[step].kind {
             StepKind::Seq(_) => {
                 let body = self.body(step);
-                self.block(ExprKind::Block(body))
+                self.block(ExprKind::Block(Box::new(body)))
             }
             StepKind::Execute(set) => StmtKind::Execute(path(&self.graph.sets[*set].name)),
             StepKind::Copy(copy) => StmtKind::Execute(path(&self.graph.copies[*copy].name)),
@@ -57,16 +57,16 @@ impl Printer<'_> {
                     true => cond,
                     false => {
                         let value = Some(cond);
-                        self.make.expr(ExprKind::Block(Body { stmts, value, span: Span::NONE }))
+                        self.make.expr(ExprKind::Block(Box::new(Body { stmts, value, span: Span::NONE })))
                     }
                 };
                 StmtKind::While { cond, body: self.body(*body) }
             }
             StepKind::If { cond, then, els } => {
                 let cond = self.scalar_view(cond, ElemType::Bool);
-                let then = self.body(*then);
+                let then = Box::new(self.body(*then));
                 let els = self.body(*els);
-                let els = (!els.stmts.is_empty()).then(|| self.make.expr(ExprKind::Block(els)));
+                let els = (!els.stmts.is_empty()).then(|| self.make.expr(ExprKind::Block(Box::new(els))));
                 self.block(ExprKind::If { cond, then, els })
             }
             StepKind::Switch { on, cases, default } => self.switch(on, cases, *default),
@@ -74,7 +74,7 @@ impl Printer<'_> {
             StepKind::Par(branches) => {
                 let branch = |this: &mut Self, &b: &StepId| {
                     let body = this.body(b);
-                    let kind = this.block(ExprKind::Block(body));
+                    let kind = this.block(ExprKind::Block(Box::new(body)));
                     this.make.stmt(kind)
                 };
                 StmtKind::Par(body(branches.iter().map(|b| branch(self, b)).collect()))

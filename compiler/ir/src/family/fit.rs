@@ -10,14 +10,15 @@ use crate::view::{View, ViewPart};
 use smallvec::SmallVec;
 
 /// The affine function that has these values over a domain, by instance; `None` if there is none.
-pub fn fit_affine(domain: &Domain, values: &[i64]) -> Option<Affine> {
+pub fn fit_affine<T: Copy + Into<i64>>(domain: &Domain, values: &[T]) -> Option<Affine> {
     debug_assert_eq!(domain.count(), values.len() as u64);
     let Some(&base) = values.first() else { return Some(Affine::constant(0)) };
+    let base = base.into();
     let strides = domain.strides();
-    let slope = |(&n, &s): (&u32, &u64)| if n > 1 { values[s as usize] - base } else { 0 };
+    let slope = |(&n, &s): (&u32, &u64)| if n > 1 { values[s as usize].into() - base } else { 0 };
     let coef: SmallVec<[i64; 4]> = domain.0.iter().zip(&strides).map(slope).collect();
     let affine = Affine::new(base, &coef);
-    affine_values(&affine, domain).eq(values.iter().copied()).then_some(affine)
+    affine_values(&affine, domain).eq(values.iter().map(|&v| v.into())).then_some(affine)
 }
 
 /// The values of an affine function by instance.
@@ -35,10 +36,10 @@ pub(super) fn affine_values<'a>(affine: &'a Affine, domain: &'a Domain) -> impl 
 
 impl Offset {
     /// From one value per instance: closed if they are affine.
-    pub fn fit(domain: &Domain, values: &[i64]) -> Offset {
+    pub fn fit<T: Copy + Into<i64>>(domain: &Domain, values: &[T]) -> Offset {
         match fit_affine(domain, values) {
             Some(affine) => Offset::Affine(affine),
-            None => Offset::Table(values.iter().map(|&v| v as u32).collect()),
+            None => Offset::Table(values.iter().map(|&v| v.into() as u32).collect()),
         }
     }
 

@@ -17,11 +17,21 @@ impl Mapping {
         }
         let len = shape.iter().product::<u64>();
         let shaped = || separable(shape, &plain, len);
-        let flat = || separable(&[len], &plain, len);
+        // Reading every element of a variable costs more than its runs, so runs of other lengths are left alone.
+        let flat = || even(end).then(|| separable(&[len], &plain, len))?;
         let closed =
             linear(end, tile).or_else(|| same_runs(shaped()?, &plain, len)).or_else(|| same_runs(flat()?, &plain, len));
         closed.unwrap_or(plain)
     }
+}
+
+/// Whether all runs but the last are of one length, or of two that differ by one: a closed function of one index has
+/// no others.
+fn even(end: &[u32]) -> bool {
+    let mut lens = std::iter::once(0).chain(end.iter().copied()).zip(end).map(|(start, end)| end - start);
+    let last = end.len().saturating_sub(1);
+    let (lo, hi) = lens.by_ref().take(last).fold((u32::MAX, 0), |(lo, hi), n| (lo.min(n), hi.max(n)));
+    hi <= lo.saturating_add(1)
 }
 
 /// The mapping, if it has the runs of `runs`.

@@ -62,6 +62,7 @@ fn graph() -> Graph {
         consts: [(FieldId::new(1), Const::Uniform(Scalar::f32(2.0)))].into_iter().collect(),
         tile: Some(TileMap::one(0)),
         origin: origin(),
+        statements: None,
     });
     graph.sets[set].families.push(family);
     let copy = CopyFamily { domain: domain.clone(), dst: field(0, x), src: field(0, y), origin: origin() };

@@ -8,13 +8,17 @@ use smallvec::SmallVec;
 impl View {
     /// The view at index `i` of an axis, without that axis. Precondition: `i` is less than its length.
     pub fn index(&self, axis: usize, i: u64) -> View {
+        self.clone().into_index(axis, i)
+    }
+
+    /// As [`View::index`].
+    pub fn into_index(mut self, axis: usize, i: u64) -> View {
         debug_assert!(i < self.shape()[axis]);
-        let mut view = self.clone();
-        let range = view.axis(axis);
-        view.fix(range, i);
-        view.axes.remove(axis);
-        view.tidy(self);
-        view
+        let (range, parts) = (self.axis(axis), self.parts.len());
+        self.fix(range, i);
+        self.axes.remove(axis);
+        self.tidy(parts);
+        self
     }
 
     /// The `count` indices `start`, `start + step`, … of an axis. Preconditions: all are within it; `step` is not 0.
@@ -34,7 +38,7 @@ impl View {
         }
         let mut view = self.clone();
         view.slice_axis(axis, start, count, step as u64);
-        view.tidy(self);
+        view.tidy(self.parts.len());
         view
     }
 
@@ -82,8 +86,8 @@ impl View {
     }
 
     /// Parts that were cut may now be fewer; a view of one part needs nothing.
-    fn tidy(&mut self, before: &View) {
-        if before.parts.len() > 1 || self.parts.len() > 1 {
+    fn tidy(&mut self, parts_before: usize) {
+        if parts_before > 1 || self.parts.len() > 1 {
             self.simplify();
         }
     }

@@ -52,10 +52,9 @@ impl Reporter<'_> {
                 let (a, b) = (touches[c.first.0], touches[c.second.0]);
                 let range = self.range(var, c.start, c.end);
                 let message = format!("branches of `par` that run at one time share `{range}`, and one writes it");
-                let d = Diagnostic::error("race::branches", self.span(self.origin(a)), message);
+                let d = Diagnostic::error("race::branches", self.place(a, c.first.1), message);
                 let d = d.here(self.role(a, c.first.1));
-                let d =
-                    self.second(d, a, b, c.second.1).label(self.span(self.graph.steps[step].origin), "these branches");
+                let d = self.second(d, b, c.second.1).label(self.span(self.graph.steps[step].origin), "these branches");
                 found.push(d.help("let the branches work on variables of their own, and exchange after them"));
             }
             if found.len() >= MAX_MESSAGES {
@@ -88,8 +87,8 @@ impl Reporter<'_> {
             let s = if more == 1 { "" } else { "s" };
             message += &format!(" (and {more} more element{s} of `{}` likewise)", self.graph.vars[var].name);
         }
-        let d = Diagnostic::error(code, self.span(self.origin(a)), message).here(self.role(a, c.first.1));
-        let d = self.second(d, a, b, c.second.1).help(help);
+        let d = Diagnostic::error(code, self.place(a, c.first.1), message).here(self.role(a, c.first.1));
+        let d = self.second(d, b, c.second.1).help(help);
         let d = self.calls(d, self.origin(a));
         self.calls(d, self.origin(b))
     }
@@ -110,12 +109,12 @@ impl Reporter<'_> {
     }
 
     /// Adds the other place.
-    fn second(&self, d: Diagnostic, a: &Touch, b: &Touch, instance: u64) -> Diagnostic {
-        let text = self.role(b, instance);
-        if self.span(self.origin(a)) == self.span(self.origin(b)) && d.labels.first().is_some_and(|l| l.text == text) {
+    fn second(&self, d: Diagnostic, b: &Touch, instance: u64) -> Diagnostic {
+        let (at, text) = (self.place(b, instance), self.role(b, instance));
+        if d.labels.first().is_some_and(|l| l.span == at && l.text == text) {
             return d;
         }
-        d.label(self.span(self.origin(b)), text)
+        d.label(at, text)
     }
 
     /// Adds the calls around a place that are not yet shown.
@@ -130,6 +129,14 @@ impl Reporter<'_> {
 
     fn span(&self, origin: OriginId) -> girder_source::Span {
         self.graph.origins.span(origin)
+    }
+
+    /// The statement of an instance of a touch.
+    fn place(&self, touch: &Touch, instance: u64) -> girder_source::Span {
+        match touch.who {
+            Who::Vertex(family, _) => self.graph.families[family].span(&self.graph.origins, instance),
+            _ => self.span(self.origin(touch)),
+        }
     }
 
     fn origin(&self, touch: &Touch) -> OriginId {

@@ -79,7 +79,7 @@ impl Build {
         let fields = self.graph.codelets[codelet].fields.keys();
         let fields = fields.zip(views).map(|(f, v)| Field::from_views(f, &domain, v).unwrap()).collect();
         let origin = self.origin;
-        let family = Family { set, codelet, domain, fields, consts: smallvec![], tile: None, origin };
+        let family = Family { set, codelet, domain, fields, consts: smallvec![], tile: None, origin, statements: None };
         let family = self.graph.families.push(family);
         self.placement.families[family] = Some(TileMap::Table(tiles.into()));
         match self.graph.sets.get_mut(set) {

@@ -182,9 +182,9 @@ pub enum Dim {
 #[derive(Clone, Debug)]
 pub enum VertexItem {
     /// `vertex dot(a: x) on tile(3) for …;`
-    Vertex(Vertex),
+    Vertex(Box<Vertex>),
     /// `let`
-    Let(Let),
+    Let(Box<Let>),
     /// `for … { … }`
     For {
         /// The binders.

@@ -1,5 +1,8 @@
 //! Expressions.
 //!
+//! A program may have millions of expressions, and most are names, integers and indices: the rarer forms keep what is
+//! large behind a pointer.
+//!
 //! Invariant: parentheses are kept ([`ExprKind::Paren`]), so that the text can be written as it was.
 
 use super::*;
@@ -181,24 +184,15 @@ pub enum ExprKind {
         by: Option<ExprId>,
     },
     /// `sum i in r where c { e }`
-    Reduce {
-        /// `sum`, `list`, `minimize`, …
-        op: Ident,
-        /// The binders.
-        binders: Vec<Binder>,
-        /// `where`
-        filter: Option<ExprId>,
-        /// The value of each place.
-        body: Body,
-    },
+    Reduce(Box<Reduce>),
     /// `{ … }`
-    Block(Body),
+    Block(Box<Body>),
     /// `if c { … } else { … }`
     If {
         /// The condition.
         cond: ExprId,
         /// If so.
-        then: Body,
+        then: Box<Body>,
         /// If not: a `Block` or another `If`.
         els: Option<ExprId>,
     },
@@ -209,21 +203,21 @@ pub enum ExprKind {
         /// The place.
         place: ExprId,
         /// What stands there.
-        body: Body,
+        body: Box<Body>,
     },
     /// `with mode { … }`
     With {
         /// The mode.
         mode: ExprId,
         /// What it governs.
-        body: Body,
+        body: Box<Body>,
     },
     /// `pipeline(args) { … }`
     Pipeline {
         /// Its options.
         args: Vec<Arg>,
         /// Its stages.
-        body: Body,
+        body: Box<Body>,
     },
     /// `switch e { 0, 1 => { … } _ => { … } }`
     Switch {
@@ -234,6 +228,19 @@ pub enum ExprKind {
     },
     /// What could not be parsed; already reported.
     Error,
+}
+
+/// `sum i in r where c { e }`
+#[derive(Clone, Debug)]
+pub struct Reduce {
+    /// `sum`, `list`, `minimize`, …
+    pub op: Ident,
+    /// The binders.
+    pub binders: Vec<Binder>,
+    /// `where`
+    pub filter: Option<ExprId>,
+    /// The value of each place.
+    pub body: Body,
 }
 
 /// One place of an index.
@@ -265,4 +272,15 @@ pub struct Arm {
     pub body: Body,
     /// Where.
     pub span: Span,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million statements with fifteen expressions each would else not fit the memory that compiling them may take.
+    #[test]
+    fn expressions_are_small() {
+        assert_eq!(std::mem::size_of::<Expr>(), 48);
+    }
 }

@@ -97,7 +97,7 @@ impl Printer<'_> {
             ExprKind::Unary { op, value } => self.unary(*op, *value),
             ExprKind::Binary { .. } => self.chain(e),
             ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by),
-            ExprKind::Reduce { op, binders, filter, body } => self.reduce(op, binders, *filter, body),
+            ExprKind::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body),
             ExprKind::Error => self.verbatim(expr.span),
             _ => self.block_form(e, &expr.kind),
         }

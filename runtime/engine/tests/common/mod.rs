@@ -84,6 +84,7 @@ impl Maker {
             consts: const_ids.into_iter().zip(consts).collect(),
             tile: Some(tile),
             origin: self.origin,
+            statements: None,
         };
         let id = self.graph.families.push(family);
         self.graph.sets[set].families.push(id);

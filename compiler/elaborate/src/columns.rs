@@ -1,0 +1,83 @@
+//! Many values at once: what an expression is worth in every turn of the loops around it.
+//!
+//! # Note: Columns
+//! The body of a loop in a compute set is evaluated once, for all its turns. An integer is an affine function of the
+//! turns as long as it can be, and else a list with one value per turn; a view is one view and by how much it moves.
+//! Where turns differ in more than that (in the length of a slice, in what a condition says) they are parted, and each
+//! part goes on for itself. What cannot be evaluated so, or would be an error in some turn, is left to the evaluation
+//! turn by turn (`vertices`), which gives the same graph and says the errors.
+//!
+//! Invariant: evaluation in columns says no error that belongs to one turn, emits no step and makes no entity.
+
+mod expr;
+mod ints;
+mod nest;
+mod pick;
+mod views;
+
+pub use ints::{Ints, Lens, point_count};
+
+use crate::value::{Tensor, Value};
+use std::sync::Arc;
+
+/// What an expression is worth in every turn.
+#[derive(Clone, Debug)]
+pub enum Column {
+    /// The same in all.
+    Known(Value),
+    /// Integers.
+    Ints(Ints),
+    /// Booleans.
+    Bools(Arc<[bool]>),
+    /// Values of other kinds.
+    Values(Arc<[Value]>),
+    /// Ranges of one length.
+    Range { start: Ints, count: u64, step: i64 },
+    /// A view whose parts all move alike.
+    View { like: Tensor, shift: Ints },
+    /// A tile, by absolute number.
+    Tile(Ints),
+}
+
+/// Why an evaluation ended.
+#[derive(Debug)]
+pub enum Stop {
+    /// It cannot be done in columns.
+    Leave,
+    /// An error was said.
+    Failed,
+    /// Turns with different keys go on apart.
+    Part(Arc<[i64]>),
+}
+
+/// What an evaluation in columns gives.
+pub type Found<T> = std::result::Result<T, Stop>;
+
+impl From<girder_source::Failed> for Stop {
+    fn from(_: girder_source::Failed) -> Stop {
+        Stop::Failed
+    }
+}
+
+impl Column {
+    /// From one value per turn.
+    fn of(values: Vec<Value>) -> Column {
+        let ints: Option<Vec<i64>> =
+            values.iter().map(|v| if let Value::Int(i) = v { Some(*i) } else { None }).collect();
+        if let Some(ints) = ints {
+            return Column::Ints(Ints::Each(ints.into()));
+        }
+        let bools: Option<Vec<bool>> =
+            values.iter().map(|v| if let Value::Bool(b) = v { Some(*b) } else { None }).collect();
+        bools.map_or_else(|| Column::Values(values.into()), |b| Column::Bools(b.into()))
+    }
+
+    /// As integers, if they are.
+    fn ints(self) -> Found<Ints> {
+        match self {
+            Column::Known(Value::Int(i)) => Ok(Ints::constant(i)),
+            Column::Ints(ints) => Ok(ints),
+            _ => Err(Stop::Leave),
+        }
+    }
+}

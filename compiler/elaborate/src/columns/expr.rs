@@ -1,0 +1,312 @@
+//! Expressions in columns.
+
+use super::nest::Nest;
+use super::{Column, Found, Ints, Stop};
+use crate::calls::Given;
+use crate::value::{Range, Value};
+use girder_source::Span;
+use girder_syntax::ast::{self, BinaryOp, ExprId, ExprKind, UnaryOp};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// Built-in functions that emit no step and make nothing.
+const PURE: [&str; 17] = [
+    "ipu",
+    "linear",
+    "concat",
+    "len",
+    "zip",
+    "enumerate",
+    "int",
+    "float",
+    "div_ceil",
+    "min",
+    "max",
+    "abs",
+    "log2",
+    "pow",
+    "list",
+    "reversed",
+    "tile",
+];
+
+impl<'a> Nest<'_, 'a> {
+    /// What an expression is worth in every turn.
+    pub fn expr(&mut self, id: ExprId) -> Found<Column> {
+        let tree = self.base.tree();
+        let e = &tree.exprs[id];
+        self.base.charge(e.span)?;
+        match &e.kind {
+            ExprKind::Name(name) => match self.local(name) {
+                Some(column) => Ok(column.clone()),
+                None => self.outer(name, id),
+            },
+            ExprKind::Int { .. } | ExprKind::Float { .. } | ExprKind::Str(_) | ExprKind::Bool(_) => {
+                Ok(Column::Known(self.base.expr(id)?))
+            }
+            ExprKind::Paren(inner) => self.expr(*inner),
+            ExprKind::List(items) => {
+                let values = items.iter().map(|&i| self.expr(i).and_then(known)).collect::<Found<Vec<_>>>()?;
+                Ok(Column::Known(Value::List(Arc::new(values))))
+            }
+            ExprKind::Field { base, name } => self.field(id, *base, name),
+            ExprKind::Call { callee, args } => self.call(*callee, args, id),
+            ExprKind::Index { base, index } => {
+                let base = self.expr(*base)?;
+                self.index(base, index)
+            }
+            ExprKind::Unary { op, value } => self.unary(*op, *value),
+            ExprKind::Binary { op, left, right } => {
+                let left = self.expr(*left)?;
+                if let (BinaryOp::And, Column::Known(Value::Bool(false)))
+                | (BinaryOp::Or, Column::Known(Value::Bool(true))) = (op, &left)
+                {
+                    return Ok(left);
+                }
+                if let (BinaryOp::And | BinaryOp::Or, Column::Bools(decided)) = (op, &left) {
+                    return self.undecided(*op, decided, *right);
+                }
+                let right = self.expr(*right)?;
+                self.binary(*op, left, right, e.span)
+            }
+            ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by),
+            _ => Err(Stop::Leave),
+        }
+    }
+
+    fn local(&self, name: &str) -> Option<&Column> {
+        self.names.iter().rev().find(|(n, _)| n == name).map(|(_, c)| c)
+    }
+
+    /// A name from outside the loops. An unknown one is left, so that it is said where it is met.
+    fn outer(&mut self, name: &SmolStr, id: ExprId) -> Found<Column> {
+        if !self.base.is_name(name) {
+            return Err(Stop::Leave);
+        }
+        Ok(Column::Known(self.base.expr(id)?))
+    }
+
+    fn field(&mut self, id: ExprId, base: ExprId, name: &ast::Ident) -> Found<Column> {
+        if let Some(path) = crate::scope::dotted(self.base.tree(), id) {
+            let first = path.split('.').next().unwrap_or_default();
+            if self.local(first).is_none() {
+                return Ok(Column::Known(self.base.expr(id)?));
+            }
+        }
+        let value = match self.expr(base)? {
+            Column::Known(value) => value,
+            Column::View { like, .. } if ["shape", "rank", "len", "type"].contains(&name.name.as_str()) => {
+                Value::Tensor(like)
+            }
+            Column::Range { count, .. } if name.name == "len" => Value::Range(Range { start: 0, count, step: 1 }),
+            Column::Values(all) => {
+                let member = |v: &Value| match v {
+                    Value::Tuple(t) => t.get(&name.name).cloned(),
+                    _ => None,
+                };
+                let all: Option<Vec<Value>> = all.iter().map(member).collect();
+                return all.map(Column::of).ok_or(Stop::Leave);
+            }
+            _ => return Err(Stop::Leave),
+        };
+        let span = self.base.tree().exprs[id].span;
+        Ok(Column::Known(self.base.member(value, name, span)?))
+    }
+
+    fn call(&mut self, callee: ExprId, args: &[ast::Arg], id: ExprId) -> Found<Column> {
+        let tree = self.base.tree();
+        let span = tree.exprs[id].span;
+        if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
+            let path = crate::scope::dotted(tree, callee);
+            if path.is_some_and(|p| self.base.names_value(&p)) {
+                return Err(Stop::Leave);
+            }
+            let base = self.expr(*base)?;
+            let given = self.known_args(args)?;
+            return self.view_method(base, name, given, span);
+        }
+        let ExprKind::Name(name) = &tree.exprs[callee].kind else { return Err(Stop::Leave) };
+        let builtin = match self.local(name) {
+            None if self.base.is_data(name) => self.base.builtin_name(name),
+            None if self.base.is_name(name) => Some(self.base.name(name, span)?),
+            _ => None,
+        };
+        let Some(Value::Builtin(builtin)) = builtin.filter(|v| matches!(v, Value::Builtin(n) if PURE.contains(n)))
+        else {
+            return Err(Stop::Leave);
+        };
+        let values = args.iter().map(|a| self.expr(a.value)).collect::<Found<Vec<_>>>()?;
+        let plain = args.iter().all(|a| a.name.is_none());
+        if values.iter().all(|v| matches!(v, Column::Known(_))) {
+            let given = values.into_iter().zip(args).map(|(v, a)| given(v, a, tree)).collect::<Found<Vec<_>>>()?;
+            // Of tensors these take steps.
+            let steps = builtin != "concat" && builtin != "len";
+            if steps && given.iter().any(|g| matches!(g.value, Value::Tensor(_) | Value::Array(_))) {
+                return Err(Stop::Leave);
+            }
+            return Ok(Column::Known(self.base.call_builtin(builtin, given, span)?));
+        }
+        match (builtin, <[Column; 1]>::try_from(values)) {
+            _ if !plain => Err(Stop::Leave),
+            ("tile", Ok([k])) => self.tile_of(k.ints()?),
+            ("abs", Ok([x])) => Ok(Column::Ints(x.ints()?.map(&self.lens, i64::checked_abs)?)),
+            ("min", Err(values)) => self.extreme(values, i64::min),
+            ("max", Err(values)) => self.extreme(values, i64::max),
+            ("div_ceil", Err(values)) => match <[Column; 2]>::try_from(values) {
+                Ok([a, b]) => {
+                    let ceil = |a: i64, b: i64| (b > 0).then(|| a.div_euclid(b) + (a.rem_euclid(b) > 0) as i64);
+                    Ok(Column::Ints(a.ints()?.zip(&b.ints()?, &self.lens, ceil)?))
+                }
+                Err(_) => Err(Stop::Leave),
+            },
+            _ => Err(Stop::Leave),
+        }
+    }
+
+    fn extreme(&mut self, values: Vec<Column>, better: fn(i64, i64) -> i64) -> Found<Column> {
+        let mut values = values.into_iter().map(Column::ints);
+        let mut best = values.next().ok_or(Stop::Leave)??;
+        for v in values {
+            best = best.zip(&v?, &self.lens, |a, b| Some(better(a, b)))?;
+        }
+        Ok(Column::Ints(best))
+    }
+
+    /// `tile(k)`, counted from the current place.
+    fn tile_of(&mut self, k: Ints) -> Found<Column> {
+        let here = self.base.current_place();
+        let (lo, hi) = k.bounds(&self.lens);
+        if lo < 0 || hi >= here.count as i64 {
+            return Err(Stop::Leave);
+        }
+        Ok(Column::Tile(k.add(&Ints::constant(here.first as i64), &self.lens)?))
+    }
+
+    fn known_args(&mut self, args: &[ast::Arg]) -> Found<Vec<Given>> {
+        let tree = self.base.tree();
+        args.iter().map(|a| self.expr(a.value).and_then(|v| given(v, a, tree))).collect()
+    }
+
+    fn unary(&mut self, op: UnaryOp, value: ExprId) -> Found<Column> {
+        let span = self.base.tree().exprs[value].span;
+        match (op, self.expr(value)?) {
+            (_, Column::Known(v @ (Value::Int(_) | Value::Float(_) | Value::Bool(_)))) => {
+                Ok(Column::Known(self.base.unary(op, v, span)?))
+            }
+            (UnaryOp::Neg, Column::Ints(ints)) => Ok(Column::Ints(ints.scale(-1, &self.lens)?)),
+            (UnaryOp::Not, Column::Ints(ints)) => Ok(Column::Ints(ints.map(&self.lens, |v| Some(!v))?)),
+            (UnaryOp::Not, Column::Bools(bools)) => Ok(Column::Bools(bools.iter().map(|b| !b).collect())),
+            _ => Err(Stop::Leave),
+        }
+    }
+
+    /// `left && right`, `left || right`: the right side is evaluated in the turns that the left side does not decide.
+    fn undecided(&mut self, op: BinaryOp, left: &[bool], right: ExprId) -> Found<Column> {
+        let open = op == BinaryOp::And;
+        let turns: Vec<u32> = (0u32..).zip(left).filter(|p| *p.1 == open).map(|p| p.0).collect();
+        let mut all = left.to_vec();
+        if !turns.is_empty() {
+            let mut found = None;
+            let evaluated = self.within(turns.clone(), &mut |this| {
+                found = Some(this.expr(right)?);
+                Ok(())
+            });
+            match evaluated {
+                // The keys are those of the open turns only.
+                Err(Stop::Part(_)) => return Err(Stop::Leave),
+                other => other?,
+            }
+            let values = bools(found.ok_or(Stop::Leave)?, turns.len())?;
+            turns.iter().zip(values.iter()).for_each(|(&t, &v)| all[t as usize] = v);
+        }
+        Ok(Column::Bools(all.into()))
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: Column, right: Column, span: Span) -> Found<Column> {
+        use BinaryOp::*;
+        let static_value = |v: &Value| !matches!(v, Value::Tensor(_) | Value::Array(_));
+        match (left, right) {
+            (Column::Known(a), Column::Known(b)) if static_value(&a) && static_value(&b) => {
+                // The left side of these does not decide here, or is no boolean.
+                if let (And | Or, Value::Bool(_), Value::Bool(_)) = (op, &a, &b) {
+                    return Ok(Column::Known(b));
+                }
+                if matches!(op, And | Or) {
+                    return Err(Stop::Leave);
+                }
+                Ok(Column::Known(self.base.binary(op, a, b, span)?))
+            }
+            (a, b) => {
+                let (a, b) = (a.ints()?, b.ints()?);
+                let compare: fn(&i64, &i64) -> bool = match op {
+                    Eq => i64::eq,
+                    Ne => i64::ne,
+                    Lt => i64::lt,
+                    Le => i64::le,
+                    Gt => i64::gt,
+                    Ge => i64::ge,
+                    _ => return Ok(Column::Ints(a.binary(op, &b, &self.lens)?)),
+                };
+                let pairs = a.values(&self.lens).zip(b.values(&self.lens));
+                Ok(Column::Bools(pairs.map(|(a, b)| compare(&a, &b)).collect()))
+            }
+        }
+    }
+
+    fn range(&mut self, start: ExprId, end: ExprId, closed: bool, by: Option<ExprId>) -> Found<Column> {
+        let (start, end) = (self.expr(start)?.ints()?, self.expr(end)?.ints()?);
+        let step = match by {
+            None => 1,
+            Some(by) => self.expr(by)?.ints()?.as_constant().ok_or(Stop::Leave)?,
+        };
+        self.make_range(start, end, closed, step)
+    }
+
+    /// `start..end by step`: turns where it has another length go on apart.
+    pub(super) fn make_range(&mut self, start: Ints, end: Ints, closed: bool, step: i64) -> Found<Column> {
+        if step == 0 || step == i64::MIN {
+            return Err(Stop::Leave);
+        }
+        let distance = end.sub(&start, &self.lens)?;
+        let count = |distance: i64| {
+            let distance = distance.checked_add(if closed { step.signum() } else { 0 })?;
+            let along = if step > 0 { distance } else { distance.checked_neg()? };
+            i64::try_from((along.max(0) as u64).div_ceil(step.unsigned_abs())).ok()
+        };
+        let counts = match distance.as_constant() {
+            Some(d) => Ints::constant(count(d).ok_or(Stop::Leave)?),
+            None => distance.map(&self.lens, count)?,
+        };
+        let (lo, hi) = counts.bounds(&self.lens);
+        if lo != hi {
+            let Ints::Each(keys) = counts else { return Err(Stop::Leave) };
+            return Err(Stop::Part(keys));
+        }
+        Ok(match start.as_constant() {
+            Some(start) => Column::Known(Value::Range(Range { start, count: lo as u64, step })),
+            None => Column::Range { start, count: lo as u64, step },
+        })
+    }
+}
+
+/// The value that is the same in all turns.
+fn known(column: Column) -> Found<Value> {
+    match column {
+        Column::Known(value) => Ok(value),
+        _ => Err(Stop::Leave),
+    }
+}
+
+fn given(column: Column, arg: &ast::Arg, tree: &ast::Module) -> Found<Given> {
+    let name = arg.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
+    Ok(Given { name, value: known(column)?, span: tree.exprs[arg.value].span })
+}
+
+/// One boolean per turn.
+fn bools(column: Column, count: usize) -> Found<Arc<[bool]>> {
+    match column {
+        Column::Bools(bools) => Ok(bools),
+        Column::Known(Value::Bool(b)) => Ok(vec![b; count].into()),
+        _ => Err(Stop::Leave),
+    }
+}

@@ -1,0 +1,195 @@
+//! A loop of a compute set that is evaluated for all its turns at once makes the graph that it makes turn by turn.
+//!
+//! Inside a loop a `let mut` is evaluated turn by turn; so each program is compiled with and without one that nothing
+//! uses, and both must be the same to the byte, or both be wrong.
+
+use girder::{AnyStage, Stage};
+use girder_tests::Program;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+const HEAD: &str = "
+codelet one(in a: f32, out y: f32) { y = a; }
+codelet many(in a: f32[n], out y: f32[n]) { for i in 0..n { y[i] = a[i]; } }
+codelet grid(in a: f32[m, n], out y: f32[m, n]) { for i in 0..m, j in 0..n { y[i, j] = a[i, j]; } }
+codelet state(const k: i32, in a: f32, out y: f32) { y = a + f32(k); }
+let l = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
+let rows = [(0, 4), (4, 9), (9, 12), (2, 6)];
+var x: f32[60];
+var y: f32[60];
+var a: f32[12, 10];
+var b: f32[12, 10];
+";
+
+/// An integer of the loops `i` and `j`.
+fn integer() -> BoxedStrategy<String> {
+    let leaf = prop_oneof![
+        3 => Just("i".to_string()),
+        2 => Just("j".to_string()),
+        2 => (0..6i64).prop_map(|k| k.to_string()),
+        1 => Just("l[i % 12]".to_string()),
+        1 => Just("k".to_string()),
+    ];
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        let op = prop::sample::select(vec!["+", "-", "*", "/", "%", "+", "*"]);
+        prop_oneof![
+            4 => (inner.clone(), op, inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("min({a}, {b})")),
+            1 => (inner.clone(), inner).prop_map(|(a, b)| format!("max({a}, {b})")),
+        ]
+    })
+    .boxed()
+}
+
+/// An index that is mostly inside `0..n`.
+fn index(n: u32) -> BoxedStrategy<String> {
+    prop_oneof![
+        1 => integer(),
+        6 => integer().prop_map(move |e| format!("({e} + 64) % {n}")),
+        3 => Just("i".to_string()),
+    ]
+    .boxed()
+}
+
+/// A slice of `0..n`.
+fn slice(n: u32) -> BoxedStrategy<String> {
+    prop_oneof![
+        (1..4u32).prop_map(|b| format!("i * {b}..(i + 1) * {b}")),
+        Just(format!("i * {n} / 7 % {n}..(i + 1) * {n} / 7 % {n}")),
+        (index(n), 1..4u32).prop_map(|(e, b)| format!("{e}..min({e} + {b}, 10)")),
+        index(n).prop_map(|e| format!("{e}..")),
+        index(n).prop_map(|e| format!("..{e}")),
+        (index(n), 1..4u32).prop_map(|(e, s)| format!("{e}.. by {s}")),
+        Just("rows[i % 4][0]..rows[i % 4][1]".to_string()),
+        Just("..".to_string()),
+    ]
+    .boxed()
+}
+
+fn vertex() -> BoxedStrategy<String> {
+    let tile = prop_oneof![
+        2 => Just(String::new()),
+        1 => Just(" on tile(i)".to_string()),
+        1 => Just(" on tile(i / 2)".to_string()),
+        1 => Just(" on tile(i * 3 / 8)".to_string()),
+        1 => Just(" on tile((i * 4 + j) % 4)".to_string()),
+        1 => Just(" on tile((i + j) % tiles)".to_string()),
+    ];
+    let call = prop_oneof![
+        (index(60), index(60)).prop_map(|(e, f)| format!("one(x[{e}], y[{f}])")),
+        slice(60).prop_map(|s| format!("many(x[{s}], y[{s}])")),
+        (index(12), slice(10)).prop_map(|(e, s)| format!("many(a: a[{e}, {s}], y: b[{e}, {s}])")),
+        (slice(12), index(10)).prop_map(|(s, e)| format!("many(a[{s}, {e}], b[{s}, {e}])")),
+        (slice(12), slice(10)).prop_map(|(s, t)| format!("grid(a[{s}, {t}], b[{s}, {t}])")),
+        (slice(10), slice(12)).prop_map(|(s, t)| format!("grid(a.transpose()[{s}, {t}], b.transpose()[{s}, {t}])")),
+        slice(10).prop_map(|s| format!("many(a.reshape([6, 2, 10])[i % 6, j % 2, {s}], b[i % 6 * 2 + j % 2, {s}])")),
+        (index(60), index(60)).prop_map(|(e, f)| format!("state(k: {e}, a: x[i], y: y[{f}])")),
+        Just("one(2.5, y[i])".to_string()),
+    ];
+    (call, tile).prop_map(|(call, tile)| format!("vertex {call}{tile};")).boxed()
+}
+
+fn condition() -> BoxedStrategy<String> {
+    let compare = prop::sample::select(vec!["<", "<=", "==", "!=", ">", ">="]);
+    prop_oneof![
+        Just("i > 0".to_string()),
+        Just("i > 0 && j > 0 && j < 3".to_string()),
+        (integer(), compare, integer()).prop_map(|(a, op, b)| format!("{a} {op} {b}")),
+        (0..20u32).prop_map(|k| format!("i > 0 && 12 / i > j || i * j == {k}")),
+    ]
+    .boxed()
+}
+
+/// Statements in the loops `i` and `j`.
+fn body() -> BoxedStrategy<String> {
+    let some = || prop::collection::vec(vertex(), 1..3).prop_map(|v| v.join("\n"));
+    let statement = prop_oneof![
+        3 => some(),
+        1 => (condition(), some()).prop_map(|(c, v)| format!("if {c} {{ {v} }}")),
+        1 => (condition(), some(), some()).prop_map(|(c, v, w)| format!("if {c} {{ {v} }} else {{ {w} }}")),
+        1 => (integer(), some()).prop_map(|(e, v)| format!("let k = {e}; {v}")),
+        1 => some().prop_map(|v| format!("for k in 0..2 {{ LEAVE {v} }}")),
+    ];
+    prop::collection::vec(statement, 1..3).prop_map(|s| s.join("\n")).boxed()
+}
+
+fn nest() -> BoxedStrategy<String> {
+    let range = prop_oneof![
+        3 => (1..9u32).prop_map(|n| format!("0..{n}")),
+        1 => (1..4u32).prop_map(|n| format!("1..{} by 2", 2 * n)),
+        1 => Just("l".to_string()),
+        1 => Just("5..0 by -1".to_string()),
+    ];
+    let inner = prop_oneof![
+        3 => (1..5u32).prop_map(|n| format!("0..{n}")),
+        1 => Just("i..i + 2".to_string()),
+        1 => Just("0..i".to_string()),
+    ];
+    prop_oneof![
+        (range.clone(), inner.clone(), body())
+            .prop_map(|(r, s, b)| format!("for i in {r}, j in {s} {{ LEAVE let k = 2; {b} }}")),
+        (range, inner, body(), vertex()).prop_map(|(r, s, b, v)| {
+            let v = v.replace('j', "i").replace('k', "i").replace("state(i:", "state(k:");
+            format!("for i in {r} {{ LEAVE {v} for j in {s} {{ LEAVE let k = i; {b} }} }}")
+        }),
+    ]
+    .boxed()
+}
+
+/// The text of the graph, or the codes of the errors.
+fn graph(text: &str) -> Result<String, Vec<&'static str>> {
+    let program = Program::text(text);
+    match program.stage(Stage::Graph) {
+        Ok(stage) => Ok(print(&stage, &program)),
+        Err(failure) => Err(failure.diagnostics.iter().map(|d| d.code).collect()),
+    }
+}
+
+fn print(stage: &AnyStage, program: &Program) -> String {
+    girder::text::print(stage, program.machine())
+}
+
+#[test]
+fn columns_and_turns_make_one_graph() {
+    let mut runner = TestRunner::deterministic();
+    let nests = prop::collection::vec(nest(), 1..3);
+    let mut valid = 0;
+    for _ in 0..1200 {
+        let nests = nests.new_tree(&mut runner).unwrap().current();
+        let body = format!("program main() {{ compute set {{ {} }} }}", nests.join("\n"));
+        let columns = graph(&format!("{HEAD}{}", body.replace("LEAVE", "")));
+        let turns = graph(&format!("{HEAD}{}", body.replace("LEAVE", "let mut _leave = 0;")));
+        match (columns, turns) {
+            (Ok(columns), Ok(turns)) => {
+                assert_eq!(columns, turns, "{body}");
+                valid += 1;
+            }
+            (Err(_), Err(_)) => {}
+            (columns, turns) => panic!("{body}\nin columns {columns:?}\nturn by turn {turns:?}"),
+        }
+    }
+    assert!(valid > 200, "only {valid} programs are right");
+}
+
+#[test]
+fn a_border_that_a_condition_cuts_off_stays_a_box() {
+    let text = "program main() { compute set { for i in 0..12, j in 0..10 {
+        if i > 0 && j > 0 { vertex one(a[i - 1, j - 1], b[i, j]) on tile(0); }
+    } } }";
+    let text = graph(&format!("{HEAD}{text}")).unwrap();
+    assert!(text.contains("for i in 0..11, j in 0..9"), "{text}");
+}
+
+#[test]
+fn statements_outside_loops_share_families() {
+    let text = "program main() { compute set {
+        vertex one(x[3], y[1]) on tile(1); vertex one(x[4], y[0]) on tile(0); vertex one(x[9], y[5]) on tile(3);
+    } }";
+    let stage = Program::text(format!("{HEAD}{text}")).stage(Stage::Graph).unwrap();
+    assert_eq!(stage.graph().families.len(), 1);
+    let family = stage.graph().families.values().next().unwrap();
+    assert_eq!(family.domain.count(), 3);
+    let spans: Vec<_> = (0..3).map(|k| family.span(&stage.graph().origins, k)).collect();
+    assert!(spans[0].hi < spans[1].lo && spans[1].hi < spans[2].lo);
+}
