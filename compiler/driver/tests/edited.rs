@@ -50,8 +50,10 @@ fn edited(stage: Stage, from: &str, to: &str) -> String {
 fn rows_that_are_no_rows_are_errors_at_their_place() {
     use Stage::{Allocated, Graph, Placed, Planned, Scheduled};
     let cases = [
-        (Scheduled, "cycles: ", "cycle: ", "resume::bad_row"),
-        (Scheduled, "cycles: ", "cycles: 1, ", "resume::bad_row"),
+        (Scheduled, "cycles(", "cycle(", "resume::bad_row"),
+        (Scheduled, "cycles(before, 0): ", "cycles(before, 0): 1, ", "resume::bad_row"),
+        (Scheduled, "cycles(before, 0): ", "cycles(before, 0): 1", "resume::bad_table"),
+        (Scheduled, "cycles(before", "cycles(during", "resume::bad_row"),
         (Scheduled, "field(0, a, ", "field(0, nothing, ", "resume::bad_row"),
         (Scheduled, "field(0, a, ", "field(7, a, ", "resume::bad_row"),
         (Scheduled, "buffer(0): tile: ", "buffer(1): tile: ", "resume::bad_row"),
@@ -61,7 +63,7 @@ fn rows_that_are_no_rows_are_errors_at_their_place() {
         (Scheduled, "exchange main.rows {", "exchange main.lines {", "names::unknown"),
         (Scheduled, "exchange main.rows {", "exchange main.rows {} exchange main.rows {", "resume::duplicate_table"),
         (Scheduled, "schedule-exchange", "plan-transfers", "resume::bad_row"),
-        (Planned, "plan-transfers", "schedule-exchange", "resume::bad_row"),
+        (Planned, "plan-transfers", "schedule-exchange", "resume::bad_table"),
         (Planned, "plan-transfers", "check-races", "resume::unexpected_table"),
         (Allocated, "allocate-memory", "schedule-exchange", "resume::unexpected_table"),
         (Allocated, "state(main.rows)", "state(main.columns)", "resume::bad_row"),

@@ -1,41 +1,50 @@
-//! `schedule-exchange : Planned → Scheduled`: a start cycle for every transfer, so that no tile sends or receives two
-//! at once.
+//! `schedule-exchange : Planned → Scheduled`: start cycles for every transfer, so that no tile sends or receives two at
+//! once.
 //!
 //! # Note: Open shop with multicast
-//! A transfer holds a set of *ports* from its start: its sender's out, the in of each receiver, and the link of every
-//! other processor that it goes to. Wire delay is a sum of a sender's and a receiver's part, so it shifts ports and is
-//! no part of the problem. No schedule is shorter than the load of the fullest port ([`bound`]). Two methods are
-//! tried, and the shorter result is kept (the first on a tie):
+//! What moves inside a processor holds *ports* from its start: its sender's out and the in of each receiver. Wire delay is
+//! a sum of a sender's and a receiver's part, so it shifts ports and is no part of the problem. No schedule is shorter
+//! than the load of the fullest port ([`bound`]). These methods are tried in turn until one is within [`GOOD`] of that;
+//! else the shortest result is kept (the first on a tie):
 //!
-//! 1. the critical-first greedy (module `greedy`), within twice the bound for transfers to one receiver each, and close to
-//!    it where loads are irregular; where it falls short and there are multicasts, again with multicasts first;
-//! 2. rounds by edge colouring (module `rounds`), exact where transfers of one length are regular, where the greedy falls
-//!    short and every transfer has one receiver.
+//! 1. rounds in closed form (module `rounds`): halos, permutations, all-to-alls, gathers, broadcasts;
+//! 2. the critical-first greedy (module `greedy`), within twice the bound for transfers to one receiver each, and close to
+//!    it where loads are irregular; with multicasts, again with those first;
+//! 3. edge colouring (module `colours`) of transfers to one receiver each: of whole ones, exact where each length is
+//!    regular; then of pieces, exact up to the length of a piece;
+//! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
+//!    methods above.
 //!
-//! # Note: Links
-//! Each ordered pair of processors has one link. A transfer of w words between them holds it for
-//! `⌈4 · w / link_bytes_per_cycle⌉` cycles from its start, beside its tile ports, once for each processor that it goes
-//! to. A link that is faster than a tile so carries the transfers of several tiles at overlapping times.
+//! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
+//!
+//! # Note: Processors
+//! Each processor's exchange is a problem of its own. Words for other processors move in a common part (module `links`).
 //!
 //! Invariant: the result is a function of the phase and the machine alone; the time of scheduling grows with the number
 //! of transfers, not with that of cycles.
 
+mod code;
+mod colours;
 mod greedy;
+mod links;
+mod pairs;
+mod parts;
 mod ports;
 mod rounds;
 #[cfg(test)]
 mod tests;
 mod verify;
 
+pub use code::{ExchangeCode, exchange_code_bytes};
 pub use verify::verify;
 
 use crate::context::PassContext;
 use girder_ir::plan::{Phase, StepPlan};
-use girder_ir::schedule::{PhaseSchedule, Schedule, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
 use girder_ir::stage::{Planned, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice};
-use ports::Ports;
+use ports::{Jobs, Ports};
 
 /// Its flag.
 pub const NAME: &str = "schedule-exchange";
@@ -98,33 +107,146 @@ fn step(plan: &StepPlan, machine: &Machine) -> Option<StepSchedule> {
 
 /// The schedule of one phase; `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
-    let ports = Ports::new(phase, machine);
-    let good = (ports.bound() as f64 * GOOD) as u64;
-    let mut best = greedy::greedy(&ports, false);
-    let mut cycles = ports.end(&best);
-    if cycles > good {
-        let other = match ports.has_multicast() {
-            true => Some(greedy::greedy(&ports, true)),
-            false => rounds::rounds(&ports),
-        };
-        if let Some(other) = other.filter(|o| ports.end(o) < cycles) {
-            cycles = ports.end(&other);
-            best = other;
+    let jobs = Jobs::of(phase, machine);
+    let found = par_map_slice(&jobs, |jobs| best(jobs.clone(), machine));
+    let mut result = PhaseSchedule { link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
+    for (ipu, (whole, found)) in (0..).zip(jobs.iter().zip(&found)) {
+        if !found.start.is_empty() {
+            result.cycles.push((ipu, u32::try_from(found.end).ok()?));
+            write(whole, found, machine, &mut result);
         }
     }
-    let cycles = u32::try_from(cycles).ok()?;
-    Some(PhaseSchedule { start: best.into_iter().map(|s| s as u32).collect(), cycles })
-}
-
-/// Cycles that no schedule of a phase can beat: the load of its fullest port.
-pub fn bound(phase: &Phase, machine: &Machine) -> u64 {
-    Ports::new(phase, machine).bound()
-}
-
-/// The cycles of a schedule over those that no schedule can beat; 1 for a phase without transfers.
-pub fn achieved_over_bound(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> f64 {
-    match bound(phase, machine) {
-        0 => 1.0,
-        bound => schedule.cycles as f64 / bound as f64,
+    // Found by processor and receiver; told by transfer and time.
+    result.pieces.sort_by_key(|p| (p.transfer, p.start));
+    let found = std::mem::take(&mut result.served);
+    for piece in &mut result.pieces {
+        if let Served::Some { first, count } = &mut piece.to {
+            let list = &found[*first as usize..(*first + *count) as usize];
+            *first = result.served.len() as u32;
+            result.served.extend_from_slice(list);
+        }
     }
+    Some(result)
+}
+
+/// Jobs and their starts.
+struct Found {
+    jobs: Jobs,
+    start: Vec<u64>,
+    end: u64,
+}
+
+/// The shortest schedule that the methods find, with jobs at the rate of pairs where that helps.
+fn best(jobs: Jobs, machine: &Machine) -> Found {
+    let Some(wide) = pairs::widen(&jobs, machine) else { return of_widths(jobs, machine).0 };
+    let (wide, good) = of_widths(wide, machine);
+    if wide.end <= good {
+        return wide;
+    }
+    let narrow = of_widths(jobs, machine).0;
+    if narrow.end < wide.end { narrow } else { wide }
+}
+
+/// The shortest schedule that the methods find for jobs of given widths, and an end that is good enough.
+fn of_widths(jobs: Jobs, machine: &Machine) -> (Found, u64) {
+    let ports = Ports::new(&jobs, machine);
+    let good = (ports.bound() as f64 * GOOD) as u64;
+    let mut best = one_by_one(jobs.clone(), &ports, good, machine);
+    for size in [2, 1] {
+        if best.end <= good {
+            break;
+        }
+        let Some(parts) = parts::parts(&jobs, &ports, size) else { break };
+        let of_parts = Ports::new(&parts, machine);
+        let found = one_by_one(parts, &of_parts, good, machine);
+        if found.end < best.end {
+            best = found;
+        }
+    }
+    (best, good)
+}
+
+/// The shortest schedule of jobs whose receivers are served together.
+fn one_by_one(jobs: Jobs, ports: &Ports, good: u64, machine: &Machine) -> Found {
+    let whole: [&dyn Fn() -> Option<Vec<u64>>; 4] = [
+        &|| Some(rounds::rounds(ports)),
+        &|| Some(greedy::greedy(ports, false)),
+        &|| ports.has_multicast().then(|| greedy::greedy(ports, true)),
+        &|| colours::whole(ports),
+    ];
+    let mut best = (u64::MAX, vec![]);
+    for method in whole {
+        if best.0 > good
+            && let Some(start) = method()
+            && ports.end(&start) < best.0
+        {
+            best = (ports.end(&start), start);
+        }
+    }
+    let (end, start) = best;
+    if end > good
+        && let Some((cut, start)) = colours::pieces(&jobs, ports, machine)
+    {
+        let cut_end = Ports::new(&cut, machine).end(&start);
+        if cut_end < end {
+            return Found { jobs: cut, start, end: cut_end };
+        }
+    }
+    Found { jobs, start, end }
+}
+
+/// Adds the pieces of one processor. `whole` are its transfers, to tell which pieces serve only some receivers.
+fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSchedule) {
+    let jobs = &found.jobs;
+    // By transfer, receivers and time; the jobs of a transfer are neighbours already.
+    let mut order: Vec<usize> = (0..jobs.list.len()).collect();
+    let key = |j: usize| (jobs.list[j].transfer, jobs.receivers(j)[0].0, found.start[j]);
+    order.sort_unstable_by_key(|&j| key(j));
+    let mut transfers = whole.list.iter().peekable();
+    let mut last: Option<(usize, u64)> = None;
+    for j in order {
+        let job = &jobs.list[j];
+        let end = found.start[j] + ports::cycles(job.words, job.wide, machine);
+        if let Some((before, free_at)) = last.replace((j, end))
+            && free_at == found.start[j]
+            && let Some(piece) = result.pieces.last_mut()
+            && (piece.transfer, piece.first + piece.words) == (job.transfer, job.first)
+            && piece.wide == job.wide
+            && jobs.receivers(before) == jobs.receivers(j)
+        {
+            piece.words += job.words;
+            continue;
+        }
+        while transfers.next_if(|t| t.transfer < job.transfer).is_some() {}
+        let all = transfers.peek().is_some_and(|t| t.to.len() == job.to.len());
+        let to = match all {
+            true => Served::All,
+            false => {
+                let first = result.served.len() as u32;
+                result.served.extend(jobs.receivers(j).iter().map(|r| r.0));
+                Served::Some { first, count: job.to.len() as u32 }
+            }
+        };
+        let start = found.start[j] as u32;
+        let (transfer, first) = (job.transfer, job.first);
+        result.pieces.push(Piece { transfer, first, words: job.words, start, to, wide: job.wide });
+    }
+}
+
+/// Cycles on each processor that no schedule of a phase can beat: the load of its fullest port, with transfers at the rate
+/// of pairs where the machine allows and the sender's partner has room.
+pub fn bound(phase: &Phase, machine: &Machine) -> Vec<u64> {
+    let of = |jobs: Jobs| Ports::new(pairs::widen(&jobs, machine).as_ref().unwrap_or(&jobs), machine).bound();
+    Jobs::of(phase, machine).into_iter().map(of).collect()
+}
+
+/// The cycles of a schedule over those that no schedule can beat, of the processor where that is worst; 1 for a phase
+/// without transfers.
+pub fn achieved_over_bound(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> f64 {
+    let bound = bound(phase, machine);
+    let ratio = |&(ipu, cycles): &(u32, u32)| match bound.get(ipu as usize) {
+        Some(&bound) if bound > 0 => cycles as f64 / bound as f64,
+        _ => 1.0,
+    };
+    schedule.cycles.iter().map(ratio).fold(1.0, f64::max)
 }

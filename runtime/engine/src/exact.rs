@@ -185,10 +185,16 @@ impl Build<'_> {
         Ok(order)
     }
 
-    /// Copies on the tiles, transfers by start, copies on the tiles.
+    /// Copies on the tiles, transfers by their first piece, copies on the tiles. No byte of a phase is both read and
+    /// written, so that pieces need not be told apart.
     fn phase(&mut self, phase: &Phase, schedule: &PhaseSchedule, owner: Owner) -> Result<Vec<usize>, EngineError> {
+        let mut start = vec![u32::MAX; phase.transfers.len()];
+        for piece in &schedule.pieces {
+            let first = start.get_mut(piece.transfer as usize);
+            first.into_iter().for_each(|s| *s = piece.start.min(*s));
+        }
         let mut by_start: Vec<usize> = (0..phase.transfers.len()).collect();
-        by_start.sort_by_key(|&i| schedule.start.get(i).copied());
+        by_start.sort_by_key(|&i| start[i]);
         let mut sent = Vec::new();
         for i in by_start {
             self.transfer(&phase.transfers[i], owner, &mut sent)?;

@@ -121,9 +121,13 @@ fn phase_cycles(machine: &Machine, phase: &Phase, schedule: &PhaseSchedule) -> u
     if phase.transfers.is_empty() {
         return 0;
     }
-    let start = match crosses(machine, phase) {
-        true => machine.sync_cycles(0..machine.ipus) + machine.links.fixed_cycles as u64,
-        false => (machine.sync.internal_cycles + machine.latency_bound()) as u64,
+    let sync = match crosses(machine, phase) {
+        true => machine.sync_cycles(0..machine.ipus),
+        false => machine.sync.internal_cycles as u64,
     };
-    start + schedule.cycles as u64
+    let inside = match schedule.tile_cycles() {
+        0 => 0,
+        cycles => machine.latency_bound() as u64 + cycles as u64,
+    };
+    sync + inside + schedule.link_cycles as u64
 }

@@ -12,6 +12,9 @@ pub use write::print;
 
 use girder_passes::plan_transfers::rows::When;
 
+/// What moves at the rate of a pair of tiles.
+const WIDE: &str = "wide";
+
 /// The kind of a row that is a transfer.
 fn phase_name(phase: When) -> &'static str {
     match phase {

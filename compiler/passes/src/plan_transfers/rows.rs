@@ -4,27 +4,31 @@
 //! # Note: Text of a row
 //! ```gir
 //! exchange main.matvec {
-//!     cycles: 784, 0;                                             // of the phase before and of the phase after
+//!     cycles(before, 0..2): 784;                                  // on processors 0 and 1, of the phase before
+//!     links(after): 2008;                                         // between processors, of the phase after
 //!     buffer(0..3): tile: 1, next: 1, bytes: 3136;                // buffers 0, 1, 2 on tiles 1, 2, 3
 //!     field(0, w, 0..10): byte: 0, step: 3136, strides: [4];      // in place: vertex i at byte 0 + 3136 · i of its block
 //!     field(0, x, 3..5): buffer: 0, next: 0, byte: 0, step: 0;    // in a buffer: vertices 3 and 4 in buffer 0 at byte 0
 //!     gather_before: x[0, 64], bytes: 4, count: 8, steps: [64, 4] -> buffer(4)[0];
 //!     before(0): x[0, 0], words: 784 -> [buffer(0..3)[0]];        // from cycle 0; to buffers 0, 1, 2
+//!     before: x[0, 784], words: 90 -> [buffer(0..3)[784]];        // in pieces:
+//!     piece(before, 1, 784, wide): 0..30;                         // words 0 to 29 of transfer 1, from cycle 784
+//!     piece(before, 1, 990): 30..90, to: [0..2];                  // words 30 to 89 to its first two receivers
 //!     spread_before: buffer(5)[2], bytes: 3 -> y[3, 1];           // 3 bytes, on tile 3
 //!     after(0): buffer(0)[0], words: 2 -> [y[0, 8], z[1..3, 16]]; // to y on tile 0, z on tiles 1 and 2
 //! }
 //! ```
 //! `x[t, b]` is byte b of the block of `x` on tile t, `x[t..u, b]` such a byte on each tile of a range; `buffer(k)[b]` is
-//! byte b of buffer k, whose tile is known. `next`, `step`, `count` and `steps` may be left out where they say 0, 0, 1
-//! and [0, 0], `strides` where it is empty. Without a schedule there is no row `cycles`, and `before:` and `after:` have
-//! no cycle.
+//! byte b of buffer k, whose tile is known. `wide` says that it moves at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may be left out where they say 0, 0, 1
+//! and [0, 0], `strides` where it is empty. Without a schedule there are no rows `cycles`, `links` and `piece`, and
+//! `before:` and `after:` have no cycle; with one, this is said of transfers that go to other processors alone.
 //!
 //! Invariants: `from_rows ∘ to_rows` is the identity on tables that the passes make. Nothing that rows may hold makes
 //! [`from_rows`] panic or use memory out of proportion to the graph; whether they *hold* is for the verifiers.
 
 use super::landing::add;
 use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
-use girder_ir::schedule::{PhaseSchedule, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Piece, Served, StepSchedule};
 
 /// Buffers and receivers that the rows of a step may stand for, all together.
 const MAX_ENTRIES: u64 = 1 << 26;
@@ -32,12 +36,23 @@ const MAX_ENTRIES: u64 = 1 << 26;
 /// One row of the table of a compute set or copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Row {
-    /// `cycles: before, after;`
+    /// `cycles(phase, first..first + count): cycles;`
     Cycles {
-        /// Of the phase before.
-        before: u32,
-        /// Of the phase after.
-        after: u32,
+        /// Which phase.
+        phase: When,
+        /// The first processor.
+        first: u32,
+        /// How many, at least 1.
+        count: u32,
+        /// From the first word of each to its last.
+        cycles: u32,
+    },
+    /// `links(phase): cycles;`
+    Links {
+        /// Which phase.
+        phase: When,
+        /// Of the words between processors.
+        cycles: u32,
     },
     /// `buffer(first..first + count): tile: …, next: …, bytes: …;`
     Buffers {
@@ -75,18 +90,27 @@ pub enum Row {
         /// What is copied.
         copy: LocalCopy,
     },
-    /// `before(start): from, words: … -> [to, …];`
+    /// `before(start, wide): from, words: … -> [to, …];`
     Transfer {
         /// Which phase.
         phase: When,
-        /// Its first cycle, once scheduled.
-        start: Option<u32>,
+        /// Its first cycle and whether it is wide, once scheduled.
+        start: Option<(u32, bool)>,
         /// First word.
         from: Loc,
         /// How many.
         words: u32,
         /// Groups of receivers, at least one.
         to: Vec<Receivers>,
+    },
+    /// `piece(phase, transfer, start, wide): first..first + words, to: [receiver, …];`
+    Piece {
+        /// Which phase.
+        phase: When,
+        /// What is moved, from which cycle. Whom it serves is read from `to`.
+        piece: Piece,
+        /// Ranges of receivers, by position (first, count); empty where it serves all.
+        to: Vec<(u32, u32)>,
     },
 }
 
@@ -137,7 +161,8 @@ pub struct Receivers {
 pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> Vec<Row> {
     let mut rows = vec![];
     if let Some(s) = schedule {
-        rows.push(Row::Cycles { before: s.before.cycles, after: s.after.cycles });
+        cycle_rows(&s.before, When::Before, &mut rows);
+        cycle_rows(&s.after, When::After, &mut rows);
     }
     buffer_rows(&plan.buffers, &mut rows);
     for (family, fields) in landings.iter().enumerate() {
@@ -148,6 +173,16 @@ pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<
     phase_rows(&plan.before, When::Before, schedule.map(|s| &s.before), &mut rows);
     phase_rows(&plan.after, When::After, schedule.map(|s| &s.after), &mut rows);
     rows
+}
+
+fn cycle_rows(schedule: &PhaseSchedule, phase: When, rows: &mut Vec<Row>) {
+    for same in schedule.cycles.chunk_by(|a, b| (a.0 + 1, a.1) == *b) {
+        let (first, cycles) = same[0];
+        rows.push(Row::Cycles { phase, first, count: same.len() as u32, cycles });
+    }
+    if schedule.link_cycles > 0 {
+        rows.push(Row::Links { phase, cycles: schedule.link_cycles });
+    }
 }
 
 fn buffer_rows(buffers: &[Buffer], rows: &mut Vec<Row>) {
@@ -199,12 +234,36 @@ fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut Vec<Row
 
 fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows: &mut Vec<Row>) {
     rows.extend(phase.before.iter().map(|&copy| Row::Copy { phase: when, gather: true, copy }));
-    for (k, transfer) in phase.transfers.iter().enumerate() {
-        let start = schedule.and_then(|s| s.start.get(k).copied());
+    let mut pieces = schedule.map_or(&[][..], |s| &s.pieces);
+    let mut cut = vec![];
+    for (k, transfer) in (0..).zip(&phase.transfers) {
+        let (own, rest) = pieces.split_at(pieces.iter().take_while(|p| p.transfer == k).count());
+        pieces = rest;
+        let start = match own {
+            [Piece { first: 0, words, to: Served::All, start, wide, .. }] if *words == transfer.words => {
+                Some((*start, *wide))
+            }
+            _ => {
+                cut.extend_from_slice(own);
+                None
+            }
+        };
         let to = groups(&transfer.to);
         rows.push(Row::Transfer { phase: when, start, from: transfer.from, words: transfer.words, to });
     }
+    for piece in cut {
+        let to = match (piece.to, schedule) {
+            (Served::Some { first, count }, Some(s)) => ranges(&s.served[first as usize..(first + count) as usize]),
+            _ => vec![],
+        };
+        rows.push(Row::Piece { phase: when, piece, to });
+    }
     rows.extend(phase.after.iter().map(|&copy| Row::Copy { phase: when, gather: false, copy }));
+}
+
+/// Ascending numbers as ranges (first, count).
+fn ranges(list: &[u32]) -> Vec<(u32, u32)> {
+    list.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32)).collect()
 }
 
 /// Receivers in as few groups as their order allows.
@@ -255,7 +314,8 @@ pub fn from_rows(rows: &[Row], families: &[(u64, usize)]) -> Result<Tables, (usi
             ..Tables::default()
         },
         families,
-        starts: [vec![], vec![]],
+        schedule: StepSchedule::default(),
+        scheduled: false,
         entries: MAX_ENTRIES,
     };
     for (k, row) in rows.iter().enumerate() {
@@ -267,7 +327,9 @@ pub fn from_rows(rows: &[Row], families: &[(u64, usize)]) -> Result<Tables, (usi
 struct Reader<'a> {
     tables: Tables,
     families: &'a [(u64, usize)],
-    starts: [Vec<u32>; 2],
+    schedule: StepSchedule,
+    /// Whether a row said anything of it.
+    scheduled: bool,
     /// Buffers and receivers that may still come.
     entries: u64,
 }
@@ -280,12 +342,17 @@ fn spend(entries: &mut u64, count: u32) -> Result<(), String> {
 impl Reader<'_> {
     fn row(&mut self, row: &Row) -> Result<(), String> {
         match row {
-            Row::Cycles { .. } if self.tables.schedule.is_some() => Err("there are two rows `cycles`".into()),
-            &Row::Cycles { before, after } => {
-                let phase = |cycles| PhaseSchedule { start: vec![], cycles };
-                self.tables.schedule = Some(StepSchedule { before: phase(before), after: phase(after) });
+            &Row::Cycles { phase, first, count, cycles } => {
+                spend(&mut self.entries, count)?;
+                let end = first.checked_add(count).ok_or("there is no such processor")?;
+                self.timed(phase).cycles.extend((first..end).map(|ipu| (ipu, cycles)));
                 Ok(())
             }
+            &Row::Links { phase, cycles } => {
+                self.timed(phase).link_cycles = cycles;
+                Ok(())
+            }
+            Row::Piece { phase, piece, to } => self.piece(*phase, *piece, to),
             &Row::Buffers { first, count, tile, next, bytes } => self.buffers(first, count, tile, next, bytes),
             Row::Landings { family, field, first, count, at } => self.landings(*family, *field, *first, *count, at),
             Row::Copy { phase, gather, copy } => {
@@ -303,6 +370,30 @@ impl Reader<'_> {
             When::Before => &mut self.tables.plan.before,
             When::After => &mut self.tables.plan.after,
         }
+    }
+
+    fn timed(&mut self, when: When) -> &mut PhaseSchedule {
+        self.scheduled = true;
+        match when {
+            When::Before => &mut self.schedule.before,
+            When::After => &mut self.schedule.after,
+        }
+    }
+
+    fn piece(&mut self, when: When, mut piece: Piece, to: &[(u32, u32)]) -> Result<(), String> {
+        let count = to.iter().fold(0u32, |n, r| n.saturating_add(r.1));
+        spend(&mut self.entries, count)?;
+        let schedule = self.timed(when);
+        piece.to = match count {
+            0 => Served::All,
+            count => Served::Some { first: schedule.served.len() as u32, count },
+        };
+        for &(first, count) in to {
+            let end = first.checked_add(count).ok_or("there is no such receiver")?;
+            schedule.served.extend(first..end);
+        }
+        schedule.pieces.push(piece);
+        Ok(())
     }
 
     /// A place with the tile of its buffer filled in.
@@ -355,7 +446,7 @@ impl Reader<'_> {
     fn transfer(
         &mut self,
         when: When,
-        start: Option<u32>,
+        start: Option<(u32, bool)>,
         from: Loc,
         words: u32,
         groups: &[Receivers],
@@ -369,7 +460,10 @@ impl Reader<'_> {
                 to.push(self.place(member)?);
             }
         }
-        self.starts[when as usize].extend(start);
+        let transfer = self.phase(when).transfers.len() as u32;
+        if let Some((start, wide)) = start {
+            self.timed(when).pieces.push(Piece { transfer, first: 0, words, start, to: Served::All, wide });
+        }
         self.phase(when).transfers.push(Transfer { from, to, words });
         Ok(())
     }
@@ -383,16 +477,10 @@ impl Reader<'_> {
         if let Some((family, field)) = self.tables.landings.iter().enumerate().find_map(missing) {
             return Err(format!("field {field} of family {family} has vertices without a landing"));
         }
-        let counts = [&self.tables.plan.before, &self.tables.plan.after].map(|p| p.transfers.len());
-        let [before, after] = self.starts;
-        match &mut self.tables.schedule {
-            Some(_) if [before.len(), after.len()] != counts => Err("a transfer has no start cycle".into()),
-            Some(schedule) => {
-                (schedule.before.start, schedule.after.start) = (before, after);
-                Ok(self.tables)
-            }
-            None if before.is_empty() && after.is_empty() => Ok(self.tables),
-            None => Err("a transfer has a start cycle, but there is no row `cycles`".into()),
+        for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
+            schedule.pieces.sort_by_key(|p| p.transfer);
         }
+        self.tables.schedule = self.scheduled.then_some(self.schedule);
+        Ok(self.tables)
     }
 }

@@ -6,12 +6,12 @@
 //! on the other side that are free now. Most of the time nearly all ports are busy and the second is short; at the
 //! start, and where a list is short, the first is. The cheaper one is taken.
 //!
-//! Invariant: a transfer waits only while one of its ports is busy (or, with multicasts first, is wanted by a multicast
+//! Invariant: a job waits only while one of its ports is busy (or, with multicasts first, is wanted by a multicast
 //! that has not started). So no schedule of transfers to one receiver each is twice as long as the fullest port.
 
 mod pairs;
 
-use super::ports::{Kind, Ports};
+use super::ports::Ports;
 use pairs::Pairs;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ const CHOICES: usize = 8;
 /// How many entries of its list a port looks at if one of them can start.
 const LOOKS: usize = 64;
 
-/// Start cycles of all transfers. With `multicast_first`, no transfer to one receiver takes a port that a waiting
+/// Start cycles of all jobs. With `multicast_first`, no transfer to one receiver takes a port that a waiting
 /// multicast needs.
 pub(super) fn greedy(ports: &Ports, multicast_first: bool) -> Vec<u64> {
     let mut shop = Shop::new(ports, multicast_first);
@@ -64,12 +64,14 @@ struct Shop<'a> {
     /// Of each port: the transfers that hold it, most critical first, and how many at the front are done with.
     lists: Vec<(Vec<Entry>, usize)>,
     pairs: Pairs,
-    /// Of each port: cycles of transfers that have not started.
+    /// Of each port: cycles of jobs that have not started.
     left: Vec<u64>,
     /// Of each port: multicasts that have not started.
     multicasts: Vec<u32>,
-    /// Free ports, by [`Kind`], and where in it each port is.
-    free: [Vec<u32>; 3],
+    /// Free ports, ins and outs, and where in it each port is.
+    free: [Vec<u32>; 2],
+    /// How many ports there are of each.
+    count: [usize; 2],
     place: Vec<u32>,
     /// Busy ports by the time at which they become free.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
@@ -104,12 +106,13 @@ impl<'a> Shop<'a> {
             left: ports.load.clone(),
             multicasts: vec![0; n],
             free: Default::default(),
+            count: [false, true].map(|out| ports.is_out.iter().filter(|&&o| o == out).count()),
             place: vec![BUSY; n],
             busy: BinaryHeap::new(),
         };
         (0..n as u32).for_each(|p| shop.release(p));
-        for t in (0..ports.len()).filter(|&t| ports.fan_out[t] > 1) {
-            ports.holds(t).iter().for_each(|h| shop.multicasts[h.port as usize] += 1);
+        for t in (0..ports.len()).filter(|&t| ports.is_multicast(t)) {
+            ports.holds(t).iter().for_each(|&p| shop.multicasts[p as usize] += 1);
         }
         // A multicast would be met once for every free receiver, so that lists serve better.
         if !ports.has_multicast() && shop.lists.iter().any(|l| l.0.len() > 2 * CHOICES) {
@@ -125,13 +128,9 @@ impl<'a> Shop<'a> {
             *done += 1;
         }
         let length = list.len() - *done;
-        let side = match self.ports.kind[port as usize] {
-            Kind::Out => Kind::In,
-            Kind::In => Kind::Out,
-            Kind::Link => return self.along_list(port),
-        };
-        let free = self.free[side as usize].len();
-        let along_list = length.min(CHOICES * self.ports.count[side as usize] / free.max(1));
+        let side = !self.ports.is_out[port as usize] as usize;
+        let free = self.free[side].len();
+        let along_list = length.min(CHOICES * self.count[side] / free.max(1));
         if !self.pairs.is_empty() && 2 * free < along_list {
             self.among_free(port, side)
         } else {
@@ -164,11 +163,11 @@ impl<'a> Shop<'a> {
         best.0.map(|k| k.3.0)
     }
 
-    fn among_free(&mut self, port: u32, side: Kind) -> Option<u32> {
+    fn among_free(&mut self, port: u32, side: usize) -> Option<u32> {
         let mut best = Best::default();
-        for k in 0..self.free[side as usize].len() {
-            let other = self.free[side as usize][k];
-            let (out, into) = if side == Kind::In { (port, other) } else { (other, port) };
+        for k in 0..self.free[side].len() {
+            let other = self.free[side][k];
+            let (out, into) = if side == 0 { (port, other) } else { (other, port) };
             let range = self.pairs.waiting(out, into, &self.started);
             for at in range {
                 let t = self.pairs.transfer(at);
@@ -184,14 +183,14 @@ impl<'a> Shop<'a> {
     /// Takes a waiting transfer for the best if it is better; `false` if it cannot start now.
     fn consider(&self, transfer: u32, port: u32, best: &mut Best) -> bool {
         let holds = self.ports.holds(transfer as usize);
-        let alone = self.multicast_first && self.ports.fan_out[transfer as usize] == 1;
+        let alone = self.multicast_first && holds.len() == 2;
         let mut most = 0;
-        for hold in holds {
-            let p = hold.port as usize;
+        for &hold in holds {
+            let p = hold as usize;
             if self.place[p] == BUSY || (alone && self.multicasts[p] > 0) {
                 return false;
             }
-            if hold.port != port {
+            if hold != port {
                 most = most.max(self.left[p]);
             }
         }
@@ -203,22 +202,22 @@ impl<'a> Shop<'a> {
     fn begin(&mut self, transfer: u32, now: u64) {
         let t = transfer as usize;
         (self.start[t], self.started[t]) = (now, true);
-        for hold in self.ports.holds(t) {
-            let p = hold.port as usize;
-            let free = &mut self.free[self.ports.kind[p] as usize];
+        for &port in self.ports.holds(t) {
+            let p = port as usize;
+            let free = &mut self.free[self.ports.is_out[p] as usize];
             free.swap_remove(self.place[p] as usize);
             if let Some(&moved) = free.get(self.place[p] as usize) {
                 self.place[moved as usize] = self.place[p];
             }
             self.place[p] = BUSY;
-            self.left[p] -= hold.cycles;
-            self.multicasts[p] -= (self.ports.fan_out[t] > 1) as u32;
-            self.busy.push(Reverse((now + hold.cycles, hold.port)));
+            self.left[p] -= self.ports.cycles[t];
+            self.multicasts[p] -= self.ports.is_multicast(t) as u32;
+            self.busy.push(Reverse((now + self.ports.cycles[t], port)));
         }
     }
 
     fn release(&mut self, port: u32) {
-        let free = &mut self.free[self.ports.kind[port as usize] as usize];
+        let free = &mut self.free[self.ports.is_out[port as usize] as usize];
         self.place[port as usize] = free.len() as u32;
         free.push(port);
     }
@@ -231,12 +230,12 @@ fn lists(ports: &Ports) -> Vec<(Vec<Entry>, usize)> {
     let mut keyed: Vec<Vec<Keyed>> = vec![vec![]; ports.load.len()];
     for t in 0..ports.len() {
         let holds = ports.holds(t);
-        let (out, first) = (holds[0].port, holds[1].port);
-        let others = holds[1..].iter().map(|h| ports.load[h.port as usize]).max().unwrap_or(0);
+        let (out, first) = (holds[0], holds[1]);
+        let others = holds[1..].iter().map(|&p| ports.load[p as usize]).max().unwrap_or(0);
         keyed[out as usize].push((Reverse(others), ports.skew[t], t as u32, first));
         let load = Reverse(ports.load[out as usize]);
-        for hold in &holds[1..] {
-            keyed[hold.port as usize].push((load, ports.skew[t], t as u32, out));
+        for &hold in &holds[1..] {
+            keyed[hold as usize].push((load, ports.skew[t], t as u32, out));
         }
     }
     let list = |mut keys: Vec<Keyed>| {

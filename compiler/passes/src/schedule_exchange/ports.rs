@@ -1,124 +1,173 @@
-//! The exchange of one phase as an abstract problem: which ports each transfer holds, and for how long.
+//! The exchange of one processor in one phase as an abstract problem: which ports each job holds, and for how long.
 //!
-//! Invariant: the first hold of a transfer is its sender's out, then come the ins of its receivers, then links; ports
-//! are numbered in the order in which transfers first name them.
+//! Invariant: the first port of a job is its sender's out, then come the ins of its receivers, then ports that are lent
+//! to it; a job holds all its ports for the same cycles.
 
-use girder_ir::plan::{Phase, Transfer};
+use girder_ir::plan::Phase;
 use girder_machine::Machine;
-use rustc_hash::FxHashMap;
+use std::ops::Range;
 
-/// A port held from the start of a transfer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hold {
-    /// Which.
-    pub port: u32,
-    /// For how long.
-    pub cycles: u64,
+/// Words of a transfer, for some of its receivers on the sender's processor.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// The transfer, by position in its phase.
+    pub transfer: u32,
+    /// First word of the transfer.
+    pub first: u32,
+    /// How many, at least 1.
+    pub words: u32,
+    /// The receivers, in [`Jobs::to`].
+    pub to: Range<u32>,
+    /// Whether it moves at the rate of a pair of tiles.
+    pub wide: bool,
 }
 
-/// What a port is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// A tile's sends.
-    Out,
-    /// A tile's receipts.
-    In,
-    /// From one processor to another.
-    Link,
+/// How long words take.
+pub(super) fn cycles(words: u32, wide: bool, machine: &Machine) -> u64 {
+    let exchange = &machine.exchange;
+    let rate = if wide { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
+    (4 * words as u64).div_ceil(rate as u64)
 }
 
-/// A phase as an open shop.
-#[derive(Default)]
+/// What is to be scheduled together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Jobs {
+    /// In the order of the phase.
+    pub list: Vec<Job>,
+    /// Receivers: position in the transfer's list, and tile.
+    pub to: Vec<(u32, u32)>,
+    /// The sender of each job.
+    pub from: Vec<u32>,
+}
+
+impl Jobs {
+    /// The jobs of each processor: one per transfer with receivers on it.
+    pub fn of(phase: &Phase, machine: &Machine) -> Vec<Jobs> {
+        let mut jobs = vec![Jobs::default(); machine.ipus as usize];
+        for (t, transfer) in phase.transfers.iter().enumerate() {
+            let ipu = machine.ipu_of(transfer.from.tile);
+            let here = transfer.to.iter().enumerate().filter(|(_, to)| machine.ipu_of(to.tile) == ipu);
+            let receivers = here.map(|(k, to)| (k as u32, to.tile));
+            jobs[ipu as usize].add(t as u32, 0..transfer.words, transfer.from.tile, receivers);
+        }
+        jobs
+    }
+
+    /// Adds a job, unless it has no receivers.
+    pub fn add(&mut self, transfer: u32, words: Range<u32>, from: u32, to: impl IntoIterator<Item = (u32, u32)>) {
+        let start = self.to.len() as u32;
+        self.to.extend(to);
+        let to = start..self.to.len() as u32;
+        if !to.is_empty() {
+            self.list.push(Job { transfer, first: words.start, words: words.end - words.start, to, wide: false });
+            self.from.push(from);
+        }
+    }
+
+    /// Adds a part of a job of `of`: some of its words, and some of its receivers by position.
+    pub fn add_part(&mut self, of: &Jobs, job: usize, words: Range<u32>, to: Range<usize>) {
+        let whole = &of.list[job];
+        self.add(whole.transfer, words, of.from[job], of.receivers(job)[to].iter().copied());
+        if let Some(part) = self.list.last_mut() {
+            part.wide = whole.wide;
+        }
+    }
+
+    /// The first tile of the processor.
+    pub fn base(&self, machine: &Machine) -> u32 {
+        self.from.first().map_or(0, |&t| machine.ipu_of(t) * machine.chip.tiles)
+    }
+
+    /// The receivers of a job.
+    pub fn receivers(&self, job: usize) -> &[(u32, u32)] {
+        let to = &self.list[job].to;
+        &self.to[to.start as usize..to.end as usize]
+    }
+}
+
+/// Jobs as an open shop.
 pub(super) struct Ports {
-    /// All holds, transfer after transfer.
-    holds: Vec<Hold>,
-    /// Where the holds of each transfer end.
-    end: Vec<usize>,
-    /// How many receivers each transfer has.
-    pub fan_out: Vec<u32>,
-    /// Of each transfer: how far its first receiver is from its sender, cyclically over the tiles of the phase.
+    /// The ports of all jobs, job after job.
+    holds: Vec<u32>,
+    /// Where the ports of each job end.
+    end: Vec<u32>,
+    /// How long each job takes.
+    pub cycles: Vec<u64>,
+    /// Of each job: how far its first receiver is from its sender, cyclically over the tiles that take part. Where every
+    /// tile serves its receivers by ascending distance, an all-to-all falls into rounds without conflicts.
     pub skew: Vec<u32>,
-    /// Sum of the holds of each port.
+    /// Sum of the cycles of each port's jobs.
     pub load: Vec<u64>,
-    /// What each port is.
-    pub kind: Vec<Kind>,
-    /// How many ports there are of each kind.
-    pub count: [usize; 3],
+    /// Whether it is a port of sends; the others are of receipts.
+    pub is_out: Vec<bool>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
-    Out(u32),
-    In(u32),
-    Link(u32, u32),
-}
+const NONE: u32 = u32::MAX;
 
 impl Ports {
-    /// The problem of a phase.
-    pub fn new(phase: &Phase, machine: &Machine) -> Ports {
-        let mut ports = Ports::default();
-        let mut numbers: FxHashMap<Key, u32> = FxHashMap::default();
-        for transfer in &phase.transfers {
-            ports.add(transfer, machine, &mut numbers);
+    /// The problem of some jobs of one processor.
+    pub fn new(jobs: &Jobs, machine: &Machine) -> Ports {
+        let n = jobs.list.len();
+        let base = jobs.base(machine);
+        let mut ports = Ports {
+            holds: Vec::with_capacity(n + jobs.to.len()),
+            end: Vec::with_capacity(n),
+            cycles: Vec::with_capacity(n),
+            skew: vec![],
+            load: vec![],
+            is_out: vec![],
+        };
+        // The number of each tile's out and in.
+        let mut numbers = vec![[NONE; 2]; machine.chip.tiles as usize];
+        for (k, job) in jobs.list.iter().enumerate() {
+            let cycles = cycles(job.words, job.wide, machine);
+            let from = (jobs.from[k] - base) as usize;
+            ports.hold(&mut numbers[from][0], true, cycles);
+            for &(_, tile) in jobs.receivers(k) {
+                ports.hold(&mut numbers[(tile - base) as usize][1], false, cycles);
+            }
+            if job.wide {
+                ports.hold(&mut numbers[from ^ 1][0], true, cycles);
+                if jobs.receivers(k).iter().any(|r| (r.1 - base) as usize == from ^ 1) {
+                    ports.hold(&mut numbers[from][1], false, cycles);
+                }
+            }
+            ports.cycles.push(cycles);
+            ports.end.push(ports.holds.len() as u32);
         }
-        ports.skew = skews(phase);
+        ports.skew = skews(jobs, &numbers, base);
         ports
     }
 
-    fn add(&mut self, transfer: &Transfer, machine: &Machine, numbers: &mut FxHashMap<Key, u32>) {
-        let mut hold = |key, cycles: u64| {
-            let port = *numbers.entry(key).or_insert(self.load.len() as u32);
-            if port as usize == self.load.len() {
-                let kind = match key {
-                    Key::Out(_) => Kind::Out,
-                    Key::In(_) => Kind::In,
-                    Key::Link(..) => Kind::Link,
-                };
-                self.load.push(0);
-                self.kind.push(kind);
-                self.count[kind as usize] += 1;
-            }
-            self.load[port as usize] += cycles;
-            self.holds.push(Hold { port, cycles });
-        };
-        let bytes = 4 * transfer.words as u64;
-        let cycles = bytes.div_ceil(machine.exchange.bytes_per_cycle as u64);
-        let home = machine.ipu_of(transfer.from.tile);
-        hold(Key::Out(transfer.from.tile), cycles);
-        for to in &transfer.to {
-            hold(Key::In(to.tile), cycles);
+    fn hold(&mut self, number: &mut u32, is_out: bool, cycles: u64) {
+        if *number == NONE {
+            *number = self.load.len() as u32;
+            self.load.push(0);
+            self.is_out.push(is_out);
         }
-        let mut last = home;
-        // Receivers ascend, so those of one processor are neighbours.
-        for ipu in transfer.to.iter().map(|to| machine.ipu_of(to.tile)) {
-            if ipu != home && ipu != last {
-                hold(Key::Link(home, ipu), (bytes as f64 / machine.route_bytes_per_cycle(home, ipu)).ceil() as u64);
-            }
-            last = ipu;
-        }
-        self.end.push(self.holds.len());
-        self.fan_out.push(transfer.to.len() as u32);
+        self.load[*number as usize] += cycles;
+        self.holds.push(*number);
     }
 
-    /// How many transfers.
+    /// How many jobs.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// What a transfer holds.
-    pub fn holds(&self, transfer: usize) -> &[Hold] {
-        let start = if transfer == 0 { 0 } else { self.end[transfer - 1] };
-        &self.holds[start..self.end[transfer]]
+    /// The ports of a job.
+    pub fn holds(&self, job: usize) -> &[u32] {
+        let start = if job == 0 { 0 } else { self.end[job - 1] };
+        &self.holds[start as usize..self.end[job] as usize]
     }
 
-    /// Whether some transfer goes to another processor.
-    pub fn has_links(&self) -> bool {
-        self.count[Kind::Link as usize] > 0
+    /// Whether a job holds more than the ports of one sender and one receiver.
+    pub fn is_multicast(&self, job: usize) -> bool {
+        self.holds(job).len() > 2
     }
 
-    /// Whether some transfer has several receivers.
+    /// Whether some job is a multicast.
     pub fn has_multicast(&self) -> bool {
-        self.fan_out.iter().any(|&f| f > 1)
+        self.holds.len() > 2 * self.len()
     }
 
     /// The load of the fullest port.
@@ -126,20 +175,33 @@ impl Ports {
         self.load.iter().copied().max().unwrap_or(0)
     }
 
-    /// The end of the latest transfer.
+    /// The end of the latest job.
     pub fn end(&self, start: &[u64]) -> u64 {
-        let end = |t: usize| start[t] + self.holds(t).iter().map(|h| h.cycles).max().unwrap_or(0);
-        (0..self.len()).map(end).max().unwrap_or(0)
+        start.iter().zip(&self.cycles).map(|(s, c)| s + c).max().unwrap_or(0)
+    }
+
+    /// Starts of all jobs, each as early as its ports are free of those before it in an order.
+    pub fn append(&self, order: impl IntoIterator<Item = u32>) -> Vec<u64> {
+        let (mut start, mut free_at) = (vec![0; self.len()], vec![0; self.load.len()]);
+        for job in order {
+            let holds = self.holds(job as usize);
+            let begin = holds.iter().map(|&p| free_at[p as usize]).max().unwrap_or(0);
+            start[job as usize] = begin;
+            holds.iter().for_each(|&p| free_at[p as usize] = begin + self.cycles[job as usize]);
+        }
+        start
     }
 }
 
-/// Distances over the tiles that take part. Where every tile serves its receivers by ascending distance, an all-to-all
-/// falls into rounds without conflicts.
-fn skews(phase: &Phase) -> Vec<u32> {
-    let mut tiles: Vec<u32> = phase.transfers.iter().flat_map(|t| [t.from.tile, t.to[0].tile]).collect();
-    tiles.sort_unstable();
-    tiles.dedup();
-    let rank = |tile: u32| tiles.partition_point(|&t| t < tile);
-    let n = tiles.len();
-    phase.transfers.iter().map(|t| ((rank(t.to[0].tile) + n - rank(t.from.tile)) % n) as u32).collect()
+/// Distances over the tiles that hold a port.
+fn skews(jobs: &Jobs, numbers: &[[u32; 2]], base: u32) -> Vec<u32> {
+    let mut n = 0;
+    let mut rank = Vec::with_capacity(numbers.len());
+    for ports in numbers {
+        rank.push(n);
+        n += (*ports != [NONE; 2]) as u32;
+    }
+    let rank = |tile: u32| rank[(tile - base) as usize];
+    let skew = |k: usize| (rank(jobs.receivers(k)[0].1) + n - rank(jobs.from[k])) % n;
+    (0..jobs.list.len()).map(skew).collect()
 }

@@ -1,11 +1,18 @@
-//! The check of a schedule, whoever made it: every port's holds, sorted by time, must not overlap.
+//! The check of a schedule, whoever made it: every port's holds, sorted by time, must not overlap, and every word of every
+//! transfer must reach every receiver once.
+//!
+//! # Note: Delays
+//! Of a word that tile s sends at cycle c, tile r hears at c + a(s) + b(r). A piece starts at cycle `start` of both ports'
+//! own clocks, of which a sender's begins a(s) before, and a receiver's b(r) after, the phase's own: the receipts of a tile
+//! are all shifted by b(r) alone, so that they overlap on its clock iff they overlap on the wire.
 //!
 //! Invariant: shares no code with the scheduler; durations are computed anew from the machine.
 
-use girder_ir::plan::{Phase, StepPlan};
-use girder_ir::schedule::{PhaseSchedule, Schedule, StepSchedule};
+use girder_ir::plan::{Phase, StepPlan, Transfer};
+use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
 use girder_ir::stage::Planned;
-use girder_machine::Machine;
+use girder_machine::{Link, Machine};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a schedule fits its plan and the machine.
 ///
@@ -33,43 +40,179 @@ fn step(plan: &StepPlan, machine: &Machine, schedule: &StepSchedule) -> Result<(
 /// # Errors
 /// As [`verify`].
 pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) -> Result<(), String> {
-    if phase.transfers.len() != schedule.start.len() {
-        return Err(format!("{} transfers have {} start cycles", phase.transfers.len(), schedule.start.len()));
-    }
-    // (kind, tile or processor, receiving processor, start, end): the first three name the port.
-    let mut holds: Vec<(&str, u32, u32, u64, u64)> = vec![];
-    let mut last = 0;
-    for (transfer, &start) in phase.transfers.iter().zip(&schedule.start) {
-        let (start, bits) = (start as u64, 32 * transfer.words as u64);
-        let per_cycle = 8 * machine.exchange.bytes_per_cycle as u64;
-        let end = start + bits / per_cycle + (bits % per_cycle != 0) as u64;
-        holds.push(("the sends of tile", transfer.from.tile, 0, start, end));
-        last = last.max(end);
-        let here = transfer.from.tile / machine.chip.tiles;
-        let mut away: Vec<u32> = vec![];
-        for to in &transfer.to {
-            holds.push(("the receipts of tile", to.tile, 0, start, end));
-            away.push(to.tile / machine.chip.tiles);
+    let mut rest = schedule.pieces.as_slice();
+    let mut holds: Vec<Hold> = vec![];
+    let mut cycles: BTreeMap<u32, u64> = BTreeMap::new();
+    for (t, transfer) in (0..).zip(&phase.transfers) {
+        let pieces = rest.iter().take_while(|p| p.transfer == t).count();
+        let (own, others) = rest.split_at(pieces);
+        rest = others;
+        words_arrive(t, transfer, own, schedule, machine)?;
+        for piece in own {
+            let bits = 32 * piece.words as u64;
+            let exchange = &machine.exchange;
+            let rate = if piece.wide { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
+            let start = piece.start as u64;
+            let end = start + bits / (8 * rate as u64) + (bits % (8 * rate as u64) != 0) as u64;
+            let mut receivers: BTreeSet<u32> =
+                served(piece, transfer, schedule, machine)?.into_iter().map(|k| transfer.to[k].tile).collect();
+            let mut senders = vec![transfer.from.tile];
+            if piece.wide {
+                senders.push(lend(transfer.from.tile, &mut receivers, machine)?);
+            }
+            holds.extend(senders.into_iter().map(|tile| Hold { side: "sends", tile, start, end }));
+            holds.extend(receivers.into_iter().map(|tile| Hold { side: "receipts", tile, start, end }));
+            let last = cycles.entry(transfer.from.tile / machine.chip.tiles).or_default();
+            *last = end.max(*last);
         }
-        away.retain(|&there| there != here);
-        away.sort_unstable();
-        away.dedup();
-        for there in away {
-            let cycles = (4.0 * transfer.words as f64 / machine.route_bytes_per_cycle(here, there)).ceil() as u64;
-            holds.push(("the link of processor", here, there, start, start + cycles));
-            last = last.max(start + cycles);
-        }
     }
-    if last != schedule.cycles as u64 {
-        return Err(format!("the latest transfer ends at cycle {last}, not {}", schedule.cycles));
+    if let Some(piece) = rest.first() {
+        return Err(format!("a piece of transfer {} does not stand with its transfer", piece.transfer));
     }
+    check_cycles(&cycles, phase, machine, schedule)?;
     holds.sort_unstable();
     for pair in holds.windows(2) {
-        let (kind, name, there, start, end) = pair[0];
-        let next = pair[1];
-        if (kind, name, there) == (next.0, next.1, next.2) && next.3 < end {
-            return Err(format!("{kind} {name} at cycles {start}..{end} and {}..{} overlap", next.3, next.4));
+        let [one, next] = pair else { continue };
+        if (one.side, one.tile) == (next.side, next.tile) && next.start < one.end {
+            let cycles = format!("{}..{} and {}..{}", one.start, one.end, next.start, next.end);
+            return Err(format!("the {} of tile {} at cycles {cycles} overlap", one.side, one.tile));
         }
     }
     Ok(())
+}
+
+/// A port of a tile while it is busy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Hold {
+    side: &'static str,
+    tile: u32,
+    start: u64,
+    end: u64,
+}
+
+/// Who lends wires to a wide piece: the sender's partner, which is returned, and the sender if its partner receives alone.
+fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result<u32, String> {
+    let tiles = machine.chip.tiles;
+    // The other tile of a pair, if the processor has it.
+    let partner = |tile: u32| {
+        let (ipu, k) = (tile / tiles, tile % tiles);
+        let other = if k % 2 == 0 { k + 1 } else { k - 1 };
+        (other < tiles).then_some(ipu * tiles + other)
+    };
+    let lender = partner(sender).ok_or_else(|| format!("tile {sender} has no partner to send at double width with"))?;
+    if receivers.contains(&lender) && receivers.len() > 1 {
+        receivers.insert(sender);
+    }
+    match receivers.iter().find(|&&tile| !partner(tile).is_some_and(|p| receivers.contains(&p))) {
+        None => Ok(lender),
+        Some(tile) => Err(format!("tile {tile} receives at double width, but its partner does not")),
+    }
+}
+
+/// Positions of the receivers of a piece, which are on its processor.
+fn served(
+    piece: &Piece,
+    transfer: &Transfer,
+    schedule: &PhaseSchedule,
+    machine: &Machine,
+) -> Result<Vec<usize>, String> {
+    let ipu = |tile: u32| tile / machine.chip.tiles;
+    let here = |k: usize| ipu(transfer.to[k].tile) == ipu(transfer.from.tile);
+    match piece.to {
+        Served::All => Ok((0..transfer.to.len()).filter(|&k| here(k)).collect()),
+        Served::Some { first, count } => {
+            let range = first as usize..first as usize + count as usize;
+            let some = schedule.served.get(range).ok_or("a piece names receivers that are not there")?;
+            let known = some.iter().map(|&k| k as usize).collect::<Vec<_>>();
+            match known.iter().all(|&k| k < transfer.to.len() && here(k)) {
+                true => Ok(known),
+                false => Err(format!("a piece of transfer {} names a receiver it has not", piece.transfer)),
+            }
+        }
+    }
+}
+
+/// Every word must reach every receiver on the sender's processor once.
+fn words_arrive(
+    t: u32,
+    transfer: &Transfer,
+    pieces: &[Piece],
+    schedule: &PhaseSchedule,
+    machine: &Machine,
+) -> Result<(), String> {
+    let mut ranges: Vec<(usize, u64, u64)> = vec![];
+    for piece in pieces {
+        let (first, end) = (piece.first as u64, piece.first as u64 + piece.words as u64);
+        if piece.words == 0 {
+            return Err(format!("a piece of transfer {t} has no words"));
+        }
+        ranges.extend(served(piece, transfer, schedule, machine)?.into_iter().map(|k| (k, first, end)));
+    }
+    ranges.sort_unstable();
+    let mut rest = ranges.as_slice();
+    for (k, to) in transfer.to.iter().enumerate() {
+        if to.tile / machine.chip.tiles != transfer.from.tile / machine.chip.tiles {
+            continue;
+        }
+        let mut at = 0;
+        while let Some(&(_, first, end)) = rest.first().filter(|r| r.0 == k) {
+            if first != at {
+                let (what, word) = if first < at { ("twice", first) } else { ("never", at) };
+                return Err(format!("word {word} of transfer {t} reaches tile {} {what}", to.tile));
+            }
+            (at, rest) = (end, &rest[1..]);
+        }
+        if at != transfer.words as u64 {
+            let what = if at < transfer.words as u64 { "never reaches" } else { "is no word to send to" };
+            return Err(format!("word {} of transfer {t} {what} tile {}", at.min(transfer.words as u64), to.tile));
+        }
+    }
+    Ok(())
+}
+
+/// The lengths that the schedule states.
+fn check_cycles(
+    cycles: &BTreeMap<u32, u64>,
+    phase: &Phase,
+    machine: &Machine,
+    schedule: &PhaseSchedule,
+) -> Result<(), String> {
+    let stated: Vec<(u32, u64)> = schedule.cycles.iter().map(|&(ipu, c)| (ipu, c as u64)).collect();
+    let found: Vec<(u32, u64)> = cycles.iter().map(|(&ipu, &c)| (ipu, c)).collect();
+    if stated != found {
+        let text = |list: &[(u32, u64)]| {
+            let each = list.iter().map(|(ipu, c)| format!("{c} on processor {ipu}")).collect::<Vec<_>>();
+            if each.is_empty() { "nowhere".to_string() } else { each.join(", ") }
+        };
+        return Err(format!("the last words land at cycle {}, not {}", text(&found), text(&stated)));
+    }
+    let links = links(phase, machine);
+    match links == schedule.link_cycles as u64 {
+        true => Ok(()),
+        false => Err(format!("the words between processors take {links} cycles, not {}", schedule.link_cycles)),
+    }
+}
+
+/// Cycles of what crosses processors: the fixed part, and the fullest link group or tile.
+fn links(phase: &Phase, machine: &Machine) -> u64 {
+    let ipu = |tile: u32| tile / machine.chip.tiles;
+    let mut tiles: BTreeMap<(bool, u32), u64> = BTreeMap::new();
+    let mut groups: BTreeMap<Link, u64> = BTreeMap::new();
+    for transfer in &phase.transfers {
+        let home = ipu(transfer.from.tile);
+        let away: Vec<u32> = transfer.to.iter().map(|to| to.tile).filter(|&t| ipu(t) != home).collect();
+        if !away.is_empty() {
+            *tiles.entry((true, transfer.from.tile)).or_default() += transfer.words as u64;
+        }
+        for &tile in &away {
+            *tiles.entry((false, tile)).or_default() += transfer.words as u64;
+        }
+        for there in away.iter().map(|&tile| ipu(tile)).collect::<BTreeSet<u32>>() {
+            machine.route(home, there).for_each(|link| *groups.entry(link).or_default() += transfer.words as u64);
+        }
+    }
+    let cycles = |words: u64, rate: f64| (4.0 * words as f64 / rate).ceil() as u64;
+    let of_tiles = tiles.values().map(|&words| cycles(words, machine.exchange.bytes_per_cycle as f64));
+    let of_groups = groups.iter().map(|(link, &words)| cycles(words, machine.group_bytes_per_cycle(link.group)));
+    of_tiles.chain(of_groups).max().map_or(0, |cycles| machine.links.fixed_cycles as u64 + cycles)
 }

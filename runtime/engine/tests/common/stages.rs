@@ -8,7 +8,7 @@ use girder_ir::ids::VarId;
 use girder_ir::layout::{Block, Content, HostLayout, Layout};
 use girder_ir::placement::Placement;
 use girder_ir::plan::*;
-use girder_ir::schedule::{PhaseSchedule, Schedule, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
 use girder_ir::stage::*;
 use std::collections::BTreeMap;
 
@@ -115,9 +115,13 @@ impl Element for Phase {
 fn start(step: &StepPlan) -> StepSchedule {
     let phase = |p: &Phase| {
         let mut at = 0;
-        let mut next = |t: &Transfer| (at, at += t.words).0;
-        let start = p.transfers.iter().map(&mut next).collect();
-        PhaseSchedule { start, cycles: at }
+        let mut next = |(transfer, t): (u32, &Transfer)| {
+            let start = (at, at += t.words).0;
+            Piece { transfer, first: 0, words: t.words, start, to: Served::All, wide: false }
+        };
+        let pieces: Vec<Piece> = (0..).zip(&p.transfers).map(&mut next).collect();
+        let cycles = if pieces.is_empty() { vec![] } else { vec![(0, at)] };
+        PhaseSchedule { pieces, cycles, ..PhaseSchedule::default() }
     };
     StepSchedule { before: phase(&step.before), after: phase(&step.after) }
 }

@@ -3,10 +3,11 @@
 //! Invariant: a row that cannot be understood is an error at its place; all rows of all items are looked at.
 
 use super::super::values::{HELP, MOST, Options, Values, Wrong, bad_row};
+use super::{WIDE, phase_name};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::plan::{Loc, LocalCopy, Object, Plan};
-use girder_ir::schedule::Schedule;
+use girder_ir::schedule::{Piece, Schedule, Served};
 use girder_passes::plan_transfers::rows::{Landed, Receivers, Row, Tables, When, from_rows};
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, Index, ItemKind, TableRow};
@@ -102,14 +103,11 @@ impl<'a> Reader<'a> {
         let read = from_rows(&rows, &families.iter().map(shape).collect::<Vec<_>>());
         let whole = item.map_or(Span::NONE, |i| i.1);
         let error = match read {
-            Ok(read) if read.schedule.is_some() == scheduled => return Ok(read),
+            // That nothing is missing where there is a schedule is for its verifier.
+            Ok(read) if scheduled || read.schedule.is_none() => return Ok(read),
             Ok(_) => {
-                let (has, is, pass) = match scheduled {
-                    true => ("no start cycles", "scheduled", "plan-transfers"),
-                    false => ("start cycles", "not scheduled", "schedule-exchange"),
-                };
-                let message = format!("`{name}` has {has}, but the header says that it is {is}");
-                bad_row(whole, &message, &format!("say `after: \"{pass}\"` in the header"))
+                let message = format!("`{name}` has start cycles, but the header says that it is not scheduled");
+                bad_row(whole, &message, "say `after: \"schedule-exchange\"` in the header")
             }
             Err((k, why)) => {
                 let span = spans.get(k).copied().unwrap_or(whole);
@@ -161,11 +159,20 @@ impl<'a> Reader<'a> {
             (None, None) => return Err("a row of an exchange begins with its kind".into()),
         };
         let target = || to.ok_or_else(|| "a row that moves something has its target behind `->`".to_string());
-        if to.is_some() && matches!(name.as_str(), "cycles" | "buffer" | "field") {
+        if to.is_some() && matches!(name.as_str(), "cycles" | "links" | "piece" | "buffer" | "field") {
             return Err(format!("a row `{name}` has no target"));
         }
         match (name.as_str(), &args[..]) {
-            ("cycles", []) => self.cycles(values),
+            ("cycles", &[phase, which]) => {
+                let (first, count) = v.short_span(which)?;
+                Ok(Row::Cycles { phase: self.when(phase)?, first, count, cycles: self.only(values)? })
+            }
+            ("links", &[phase]) => Ok(Row::Links { phase: self.when(phase)?, cycles: self.only(values)? }),
+            ("piece", &[phase, transfer, ref start @ ..]) => {
+                let (start, wide) = self.start(start)?.ok_or("a piece has a start cycle")?;
+                let piece = Piece { transfer: v.int(transfer)?, first: 0, words: 0, start, to: Served::All, wide };
+                self.piece(self.when(phase)?, piece, values)
+            }
             ("buffer", &[which]) => self.buffers(which, values),
             ("field", &[family, field, which]) => self.landings(family, field, which, values, families),
             ("gather_before", []) => self.copied(When::Before, true, values, target()?),
@@ -178,13 +185,47 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn cycles(&self, values: &[Arg]) -> std::result::Result<Row, Wrong> {
-        match values {
-            [Arg { name: None, value: before }, Arg { name: None, value: after }] => {
-                Ok(Row::Cycles { before: self.values.int(*before)?, after: self.values.int(*after)? })
+    /// `before`, `after`
+    fn when(&self, e: ExprId) -> std::result::Result<When, Wrong> {
+        [When::Before, When::After]
+            .into_iter()
+            .find(|&w| self.values.name(e).as_deref() == Some(phase_name(w)))
+            .ok_or_else(|| "a phase is `before` or `after`".into())
+    }
+
+    /// Nothing, `cycle`, or `cycle, wide`.
+    fn start(&self, args: &[ExprId]) -> std::result::Result<Option<(u32, bool)>, Wrong> {
+        match *args {
+            [] => Ok(None),
+            [cycle] => Ok(Some((self.values.int(cycle)?, false))),
+            [cycle, wide] if self.values.name(wide).as_deref() == Some(WIDE) => {
+                Ok(Some((self.values.int(cycle)?, true)))
             }
-            _ => Err("`cycles` are two numbers".into()),
+            _ => Err("a start is a cycle, or a cycle and `wide`".into()),
         }
+    }
+
+    /// The only value of a row.
+    fn only(&self, values: &[Arg]) -> std::result::Result<u32, Wrong> {
+        match values {
+            [Arg { name: None, value }] => self.values.int(*value),
+            _ => Err("one number is needed here".into()),
+        }
+    }
+
+    fn piece(&self, phase: When, piece: Piece, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
+        let v = self.values;
+        let [Arg { name: None, value }, rest @ ..] = values else {
+            return Err("a piece begins with its words".into());
+        };
+        let (first, words) = v.short_span(*value)?;
+        let mut o = Options::new(rest)?;
+        let to = match o.take("to") {
+            None => vec![],
+            Some(list) => v.list(list)?.iter().map(|&e| v.short_span(e)).collect::<std::result::Result<_, _>>()?,
+        };
+        o.finish()?;
+        Ok(Row::Piece { phase, piece: Piece { first, words, ..piece }, to })
     }
 
     fn buffers(&self, which: ExprId, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
@@ -246,11 +287,7 @@ impl<'a> Reader<'a> {
         to: ExprId,
     ) -> std::result::Result<Row, Wrong> {
         let v = self.values;
-        let start = match *start {
-            [] => None,
-            [cycle] => Some(v.int(cycle)?),
-            _ => return Err("a transfer has one start cycle".into()),
-        };
+        let start = self.start(start)?;
         let (from, mut o) = self.first(values)?;
         let words = v.int(o.need("words")?)?;
         o.finish()?;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a row may leave out is left out, so that equal tables have equal text.
 
-use super::{copy_name, phase_name};
+use super::{WIDE, copy_name, phase_name};
 use girder_elaborate::print::Printer;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
@@ -44,9 +44,27 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn row(&mut self, row: &Row) -> TableRow {
         let (key, values, to) = match row {
-            &Row::Cycles { before, after } => {
-                let values = [before, after].map(|c| arg(self.make.uint(c as u64)));
-                (self.make.name("cycles"), values.to_vec(), None)
+            &Row::Cycles { phase, first, count, cycles } => {
+                let args = [self.make.name(phase_name(phase)), self.some(first as u64, count as u64)];
+                let key = self.make.call_name("cycles", args.map(arg).into());
+                (key, vec![arg(self.make.uint(cycles as u64))], None)
+            }
+            &Row::Links { phase, cycles } => {
+                let phase = self.make.name(phase_name(phase));
+                let key = self.make.call_name("links", vec![arg(phase)]);
+                (key, vec![arg(self.make.uint(cycles as u64))], None)
+            }
+            Row::Piece { phase, piece, to } => {
+                let phase = self.make.name(phase_name(*phase));
+                let args = [phase, self.make.uint(piece.transfer as u64), self.make.uint(piece.start as u64)];
+                let key = self.timed("piece", args.into(), piece.wide);
+                let words = self.make.span(piece.first as u64, piece.first as u64 + piece.words as u64);
+                let mut values = vec![arg(words)];
+                if !to.is_empty() {
+                    let to = to.iter().map(|&(first, count)| self.some(first as u64, count as u64)).collect();
+                    values.push(named("to", self.make.list(to)));
+                }
+                (key, values, None)
             }
             &Row::Buffers { first, count, tile, next, bytes } => {
                 let key = self.buffer(first, count);
@@ -67,9 +85,9 @@ impl Writer<'_> {
                 let name = phase_name(*phase);
                 let key = match start {
                     None => self.make.name(name),
-                    Some(cycle) => {
+                    Some((cycle, wide)) => {
                         let cycle = self.make.uint(*cycle as u64);
-                        self.make.call_name(name, vec![arg(cycle)])
+                        self.timed(name, vec![cycle], *wide)
                     }
                 };
                 let from = self.loc(*from, 1);
@@ -79,6 +97,12 @@ impl Writer<'_> {
             }
         };
         TableRow::Row { key, values, to, family: vec![], span: Span::NONE }
+    }
+
+    /// `name(args)`, `name(args, wide)`
+    fn timed(&mut self, name: &str, mut args: Vec<ExprId>, wide: bool) -> ExprId {
+        args.extend(wide.then(|| self.make.name(WIDE)));
+        self.make.call_name(name, args.into_iter().map(arg).collect())
     }
 
     fn landing_key(&mut self, family: u32, field: u32, first: u64, count: u64) -> ExprId {

@@ -136,7 +136,7 @@ proptest! {
                 let tables = rows::from_rows(&rows::to_rows(plan, &landings, schedule), &shapes).unwrap();
                 prop_assert_eq!(&tables.plan, plan);
                 prop_assert_eq!(&tables.landings, &landings.iter().map(|l| l.to_vec()).collect::<Vec<_>>());
-                prop_assert_eq!(tables.schedule.as_ref(), schedule);
+                prop_assert_eq!(tables.schedule.unwrap_or_default(), schedule.cloned().unwrap_or_default());
             }
         }
     }

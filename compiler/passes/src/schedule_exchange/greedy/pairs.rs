@@ -3,7 +3,7 @@
 //! Invariant: the transfers of a pair are in one range, longest first; those at its front that have started are passed
 //! only once.
 
-use super::super::ports::{Kind, Ports};
+use super::super::ports::Ports;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -21,8 +21,8 @@ impl Pairs {
         let mut keys: Vec<((u32, u32), Reverse<u64>, u32)> = vec![];
         for t in 0..ports.len() {
             let holds = ports.holds(t);
-            let ins = holds.iter().filter(|h| ports.kind[h.port as usize] == Kind::In);
-            keys.extend(ins.map(|h| ((holds[0].port, h.port), Reverse(h.cycles), t as u32)));
+            let ins = holds.iter().filter(|&&p| !ports.is_out[p as usize]);
+            keys.extend(ins.map(|&p| ((holds[0], p), Reverse(ports.cycles[t]), t as u32)));
         }
         keys.sort_unstable();
         let mut pairs = Pairs { order: keys.iter().map(|k| k.2).collect(), ..Pairs::default() };

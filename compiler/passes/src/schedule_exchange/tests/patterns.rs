@@ -1,0 +1,141 @@
+//! The patterns of the field over 1,472 tiles, and how close to the bound each comes.
+
+use super::*;
+
+const N: u32 = 1472;
+
+/// Numbers in a fixed order that looks random.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, n: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) % n as u64) as u32
+    }
+
+    /// `count` different tiles, none of which is `but`, ascending.
+    fn tiles(&mut self, count: usize, but: u32) -> Vec<u32> {
+        let mut list = vec![];
+        while list.len() < count {
+            let tile = self.roll(N);
+            if tile != but && !list.contains(&tile) {
+                list.push(tile);
+            }
+        }
+        list.sort_unstable();
+        list
+    }
+
+    fn shuffled(&mut self) -> Vec<u32> {
+        let mut list: Vec<u32> = (0..N).collect();
+        (1..N as usize).rev().for_each(|k| list.swap(k, self.roll(k as u32 + 1) as usize));
+        list
+    }
+}
+
+type Send = (u32, Vec<u32>, u32);
+
+/// Every tile of a grid of 32 × 46 sends its edges to its four neighbours, rows and columns of different lengths.
+fn halo(up: u32, down: u32, left: u32, right: u32) -> Vec<Send> {
+    let mut sends = vec![];
+    for (i, j) in (0..32i32).flat_map(|i| (0..46i32).map(move |j| (i, j))) {
+        for (di, dj, words) in [(-1, 0, up), (1, 0, down), (0, -1, left), (0, 1, right)] {
+            let (k, l) = (i + di, j + dj);
+            if (0..32).contains(&k) && (0..46).contains(&l) {
+                sends.push(((46 * i + j) as u32, vec![(46 * k + l) as u32], words));
+            }
+        }
+    }
+    sends
+}
+
+fn multicast(dice: &mut Dice, fan_out: usize, each: u32, words: u32) -> Vec<Send> {
+    let mut sends = vec![];
+    for s in 0..N {
+        for _ in 0..each {
+            sends.push((s, dice.tiles(fan_out, s), 1 + dice.roll(words)));
+        }
+    }
+    sends
+}
+
+/// Unions of permutations: every tile sends and receives the same number of words.
+fn regular(dice: &mut Dice, degree: u32, words: impl Fn(u32) -> u32) -> Vec<Send> {
+    let mut sends = vec![];
+    for d in 0..degree {
+        let to = dice.shuffled();
+        sends.extend((0..N).filter(|&s| to[s as usize] != s).map(|s| (s, vec![to[s as usize]], words(d))));
+    }
+    sends
+}
+
+/// The same words for every tile, in portions whose order differs from tile to tile.
+fn balanced(dice: &mut Dice) -> Vec<Send> {
+    let to: Vec<Vec<u32>> = (0..5).map(|_| dice.shuffled()).collect();
+    let words = [3, 7, 19, 31, 40];
+    let send = |s: u32, d: usize| (s, vec![to[d][s as usize]], words[(d + s as usize) % 5]);
+    (0..N).flat_map(|s| (0..5).map(move |d| (s, d))).map(|(s, d)| send(s, d)).filter(|t| t.0 != t.1[0]).collect()
+}
+
+fn sparse(dice: &mut Dice, degree: u32, words: u32) -> Vec<Send> {
+    (0..N).flat_map(|s| (0..degree).map(move |_| s)).map(|s| (s, dice.tiles(1, s), 1 + dice.roll(words))).collect()
+}
+
+fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
+    let dice = &mut Dice(1);
+    let transpose = (0..N).map(|s| (s, vec![s % 46 * 32 + s / 46], 9)).filter(|t| t.0 != t.1[0]).collect();
+    let all_to_all = |n: u32, words: fn(u32, u32) -> u32| {
+        let pairs = (0..n).flat_map(move |s| (0..n).filter(move |&r| r != s).map(move |r| (s, r)));
+        pairs.map(move |(s, r)| (s, vec![r], words(s, r))).collect::<Vec<Send>>()
+    };
+    vec![
+        ("broadcast", 1.05, vec![(0, (1..N).collect(), 784)]),
+        ("several broadcasts", 1.05, (0..8).map(|s| (s, (0..N).filter(|&r| r != s).collect(), 100 + s)).collect()),
+        ("gather", 1.05, (1..N).map(|s| (s, vec![0], 3 + s % 5)).collect()),
+        ("scatter", 1.05, (1..N).map(|r| (0, vec![r], 3 + r % 5)).collect()),
+        ("halo 16/48", 1.05, halo(48, 48, 16, 16)),
+        ("halo 5/17/40/64", 1.05, halo(5, 40, 17, 64)),
+        ("transpose", 1.05, transpose),
+        ("all to all", 1.05, all_to_all(368, |_, _| 2)),
+        ("all to all, ragged", 1.05, all_to_all(368, |s, r| 1 + (s * r) % 3)),
+        ("reduce scatter", 1.05, all_to_all(184, |_, r| 8 + (r % 3 == 0) as u32)),
+        ("all gather", 1.05, (0..N).map(|s| (s, (0..N).filter(|&r| r != s).collect(), 3)).collect()),
+        ("sparse unicast, 2", 1.10, sparse(dice, 2, 64)),
+        ("sparse unicast, 16", 1.10, sparse(dice, 16, 64)),
+        ("2-regular", 1.05, regular(dice, 2, |_| 24)),
+        ("8-regular", 1.05, regular(dice, 8, |d| 3 + 5 * d)),
+        ("32-regular", 1.05, regular(dice, 32, |_| 4)),
+        ("balanced portions", 1.05, balanced(dice)),
+        ("multicast to 2", 1.10, multicast(dice, 2, 6, 64)),
+        ("multicast to 4", 1.10, multicast(dice, 4, 6, 64)),
+        ("multicast to 8", 1.10, multicast(dice, 8, 6, 64)),
+        ("multicast to 16", 1.10, multicast(dice, 16, 6, 64)),
+        ("multicast to 16, single", 1.10, multicast(dice, 16, 1, 64)),
+    ]
+}
+
+#[test]
+fn the_patterns_of_the_field_are_close_to_the_bound() {
+    let machine = machine(1, N);
+    let mut far = vec![];
+    for (name, limit, sends) in patterns() {
+        let phase = phase(sends);
+        let begin = std::time::Instant::now();
+        let schedule = schedule(&phase, &machine).unwrap();
+        let took = begin.elapsed();
+        check(&phase, &machine, &schedule).unwrap();
+        let ratio = achieved_over_bound(&phase, &schedule, &machine);
+        let (transfers, pieces) = (phase.transfers.len(), schedule.pieces.len());
+        println!("{name:24} {ratio:.3} of the bound; {transfers} transfers in {pieces} pieces; {took:.1?}");
+        far.extend((ratio > limit).then_some(name));
+    }
+    assert!(far.is_empty(), "{far:?}");
+}
+
+#[test]
+fn a_broadcast_is_not_starved_by_small_sends() {
+    let small = (0..64).flat_map(|s| (1..9).map(move |d| (s, vec![(s + 7 * d) % 64], 1 + (s * d) % 5)));
+    let broadcast = (0..4).map(|s| (s, (0..64).filter(|&r| r != s).collect(), 40));
+    let ratio = ratio(&phase(small.chain(broadcast)), &super::machine(1, 64));
+    assert!(ratio <= 1.3, "{ratio}");
+}
