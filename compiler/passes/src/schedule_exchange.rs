@@ -138,6 +138,9 @@ struct Found {
 
 /// The shortest schedule that the methods find, with jobs at the rate of pairs where that helps.
 fn best(jobs: Jobs, machine: &Machine) -> Found {
+    if jobs.list.is_empty() {
+        return Found { jobs, start: vec![], end: 0 };
+    }
     let Some(wide) = pairs::widen(&jobs, machine) else { return of_widths(jobs, machine).0 };
     let (wide, good) = of_widths(wide, machine);
     if wide.end <= good {

@@ -12,6 +12,9 @@ pub use write::print;
 
 use girder_passes::plan_transfers::rows::When;
 
+/// The indices of a family of rows, the slowest first.
+const INDICES: [&str; girder_passes::plan_transfers::rows::MAX_RANK] = ["i", "j", "k"];
+
 /// What moves at the rate of a pair of tiles.
 const WIDE: &str = "wide";
 

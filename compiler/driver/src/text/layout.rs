@@ -72,7 +72,7 @@ fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
 /// Takes the layout out of a text.
 pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &mut Diagnostics) -> Result<Layout> {
     let mut reader = Reader {
-        values: Values { tree },
+        values: Values::new(tree),
         tiles: machine.tiles(),
         vars: graph.vars.iter().map(|(id, v)| (v.name.as_str(), id)).collect(),
         sets: graph.sets.iter().map(|(id, s)| (s.name.as_str(), id)).collect(),
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         };
         let (first, count) = match self.place(place) {
             Ok(found) => found,
-            Err(why) => return self.wrong(self.values.tree.exprs[place].span, &why),
+            Err(why) => return self.wrong(self.values.tree().exprs[place].span, &why),
         };
         let mut blocks = Vec::with_capacity(table.rows.len());
         for row in &table.rows {
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
                 }
                 TableRow::Row { span, .. } => (*span, Err("a block is `start..end: what, live: a..b;`".into())),
                 TableRow::On { place, .. } => {
-                    (self.values.tree.exprs[*place].span, Err("`on` does not stand in `on`".into()))
+                    (self.values.tree().exprs[*place].span, Err("`on` does not stand in `on`".into()))
                 }
             };
             match read {
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
 
     /// `start..end` as the start and the length, which may be 0.
     fn range(&self, e: ExprId) -> std::result::Result<(u32, u32), Wrong> {
-        let ExprKind::Range { start, end, closed: false, by: None } = self.values.tree.exprs[e].kind else {
+        let ExprKind::Range { start, end, closed: false, by: None } = self.values.tree().exprs[e].kind else {
             return Err("a range `start..end` is needed here".into());
         };
         let (start, end): (u32, u32) = (self.values.int(start)?, self.values.int(end)?);

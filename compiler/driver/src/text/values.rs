@@ -3,7 +3,7 @@
 //! Invariant: whatever stands in a row, reading it gives a value or says in words why not.
 
 use girder_source::{Diagnostic, Span};
-use girder_syntax::ast::{self, Arg, ExprId, ExprKind, UnaryOp};
+use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, UnaryOp};
 
 /// Why a value cannot be read.
 pub type Wrong = String;
@@ -19,28 +19,88 @@ pub fn bad_row(span: Span, why: &str, help: &str) -> Diagnostic {
     Diagnostic::error("resume::bad_row", span, why).help(help)
 }
 
+/// Indices of a row's family that have values.
+const MOST_INDICES: usize = 3;
+
 /// Reads expressions of a table.
 #[derive(Clone, Copy)]
 pub struct Values<'t> {
     /// The module that holds the table.
-    pub tree: &'t ast::Module,
+    tree: &'t ast::Module,
+    /// What the indices of the row at hand are.
+    indices: [Option<(&'t str, i128)>; MOST_INDICES],
 }
 
 impl<'t> Values<'t> {
-    /// A number that fits its type.
-    pub fn int<T: TryFrom<i128>>(self, e: ExprId) -> Result<T, Wrong> {
-        let mut negative = false;
-        let mut at = e;
-        let value = loop {
-            match &self.tree.exprs[at].kind {
-                ExprKind::Paren(inner) => at = *inner,
-                ExprKind::Unary { op: UnaryOp::Neg, value } => (negative, at) = (!negative, *value),
-                ExprKind::Int { value, .. } => break i128::from(*value),
-                _ => return Err("a number is needed here".into()),
+    /// Of rows without indices.
+    pub fn new(tree: &'t ast::Module) -> Values<'t> {
+        Values { tree, indices: [None; MOST_INDICES] }
+    }
+
+    /// The module that holds the table.
+    pub fn tree(self) -> &'t ast::Module {
+        self.tree
+    }
+
+    /// The names and counts of a row's indices, which start at 0.
+    pub fn indices(self, family: &'t [ast::Binder]) -> Result<Vec<(&'t str, u32)>, Wrong> {
+        let index = |binder: &'t ast::Binder| {
+            let ast::Pattern::Name(name) = &binder.pattern else { return Err("an index is one name".to_string()) };
+            match self.short_span(binder.range)? {
+                (0, count) if count > 1 => Ok((name.name.as_str(), count)),
+                _ => Err("an index runs from 0 to 2 or more: `for i in 0..16`".into()),
             }
         };
-        let value = if negative { -value } else { value };
+        match family.len() <= MOST_INDICES {
+            true => family.iter().map(index).collect(),
+            false => Err(format!("a row has at most {MOST_INDICES} indices")),
+        }
+    }
+
+    /// The same rows with values for indices.
+    pub fn at(self, indices: &[(&'t str, u32)], values: impl Fn(usize) -> u32) -> Values<'t> {
+        let value = |k: usize| indices.get(k).map(|i| (i.0, values(k) as i128));
+        Values { indices: std::array::from_fn(value), ..self }
+    }
+
+    /// A number that fits its type: a literal, or a sum of multiples of indices.
+    pub fn int<T: TryFrom<i128>>(self, e: ExprId) -> Result<T, Wrong> {
+        let value = self.number(e, 0)?.0;
         T::try_from(value).map_err(|_| format!("{value} does not fit here"))
+    }
+
+    /// A number, and whether it depends on an index.
+    fn number(self, e: ExprId, depth: u32) -> Result<(i128, bool), Wrong> {
+        let none = || "a number is needed here".to_string();
+        // Printed numbers are sums of a few terms.
+        if depth > 64 {
+            return Err("this number is nested too deeply".into());
+        }
+        let large = || "this number is too large".to_string();
+        match &self.tree.exprs[e].kind {
+            ExprKind::Paren(inner) => self.number(*inner, depth + 1),
+            ExprKind::Int { value, .. } => Ok((i128::from(*value), false)),
+            ExprKind::Name(name) => {
+                let known = self.indices.iter().flatten().find(|i| i.0 == name.as_str());
+                known.map(|i| (i.1, true)).ok_or_else(none)
+            }
+            ExprKind::Unary { op: UnaryOp::Neg, value } => {
+                let (value, depends) = self.number(*value, depth + 1)?;
+                Ok((value.checked_neg().ok_or_else(large)?, depends))
+            }
+            ExprKind::Binary { op, left, right } => {
+                let (a, b) = (self.number(*left, depth + 1)?, self.number(*right, depth + 1)?);
+                let value = match op {
+                    BinaryOp::Add => a.0.checked_add(b.0),
+                    BinaryOp::Sub => a.0.checked_sub(b.0),
+                    BinaryOp::Mul if a.1 && b.1 => return Err("two indices cannot be multiplied here".into()),
+                    BinaryOp::Mul => a.0.checked_mul(b.0),
+                    _ => return Err(none()),
+                };
+                Ok((value.ok_or_else(large)?, a.1 || b.1))
+            }
+            _ => Err(none()),
+        }
     }
 
     /// `3` or `3..7`: the first and how many, at least one.

@@ -18,6 +18,7 @@
 use super::buffers::{Buffers, Stop, Use};
 use super::moves::{Move, join, piece};
 use super::transfers::{Send, assemble, scattered};
+use girder_ir::ids::VarId;
 use girder_ir::plan::{Loc, LocalCopy, Object, Phase};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -179,9 +180,24 @@ impl Router {
             }
             rest = &rest[n..];
         }
-        self.gathers.sort_unstable_by_key(|m| m.to);
-        self.copies.sort_unstable_by_key(|m| (m.to, m.to_step));
+        self.gathers.sort_unstable_by_key(by_form);
+        self.copies.sort_unstable_by_key(by_form);
         Ok(Phase { before: self.gathers, transfers: assemble(self.sends), after: self.copies })
+    }
+}
+
+/// The order of copies, none of which needs another: what is alike on several tiles follows one another, by tile.
+fn by_form(m: &Move) -> impl Ord + use<> {
+    let (from, to) = (m.from, m.to);
+    let form = (m.bytes, m.count, m.from_step, m.to_step, form(from.object), form(to.object));
+    (form, to.offset, from.offset, to.tile, to.object)
+}
+
+/// The variable; all buffers are alike.
+pub(super) fn form(object: Object) -> Option<VarId> {
+    match object {
+        Object::Var(var) => Some(var),
+        Object::Buffer(_) => None,
     }
 }
 

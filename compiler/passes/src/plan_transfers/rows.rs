@@ -23,14 +23,23 @@
 //! and [0, 0], `strides` where it is empty. Without a schedule there are no rows `cycles`, `links` and `piece`, and
 //! `before:` and `after:` have no cycle; with one, this is said of transfers that go to other processors alone.
 //!
+//! # Note: Families of rows
+//! `before(4 * i): x[i + 46 * j, 0], words: 16 -> [y[1 + i + 46 * j, 8]] for j in 0..32, i in 0..45;` stands for the rows of all
+//! indices, the last one fastest. Every number of a row may be a sum of a number and multiples of indices, which start
+//! at 0. See [`RowFamily`].
+//!
 //! Invariants: `from_rows ∘ to_rows` is the identity on tables that the passes make. Nothing that rows may hold makes
 //! [`from_rows`] panic or use memory out of proportion to the graph; whether they *hold* is for the verifiers.
+
+mod families;
+
+pub use families::{Dim, MAX_RANK, Numbers, RowFamily, fold};
 
 use super::landing::add;
 use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Piece, Served, StepSchedule};
 
-/// Buffers and receivers that the rows of a step may stand for, all together.
+/// Rows, buffers and receivers that the families of a step may stand for, all together.
 const MAX_ENTRIES: u64 = 1 << 26;
 
 /// One row of the table of a compute set or copy.
@@ -302,12 +311,12 @@ pub struct Tables {
     pub schedule: Option<StepSchedule>,
 }
 
-/// The tables that rows stand for. `families` says of each family of the step how many instances and how many fields
+/// The tables that families of rows stand for. `families` says of each family of the step how many instances and how many fields
 /// it has (nothing for a copy).
 ///
 /// # Errors
 /// The first row that cannot be understood, by index, and why; what is missing at the end is said of the last row.
-pub fn from_rows(rows: &[Row], families: &[(u64, usize)]) -> Result<Tables, (usize, String)> {
+pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables, (usize, String)> {
     let mut reader = Reader {
         tables: Tables {
             landings: families.iter().map(|f| vec![FieldLandings::default(); f.1]).collect(),
@@ -319,7 +328,9 @@ pub fn from_rows(rows: &[Row], families: &[(u64, usize)]) -> Result<Tables, (usi
         entries: MAX_ENTRIES,
     };
     for (k, row) in rows.iter().enumerate() {
-        reader.row(row).map_err(|message| (k, message))?;
+        let count = row.count().and_then(|n| u32::try_from(n).ok());
+        let spent = count.ok_or_else(|| TOO_MANY.to_string()).and_then(|n| spend(&mut reader.entries, n));
+        spent.and_then(|()| row.each(|row| reader.row(&row))).map_err(|message| (k, message))?;
     }
     reader.finish().map_err(|message| (rows.len().saturating_sub(1), message))
 }
@@ -330,12 +341,14 @@ struct Reader<'a> {
     schedule: StepSchedule,
     /// Whether a row said anything of it.
     scheduled: bool,
-    /// Buffers and receivers that may still come.
+    /// Rows, buffers and receivers that may still come.
     entries: u64,
 }
 
+const TOO_MANY: &str = "the table has too many rows, buffers and receivers";
+
 fn spend(entries: &mut u64, count: u32) -> Result<(), String> {
-    *entries = entries.checked_sub(count as u64).ok_or("the table has too many buffers and receivers")?;
+    *entries = entries.checked_sub(count as u64).ok_or(TOO_MANY)?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: each receiver gets the words that it was sent, at the places where they were sent; the order of the
 //! result depends on the sends alone.
 
-use super::route::{MANY, SMALL};
+use super::route::{MANY, SMALL, form};
 use girder_ir::plan::{Loc, Object, Transfer};
 
 /// Whole words from one tile to another.
@@ -21,7 +21,7 @@ pub(super) struct Send {
 const MAX_CUT: usize = 4;
 
 /// Joins sends that continue one another, cuts those that share only a part of their words, and merges those of the
-/// same words. By sender and place.
+/// same words.
 pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
     join(&mut sends);
     sends.sort_unstable_by_key(|s| (s.from, s.words, s.to));
@@ -33,7 +33,17 @@ pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
     for same in sends.chunk_by(|a, b| a.from == b.from && a.words == b.words) {
         merge(same, &mut transfers);
     }
+    transfers.sort_by_key(by_form);
     transfers
+}
+
+/// What goes over the same distance, from and to the same bytes, follows one another, by tile: it is one round of the
+/// schedule, and one row of the text.
+fn by_form(t: &Transfer) -> impl Ord + use<> {
+    let (from, to) = (t.from, t.to[0]);
+    let distance = to.tile as i64 - from.tile as i64;
+    let form = (t.words, t.to.len(), form(from.object), form(to.object), from.offset, to.offset);
+    (form, distance, from.tile, from.object)
 }
 
 /// Joins sends that continue one another; by receiver and place.

@@ -8,7 +8,7 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::plan::{Loc, LocalCopy, Object, Plan};
 use girder_ir::schedule::{Piece, Schedule, Served};
-use girder_passes::plan_transfers::rows::{Landed, Receivers, Row, Tables, When, from_rows};
+use girder_passes::plan_transfers::rows::{Dim, Landed, Receivers, Row, RowFamily, Tables, When, from_rows};
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, Index, ItemKind, TableRow};
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,7 @@ pub fn read(
 ) -> Result<(Plan, Option<Schedule>)> {
     let items = items(graph, tree, diagnostics);
     let vars = graph.vars.iter().map(|(id, v)| (v.name.as_str(), id)).collect();
-    let mut reader = Reader { graph, values: Values { tree }, vars, diagnostics, wrong: 0 };
+    let mut reader = Reader { graph, values: Values::new(tree), vars, diagnostics, wrong: 0 };
     let mut failed = items.is_err();
     let items = items.unwrap_or_default();
     let (mut plan, mut schedule) = (Plan::default(), Schedule::default());
@@ -120,17 +120,16 @@ impl<'a> Reader<'a> {
     }
 
     /// The rows of one table and where they stand.
-    fn rows(&mut self, table: &'a [TableRow], families: &[FamilyId]) -> Result<(Vec<Row>, Vec<Span>)> {
+    fn rows(&mut self, table: &'a [TableRow], families: &[FamilyId]) -> Result<(Vec<RowFamily>, Vec<Span>)> {
         let (mut rows, mut spans) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
         for row in table {
             let (span, read) = match row {
                 TableRow::On { place, .. } => {
-                    (self.values.tree.exprs[*place].span, Err("`on` does not stand here".into()))
+                    (self.values.tree().exprs[*place].span, Err("`on` does not stand here".into()))
                 }
-                TableRow::Row { family, span, .. } if !family.is_empty() => {
-                    (*span, Err("`for` does not stand here".into()))
+                TableRow::Row { key, values, to, family, span } => {
+                    (*span, self.family(family, |r| r.row(*key, values, *to, families)))
                 }
-                TableRow::Row { key, values, to, span, .. } => (*span, self.row(*key, values, *to, families)),
             };
             match read {
                 Ok(row) => rows.push(row),
@@ -143,6 +142,34 @@ impl<'a> Reader<'a> {
             spans.push(span);
         }
         if rows.len() == spans.len() { Ok((rows, spans)) } else { Err(Failed) }
+    }
+
+    /// A row with its indices: read at 0, and at 1 of each index, which tells what that adds since numbers are sums.
+    fn family(
+        &mut self,
+        binders: &'a [ast::Binder],
+        row: impl Fn(&Self) -> std::result::Result<Row, Wrong>,
+    ) -> std::result::Result<RowFamily, Wrong> {
+        let plain = self.values;
+        let indices = plain.indices(binders)?;
+        let mut at = |values: &dyn Fn(usize) -> u32| {
+            self.values = plain.at(&indices, values);
+            let row = row(self);
+            self.values = plain;
+            row
+        };
+        let first = at(&|_| 0)?;
+        let base = first.numbers();
+        let mut dims = vec![];
+        for (k, &(_, count)) in indices.iter().enumerate() {
+            let next = at(&|d| (d == k) as u32)?;
+            if !next.is_like(&first) {
+                return Err("the rows of a family differ in numbers alone".into());
+            }
+            let step = next.numbers().iter().zip(&base).map(|(b, a)| b.wrapping_sub(*a)).collect();
+            dims.push(Dim { count, step });
+        }
+        Ok(RowFamily { first, dims })
     }
 
     fn row(
@@ -316,7 +343,7 @@ impl<'a> Reader<'a> {
     /// `x[3, 64]`, `buffer(4..6)[0]`
     fn loc(&self, e: ExprId) -> std::result::Result<Receivers, Wrong> {
         let v = self.values;
-        let ExprKind::Index { base, index } = &v.tree.exprs[e].kind else {
+        let ExprKind::Index { base, index } = &v.tree().exprs[e].kind else {
             return Err("a place is `x[tile, byte]` or `buffer(k)[byte]`".into());
         };
         let plain = |i: &Index| match i {

@@ -1,16 +1,17 @@
 //! Tables to items.
 //!
-//! Invariant: what a row may leave out is left out, so that equal tables have equal text.
+//! Invariant: what a row may leave out is left out, so that equal tables have equal text. A row's numbers are written in
+//! the order of [`Row::numbers`], from which they are taken one by one.
 
-use super::{WIDE, copy_name, phase_name};
+use super::{INDICES, WIDE, copy_name, phase_name};
 use girder_elaborate::print::Printer;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
-use girder_ir::plan::{FieldLandings, Loc, LocalCopy, Object, Plan};
+use girder_ir::plan::{FieldLandings, Loc, Object, Plan};
 use girder_ir::schedule::Schedule;
-use girder_passes::plan_transfers::rows::{Landed, Row, to_rows};
+use girder_passes::plan_transfers::rows::{Landed, Receivers, Row, RowFamily, fold, to_rows};
 use girder_source::Span;
-use girder_syntax::ast::{Arg, ExprId, Index, ItemKind, TableRow};
+use girder_syntax::ast::{Arg, BinaryOp, ExprId, Index, ItemKind, TableRow};
 use girder_syntax::make::{Make, arg, named, path, table};
 
 /// Adds the items of all compute sets, then of all copies.
@@ -18,85 +19,159 @@ pub fn print(p: &mut Printer<'_>, graph: &Graph, plan: &Plan, schedule: Option<&
     for (id, set) in &graph.sets {
         let landings: Vec<&[FieldLandings]> = set.families.iter().map(|&f| &plan.landings[f][..]).collect();
         let rows = to_rows(&plan.sets[id], &landings, schedule.map(|s| &s.sets[id]));
-        item(&mut p.make, graph, &set.name, &set.families, &rows);
+        item(&mut p.make, graph, &set.name, &set.families, rows);
     }
     for (id, copy) in &graph.copies {
         let rows = to_rows(&plan.copies[id], &[], schedule.map(|s| &s.copies[id]));
-        item(&mut p.make, graph, &copy.name, &[], &rows);
+        item(&mut p.make, graph, &copy.name, &[], rows);
     }
 }
 
-fn item(make: &mut Make, graph: &Graph, name: &str, families: &[FamilyId], rows: &[Row]) {
+fn item(make: &mut Make, graph: &Graph, name: &str, families: &[FamilyId], rows: Vec<Row>) {
     if rows.is_empty() {
         return;
     }
-    let mut writer = Writer { make, graph, families };
-    let rows = rows.iter().map(|r| writer.row(r)).collect();
+    let rows = fold(rows).iter().map(|family| Writer::new(make, graph, families, family).row()).collect();
     make.item(ItemKind::Exchange { name: path(name), options: vec![], table: table(rows) });
 }
 
+/// Writes one family of rows.
 struct Writer<'a> {
     make: &'a mut Make,
     graph: &'a Graph,
     families: &'a [FamilyId],
+    rows: &'a RowFamily,
+    /// The numbers that were not taken yet.
+    numbers: std::vec::IntoIter<Number>,
 }
 
-impl Writer<'_> {
-    fn row(&mut self, row: &Row) -> TableRow {
-        let (key, values, to) = match row {
-            &Row::Cycles { phase, first, count, cycles } => {
-                let args = [self.make.name(phase_name(phase)), self.some(first as u64, count as u64)];
+/// A number of a row: what it is at indices 0, 0, …, and what each index adds.
+#[derive(Clone, PartialEq, Default)]
+struct Number {
+    base: i64,
+    steps: Vec<i64>,
+}
+
+impl Number {
+    fn is(&self, value: i64) -> bool {
+        self.base == value && self.steps.iter().all(|&s| s == 0)
+    }
+
+    fn plus(mut self, other: &Number) -> Number {
+        self.base += other.base;
+        self.steps.iter_mut().zip(&other.steps).for_each(|(a, b)| *a += b);
+        self
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn new(make: &'a mut Make, graph: &'a Graph, families: &'a [FamilyId], rows: &'a RowFamily) -> Writer<'a> {
+        let number = |(k, base): (usize, i64)| {
+            let steps = rows.dims.iter().map(|d| d.step.get(k).copied().unwrap_or(0)).collect();
+            Number { base, steps }
+        };
+        let numbers: Vec<Number> = rows.first.numbers().into_iter().enumerate().map(number).collect();
+        Writer { make, graph, families, rows, numbers: numbers.into_iter() }
+    }
+
+    fn row(mut self) -> TableRow {
+        let rows = self.rows;
+        let (key, values, to) = match &rows.first {
+            Row::Cycles { phase, .. } => {
+                let args = [self.make.name(phase_name(*phase)), self.some()];
                 let key = self.make.call_name("cycles", args.map(arg).into());
-                (key, vec![arg(self.make.uint(cycles as u64))], None)
+                (key, vec![arg(self.int())], None)
             }
-            &Row::Links { phase, cycles } => {
-                let phase = self.make.name(phase_name(phase));
-                let key = self.make.call_name("links", vec![arg(phase)]);
-                (key, vec![arg(self.make.uint(cycles as u64))], None)
-            }
-            Row::Piece { phase, piece, to } => {
+            Row::Links { phase, .. } => {
                 let phase = self.make.name(phase_name(*phase));
-                let args = [phase, self.make.uint(piece.transfer as u64), self.make.uint(piece.start as u64)];
-                let key = self.timed("piece", args.into(), piece.wide);
-                let words = self.make.span(piece.first as u64, piece.first as u64 + piece.words as u64);
-                let mut values = vec![arg(words)];
-                if !to.is_empty() {
-                    let to = to.iter().map(|&(first, count)| self.some(first as u64, count as u64)).collect();
-                    values.push(named("to", self.make.list(to)));
-                }
+                let key = self.make.call_name("links", vec![arg(phase)]);
+                (key, vec![arg(self.int())], None)
+            }
+            Row::Piece { phase, piece, to } => self.piece(phase_name(*phase), piece.wide, to.len()),
+            Row::Buffers { .. } => {
+                let which = self.some();
+                let key = self.make.call_name("buffer", vec![arg(which)]);
+                let mut values = vec![named("tile", self.int())];
+                self.unless_zero(&mut values, "next");
+                values.push(named("bytes", self.int()));
                 (key, values, None)
             }
-            &Row::Buffers { first, count, tile, next, bytes } => {
-                let key = self.buffer(first, count);
-                let mut values = vec![named("tile", self.make.uint(tile as u64))];
-                self.unless_zero(&mut values, "next", next as i64);
-                values.push(named("bytes", self.make.uint(bytes as u64)));
-                (key, values, None)
-            }
-            Row::Landings { family, field, first, count, at } => {
-                (self.landing_key(*family, *field, *first, *count), self.landed(at), None)
+            Row::Landings { family, field, at, .. } => {
+                let key = self.landing_key(*family, *field);
+                (key, self.landed(at), None)
             }
             Row::Copy { phase, gather, copy } => {
                 let key = self.make.name(copy_name(*phase, *gather));
-                let to = self.loc(copy.to, 1);
-                (key, self.copied(copy), Some(to))
+                let values = self.copied(copy.from.object);
+                (key, values, Some(self.loc(copy.to.object)))
             }
-            Row::Transfer { phase, start, from, words, to } => {
-                let name = phase_name(*phase);
-                let key = match start {
-                    None => self.make.name(name),
-                    Some((cycle, wide)) => {
-                        let cycle = self.make.uint(*cycle as u64);
-                        self.timed(name, vec![cycle], *wide)
-                    }
-                };
-                let from = self.loc(*from, 1);
-                let values = vec![arg(from), named("words", self.make.uint(*words as u64))];
-                let to = to.iter().map(|r| self.loc(r.first, r.count)).collect();
-                (key, values, Some(self.make.list(to)))
+            Row::Transfer { phase, start, from, to, .. } => self.transfer(phase_name(*phase), *start, *from, to),
+        };
+        let binder = |(k, count): (usize, u32)| {
+            let range = self.make.span(0, count as u64);
+            self.make.binder(INDICES[k], range)
+        };
+        let family = rows.dims.iter().map(|d| d.count).enumerate().map(binder).collect();
+        TableRow::Row { key, values, to, family, span: Span::NONE }
+    }
+
+    /// The next number.
+    fn next(&mut self) -> Number {
+        self.numbers.next().unwrap_or_default()
+    }
+
+    /// The next number as an expression.
+    fn int(&mut self) -> ExprId {
+        let number = self.next();
+        self.expr(&number)
+    }
+
+    /// `5`, `5 + 3 * i - j`
+    fn expr(&mut self, number: &Number) -> ExprId {
+        let steps = number.steps.iter().enumerate().filter(|s| *s.1 != 0);
+        let base = (number.base != 0 || number.is(0)).then(|| self.make.int(number.base));
+        steps.fold(base, |sum, (k, &step)| Some(self.term(sum, step, INDICES[k]))).unwrap_or_else(|| self.make.uint(0))
+    }
+
+    /// A sum with `step * index` added; `None` is the empty sum.
+    fn term(&mut self, sum: Option<ExprId>, step: i64, index: &str) -> ExprId {
+        let name = self.make.name(index);
+        // Behind a sum, the sign is its operator.
+        let factor = if sum.is_some() { step.unsigned_abs() as i64 } else { step };
+        let term = match factor {
+            1 => name,
+            _ => {
+                let factor = self.make.int(factor);
+                self.make.binary(BinaryOp::Mul, factor, name)
             }
         };
-        TableRow::Row { key, values, to, family: vec![], span: Span::NONE }
+        match sum {
+            None => term,
+            Some(sum) if step < 0 => self.make.binary(BinaryOp::Sub, sum, term),
+            Some(sum) => self.make.binary(BinaryOp::Add, sum, term),
+        }
+    }
+
+    /// A first and a count as `3`, `3..7`.
+    fn some(&mut self) -> ExprId {
+        let (first, count) = (self.next(), self.next());
+        self.range(first, &count)
+    }
+
+    fn range(&mut self, first: Number, count: &Number) -> ExprId {
+        let start = self.expr(&first);
+        if count.is(1) {
+            return start;
+        }
+        let end = self.expr(&first.plus(count));
+        self.make.range(start, end)
+    }
+
+    fn unless_zero(&mut self, values: &mut Vec<Arg>, name: &str) {
+        let number = self.next();
+        if !number.is(0) {
+            values.push(named(name, self.expr(&number)));
+        }
     }
 
     /// `name(args)`, `name(args, wide)`
@@ -105,74 +180,104 @@ impl Writer<'_> {
         self.make.call_name(name, args.into_iter().map(arg).collect())
     }
 
-    fn landing_key(&mut self, family: u32, field: u32, first: u64, count: u64) -> ExprId {
+    fn piece(&mut self, phase: &str, wide: bool, receivers: usize) -> (ExprId, Vec<Arg>, Option<ExprId>) {
+        let args = vec![self.make.name(phase), self.int(), self.int()];
+        let key = self.timed("piece", args, wide);
+        let (first, words) = (self.next(), self.next());
+        let (start, end) = (self.expr(&first), self.expr(&first.clone().plus(&words)));
+        let mut values = vec![arg(self.make.range(start, end))];
+        if receivers > 0 {
+            let to = (0..receivers).map(|_| self.some()).collect();
+            values.push(named("to", self.make.list(to)));
+        }
+        (key, values, None)
+    }
+
+    fn transfer(
+        &mut self,
+        phase: &str,
+        start: Option<(u32, bool)>,
+        from: Loc,
+        to: &[Receivers],
+    ) -> (ExprId, Vec<Arg>, Option<ExprId>) {
+        let key = match start {
+            None => self.make.name(phase),
+            Some((_, wide)) => {
+                let cycle = self.int();
+                self.timed(phase, vec![cycle], wide)
+            }
+        };
+        let from = self.loc(from.object);
+        let values = vec![arg(from), named("words", self.int())];
+        let to = to
+            .iter()
+            .map(|group| {
+                let count = self.next();
+                self.locs(group.first.object, &count)
+            })
+            .collect();
+        (key, values, Some(self.make.list(to)))
+    }
+
+    fn landing_key(&mut self, family: u32, field: u32) -> ExprId {
         let f = &self.graph.families[self.families[family as usize]];
         let name = &self.graph.codelets[f.codelet].fields[f.fields[field as usize].field].name;
-        let args = [self.make.uint(family as u64), self.make.name(name), self.some(first, count)];
+        let args = [self.make.uint(family as u64), self.make.name(name), self.some()];
         self.make.call_name("field", args.map(arg).into())
     }
 
     fn landed(&mut self, at: &Landed) -> Vec<Arg> {
         let mut values = vec![];
         match at {
-            Landed::InPlace { byte, step, strides } => {
-                values.push(named("byte", self.make.uint(*byte as u64)));
-                self.unless_zero(&mut values, "step", *step);
+            Landed::InPlace { strides, .. } => {
+                values.push(named("byte", self.int()));
+                self.unless_zero(&mut values, "step");
                 if !strides.is_empty() {
-                    let strides = strides.iter().map(|&s| self.make.int(s as i64)).collect();
+                    let strides = strides.iter().map(|_| self.int()).collect();
                     values.push(named("strides", self.make.list(strides)));
                 }
             }
-            &Landed::Buffer { buffer, next, byte, step } => {
-                values.push(named("buffer", self.make.uint(buffer as u64)));
-                self.unless_zero(&mut values, "next", next);
-                values.push(named("byte", self.make.uint(byte as u64)));
-                self.unless_zero(&mut values, "step", step);
+            Landed::Buffer { .. } => {
+                values.push(named("buffer", self.int()));
+                self.unless_zero(&mut values, "next");
+                values.push(named("byte", self.int()));
+                self.unless_zero(&mut values, "step");
             }
         }
         values
     }
 
-    fn copied(&mut self, copy: &LocalCopy) -> Vec<Arg> {
-        let mut values = vec![arg(self.loc(copy.from, 1)), named("bytes", self.make.uint(copy.bytes as u64))];
-        if copy.count != 1 {
-            values.push(named("count", self.make.uint(copy.count as u64)));
+    fn copied(&mut self, from: Object) -> Vec<Arg> {
+        let mut values = vec![arg(self.loc(from)), named("bytes", self.int())];
+        let count = self.next();
+        if !count.is(1) {
+            values.push(named("count", self.expr(&count)));
         }
-        if (copy.from_step, copy.to_step) != (0, 0) {
-            let steps = [copy.from_step, copy.to_step].map(|s| self.make.int(s as i64));
+        let steps = [self.next(), self.next()];
+        if !steps.iter().all(|s| s.is(0)) {
+            let steps = steps.map(|s| self.expr(&s));
             values.push(named("steps", self.make.list(steps.into())));
         }
         values
     }
 
-    fn unless_zero(&mut self, values: &mut Vec<Arg>, name: &str, value: i64) {
-        if value != 0 {
-            values.push(named(name, self.make.int(value)));
-        }
-    }
-
-    /// `3`, `3..7`
-    fn some(&mut self, first: u64, count: u64) -> ExprId {
-        if count == 1 { self.make.uint(first) } else { self.make.span(first, first + count) }
-    }
-
-    fn buffer(&mut self, first: u32, count: u32) -> ExprId {
-        let which = self.some(first as u64, count as u64);
-        self.make.call_name("buffer", vec![arg(which)])
+    fn loc(&mut self, object: Object) -> ExprId {
+        let steps = vec![0; self.rows.dims.len()];
+        self.locs(object, &Number { base: 1, steps })
     }
 
     /// `x[3, 64]`, `buffer(4)[0]`; over several tiles or buffers `x[3..5, 64]`, `buffer(4..6)[0]`
-    fn loc(&mut self, loc: Loc, count: u32) -> ExprId {
-        let byte = Index::Expr(self.make.uint(loc.offset as u64));
-        match loc.object {
+    fn locs(&mut self, object: Object, count: &Number) -> ExprId {
+        let (first, byte) = (self.next(), self.int());
+        let which = self.range(first, count);
+        match object {
             Object::Var(var) => {
                 let base = self.make.name(&self.graph.vars[var].name);
-                let tile = Index::Expr(self.some(loc.tile as u64, count as u64));
-                self.make.index(base, vec![tile, byte])
+                self.make.index(base, vec![Index::Expr(which), Index::Expr(byte)])
             }
-            Object::Buffer(b) => {
-                let base = self.buffer(b, count);
-                self.make.index(base, vec![byte])
+            Object::Buffer(_) => {
+                let base = self.make.call_name("buffer", vec![arg(which)]);
+                self.make.index(base, vec![Index::Expr(byte)])
             }
         }
     }

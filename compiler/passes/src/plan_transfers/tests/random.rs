@@ -133,7 +133,7 @@ proptest! {
             let shapes: Vec<_> = shapes.iter().map(|f| (f.domain.count(), f.fields.len())).collect();
             let (plan, schedule) = (&scheduled.plan.sets[set], &scheduled.schedule.sets[set]);
             for schedule in [None, Some(schedule)] {
-                let tables = rows::from_rows(&rows::to_rows(plan, &landings, schedule), &shapes).unwrap();
+                let tables = rows::from_rows(&rows::fold(rows::to_rows(plan, &landings, schedule)), &shapes).unwrap();
                 prop_assert_eq!(&tables.plan, plan);
                 prop_assert_eq!(&tables.landings, &landings.iter().map(|l| l.to_vec()).collect::<Vec<_>>());
                 prop_assert_eq!(tables.schedule.unwrap_or_default(), schedule.cloned().unwrap_or_default());
