@@ -51,7 +51,7 @@ fn are_pairs(receivers: &[(u32, u32)], base: u32, from: u32) -> bool {
         let first = first - base;
         if first == from ^ 1 {
             rest = &rest[1..];
-        } else if first % 2 == 0 && rest.get(1).is_some_and(|r| r.1 - base == first + 1) {
+        } else if first.is_multiple_of(2) && rest.get(1).is_some_and(|r| r.1 - base == first + 1) {
             (rest, any) = (&rest[2..], true);
         } else {
             return false;

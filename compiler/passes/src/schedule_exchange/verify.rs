@@ -53,7 +53,8 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
             let exchange = &machine.exchange;
             let rate = if piece.wide { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
             let start = piece.start as u64;
-            let end = start + bits / (8 * rate as u64) + (bits % (8 * rate as u64) != 0) as u64;
+            let per_cycle = 8 * rate as u64;
+            let end = start + bits / per_cycle + !bits.is_multiple_of(per_cycle) as u64;
             let mut receivers: BTreeSet<u32> =
                 served(piece, transfer, schedule, machine)?.into_iter().map(|k| transfer.to[k].tile).collect();
             let mut senders = vec![transfer.from.tile];
@@ -96,7 +97,7 @@ fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result
     // The other tile of a pair, if the processor has it.
     let partner = |tile: u32| {
         let (ipu, k) = (tile / tiles, tile % tiles);
-        let other = if k % 2 == 0 { k + 1 } else { k - 1 };
+        let other = if k.is_multiple_of(2) { k + 1 } else { k - 1 };
         (other < tiles).then_some(ipu * tiles + other)
     };
     let lender = partner(sender).ok_or_else(|| format!("tile {sender} has no partner to send at double width with"))?;
