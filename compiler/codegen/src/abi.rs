@@ -16,7 +16,7 @@
 //! A call is sound if every element of every view of instances `first..last` lies in memory that the caller may read
 //! (`in`) or write (`out`, `inout`), no element written through one field is touched through another field or by
 //! another thread (the race rule), every stored `bool` is 0 or 1, and all pointers of the batch are valid for
-//! `first..last`. The kernel touches nothing else, keeps no pointer, and never unwinds.
+//! `first..last`, `counters` for one word per point (and worker) of each instance. The kernel touches nothing else, keeps no pointer, and never unwinds.
 //!
 //! Invariant: `repr(C)`, and the offsets in `offset` are those of the structures.
 
@@ -93,6 +93,9 @@ pub struct Batch {
     pub total_turns: u64,
     /// Workers of a tile, at least 1.
     pub workers: u64,
+    /// Where a kernel that [counts](crate::KernelSpec::points) adds its counters, instance-major; worker by worker inside
+    /// an instance of a `multi` codelet. Null for all other kernels.
+    pub counters: *mut u64,
     /// Set when the kernel returns [`Status::Failed`].
     pub failure: Failure,
 }
@@ -127,6 +130,7 @@ pub(crate) mod offset {
     pub(crate) const TURNS: i32 = offset_of!(Batch, turns) as i32;
     pub(crate) const TOTAL_TURNS: i32 = offset_of!(Batch, total_turns) as i32;
     pub(crate) const WORKERS: i32 = offset_of!(Batch, workers) as i32;
+    pub(crate) const COUNTERS: i32 = offset_of!(Batch, counters) as i32;
     const FAILURE: usize = offset_of!(Batch, failure);
     pub(crate) const INSTANCE: i32 = (FAILURE + offset_of!(Failure, instance)) as i32;
     pub(crate) const SITE: i32 = (FAILURE + offset_of!(Failure, site)) as i32;

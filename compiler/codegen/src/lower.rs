@@ -39,6 +39,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_entity::SecondaryMap;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use girder_codelet::cost::Located;
 use girder_ir::codelet::{Codelet, Dir, Label};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
@@ -103,6 +104,8 @@ struct Frame {
     instance: Value,
     /// `I64`; zero unless the codelet is `multi`.
     worker: Value,
+    /// The counters of this instance and worker; meaningless if nothing is counted.
+    counters: Value,
     /// Table of imports.
     imports: Value,
     /// Address of the stop flag.
@@ -146,6 +149,8 @@ pub(crate) struct Lower<'a, 'b> {
     spent: Variable,
     /// Stack slots for lanes that no reduction uses now.
     free_slots: Vec<StackSlot>,
+    /// Places whose executions are counted.
+    points: Option<Located<'a>>,
     frame: Option<Frame>,
 }
 
@@ -179,6 +184,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             jumps: Vec::new(),
             spent,
             free_slots: Vec::new(),
+            points: spec.points.filter(|p| !p.is_empty()).map(|p| p.located(spec.codelet)),
             frame: None,
         }
     }

@@ -5,6 +5,7 @@
 use crate::abi::Addressing;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codelet::Sizes;
+use girder_codelet::cost::Points;
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::{FieldId, SiteId};
 use smallvec::SmallVec;
@@ -27,6 +28,8 @@ pub struct KernelSpec<'a> {
     pub addressing: Addressing,
     /// What is regular about them, if anything.
     pub lines: Option<Lines>,
+    /// Places whose executions are counted. Code that counts is slower; without points it is as if this were `None`.
+    pub points: Option<&'a Points>,
 }
 
 /// Instances that lie on lines: within each block of `length` instances (counted from instance 0), every field moves
@@ -62,6 +65,7 @@ impl KernelSpec<'_> {
         std::ptr::eq(self.codelet, other.codelet)
             && self.addressing == other.addressing
             && self.lines == other.lines
+            && self.points == other.points
             && (std::ptr::eq(self.sizes, other.sizes) || self.sizes == other.sizes)
             && self.codelet.edges().all(|(f, _)| self.strides[f] == other.strides[f])
             && (std::ptr::eq(self.proven, other.proven)

@@ -2,6 +2,8 @@
 
 mod harness;
 
+use girder_codelet::cost::{At, Cost, MemFacts, TileCosts, cost_of, counted_cost_of};
+use harness::Case;
 use harness::choices::Choices;
 use harness::lanes;
 use harness::random::case;
@@ -22,5 +24,44 @@ proptest! {
     #[test]
     fn random_vectors_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         lanes::case(&mut Choices::new(&bytes)).check();
+    }
+}
+
+/// The bundles of every worker of every instance, from what a run has counted; `None` if a check failed.
+fn bundles(case: &mut Case, cost: &Cost) -> Option<Vec<u64>> {
+    case.points = cost.points().clone();
+    let outcome = case.check();
+    if outcome.failure.is_some() {
+        return None;
+    }
+    let (sizes, facts) = (case.sizes(), MemFacts::default());
+    let turns = if case.codelet.multi { case.workers } else { 1 };
+    let own = case.points.len();
+    let mut all = vec![];
+    for (n, consts) in case.consts.iter().enumerate() {
+        for worker in 0..turns {
+            let start = (n * turns as usize + worker as usize) * own;
+            let counters = &outcome.counters[start..start + own];
+            let at = At { sizes: &sizes, consts, worker, workers: case.workers, counters, facts: &facts };
+            all.push(cost.eval(&at));
+        }
+    }
+    Some(all)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Interpreter and compiled code count alike, and what closed forms say is what was counted.
+    #[test]
+    fn random_codelets_are_counted(bytes in proptest::collection::vec(any::<u8>(), 0..500)) {
+        let mut case = case(&mut Choices::new(&bytes));
+        let costs = TileCosts::from(&girder_machine::builtin("gc200").expect("it comes with Girder"));
+        let closed = cost_of(&case.codelet, &costs).expect("it is not pipelined");
+        let counted = counted_cost_of(&case.codelet, &costs).expect("it is not pipelined");
+        prop_assert!(closed.points().len() <= counted.points().len());
+        let forms = format!("{closed}\nagainst {counted}\nof {:?}\n{:?}\n{:?}", case.codelet.body, case.codelet.exprs, case.shapes);
+        let (closed, counted) = (bundles(&mut case, &closed), bundles(&mut case, &counted));
+        prop_assert_eq!(closed, counted, "{}", forms);
     }
 }

@@ -24,6 +24,7 @@ fn compiled(codelet: &Codelet) -> Result<(), CodegenError> {
         proven: &proven,
         addressing: Addressing::Affine,
         lines: None,
+        points: None,
     };
     compile(&[spec]).map(|_| ())
 }
@@ -132,6 +133,7 @@ fn equal_kernels_share_code() {
         proven: &proven,
         addressing,
         lines: None,
+        points: None,
     };
     let specs = [spec(Addressing::Affine), spec(Addressing::Table32), spec(Addressing::Affine)];
     let host = Host::detect().expect("this host is supported");
@@ -220,6 +222,7 @@ fn endless_loops_stop() {
         proven: &proven,
         addressing: Addressing::Affine,
         lines: None,
+        points: None,
     };
     let code = compile(&[spec]).expect("a small kernel compiles");
     let run = |cancel: u8, turns: u64| {
@@ -235,6 +238,7 @@ fn endless_loops_stop() {
             turns,
             total_turns: u64::MAX,
             workers: 1,
+            counters: std::ptr::null_mut(),
             failure: Failure::default(),
         };
         // SAFETY: the codelet has no fields, so that no table is read.

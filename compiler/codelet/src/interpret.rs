@@ -26,6 +26,7 @@ mod workers;
 pub use reduce::identity;
 pub use workers::{Race, Touch};
 
+use crate::cost::{Located, Points};
 use crate::scalar;
 use crate::sizes::Sizes;
 use cranelift_entity::SecondaryMap;
@@ -105,6 +106,9 @@ pub struct Interpreter<'c> {
     offsets: SecondaryMap<LocalId, usize>,
     /// If the workers of a `multi` codelet are watched.
     touches: Option<Touches>,
+    /// Places whose executions are counted, and how many there are.
+    points: Option<(Located<'c>, usize)>,
+    counters: Vec<u64>,
 }
 
 impl<'c> Interpreter<'c> {
@@ -116,13 +120,25 @@ impl<'c> Interpreter<'c> {
             offsets[id] = next;
             next += local.array.as_ref().map_or(1, |dims| dims.iter().map(|&n| n as usize).product());
         }
-        Interpreter { codelet, locals: vec![0; next], offsets, touches: None }
+        let (points, counters) = (None, Vec::new());
+        Interpreter { codelet, locals: vec![0; next], offsets, touches: None, points, counters }
     }
 
     /// Ends a vertex whose workers race; without this they are what they are in turn.
     pub fn watching(self) -> Interpreter<'c> {
         let touches = self.codelet.multi.then(Touches::default);
         Interpreter { touches, ..self }
+    }
+
+    /// Counts executions from now on; see [`Interpreter::counters`].
+    pub fn count(&mut self, points: &Points) {
+        self.points = (!points.is_empty()).then(|| (points.located(self.codelet), points.len()));
+        self.counters.clear();
+    }
+
+    /// How often each point was passed in the last run, for worker 0, 1, … of a `multi` codelet in turn.
+    pub fn counters(&self) -> &[u64] {
+        &self.counters
     }
 
     /// As [`run`].
@@ -136,7 +152,11 @@ impl<'c> Interpreter<'c> {
     ) -> Result<(), Stop> {
         let turns = if self.codelet.multi { workers } else { 1 };
         self.touches.iter_mut().for_each(Touches::clear);
+        let own = self.points.as_ref().map_or(0, |p| p.1);
+        self.counters.clear();
+        self.counters.resize(own * turns as usize, 0);
         for worker in 0..turns {
+            let start = own * worker as usize;
             let mut frame = Frame {
                 codelet: self.codelet,
                 locals: &mut self.locals,
@@ -151,6 +171,8 @@ impl<'c> Interpreter<'c> {
                 ticks: 0,
                 spent: 0,
                 stop: Stop::Cancelled,
+                points: self.points.as_ref().map(|p| &p.0),
+                counters: &mut self.counters[start..start + own],
             };
             if frame.block(&self.codelet.body).is_err() {
                 return Err(frame.stop);
@@ -188,6 +210,8 @@ struct Frame<'a> {
     /// Turns of long loops so far.
     spent: u64,
     stop: Stop,
+    points: Option<&'a Located<'a>>,
+    counters: &'a mut [u64],
 }
 
 /// Places of an access; no codelet of ordinary rank spills it.
@@ -338,7 +362,27 @@ impl<'a> Frame<'a> {
     }
 
     fn block(&mut self, block: &'a Block) -> Result<Flow, Halt> {
+        if let Some(points) = self.points {
+            return self.counted_block(block, points.of(block));
+        }
         for stmt in block {
+            match self.stmt(stmt)? {
+                Flow::Next => {}
+                flow => return Ok(flow),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn counted_block(&mut self, block: &'a Block, points: &[(u32, u32)]) -> Result<Flow, Halt> {
+        let count = |n: usize, counters: &mut [u64]| {
+            points.iter().filter(|p| p.0 as usize == n).for_each(|p| counters[p.1 as usize] += 1);
+        };
+        if block.is_empty() {
+            count(0, self.counters);
+        }
+        for (n, stmt) in block.iter().enumerate() {
+            count(n, self.counters);
             match self.stmt(stmt)? {
                 Flow::Next => {}
                 flow => return Ok(flow),

@@ -6,10 +6,12 @@
 //! - [`bind_sizes`] gives the named sizes their numbers from the shapes of a vertex's views.
 //! - [`interpret`] is the reference: what it computes is what a codelet means.
 //! - [`facts()`] proves checks superfluous and `out` fields fully written, for concrete sizes.
+//! - [`cost`] says how many cycles a vertex keeps a tile's contexts busy, as a closed form.
 //! - [`verify()`] checks what `girder_ir::codelet` promises; a failure is the compiler's bug.
 //!
-//! Invariant: nothing here depends on the graph, the machine or the host.
+//! Invariant: nothing here depends on the graph or the host.
 
+pub mod cost;
 pub mod facts;
 pub mod interpret;
 pub mod scalar;

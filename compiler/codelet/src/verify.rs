@@ -6,6 +6,8 @@
 mod expr;
 mod stmt;
 
+pub(crate) use expr::operands;
+
 use girder_ir::codelet::{Check, Codelet, DimDecl, Dir, ExprKind, Index};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;

@@ -37,6 +37,7 @@ pub use eval::eval_int;
 pub use header::{Class, Header, HeaderField, HeaderGeneric, HeaderType, header, infer_args};
 pub use specialise::{result_type, specialise};
 
+use girder_ir::codelet::Elementary;
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 use girder_syntax::ast;
@@ -45,6 +46,11 @@ use girder_syntax::ast;
 pub trait Scope {
     /// The meaning of a dotted name in a module; `None` if there is nothing of that name.
     fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>>;
+
+    /// The function for which tiles may have an instruction, if this is one of the prelude's.
+    fn elementary(&self, _module: ModuleRef, _item: &ast::Fn) -> Option<Elementary> {
+        None
+    }
 
     /// The tree of a module.
     fn tree(&self, module: ModuleRef) -> &ast::Module;

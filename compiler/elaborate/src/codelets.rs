@@ -9,7 +9,7 @@ use crate::modules::{Entry, Modules};
 use crate::value::Value;
 use crate::vertices::SpecKey;
 use cranelift_entity::{EntityRef, PrimaryMap};
-use girder_ir::codelet::GenericArg;
+use girder_ir::codelet::{Elementary, GenericArg};
 use girder_ir::graph::CodeletItem;
 use girder_ir::ids::SpecId;
 use girder_ir::types::ElemType;
@@ -65,6 +65,10 @@ impl Scope for Names<'_> {
                 }
             }
         })
+    }
+
+    fn elementary(&self, module: ModuleRef, item: &ast::Fn) -> Option<Elementary> {
+        if module == self.modules.prelude { Elementary::from_name(&item.name.dotted()) } else { None }
     }
 
     fn tree(&self, module: ModuleRef) -> &ast::Module {

@@ -21,7 +21,7 @@
 
 use crate::ids::{ExprId, FieldId, LocalId, SiteId, SizeId};
 use crate::types::{ElemType, Scalar};
-use cranelift_entity::PrimaryMap;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
 use girder_source::Span;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -49,10 +49,42 @@ pub struct Codelet {
     pub body: Block,
     /// `#[pipelined]`: the tile cost is that of a hand-written inner loop.
     pub pipelined: bool,
-    /// `#[cycles(expr)]`: bundles of one vertex as an integer expression over sizes and constants.
+    /// `#[cycles(expr)]`: tile cycles of one vertex as an integer expression over sizes and constants.
     pub cycles: Option<ExprId>,
+    /// Locals that hold what an elementary function of the prelude gives for an expression; the statements before
+    /// compute it. What a tile has an instruction for costs that instruction.
+    pub elementary: SecondaryMap<LocalId, Option<(Elementary, ExprId)>>,
     /// Where it is declared.
     pub span: Span,
+}
+
+/// Functions of the prelude for which tiles have instructions, of `f32`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Elementary {
+    Exp,
+    Log,
+    Tanh,
+    Sigmoid,
+    Rsqrt,
+    Sin,
+    Cos,
+}
+
+impl Elementary {
+    /// The function of a name of the prelude.
+    pub fn from_name(name: &str) -> Option<Elementary> {
+        Some(match name {
+            "exp" => Elementary::Exp,
+            "log" => Elementary::Log,
+            "tanh" => Elementary::Tanh,
+            "sigmoid" => Elementary::Sigmoid,
+            "rsqrt" => Elementary::Rsqrt,
+            "sin" => Elementary::Sin,
+            "cos" => Elementary::Cos,
+            _ => return None,
+        })
+    }
 }
 
 /// An argument between `<` and `>`.

@@ -86,6 +86,7 @@ impl Build {
             body: vec![],
             pipelined: false,
             cycles: None,
+            elementary: Default::default(),
             span: Span::NONE,
         };
         for (&dir, letter) in dirs.iter().zip('a'..) {

@@ -168,6 +168,7 @@ impl Launch {
             turns: context.turns,
             total_turns: context.total_turns,
             workers: context.workers as u64,
+            counters: std::ptr::null_mut(),
             failure: abi::Failure::default(),
         };
         match &self.offsets {

@@ -118,7 +118,7 @@ impl<'g> KernelSet<'g> {
             }
             Lines { length: l.length, steps, shares_consts: l.shares_consts }
         });
-        KernelSpec { codelet, sizes, strides, proven: &facts.proven, addressing: key.addressing, lines }
+        KernelSpec { codelet, sizes, strides, proven: &facts.proven, addressing: key.addressing, lines, points: None }
     }
 
     fn spans(&self, key: &Key) -> Vec<Option<(i64, i64)>> {

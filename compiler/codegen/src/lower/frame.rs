@@ -72,6 +72,7 @@ impl Lower<'_, '_> {
             batch,
             instance,
             worker,
+            counters: worker,
             imports,
             cancel,
             failed: self.b.create_block(),
@@ -248,6 +249,8 @@ impl Lower<'_, '_> {
         let codelet = self.codelet;
         if !codelet.multi {
             self.nothing_spent();
+            let instance = self.frame().instance;
+            self.bind_counters(instance);
             if self.block(&codelet.body) {
                 let end = self.frame().end;
                 self.b.ins().jump(end, &[]);
@@ -263,6 +266,10 @@ impl Lower<'_, '_> {
         self.depth += 1;
         self.frame = self.frame.take().map(|f| Frame { worker, end: turn, ..f });
         self.nothing_spent();
+        let instance = self.frame().instance;
+        let row = self.b.ins().imul(instance, count);
+        let row = self.b.ins().iadd(row, worker);
+        self.bind_counters(row);
         if self.block(&codelet.body) {
             self.b.ins().jump(turn, &[]);
         }
@@ -273,6 +280,19 @@ impl Lower<'_, '_> {
         self.b.ins().brif(more, head, &[next.into()], end, &[]);
         self.b.seal_block(head);
         self.frame = self.frame.take().map(|f| Frame { end, ..f });
+    }
+
+    /// Finds a row of counters, if anything is counted.
+    fn bind_counters(&mut self, row: Value) {
+        if self.points.is_none() {
+            return;
+        }
+        let own = self.spec.points.map_or(0, |p| p.len()) as i64;
+        let batch = self.frame().batch;
+        let start = self.b.ins().load(I64, fixed(), batch, offset::COUNTERS);
+        let bytes = self.scaled(row, 8 * own);
+        let counters = self.b.ins().iadd(start, bytes);
+        self.frame = self.frame.take().map(|f| Frame { counters, ..f });
     }
 
     /// How many workers a tile has, `I64`.

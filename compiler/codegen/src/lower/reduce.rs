@@ -40,7 +40,8 @@ impl Lower<'_, '_> {
         if let Some(bounds) = &bounds {
             self.charge_places(bounds.iter().map(|b| &b.range), r.turns);
         }
-        if let Some(result) = bounds.as_ref().and_then(|b| self.vector_reduce(r, b)) {
+        let counts = self.counts_in(&r.filter_before) || self.counts_in(&r.before);
+        if let Some(result) = bounds.as_ref().filter(|_| !counts).and_then(|b| self.vector_reduce(r, b)) {
             return self.write(r.dst, result);
         }
         if let Some(result) = bounds.as_ref().and_then(|b| self.written_out_reduce(r, b)) {

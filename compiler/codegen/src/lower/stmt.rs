@@ -9,9 +9,10 @@ use crate::work::{self, SHORT};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8X16, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use girder_ir::codelet::{Block, Label, Stmt, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
+use smallvec::SmallVec;
 
 /// `lo`, `lo + step`, … while less than `hi` (greater, for a negative step).
 #[derive(Clone, Debug)]
@@ -33,7 +34,35 @@ const SMALL: u64 = 120;
 impl Lower<'_, '_> {
     /// Statements in order; whether control goes on after them.
     pub(super) fn block(&mut self, block: &Block) -> bool {
-        block.iter().all(|stmt| self.stmt(stmt))
+        if self.points.is_none() {
+            return block.iter().all(|stmt| self.stmt(stmt));
+        }
+        if block.is_empty() {
+            self.count(block, 0);
+        }
+        block.iter().enumerate().all(|(n, stmt)| {
+            self.count(block, n);
+            self.stmt(stmt)
+        })
+    }
+
+    /// Counts what is counted before a statement.
+    fn count(&mut self, block: &Block, stmt: usize) {
+        let points = self.points.as_ref().map_or(&[][..], |p| p.of(block));
+        let here: SmallVec<[u32; 2]> = points.iter().filter(|p| p.0 as usize == stmt).map(|p| p.1).collect();
+        for counter in here {
+            let flags = MemFlagsData::new().with_notrap();
+            let row = self.frame().counters;
+            let at = Offset32::new(8 * counter as i32);
+            let old = self.b.ins().load(I64, flags, row, at);
+            let new = self.b.ins().iadd_imm_s(old, 1);
+            self.b.ins().store(flags, new, row, at);
+        }
+    }
+
+    /// Whether something inside a block is counted, so that it has to be run as it is written.
+    pub(super) fn counts_in(&self, block: &Block) -> bool {
+        self.points.as_ref().is_some_and(|p| p.any_in(block))
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> bool {

@@ -27,6 +27,7 @@ impl Build {
             body: Vec::new(),
             pipelined: false,
             cycles: None,
+            elementary: Default::default(),
             span: Span::default(),
         };
         Build { codelet, labels: 0 }

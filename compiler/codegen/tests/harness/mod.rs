@@ -13,6 +13,7 @@ pub mod random;
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Addressing, Batch, Failure, Status};
 use girder_codegen::{FieldLayout, Host, IMPORTS, KernelSpec, Lines, compile_for};
+use girder_codelet::cost::Points;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
 use girder_codelet::sizes::Shape;
 use girder_codelet::{Sizes, bind_sizes};
@@ -37,6 +38,8 @@ pub struct Case {
     pub workers: u32,
     pub turns: u64,
     pub total_turns: u64,
+    /// What is counted.
+    pub points: Points,
 }
 
 /// What a run left behind.
@@ -44,6 +47,8 @@ pub struct Case {
 pub struct Outcome {
     pub failure: Option<Failure>,
     pub memory: Vec<u8>,
+    /// Instance by instance; empty if a check failed.
+    pub counters: Vec<u64>,
 }
 
 /// How views of a field lie in memory.
@@ -95,6 +100,7 @@ impl Case {
             workers: 3,
             turns: 5,
             total_turns: 1 << 30,
+            points: Points::default(),
             codelet,
         };
         for (field, decl) in &case.codelet.fields {
@@ -199,11 +205,13 @@ impl Case {
         session.limits.turns = self.turns;
         session.limits.total_turns = self.total_turns;
         let mut interpreter = Interpreter::new(&self.codelet);
+        interpreter.count(&self.points);
+        let mut counters = Vec::new();
         let mut failure = None;
         for (n, consts) in self.consts.iter().enumerate() {
             let mut view = View { case: self, offsets: &self.offsets[n], memory: &mut memory };
             match interpreter.run(&sizes, &mut view, consts, self.workers, &session) {
-                Ok(()) => {}
+                Ok(()) => counters.extend_from_slice(interpreter.counters()),
                 Err(Stop::Cancelled | Stop::Raced(_)) => panic!("nobody cancelled or watches"),
                 Err(Stop::Failed(f)) => {
                     let worker = f.worker.unwrap_or(0);
@@ -213,7 +221,10 @@ impl Case {
             }
         }
         self.same_nans(&mut memory);
-        Outcome { failure, memory }
+        if failure.is_some() {
+            counters.clear();
+        }
+        Outcome { failure, memory, counters }
     }
 
     /// Compiles for a host and runs all instances.
@@ -230,6 +241,8 @@ impl Case {
         let kernels = compile_for(host, &[spec]).expect("the case compiles");
         let code = kernels.load(host).expect("there is memory for code");
         let mut failure = None;
+        let turns = if self.codelet.multi { self.workers as usize } else { 1 };
+        let mut counters = vec![0; self.points.len() * turns * self.offsets.len()];
         let edges: Vec<usize> = self.codelet.edges().map(|(f, _)| f.index()).collect();
         let table: Vec<u64> = self.offsets.iter().flat_map(|o| edges.iter().map(|&f| o[f])).collect();
         let narrow: Vec<u32> = table.iter().map(|&o| o as u32).collect();
@@ -258,17 +271,21 @@ impl Case {
             turns: self.turns,
             total_turns: self.total_turns,
             workers: u64::from(self.workers),
+            counters: counters.as_mut_ptr(),
             failure: Failure::default(),
         };
         // SAFETY: all views lie in `memory` and are disjoint, the tables have a row per instance.
         let status = Status::of(unsafe { code.kernel(0)(&mut batch, 0, instances) });
         match status {
             Status::Done => {}
-            Status::Failed => failure = Some(batch.failure),
+            Status::Failed => {
+                failure = Some(batch.failure);
+                counters.clear();
+            }
             Status::Cancelled => panic!("nobody cancelled"),
         }
         self.same_nans(&mut memory);
-        Outcome { failure, memory }
+        Outcome { failure, memory, counters }
     }
 
     /// The code before Cranelift's optimiser, with all facts.
@@ -285,7 +302,15 @@ impl Case {
         for (n, s) in self.strides.iter().enumerate() {
             strides[FieldId::new(n)] = s.clone();
         }
-        KernelSpec { codelet: &self.codelet, sizes, strides, proven, addressing, lines: None }
+        KernelSpec {
+            codelet: &self.codelet,
+            sizes,
+            strides,
+            proven,
+            addressing,
+            lines: None,
+            points: Some(&self.points),
+        }
     }
 
     /// What is regular about the instances: all of them lie on one line, but the description may cut it.
@@ -312,6 +337,7 @@ impl Case {
         ] {
             let found = self.compiled(host, proven, (addressing, lines));
             assert_eq!(expected.failure, found.failure, "{addressing:?} {host:?}");
+            assert_eq!(expected.counters, found.counters, "{addressing:?} {host:?}");
             if expected.memory != found.memory {
                 let differ = |&(at, ty): &(usize, ElemType)| {
                     let end = at + ty.bytes() as usize;

@@ -7,7 +7,7 @@ use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};
 
 /// The operands of an expression, indices included, in the order of evaluation.
-pub(super) fn operands(kind: &ExprKind) -> SmallVec<[ExprId; 3]> {
+pub(crate) fn operands(kind: &ExprKind) -> SmallVec<[ExprId; 3]> {
     match *kind {
         ExprKind::Const(_)
         | ExprKind::Local(_)

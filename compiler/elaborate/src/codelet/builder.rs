@@ -379,6 +379,7 @@ fn empty_codelet() -> Codelet {
         body: vec![],
         pipelined: false,
         cycles: None,
+        elementary: Default::default(),
         span: Span::NONE,
     }
 }

@@ -7,7 +7,8 @@ use super::builder::{Builder, Early, Frame};
 use super::builtins;
 use super::value::{Bound, Value};
 use super::{Meaning, ModuleRef};
-use girder_ir::codelet::{ExprKind, Stmt};
+use girder_ir::codelet::{Elementary, ExprKind, Stmt};
+use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
@@ -144,7 +145,9 @@ impl<'a> Builder<'a, '_> {
         let inlined = self.deeper(span, |s| {
             s.frames.push(frame);
             let value = if s.generics(item, &slots, named) && s.parameters(item, slots) {
-                s.function_body(item)
+                let elementary = s.elementary(module, item);
+                let value = s.function_body(item);
+                s.noted(elementary, value, span)
             } else {
                 Value::Error
             };
@@ -152,6 +155,25 @@ impl<'a> Builder<'a, '_> {
             value
         });
         inlined.unwrap_or(Value::Error)
+    }
+
+    /// The elementary function that is called, and its argument.
+    fn elementary(&mut self, module: ModuleRef, item: &'a ast::Fn) -> Option<(Elementary, ExprId)> {
+        let function = self.scope.elementary(module, item)?;
+        match self.binding(&item.params.first()?.name.name)?.value {
+            Value::Scalar(x) => Some((function, self.again(x))),
+            _ => None,
+        }
+    }
+
+    /// A value in a local that says which elementary function gave it.
+    fn noted(&mut self, elementary: Option<(Elementary, ExprId)>, value: Value, span: Span) -> Value {
+        let (Some(elementary), Value::Scalar(e)) = (elementary, &value) else { return value };
+        let (value, ty) = (*e, self.expr_types[*e]);
+        let local = self.local("", ty, false, span);
+        self.emit(Stmt::Set { local, value });
+        self.out.elementary[local] = Some(elementary);
+        Value::Scalar(self.read_local(local, span))
     }
 
     /// Arguments by parameter, and those that name a generic.

@@ -38,7 +38,21 @@ pub fn specialise(
     b.bind_fields(item, &header, args);
     b.codelet_attributes(attrs);
     b.statements(&item.body, false);
-    b.finish()
+    let codelet = b.finish()?;
+    if let Err(refusal) = girder_codelet::cost::check(&codelet) {
+        diagnostics.push(not_pipelined(attrs, &codelet, refusal));
+        return Err(Failed);
+    }
+    Ok(codelet)
+}
+
+fn not_pipelined(attrs: &[ast::Attr], codelet: &Codelet, refusal: girder_codelet::cost::Refusal) -> Diagnostic {
+    let message = format!("`{}` cannot be pipelined: {}", codelet.name, refusal.reason);
+    let mut d = Diagnostic::error("codelet::pipelined", refusal.span, message);
+    if let Some(a) = attrs.iter().find(|a| a.name.name == "pipelined") {
+        d = d.label(a.name.span, "asked for here");
+    }
+    d.help("leave `#[pipelined]` out, or write the innermost loops so that their turns do not depend on each other")
 }
 
 /// The element type of the value that a codelet function gives for scalars of these types; `at` is the call.
@@ -160,7 +174,7 @@ impl<'a> Builder<'a, '_> {
             return (DimDecl::Fixed(0), self.int(0, Span::NONE));
         };
         let span = self.tree().exprs[*e].span;
-        let Some(len) = self.static_expr(*e, "a dimension") else {
+        let Some(len) = self.static_expr(*e, "a dimension", false) else {
             return (DimDecl::Fixed(0), self.int(0, span));
         };
         if let Some(n) = self.const_int(len) {
@@ -179,8 +193,8 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// An `int` expression over sizes and constants, without statements.
-    fn static_expr(&mut self, e: ast::ExprId, what: &str) -> Option<ExprId> {
+    /// An `int` expression over sizes, and `const` fields if they may be read, without statements.
+    fn static_expr(&mut self, e: ast::ExprId, what: &str, consts: bool) -> Option<ExprId> {
         let span = self.tree().exprs[e].span;
         self.pure = true;
         let (value, block) = self.block(|s| {
@@ -189,7 +203,7 @@ impl<'a> Builder<'a, '_> {
         });
         self.pure = false;
         let value = value?;
-        if block.is_empty() && self.over_sizes(value) {
+        if block.is_empty() && self.over_sizes(value, consts) {
             return Some(value);
         }
         let message = format!("{what} is an integer expression over sizes and constants");
@@ -197,10 +211,11 @@ impl<'a> Builder<'a, '_> {
         None
     }
 
-    fn over_sizes(&self, e: ExprId) -> bool {
-        let all = |list: &[ExprId]| list.iter().all(|&e| self.over_sizes(e));
+    fn over_sizes(&self, e: ExprId, consts: bool) -> bool {
+        let all = |list: &[ExprId]| list.iter().all(|&e| self.over_sizes(e, consts));
         match self.out.exprs[e].kind {
             ExprKind::Const(_) | ExprKind::Size(_) => true,
+            ExprKind::ConstField(_) => consts,
             ExprKind::Unary { x, .. } | ExprKind::Convert { x } => all(&[x]),
             ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => all(&[a, b]),
             ExprKind::Select { cond, a, b } => all(&[cond, a, b]),
@@ -213,7 +228,7 @@ impl<'a> Builder<'a, '_> {
             match (a.name.name.as_str(), a.args.as_deref()) {
                 ("pipelined", None) => self.out.pipelined = true,
                 ("cycles", Some([ast::Arg { name: None, value }])) => {
-                    self.out.cycles = self.static_expr(*value, "`cycles`");
+                    self.out.cycles = self.static_expr(*value, "`cycles`", true);
                 }
                 ("pipelined", _) => {
                     self.error("codelet::argument", a.name.span, "`pipelined` has no arguments");

@@ -5,6 +5,7 @@
 mod arrays;
 mod calls;
 mod control;
+mod cost;
 mod errors;
 mod generics;
 mod limits;
@@ -13,8 +14,9 @@ mod reductions;
 mod values;
 
 use super::{FieldId, Meaning, ModuleRef, Scope, header, infer_args, specialise};
-use girder_codelet::{Stop, VertexMemory, bind_sizes, run, verify};
-use girder_ir::codelet::{Codelet, Dir, GenericArg};
+use girder_codelet::cost::Points;
+use girder_codelet::{Interpreter, Sizes, Stop, VertexMemory, bind_sizes, run, verify};
+use girder_ir::codelet::{Codelet, Dir, Elementary, GenericArg};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostics, Session, SourceMap, Span};
 use girder_syntax::ast;
@@ -101,6 +103,10 @@ impl Scope for World {
         })
     }
 
+    fn elementary(&self, _: ModuleRef, item: &ast::Fn) -> Option<Elementary> {
+        Elementary::from_name(&item.name.dotted())
+    }
+
     fn tree(&self, _: ModuleRef) -> &ast::Module {
         &self.tree
     }
@@ -182,6 +188,19 @@ pub(super) fn run_with(
         }
         Err(Stop::Cancelled | Stop::Raced(_)) => panic!("nobody cancels or watches"),
     }
+}
+
+/// Runs a codelet on these fields with six workers, and gives what was counted at the points.
+pub(super) fn run_costed(codelet: &Codelet, fields: &[Data], points: &Points) -> (Sizes, Vec<u64>) {
+    let shapes: Vec<_> = fields.iter().map(|d| d.shape.clone().into()).collect();
+    let consts: Vec<u64> = fields.iter().map(|d| d.bits.first().copied().unwrap_or(0)).collect();
+    let sizes = bind_sizes(codelet, &shapes, &[]).expect("shapes fit");
+    let mut interpreter = Interpreter::new(codelet);
+    interpreter.count(points);
+    let mut memory = Memory(fields.to_vec());
+    let done = interpreter.run(&sizes, &mut memory, &consts, 6, &Session::default());
+    done.expect("no check fails");
+    (sizes, interpreter.counters().to_vec())
 }
 
 /// The last field after a run without generics.

@@ -58,6 +58,7 @@ fn codelet(names: [&str; 2], swap: bool, op: BinaryOp) -> Codelet {
         body: vec![Stmt::Set { local: a, value: two }, Stmt::Set { local: b, value: sum }],
         pipelined: false,
         cycles: None,
+        elementary: Default::default(),
         span: Span::NONE,
     }
 }

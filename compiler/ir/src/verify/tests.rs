@@ -38,6 +38,7 @@ fn codelet() -> Codelet {
         body: vec![],
         pipelined: false,
         cycles: None,
+        elementary: Default::default(),
         span: Span::NONE,
     }
 }

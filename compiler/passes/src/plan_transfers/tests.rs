@@ -58,6 +58,7 @@ impl Build {
             body: vec![],
             pipelined: false,
             cycles: None,
+            elementary: Default::default(),
             span: Span::NONE,
         };
         for &(dir, ty, rank) in fields {

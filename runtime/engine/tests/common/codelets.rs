@@ -27,6 +27,7 @@ impl Builder {
             body: Vec::new(),
             pipelined: false,
             cycles: None,
+            elementary: Default::default(),
             span: Span::default(),
         };
         Builder { codelet, labels: 0 }

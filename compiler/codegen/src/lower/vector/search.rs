@@ -57,7 +57,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         body: &Block,
         values: &[ExprId],
     ) -> Option<Plan> {
-        if !self.features.vectors {
+        if !self.features.vectors || self.counts_in(body) {
             return None;
         }
         let mut steps = steps::steps(body)?;

@@ -232,7 +232,7 @@ fn headers_are_checked() {
 #[test]
 fn unknown_attributes_are_warned_of() {
     reports(
-        "#[pipelined] codelet c(#[align(8)] in a: f32[n], #[odd] in b: f32, out y: f32) { #[loud] y = 1.0; }",
+        "#[pipelined] codelet c(#[align(8)] in a: f32[n], #[odd] in b: f32, out y: f32) { #[loud] y = sum i in 0..n { a[i] }; }",
         &[("codelet::unknown_attribute", "odd"), ("codelet::unknown_attribute", "loud")],
     );
     reports("#[cycles(k)] codelet c(in k: i32, out y: f32) { y = 1.0; }", &[("codelet::dimension", "k")]);

@@ -1,0 +1,332 @@
+//! What a vertex costs on a tile: bundles of one worker, as a closed form in the sizes and constants of the vertex, and
+//! in counters where only the data decide.
+//!
+//! - [`cost_of`] reads a typed codelet; [`Cost::eval`] gives the bundles of one worker, [`Cost::busy`] what a vertex keeps
+//!   busy on its tile, and [`tile_cycles`] the cycles of a tile's queue.
+//! - `walk` turns the body into values and regions (`graph`), `demand` finds what is computed, and `pairs` what of that
+//!   is computed two lanes at a time; `pipeline` is `#[pipelined]`.
+//! - [`Points`] are the places whose executions are counted while a vertex runs, by the interpreter and by compiled code.
+//!
+//! The model has two kinds of code, and that is not a matter of taste: published measurements of compiled codelets
+//! agree with one instruction per bundle, those of hand-written kernels with the width of the pipes. See
+//! `docs/cycles.md` for the rows.
+//!
+//! Invariant: a cost depends on the codelet and the machine only, never on the host; evaluating it takes a bounded number of
+//! steps.
+
+mod quantity;
+mod points;
+mod graph;
+mod shape;
+mod walk;
+mod pairs;
+mod demand;
+mod pipeline;
+mod tile;
+
+pub use points::{Located, Point, Points, blocks};
+pub use quantity::{Names, Quantity, Ramp};
+pub use tile::{Busy, TileCosts, equal_vertices, tile_cycles};
+
+use crate::sizes::Sizes;
+use girder_ir::codelet::Codelet;
+use girder_ir::ids::FieldId;
+use girder_ir::types::ElemType;
+use girder_source::Span;
+use graph::{Count, RegionId};
+use pipeline::Pipeline;
+use rustc_hash::FxHashMap;
+use walk::Walk;
+
+/// The cost of a codelet's vertices.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cost {
+    /// `#[cycles(…)]`: cycles of one vertex.
+    stated: Option<Quantity>,
+    terms: Vec<Term>,
+    pipelines: Vec<Pipeline>,
+    points: Points,
+    wants: Vec<Want>,
+    is_multi: bool,
+    period: u32,
+    names: Names,
+    types: Vec<ElemType>,
+}
+
+/// Bundles, and how often they are issued.
+#[derive(Clone, PartialEq, Debug)]
+struct Term {
+    bundles: Bundles,
+    count: Quantity,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bundles {
+    Fixed(u64),
+    /// From vector to vector of a pipeline.
+    Interval(usize),
+    /// Of a pipeline's first vector, beyond the interval.
+    Fill(usize),
+}
+
+/// What a codelet wants of memory, because it makes the codelet faster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Want {
+    /// Two fields, the lesser first, in different memory elements.
+    Apart(FieldId, FieldId),
+    /// A field in interleaved memory.
+    Interleaved(FieldId),
+}
+
+/// What is known of where a vertex's fields lie.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MemFacts(Vec<Want>);
+
+impl MemFacts {
+    /// These wants hold, and no others.
+    pub fn granting(wants: &[Want]) -> MemFacts {
+        let mut list = wants.to_vec();
+        list.sort();
+        MemFacts(list)
+    }
+
+    fn are_apart(&self, a: FieldId, b: FieldId) -> bool {
+        self.0.binary_search(&Want::Apart(a.min(b), a.max(b))).is_ok()
+    }
+
+    fn is_interleaved(&self, f: FieldId) -> bool {
+        self.0.binary_search(&Want::Interleaved(f)).is_ok()
+    }
+}
+
+/// What a cost is evaluated for.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// Sizes of the vertex.
+    pub sizes: &'a Sizes,
+    /// Bits of its `const` fields, by [`FieldId`].
+    pub consts: &'a [u64],
+    /// The worker, for a `multi` codelet.
+    pub worker: u32,
+    /// Workers of a tile.
+    pub workers: u32,
+    /// What was counted at the codelet's [`Points`]; what is missing counts as 0.
+    pub counters: &'a [u64],
+    /// Where its fields lie.
+    pub facts: &'a MemFacts,
+}
+
+/// Why a codelet cannot be pipelined.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The loop, or the codelet if there is none.
+    pub span: Span,
+    /// Lower case, no full stop.
+    pub reason: String,
+}
+
+/// Why a codelet that says `#[pipelined]` cannot be pipelined, on any machine.
+pub fn check(codelet: &Codelet) -> Result<(), Refusal> {
+    if codelet.pipelined { cost_of(codelet, &TileCosts::unit()).map(drop) } else { Ok(()) }
+}
+
+/// As [`cost_of`], but every loop and branch that has a place to count is counted: what closed forms are held against.
+pub fn counted_cost_of(codelet: &Codelet, costs: &TileCosts) -> Result<Cost, Refusal> {
+    formula(codelet, costs, false)
+}
+
+/// The cost of a codelet on a machine. Only a codelet that says `#[pipelined]` is ever refused.
+pub fn cost_of(codelet: &Codelet, costs: &TileCosts) -> Result<Cost, Refusal> {
+    formula(codelet, costs, true)
+}
+
+fn formula(codelet: &Codelet, costs: &TileCosts, closed: bool) -> Result<Cost, Refusal> {
+    let mut cost = Cost::empty(codelet, costs);
+    if let Some(e) = codelet.cycles {
+        cost.stated = Some(walk::stated(codelet, e).ok_or_else(|| Refusal {
+            span: codelet.exprs[e].span,
+            reason: "the expression of `cycles` is too long".into(),
+        })?);
+        return Ok(cost);
+    }
+    let walk = walk::walk(codelet, closed);
+    let pipelined = if codelet.pipelined { pipeline::innermost(&walk)? } else { FxHashMap::default() };
+    let demand = demand::demand(&walk, costs, pipelined);
+    let lines = pipeline::pipelines(&demand)?;
+    cost.assemble(&walk, &demand, lines, costs);
+    Ok(cost)
+}
+
+impl Cost {
+    fn empty(codelet: &Codelet, costs: &TileCosts) -> Cost {
+        let names = Names {
+            sizes: codelet.sizes.values().cloned().collect(),
+            fields: codelet.fields.values().map(|f| f.name.clone()).collect(),
+        };
+        Cost {
+            stated: None,
+            terms: vec![],
+            pipelines: vec![],
+            points: Points::default(),
+            wants: vec![],
+            is_multi: codelet.multi,
+            period: costs.period,
+            names,
+            types: codelet.fields.values().map(|f| f.ty).collect(),
+        }
+    }
+
+    fn assemble(
+        &mut self,
+        walk: &Walk<'_>,
+        demand: &demand::Demand<'_, '_>,
+        lines: FxHashMap<u32, Pipeline>,
+        costs: &TileCosts,
+    ) {
+        let mut found: Vec<(Bundles, Count)> = vec![];
+        let mut regions: Vec<(RegionId, u64)> = demand.instructions.iter().map(|(&r, &n)| (r, n)).collect();
+        regions.sort_unstable();
+        for (region, n) in regions {
+            found.push((Bundles::Fixed(n), walk.graph.regions[region].count.clone()));
+        }
+        let mut lines: Vec<(u32, Pipeline)> = lines.into_iter().collect();
+        lines.sort_by_key(|l| l.0);
+        for (n, line) in lines {
+            let l = &walk.loops[n as usize];
+            let at = self.pipelines.len();
+            let once = walk.graph.regions[l.around].count.clone();
+            let own = &walk.graph.regions[l.region].count;
+            let width = i64::from(line.width);
+            let factor = match &l.turns {
+                Some(Quantity::Ramp(_)) => own.factor.clone().wider_ramps(width),
+                Some(turns) => once.factor.clone().mul(turns.clone().ceil(width)),
+                None => own.factor.clone(),
+            };
+            found.push((Bundles::Interval(at), Count { counted: own.counted, factor }));
+            found.push((Bundles::Fill(at), once));
+            self.wants.extend(line.wants());
+            self.pipelines.push(line);
+        }
+        for p in &walk.products {
+            let count = &walk.graph.regions[p.region].count;
+            let factor = count.factor.clone().mul(demand::product_bundles(p, costs));
+            found.push((Bundles::Fixed(1), Count { counted: count.counted, factor }));
+        }
+        self.wants.sort();
+        self.wants.dedup();
+        self.number(found);
+    }
+
+    /// Numbers the points that something is counted at, and adds up what is issued equally often.
+    fn number(&mut self, found: Vec<(Bundles, Count)>) {
+        let mut points: Vec<Point> = found.iter().filter_map(|(_, c)| c.counted).collect();
+        points.sort_unstable();
+        points.dedup();
+        for (bundles, count) in found {
+            let counted = count.counted.and_then(|p| points.binary_search(&p).ok());
+            let count = match (counted, bundles) {
+                (None, _) => count.factor,
+                (Some(k), Bundles::Interval(at)) if count.factor == Quantity::Number(1) => {
+                    Quantity::Counter(k as u32).ceil(self.pipelines[at].width.into())
+                }
+                (Some(k), _) => Quantity::Counter(k as u32).mul(count.factor),
+            };
+            let same = self.terms.iter_mut().find(|t| t.count == count);
+            match (same.map(|t| &mut t.bundles), bundles) {
+                (Some(Bundles::Fixed(sum)), Bundles::Fixed(n)) => *sum += n,
+                _ => self.terms.push(Term { bundles, count }),
+            }
+        }
+        self.terms.retain(|t| t.bundles != Bundles::Fixed(0) && t.count != Quantity::Number(0));
+        self.terms.sort_by(|a, b| a.count.cmp(&b.count));
+        self.points = Points::new(points);
+    }
+
+    fn value(&self, quantity: &Quantity, at: &At<'_>) -> u64 {
+        quantity.eval(&|f| self.types[f.as_u32() as usize], at).max(0) as u64
+    }
+
+    fn bundles_of(&self, bundles: Bundles, facts: &MemFacts) -> u64 {
+        match bundles {
+            Bundles::Fixed(n) => n,
+            Bundles::Interval(at) => self.pipelines[at].interval(facts),
+            Bundles::Fill(at) => self.pipelines[at].fill(facts),
+        }
+    }
+
+    /// Bundles that one worker issues for a vertex; stated cycles are rounded up to whole bundles. Saturates.
+    pub fn eval(&self, at: &At<'_>) -> u64 {
+        if let Some(cycles) = &self.stated {
+            return self.value(cycles, at).div_ceil(u64::from(self.period.max(1)));
+        }
+        let of = |t: &Term| self.bundles_of(t.bundles, at.facts).saturating_mul(self.value(&t.count, at));
+        self.terms.iter().fold(0, |sum, t| sum.saturating_add(of(t)))
+    }
+
+    /// Cycles for which a vertex keeps one context, or all of them, busy. For a `multi` codelet, `at.counters` holds those
+    /// of worker 0, 1, … in turn, and `at.worker` is not read.
+    pub fn busy(&self, at: &At<'_>) -> Busy {
+        let cycles = |at: &At<'_>| match &self.stated {
+            Some(cycles) => self.value(cycles, at),
+            None => self.eval(at).saturating_mul(u64::from(self.period)),
+        };
+        if !self.is_multi {
+            return Busy::One(cycles(at));
+        }
+        let own = self.points.len();
+        let of_worker = |worker: u32| {
+            let start = (worker as usize).saturating_mul(own).min(at.counters.len());
+            cycles(&At { worker, counters: &at.counters[start..], ..*at })
+        };
+        Busy::All((0..at.workers.max(1)).map(of_worker).max().unwrap_or(0))
+    }
+
+    /// What memory should be like.
+    pub fn wants(&self) -> &[Want] {
+        &self.wants
+    }
+
+    /// Where executions have to be counted; empty if the cost is known before a vertex runs.
+    pub fn points(&self) -> &Points {
+        &self.points
+    }
+
+    /// Whether vertices with equal sizes may differ in cost because their constants do.
+    pub fn reads_constants(&self) -> bool {
+        let counts = self.terms.iter().map(|t| &t.count).chain(&self.stated);
+        counts.into_iter().any(|q| q.any(&mut |p| matches!(p, Quantity::Const(_))))
+    }
+
+    /// Whether the codelet takes all workers of its tile.
+    pub fn is_multi(&self) -> bool {
+        self.is_multi
+    }
+}
+
+/// Bundles of one worker, such as `8 + 6·n + 3·⌈n/2⌉`, as if memory were what the codelet wants; stated cycles with
+/// their unit. `#k` is the k-th counter.
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(cycles) = &self.stated {
+            return write!(f, "{} cycles", cycles.text(&self.names));
+        }
+        let granted = MemFacts::granting(&self.wants);
+        let mut sum: Vec<(Quantity, u64)> = vec![];
+        for t in &self.terms {
+            let n = self.bundles_of(t.bundles, &granted);
+            match sum.iter_mut().find(|s| s.0 == t.count) {
+                Some(s) => s.1 += n,
+                None => sum.push((t.count.clone(), n)),
+            }
+        }
+        let parts = sum.into_iter().filter(|s| s.1 > 0).map(|(count, n)| {
+            let n = i64::try_from(n).unwrap_or(i64::MAX);
+            match count {
+                Quantity::Add(_) if n != 1 => format!("{n}·({})", count.text(&self.names)),
+                count => Quantity::Number(n).mul(count).text(&self.names),
+            }
+        });
+        let text = quantity::sum(parts);
+        f.write_str(if text.is_empty() { "0" } else { &text })
+    }
+}

@@ -1,0 +1,351 @@
+//! What is computed, and how many instructions each region has.
+//!
+//! # Note: Instructions
+//! One instruction each: an operation, a load, a store, a branch, of at most 64 bits. Beyond that:
+//! - numbers between the integer and the float registers take a move: a conversion is two instructions, an equality of
+//!   bits one;
+//! - division, square root and what tiles compute in software take the slots that the machine says; integers divided
+//!   by a known number take a multiplication and a shift;
+//! - a store narrower than a word is a load, a merge and a store;
+//! - the place of an access is the sum of a register and a number; moving the register on is part of the loop, and
+//!   setting it before an inner loop one instruction; an index that was loaded or computed is scaled by one more;
+//! - a float constant is made once per vertex, a constant field loaded once; the start of a field and its sizes take what the
+//!   machine says, once; and so does what is computed from the worker's number and sizes before the first loop.
+//!
+//! # Note: Turns
+//! A turn of a counted loop is an increment, a comparison and a branch. If nobody needs the index, and every
+//! place is stepped through by one access of its own, accesses step by themselves and one instruction, decrement and
+//! branch, is left.
+//!
+//! Invariant: a value is charged once, to the region that is its home.
+
+use super::TileCosts;
+use super::graph::{Access, Moving, Op, RegionId, Val};
+use super::pairs::Pairs;
+use super::quantity::Quantity;
+use super::walk::{Effect, Product, Walk};
+use girder_ir::codelet::{BinaryOp, Storage, UnaryOp};
+use girder_ir::types::ElemType;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A register that steps through memory: a field or array, and what moves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Pointer {
+    pub storage: Storage,
+    pub moving: u32,
+}
+
+/// What a walk costs.
+pub(super) struct Demand<'w, 'c> {
+    pub walk: &'w Walk<'c>,
+    pub costs: &'w TileCosts,
+    /// Loops whose turns are one line of a pipeline, by region.
+    pub pipelined: FxHashMap<RegionId, u32>,
+    pub instructions: FxHashMap<RegionId, u64>,
+    /// Values that are computed, in the order in which that was found.
+    pub needed: Vec<Val>,
+    seen: FxHashSet<Val>,
+    open: Vec<Val>,
+    scaled: FxHashSet<(Val, bool)>,
+    pointers: FxHashSet<Pointer>,
+    fields: FxHashSet<Storage>,
+    /// Accesses by the loop that moves them: pointer, number added, and whether the access stands in the loop's own
+    /// straight code.
+    accesses: FxHashMap<RegionId, FxHashMap<Pointer, FxHashSet<(i64, bool)>>>,
+    index_needed: FxHashSet<RegionId>,
+    /// Whether something is computed from the worker's number.
+    finds_share: bool,
+}
+
+/// Demands all that the effects of a walk need.
+pub(super) fn demand<'w, 'c>(
+    walk: &'w Walk<'c>,
+    costs: &'w TileCosts,
+    pipelined: FxHashMap<RegionId, u32>,
+) -> Demand<'w, 'c> {
+    let mut demand = Demand {
+        walk,
+        costs,
+        pipelined,
+        instructions: FxHashMap::default(),
+        needed: vec![],
+        seen: FxHashSet::default(),
+        open: vec![],
+        scaled: FxHashSet::default(),
+        pointers: FxHashSet::default(),
+        fields: FxHashSet::default(),
+        accesses: FxHashMap::default(),
+        index_needed: FxHashSet::default(),
+        finds_share: false,
+    };
+    let pairs = Pairs::find(walk, costs, |r| demand.pipelined.contains_key(&r));
+    demand.pairs(&pairs);
+    demand.effects(&pairs);
+    demand.turns();
+    demand.charge(walk.graph.root(), costs.vertex_bundles.into());
+    if demand.finds_share {
+        demand.charge(walk.graph.root(), costs.share_bundles.into());
+    }
+    for &(region, n) in &walk.extra {
+        demand.charge(region, n);
+    }
+    demand
+}
+
+impl Demand<'_, '_> {
+    pub fn charge(&mut self, region: RegionId, instructions: u64) {
+        *self.instructions.entry(region).or_default() += instructions;
+    }
+
+    fn pairs(&mut self, pairs: &Pairs) {
+        self.seen.extend(pairs.lanes.iter().copied());
+        for &(region, n) in &pairs.instructions {
+            self.charge(region, n);
+        }
+        for &(access, region) in &pairs.accesses {
+            self.access(access, region);
+        }
+        for &v in &pairs.operands {
+            self.need(v);
+        }
+        self.drain();
+    }
+
+    fn effects(&mut self, pairs: &Pairs) {
+        for (n, &(region, effect)) in self.walk.effects.iter().enumerate() {
+            match effect {
+                Effect::Store { .. } if pairs.stores.contains(&n) => {}
+                Effect::Store { access, value, ty } => {
+                    if !self.pipelined.contains_key(&region) {
+                        self.charge(region, u64::from(store_slots(ty, self.costs)));
+                    }
+                    self.access(access, region);
+                    self.need(value);
+                }
+                Effect::Branch(cond) => {
+                    self.charge(region, 1);
+                    self.need(cond);
+                }
+                Effect::Use(v) => self.need(v),
+            }
+        }
+    }
+
+    /// Computes a value, and what it needs.
+    pub fn need(&mut self, v: Val) {
+        self.open.push(v);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(v) = self.open.pop() {
+            if !self.seen.insert(v) {
+                continue;
+            }
+            self.needed.push(v);
+            let node = &self.walk.graph.nodes[v];
+            if let Op::Load(access) = node.op {
+                self.access(access, node.home);
+            } else {
+                self.open.extend(node.args.iter().copied());
+            }
+            if let Op::Index(_) = node.op {
+                self.index_needed.insert(node.home);
+            }
+            let of_worker = |q: &Quantity| q.any(&mut |p| *p == Quantity::Worker);
+            if node.home == self.walk.graph.root() && node.quantity.as_ref().is_some_and(of_worker) {
+                self.finds_share = true;
+            } else if !self.pipelined.contains_key(&node.home) {
+                self.charge(node.home, u64::from(self.slots(v)));
+            }
+        }
+    }
+
+    /// The address of an access; what it needs is left open.
+    fn access(&mut self, access: Access, region: RegionId) {
+        let graph = &self.walk.graph;
+        if self.fields.insert(access.storage) && matches!(access.storage, Storage::Field(_)) {
+            self.charge(graph.root(), self.costs.field_bundles.into());
+        }
+        let moving: Moving = graph.moving(access.moving).clone();
+        if moving.is_empty() {
+            return;
+        }
+        let pointer = Pointer { storage: access.storage, moving: access.moving };
+        let is_first = self.pointers.insert(pointer);
+        let mut deepest = graph.root();
+        let mut terms = 0;
+        for (product, _) in &moving {
+            let mut scaling = 0;
+            for &v in product {
+                let node = &graph.nodes[v];
+                if graph.regions[node.home].depth > graph.regions[deepest].depth {
+                    deepest = node.home;
+                }
+                match node.op {
+                    Op::Index(_) => {}
+                    _ => self.open.push(v),
+                }
+                let is_computed = !matches!(node.op, Op::Index(_) | Op::Phi) && node.home != graph.root();
+                scaling += u64::from(is_computed);
+            }
+            terms += 1;
+            let last = product.last().copied().filter(|_| scaling > 0);
+            if let Some(v) = last
+                && self.scaled.insert((v, self.bytes(access.storage) > 1))
+                && !self.pipelined.contains_key(&graph.nodes[v].home)
+            {
+                let own = u64::from(self.bytes(access.storage) > 1) + product.len() as u64 - 1;
+                self.charge(graph.nodes[v].home, own);
+            }
+        }
+        let moves = moving
+            .iter()
+            .flat_map(|(p, _)| p)
+            .any(|&v| graph.nodes[v].home == deepest && matches!(graph.nodes[v].op, Op::Index(_) | Op::Phi));
+        let turn = graph.regions[deepest].turn_of.is_some();
+        if turn && moves {
+            let own = region == deepest;
+            self.accesses.entry(deepest).or_default().entry(pointer).or_default().insert((access.base, own));
+            if is_first && let Some(around) = graph.regions[deepest].parent {
+                self.charge(around, 1);
+            }
+        } else if is_first {
+            // One register more than an access can add up.
+            self.charge(deepest, terms - u64::from(deepest != graph.root()));
+        }
+    }
+
+    fn bytes(&self, storage: Storage) -> u32 {
+        match storage {
+            Storage::Field(f) => self.walk.codelet.fields[f].ty.bytes(),
+            Storage::Local(l) => self.walk.codelet.locals[l].ty.bytes(),
+        }
+    }
+
+    /// What the turns of counted loops cost.
+    fn turns(&mut self) {
+        for l in &self.walk.loops {
+            if self.pipelined.contains_key(&l.region) {
+                // How often the line repeats.
+                self.charge(l.around, 1);
+                continue;
+            }
+            self.charge(l.around, l.setup);
+            let pointers = self.accesses.get(&l.region);
+            let alone = |p: &FxHashSet<(i64, bool)>| p.len() == 1 && p.iter().all(|a| a.1);
+            let steps_alone = pointers.is_none_or(|p| p.values().all(alone));
+            let is_short = !l.has_inner && !self.index_needed.contains(&l.region) && steps_alone;
+            let own = if is_short { 1 } else { u64::from(self.costs.loop_bundles) + self.strides(l.region) };
+            self.charge(l.region, own);
+        }
+    }
+
+    /// Registers beyond the index that have to be moved on: one per further distance, unless accesses do it.
+    fn strides(&self, region: RegionId) -> u64 {
+        let graph = &self.walk.graph;
+        let mut distances: FxHashSet<Vec<(Vec<Val>, i64)>> = FxHashSet::default();
+        for (pointer, accesses) in self.accesses.get(&region).into_iter().flatten() {
+            if accesses.len() == 1 {
+                continue;
+            }
+            let bytes = i64::from(self.bytes(pointer.storage));
+            let moving = graph.moving(pointer.moving).iter();
+            let of_index = moving.filter(|(p, _)| p.iter().any(|&v| graph.nodes[v].home == region));
+            distances.insert(of_index.map(|(p, f)| (p.to_vec(), f.saturating_mul(bytes))).collect());
+        }
+        distances.len().saturating_sub(1) as u64
+    }
+
+    /// Instructions of one value, its operands not counted.
+    pub fn slots(&self, v: Val) -> u32 {
+        let node = &self.walk.graph.nodes[v];
+        let arg = |n: usize| &self.walk.graph.nodes[node.args[n]];
+        match node.op {
+            Op::Const(c) => u32::from(c.ty.is_float() && c.bits != 0),
+            Op::Field(_) | Op::Worker | Op::Load(_) => 1,
+            // Sizes come with the fields.
+            Op::Size(_) | Op::Workers | Op::Index(_) | Op::Join => 0,
+            // The register gets its first value before the loop.
+            Op::Phi => 0,
+            Op::Unary(op) => unary_slots(op, node.ty, self.costs),
+            Op::Binary(op) => {
+                let by_known = matches!(arg(1).op, Op::Const(_) | Op::Workers);
+                let power = self.walk.graph.const_of(node.args[1]).is_some_and(|c| c.bits.is_power_of_two());
+                binary_slots(op, arg(0).ty, (by_known, power), self.costs)
+            }
+            Op::Select => width(node.ty),
+            Op::Fma if node.ty == ElemType::F64 => self.costs.emulated,
+            Op::Fma => 1,
+            Op::Convert => convert_slots(arg(0).ty, node.ty, self.costs),
+            Op::Elementary(f) => self.costs.elementary(f),
+            Op::Bits => u32::from(arg(0).ty.is_float() != node.ty.is_float()),
+        }
+    }
+}
+
+/// Registers of a value that is only moved.
+fn width(ty: ElemType) -> u32 {
+    if ty == ElemType::F64 { 2 } else { 1 }
+}
+
+/// Instructions of a store.
+pub(super) fn store_slots(ty: ElemType, costs: &TileCosts) -> u32 {
+    if ty.bytes() < costs.narrowest_store { 3 } else { 1 }
+}
+
+fn unary_slots(op: UnaryOp, ty: ElemType, costs: &TileCosts) -> u32 {
+    match (op, ty) {
+        (UnaryOp::Neg | UnaryOp::Abs, ElemType::F64) => 1,
+        (_, ElemType::F64) => costs.emulated,
+        (UnaryOp::Sqrt, _) => costs.sqrt_f32,
+        _ => 1,
+    }
+}
+
+fn binary_slots(op: BinaryOp, ty: ElemType, (by_known, power): (bool, bool), costs: &TileCosts) -> u32 {
+    match (op, ty) {
+        (_, ElemType::F64) => costs.emulated,
+        (BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem, ElemType::U64) if !power => costs.emulated,
+        (_, ElemType::U64) => 2,
+        (BinaryOp::Div, ty) if ty.is_float() => costs.div_f32,
+        (BinaryOp::Rem, ty) if ty.is_float() => costs.div_f32 + 3,
+        (BinaryOp::Div | BinaryOp::Rem, _) if power => 1,
+        (BinaryOp::Div, _) if by_known => 1 + costs.mul_int,
+        (BinaryOp::Rem, _) if by_known => 2 + 2 * costs.mul_int,
+        (BinaryOp::Mul, ty) if ty.is_int() => costs.mul_int,
+        (BinaryOp::Div, _) => costs.div_int,
+        (BinaryOp::Rem, _) => costs.div_int + 2,
+        _ => 1,
+    }
+}
+
+fn convert_slots(from: ElemType, to: ElemType, costs: &TileCosts) -> u32 {
+    match (from.is_float(), to.is_float()) {
+        _ if from == ElemType::F64 || to == ElemType::F64 => costs.emulated,
+        (true, true) => 1,
+        // Across the register files.
+        (true, false) | (false, true) => 2,
+        (false, false) if to == ElemType::Bool && from != ElemType::Bool => 1,
+        (false, false) => u32::from(to.bytes() < from.bytes().min(4)),
+    }
+}
+
+/// Positions of the result, and terms of its sums, that one pass of the matrix unit takes.
+const PASS: i64 = 8;
+/// Bundles of a pass beyond its rows, and per row: PopLibs' estimate of an f32 partial convolution, `46 + 8 · (e - 3)`.
+const PASS_BUNDLES: (i64, i64) = (22, 8);
+
+/// Bundles of a matrix product.
+pub(super) fn product_bundles(p: &Product, costs: &TileCosts) -> Quantity {
+    let [rows, cols, sums] = p.shape.clone();
+    if p.ty == ElemType::F64 {
+        return rows.mul(cols).mul(sums).mul(Quantity::Number(i64::from(costs.emulated)));
+    }
+    let units = i64::from(costs.matrix_f32.max(1));
+    // Coefficients of a pass, loaded for all workers together.
+    let loaded = u64::from(costs.load_bytes * costs.period).max(1);
+    let weights = (units * PASS * 4).unsigned_abs().div_ceil(loaded) as i64;
+    let passes = sums.ceil(PASS).mul(cols.ceil(units));
+    passes.mul(Quantity::Number(PASS_BUNDLES.0 + weights).add(rows.mul(Quantity::Number(PASS_BUNDLES.1))))
+}

@@ -1,0 +1,412 @@
+//! Values of a body as a compiler sees them: each is computed once, where its operands allow it, and nowhere if nobody
+//! needs it.
+//!
+//! # Note: Homes
+//! A region is a stretch of straight code that runs a certain number of times; regions form a tree, in which each
+//! runs only after its parent has. A value's *home* is where a compiler computes it: a pure value leaves every loop that
+//! none of its operands belongs to, even from under a condition; a load leaves a loop only from that loop's own level,
+//! and only if nothing in the loop may write what it reads. Two equal values are one if the home of the first is around
+//! that of the second.
+//!
+//! Invariants: the operands of a node are older than it, but for those of a [`Op::Phi`]; homes of operands are around
+//! the home of a node.
+
+use super::points::Point;
+use super::quantity::Quantity;
+use crate::scalar;
+use cranelift_entity::{PrimaryMap, entity_impl};
+use girder_ir::codelet::{BinaryOp, Elementary, Storage, UnaryOp};
+use girder_ir::ids::{FieldId, SizeId};
+use girder_ir::types::{ElemType, Scalar};
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+/// Names a [`Node`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Val(u32);
+entity_impl!(Val, "v");
+
+/// Names a [`Region`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct RegionId(u32);
+entity_impl!(RegionId, "region");
+
+/// What a node computes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Op {
+    Const(Scalar),
+    Size(SizeId),
+    Field(FieldId),
+    Worker,
+    Workers,
+    /// The index of a loop.
+    Index(u32),
+    /// What a loop carries: the operands are its values before the first turn and after each.
+    Phi,
+    /// Where ways meet: one of the operands.
+    Join,
+    Load(Access),
+    Unary(UnaryOp),
+    Binary(BinaryOp),
+    Select,
+    Fma,
+    Convert,
+    Bits,
+    Elementary(Elementary),
+}
+
+/// Where an access goes: elements from the start of a field or array, and which store it comes after.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Access {
+    pub storage: Storage,
+    /// What moves, by [`Graph::moving`].
+    pub moving: u32,
+    /// What is added to it.
+    pub base: i64,
+    pub version: u32,
+}
+
+/// A sum of products of values with factors, without its constant.
+pub(super) type Moving = SmallVec<[(SmallVec<[Val; 2]>, i64); 2]>;
+
+/// An integer as a sum of products.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Poly {
+    pub moving: Moving,
+    pub base: i64,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub op: Op,
+    pub args: SmallVec<[Val; 3]>,
+    pub ty: ElemType,
+    pub home: RegionId,
+    /// Of an `i64`.
+    pub poly: Option<Poly>,
+    /// Of what is known before the vertex runs.
+    pub quantity: Option<Quantity>,
+}
+
+/// How often a region runs.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Count {
+    pub counted: Option<Point>,
+    pub factor: Quantity,
+}
+
+/// Straight code.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    pub parent: Option<RegionId>,
+    pub depth: u32,
+    /// The loop whose turn it is.
+    pub turn_of: Option<u32>,
+    pub count: Count,
+    /// By how much `count` is a multiple of the parent's, where that is a closed form without loop indices.
+    pub own: Option<Quantity>,
+}
+
+/// What makes two values equal.
+type Key = (Op, SmallVec<[Val; 3]>, ElemType);
+
+/// Longest sums of products.
+const TERMS: usize = 16;
+/// Longest products.
+const DEGREE: usize = 3;
+
+/// All values and regions of a body.
+pub(super) struct Graph {
+    pub nodes: PrimaryMap<Val, Node>,
+    pub regions: PrimaryMap<RegionId, Region>,
+    movings: Vec<Moving>,
+    numbers: FxHashMap<Moving, u32>,
+    known: FxHashMap<Key, Vec<Val>>,
+}
+
+impl Graph {
+    pub fn new() -> Graph {
+        let mut regions = PrimaryMap::new();
+        let count = Count { counted: None, factor: Quantity::Number(1) };
+        regions.push(Region { parent: None, depth: 0, turn_of: None, count, own: None });
+        Graph {
+            nodes: PrimaryMap::new(),
+            regions,
+            movings: vec![],
+            numbers: FxHashMap::default(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// The whole vertex.
+    pub fn root(&self) -> RegionId {
+        RegionId(0)
+    }
+
+    pub fn region(&mut self, parent: RegionId, turn_of: Option<u32>, count: Count, own: Option<Quantity>) -> RegionId {
+        let depth = self.regions[parent].depth + 1;
+        self.regions.push(Region { parent: Some(parent), depth, turn_of, count, own })
+    }
+
+    /// Whether `inner` is `outer` or inside it.
+    pub fn is_inside(&self, outer: RegionId, mut inner: RegionId) -> bool {
+        while self.regions[inner].depth > self.regions[outer].depth {
+            match self.regions[inner].parent {
+                Some(parent) => inner = parent,
+                None => return false,
+            }
+        }
+        inner == outer
+    }
+
+    /// The home of what appears in a region and depends on these.
+    fn home(&self, at: RegionId, depends: &[RegionId], pure: bool) -> RegionId {
+        let mut home = at;
+        loop {
+            let mut turn = home;
+            while self.regions[turn].turn_of.is_none() {
+                match self.regions[turn].parent {
+                    Some(parent) if pure => turn = parent,
+                    _ => return home,
+                }
+            }
+            let Some(outside) = self.regions[turn].parent else { return home };
+            if depends.iter().any(|&d| self.is_inside(turn, d)) {
+                return home;
+            }
+            home = outside;
+        }
+    }
+
+    /// A node that equals no other.
+    pub fn opaque(&mut self, op: Op, args: &[Val], ty: ElemType, home: RegionId) -> Val {
+        let quantity = if let Op::Index(i) = op { Some(Quantity::Index(i)) } else { None };
+        let v = self.nodes.push(Node { op, args: args.into(), ty, home, poly: None, quantity });
+        self.nodes[v].poly = (ty == ElemType::I64).then(|| Poly { moving: smallvec![(smallvec![v], 1)], base: 0 });
+        v
+    }
+
+    pub fn constant(&mut self, c: Scalar) -> Val {
+        let root = self.root();
+        self.pure(Op::Const(c), &[], c.ty, root)
+    }
+
+    pub fn int(&mut self, v: i64) -> Val {
+        self.constant(Scalar::new(ElemType::I64, v as u64))
+    }
+
+    /// The value of a constant.
+    pub fn const_of(&self, v: Val) -> Option<Scalar> {
+        if let Op::Const(c) = self.nodes[v].op { Some(c) } else { None }
+    }
+
+    /// A load; `written` is where the store that it comes after stands.
+    pub fn load(&mut self, access: Access, ty: ElemType, at: RegionId, written: RegionId) -> Val {
+        let mut depends: SmallVec<[RegionId; 4]> = smallvec![written];
+        let mut args: SmallVec<[Val; 3]> = SmallVec::new();
+        for (product, _) in &self.movings[access.moving as usize] {
+            for &v in product {
+                depends.push(self.nodes[v].home);
+                args.push(v);
+            }
+        }
+        let home = self.home(at, &depends, false);
+        self.shared(Op::Load(access), args, ty, home)
+    }
+
+    /// The value of an operation that can be computed anywhere.
+    pub fn pure(&mut self, op: Op, args: &[Val], ty: ElemType, at: RegionId) -> Val {
+        if let Some(c) = self.fold(&op, args, ty) {
+            return self.constant(c);
+        }
+        if let Some(v) = self.same_as_operand(&op, args) {
+            return v;
+        }
+        let depends: SmallVec<[RegionId; 4]> = args.iter().map(|&v| self.nodes[v].home).collect();
+        let home = self.home(at, &depends, true);
+        self.shared(op, args.into(), ty, home)
+    }
+
+    fn shared(&mut self, op: Op, args: SmallVec<[Val; 3]>, ty: ElemType, home: RegionId) -> Val {
+        let key = (op, args, ty);
+        if let Some(list) = self.known.get(&key)
+            && let Some(&v) = list.iter().find(|&&v| self.is_inside(self.nodes[v].home, home))
+        {
+            return v;
+        }
+        let (op, args, ty) = key.clone();
+        let quantity = self.quantity(&op, &args, ty);
+        let v = self.nodes.push(Node { op, args, ty, home, poly: None, quantity });
+        self.nodes[v].poly = self.poly(v);
+        self.known.entry(key).or_default().push(v);
+        v
+    }
+
+    fn fold(&self, op: &Op, args: &[Val], ty: ElemType) -> Option<Scalar> {
+        let values: Option<SmallVec<[Scalar; 3]>> = args.iter().map(|&v| self.const_of(v)).collect();
+        let values = values?;
+        let bits = match (op, &values[..]) {
+            (Op::Unary(op), [x]) => scalar::unary(*op, ty, x.bits),
+            (Op::Binary(op), [a, b]) => scalar::binary(*op, a.ty, a.bits, b.bits).ok()?,
+            (Op::Select, [c, a, b]) => {
+                if c.bits != 0 {
+                    a.bits
+                } else {
+                    b.bits
+                }
+            }
+            (Op::Fma, [a, b, c]) => scalar::fma(ty, a.bits, b.bits, c.bits),
+            (Op::Convert, [x]) => scalar::convert(x.ty, ty, x.bits),
+            (Op::Bits, [x]) => scalar::bits(x.ty, ty, x.bits),
+            _ => return None,
+        };
+        Some(Scalar::new(ty, bits))
+    }
+
+    /// `x + 0`, `x * 1`, `c ? x : x` and their like.
+    fn same_as_operand(&self, op: &Op, args: &[Val]) -> Option<Val> {
+        let is = |v: Val, n: i128| self.const_of(v).and_then(Scalar::as_int) == Some(n);
+        match (op, args) {
+            (Op::Binary(BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor), &[a, b]) if is(b, 0) => {
+                Some(a).filter(|_| a != b)
+            }
+            (Op::Binary(BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor), &[a, b]) if is(a, 0) => Some(b),
+            (Op::Binary(BinaryOp::Sub | BinaryOp::Shl | BinaryOp::Shr), &[a, b]) if is(b, 0) => Some(a),
+            (Op::Binary(BinaryOp::Mul | BinaryOp::Div), &[a, b]) if is(b, 1) => Some(a),
+            (Op::Binary(BinaryOp::Mul), &[a, b]) if is(a, 1) => Some(b),
+            (Op::Select, &[c, a, b]) => match self.const_of(c) {
+                Some(c) => Some(if c.bits != 0 { a } else { b }),
+                None => (a == b).then_some(a),
+            },
+            _ => None,
+        }
+    }
+
+    fn quantity(&self, op: &Op, args: &[Val], ty: ElemType) -> Option<Quantity> {
+        let arg = |i: usize| self.nodes[args[i]].quantity.clone();
+        let both = || Some((arg(0)?, arg(1)?));
+        let whole = |v: Val| !self.nodes[v].ty.is_float();
+        // Other integers wrap.
+        let exact = matches!(ty, ElemType::I64 | ElemType::Bool) || matches!(op, Op::Const(_) | Op::Field(_));
+        if ty.is_float() || !exact || !args.iter().all(|&v| whole(v)) {
+            return None;
+        }
+        let quantity = match op {
+            Op::Const(c) => Quantity::Number(i64::try_from(c.as_int()?).ok()?),
+            Op::Size(s) => Quantity::Size(*s),
+            Op::Field(f) => Quantity::Const(*f),
+            Op::Worker => Quantity::Worker,
+            Op::Workers => Quantity::Workers,
+            Op::Unary(UnaryOp::Neg) => Quantity::Number(0).add_scaled(arg(0)?, -1),
+            Op::Unary(UnaryOp::Not) if ty == ElemType::Bool => Quantity::Number(1).add_scaled(arg(0)?, -1),
+            Op::Select => {
+                let (c, a, b) = (arg(0)?, arg(1)?, arg(2)?);
+                c.clone().mul(a).add(Quantity::Number(1).add_scaled(c, -1).mul(b))
+            }
+            Op::Convert if ty != ElemType::Bool => arg(0)?,
+            Op::Binary(op) => {
+                let (a, b) = both()?;
+                let not = |q: Quantity| Quantity::Number(1).add_scaled(q, -1);
+                let less = |a: Quantity, b: Quantity| Quantity::Less(Box::new([a, b]));
+                match op {
+                    BinaryOp::Add => a.add(b),
+                    BinaryOp::Sub => a.add_scaled(b, -1),
+                    BinaryOp::Mul | BinaryOp::And if *op == BinaryOp::Mul || ty == ElemType::Bool => a.mul(b),
+                    BinaryOp::Or if ty == ElemType::Bool => a.max(b),
+                    BinaryOp::Div => a.div(b),
+                    BinaryOp::Rem => a.rem(b),
+                    BinaryOp::Min => a.min(b),
+                    BinaryOp::Max => a.max(b),
+                    BinaryOp::Lt => less(a, b),
+                    BinaryOp::Gt => less(b, a),
+                    BinaryOp::Le => not(less(b, a)),
+                    BinaryOp::Ge => not(less(a, b)),
+                    BinaryOp::Eq => Quantity::Equal(Box::new([a, b])),
+                    BinaryOp::Ne => not(Quantity::Equal(Box::new([a, b]))),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        quantity.fits()
+    }
+
+    fn poly(&self, v: Val) -> Option<Poly> {
+        let node = &self.nodes[v];
+        if node.ty != ElemType::I64 {
+            return None;
+        }
+        let of = |i: usize| self.nodes[node.args[i]].poly.as_ref();
+        let made = match node.op {
+            Op::Const(c) => Some(Poly { moving: SmallVec::new(), base: c.bits as i64 }),
+            Op::Unary(UnaryOp::Neg) => of(0).and_then(|x| Poly::default().plus(x, -1)),
+            Op::Binary(BinaryOp::Add) => of(0).zip(of(1)).and_then(|(a, b)| a.plus(b, 1)),
+            Op::Binary(BinaryOp::Sub) => of(0).zip(of(1)).and_then(|(a, b)| a.plus(b, -1)),
+            Op::Binary(BinaryOp::Mul) => of(0).zip(of(1)).and_then(|(a, b)| a.times(b)),
+            _ => None,
+        };
+        made.or_else(|| Some(Poly { moving: smallvec![(smallvec![v], 1)], base: 0 }))
+    }
+
+    /// The number of a moving part.
+    pub fn number(&mut self, moving: &Moving) -> u32 {
+        if let Some(&n) = self.numbers.get(moving) {
+            return n;
+        }
+        let n = self.movings.len() as u32;
+        self.movings.push(moving.clone());
+        self.numbers.insert(moving.clone(), n);
+        n
+    }
+
+    /// A moving part by number.
+    pub fn moving(&self, n: u32) -> &Moving {
+        &self.movings[n as usize]
+    }
+}
+
+impl Default for Poly {
+    fn default() -> Poly {
+        Poly { moving: SmallVec::new(), base: 0 }
+    }
+}
+
+impl Poly {
+    /// `self + k · other`
+    fn plus(&self, other: &Poly, k: i64) -> Option<Poly> {
+        let mut moving = self.moving.clone();
+        for (product, f) in &other.moving {
+            let f = f.checked_mul(k)?;
+            match moving.binary_search_by(|t| t.0.cmp(product)) {
+                Ok(i) => moving[i].1 = moving[i].1.checked_add(f)?,
+                Err(i) => moving.insert(i, (product.clone(), f)),
+            }
+        }
+        moving.retain(|t| t.1 != 0);
+        let base = self.base.checked_add(other.base.checked_mul(k)?)?;
+        (moving.len() <= TERMS).then_some(Poly { moving, base })
+    }
+
+    fn times(&self, other: &Poly) -> Option<Poly> {
+        let mut result = Poly { moving: SmallVec::new(), base: self.base.checked_mul(other.base)? };
+        let terms = |p: &Poly| -> Vec<(SmallVec<[Val; 2]>, i64)> {
+            p.moving.iter().cloned().chain([(SmallVec::new(), p.base)]).collect()
+        };
+        for (a, f) in terms(self) {
+            for (b, g) in terms(other) {
+                let mut product: SmallVec<[Val; 2]> = a.iter().chain(&b).copied().collect();
+                let factor = f.checked_mul(g)?;
+                if product.is_empty() || factor == 0 {
+                    continue;
+                }
+                if product.len() > DEGREE {
+                    return None;
+                }
+                product.sort();
+                result = result.plus(&Poly { moving: smallvec![(product, factor)], base: 0 }, 1)?;
+            }
+        }
+        Some(result)
+    }
+}

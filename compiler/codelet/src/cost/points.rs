@@ -1,0 +1,92 @@
+//! Where executions are counted: places of a codelet's body whose number of runs only the data decide.
+//!
+//! Invariant: a point is passed once per execution of what follows it, by the interpreter and by compiled code alike.
+
+use girder_ir::codelet::{Block, Codelet, Stmt};
+use rustc_hash::FxHashMap;
+
+/// A place between two statements: `before` statement `stmt` of block `block`. Blocks are numbered as
+/// [`blocks`] yields them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Point {
+    /// Which block.
+    pub block: u32,
+    /// Which statement; 0 is where the block begins, also if it is empty.
+    pub stmt: u32,
+}
+
+/// The points of one codelet; counter `k` counts how often the k-th is passed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Points(Vec<Point>);
+
+impl Points {
+    pub(super) fn new(points: Vec<Point>) -> Points {
+        Points(points)
+    }
+
+    /// How many counters an instance (or a worker of it, for a `multi` codelet) has.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Finds the points in a codelet that stays where it is.
+    pub fn located<'c>(&self, codelet: &'c Codelet) -> Located<'c> {
+        let blocks = blocks(codelet);
+        let mut at: FxHashMap<*const Block, Vec<(u32, u32)>> = FxHashMap::default();
+        for (k, point) in self.0.iter().enumerate() {
+            if let Some(block) = blocks.get(point.block as usize) {
+                at.entry(std::ptr::from_ref(*block)).or_default().push((point.stmt, k as u32));
+            }
+        }
+        Located { at, codelet: std::marker::PhantomData }
+    }
+}
+
+/// Points by the blocks that they stand in.
+#[derive(Clone, Debug)]
+pub struct Located<'c> {
+    at: FxHashMap<*const Block, Vec<(u32, u32)>>,
+    codelet: std::marker::PhantomData<&'c Codelet>,
+}
+
+impl Located<'_> {
+    /// Statement and counter of each point of a block of the codelet.
+    pub fn of(&self, block: &Block) -> &[(u32, u32)] {
+        self.at.get(&std::ptr::from_ref(block)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a block, or one inside it, has a point.
+    pub fn any_in(&self, block: &Block) -> bool {
+        !self.at.is_empty() && (!self.of(block).is_empty() || inner(block).any(|b| self.any_in(b)))
+    }
+}
+
+/// All blocks of a codelet; each stands before those inside it.
+pub fn blocks(codelet: &Codelet) -> Vec<&Block> {
+    let mut list = Vec::new();
+    let mut open = vec![&codelet.body];
+    while let Some(block) = open.pop() {
+        list.push(block);
+        open.extend(inner(block));
+    }
+    list
+}
+
+/// The blocks directly inside a block.
+fn inner(block: &Block) -> impl Iterator<Item = &Block> {
+    block
+        .iter()
+        .flat_map(|stmt| match stmt {
+            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
+            Stmt::While { before, body, .. } => [Some(before), Some(body)],
+            Stmt::If { then, els, .. } => [Some(then), Some(els)],
+            Stmt::Reduce(r) => [Some(&r.filter_before), Some(&r.before)],
+            _ => [None, None],
+        })
+        .flatten()
+}

@@ -1,0 +1,453 @@
+//! Closed forms: how often a part of a codelet runs, as a function of sizes, constants, the worker, and counters.
+//!
+//! Invariants: a quantity has at most [`LIMIT`] nodes, so that evaluating it is cheap; evaluation saturates and never
+//! fails; equal forms that differ only in the order of summands or factors are equal.
+
+use super::At;
+use girder_ir::ids::{FieldId, SizeId};
+use girder_ir::types::{ElemType, Scalar};
+use smol_str::SmolStr;
+use std::fmt::Write;
+
+/// Nodes of a quantity; what would be larger is not a closed form.
+const LIMIT: usize = 256;
+
+/// A number that is known before a vertex runs, or counted while it does.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Quantity {
+    /// Itself.
+    Number(i64),
+    /// A size.
+    Size(SizeId),
+    /// An integer or `bool` constant of the vertex.
+    Const(FieldId),
+    /// The worker of a `multi` codelet.
+    Worker,
+    /// Workers of a tile.
+    Workers,
+    /// A loop's index, by the number of the loop. Occurs only while a codelet is analysed.
+    Index(u32),
+    /// Executions of a [point](super::Points), by number.
+    Counter(u32),
+    /// Sum.
+    Add(Vec<Quantity>),
+    /// Product.
+    Mul(Vec<Quantity>),
+    /// Quotient towards zero; 0 of a zero divisor.
+    Div(Box<[Quantity; 2]>),
+    /// Remainder with the sign of the dividend; 0 of a zero divisor.
+    Rem(Box<[Quantity; 2]>),
+    /// `⌈a / b⌉` for b > 0.
+    Ceil(Box<Quantity>, i64),
+    /// The lesser.
+    Min(Box<[Quantity; 2]>),
+    /// The greater.
+    Max(Box<[Quantity; 2]>),
+    /// 1 if the first is less than the second, else 0.
+    Less(Box<[Quantity; 2]>),
+    /// 1 if both are equal, else 0.
+    Equal(Box<[Quantity; 2]>),
+    /// `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..turns.
+    Ramp(Box<Ramp>),
+}
+
+/// The trip counts of an inner loop whose bounds move with an outer one, added up.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ramp {
+    /// Of turn 0.
+    pub base: Quantity,
+    /// From turn to turn.
+    pub slope: i64,
+    /// Of the inner loop, positive.
+    pub step: i64,
+    /// Turns of the outer loop.
+    pub turns: Quantity,
+}
+
+use Quantity::*;
+
+impl Quantity {
+    /// Whether it is small enough to be kept.
+    pub(super) fn fits(self) -> Option<Quantity> {
+        (self.nodes() <= LIMIT).then_some(self)
+    }
+
+    fn nodes(&self) -> usize {
+        1 + self.parts().map(Quantity::nodes).sum::<usize>()
+    }
+
+    fn parts(&self) -> Box<dyn Iterator<Item = &Quantity> + '_> {
+        match self {
+            Number(_) | Size(_) | Const(_) | Worker | Workers | Index(_) | Counter(_) => Box::new(std::iter::empty()),
+            Add(list) | Mul(list) => Box::new(list.iter()),
+            Div(p) | Rem(p) | Min(p) | Max(p) | Less(p) | Equal(p) => Box::new(p.iter()),
+            Ceil(x, _) => Box::new(std::iter::once(&**x)),
+            Ramp(r) => Box::new([&r.base, &r.turns].into_iter()),
+        }
+    }
+
+    /// Whether some part satisfies a condition.
+    pub(super) fn any(&self, test: &mut dyn FnMut(&Quantity) -> bool) -> bool {
+        test(self) || self.parts().any(|p| p.any(test))
+    }
+
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<i64> {
+        if let Number(n) = self { Some(*n) } else { None }
+    }
+
+    /// Sum.
+    pub(super) fn add(self, other: Quantity) -> Quantity {
+        self.add_scaled(other, 1)
+    }
+
+    /// `self + k · other`
+    pub(super) fn add_scaled(self, other: Quantity, k: i64) -> Quantity {
+        let mut terms: Vec<(Quantity, i64)> = Vec::new();
+        for (q, k) in [(self, 1), (other, k)] {
+            let list = if let Add(list) = q { list } else { vec![q] };
+            for q in list {
+                let (factor, rest) = q.split();
+                let factor = factor.saturating_mul(k);
+                match terms.iter_mut().find(|t| t.0 == rest) {
+                    Some(t) => t.1 = t.1.saturating_add(factor),
+                    None => terms.push((rest, factor)),
+                }
+            }
+        }
+        terms.retain(|t| t.1 != 0);
+        let mut list: Vec<Quantity> = terms.into_iter().map(|(q, k)| q.scaled(k)).collect();
+        list.sort();
+        match list.len() {
+            0 => Number(0),
+            1 => list.remove(0),
+            _ => Add(list),
+        }
+    }
+
+    /// The numeric factor, and the rest.
+    fn split(self) -> (i64, Quantity) {
+        match self {
+            Number(n) => (n, Number(1)),
+            Mul(mut list) => match list[0] {
+                Number(n) => {
+                    list.remove(0);
+                    (n, if list.len() == 1 { list.remove(0) } else { Mul(list) })
+                }
+                _ => (1, Mul(list)),
+            },
+            other => (1, other),
+        }
+    }
+
+    fn scaled(self, k: i64) -> Quantity {
+        match (self, k) {
+            (_, 0) => Number(0),
+            (q, 1) => q,
+            (Number(n), k) => Number(n.saturating_mul(k)),
+            (Mul(mut list), k) => {
+                list.insert(0, Number(k));
+                Mul(list)
+            }
+            (q, k) => Mul(vec![Number(k), q]),
+        }
+    }
+
+    /// Product; a sum times a number is multiplied out.
+    pub(super) fn mul(self, other: Quantity) -> Quantity {
+        match (self, other) {
+            (Number(n), Add(list)) | (Add(list), Number(n)) => {
+                list.into_iter().fold(Number(0), |sum, q| sum.add_scaled(q, n))
+            }
+            (a, b) => {
+                let ((j, a), (k, b)) = (a.split(), b.split());
+                let mut list = Vec::new();
+                for q in [a, b] {
+                    match q {
+                        Number(1) => {}
+                        Mul(inner) => list.extend(inner),
+                        q => list.push(q),
+                    }
+                }
+                list.sort();
+                let product = match list.len() {
+                    0 => Number(1),
+                    1 => list.remove(0),
+                    _ => Mul(list),
+                };
+                product.scaled(j.saturating_mul(k))
+            }
+        }
+    }
+
+    /// Quotient towards zero.
+    pub(super) fn div(self, other: Quantity) -> Quantity {
+        match (&self, &other) {
+            (_, Number(1)) => self,
+            (Number(a), Number(b)) if *b != 0 => Number(a.wrapping_div(*b)),
+            _ => Div(Box::new([self, other])),
+        }
+    }
+
+    /// Remainder.
+    pub(super) fn rem(self, other: Quantity) -> Quantity {
+        match (&self, &other) {
+            (Number(a), Number(b)) if *b != 0 => Number(a.wrapping_rem(*b)),
+            _ => Rem(Box::new([self, other])),
+        }
+    }
+
+    /// The lesser.
+    pub(super) fn min(self, other: Quantity) -> Quantity {
+        match (&self, &other) {
+            (Number(a), Number(b)) => Number(*a.min(b)),
+            _ if self == other => self,
+            _ => Min(Box::new([self, other])),
+        }
+    }
+
+    /// The greater.
+    pub(super) fn max(self, other: Quantity) -> Quantity {
+        match (&self, &other) {
+            (Number(a), Number(b)) => Number(*a.max(b)),
+            (Number(0), q) if q.is_natural() => other,
+            _ if self == other => self,
+            _ => Max(Box::new([self, other])),
+        }
+    }
+
+    /// Whether it is never negative.
+    fn is_natural(&self) -> bool {
+        match self {
+            Number(n) => *n >= 0,
+            Size(_) | Worker | Workers | Counter(_) | Ramp(_) | Less(_) | Equal(_) => true,
+            Add(list) | Mul(list) => list.iter().all(Quantity::is_natural),
+            Div(p) | Rem(p) | Min(p) => p.iter().all(Quantity::is_natural),
+            Max(p) => p.iter().any(Quantity::is_natural),
+            Ceil(x, _) => x.is_natural(),
+            Const(_) | Index(_) => false,
+        }
+    }
+
+    /// `⌈self / d⌉`, d > 0.
+    pub(super) fn ceil(self, d: i64) -> Quantity {
+        match self {
+            q if d == 1 => q,
+            Number(n) => Number(ceil(i128::from(n), d) as i64),
+            Ceil(x, e) if e.checked_mul(d).is_some() => Ceil(x, e * d),
+            q => Ceil(Box::new(q), d),
+        }
+    }
+
+    /// How often `for _ in lo..hi by step` turns.
+    pub(super) fn trips(lo: Quantity, hi: Quantity, step: i64) -> Quantity {
+        let (from, to) = if step > 0 { (lo, hi) } else { (hi, lo) };
+        let span = to.add_scaled(from, -1);
+        Number(0).max(span).ceil(step.unsigned_abs().min(i64::MAX as u64) as i64)
+    }
+
+    /// With the step of every ramp in a product multiplied.
+    pub(super) fn wider_ramps(self, by: i64) -> Quantity {
+        match self {
+            Ramp(mut r) => {
+                r.step = r.step.saturating_mul(by);
+                Ramp(r)
+            }
+            Mul(list) => Mul(list.into_iter().map(|q| q.wider_ramps(by)).collect()),
+            q => q,
+        }
+    }
+
+    /// `(a, b)` of `a + b · index`, if it is linear in the index with a number as factor.
+    pub(super) fn linear(&self, index: u32) -> Option<(Quantity, i64)> {
+        let mentions = |q: &Quantity| q.any(&mut |p| *p == Index(index));
+        match self {
+            Index(i) if *i == index => Some((Number(0), 1)),
+            Add(list) => list.iter().try_fold((Number(0), 0i64), |(a, b), q| {
+                let (c, d) = q.linear(index)?;
+                Some((a.add(c), b.checked_add(d)?))
+            }),
+            Mul(list) => match &list[..] {
+                [Number(n), q] => {
+                    let (a, b) = q.linear(index)?;
+                    Some((Number(*n).mul(a), b.checked_mul(*n)?))
+                }
+                _ => (!mentions(self)).then(|| (self.clone(), 0)),
+            },
+            q => (!mentions(q)).then(|| (q.clone(), 0)),
+        }
+    }
+
+    /// Its value; `codelet`'s constants are read with their types.
+    pub(super) fn eval(&self, types: &dyn Fn(FieldId) -> ElemType, at: &At<'_>) -> i64 {
+        let value = |q: &Quantity| q.eval(types, at);
+        let pair = |p: &[Quantity; 2]| (value(&p[0]), value(&p[1]));
+        match self {
+            Number(n) => *n,
+            Size(s) => at.sizes.sizes[*s],
+            Const(f) => {
+                let bits = at.consts.get(f.as_u32() as usize).copied().unwrap_or(0);
+                let exact = Scalar::new(types(*f), bits).as_int().unwrap_or(0);
+                exact.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+            }
+            Worker => i64::from(at.worker),
+            Workers => i64::from(at.workers),
+            Index(_) => 0,
+            Counter(k) => at.counters.get(*k as usize).map_or(0, |&n| i64::try_from(n).unwrap_or(i64::MAX)),
+            Add(list) => list.iter().fold(0, |sum, q| sum.saturating_add(value(q))),
+            Mul(list) => list.iter().fold(1, |product, q| product.saturating_mul(value(q))),
+            Div(p) => {
+                let (a, b) = pair(p);
+                if b == 0 { 0 } else { a.saturating_div(b) }
+            }
+            Rem(p) => {
+                let (a, b) = pair(p);
+                if b == 0 { 0 } else { a.wrapping_rem(b) }
+            }
+            Ceil(x, d) => ceil(value(x).into(), *d) as i64,
+            Min(p) => value(&p[0]).min(value(&p[1])),
+            Max(p) => value(&p[0]).max(value(&p[1])),
+            Less(p) => (value(&p[0]) < value(&p[1])).into(),
+            Equal(p) => (value(&p[0]) == value(&p[1])).into(),
+            Ramp(r) => ramp(value(&r.base).into(), r.slope, r.step, value(&r.turns)),
+        }
+    }
+
+    /// As people write it; `names` tells sizes and constants.
+    pub(super) fn text(&self, names: &Names) -> String {
+        self.write(names, 0)
+    }
+
+    fn write(&self, names: &Names, strength: u8) -> String {
+        let call =
+            |name: &str, p: &[Quantity; 2]| format!("{name}({}, {})", p[0].write(names, 0), p[1].write(names, 0));
+        let (own, text) = match self {
+            Number(n) if *n < 0 => (1, n.to_string()),
+            Number(n) => (3, n.to_string()),
+            Size(s) => (3, names.sizes.get(s.as_u32() as usize).map_or("?".into(), |n| n.to_string())),
+            Const(f) => (3, names.fields.get(f.as_u32() as usize).map_or("?".into(), |n| n.to_string())),
+            Worker => (3, "worker".into()),
+            Workers => (3, "workers".into()),
+            Index(i) => (3, format!("i{i}")),
+            Counter(k) => (3, format!("#{k}")),
+            Add(list) => (1, sum(list.iter().rev().map(|q| q.write(names, 1)))),
+            Mul(list) => (2, list.iter().map(|q| q.write(names, 2)).collect::<Vec<_>>().join("·")),
+            Div(p) => (2, format!("{}/{}", p[0].write(names, 2), p[1].write(names, 3))),
+            Rem(p) => (2, format!("{}%{}", p[0].write(names, 2), p[1].write(names, 3))),
+            Ceil(x, d) => (3, format!("⌈{}/{d}⌉", x.write(names, 2))),
+            Min(p) => (3, call("min", p)),
+            Max(p) => (3, call("max", p)),
+            Less(p) => (3, format!("[{} < {}]", p[0].write(names, 1), p[1].write(names, 1))),
+            Equal(p) => (3, format!("[{} = {}]", p[0].write(names, 1), p[1].write(names, 1))),
+            Ramp(r) => (3, r.text(names)),
+        };
+        if own < strength { format!("({text})") } else { text }
+    }
+}
+
+impl Ramp {
+    fn text(&self, names: &Names) -> String {
+        let inner = sum([self.base.write(names, 1), Quantity::Index(0).scaled(self.slope).write(names, 1)]);
+        let inner = inner.replace("i0", "t");
+        let inner =
+            if self.step == 1 { format!("max(0, {inner})") } else { format!("⌈max(0, {inner})/{}⌉", self.step) };
+        format!("Σ(t < {}: {inner})", self.turns.write(names, 1))
+    }
+}
+
+/// Names of a codelet's sizes and fields, by number.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Names {
+    /// Sizes.
+    pub sizes: Vec<SmolStr>,
+    /// Fields.
+    pub fields: Vec<SmolStr>,
+}
+
+/// Summands with their signs.
+pub(super) fn sum(parts: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    for part in parts {
+        match (text.is_empty(), part.strip_prefix('-')) {
+            (true, _) => text.push_str(&part),
+            (false, Some(rest)) => write!(text, " − {rest}").unwrap_or_default(),
+            (false, None) => write!(text, " + {part}").unwrap_or_default(),
+        }
+    }
+    text
+}
+
+fn ceil(a: i128, d: i64) -> i128 {
+    -(-a).div_euclid(i128::from(d))
+}
+
+/// `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..turns, in a logarithmic number of steps.
+fn ramp(base: i128, slope: i64, step: i64, turns: i64) -> i64 {
+    let (slope, step, turns) = (i128::from(slope), i128::from(step), i128::from(turns.max(0)));
+    // Turns are taken in the order in which the terms grow; those that are not positive come first.
+    let (first, slope) =
+        if slope < 0 { (base.saturating_add(slope.saturating_mul(turns - 1)), -slope) } else { (base, slope) };
+    if turns == 0 || (slope == 0 && first <= 0) {
+        return 0;
+    }
+    let skipped = if first > 0 { 0 } else { (-first) / slope + 1 };
+    if skipped >= turns {
+        return 0;
+    }
+    let start = first.saturating_add(slope.saturating_mul(skipped));
+    // ⌈x / step⌉ = ⌊(x + step - 1) / step⌋
+    let total = floor_sum(turns - skipped, step, slope, start.saturating_add(step - 1));
+    total.clamp(0, i64::MAX.into()) as i64
+}
+
+/// `Σ ⌊(a · t + b) / m⌋` for t in 0..n, for a, b ≥ 0 and m > 0; saturates.
+fn floor_sum(n: i128, m: i128, a: i128, b: i128) -> i128 {
+    let (mut n, mut m, mut a, mut b) = (n, m, a, b);
+    let mut total: i128 = 0;
+    loop {
+        if a >= m {
+            total = total.saturating_add((n * (n - 1) / 2).saturating_mul(a / m));
+            a %= m;
+        }
+        if b >= m {
+            total = total.saturating_add(n.saturating_mul(b / m));
+            b %= m;
+        }
+        let top = a.saturating_mul(n).saturating_add(b);
+        if top < m {
+            return total;
+        }
+        (n, b) = (top / m, top % m);
+        (m, a) = (a, m);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ramp_is_the_sum_of_its_terms() {
+        for base in -7..8i64 {
+            for slope in -4..5i64 {
+                for step in 1..4i64 {
+                    for turns in 0..9i64 {
+                        let term = |t: i64| ceil(i128::from(base + slope * t), step).max(0);
+                        let expected: i128 = (0..turns).map(term).sum();
+                        assert_eq!(i128::from(ramp(base.into(), slope, step, turns)), expected);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_and_products_have_one_form() {
+        let (n, m) = (|| Size(SizeId::from_u32(0)), || Size(SizeId::from_u32(1)));
+        assert_eq!(n().add(m()).add(Number(2)), Number(2).add(m()).add(n()));
+        assert_eq!(n().mul(m()).mul(Number(2)), Number(2).mul(m()).mul(n()));
+        assert_eq!(n().add_scaled(n(), -1), Number(0));
+        assert_eq!(Quantity::trips(Number(0), n(), 1), n());
+        assert_eq!(Quantity::trips(Number(1), n(), 1), Max(Box::new([Number(0), n().add(Number(-1))])));
+    }
+}

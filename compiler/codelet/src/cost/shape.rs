@@ -1,0 +1,200 @@
+//! What can be told of a body before it is walked: what it assigns, how it may be left, how large it is.
+//!
+//! Invariant: each question is answered by the text alone.
+
+use girder_ir::codelet::{Block, Codelet, ExprKind, Label, Stmt, Storage};
+use girder_ir::ids::{ExprId, LocalId};
+use rustc_hash::FxHashSet;
+
+/// What a body may change.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub locals: FxHashSet<LocalId>,
+    pub storages: FxHashSet<Storage>,
+}
+
+impl Changes {
+    pub fn of(block: &Block) -> Changes {
+        let mut changes = Changes::default();
+        changes.block(block);
+        changes
+    }
+
+    pub fn block(&mut self, block: &Block) {
+        for stmt in block {
+            match stmt {
+                Stmt::Set { local, .. } => drop(self.locals.insert(*local)),
+                Stmt::Fill { local, .. } | Stmt::StoreLocal { local, .. } => {
+                    self.storages.insert(Storage::Local(*local));
+                }
+                Stmt::Store { field, .. } => drop(self.storages.insert(Storage::Field(*field))),
+                Stmt::For { var, body, .. } => {
+                    self.locals.insert(*var);
+                    self.block(body);
+                }
+                Stmt::While { before, body, .. } => {
+                    self.block(before);
+                    self.block(body);
+                }
+                Stmt::If { then, els, .. } => {
+                    self.block(then);
+                    self.block(els);
+                }
+                Stmt::Labelled { body, .. } => self.block(body),
+                Stmt::Reduce(r) => {
+                    self.locals.insert(r.dst);
+                    self.locals.extend(r.binders.iter().map(|b| b.var));
+                    self.block(&r.filter_before);
+                    self.block(&r.before);
+                }
+                Stmt::Amp(a) => drop(self.storages.insert(a.c.base)),
+                Stmt::Break(_) | Stmt::Continue(_) | Stmt::Assert { .. } | Stmt::Return => {}
+            }
+        }
+    }
+}
+
+/// How statements may be left other than at their end.
+#[derive(Default)]
+pub(super) struct Exits {
+    breaks: FxHashSet<Label>,
+    continues: FxHashSet<Label>,
+    returns: bool,
+}
+
+impl Exits {
+    pub fn of_block(block: &Block) -> Exits {
+        let mut exits = Exits::default();
+        block.iter().for_each(|s| exits.stmt(s));
+        exits
+    }
+
+    pub fn of_stmt(stmt: &Stmt) -> Exits {
+        let mut exits = Exits::default();
+        exits.stmt(stmt);
+        exits
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        let mut blocks = |list: &[&Block]| list.iter().for_each(|b| b.iter().for_each(|s| self.stmt(s)));
+        match stmt {
+            Stmt::Break(l) => drop(self.breaks.insert(*l)),
+            Stmt::Continue(l) => drop(self.continues.insert(*l)),
+            Stmt::Return => self.returns = true,
+            Stmt::For { body, label, .. } | Stmt::Labelled { body, label } => {
+                blocks(&[body]);
+                self.forget(*label);
+            }
+            Stmt::While { before, body, label, .. } => {
+                blocks(&[before, body]);
+                self.forget(*label);
+            }
+            Stmt::If { then, els, .. } => blocks(&[then, els]),
+            Stmt::Reduce(r) => blocks(&[&r.filter_before, &r.before]),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, label: Label) {
+        self.breaks.remove(&label);
+        self.continues.remove(&label);
+    }
+
+    /// Whether control may go elsewhere.
+    pub fn any(&self) -> bool {
+        self.returns || !self.breaks.is_empty() || !self.continues.is_empty()
+    }
+
+    /// Whether a loop with this label may end before its last turn.
+    pub fn cut_short(&self, label: Label) -> bool {
+        self.returns || !self.breaks.is_empty() || self.continues.iter().any(|&l| l != label)
+    }
+}
+
+/// Loops of known trip count are written out up to this many turns, and this many operations in all.
+const TURNS: u64 = 16;
+const OPERATIONS: u64 = 64;
+
+/// Operations of an `if` up to which both arms are computed and one result taken.
+const ARM: u64 = 4;
+
+/// The trip count of a loop that is written out.
+pub(super) fn written_out(codelet: &Codelet, trips: u64, body: &Block) -> bool {
+    trips <= TURNS && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
+}
+
+/// As [`written_out`], for a reduction without a filter.
+pub(super) fn places_written_out(codelet: &Codelet, places: u64, before: &Block, value: ExprId) -> bool {
+    let each = size(codelet, before).map(|n| n + operations(codelet, value) + 1);
+    places <= TURNS && each.is_some_and(|n| n.saturating_mul(places) <= OPERATIONS)
+}
+
+/// Whether both arms of an `if` only set scalars, to what is cheap and can be computed whether it is needed or not.
+pub(super) fn is_choice(codelet: &Codelet, then: &Block, els: &Block) -> bool {
+    let mut total = 0;
+    then.iter().chain(els).all(|stmt| match stmt {
+        Stmt::Set { value, .. } => {
+            total += operations(codelet, *value);
+            total <= ARM && is_cheap(codelet, *value)
+        }
+        _ => false,
+    })
+}
+
+fn is_cheap(codelet: &Codelet, e: ExprId) -> bool {
+    use girder_ir::codelet::{BinaryOp, UnaryOp};
+    match &codelet.exprs[e].kind {
+        ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
+        ExprKind::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. } | ExprKind::Unary { op: UnaryOp::Sqrt, .. } => false,
+        kind => crate::verify::operands(kind).into_iter().all(|x| is_cheap(codelet, x)),
+    }
+}
+
+/// Operations of a body that is written out with the loop around it; `None` if it has what data decide.
+fn size(codelet: &Codelet, block: &Block) -> Option<u64> {
+    let mut total: u64 = 0;
+    for stmt in block {
+        let one = match stmt {
+            Stmt::Set { value, .. } => operations(codelet, *value).max(1),
+            Stmt::Store { value, .. } | Stmt::StoreLocal { value, .. } => operations(codelet, *value) + 1,
+            Stmt::For { lo, hi, step, body, .. } => {
+                let trips = literal_trips(codelet, *lo, *hi, *step)?;
+                size(codelet, body)?.max(1).checked_mul(trips)?
+            }
+            Stmt::If { cond, then, els } if is_choice(codelet, then, els) => {
+                operations(codelet, *cond) + size(codelet, then)? + size(codelet, els)? + 1
+            }
+            Stmt::Reduce(r) if r.filter.is_none() => {
+                let places = r
+                    .binders
+                    .iter()
+                    .try_fold(1u64, |n, b| n.checked_mul(literal_trips(codelet, b.lo, b.hi, b.step)?))?;
+                (size(codelet, &r.before)? + operations(codelet, r.value) + 1).checked_mul(places)?
+            }
+            Stmt::Assert { .. } => 0,
+            _ => return None,
+        };
+        total = total.checked_add(one)?;
+    }
+    Some(total)
+}
+
+fn literal_trips(codelet: &Codelet, lo: ExprId, hi: ExprId, step: i64) -> Option<u64> {
+    let number = |e: ExprId| match codelet.exprs[e].kind {
+        ExprKind::Const(c) => Some(c.bits as i64),
+        _ => None,
+    };
+    Some(crate::interpret::trips(number(lo)?, number(hi)?, step))
+}
+
+/// Operations of an expression, without those of indices.
+pub(super) fn operations(codelet: &Codelet, e: ExprId) -> u64 {
+    match &codelet.exprs[e].kind {
+        ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,
+        kind => {
+            let operands = crate::verify::operands(kind);
+            let own = u64::from(!operands.is_empty());
+            operands.into_iter().fold(own, |n, x| n.saturating_add(operations(codelet, x)))
+        }
+    }
+}

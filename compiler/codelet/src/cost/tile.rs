@@ -1,0 +1,162 @@
+//! What a tile takes for the vertices of a compute set, and the numbers that costs are made of.
+//!
+//! # Note: Contexts
+//! A tile has `workers` contexts; each issues one bundle every `period` cycles, whether the others work or not. Vertices
+//! start in the order of the queue, each on the context that is free first (the lowest, if several are). A `multi`
+//! vertex takes all contexts: it starts when all are free, and the next vertex when its last worker has ended.
+
+use girder_ir::codelet::Elementary;
+use girder_machine::Machine;
+
+/// What code costs on the tiles of one machine; units and sources stand with the values of its file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TileCosts {
+    /// Contexts.
+    pub workers: u32,
+    /// Cycles from one bundle of a context to its next.
+    pub period: u32,
+    /// Cycles of a compute set on one tile beyond its vertices.
+    pub launch_cycles: u64,
+    /// Cycles of the supervisor for each `multi` vertex, and for all other vertices of a tile together.
+    pub supervisor_cycles: u64,
+    /// Bundles of a vertex beyond its body and fields.
+    pub vertex_bundles: u32,
+    /// Bundles for each field of a vertex: its place and its lengths.
+    pub field_bundles: u32,
+    /// Bundles in which a worker finds its share of a `multi` vertex.
+    pub share_bundles: u32,
+    /// Bytes of a vector register, and of the widest load and store.
+    pub vector_bytes: u32,
+    /// Bytes that loads bring in one bundle if memory elements allow it.
+    pub load_bytes: u32,
+    /// Bytes of the narrowest store.
+    pub narrowest_store: u32,
+    /// Bundles of a counted loop's turn.
+    pub loop_bundles: u32,
+    /// Bundles of an `f32` division.
+    pub div_f32: u32,
+    /// Bundles of an `f32` square root.
+    pub sqrt_f32: u32,
+    /// Bundles of `exp`, `log`, `tanh`, `sigmoid`, `rsqrt`, and `sin` or `cos`, of `f32`.
+    pub elementary_f32: [u32; 6],
+    /// Bundles of an integer multiplication.
+    pub mul_int: u32,
+    /// Bundles of an integer division by what is not constant.
+    pub div_int: u32,
+    /// Bundles of an operation that tiles have no instruction for.
+    pub emulated: u32,
+    /// Multiply-adds of `f32` that the matrix unit does in a cycle.
+    pub matrix_f32: u32,
+}
+
+impl From<&Machine> for TileCosts {
+    fn from(machine: &Machine) -> TileCosts {
+        let tile = &machine.tile;
+        TileCosts {
+            workers: machine.chip.workers,
+            period: tile.worker_period,
+            launch_cycles: tile.launch_cycles.into(),
+            supervisor_cycles: tile.supervisor_cycles.into(),
+            vertex_bundles: tile.vertex_bundles,
+            field_bundles: tile.field_bundles,
+            share_bundles: tile.share_bundles,
+            vector_bytes: tile.vector_bytes,
+            load_bytes: tile.load_bytes,
+            narrowest_store: machine.memory.store_bytes,
+            loop_bundles: tile.loop_bundles,
+            div_f32: tile.f32.div,
+            sqrt_f32: tile.f32.sqrt,
+            elementary_f32: [tile.f32.exp, tile.f32.log, tile.f32.tanh, tile.f32.sigmoid, tile.f32.rsqrt, tile.f32.sin],
+            mul_int: tile.int.mul,
+            div_int: tile.int.div,
+            emulated: tile.emulated_bundles,
+            matrix_f32: tile.multiply_adds.f32,
+        }
+    }
+}
+
+impl TileCosts {
+    /// Bundles of an elementary function of `f32`.
+    pub(super) fn elementary(&self, f: Elementary) -> u32 {
+        let [exp, log, tanh, sigmoid, rsqrt, sin] = self.elementary_f32;
+        match f {
+            Elementary::Exp => exp,
+            Elementary::Log => log,
+            Elementary::Tanh => tanh,
+            Elementary::Sigmoid => sigmoid,
+            Elementary::Rsqrt => rsqrt,
+            Elementary::Sin | Elementary::Cos => sin,
+        }
+    }
+
+    /// Every operation takes one bundle: for questions whose answer does not depend on the machine.
+    pub(super) fn unit() -> TileCosts {
+        TileCosts {
+            workers: 1,
+            period: 1,
+            launch_cycles: 0,
+            supervisor_cycles: 0,
+            vertex_bundles: 1,
+            field_bundles: 1,
+            share_bundles: 1,
+            vector_bytes: 8,
+            load_bytes: 16,
+            narrowest_store: 1,
+            loop_bundles: 1,
+            div_f32: 1,
+            sqrt_f32: 1,
+            elementary_f32: [1; 6],
+            mul_int: 1,
+            div_int: 1,
+            emulated: 1,
+            matrix_f32: 1,
+        }
+    }
+}
+
+/// Cycles for which a vertex keeps contexts busy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Busy {
+    /// One context.
+    One(u64),
+    /// All contexts.
+    All(u64),
+}
+
+/// Cycles of the vertices of one tile, in the order of their queue; 0 if there are none.
+pub fn tile_cycles(queue: impl IntoIterator<Item = Busy>, costs: &TileCosts) -> u64 {
+    let mut ends = vec![0u64; costs.workers.max(1) as usize];
+    let (mut multi, mut single) = (0u64, false);
+    for vertex in queue {
+        match vertex {
+            Busy::One(cycles) => {
+                single = true;
+                if let Some(first) = ends.iter_mut().min() {
+                    *first = first.saturating_add(cycles);
+                }
+            }
+            Busy::All(cycles) => {
+                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(cycles);
+                ends.fill(end);
+                multi += 1;
+            }
+        }
+    }
+    let starts = multi + u64::from(single);
+    if starts == 0 {
+        return 0;
+    }
+    let supervisor = costs.supervisor_cycles.saturating_mul(starts);
+    ends.into_iter().max().unwrap_or(0).saturating_add(supervisor).saturating_add(costs.launch_cycles)
+}
+
+/// As [`tile_cycles`] of `count` vertices that keep one context busy for `cycles` each.
+pub fn equal_vertices(count: u64, cycles: u64, costs: &TileCosts) -> u64 {
+    match count.div_ceil(u64::from(costs.workers.max(1))) {
+        0 => 0,
+        rounds => {
+            let fixed = costs.launch_cycles.saturating_add(costs.supervisor_cycles);
+            rounds.saturating_mul(cycles).saturating_add(fixed)
+        }
+    }
+}

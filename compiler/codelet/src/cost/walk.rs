@@ -1,0 +1,415 @@
+//! The walk over a body that turns it into values, regions and effects.
+//!
+//! Scalars are followed through assignments; a local array whose elements are all named by known indices is so many
+//! scalars. What a loop or a branch may change is a [`Op::Phi`] or [`Op::Join`]. Memory is followed by the order of stores:
+//! a load is the value stored there, if that store is known to be the last one to the place.
+//!
+//! Invariant: nothing here costs anything; `demand` decides what is computed.
+
+mod expr;
+mod loops;
+
+use super::graph::{Access, Count, Graph, Op, RegionId, Val};
+use super::points::{Point, blocks};
+use super::quantity::Quantity;
+use super::shape::{self, Changes, Exits};
+use girder_ir::codelet::{Block, Codelet, Label, Stmt, Storage};
+use girder_ir::ids::{ExprId, LocalId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::Span;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a region does beyond computing values.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Effect {
+    /// Writes an element.
+    Store { access: Access, value: Val, ty: ElemType },
+    /// Chooses a way.
+    Branch(Val),
+    /// Uses a value, without an instruction of its own.
+    Use(Val),
+}
+
+/// A counted loop.
+#[derive(Clone, Debug)]
+pub(super) struct Loop {
+    pub region: RegionId,
+    pub around: RegionId,
+    /// Its first index, if that is the same in all runs.
+    pub first: Option<Quantity>,
+    /// Instructions before it.
+    pub setup: u64,
+    /// From index to index.
+    pub step: i64,
+    /// Turns of one run, or of all (a [`Quantity::Ramp`]); `None` if they are counted.
+    pub turns: Option<Quantity>,
+    pub span: Span,
+    /// Whether another loop stands inside.
+    pub has_inner: bool,
+    /// Whether it may end before its last turn.
+    pub is_cut_short: bool,
+}
+
+/// A loop that is not counted: why it cannot be pipelined.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub span: Span,
+    pub has_inner: bool,
+}
+
+/// A matrix product.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    pub region: RegionId,
+    pub ty: ElemType,
+    /// Rows and columns of the result, and the length of its sums.
+    pub shape: [Quantity; 3],
+}
+
+/// A local array has to be in memory; the walk begins again.
+pub(super) struct InMemory(LocalId);
+
+type Step<T = ()> = Result<T, InMemory>;
+
+/// Elements up to which a local array may be registers.
+const REGISTERS: u32 = 16;
+
+/// Where a scalar is kept: locals by number, then elements of arrays.
+type Slot = usize;
+
+/// What leaving a label takes along.
+struct Target {
+    label: Label,
+    slots: Vec<Slot>,
+    broken: Vec<Vec<Option<Val>>>,
+    continued: Vec<Vec<Option<Val>>>,
+}
+
+/// A store that happened, or a place before which any number may have.
+#[derive(Clone, Copy)]
+struct Written {
+    to: Option<(u32, i64)>,
+    value: Option<Val>,
+    region: RegionId,
+}
+
+/// The walk and what it has found.
+pub(super) struct Walk<'c> {
+    pub codelet: &'c Codelet,
+    pub graph: Graph,
+    pub effects: Vec<(RegionId, Effect)>,
+    /// Instructions that a region has beyond values and effects.
+    pub extra: Vec<(RegionId, u64)>,
+    pub loops: Vec<Loop>,
+    pub open: Vec<Open>,
+    pub products: Vec<Product>,
+    numbers: FxHashMap<*const Block, u32>,
+    /// Whether counts may be closed forms.
+    closed: bool,
+    in_memory: FxHashSet<LocalId>,
+    /// First slot of an array in registers.
+    elements: FxHashMap<LocalId, Slot>,
+    now: Vec<Option<Val>>,
+    here: RegionId,
+    targets: Vec<Target>,
+    written: Vec<Written>,
+    last: FxHashMap<Storage, Vec<u32>>,
+}
+
+/// Walks a codelet; everything is counted unless counts may be closed forms.
+pub(super) fn walk(codelet: &Codelet, closed: bool) -> Walk<'_> {
+    let mut in_memory = FxHashSet::default();
+    loop {
+        let mut walk = Walk::new(codelet, in_memory, closed);
+        match walk.block(&codelet.body) {
+            Ok(_) => return walk,
+            Err(InMemory(local)) => {
+                in_memory = walk.in_memory;
+                in_memory.insert(local);
+            }
+        }
+    }
+}
+
+/// The value of an expression over sizes and constants; `None` if it is too long.
+pub(super) fn stated(codelet: &Codelet, e: ExprId) -> Option<Quantity> {
+    let mut walk = Walk::new(codelet, FxHashSet::default(), true);
+    let v = walk.expr(e).ok()?;
+    walk.graph.nodes[v].quantity.clone()
+}
+
+impl<'c> Walk<'c> {
+    fn new(codelet: &'c Codelet, in_memory: FxHashSet<LocalId>, closed: bool) -> Walk<'c> {
+        let numbers = blocks(codelet).into_iter().zip(0..).map(|(b, n)| (std::ptr::from_ref(b), n)).collect();
+        let mut elements = FxHashMap::default();
+        let mut slots = codelet.locals.len();
+        for (id, local) in &codelet.locals {
+            let Some(dims) = &local.array else { continue };
+            let n = dims.iter().fold(1u32, |n, &d| n.saturating_mul(d));
+            if n <= REGISTERS && !in_memory.contains(&id) {
+                elements.insert(id, slots);
+                slots += n as usize;
+            }
+        }
+        let graph = Graph::new();
+        let here = graph.root();
+        Walk {
+            codelet,
+            graph,
+            effects: vec![],
+            extra: vec![],
+            loops: vec![],
+            open: vec![],
+            products: vec![],
+            numbers,
+            closed,
+            in_memory,
+            elements,
+            now: vec![None; slots],
+            here,
+            targets: vec![],
+            written: vec![Written { to: None, value: None, region: here }],
+            last: FxHashMap::default(),
+        }
+    }
+
+    /// The slots that changes touch.
+    fn slots(&self, changes: &Changes) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = changes.locals.iter().map(|l| l.as_u32() as usize).collect();
+        for storage in &changes.storages {
+            if let Storage::Local(local) = storage
+                && let Some(&first) = self.elements.get(local)
+            {
+                let dims = self.codelet.locals[*local].array.iter().flatten();
+                slots.extend(first..first + dims.map(|&d| d as usize).product::<usize>());
+            }
+        }
+        slots.sort_unstable();
+        slots
+    }
+
+    fn slot_type(&self, slot: Slot) -> ElemType {
+        let local = match self.codelet.locals.len() > slot {
+            true => LocalId::from_u32(slot as u32),
+            false => {
+                let holder = self.elements.iter().filter(|(_, first)| **first <= slot).max_by_key(|(_, first)| **first);
+                holder.map_or(LocalId::from_u32(0), |(&l, _)| l)
+            }
+        };
+        self.codelet.locals[local].ty
+    }
+
+    fn snapshot(&self, slots: &[Slot]) -> Vec<Option<Val>> {
+        slots.iter().map(|&s| self.now[s]).collect()
+    }
+
+    /// Stores of any number may happen before what follows here.
+    fn barrier(&mut self, storages: &FxHashSet<Storage>) {
+        let n = self.written.len() as u32;
+        if storages.is_empty() {
+            return;
+        }
+        self.written.push(Written { to: None, value: None, region: self.here });
+        storages.iter().for_each(|&s| self.last.entry(s).or_default().push(n));
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.effects.push((self.here, effect));
+    }
+
+    fn extra(&mut self, instructions: u64) {
+        self.extra.push((self.here, instructions));
+    }
+
+    /// The number of a block; it is one of the codelet.
+    fn point(&self, block: &Block, stmt: usize) -> Point {
+        let block = self.numbers.get(&std::ptr::from_ref(block)).copied().unwrap_or(0);
+        Point { block, stmt: stmt as u32 }
+    }
+
+    /// A region that data lead to.
+    fn counted(&self, point: Point) -> Count {
+        Count { counted: Some(point), factor: Quantity::Number(1) }
+    }
+
+    /// Runs `f` in a region inside this one.
+    fn inside<T>(&mut self, count: Count, own: Option<Quantity>, f: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        let around = self.here;
+        self.here = self.graph.region(around, None, count, own);
+        let result = f(self);
+        self.here = around;
+        result
+    }
+
+    /// Statements in order; whether control goes on after them.
+    fn block(&mut self, block: &Block) -> Step<bool> {
+        let around = self.here;
+        let mut falls = true;
+        for (n, stmt) in block.iter().enumerate() {
+            falls = self.stmt(stmt)?;
+            if !falls {
+                break;
+            }
+            if n + 1 < block.len() && Exits::of_stmt(stmt).any() {
+                let count = self.counted(self.point(block, n + 1));
+                self.here = self.graph.region(self.here, None, count, None);
+            }
+        }
+        self.here = around;
+        Ok(falls)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Step<bool> {
+        match stmt {
+            Stmt::Set { local, value } => {
+                let v = match self.codelet.elementary[*local] {
+                    Some((f, x)) if self.codelet.exprs[x].ty == ElemType::F32 => {
+                        let x = self.expr(x)?;
+                        self.graph.pure(Op::Elementary(f), &[x], ElemType::F32, self.here)
+                    }
+                    _ => self.expr(*value)?,
+                };
+                self.now[local.as_u32() as usize] = Some(v);
+            }
+            Stmt::Fill { local, value } => self.fill(*local, *value)?,
+            Stmt::StoreLocal { local, index, value, .. } => self.store(Storage::Local(*local), index, *value)?,
+            Stmt::Store { field, index, value, .. } => self.store(Storage::Field(*field), index, *value)?,
+            Stmt::For { var, lo, hi, step, label, body, .. } => {
+                return self.for_loop(*var, (*lo, *hi, *step), *label, body);
+            }
+            Stmt::While { before, cond, label, body, .. } => return self.while_loop(before, *cond, *label, body),
+            Stmt::If { cond, then, els } => return self.branch(*cond, then, els),
+            Stmt::Labelled { label, body } => return self.labelled(*label, body),
+            Stmt::Break(label) => self.leave(*label, false),
+            Stmt::Continue(label) => self.leave(*label, true),
+            Stmt::Return | Stmt::Assert { .. } => {}
+            Stmt::Reduce(r) => self.reduce(r)?,
+            Stmt::Amp(a) => self.amp(a)?,
+        }
+        Ok(!matches!(stmt, Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return))
+    }
+
+    fn fill(&mut self, local: LocalId, value: ExprId) -> Step {
+        let v = self.expr(value)?;
+        let dims = self.codelet.locals[local].array.iter().flatten();
+        let count: usize = dims.map(|&d| d as usize).product();
+        if let Some(&first) = self.elements.get(&local) {
+            self.now[first..first + count].fill(Some(v));
+            return Ok(());
+        }
+        self.effect(Effect::Use(v));
+        // Whole vectors, one store each, in a loop that repeats for free.
+        let bytes = count as u64 * u64::from(self.codelet.locals[local].ty.bytes());
+        self.extra(2 + bytes.div_ceil(8));
+        self.barrier(&FxHashSet::from_iter([Storage::Local(local)]));
+        Ok(())
+    }
+
+    fn leave(&mut self, label: Label, again: bool) {
+        let Some(at) = self.targets.iter().rposition(|t| t.label == label) else { return };
+        let values = self.snapshot(&self.targets[at].slots);
+        let target = &mut self.targets[at];
+        if again { target.continued.push(values) } else { target.broken.push(values) }
+    }
+
+    fn labelled(&mut self, label: Label, body: &Block) -> Step<bool> {
+        let changes = Changes::of(body);
+        let slots = self.slots(&changes);
+        self.targets.push(Target { label, slots: slots.clone(), broken: vec![], continued: vec![] });
+        let falls = self.block(body)?;
+        let mut ways = self.targets.pop().map_or(vec![], |t| t.broken);
+        if falls {
+            ways.push(self.snapshot(&slots));
+        }
+        let left = !ways.is_empty();
+        if ways.len() > 1 {
+            self.barrier(&changes.storages);
+        }
+        self.join(&slots, &ways);
+        Ok(left)
+    }
+
+    /// Control has come one of several ways.
+    fn join(&mut self, slots: &[Slot], ways: &[Vec<Option<Val>>]) {
+        for (i, &slot) in slots.iter().enumerate() {
+            let mut values: Vec<Val> = ways.iter().filter_map(|w| w[i]).collect();
+            values.dedup();
+            self.now[slot] = match values[..] {
+                [] => None,
+                [v] if self.graph.is_inside(self.graph.nodes[v].home, self.here) => Some(v),
+                _ => Some(self.graph.opaque(Op::Join, &values, self.slot_type(slot), self.here)),
+            };
+        }
+    }
+
+    fn branch(&mut self, cond: ExprId, then: &Block, els: &Block) -> Step<bool> {
+        let c = self.expr(cond)?;
+        if let Some(known) = self.graph.const_of(c) {
+            return self.block(if known.bits != 0 { then } else { els });
+        }
+        let mut changes = Changes::of(then);
+        changes.block(els);
+        let slots = self.slots(&changes);
+        let before = self.snapshot(&slots);
+        if shape::is_choice(self.codelet, then, els) {
+            return self.choice(c, then, els, (&slots, &before));
+        }
+        self.effect(Effect::Branch(c));
+        let plain = |q: &Quantity| !q.any(&mut |p| matches!(p, Quantity::Index(_)));
+        let holds = self.graph.nodes[c].quantity.clone().filter(plain).filter(|_| self.closed);
+        let not = holds.clone().map(|q| Quantity::Number(1).add_scaled(q, -1));
+        let mut ways = vec![];
+        for (arm, own) in [(then, holds), (els, not)] {
+            slots.iter().zip(&before).for_each(|(&s, &v)| self.now[s] = v);
+            if arm.is_empty() {
+                ways.push(before.clone());
+                continue;
+            }
+            let around = self.graph.regions[self.here].count.clone();
+            let count = match own.clone().and_then(|q| around.factor.mul(q).fits()) {
+                Some(factor) => Count { counted: around.counted, factor },
+                None => self.counted(self.point(arm, 0)),
+            };
+            let own = own.filter(|_| count.counted == around.counted);
+            let (falls, values) = self.inside(count, own, |w| {
+                w.barrier(&changes.storages);
+                if std::ptr::eq(arm, then) && !els.is_empty() {
+                    // The jump over the other arm.
+                    w.extra(1);
+                }
+                let falls = w.block(arm)?;
+                Ok((falls, w.snapshot(&slots)))
+            })?;
+            if falls {
+                ways.push(values);
+            }
+        }
+        self.barrier(&changes.storages);
+        let goes_on = !ways.is_empty();
+        self.join(&slots, &ways);
+        Ok(goes_on)
+    }
+
+    /// Both arms are computed, and each result is taken from one.
+    fn choice(&mut self, c: Val, then: &Block, els: &Block, (slots, before): (&[Slot], &[Option<Val>])) -> Step<bool> {
+        self.block(then)?;
+        let taken = self.snapshot(slots);
+        slots.iter().zip(before).for_each(|(&s, &v)| self.now[s] = v);
+        self.block(els)?;
+        for (i, &slot) in slots.iter().enumerate() {
+            let value = match (taken[i], self.now[slot]) {
+                (Some(a), Some(b)) => self.graph.pure(Op::Select, &[c, a, b], self.slot_type(slot), self.here),
+                (a, b) => match a.or(b) {
+                    Some(v) => v,
+                    None => continue,
+                },
+            };
+            self.now[slot] = Some(value);
+        }
+        Ok(true)
+    }
+
+    fn zero(&mut self, ty: ElemType) -> Val {
+        self.graph.constant(Scalar::zero(ty))
+    }
+}

@@ -1,0 +1,170 @@
+//! Expressions and memory.
+//!
+//! Invariant: two accesses of one storage whose places differ by a number other than 0 are never the same element.
+
+use super::{Effect, InMemory, Step, Walk, Written};
+use crate::cost::graph::{Access, Moving, Op, Val};
+use crate::cost::walk::Product;
+use girder_ir::codelet::{Amp, BinaryOp, DimDecl, ExprKind, Index, Storage};
+use girder_ir::ids::ExprId;
+use girder_ir::types::{ElemType, Scalar};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+impl Walk<'_> {
+    /// The value of an expression, here.
+    pub(super) fn expr(&mut self, e: ExprId) -> Step<Val> {
+        let codelet = self.codelet;
+        let (ty, here) = (codelet.exprs[e].ty, self.here);
+        Ok(match codelet.exprs[e].kind {
+            ExprKind::Const(c) => self.graph.constant(c),
+            ExprKind::Local(local) => match self.now[local.as_u32() as usize] {
+                Some(v) => v,
+                None => self.zero(ty),
+            },
+            ExprKind::ConstField(f) => self.graph.pure(Op::Field(f), &[], ty, here),
+            ExprKind::Size(s) => self.graph.pure(Op::Size(s), &[], ty, here),
+            ExprKind::Worker => self.graph.pure(Op::Worker, &[], ty, here),
+            ExprKind::Workers => self.graph.pure(Op::Workers, &[], ty, here),
+            ExprKind::Load { field, ref index, .. } => self.load(Storage::Field(field), index, ty)?,
+            ExprKind::LoadLocal { local, ref index, .. } => self.load(Storage::Local(local), index, ty)?,
+            ExprKind::Unary { op, x } => self.operation(Op::Unary(op), &[x], ty)?,
+            ExprKind::Binary { op, a, b, .. } => self.operation(Op::Binary(op), &[a, b], ty)?,
+            ExprKind::AndThen { a, b } => self.operation(Op::Binary(BinaryOp::And), &[a, b], ty)?,
+            ExprKind::OrElse { a, b } => self.operation(Op::Binary(BinaryOp::Or), &[a, b], ty)?,
+            ExprKind::Select { cond, a, b } => self.operation(Op::Select, &[cond, a, b], ty)?,
+            ExprKind::Fma { a, b, c } => self.operation(Op::Fma, &[a, b, c], ty)?,
+            ExprKind::Convert { x } => self.operation(Op::Convert, &[x], ty)?,
+            ExprKind::Bits { x } => self.operation(Op::Bits, &[x], ty)?,
+        })
+    }
+
+    fn operation(&mut self, op: Op, operands: &[ExprId], ty: ElemType) -> Step<Val> {
+        let mut args: SmallVec<[Val; 3]> = SmallVec::new();
+        for &e in operands {
+            args.push(self.expr(e)?);
+        }
+        Ok(self.graph.pure(op, &args, ty, self.here))
+    }
+
+    /// An operation on two `i64`.
+    pub(super) fn int_op(&mut self, op: BinaryOp, a: Val, b: Val) -> Val {
+        self.graph.pure(Op::Binary(op), &[a, b], ElemType::I64, self.here)
+    }
+
+    /// Length of a dimension.
+    fn length(&mut self, storage: Storage, dim: usize) -> Step<Val> {
+        Ok(match storage {
+            Storage::Local(local) => {
+                let n = self.codelet.locals[local].array.as_ref().map_or(0, |d| d[dim]);
+                self.graph.int(n.into())
+            }
+            Storage::Field(field) => match self.codelet.fields[field].dims[dim] {
+                DimDecl::Size(s) => self.graph.pure(Op::Size(s), &[], ElemType::I64, self.here),
+                DimDecl::Fixed(n) => self.graph.int(n as i64),
+                DimDecl::Expr(e) => self.expr(e)?,
+            },
+        })
+    }
+
+    /// The row-major place of an access: what moves, and what is added.
+    fn place(&mut self, storage: Storage, index: &Index) -> Step<(Moving, i64)> {
+        let mut flat: Option<Val> = None;
+        for (dim, &e) in index.iter().enumerate() {
+            let i = self.expr(e)?;
+            flat = Some(match flat {
+                None => i,
+                Some(rows) => {
+                    let n = self.length(storage, dim)?;
+                    let start = self.int_op(BinaryOp::Mul, rows, n);
+                    self.int_op(BinaryOp::Add, start, i)
+                }
+            });
+        }
+        let poly = flat.and_then(|v| self.graph.nodes[v].poly.clone());
+        Ok(poly.map_or_else(|| (Moving::new(), 0), |p| (p.moving, p.base)))
+    }
+
+    /// The slot of an element of an array in registers.
+    fn element(&mut self, storage: Storage, (moving, base): &(Moving, i64)) -> Step<Option<usize>> {
+        let Storage::Local(local) = storage else { return Ok(None) };
+        let Some(&first) = self.elements.get(&local) else { return Ok(None) };
+        let count: i64 = self.codelet.locals[local].array.iter().flatten().map(|&d| i64::from(d)).product();
+        if !moving.is_empty() || !(0..count).contains(base) {
+            return Err(InMemory(local));
+        }
+        Ok(Some(first + *base as usize))
+    }
+
+    fn load(&mut self, storage: Storage, index: &Index, ty: ElemType) -> Step<Val> {
+        let place = self.place(storage, index)?;
+        if let Some(slot) = self.element(storage, &place)? {
+            return Ok(match self.now[slot] {
+                Some(v) => v,
+                None => self.zero(ty),
+            });
+        }
+        let (moving, base) = (self.graph.number(&place.0), place.1);
+        let mut version = 0;
+        for &n in self.last.get(&storage).into_iter().flatten().rev() {
+            let Written { to, value, region } = self.written[n as usize];
+            match (to, value) {
+                (Some((m, b)), _) if m == moving && b != base => continue,
+                (Some((m, _)), Some(v)) if m == moving && self.graph.is_inside(region, self.here) => return Ok(v),
+                _ => {}
+            }
+            version = n;
+            break;
+        }
+        let access = Access { storage, moving, base, version };
+        let region = self.written[version as usize].region;
+        Ok(self.graph.load(access, ty, self.here, region))
+    }
+
+    pub(super) fn store(&mut self, storage: Storage, index: &Index, value: ExprId) -> Step {
+        let place = self.place(storage, index)?;
+        let v = self.expr(value)?;
+        if let Some(slot) = self.element(storage, &place)? {
+            self.now[slot] = Some(v);
+            return Ok(());
+        }
+        let (moving, base) = (self.graph.number(&place.0), place.1);
+        let version = self.written.len() as u32;
+        self.written.push(Written { to: Some((moving, base)), value: Some(v), region: self.here });
+        self.last.entry(storage).or_default().push(version);
+        let ty = self.codelet.exprs[value].ty;
+        self.effect(Effect::Store { access: Access { storage, moving, base, version }, value: v, ty });
+        Ok(())
+    }
+
+    pub(super) fn amp(&mut self, amp: &Amp) -> Step {
+        let mut shape = [const { super::Quantity::Number(1) }; 3];
+        for (length, e) in shape.iter_mut().zip([amp.c.rows, amp.c.cols, amp.a.cols]) {
+            let v = self.expr(e)?;
+            self.effect(Effect::Use(v));
+            // What data decide counts as one.
+            let known = self.graph.nodes[v].quantity.clone();
+            let plain = known.filter(|q| !q.any(&mut |p| matches!(p, super::Quantity::Index(_))));
+            *length = plain.unwrap_or(super::Quantity::Number(1));
+        }
+        for matrix in [&amp.c, &amp.a, &amp.b] {
+            if let Storage::Local(local) = matrix.base
+                && self.elements.contains_key(&local)
+            {
+                return Err(InMemory(local));
+            }
+        }
+        let ty = match amp.c.base {
+            Storage::Field(f) => self.codelet.fields[f].ty,
+            Storage::Local(l) => self.codelet.locals[l].ty,
+        };
+        self.products.push(Product { region: self.here, ty, shape });
+        self.barrier(&FxHashSet::from_iter([amp.c.base]));
+        Ok(())
+    }
+
+    /// What a reduction starts at.
+    pub(super) fn identity(&mut self, op: girder_ir::codelet::ReduceOp, ty: ElemType) -> Val {
+        self.graph.constant(Scalar::new(ty, crate::interpret::identity(op, ty)))
+    }
+}

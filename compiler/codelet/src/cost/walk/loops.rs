@@ -1,0 +1,390 @@
+//! Loops and reductions.
+//!
+//! Invariant: the count of a loop's region is exactly how often its body begins.
+
+use super::{Effect, Loop, Open, Step, Target, Walk};
+use crate::cost::graph::{Count, Op, RegionId, Val};
+use crate::cost::points::Point;
+use crate::cost::quantity::{Quantity, Ramp};
+use crate::cost::shape::{self, Changes, Exits};
+use girder_ir::codelet::{BinaryOp, Binder, Block, Label, Reduce, ReduceOp};
+use girder_ir::ids::{ExprId, LocalId};
+use girder_ir::types::ElemType;
+use girder_source::Span;
+
+/// A counted loop to be walked.
+struct Counted {
+    var: LocalId,
+    lo: Val,
+    hi: Val,
+    step: i64,
+    /// Whether the turns are not told by the bounds.
+    is_cut_short: bool,
+    /// What counts the turns if they are not known.
+    point: Option<Point>,
+    span: Span,
+}
+
+impl Walk<'_> {
+    pub(super) fn for_loop(
+        &mut self,
+        var: LocalId,
+        (lo, hi, step): (ExprId, ExprId, i64),
+        label: Label,
+        body: &Block,
+    ) -> Step<bool> {
+        let span = self.codelet.exprs[lo].span.to(self.codelet.exprs[hi].span);
+        let (lo, hi) = (self.expr(lo)?, self.expr(hi)?);
+        if let Some((first, trips)) = self.fixed_trips(lo, hi, step) {
+            if trips == 0 {
+                return Ok(true);
+            }
+            if shape::written_out(self.codelet, trips, body) {
+                for turn in 0..trips as i64 {
+                    let i = self.graph.int(first.wrapping_add(turn.wrapping_mul(step)));
+                    self.now[var.as_u32() as usize] = Some(i);
+                    self.block(body)?;
+                }
+                return Ok(true);
+            }
+        }
+        let is_cut_short = Exits::of_block(body).cut_short(label);
+        let counted = Counted { var, lo, hi, step, is_cut_short, point: Some(self.point(body, 0)), span };
+        let changes = Changes::of(body);
+        self.counted_loop(counted, label, changes, &mut |w| w.block(body))?;
+        Ok(true)
+    }
+
+    /// First index and trip count, if both are known.
+    fn fixed_trips(&self, lo: Val, hi: Val, step: i64) -> Option<(i64, u64)> {
+        let (lo, hi) = (self.graph.const_of(lo)?.bits as i64, self.graph.const_of(hi)?.bits as i64);
+        Some((lo, crate::interpret::trips(lo, hi, step)))
+    }
+
+    fn counted_loop(
+        &mut self,
+        counted: Counted,
+        label: Label,
+        mut changes: Changes,
+        body: &mut dyn FnMut(&mut Self) -> Step<bool>,
+    ) -> Step {
+        changes.locals.remove(&counted.var);
+        let number = self.loops.len() as u32;
+        let (count, own, turns) = self.count(&counted);
+        let setup = self.before_loop(&counted);
+        let around = self.here;
+        self.inner_loop_of(around);
+        let region = self.graph.region(around, Some(number), count, own);
+        let plain = |q: &Quantity| !q.any(&mut |p| matches!(p, Quantity::Index(_)));
+        let first = self.graph.nodes[counted.lo].quantity.clone().filter(plain);
+        let Counted { step, span, is_cut_short, .. } = counted;
+        self.loops.push(Loop { region, around, first, setup, step, turns, span, has_inner: false, is_cut_short });
+        let index = self.graph.opaque(Op::Index(number), &[], ElemType::I64, region);
+        self.turns(region, label, &changes, &mut |w| {
+            w.now[counted.var.as_u32() as usize] = Some(index);
+            body(w)
+        })
+    }
+
+    /// The body of any loop, with what it carries; afterwards control is behind the loop.
+    fn turns(
+        &mut self,
+        region: RegionId,
+        label: Label,
+        changes: &Changes,
+        body: &mut dyn FnMut(&mut Self) -> Step<bool>,
+    ) -> Step {
+        let around = std::mem::replace(&mut self.here, region);
+        let slots = self.slots(changes);
+        let mut carried = vec![];
+        for &slot in &slots {
+            let first: Vec<Val> = self.now[slot].into_iter().collect();
+            let phi = self.graph.opaque(Op::Phi, &first, self.slot_type(slot), region);
+            self.now[slot] = Some(phi);
+            carried.push(phi);
+        }
+        self.barrier(&changes.storages);
+        self.targets.push(Target { label, slots: slots.clone(), broken: vec![], continued: vec![] });
+        let falls = body(self)?;
+        let target = self.targets.pop();
+        let (broken, mut ends) = target.map_or((vec![], vec![]), |t| (t.broken, t.continued));
+        if falls {
+            ends.push(self.snapshot(&slots));
+        }
+        for (i, &phi) in carried.iter().enumerate() {
+            let again = ends.iter().filter_map(|e| e[i]);
+            self.graph.nodes[phi].args.extend(again);
+        }
+        self.here = around;
+        self.barrier(&changes.storages);
+        let mut ways = vec![carried.iter().map(|&p| Some(p)).collect::<Vec<_>>()];
+        ways.extend(broken);
+        for (i, &slot) in slots.iter().enumerate() {
+            let values: Vec<Val> = ways.iter().filter_map(|w| w[i]).collect();
+            self.now[slot] = Some(self.graph.opaque(Op::Join, &values, self.slot_type(slot), around));
+        }
+        Ok(())
+    }
+
+    /// Instructions before a loop: its count is made, and nothing is done if it is zero.
+    fn before_loop(&mut self, counted: &Counted) -> u64 {
+        let is_fixed = self.fixed_trips(counted.lo, counted.hi, counted.step).is_some();
+        if is_fixed {
+            return 1;
+        }
+        self.effect(Effect::Use(counted.hi));
+        let from_zero = self.graph.const_of(counted.lo).is_some_and(|c| c.bits == 0);
+        if !from_zero {
+            self.effect(Effect::Use(counted.lo));
+        }
+        if from_zero { 2 } else { 3 }
+    }
+
+    fn inner_loop_of(&mut self, region: RegionId) {
+        let mut at = Some(region);
+        while let Some(r) = at {
+            if let Some(n) = self.graph.regions[r].turn_of {
+                match self.loops.get_mut(n as usize) {
+                    Some(outer) => outer.has_inner = true,
+                    None => self.open[(u32::MAX - n) as usize].has_inner = true,
+                }
+            }
+            at = self.graph.regions[r].parent;
+        }
+    }
+
+    /// How often a loop's body begins; by how much that is a multiple of its surroundings; and the turns of one run.
+    fn count(&self, counted: &Counted) -> (Count, Option<Quantity>, Option<Quantity>) {
+        // An outer level of a reduction has no point: its own few instructions are left out if its turns are not known.
+        let by_point = |point: Option<Point>| {
+            let factor = Quantity::Number(point.is_some().into());
+            (Count { counted: point, factor }, None, None)
+        };
+        let bounds = self.graph.nodes[counted.lo].quantity.clone().zip(self.graph.nodes[counted.hi].quantity.clone());
+        let may_be_closed = (self.closed || counted.point.is_none()) && !counted.is_cut_short;
+        let around = &self.graph.regions[self.here].count;
+        let may_be_closed = may_be_closed && around.factor != Quantity::Number(0);
+        let Some((lo, hi)) = bounds.filter(|_| may_be_closed) else { return by_point(counted.point) };
+        let turns = Quantity::trips(lo.clone(), hi.clone(), counted.step);
+        let mut outer = None;
+        let mixed = turns.any(&mut |q| match *q {
+            Quantity::Index(i) => outer.replace(i).is_some_and(|o| o != i),
+            _ => false,
+        });
+        let of = |count: &Count, q: Quantity| {
+            let factor = count.factor.clone().mul(q).fits()?;
+            Some(Count { counted: count.counted, factor })
+        };
+        let Some(outer) = outer else {
+            return match of(around, turns.clone()) {
+                Some(count) => (count, Some(turns.clone()), Some(turns)),
+                None => by_point(counted.point),
+            };
+        };
+        let ramp = || {
+            let (from, to) = if counted.step > 0 { (lo, hi) } else { (hi, lo) };
+            let (count, between, ramp) = self.ramp(outer, to.add_scaled(from, -1), counted.step)?;
+            let count = of(&count, between.clone())?;
+            Some((of(&count, Quantity::Ramp(Box::new(ramp.clone())))?, ramp))
+        };
+        match if mixed { None } else { ramp() } {
+            Some((count, ramp)) => (count, None, Some(Quantity::Ramp(Box::new(ramp)))),
+            None => by_point(counted.point),
+        }
+    }
+
+    /// The turns of a loop whose `span` moves with the index of an outer one, for all turns of that: how often the
+    /// outer loop begins, how often what stands between repeats, and the sum.
+    fn ramp(&self, outer: u32, span: Quantity, step: i64) -> Option<(Count, Quantity, Ramp)> {
+        let outer_loop = self.loops.get(outer as usize)?;
+        let (base, slope) = span.linear(outer)?;
+        let mut between = Quantity::Number(1);
+        let mut at = self.here;
+        while at != outer_loop.region {
+            between = between.mul(self.graph.regions[at].own.clone()?);
+            at = self.graph.regions[at].parent?;
+        }
+        let turns = self.graph.regions[outer_loop.region].own.clone()?;
+        let base = base.add_scaled(outer_loop.first.clone()?, slope).fits()?;
+        let slope = slope.checked_mul(outer_loop.step)?;
+        let count = self.graph.regions[outer_loop.around].count.clone();
+        let step = i64::try_from(step.unsigned_abs()).ok()?;
+        Some((count, between, Ramp { base, slope, step, turns }))
+    }
+
+    pub(super) fn while_loop(&mut self, before: &Block, cond: ExprId, label: Label, body: &Block) -> Step<bool> {
+        let around = self.here;
+        self.inner_loop_of(around);
+        let number = u32::MAX - self.open.len() as u32;
+        self.open.push(Open { span: self.codelet.exprs[cond].span, has_inner: false });
+        let count = self.counted(self.point(before, 0));
+        let region = self.graph.region(around, Some(number), count, None);
+        let mut changes = Changes::of(before);
+        changes.block(body);
+        let mut ended = None;
+        let slots = self.slots(&changes);
+        self.turns(region, label, &changes, &mut |w| {
+            if !w.block(before)? {
+                return Ok(false);
+            }
+            let c = w.expr(cond)?;
+            w.effect(Effect::Branch(c));
+            ended = Some(w.snapshot(&slots));
+            let count = w.counted(w.point(body, 0));
+            w.inside(count, None, |w| w.block(body))
+        })?;
+        if let Some(values) = ended {
+            for (&slot, v) in slots.iter().zip(values) {
+                if let (Some(join), Some(v)) = (self.now[slot], v) {
+                    self.graph.nodes[join].args.push(v);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn reduce(&mut self, r: &Reduce) -> Step {
+        let mut bounds = vec![];
+        for b in &r.binders {
+            bounds.push((self.expr(b.lo)?, self.expr(b.hi)?));
+        }
+        let ty = self.codelet.exprs[r.value].ty;
+        let start = match r.op {
+            ReduceOp::ArgMin | ReduceOp::ArgMax => self.zero(ElemType::I64),
+            op => self.identity(op, ty),
+        };
+        let dst = r.dst.as_u32() as usize;
+        self.now[dst] = Some(start);
+        if self.written_out_reduce(r, &bounds)? {
+            return Ok(());
+        }
+        let mut changes = Changes::of(&r.filter_before);
+        changes.block(&r.before);
+        changes.locals.extend(r.binders.iter().map(|b| b.var));
+        changes.locals.insert(r.dst);
+        self.binder(r, &bounds, 0, &changes)
+    }
+
+    /// A reduction of few places, without a loop.
+    fn written_out_reduce(&mut self, r: &Reduce, bounds: &[(Val, Val)]) -> Step<bool> {
+        let fixed: Option<Vec<(i64, u64)>> =
+            r.binders.iter().zip(bounds).map(|(b, &(lo, hi))| self.fixed_trips(lo, hi, b.step)).collect();
+        let Some(fixed) = fixed else { return Ok(false) };
+        let places = fixed.iter().fold(1u64, |n, t| n.saturating_mul(t.1));
+        let search = matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax);
+        if search || r.filter.is_some() || !shape::places_written_out(self.codelet, places, &r.before, r.value) {
+            return Ok(places == 0);
+        }
+        let dst = r.dst.as_u32() as usize;
+        for place in 0..places {
+            let mut rest = place;
+            for (b, &(first, trips)) in r.binders.iter().zip(&fixed).rev() {
+                let i = self.graph.int(first.wrapping_add(((rest % trips) as i64).wrapping_mul(b.step)));
+                self.now[b.var.as_u32() as usize] = Some(i);
+                rest /= trips;
+            }
+            self.block(&r.before)?;
+            if place == 0 {
+                // The first value needs no operation.
+                let v = self.expr(r.value)?;
+                self.now[dst] = Some(v);
+            } else {
+                self.take(r)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn binder(&mut self, r: &Reduce, bounds: &[(Val, Val)], at: usize, changes: &Changes) -> Step {
+        let Some(&Binder { var, lo, hi, step }) = r.binders.get(at) else { return self.one_place(r) };
+        let span = self.codelet.exprs[lo].span.to(self.codelet.exprs[hi].span);
+        // Only the innermost level has a point: it is passed once per place.
+        let innermost = at + 1 == r.binders.len();
+        let block = if r.filter.is_some() { &r.filter_before } else { &r.before };
+        let point = innermost.then(|| self.point(block, 0));
+        let (lo, hi) = bounds[at];
+        let counted = Counted { var, lo, hi, step, is_cut_short: false, point, span };
+        let changes_here = Changes { locals: changes.locals.clone(), storages: changes.storages.clone() };
+        self.counted_loop(counted, Label(u32::MAX), changes_here, &mut |w| {
+            w.binder(r, bounds, at + 1, changes)?;
+            Ok(true)
+        })
+    }
+
+    fn one_place(&mut self, r: &Reduce) -> Step {
+        let Some(filter) = r.filter else {
+            self.block(&r.before)?;
+            return self.take(r);
+        };
+        self.block(&r.filter_before)?;
+        let c = self.expr(filter)?;
+        let dst = r.dst.as_u32() as usize;
+        let old = self.now[dst];
+        if r.before.is_empty() && self.is_cheap_place(r) {
+            self.take(r)?;
+            if let (Some(new), Some(old)) = (self.now[dst], old) {
+                let ty = self.graph.nodes[new].ty;
+                self.now[dst] = Some(self.graph.pure(Op::Select, &[c, new, old], ty, self.here));
+            }
+            return Ok(());
+        }
+        self.effect(Effect::Branch(c));
+        let count = self.counted(self.point(&r.before, 0));
+        let changes = Changes::of(&r.before);
+        let mut slots = self.slots(&changes);
+        slots.push(dst);
+        let before = self.snapshot(&slots);
+        let after = self.inside(count, None, |w| {
+            w.block(&r.before)?;
+            w.take(r)?;
+            Ok(w.snapshot(&slots))
+        })?;
+        self.join(&slots, &[before, after]);
+        Ok(())
+    }
+
+    fn is_cheap_place(&self, r: &Reduce) -> bool {
+        let set = vec![girder_ir::codelet::Stmt::Set { local: r.dst, value: r.value }];
+        shape::is_choice(self.codelet, &set, &vec![])
+    }
+
+    /// The value of a place joins the result.
+    fn take(&mut self, r: &Reduce) -> Step {
+        let dst = r.dst.as_u32() as usize;
+        let ty = self.codelet.exprs[r.value].ty;
+        let old = match self.now[dst] {
+            Some(v) => v,
+            None => self.zero(ty),
+        };
+        let here = self.here;
+        let new = match (r.op, r.factors) {
+            (ReduceOp::ArgMin | ReduceOp::ArgMax, _) => {
+                // The best value is carried beside its place: a comparison and two choices.
+                let value = self.expr(r.value)?;
+                let better = self.graph.pure(Op::Binary(BinaryOp::Lt), &[value, old], ElemType::Bool, here);
+                self.effect(Effect::Use(better));
+                self.extra(1);
+                let place = self.graph.opaque(Op::Join, &[old], ElemType::I64, here);
+                self.graph.pure(Op::Select, &[better, place, old], ElemType::I64, here)
+            }
+            (_, Some((x, y))) => {
+                let (x, y) = (self.expr(x)?, self.expr(y)?);
+                self.graph.pure(Op::Fma, &[x, y, old], ty, here)
+            }
+            (op, None) => {
+                let op = match op {
+                    ReduceOp::Sum => BinaryOp::Add,
+                    ReduceOp::Product => BinaryOp::Mul,
+                    ReduceOp::Min | ReduceOp::ArgMin => BinaryOp::Min,
+                    ReduceOp::Max | ReduceOp::ArgMax => BinaryOp::Max,
+                    ReduceOp::Any => BinaryOp::Or,
+                    ReduceOp::All => BinaryOp::And,
+                };
+                let value = self.expr(r.value)?;
+                self.graph.pure(Op::Binary(op), &[old, value], ty, here)
+            }
+        };
+        self.now[dst] = Some(new);
+        Ok(())
+    }
+}

@@ -1,0 +1,368 @@
+//! What codelets cost on a tile, from their text: the rows that the model was made from, and closed forms against counts.
+//!
+//! The rows' names are those of `docs/cycles.md`.
+
+use super::{Data, World, run_costed};
+use girder_codelet::cost::{At, Busy, Cost, MemFacts, TileCosts, cost_of, counted_cost_of, tile_cycles};
+use girder_codelet::{Sizes, bind_sizes};
+use girder_ir::codelet::Codelet;
+use girder_source::Diagnostics;
+
+fn compiled(source: &str) -> Codelet {
+    let world = World::new(source);
+    let mut diagnostics = Diagnostics::default();
+    let codelet = world.compile(&[], &mut diagnostics);
+    let said: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
+    codelet.unwrap_or_else(|| panic!("{}", said.join("\n")))
+}
+
+fn cost(source: &str) -> (Codelet, Cost) {
+    let codelet = compiled(source);
+    let cost = cost_of(&codelet, &costs()).expect("nothing is refused");
+    (codelet, cost)
+}
+
+fn sizes(codelet: &Codelet, shapes: &[&[u64]]) -> Sizes {
+    let shapes: Vec<_> = shapes.iter().map(|s| (*s).into()).collect();
+    bind_sizes(codelet, &shapes, &[]).expect("the shapes fit")
+}
+
+/// Bundles of worker 0 for these shapes of the fields.
+fn bundles((codelet, cost): &(Codelet, Cost), shapes: &[&[u64]], facts: &MemFacts) -> u64 {
+    let sizes = sizes(codelet, shapes);
+    cost.eval(&At { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts })
+}
+
+fn costs() -> TileCosts {
+    TileCosts::from(&girder_machine::builtin("gc200").expect("it comes with Girder"))
+}
+
+fn none() -> MemFacts {
+    MemFacts::default()
+}
+
+/// Bundles of one more element, of a codelet whose three fields have this shape.
+fn each(source: &str, shape: impl Fn(u64) -> Vec<u64>) -> u64 {
+    let cost = cost(source);
+    let of = |n| bundles(&cost, &[&shape(n), &shape(n), &shape(n), &[]], &none());
+    assert_eq!(of(11) - of(10), of(1001) - of(1000));
+    of(11) - of(10)
+}
+
+#[test]
+fn v3a_takes_15_bundles_a_step() {
+    let cost = cost(
+        "codelet pi(in steps: f32[n], const step: f32, out y: f32) {
+             let mut sum = 0.0;
+             for i in 1..n + 1 {
+                 let x = (f32(i) - 0.5) * step;
+                 sum += 4.0 / (1.0 + x * x);
+             }
+             y = sum * step;
+         }",
+    );
+    let of = |n: u64| bundles(&cost, &[&[n], &[], &[]], &none());
+    assert_eq!(of(1001) - of(1000), 15);
+}
+
+#[test]
+fn m1_takes_6_bundles_an_element() {
+    let triad = "codelet triad(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
+                     for i in 0..n { a[i] = b[i] + s * c[i]; }
+                 }";
+    assert_eq!(each(triad, |n| vec![n]), 6);
+}
+
+#[test]
+fn m2_takes_6_bundles_two_elements() {
+    let lanes = "codelet triad(out a: f32[n, 2], in b: f32[n, 2], in c: f32[n, 2], const s: f32) {
+                     for i in 0..n { for l in 0..2 { a[i, l] = b[i, l] + s * c[i, l]; } }
+                 }";
+    assert_eq!(each(lanes, |n| vec![n, 2]), 6);
+    let flat = "codelet triad(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
+                    for i in 0..n / 2 {
+                        a[2 * i] = b[2 * i] + s * c[2 * i];
+                        a[2 * i + 1] = b[2 * i + 1] + s * c[2 * i + 1];
+                    }
+                }";
+    assert_eq!(each(flat, |n| vec![2 * n]), 6);
+}
+
+#[test]
+fn m14_takes_17_bundles_two_points() {
+    let heat = cost(
+        "codelet heat(in a: f32[h + 2, w + 2, 2], out b: f32[h, w, 2], const alpha: f32, const beta: f32) {
+             for y in 0..h {
+                 for x in 0..w {
+                     b[y, x, 0] = beta * a[y + 1, x + 1, 0]
+                         + alpha * (a[y, x + 1, 0] + a[y + 2, x + 1, 0] + a[y + 1, x, 1] + a[y + 1, x + 1, 1]);
+                     b[y, x, 1] = beta * a[y + 1, x + 1, 1]
+                         + alpha * (a[y, x + 1, 1] + a[y + 2, x + 1, 1] + a[y + 1, x + 1, 0] + a[y + 1, x + 2, 0]);
+                 }
+             }
+         }",
+    );
+    let of = |w: u64| bundles(&heat, &[&[3, w + 2, 2], &[1, w, 2], &[], &[]], &none());
+    assert_eq!(of(101) - of(100), 17);
+}
+
+#[test]
+fn v8_takes_24_bundles_a_value() {
+    let blur = cost(
+        "codelet blur(in a: f32[h + 2, w + 8], out b: f32[h, w]) {
+             for y in 0..h {
+                 for x in 0..w {
+                     let corners = a[y, x] + a[y, x + 8] + a[y + 2, x] + a[y + 2, x + 8];
+                     let sides = a[y, x + 4] + a[y + 1, x] + a[y + 1, x + 8] + a[y + 2, x + 4];
+                     b[y, x] = (corners + 2.0 * sides + 4.0 * a[y + 1, x + 4]) * 0.0625;
+                 }
+             }
+         }",
+    );
+    let of = |w: u64| bundles(&blur, &[&[3, w + 8], &[1, w]], &none());
+    assert_eq!(of(101) - of(100), 24);
+}
+
+const SCALED_ADD: &str = "#[pipelined]
+    multi codelet scaled_add(inout y: f32[n], in x: f32[n], const a: f32) {
+        for i in worker * n / workers..(worker + 1) * n / workers { y[i] = y[i] + a * x[i]; }
+    }";
+
+const TRIAD: &str = "#[pipelined]
+    multi codelet triad(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
+        for i in worker * n / workers..(worker + 1) * n / workers { a[i] = b[i] + s * c[i]; }
+    }";
+
+/// Cycles of one vertex on a tile of its own.
+fn tile((codelet, cost): &(Codelet, Cost), shapes: &[&[u64]], facts: &MemFacts) -> u64 {
+    let sizes = sizes(codelet, shapes);
+    let at = At { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts };
+    tile_cycles([cost.busy(&at)], &costs())
+}
+
+#[test]
+fn v2a_fixes_the_launch_and_v2c_follows() {
+    let add = cost(SCALED_ADD);
+    assert_eq!(tile(&add, &[&[64], &[64], &[]], &none()), 375);
+    let long = tile(&add, &[&[256], &[256], &[]], &none());
+    assert!(long.abs_diff(665) <= 2, "{long}");
+    assert_eq!(long, 663, "as docs/cycles.md says");
+}
+
+#[test]
+fn v1a_takes_one_bundle_a_vector_if_its_fields_are_apart() {
+    let triad = cost(TRIAD);
+    let shapes: &[&[u64]] = &[&[45_000], &[45_000], &[45_000], &[]];
+    let apart = MemFacts::granting(triad.1.wants());
+    let cycles = tile(&triad, shapes, &apart);
+    assert!(cycles.abs_diff(22_711) * 100 <= 22_711, "{cycles}");
+    assert_eq!(cycles, 22_797, "as docs/cycles.md says");
+    assert!(tile(&triad, shapes, &none()) > 3 * 22_500);
+}
+
+/// An in-place loop cannot load and store in one bundle, whatever memory is like.
+#[test]
+fn intervals_are_those_of_the_published_loop() {
+    let add = cost(SCALED_ADD);
+    let of = |n: u64, facts: &MemFacts| bundles(&add, &[&[n], &[n], &[]], facts);
+    let per_vector = |facts: &MemFacts| of(1200, facts) - of(1200 - 12, facts);
+    assert_eq!(per_vector(&none()), 3);
+    assert_eq!(per_vector(&MemFacts::granting(add.1.wants())), 2);
+}
+
+/// Bundles per vector of PopLibs' own loops (F1, F3, F5, F6 of the reference), which no constant here was fitted to.
+#[test]
+fn library_loops_take_what_is_published() {
+    let interval = |value: &str| {
+        let cost = cost(&format!(
+            "#[pipelined] codelet c(out y: f32[n], in x: f32[n], in z: f32[n], const s: f32) {{
+                 for i in 0..n {{ y[i] = {value}; }}
+             }}
+             codelet fn exp(x: f32) -> f32 {{ x * x + x }}
+             codelet fn log(x: f32) -> f32 {{ let t = x - 1.0; t * t }}
+             codelet fn rsqrt(x: f32) -> f32 {{ 1.0 / sqrt(x) }}"
+        ));
+        let of = |n| bundles(&cost, &[&[n], &[n], &[n], &[]], &none());
+        of(1002) - of(1000)
+    };
+    assert_eq!(interval("x[i] + z[i]"), 3);
+    assert_eq!(interval("x[i] / z[i]"), 10);
+    assert_eq!(interval("x[i] + s"), 2);
+    assert_eq!(interval("-x[i]"), 2);
+    assert_eq!(interval("exp(x[i])"), 6);
+    assert_eq!(interval("log(x[i])"), 12);
+    assert_eq!(interval("sqrt(x[i])"), 10);
+    assert_eq!(interval("rsqrt(x[i])"), 8);
+}
+
+#[test]
+fn a_narrow_store_reads_and_merges() {
+    let bytes = "codelet c(out a: u8[n], in b: u8[n], in c: u8[n], const s: f32) {
+                     for i in 0..n { a[i] = b[i] + c[i]; }
+                 }";
+    // load, load, add, load, merge, store, branch
+    assert_eq!(each(bytes, |n| vec![n]), 7);
+}
+
+#[test]
+fn what_does_not_change_leaves_the_loop() {
+    let scaled = "codelet c(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
+                      for i in 0..n { a[i] = b[i] * (s * s + 1.0 / s) + c[0] * c[0]; }
+                  }";
+    // load, mul, add, store, branch
+    assert_eq!(each(scaled, |n| vec![n]), 5);
+}
+
+#[test]
+fn equal_values_are_computed_once() {
+    let twice = "codelet c(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
+                     for i in 0..n { a[i] = (b[i] + c[i]) * (b[i] + c[i]) + sqrt(b[i] + c[i]); }
+                 }";
+    // load, load, add, mul, sqrt, add, store, branch
+    assert_eq!(each(twice, |n| vec![n]), 7 + 5);
+}
+
+#[test]
+fn stated_cycles_are_taken_as_they_are() {
+    let (codelet, cost) = cost("#[cycles(20 + 2 * n)] codelet c(out a: f32[n]) { for i in 0..n { a[i] = 1.0; } }");
+    let sizes = sizes(&codelet, &[&[10]]);
+    let facts = none();
+    let at = At { sizes: &sizes, consts: &[], worker: 0, workers: 6, counters: &[], facts: &facts };
+    assert_eq!(cost.busy(&at), Busy::One(40));
+    assert_eq!(cost.to_string(), "2·n + 20 cycles");
+}
+
+#[test]
+fn stated_cycles_may_depend_on_constants() {
+    let (codelet, cost) =
+        cost("#[cycles(k * n)] codelet c(out a: f32[n], const k: i64) { for i in 0..n { a[i] = 1.0; } }");
+    let sizes = sizes(&codelet, &[&[10], &[]]);
+    let facts = none();
+    let at = At { sizes: &sizes, consts: &[0, 7], worker: 0, workers: 6, counters: &[], facts: &facts };
+    assert_eq!(cost.busy(&at), Busy::One(70));
+    assert!(cost.reads_constants());
+}
+
+#[test]
+fn costs_read_well() {
+    let (_, plain) = cost("codelet c(out a: f32[n], in b: f32[n]) { for i in 0..n { a[i] = 2.0 * b[i]; } }");
+    assert_eq!(plain.to_string(), "19 + 4·n");
+    let (_, data) =
+        cost("codelet c(inout a: f32[n], in b: f32[n]) { for i in 0..n { if b[i] > 0.0 { a[i] = 2.0; } } }");
+    assert_eq!(data.to_string(), "19 + 6·n + #0");
+}
+
+/// Closed forms are what a run counts: `fields` are arrays of these shapes, for every n and m.
+fn closed_forms_hold(source: &str, shapes: impl Fn(u64, u64) -> Vec<Vec<u64>>) {
+    let codelet = compiled(source);
+    let costs = costs();
+    let closed = cost_of(&codelet, &costs).expect("it is not pipelined");
+    let counted = counted_cost_of(&codelet, &costs).expect("it is not pipelined");
+    assert!(closed.points().is_empty(), "nothing is left to data: {closed}");
+    assert!(!counted.points().is_empty());
+    for (n, m) in [(0, 0), (1, 0), (1, 1), (2, 7), (7, 2), (5, 5), (13, 8), (16, 31)] {
+        let data: Vec<Data> = shapes(n, m)
+            .into_iter()
+            .map(|shape| Data { bits: vec![0; shape.iter().product::<u64>() as usize], shape })
+            .collect();
+        let (sizes, counters) = run_costed(&codelet, &data, counted.points());
+        let turns = if codelet.multi { 6 } else { 1 };
+        let (own, facts) = (counted.points().len(), none());
+        for worker in 0..turns {
+            let counters = &counters[own * worker as usize..own * (worker as usize + 1)];
+            let at = At { sizes: &sizes, consts: &[3; 8], worker, workers: 6, counters, facts: &facts };
+            assert_eq!(closed.eval(&at), counted.eval(&at), "n = {n}, m = {m}, worker {worker}: {closed}");
+        }
+    }
+}
+
+#[test]
+fn nests_have_closed_forms() {
+    closed_forms_hold(
+        "codelet c(in a: f32[n, m], inout b: f32[n]) {
+             for i in 0..n {
+                 let mut t = 0.0;
+                 for j in 1..m - 1 by 3 { t += a[i, j]; }
+                 for j in 0..m by 2 { t *= a[i, j]; }
+                 b[i] = t + sum j in 0..m { a[i, j] * a[i, j] };
+             }
+         }",
+        |n, m| vec![vec![n, m], vec![n]],
+    );
+}
+
+#[test]
+fn triangles_have_closed_forms() {
+    closed_forms_hold(
+        "codelet c(in a: f32[n, m], inout b: f32[n]) {
+             for i in 0..n {
+                 for j in 2 * i..n by 3 { b[j] += 1.0; for k in 0..m { b[j] += a[j, k]; } }
+                 for j in 0..i { b[j] *= 2.0; }
+             }
+             for i in 1..n by 2 { for j in i - 3..m + 1 { for k in 0..2 * m { b[i] += a[i, 0] * f32(j + k); } } }
+         }",
+        |n, m| vec![vec![n, m + 1], vec![n]],
+    );
+}
+
+#[test]
+fn shares_of_workers_have_closed_forms() {
+    closed_forms_hold(
+        "multi codelet c(in a: f32[n, m], inout b: f32[n]) {
+             let rows = div_up(n, workers);
+             for i in worker * rows..min((worker + 1) * rows, n) {
+                 if worker < 2 { b[i] += sum j in 0..m { a[i, j] }; } else { b[i] += 1.0; }
+             }
+             if n > m { for i in worker * n / workers..(worker + 1) * n / workers { b[i] *= 2.0; } }
+         }
+         codelet fn div_up(a: int, b: int) -> int { (a + b - 1) / b }",
+        |n, m| vec![vec![n, m], vec![n]],
+    );
+}
+
+fn refused(source: &str, reason: &str) {
+    let world = World::new(source);
+    let mut diagnostics = Diagnostics::default();
+    assert!(world.compile(&[], &mut diagnostics).is_none(), "{source}");
+    let found: Vec<_> = diagnostics.iter().map(|d| (d.code.to_string(), d.message.clone())).collect();
+    let message = format!("`c` cannot be pipelined: {reason}");
+    assert_eq!(found, [("codelet::pipelined".to_string(), message)]);
+}
+
+#[test]
+fn what_cannot_be_pipelined_is_refused() {
+    let body = |body: &str| format!("#[pipelined] codelet c(inout a: f32[n], in b: f32[n], in k: i32[n]) {{ {body} }}");
+    refused(&body("a[0] = 1.0;"), "there is no loop");
+    refused(&body("for i in 0..n { if b[i] > 0.0 { a[i] = b[i]; } }"), "there is a branch in the loop");
+    refused(&body("for i in 0..n { if b[i] > 0.0 { break; } a[i] = b[i]; }"), "there is a branch in the loop");
+    refused(&body("let mut i = 0; while i < n { a[i] = 1.0; i += 1; }"), "a `while` turns as often as the data say");
+    refused(&body("for i in 1..n { a[i] = a[i - 1] + b[i]; }"), "a turn may read what another turn writes");
+    refused(
+        &body("let mut x = 1.0; for i in 0..n { x = x * b[i] + 1.0; } a[0] = x;"),
+        "a turn needs what the turn before it computed, and not as a reduction",
+    );
+}
+
+#[test]
+fn reductions_and_gathers_can_be_pipelined() {
+    let body = |body: &str| format!("#[pipelined] codelet c(inout a: f32[n], in b: f32[n], in k: i32[n]) {{ {body} }}");
+    for accepted in [
+        "a[0] = sum i in 0..n { a[i] * b[i] };",
+        "let mut x = 0.0; for i in 0..n { x += b[i]; } a[0] = x;",
+        "for j in 0..n { for i in 0..n { a[i] += b[j] * b[i]; } }",
+        "for i in 0..n { a[i] = b[int(k[i])]; }",
+        "for i in 0..n { a[i] = if b[i] > 0.0 { b[i] } else { 0.0 }; }",
+    ] {
+        compiled(&body(accepted));
+    }
+}
+
+#[test]
+fn single_vertices_fill_contexts_in_queue_order() {
+    let costs = TileCosts { workers: 2, launch_cycles: 0, supervisor_cycles: 0, ..costs() };
+    let one = |c: &[u64]| tile_cycles(c.iter().map(|&c| Busy::One(c)), &costs);
+    assert_eq!(one(&[5, 3, 3, 3]), 8);
+    assert_eq!(one(&[3, 3, 3, 5]), 8);
+    assert_eq!(tile_cycles([Busy::One(5), Busy::One(1), Busy::All(4), Busy::One(2)], &costs), 11);
+    assert_eq!(tile_cycles([], &costs), 0);
+}
