@@ -21,6 +21,7 @@ pub struct Program {
     machine: Machine,
     arguments: Arguments,
     limits: Limits,
+    allow_over_memory: bool,
     streams: Vec<(String, Array)>,
 }
 
@@ -60,7 +61,9 @@ impl Program {
         let array = |file: &Path| arrays::read(file, None).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let streams = head.streams.iter().map(|(name, file)| (name.clone(), array(file))).collect();
         let (arguments, limits) = (Arguments::default(), Limits::default());
-        let program = Program { path: path.display().to_string(), text, machine, arguments, limits, streams };
+        let allow_over_memory = head.allow_over_memory;
+        let path = path.display().to_string();
+        let program = Program { path, text, machine, arguments, limits, allow_over_memory, streams };
         let program = head.args.iter().fold(program, |p, arg| p.arg(arg));
         head.limits.iter().fold(program, |p, limit| p.limit(limit))
     }
@@ -111,7 +114,8 @@ impl Program {
     }
 
     fn open(&self) -> (Compilation, FileId) {
-        let session = Session { limits: self.limits.clone(), ..Session::default() };
+        let (limits, allow_over_memory) = (self.limits.clone(), self.allow_over_memory);
+        let session = Session { limits, allow_over_memory, ..Session::default() };
         let (machine, arguments) = (self.machine.clone(), self.arguments.clone());
         let mut compilation = Compilation::new(Options { machine, arguments, session });
         let root = compilation.add(&self.path, self.text.as_str()).expect("a small text");
@@ -123,6 +127,13 @@ impl Program {
         let (mut compilation, root) = self.open();
         let done = compilation.stage(root, to);
         done.map_err(|_| Failure { diagnostics: compilation.diagnostics, map: compilation.map })
+    }
+
+    /// Brings it to a stage, if it gets there, and gives the codes of all that is said.
+    pub fn stage_and_said(&self, to: Stage) -> (Option<AnyStage>, Vec<&'static str>) {
+        let (mut compilation, root) = self.open();
+        let stage = compilation.stage(root, to).ok();
+        (stage, compilation.diagnostics.iter().map(|d| d.code).collect())
     }
 
     /// Compiles it for some modes.

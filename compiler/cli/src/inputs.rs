@@ -41,13 +41,14 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
 /// Puts the options of the file's head behind those of the command line, which come later and win; gives its streams.
 fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Report) -> Result<Vec<String>, Stop> {
     let head = Head::read(text, file).map_err(|words| {
-        let help =
-            "a `girder:` line takes `--arg name=value`, `--target name`, `--limit name=n` and `--in stream=file`";
+        let help = "a `girder:` line takes `--arg name=value`, `--target name`, `--limit name=n`, `--in stream=file` \
+             and `--allow-over-memory`";
         report.error("driver::header", format!("`{words}` in the head of the file"), help)
     })?;
     compile.target = compile.target.take().or(head.target);
     compile.args.splice(0..0, head.args);
     compile.limits.splice(0..0, head.limits);
+    compile.allow_over_memory |= head.allow_over_memory;
     Ok(head.streams.iter().map(|(name, path)| format!("{name}={}", path.display())).collect())
 }
 

@@ -17,6 +17,9 @@ pub struct Compile {
     /// Set a limit, such as static_steps=1000.
     #[arg(long = "limit", value_name = "NAME=N")]
     pub limits: Vec<String>,
+    /// Go on where a tile's memory is too small, with a warning: as if it were larger.
+    #[arg(long)]
+    pub allow_over_memory: bool,
 }
 
 /// Splits `name=value`.
@@ -66,7 +69,11 @@ impl Compile {
             let (name, value) = pair(report, "--arg", a)?;
             arguments.list.push((name.into(), value.into()));
         }
-        Ok(Options { machine, arguments, session: Session { limits, ..Session::default() } })
+        Ok(Options {
+            machine,
+            arguments,
+            session: Session { limits, allow_over_memory: self.allow_over_memory, ..Session::default() },
+        })
     }
 }
 

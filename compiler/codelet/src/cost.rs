@@ -281,6 +281,13 @@ impl Cost {
         Busy::All((0..at.workers.max(1)).map(of_worker).max().unwrap_or(0))
     }
 
+    /// Bundles of its code, each counted once however often it is issued; `None` if its cycles are stated.
+    pub fn code_bundles(&self) -> Option<u64> {
+        let granted = MemFacts::granting(&self.wants);
+        let all = self.terms.iter().fold(0, |sum: u64, t| sum.saturating_add(self.bundles_of(t.bundles, &granted)));
+        self.stated.is_none().then_some(all)
+    }
+
     /// What memory should be like.
     pub fn wants(&self) -> &[Want] {
         &self.wants

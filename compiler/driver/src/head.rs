@@ -14,6 +14,8 @@ pub struct Head {
     pub args: Vec<String>,
     /// `--limit name=n`, in order.
     pub limits: Vec<String>,
+    /// `--allow-over-memory`
+    pub allow_over_memory: bool,
     /// `--in stream=file`, the file beside the program.
     pub streams: Vec<(String, PathBuf)>,
 }
@@ -27,11 +29,15 @@ impl Head {
             .flat_map(str::split_whitespace)
             .collect();
         let mut head = Head::default();
-        for w in words.chunks(2) {
+        let mut words = words.as_slice();
+        while let Some(first) = words.first() {
+            let w;
+            (w, words) = words.split_at(if *first == "--allow-over-memory" { 1 } else { words.len().min(2) });
             match (w, w.last().and_then(|value| value.split_once('='))) {
                 (["--target", value], _) => head.target = Some(value.to_string()),
                 (["--arg", value], Some(_)) => head.args.push(value.to_string()),
                 (["--limit", value], Some(_)) => head.limits.push(value.to_string()),
+                (["--allow-over-memory"], _) => head.allow_over_memory = true,
                 (["--in", _], Some((name, path))) => {
                     let beside = file.parent().unwrap_or(Path::new("")).join(path);
                     head.streams.push((name.to_string(), beside));
@@ -60,11 +66,11 @@ mod tests {
 
     #[test]
     fn options_stand_in_the_first_comments() {
-        let text =
-            "//! A program.\n//! girder: --target small --arg n=3\n// girder: --in x=x.npy\nvar x: f32;\n// girder: no";
+        let text = "//! A program.\n//! girder: --target small --arg n=3\n// girder: --allow-over-memory --in x=x.npy\nvar x: f32;\n// girder: no";
         let head = Head::read(text, Path::new("dir/p.gir")).unwrap();
         assert_eq!(head.target.as_deref(), Some("small"));
         assert_eq!(head.args, ["n=3"]);
+        assert!(head.allow_over_memory);
         assert_eq!(head.streams, [("x".to_string(), PathBuf::from("dir/x.npy"))]);
         assert_eq!(Head::read("// girder: --arg n", Path::new("p.gir")), Err("--arg n".to_string()));
     }

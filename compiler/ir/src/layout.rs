@@ -1,7 +1,15 @@
 //! The table of `allocate-memory`: an address for every block on every tile.
 //!
-//! Invariants: blocks of one tile that are live together do not overlap; every block lies inside the tile's usable
-//! memory; a variable's block and every buffer start at a multiple of 8.
+//! Tiles that hold the same blocks at the same addresses are one class, so that a regular program has a handful of
+//! classes however many tiles it runs on.
+//!
+//! Invariants: no tile is in two classes; blocks of one tile that are live together do not overlap; a block starts at a
+//! multiple of 8. Every block lies inside the tile's usable memory, unless the user allows more
+//! (`Session::allow_over_memory`).
+
+mod tiles;
+
+pub use tiles::{Stretch, TileSet};
 
 use crate::ids::{ComputeSetId, CopyId, SpecId, VarId};
 use std::ops::Range;
@@ -11,20 +19,24 @@ use std::ops::Range;
 pub enum Content {
     /// The code of a codelet.
     Code(SpecId),
+    /// What the tile runs to send and receive for a compute set.
+    SetExchange(ComputeSetId),
+    /// What the tile runs to send and receive for a copy.
+    CopyExchange(CopyId),
     /// The state of the tile's vertices of a compute set: pointers, sizes, constants.
     VertexState(ComputeSetId),
     /// The local arrays of the tile's workers while a compute set runs.
     Stack(ComputeSetId),
     /// The tile's elements of a variable.
     Var(VarId),
-    /// A landing buffer of a compute set's plan.
+    /// A landing buffer of a compute set's plan: the n-th of those on the tile, in the order of the plan.
     SetBuffer(ComputeSetId, u32),
-    /// A landing buffer of a copy's plan.
+    /// A landing buffer of a copy's plan, likewise.
     CopyBuffer(CopyId, u32),
 }
 
 /// Bytes of a tile's memory with what is in them and when.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Block {
     /// What.
     pub content: Content,
@@ -36,25 +48,86 @@ pub struct Block {
     pub live: Option<Range<u32>>,
 }
 
+/// The blocks of tiles that are alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TileClass {
+    /// The tiles.
+    pub tiles: TileSet,
+    /// Ascending by content.
+    pub blocks: Vec<Block>,
+}
+
+impl TileClass {
+    /// One past the highest byte in use.
+    pub fn peak(&self) -> u32 {
+        self.blocks.iter().map(|b| b.address + b.bytes).max().unwrap_or(0)
+    }
+
+    /// The block of a content.
+    pub fn block(&self, content: Content) -> Option<&Block> {
+        self.blocks.binary_search_by_key(&content, |b| b.content).ok().map(|i| &self.blocks[i])
+    }
+}
+
 /// The whole table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Per tile, ascending by tile: its blocks, ascending by content. Tiles without blocks are absent.
-    pub tiles: Vec<(u32, Vec<Block>)>,
+    classes: Vec<TileClass>,
+    /// By tile: one more than the index of its class; 0 is none.
+    class_of: Vec<u32>,
 }
 
 impl Layout {
+    /// Of classes in any order; a tile that is in two of them is the error.
+    pub fn new(mut classes: Vec<TileClass>) -> Result<Layout, u32> {
+        classes.retain(|c| c.tiles.first().is_some());
+        classes.sort_by_key(|c| c.tiles.first());
+        let end = classes.iter().filter_map(|c| c.tiles.end()).max().unwrap_or(0);
+        let mut class_of = vec![0; end as usize];
+        for (k, class) in (1..).zip(&classes) {
+            for tile in class.tiles.iter() {
+                if std::mem::replace(&mut class_of[tile as usize], k) != 0 {
+                    return Err(tile);
+                }
+            }
+        }
+        Ok(Layout { classes, class_of })
+    }
+
+    /// The classes, ascending by their first tiles.
+    pub fn classes(&self) -> &[TileClass] {
+        &self.classes
+    }
+
+    /// The index of a tile's class, if anything is on the tile.
+    pub fn class_of(&self, tile: u32) -> Option<usize> {
+        let k = *self.class_of.get(tile as usize)?;
+        (k as usize).checked_sub(1)
+    }
+
+    /// The class of a tile, if anything is on the tile.
+    pub fn class(&self, tile: u32) -> Option<&TileClass> {
+        Some(&self.classes[self.class_of(tile)?])
+    }
+
+    /// The blocks on a tile.
+    pub fn blocks(&self, tile: u32) -> &[Block] {
+        self.class(tile).map_or(&[], |c| &c.blocks)
+    }
+
     /// The address of a content on a tile.
     pub fn address(&self, tile: u32, content: Content) -> Option<u32> {
-        let i = self.tiles.binary_search_by_key(&tile, |(t, _)| *t).ok()?;
-        let blocks = &self.tiles[i].1;
-        let b = blocks.binary_search_by_key(&content, |b| b.content).ok()?;
-        Some(blocks[b].address)
+        Some(self.class(tile)?.block(content)?.address)
+    }
+
+    /// The tiles with something on them, ascending.
+    pub fn tiles(&self) -> impl Iterator<Item = u32> {
+        (0u32..).zip(&self.class_of).filter(|(_, k)| **k > 0).map(|(tile, _)| tile)
     }
 
     /// One past the highest byte in use on any tile.
     pub fn peak(&self) -> u32 {
-        self.tiles.iter().flat_map(|(_, b)| b).map(|b| b.address + b.bytes).max().unwrap_or(0)
+        self.classes.iter().map(TileClass::peak).max().unwrap_or(0)
     }
 }
 

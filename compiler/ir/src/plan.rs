@@ -117,6 +117,20 @@ pub struct StepPlan {
     pub after: Phase,
 }
 
+impl StepPlan {
+    /// Of each buffer the number of buffers before it on its tile: what the layout calls it.
+    pub fn buffer_ranks(&self) -> Vec<u32> {
+        let end = self.buffers.iter().map(|b| b.tile as usize + 1).max().unwrap_or(0);
+        let mut counts = vec![0; end];
+        let rank = |b: &Buffer| {
+            let count = &mut counts[b.tile as usize];
+            *count += 1;
+            *count - 1
+        };
+        self.buffers.iter().map(rank).collect()
+    }
+}
+
 /// The whole table.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {

@@ -33,6 +33,13 @@ impl<'a> PassContext<'a> {
         result
     }
 
+    /// The most bytes that one block on a tile may have.
+    pub fn block_limit(&self) -> u32 {
+        // So that offsets in blocks can be added without care.
+        const MOST: u32 = 1 << 30;
+        if self.session.allow_over_memory { MOST } else { self.machine.usable_bytes() }
+    }
+
     /// `Err` if the user has asked to stop.
     pub fn poll(&mut self) -> Result<()> {
         if self.session.cancel.is_cancelled() {

@@ -195,14 +195,22 @@ fn admit(mut from: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
         }
     }
     if let Some(planned) = tables.planned {
-        cx.accepted(plan_transfers::NAME, plan_transfers::verify(&planned.race_free, machine, &planned.plan))?;
+        cx.accepted(
+            plan_transfers::NAME,
+            plan_transfers::verify_within(&planned.race_free, machine, cx.block_limit(), &planned.plan),
+        )?;
     }
     if let Some(scheduled) = tables.scheduled {
         let verdict = schedule_exchange::verify(&scheduled.planned, machine, &scheduled.schedule);
         cx.accepted(schedule_exchange::NAME, verdict)?;
     }
     if let Some(allocated) = tables.allocated {
-        let verdict = allocate_memory::verify_layout(&allocated.scheduled, &allocated.layout, machine);
+        let verdict = allocate_memory::verify_layout(
+            &allocated.scheduled,
+            &allocated.layout,
+            machine,
+            cx.session.allow_over_memory,
+        );
         cx.accepted(allocate_memory::NAME, verdict)?;
     }
     match &mut from {
@@ -247,7 +255,7 @@ fn plan(race_free: RaceFree, cx: &mut PassContext) -> Result<Planned> {
     let planned = cx.time(plan_transfers::NAME, |cx| plan_transfers::run(race_free, cx))?;
     // The replay follows every byte; large programs of a debug build would wait for it.
     if cfg!(debug_assertions) && plan_transfers::verify_cost(&planned) < REPLAYED_BYTES {
-        let verdict = plan_transfers::verify(&planned.race_free, cx.machine, &planned.plan);
+        let verdict = plan_transfers::verify_within(&planned.race_free, cx.machine, cx.block_limit(), &planned.plan);
         cx.verified(plan_transfers::NAME, verdict)?;
     }
     Ok(planned)
@@ -265,7 +273,12 @@ fn schedule(planned: Planned, cx: &mut PassContext) -> Result<Scheduled> {
 fn allocate(scheduled: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
     let allocated = cx.time(allocate_memory::NAME, |cx| allocate_memory::run(scheduled, cx))?;
     if cfg!(debug_assertions) {
-        let verdict = allocate_memory::verify_layout(&allocated.scheduled, &allocated.layout, cx.machine);
+        let verdict = allocate_memory::verify_layout(
+            &allocated.scheduled,
+            &allocated.layout,
+            cx.machine,
+            cx.session.allow_over_memory,
+        );
         cx.verified(allocate_memory::NAME, verdict)?;
     }
     Ok(allocated)

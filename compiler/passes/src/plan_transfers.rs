@@ -26,7 +26,7 @@ mod tests;
 mod transfers;
 mod verify;
 
-pub use verify::{verify, verify_cost};
+pub use verify::{verify, verify_cost, verify_within};
 
 use crate::context::PassContext;
 use buffers::{Buffers, Stop};
@@ -54,6 +54,8 @@ struct Scene<'a> {
     cancel: &'a Cancel,
     /// Pieces that one step may move.
     limit: usize,
+    /// Bytes that one block may have.
+    block_limit: u32,
     homes: SecondaryMap<VarId, Homes>,
 }
 
@@ -106,7 +108,7 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
     let mut homes = SecondaryMap::new();
     let mut complete = true;
     for (var, found) in vars.iter().zip(par_map_slice(&vars, of)) {
-        let limit = cx.machine.usable_bytes();
+        let limit = cx.block_limit();
         if let Some((tile, bytes)) = found.blocks.iter().find(|b| b.1 > limit) {
             let v = &graph.vars[*var];
             let message = format!("`{}` takes {bytes} bytes of tile {tile}, which has {limit}", v.name);
@@ -120,7 +122,8 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
         return Err(Failed);
     }
     let limit = usize::try_from(cx.session.limits.instances).unwrap_or(usize::MAX);
-    Ok(Scene { graph, placement, machine: cx.machine, cancel: &cx.session.cancel, limit, homes })
+    let (machine, cancel, block_limit) = (cx.machine, &cx.session.cancel, cx.block_limit());
+    Ok(Scene { graph, placement, machine, cancel, limit, block_limit, homes })
 }
 
 /// The result, unless it is an error, which is reported.
@@ -135,7 +138,7 @@ fn keep<T>(
     let report = |stop| {
         let (code, message, help) = match stop {
             Stop::TooLarge { tile, bytes } => {
-                let limit = cx.machine.usable_bytes();
+                let limit = cx.block_limit();
                 let message = format!("`{name}` needs a buffer of {bytes} bytes on tile {tile}, which has {limit}");
                 let help = "place the vertices nearer to their data, or let each of them touch less";
                 ("transfers::too_large", message, help)
@@ -157,7 +160,7 @@ fn keep<T>(
 
 /// The plan of a copy: every element from its home to its new home.
 fn copy(scene: &Scene, copy: &CopySet) -> std::result::Result<StepPlan, Stop> {
-    let mut buffers = Buffers::new(scene.machine.usable_bytes());
+    let mut buffers = Buffers::new(scene.block_limit);
     let (mut router, mut moves) = (Router::new(scene.limit), Moves::new(scene));
     for family in &copy.families {
         for instance in 0..family.domain.count() {

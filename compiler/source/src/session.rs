@@ -120,4 +120,6 @@ pub struct Session {
     pub limits: Limits,
     /// The stop flag.
     pub cancel: Cancel,
+    /// Go on where a tile's memory is too small, as if it were larger.
+    pub allow_over_memory: bool,
 }

@@ -26,6 +26,9 @@ pub(crate) struct Tiles {
     /// Bytes of each share.
     share: u64,
     homes: SecondaryMap<VarId, Home>,
+    /// Of each buffer of a plan the number of buffers before it on its tile.
+    set_buffers: SecondaryMap<ComputeSetId, Vec<u32>>,
+    copy_buffers: SecondaryMap<CopyId, Vec<u32>>,
 }
 
 /// Where the elements of one variable are.
@@ -39,13 +42,24 @@ struct Home {
 impl Tiles {
     /// Bytes of all shares of a layout.
     pub(crate) fn bytes(layout: &Layout) -> u128 {
-        layout.tiles.len() as u128 * share(layout) as u128
+        layout.tiles().count() as u128 * share(layout) as u128
+    }
+
+    fn none(share: u64) -> Tiles {
+        Tiles {
+            used: vec![],
+            share,
+            homes: SecondaryMap::new(),
+            set_buffers: SecondaryMap::new(),
+            copy_buffers: SecondaryMap::new(),
+        }
     }
 
     /// Finds every element.
     pub(crate) fn new(allocated: &Allocated) -> Result<Tiles, EngineError> {
-        let used = allocated.layout.tiles.iter().map(|t| t.0).collect();
-        let mut tiles = Tiles { used, share: share(&allocated.layout), homes: SecondaryMap::new() };
+        let mut tiles = Tiles { used: allocated.layout.tiles().collect(), ..Tiles::none(share(&allocated.layout)) };
+        allocated.sets.keys().for_each(|s| tiles.set_buffers[s] = allocated.plan.sets[s].buffer_ranks());
+        allocated.copies.keys().for_each(|c| tiles.copy_buffers[c] = allocated.plan.copies[c].buffer_ranks());
         for (id, var) in &allocated.vars {
             let missing = || EngineError::Internal(format!("`{}` has no mapping", var.name));
             let mapping = allocated.placement.vars[id].as_ref().ok_or_else(missing)?;
@@ -79,9 +93,14 @@ impl Tiles {
         buffer: u32,
         offset: u32,
     ) -> Result<u64, EngineError> {
+        let rank = match owner {
+            Owner::Set(set) => self.set_buffers[set].get(buffer as usize),
+            Owner::Copy(copy) => self.copy_buffers[copy].get(buffer as usize),
+        };
+        let rank = *rank.ok_or_else(|| EngineError::Internal(format!("there is no buffer {buffer}")))?;
         let content = match owner {
-            Owner::Set(set) => Content::SetBuffer(set, buffer),
-            Owner::Copy(copy) => Content::CopyBuffer(copy, buffer),
+            Owner::Set(set) => Content::SetBuffer(set, rank),
+            Owner::Copy(copy) => Content::CopyBuffer(copy, rank),
         };
         self.block_byte(&allocated.layout, tile, content, offset)
     }
@@ -137,7 +156,7 @@ mod tests {
         let var = VarId::new(0);
         let mut homes = SecondaryMap::new();
         homes[var] = Home { runs: vec![(0, 3, 100), (3, 8, 1000), (8, 10, 112)], element_bytes: 4 };
-        let tiles = Tiles { used: vec![], share: 0, homes };
+        let tiles = Tiles { homes, ..Tiles::none(0) };
         let byte = |e: u64| {
             if e < 3 {
                 100 + 4 * e

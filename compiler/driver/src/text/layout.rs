@@ -1,45 +1,52 @@
-//! The item `layout { on tile(k) { start..end: what, live: a..b; … } }`: the addresses of `allocate-memory`.
+//! The item `layout { on tile(0..4, 8) { start..end: what, live: a..b; … } }`: the addresses of `allocate-memory`.
 //!
-//! What is at an address is a variable's elements (`x`), code (`code(dot, f32)`), the state of a compute set's vertices
-//! (`state(main.dot)`), the local arrays of its workers (`stack(main.dot)`), or a landing buffer of a compute set or copy
-//! (`buffer(main.dot, 3)`). Rows stand by address.
+//! What is at an address is a variable's elements (`x`), code (`code(dot, f32)`), what sends and
+//! receives for a compute set or copy (`transfers(main.dot)`), the state of a compute set's vertices
+//! (`state(main.dot)`), their local arrays (`stack(main.dot)`), or a landing buffer of a compute set or copy, the n-th
+//! of those on the tile (`buffer(main.dot, 0)`). Rows stand by address.
 //!
-//! Invariant: neighbouring tiles with equal blocks are one row of the item.
+//! Invariant: tiles with equal blocks are one row of the item; what is read takes time by the length of the text and the
+//! number of tiles.
 
 use super::values::{HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_elaborate::print::Printer;
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, SpecId, VarId};
-use girder_ir::layout::{Block, Content, Layout};
+use girder_ir::layout::{Block, Content, Layout, Stretch, TileClass, TileSet};
 use girder_ir::types::ElemType;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, ItemKind, TableRow};
 use girder_syntax::make::{arg, named, table};
 use smol_str::SmolStr;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Adds the item.
 pub fn print(p: &mut Printer<'_>, graph: &Graph, layout: &Layout) {
     let mut rows = vec![];
-    let mut tiles = layout.tiles.iter().peekable();
-    while let Some((first, blocks)) = tiles.next() {
-        let mut last = *first;
-        while tiles.next_if(|(t, b)| *t == last + 1 && b == blocks).is_some() {
-            last += 1;
-        }
-        let which = match last == *first {
-            true => p.make.uint(*first as u64),
-            false => p.make.span(*first as u64, last as u64 + 1),
-        };
-        let place = p.make.call_name("tile", vec![arg(which)]);
-        let mut order: Vec<&Block> = blocks.iter().collect();
+    for class in layout.classes() {
+        let which = class.tiles.stretches().iter().map(|s| arg(stretch(p, s))).collect();
+        let place = p.make.call_name("tile", which);
+        let mut order: Vec<&Block> = class.blocks.iter().collect();
         order.sort_unstable_by_key(|b| (b.address, b.content));
         let blocks = order.into_iter().map(|b| block(p, graph, b)).collect();
         rows.push(TableRow::On { place, table: table(blocks) });
     }
     p.make.item(ItemKind::Layout { options: vec![], table: table(rows) });
+}
+
+/// `3`, `0..4`, `0..8 by 2`
+fn stretch(p: &mut Printer<'_>, stretch: &Stretch) -> ExprId {
+    let (first, end) = (stretch.first as u64, stretch.last() as u64 + 1);
+    match (stretch.count, stretch.step) {
+        (1, _) => p.make.uint(first),
+        (_, 1) => p.make.span(first, end),
+        (_, step) => {
+            let (first, end, by) = (p.make.uint(first), p.make.uint(end), p.make.uint(step as u64));
+            p.make.range_by(first, end, by)
+        }
+    }
 }
 
 fn block(p: &mut Printer<'_>, graph: &Graph, block: &Block) -> TableRow {
@@ -60,6 +67,8 @@ fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
             let codelet = &graph.codelets[spec];
             ("code", &codelet.name, p.generics(&codelet.args))
         }
+        Content::SetExchange(set) => ("transfers", &graph.sets[set].name, vec![]),
+        Content::CopyExchange(copy) => ("transfers", &graph.copies[copy].name, vec![]),
         Content::VertexState(set) => ("state", &graph.sets[set].name, vec![]),
         Content::Stack(set) => ("stack", &graph.sets[set].name, vec![]),
         Content::SetBuffer(set, k) => ("buffer", &graph.sets[set].name, vec![p.make.uint(k as u64)]),
@@ -73,12 +82,12 @@ fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
 pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &mut Diagnostics) -> Result<Layout> {
     let mut reader = Reader {
         values: Values::new(tree),
-        tiles: machine.tiles(),
+        taken: vec![false; machine.tiles() as usize],
         vars: graph.vars.iter().map(|(id, v)| (v.name.as_str(), id)).collect(),
         sets: graph.sets.iter().map(|(id, s)| (s.name.as_str(), id)).collect(),
         copies: graph.copies.iter().map(|(id, c)| (c.name.as_str(), id)).collect(),
         codes: graph.codelets.iter().map(|(id, c)| ((c.name.clone(), c.args.clone()), id)).collect(),
-        blocks: BTreeMap::new(),
+        classes: vec![],
         diagnostics,
         wrong: 0,
     };
@@ -96,19 +105,18 @@ pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &
     if reader.wrong > 0 {
         return Err(Failed);
     }
-    let mut tiles: Vec<(u32, Vec<Block>)> = reader.blocks.into_iter().collect();
-    tiles.iter_mut().for_each(|(_, blocks)| blocks.sort_by_key(|b| b.content));
-    Ok(Layout { tiles })
+    Ok(Layout::new(reader.classes).expect("a tile that comes twice is an error above"))
 }
 
 struct Reader<'a> {
     values: Values<'a>,
-    tiles: u32,
+    /// By tile: whether a row has said what is on it.
+    taken: Vec<bool>,
     vars: HashMap<&'a str, VarId>,
     sets: HashMap<&'a str, ComputeSetId>,
     copies: HashMap<&'a str, CopyId>,
     codes: HashMap<(SmolStr, Vec<GenericArg>), SpecId>,
-    blocks: BTreeMap<u32, Vec<Block>>,
+    classes: Vec<TileClass>,
     diagnostics: &'a mut Diagnostics,
     /// Errors so far.
     wrong: usize,
@@ -122,14 +130,14 @@ impl<'a> Reader<'a> {
         self.wrong += 1;
     }
 
-    /// `on tile(0..4) { … }`
+    /// `on tile(0..4, 8) { … }`
     fn tile_row(&mut self, row: &'a TableRow) {
         let (place, table) = match row {
             TableRow::On { place, table } => (*place, table),
             TableRow::Row { span, .. } => return self.wrong(*span, "a layout goes tile by tile: `on tile(k) { … }`"),
         };
-        let (first, count) = match self.place(place) {
-            Ok(found) => found,
+        let tiles = match self.place(place) {
+            Ok(tiles) => TileSet::new(tiles),
             Err(why) => return self.wrong(self.values.tree().exprs[place].span, &why),
         };
         let mut blocks = Vec::with_capacity(table.rows.len());
@@ -148,20 +156,42 @@ impl<'a> Reader<'a> {
                 Err(why) => self.wrong(span, &why),
             }
         }
-        for tile in first..first + count {
-            self.blocks.entry(tile).or_default().extend(blocks.iter().cloned());
-        }
+        blocks.sort_by_key(|b: &Block| b.content);
+        self.classes.push(TileClass { tiles, blocks });
     }
 
-    fn place(&self, place: ExprId) -> std::result::Result<(u32, u32), Wrong> {
+    /// The tiles of a row, each of which has no other.
+    fn place(&mut self, place: ExprId) -> std::result::Result<Vec<u32>, Wrong> {
         let which = match self.values.call(place) {
-            Some((name, args)) if name == "tile" && args.len() == 1 => args[0],
+            Some((name, args)) if name == "tile" && !args.is_empty() => args,
             _ => return Err("a layout goes tile by tile: `on tile(k) { … }`".into()),
         };
-        let (first, count) = self.values.short_span(which)?;
-        match first as u64 + count as u64 <= self.tiles as u64 {
-            true => Ok((first, count)),
-            false => Err(format!("the machine has {} tiles", self.tiles)),
+        let mut tiles = vec![];
+        for e in which {
+            let Stretch { first, count, step } = self.stretch(e)?;
+            for tile in (0..count as u64).map(|k| first as u64 + k * step as u64) {
+                match self.taken.get_mut(tile as usize) {
+                    None => return Err(format!("the machine has {} tiles", self.taken.len())),
+                    Some(true) => return Err(format!("tile {tile} has come before")),
+                    Some(taken) => *taken = true,
+                }
+                tiles.push(tile as u32);
+            }
+        }
+        Ok(tiles)
+    }
+
+    /// `3`, `0..4`, `0..8 by 2`
+    fn stretch(&self, e: ExprId) -> std::result::Result<Stretch, Wrong> {
+        let ExprKind::Range { start, end, closed: false, by: Some(by) } = self.values.tree().exprs[e].kind else {
+            let (first, count) = self.values.short_span(e)?;
+            return Ok(Stretch { first, count, step: 1 });
+        };
+        let (start, end, step): (u32, u32, u32) =
+            (self.values.int(start)?, self.values.int(end)?, self.values.int(by)?);
+        match end.checked_sub(start) {
+            Some(n) if n > 0 && step > 0 => Ok(Stretch { first: start, count: n.div_ceil(step), step }),
+            _ => Err(format!("the range {start}..{end} by {step} is empty")),
         }
     }
 
@@ -197,7 +227,8 @@ impl<'a> Reader<'a> {
             let var = self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
             return Ok(Content::Var(*var));
         }
-        let unknown = || "a block holds a variable, `code(…)`, `state(…)`, `stack(…)` or `buffer(…)`".to_string();
+        let unknown =
+            || "a block holds a variable, `code(…)`, `transfers(…)`, `state(…)`, `stack(…)` or `buffer(…)`".to_string();
         let (call, args) = v.call(e).ok_or_else(unknown)?;
         let (first, rest) = args.split_first().ok_or_else(unknown)?;
         let name = v.name(*first).ok_or_else(unknown)?;
@@ -208,8 +239,16 @@ impl<'a> Reader<'a> {
                 let code = self.codes.get(&key).ok_or_else(|| format!("no vertex runs `{}` of this form", key.0))?;
                 Ok(Content::Code(*code))
             }
-            (what @ ("state" | "stack"), []) => match self.sets.get(name.as_str()) {
-                Some(&set) if what == "state" => Ok(Content::VertexState(set)),
+            ("state", []) => match self.sets.get(name.as_str()) {
+                Some(&set) => Ok(Content::VertexState(set)),
+                None => Err(format!("there is no compute set `{name}`")),
+            },
+            ("transfers", []) => match (self.sets.get(name.as_str()), self.copies.get(name.as_str())) {
+                (Some(&set), _) => Ok(Content::SetExchange(set)),
+                (None, Some(&copy)) => Ok(Content::CopyExchange(copy)),
+                (None, None) => Err(format!("there is no compute set or copy `{name}`")),
+            },
+            ("stack", []) => match self.sets.get(name.as_str()) {
                 Some(&set) => Ok(Content::Stack(set)),
                 None => Err(format!("there is no compute set `{name}`")),
             },

@@ -2,7 +2,8 @@
 //!
 //! Invariant: persistent variables overlap nothing; offsets are multiples of [`ALIGN`].
 
-use super::pack::{Item, pack};
+use super::pack::{Effort, Item, STEPS, pack};
+use super::space::Space;
 use crate::liveness::Liveness;
 use cranelift_entity::EntityRef;
 use girder_ir::graph::Graph;
@@ -21,12 +22,11 @@ pub fn pack_for_host(graph: &Graph, liveness: &Liveness, limit: u64) -> HostLayo
             layout.offsets[id.index()] = layout.bytes;
             layout.bytes += var.bytes().next_multiple_of(ALIGN);
         } else {
-            let live = liveness.ranges[id.index()].clone().unwrap_or(0..0);
-            items.push(Item { bytes: var.bytes(), live });
+            items.push(Item::plain(var.bytes(), liveness.ranges[id.index()].clone().unwrap_or(0..0)));
             vars.push(id);
         }
     }
-    let packing = pack(&items, std::slice::from_ref(&(0..layout.bytes)), ALIGN, limit);
+    let packing = pack(&items, &Space::plain(layout.bytes, ALIGN), Effort { enough: limit, steps: STEPS });
     for (&id, address) in vars.iter().zip(&packing.address) {
         layout.offsets[id.index()] = *address;
     }

@@ -1,26 +1,32 @@
-//! What needs room on each tile, how much, and when.
+//! What needs room on the tiles, how much, and when: one list for each class of tiles that need the same.
 //!
-//! # Note: Estimates
-//! No code of a tile machine is made, so code and vertex state are estimates, the same for every engine: a codelet takes
-//! 8 bytes for each expression and each statement of its body; a vertex takes 4 bytes for its codelet, 4 for the address
-//! of each field, 4 for each of a field's dimensions, and its constants, each in whole words. A worker that runs a vertex
-//! has room for all local arrays of its codelet, each in whole double words; a `multi` vertex runs on all workers.
+//! Live ranges are in points of the liveness order (see [`liveness`](crate::liveness)). A landing buffer is live at the
+//! steps that execute its compute set or copy, and so are the local arrays of a compute set's workers; what a program
+//! never reaches is live at no point.
 //!
-//! Invariant: blocks of a tile ascend by content, and each content comes once.
+//! Invariant: the needs of a class ascend by content, and each content comes once.
 
+use super::classes::{Alike, Patterns};
+use super::estimate::{Stacks, code_bytes, stack_bytes, state_bytes};
+use super::spread::{Spread, sweep};
+use super::wishes::Wish;
 use crate::liveness::Liveness;
+use crate::schedule_exchange::exchange_code_bytes;
 use cranelift_entity::{EntityRef, SecondaryMap};
-use girder_ir::codelet::{Block, Codelet, Local, Stmt};
-use girder_ir::family::Family;
+use girder_codelet::cost::{TileCosts, cost_of};
+use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, StepId};
-use girder_ir::layout::Content;
-use girder_ir::plan::Homes;
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, SpecId, StepId};
+use girder_ir::layout::{Content, TileSet};
+use girder_ir::placement::Mapping;
+use girder_ir::plan::StepPlan;
 use girder_ir::program::StepKind;
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Something that needs a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,39 +37,182 @@ pub(super) struct Need {
     pub live: Option<Range<u32>>,
 }
 
-/// What each tile needs, by tile.
-pub(super) fn of(input: &Scheduled, liveness: &Liveness, machine: &Machine) -> Vec<Vec<Need>> {
-    let mut tiles: Vec<Vec<Need>> = vec![vec![]; machine.tiles() as usize];
-    code_and_state(input, &mut tiles);
-    let steps = steps_by_work(input);
-    for (id, var) in &input.vars {
-        let Some(mapping) = &input.placement.vars[id] else { continue };
-        let live = (!var.is_persistent()).then(|| liveness.ranges[id.index()].clone().unwrap_or(0..0));
-        for (tile, bytes) in Homes::of(var, mapping).blocks {
-            tiles[tile as usize].push(Need { content: Content::Var(id), bytes: bytes as u64, live: live.clone() });
+/// Tiles that need and wish the same.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    pub tiles: TileSet,
+    pub needs: Vec<Need>,
+    pub wishes: Vec<Wish>,
+}
+
+/// What a tile may have.
+#[derive(Clone)]
+enum Feature {
+    /// A block, and when it is live.
+    Block(Content, Option<Range<u32>>),
+    Wish(Wish),
+}
+
+/// All tiles that need anything, ascending by the first tiles of their classes.
+pub(super) fn of(input: &Scheduled, liveness: &Liveness, machine: &Machine, wishes: &[(Wish, Spread)]) -> Vec<Class> {
+    let costs = TileCosts::from(machine);
+    let mut list = List { input, machine, costs, patterns: Patterns::default(), features: vec![] };
+    let instances = list.instances();
+    list.code(&instances);
+    list.exchange_code();
+    list.states(&instances);
+    list.variables(liveness);
+    list.steps(liveness, &instances);
+    for (wish, spread) in wishes {
+        list.push(Feature::Wish(*wish), spread);
+    }
+    let List { patterns, features, .. } = list;
+    let class = |alike: Alike| {
+        let mut class = Class { tiles: alike.tiles, needs: vec![], wishes: vec![] };
+        for (k, bytes) in alike.features {
+            match features[k as usize].clone() {
+                Feature::Block(content, live) => class.needs.push(Need { content, bytes, live }),
+                Feature::Wish(wish) => class.wishes.push(wish),
+            }
+        }
+        class.needs.sort_unstable_by_key(|n| n.content);
+        class
+    };
+    patterns.classes(machine.tiles()).into_iter().map(class).collect()
+}
+
+/// Where the vertices of each family are.
+type Instances = SecondaryMap<FamilyId, Rc<Spread>>;
+
+/// The list while it grows.
+struct List<'a> {
+    input: &'a Scheduled,
+    machine: &'a Machine,
+    costs: TileCosts,
+    patterns: Patterns,
+    features: Vec<Feature>,
+}
+
+impl<'a> List<'a> {
+    fn add(&mut self, content: Content, live: Option<Range<u32>>, spread: &Spread) {
+        self.push(Feature::Block(content, live), spread);
+    }
+
+    fn push(&mut self, feature: Feature, spread: &Spread) {
+        if !spread.runs().is_empty() {
+            self.patterns.add(spread);
+            self.features.push(feature);
         }
     }
-    for set in input.sets.keys() {
-        let live = liveness.hull(steps.sets[set].iter().copied()).unwrap_or(0..0);
-        for (tile, bytes) in stacks(input, set, machine.chip.workers) {
-            tiles[tile as usize].push(Need { content: Content::Stack(set), bytes, live: Some(live.clone()) });
+
+    fn instances(&self) -> Instances {
+        let mut known: FxHashMap<(&TileMap, &Domain), Rc<Spread>> = FxHashMap::default();
+        let mut instances = SecondaryMap::new();
+        for (id, family) in &self.input.families {
+            let Some(map) = &self.input.placement.families[id] else { continue };
+            let spread = known.entry((map, &family.domain));
+            instances[id] = spread.or_insert_with(|| Rc::new(Spread::of_instances(map, &family.domain))).clone();
         }
-        for (i, b) in input.plan.sets[set].buffers.iter().enumerate() {
-            let content = Content::SetBuffer(set, i as u32);
-            tiles[b.tile as usize].push(Need { content, bytes: b.bytes as u64, live: Some(live.clone()) });
+        instances
+    }
+
+    fn code(&mut self, instances: &Instances) {
+        let mut by_code: BTreeMap<SpecId, Vec<FamilyId>> = BTreeMap::new();
+        self.input.families.iter().for_each(|(id, f)| by_code.entry(f.codelet).or_default().push(id));
+        for (spec, families) in by_code {
+            let codelet = &self.input.codelets[spec];
+            let bytes = code_bytes(codelet, cost_of(codelet, &self.costs).ok().as_ref());
+            let runs = families.iter().flat_map(|&f| instances[f].runs().iter().map(|(tiles, _)| (tiles.clone(), ())));
+            let runs: Vec<_> = runs.collect();
+            let count = |n: &mut u64, _: &(), enters: bool| if enters { *n += 1 } else { *n -= 1 };
+            let spread = sweep(&runs, 0, count, |&n| if n > 0 { bytes } else { 0 });
+            self.add(Content::Code(spec), None, &spread);
         }
     }
-    for copy in input.copies.keys() {
-        let live = liveness.hull(steps.copies[copy].iter().copied()).unwrap_or(0..0);
-        for (i, b) in input.plan.copies[copy].buffers.iter().enumerate() {
-            let content = Content::CopyBuffer(copy, i as u32);
-            tiles[b.tile as usize].push(Need { content, bytes: b.bytes as u64, live: Some(live.clone()) });
+
+    fn exchange_code(&mut self) {
+        let code = exchange_code_bytes(self.input, &self.input.schedule, self.machine);
+        let spread = |tiles: &[(u32, u32)]| Spread::of_tiles(tiles.iter().map(|&(t, n)| (t, n as u64)).collect());
+        for set in self.input.sets.keys() {
+            self.add(Content::SetExchange(set), None, &spread(&code.sets[set]));
+        }
+        for copy in self.input.copies.keys() {
+            self.add(Content::CopyExchange(copy), None, &spread(&code.copies[copy]));
         }
     }
-    for needs in &mut tiles {
-        needs.sort_unstable_by_key(|n| n.content);
+
+    fn states(&mut self, instances: &Instances) {
+        for (set, s) in &self.input.sets {
+            let mut runs = vec![];
+            for &id in &s.families {
+                let family = &self.input.families[id];
+                let each = state_bytes(&self.input.codelets[family.codelet], family);
+                runs.extend(instances[id].runs().iter().map(|(tiles, count)| (tiles.clone(), count * each)));
+            }
+            let add = |sum: &mut u64, bytes: &u64, enters: bool| if enters { *sum += bytes } else { *sum -= bytes };
+            let spread = sweep(&runs, 0, add, |&sum| sum);
+            self.add(Content::VertexState(set), None, &spread);
+        }
     }
-    tiles
+
+    fn variables(&mut self, liveness: &Liveness) {
+        let mut known: FxHashMap<(&Mapping, u64, u64), Spread> = FxHashMap::default();
+        for (id, var) in &self.input.vars {
+            let Some(mapping) = &self.input.placement.vars[id] else { continue };
+            let (len, bytes) = (var.len(), var.ty.bytes() as u64);
+            let live = (!var.is_persistent()).then(|| liveness.ranges[id.index()].clone().unwrap_or(0..0));
+            let spread = known.entry((mapping, len, bytes));
+            let spread = spread.or_insert_with(|| Spread::of_mapping(mapping, len, bytes, self.machine.tiles()));
+            if !spread.runs().is_empty() {
+                self.patterns.add(spread);
+                self.features.push(Feature::Block(Content::Var(id), live));
+            }
+        }
+    }
+
+    /// What is needed only while a step runs.
+    fn steps(&mut self, liveness: &Liveness, instances: &Instances) {
+        let steps = steps_by_work(self.input);
+        for set in self.input.sets.keys() {
+            let live = liveness.hull(steps.sets[set].iter().copied()).unwrap_or(0..0);
+            let stack = self.stacks(set, instances);
+            self.add(Content::Stack(set), Some(live.clone()), &stack);
+            for (n, spread) in (0..).zip(buffers(&self.input.plan.sets[set])) {
+                self.add(Content::SetBuffer(set, n), Some(live.clone()), &spread);
+            }
+        }
+        for copy in self.input.copies.keys() {
+            let live = liveness.hull(steps.copies[copy].iter().copied()).unwrap_or(0..0);
+            for (n, spread) in (0..).zip(buffers(&self.input.plan.copies[copy])) {
+                self.add(Content::CopyBuffer(copy, n), Some(live.clone()), &spread);
+            }
+        }
+    }
+
+    /// Bytes of local arrays on each tile while a compute set runs.
+    fn stacks(&self, set: ComputeSetId, instances: &Instances) -> Spread {
+        let mut runs = vec![];
+        for &id in &self.input.sets[set].families {
+            let codelet = &self.input.codelets[self.input.families[id].codelet];
+            if stack_bytes(codelet) > 0 {
+                runs.extend(instances[id].runs().iter().map(|(tiles, count)| (tiles.clone(), (codelet, *count))));
+            }
+        }
+        let stacks = Stacks::new(self.machine.chip.workers);
+        sweep(&runs, stacks, |s, (codelet, count), enters| s.change(codelet, *count, enters), Stacks::bytes)
+    }
+}
+
+/// The bytes of each tile's first, second, … buffer of a step.
+fn buffers(plan: &StepPlan) -> Vec<Spread> {
+    let mut by_rank: Vec<Vec<(u32, u64)>> = vec![];
+    for (buffer, rank) in plan.buffers.iter().zip(plan.buffer_ranks()) {
+        if by_rank.len() <= rank as usize {
+            by_rank.push(vec![]);
+        }
+        by_rank[rank as usize].push((buffer.tile, buffer.bytes as u64));
+    }
+    by_rank.into_iter().map(Spread::of_tiles).collect()
 }
 
 /// The steps that execute each compute set and each copy.
@@ -82,90 +231,4 @@ fn steps_by_work(graph: &Graph) -> StepsByWork {
         }
     }
     steps
-}
-
-fn code_and_state(input: &Scheduled, tiles: &mut [Vec<Need>]) {
-    let mut codes = vec![];
-    for set in input.sets.keys() {
-        let mut state: BTreeMap<u32, u64> = BTreeMap::new();
-        for &id in &input.sets[set].families {
-            let family = &input.families[id];
-            let Some(map) = &input.placement.families[id] else { continue };
-            let each = state_bytes(&input.codelets[family.codelet], family);
-            for (tile, count) in map.counts(&family.domain) {
-                *state.entry(tile).or_default() += count * each;
-                codes.push((tile, family.codelet));
-            }
-        }
-        for (tile, bytes) in state {
-            tiles[tile as usize].push(Need { content: Content::VertexState(set), bytes, live: None });
-        }
-    }
-    codes.sort_unstable();
-    codes.dedup();
-    for (tile, spec) in codes {
-        let bytes = code_bytes(&input.codelets[spec]);
-        tiles[tile as usize].push(Need { content: Content::Code(spec), bytes, live: None });
-    }
-}
-
-/// Bytes of local arrays on each tile while a compute set runs: those of the vertices that need the most, one per worker.
-fn stacks(input: &Scheduled, set: ComputeSetId, workers: u32) -> BTreeMap<u32, u64> {
-    let mut vertices: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-    for &id in &input.sets[set].families {
-        let family = &input.families[id];
-        let codelet = &input.codelets[family.codelet];
-        let (bytes, Some(map)) = (stack_bytes(codelet), &input.placement.families[id]) else { continue };
-        if bytes == 0 {
-            continue;
-        }
-        for (tile, count) in map.counts(&family.domain) {
-            let contexts = if codelet.multi { workers as u64 } else { count.min(workers as u64) };
-            vertices.entry(tile).or_default().push((bytes, contexts));
-        }
-    }
-    let sum = |mut needs: Vec<(u64, u64)>| {
-        needs.sort_unstable_by(|a, b| b.cmp(a));
-        let mut free = workers as u64;
-        let taken = needs.into_iter().map(|(bytes, contexts)| {
-            let here = contexts.min(free);
-            free -= here;
-            bytes.saturating_mul(here)
-        });
-        taken.fold(0, u64::saturating_add)
-    };
-    vertices.into_iter().map(|(tile, needs)| (tile, sum(needs))).collect()
-}
-
-/// Bytes of a codelet's local arrays for one worker.
-pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
-    let array = |l: &Local| {
-        let elements = l.array.as_ref()?.iter().fold(1, |n: u64, &d| n.saturating_mul(d as u64));
-        Some(elements.saturating_mul(l.ty.bytes() as u64).next_multiple_of(8))
-    };
-    codelet.locals.values().filter_map(array).fold(0, u64::saturating_add)
-}
-
-/// Estimated bytes of a codelet's code.
-pub fn code_bytes(codelet: &Codelet) -> u64 {
-    8 * (codelet.exprs.len() as u64 + statements(&codelet.body))
-}
-
-/// Recursion is as deep as statements are nested, which the limit on nesting bounds.
-fn statements(block: &Block) -> u64 {
-    let inside = |stmt: &Stmt| match stmt {
-        Stmt::For { body, .. } | Stmt::Labelled { body, .. } => statements(body),
-        Stmt::While { before, body, .. } => statements(before) + statements(body),
-        Stmt::If { then, els, .. } => statements(then) + statements(els),
-        Stmt::Reduce(r) => statements(&r.filter_before) + statements(&r.before),
-        _ => 0,
-    };
-    block.iter().map(|s| 1 + inside(s)).sum()
-}
-
-/// Estimated bytes of the state of one vertex.
-fn state_bytes(codelet: &Codelet, family: &Family) -> u64 {
-    let edges: u64 = codelet.edges().map(|(_, f)| 4 + 4 * f.dims.len() as u64).sum();
-    let consts = family.consts.iter().map(|(f, _)| codelet.fields[*f].ty.bytes().next_multiple_of(4) as u64);
-    4 + edges + consts.sum::<u64>()
 }

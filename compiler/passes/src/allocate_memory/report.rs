@@ -1,55 +1,107 @@
 //! What does not fit, in the user's names.
 //!
-//! Invariant: the message names the fullest tile, by how much it is over, and the largest of what is on it at its
-//! fullest moment.
+//! Invariant: the message names the fullest tile, by how much it is over, the largest of what is on it at its fullest
+//! moment, and what can be done about that.
 
-use super::inventory::Need;
+use super::inventory::{Class, Need};
+use super::tile::is_executable;
 use crate::liveness::Liveness;
 use girder_ir::graph::Graph;
-use girder_ir::layout::Content;
+use girder_ir::layout::{Content, TileSet};
 use girder_machine::Machine;
-use girder_source::{Diagnostic, Span};
+use girder_source::{Diagnostic, Severity, Span};
+use indexmap::IndexMap;
 use std::cmp::Reverse;
 
-/// Blocks that are named.
+/// Things on a tile, and groups of other tiles, that are named.
 const SHOWN: usize = 6;
+const GROUPS: usize = 3;
 
-/// The error of tiles that do not fit (`over` is not empty).
+/// A class that does not fit, with the bytes that it would need.
+pub(super) type Over<'a> = (&'a Class, u64);
+
+/// The error, or warning, of tiles that do not fit (`over` is not empty).
 pub(super) fn out_of_memory(
+    severity: Severity,
     graph: &Graph,
     liveness: &Liveness,
     machine: &Machine,
-    needs: &[Vec<Need>],
-    over: &[(u32, u64)],
+    over: &[Over],
 ) -> Diagnostic {
-    let usable = machine.usable_bytes() as u64;
-    let (tile, peak) = over.iter().copied().max_by_key(|&(t, p)| (p, Reverse(t))).unwrap_or((0, 0));
-    let needs = &needs[tile as usize];
-    let moment = fullest_moment(needs);
-    let code: u64 = needs.iter().filter(|n| matches!(n.content, Content::Code(_))).map(|n| n.bytes).sum();
-    let mut message = if peak > machine.memory.bytes_per_tile as u64 && sum_at(needs, moment) <= usable {
-        format!("tile {tile} has {code} bytes of code, more than fit where code can run")
-    } else {
-        format!("tile {tile} needs {peak} bytes, but has {usable}: {} too many", peak - usable)
+    let mut over: Vec<Over> = over.to_vec();
+    over.sort_by_key(|(class, peak)| (Reverse(*peak), class.tiles.first()));
+    let (class, peak) = over[0];
+    let tile = class.tiles.first().unwrap_or(0);
+    let moment = fullest_moment(&class.needs);
+    let message = message(class, peak, tile, moment, machine) + &others(&over, tile);
+    let mut d = match severity {
+        Severity::Error => Diagnostic::error("memory::out_of_memory", Span::NONE, message),
+        Severity::Warning => Diagnostic::warning("memory::out_of_memory", Span::NONE, message),
     };
-    match over.len() {
-        1 => {}
-        2 => message += " (and one other tile does not fit)",
-        n => message += &format!(" (and {} other tiles do not fit)", n - 1),
-    }
-    let mut live: Vec<&Need> = needs.iter().filter(|n| is_live(n, moment)).collect();
-    live.sort_by_key(|n| (Reverse(n.bytes), n.content));
-    let mut d = Diagnostic::error("memory::out_of_memory", Span::NONE, message);
-    for need in live.iter().take(SHOWN) {
-        let (name, span) = describe(graph, need.content);
-        let when = if need.live.is_some() { "for a time" } else { "always" };
-        d = d.label(span, format!("{name}: {} bytes on tile {tile}, {when}", need.bytes));
+    let things = things(graph, class, moment);
+    for thing in things.iter().take(SHOWN) {
+        let when = if thing.always { "always" } else { "for a time" };
+        d = d.label(thing.span, format!("{}: {} bytes on tile {tile}, {when}", thing.name, thing.bytes));
     }
     let step = graph.steps.iter().find(|(id, _)| liveness.order.point(*id) == moment);
-    if let Some((_, step)) = step.filter(|_| live.iter().any(|n| n.live.is_some())) {
+    if let Some((_, step)) = step.filter(|_| things.iter().any(|t| !t.always)) {
         d = d.label(graph.origins.span(step.origin), "the tile is fullest at this step");
     }
-    d.help("spread the largest of these over more tiles with `map`, free tiles that hold more than others, or take a larger `--target`")
+    let action = things.first().map_or("free the tile", |t| t.action);
+    let anyway = match severity {
+        Severity::Error => ", or pass `--allow-over-memory` to go on as if tiles were larger",
+        Severity::Warning => "",
+    };
+    d.help(format!("{action}, take a larger `--target`{anyway}"))
+}
+
+fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) -> String {
+    let usable = machine.usable_bytes() as u64;
+    let live = sum_at(&class.needs, moment);
+    if live > usable {
+        return format!("tile {tile} needs {peak} bytes, but has {usable}: {} too many", peak - usable);
+    }
+    let code = class.needs.iter().filter(|n| is_executable(n.content) && is_live(n, moment));
+    let code: u64 = code.map(|n| n.bytes).sum();
+    let room: u64 = machine.memory.regions.iter().filter(|r| r.executable).map(|r| r.bytes as u64).sum();
+    if code > room {
+        return format!("tile {tile} has {code} bytes of code and local arrays, but {room} where they can be");
+    }
+    let gaps = peak - usable;
+    format!("tile {tile} holds {live} bytes of {usable}, but they cannot be put so that they fit: {gaps} are missing")
+}
+
+/// The other tiles that do not fit.
+fn others(over: &[Over], tile: u32) -> String {
+    let count = over.iter().map(|(class, _)| class.tiles.count()).sum::<u64>() - 1;
+    if count == 0 {
+        return String::new();
+    }
+    let mut text = match count {
+        1 => "; one other tile does not fit".to_string(),
+        n => format!("; {n} other tiles do not fit"),
+    };
+    let mut groups: IndexMap<u64, Vec<u32>> = IndexMap::new();
+    for (class, peak) in over {
+        groups.entry(*peak).or_default().extend(class.tiles.iter().filter(|&t| t != tile));
+    }
+    groups.retain(|_, tiles| !tiles.is_empty());
+    let shown = groups.len().min(GROUPS);
+    for (k, (peak, tiles)) in groups.into_iter().take(GROUPS).enumerate() {
+        let (separator, verb) = (if k == 0 { ':' } else { ',' }, if tiles.len() == 1 { "needs" } else { "need" });
+        text += &format!("{separator} {} {verb} {peak} bytes", names(&TileSet::new(tiles)));
+    }
+    if over.len() > shown + 1 { text + ", …" } else { text }
+}
+
+/// A set of tiles, shortly.
+fn names(tiles: &TileSet) -> String {
+    let [one] = tiles.stretches() else { return format!("{} tiles", tiles.count()) };
+    match (one.count, one.step) {
+        (1, _) => format!("tile {}", one.first),
+        (_, 1) => format!("tiles {}..{}", one.first, one.last() + 1),
+        (n, _) => format!("{n} tiles"),
+    }
 }
 
 fn is_live(need: &Need, moment: u32) -> bool {
@@ -57,7 +109,7 @@ fn is_live(need: &Need, moment: u32) -> bool {
 }
 
 fn sum_at(needs: &[Need], moment: u32) -> u64 {
-    needs.iter().filter(|n| is_live(n, moment)).map(|n| n.bytes).sum()
+    needs.iter().filter(|n| is_live(n, moment)).fold(0, |sum, n| sum.saturating_add(n.bytes))
 }
 
 /// The first point at which the most bytes are live.
@@ -69,28 +121,67 @@ fn fullest_moment(needs: &[Need]) -> u32 {
     starts.into_iter().max_by_key(|&p| (sum_at(needs, p), Reverse(p))).unwrap_or(0)
 }
 
-/// A content in the user's names, and where it comes from.
-fn describe(graph: &Graph, content: Content) -> (String, Span) {
-    let (name, origin) = match content {
+/// Blocks of a tile that the user knows by one name.
+struct Thing {
+    name: String,
+    span: Span,
+    bytes: u64,
+    always: bool,
+    /// What to do if it is the largest.
+    action: &'static str,
+}
+
+/// What is on a tile at a moment, the largest first.
+fn things(graph: &Graph, class: &Class, moment: u32) -> Vec<Thing> {
+    let mut things: IndexMap<(String, Span), Thing> = IndexMap::new();
+    for need in class.needs.iter().filter(|n| is_live(n, moment)) {
+        let (name, span, action) = describe(graph, need.content);
+        let thing = Thing { name: name.clone(), span, bytes: 0, always: true, action };
+        let thing = things.entry((name, span)).or_insert(thing);
+        thing.bytes = thing.bytes.saturating_add(need.bytes);
+        thing.always &= need.live.is_none();
+    }
+    let mut things: Vec<Thing> = things.into_values().collect();
+    things.sort_by_key(|t| Reverse(t.bytes));
+    things
+}
+
+const SPREAD: &str = "spread the largest of these over more tiles with `map`";
+const NEARER: &str = "place the vertices nearer to their data, or let each of them touch less";
+const LONGER: &str = "map what is copied in longer runs";
+const SMALLER: &str = "make the local arrays smaller: each worker of a tile has its own";
+const FEWER: &str = "let fewer vertices do more each, or place them on more tiles";
+const SIMPLER: &str = "place the vertices of different codelets on different tiles";
+
+/// A content in the user's names, where it comes from, and what to do if it is too large.
+fn describe(graph: &Graph, content: Content) -> (String, Span, &'static str) {
+    let set = |id| (&graph.sets[id].name, graph.origins.span(graph.sets[id].origin));
+    match content {
         Content::Code(spec) => {
             let codelet = &graph.codelets[spec];
-            return (format!("the code of `{}`", codelet.name), codelet.span);
+            (format!("the code of `{}`", codelet.name), codelet.span, SIMPLER)
         }
-        Content::Var(id) => (format!("`{}`", graph.vars[id].name), graph.vars[id].origin),
-        Content::VertexState(id) => (format!("the vertices of `{}`", graph.sets[id].name), graph.sets[id].origin),
+        Content::SetExchange(id) => (format!("the exchange code of `{}`", set(id).0), set(id).1, NEARER),
+        Content::CopyExchange(id) => {
+            let copy = &graph.copies[id];
+            (format!("the exchange code of `{}`", copy.name), graph.origins.span(copy.origin), LONGER)
+        }
+        Content::Var(id) => {
+            let var = &graph.vars[id];
+            (format!("`{}`", var.name), graph.origins.span(var.origin), SPREAD)
+        }
+        Content::VertexState(id) => (format!("the vertices of `{}`", set(id).0), set(id).1, FEWER),
         Content::Stack(id) => {
             let codelets = graph.sets[id].families.iter().map(|&f| &graph.codelets[graph.families[f].codelet]);
-            match codelets.max_by_key(|c| super::inventory::stack_bytes(c)) {
-                Some(codelet) => {
-                    return (format!("the local arrays of `{}`", codelet.name), codelet.span);
-                }
-                None => (format!("the local arrays of `{}`", graph.sets[id].name), graph.sets[id].origin),
+            match codelets.max_by_key(|c| super::estimate::stack_bytes(c)) {
+                Some(codelet) => (format!("the local arrays of `{}`", codelet.name), codelet.span, SMALLER),
+                None => (format!("the local arrays of `{}`", set(id).0), set(id).1, SMALLER),
             }
         }
-        Content::SetBuffer(id, _) => (format!("a landing buffer of `{}`", graph.sets[id].name), graph.sets[id].origin),
+        Content::SetBuffer(id, _) => (format!("the landing buffers of `{}`", set(id).0), set(id).1, NEARER),
         Content::CopyBuffer(id, _) => {
-            (format!("a landing buffer of `{}`", graph.copies[id].name), graph.copies[id].origin)
+            let copy = &graph.copies[id];
+            (format!("the landing buffers of `{}`", copy.name), graph.origins.span(copy.origin), SPREAD)
         }
-    };
-    (name, graph.origins.span(origin))
+    }
 }

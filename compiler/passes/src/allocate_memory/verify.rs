@@ -1,16 +1,18 @@
 //! What must hold of a layout, checked without the packer.
 //!
-//! Invariant: an accepted layout has room for everything that the stage needs, inside memory, and no two blocks of a
-//! tile that are live at one point share a byte.
+//! Invariant: an accepted layout has room for everything that the stage needs, inside memory (unless the user allows
+//! more), and no two blocks of a tile that are live at one point share a byte.
 
 use super::inventory::{self, Need};
 use crate::liveness::Liveness;
 use girder_ir::layout::{Block, Content, Layout};
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
+use rustc_hash::FxHashSet;
 
-/// Checks a layout against its stage and machine; the first thing that is wrong.
-pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine) -> Result<(), String> {
+/// Checks a layout against its stage and machine; the first thing that is wrong. With `over_memory` addresses may lie
+/// behind the end of memory.
+pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine, over_memory: bool) -> Result<(), String> {
     let liveness = Liveness::of(input);
     if let Some(e) = liveness.exposed.first() {
         return Err(format!(
@@ -18,27 +20,49 @@ pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine) -> R
             input.vars[e.var].name
         ));
     }
-    if layout.tiles.windows(2).any(|w| w[0].0 >= w[1].0) {
-        return Err("tiles do not ascend".to_string());
+    let on_tile = |tile: u32, blocks: &[Block]| {
+        let block = |b: &Block| format!("{:?} at {:#x}", b.content, b.address);
+        let all: Vec<String> = blocks.iter().take(8).map(block).collect();
+        move |e: String| format!("tile {tile}: {e} (blocks: {})", all.join(", "))
+    };
+    for class in layout.classes() {
+        let tile = class.tiles.first().unwrap_or(0);
+        if class.tiles.end().is_some_and(|end| end > machine.tiles()) {
+            return Err(format!("the machine has no tile {}", machine.tiles()));
+        }
+        let verdict = inside(&class.blocks, machine, over_memory).and_then(|()| apart(&class.blocks));
+        verdict.map_err(on_tile(tile, &class.blocks))?;
     }
-    let mut given = layout.tiles.iter().peekable();
-    for (tile, needs) in inventory::of(input, &liveness, machine).iter().enumerate() {
-        let empty = vec![];
-        let blocks = given.next_if(|(t, _)| *t as usize == tile).map_or(&empty, |(_, b)| b);
-        complete(needs, blocks).and_then(|()| inside(blocks, machine)).and_then(|()| apart(blocks)).map_err(|e| {
-            let block = |b: &Block| format!("{:?} at {:#x}", b.content, b.address);
-            let all: Vec<String> = blocks.iter().take(8).map(block).collect();
-            format!("tile {tile}: {e} (blocks: {})", all.join(", "))
-        })?;
+    complete(input, layout, &liveness, machine, on_tile)
+}
+
+/// Every tile has the blocks that it needs and no others.
+fn complete<F: FnOnce(String) -> String>(
+    input: &Scheduled,
+    layout: &Layout,
+    liveness: &Liveness,
+    machine: &Machine,
+    on_tile: impl Fn(u32, &[Block]) -> F,
+) -> Result<(), String> {
+    let mut left: FxHashSet<u32> = layout.tiles().collect();
+    for class in inventory::of(input, liveness, machine, &[]) {
+        let mut seen = FxHashSet::default();
+        for tile in class.tiles.iter() {
+            left.remove(&tile);
+            if seen.insert(layout.class_of(tile)) {
+                let blocks = layout.blocks(tile);
+                matches(&class.needs, blocks).map_err(on_tile(tile, blocks))?;
+            }
+        }
     }
-    match given.next() {
-        Some((tile, _)) => Err(format!("the machine has no tile {tile}")),
+    match left.into_iter().min() {
+        Some(tile) => Err(format!("tile {tile} has blocks, but nothing is on it")),
         None => Ok(()),
     }
 }
 
 /// Every need has its block, of its size, live at least when it is needed; there are no others.
-fn complete(needs: &[Need], blocks: &[Block]) -> Result<(), String> {
+fn matches(needs: &[Need], blocks: &[Block]) -> Result<(), String> {
     if needs.len() != blocks.len() {
         return Err(format!("{} blocks where {} are needed", blocks.len(), needs.len()));
     }
@@ -55,14 +79,14 @@ fn complete(needs: &[Need], blocks: &[Block]) -> Result<(), String> {
     Ok(())
 }
 
-/// Aligned, in usable memory, and code where it can run.
-fn inside(blocks: &[Block], machine: &Machine) -> Result<(), String> {
+/// Aligned, in usable memory, and code and local arrays where they can be.
+fn inside(blocks: &[Block], machine: &Machine, over_memory: bool) -> Result<(), String> {
     for b in blocks {
         let (start, end) = (b.address as u64, b.address as u64 + b.bytes as u64);
         if start % 8 != 0 {
             return Err(format!("{:?} does not start at a multiple of 8", b.content));
         }
-        if end > machine.usable_bytes() as u64 {
+        if end > u32::MAX as u64 || (end > machine.usable_bytes() as u64 && !over_memory) {
             return Err(format!("{:?} ends beyond usable memory", b.content));
         }
         let mut at = 0;
@@ -72,7 +96,10 @@ fn inside(blocks: &[Block], machine: &Machine) -> Result<(), String> {
             region
         };
         let barred = |r: std::ops::Range<u64>| start < r.end && r.start < end;
-        let code = matches!(b.content, Content::Code(_));
+        let code = matches!(
+            b.content,
+            Content::Code(_) | Content::SetExchange(_) | Content::CopyExchange(_) | Content::Stack(_)
+        );
         if code && machine.memory.regions.iter().any(|r| barred(runs(r.bytes)) && !r.executable) {
             return Err(format!("{:?} lies where code cannot run", b.content));
         }

@@ -67,8 +67,9 @@ fn passes_are_timed_once_each_in_order() {
 fn a_table_that_was_tampered_with_is_refused() {
     let (made, _) = with(|cx| lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx));
     let mut made = allocated(made.unwrap());
-    made.layout.tiles[0].1[0].address += 8;
-    made.layout.tiles[0].1.last_mut().unwrap().address = 1 << 20;
+    let mut classes = made.layout.classes().to_vec();
+    classes[0].blocks.last_mut().unwrap().address = 1 << 20;
+    made.layout = girder_ir::layout::Layout::new(classes).unwrap();
     let (result, said) = with(|cx| resume(AnyStage::Allocated(made), Stage::Allocated, cx));
     assert!(result.is_err());
     assert_eq!(said.iter().next().unwrap().code, "resume::bad_table");

@@ -78,7 +78,7 @@ pub(super) fn in_place(
         } else if (offset + high) < run.end as i64 {
             let base = at.loc(part.var, homes.elem_bytes).offset as i64 - low * homes.elem_bytes as i64;
             result.push(regular.as_ref().map(|s| (base as u32, s.as_slice())));
-        } else if field.len() * homes.elem_bytes as u64 > scene.machine.usable_bytes() as u64 {
+        } else if field.len() * homes.elem_bytes as u64 > scene.block_limit as u64 {
             // Too long to be laid out row by row; as a landing it is refused.
             result.push(None);
         } else {

@@ -29,7 +29,7 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landing
     let (mut tiles, mut in_places) = (vec![], vec![]);
     let mut planner = Planner {
         scene,
-        buffers: Buffers::new(scene.machine.usable_bytes()),
+        buffers: Buffers::new(scene.block_limit),
         before: Router::new(scene.limit),
         after: Router::new(scene.limit),
         shared: FxHashMap::default(),
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
             return Ok(landing);
         }
         let (width, bytes) = (site.ty.bytes(), view.len() * site.ty.bytes() as u64);
-        if bytes > self.scene.machine.usable_bytes() as u64 {
+        if bytes > self.scene.block_limit as u64 {
             return Err(Stop::TooLarge { tile, bytes });
         }
         self.moves.gather(self.scene, &view, Loc { tile, object: Object::Buffer(0), offset: 0 })?;

@@ -27,7 +27,12 @@ use rustc_hash::FxHashMap;
 /// # Errors
 /// The first thing that is wrong, and in which exchange.
 pub fn verify(race_free: &RaceFree, machine: &Machine, plan: &Plan) -> Result<(), String> {
-    let tokens = Tokens::new(race_free, machine);
+    verify_within(race_free, machine, machine.usable_bytes(), plan)
+}
+
+/// As [`verify`], where one block may have so many bytes.
+pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: &Plan) -> Result<(), String> {
+    let tokens = Tokens::new(race_free, machine, limit);
     for (s, set) in &race_free.sets {
         check_set(race_free, &tokens, plan, s).map_err(|e| format!("in the exchange of `{}`, {e}", set.name))?;
     }

@@ -5,7 +5,7 @@ use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, Field};
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
-use girder_ir::layout::{Block, Content, HostLayout, Layout};
+use girder_ir::layout::{Block, Content, HostLayout, Layout, TileClass, TileSet};
 use girder_ir::placement::Placement;
 use girder_ir::plan::*;
 use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
@@ -135,8 +135,8 @@ fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Lay
         }
     }
     for id in graph.sets.keys() {
-        for (k, b) in plan.sets[id].buffers.iter().enumerate() {
-            tiles.entry(b.tile).or_default().push((Content::SetBuffer(id, k as u32), b.bytes));
+        for (b, rank) in plan.sets[id].buffers.iter().zip(plan.sets[id].buffer_ranks()) {
+            tiles.entry(b.tile).or_default().push((Content::SetBuffer(id, rank), b.bytes));
         }
     }
     let place = |(tile, mut contents): (u32, Vec<(Content, u32)>)| {
@@ -147,9 +147,9 @@ fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Lay
             next = (address + bytes).next_multiple_of(8);
             Block { content, address, bytes, live: None }
         };
-        (tile, contents.iter().map(block).collect())
+        TileClass { tiles: TileSet::new(vec![tile]), blocks: contents.iter().map(block).collect() }
     };
-    Layout { tiles: tiles.into_iter().map(place).collect() }
+    Layout::new(tiles.into_iter().map(place).collect()).unwrap()
 }
 
 /// Nothing shares memory.

@@ -17,6 +17,8 @@ pub(super) const FRESH: u64 = 1 << 60;
 /// The tokens of all elements: byte b of element e of variable v is `base[v] + e · bytes + b`; 0 is no token.
 pub(super) struct Tokens<'a> {
     machine: &'a Machine,
+    /// The most bytes of a block.
+    limit: u32,
     base: SecondaryMap<VarId, u64>,
     homes: SecondaryMap<VarId, Homes>,
     /// By variable: its runs by tile.
@@ -24,7 +26,7 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    pub fn new(race_free: &RaceFree, machine: &'a Machine) -> Tokens<'a> {
+    pub fn new(race_free: &RaceFree, machine: &'a Machine, limit: u32) -> Tokens<'a> {
         let (mut base, mut homes, mut runs) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
         let mut next = 1;
         for (id, var) in &race_free.vars {
@@ -36,7 +38,7 @@ impl<'a> Tokens<'a> {
             of.runs.iter().enumerate().for_each(|(k, run)| by_tile.entry(run.tile).or_default().push(k));
             homes[id] = of;
         }
-        Tokens { machine, base, homes, runs }
+        Tokens { machine, limit, base, homes, runs }
     }
 
     /// The token of an element's first byte.
@@ -56,8 +58,8 @@ pub(super) struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     pub fn new(tokens: &'a Tokens<'a>, buffers: &'a [Buffer]) -> Result<Memory<'a>, String> {
-        let limit = tokens.machine.usable_bytes();
-        let wrong = |b: &&Buffer| b.tile >= tokens.machine.tiles() || b.bytes > limit || !b.bytes.is_multiple_of(4);
+        let wrong =
+            |b: &&Buffer| b.tile >= tokens.machine.tiles() || b.bytes > tokens.limit || !b.bytes.is_multiple_of(4);
         match buffers.iter().find(wrong) {
             Some(b) => Err(format!("there is a buffer of {} bytes on tile {}", b.bytes, b.tile)),
             None => Ok(Memory { tokens, buffers, blocks: FxHashMap::default(), stores: FxHashMap::default() }),
@@ -85,7 +87,7 @@ impl<'a> Memory<'a> {
             },
             Object::Var(var) => {
                 let Some(homes) = self.tokens.homes.get(var) else { return Err("there is no such variable".into()) };
-                let bytes = homes.block(at.tile).filter(|&b| b <= self.tokens.machine.usable_bytes());
+                let bytes = homes.block(at.tile).filter(|&b| b <= self.tokens.limit);
                 let bytes = bytes.ok_or_else(|| format!("tile {} does not hold the variable", at.tile))?;
                 // The next block starts at a multiple of 8; until there, the words of the last elements go on.
                 let mut block = vec![0; bytes.next_multiple_of(8) as usize];

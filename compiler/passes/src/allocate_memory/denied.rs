@@ -1,0 +1,55 @@
+//! The warning of a codelet that does not get what it wants of memory.
+//!
+//! Invariant: only codelets that say `#[pipelined]` are spoken of, once each, and only of what the machine could give.
+
+use super::wishes::Facts;
+use girder_codelet::cost::Want;
+use girder_ir::codelet::Codelet;
+use girder_ir::ids::{FamilyId, SpecId};
+use girder_ir::stage::Allocated;
+use girder_machine::Machine;
+use girder_source::Diagnostic;
+
+/// One warning for each codelet with a want that does not hold for all its vertices.
+pub(super) fn wishes_denied(
+    allocated: &Allocated,
+    machine: &Machine,
+    wants: &[(SpecId, Vec<Want>)],
+) -> Vec<Diagnostic> {
+    let mut facts = Facts::new(allocated, machine);
+    let has_pairs = machine.memory.regions.iter().any(|r| r.interleaved);
+    let mut said = vec![];
+    for (spec, wants) in wants.iter().filter(|(spec, _)| allocated.codelets[*spec].pipelined) {
+        let families: Vec<FamilyId> =
+            allocated.families.iter().filter(|(_, f)| f.codelet == *spec).map(|(id, _)| id).collect();
+        let mut denied = vec![];
+        for &want in wants.iter().filter(|w| has_pairs || matches!(w, Want::Apart(..))) {
+            if let Some(&family) = families.iter().find(|&&f| !facts.holds(f, want)) {
+                denied.push((want, family, facts.is_one_block(family, want)));
+            }
+        }
+        if !denied.is_empty() {
+            said.push(warning(allocated, &allocated.codelets[*spec], &denied));
+        }
+    }
+    said
+}
+
+fn warning(allocated: &Allocated, codelet: &Codelet, denied: &[(Want, FamilyId, bool)]) -> Diagnostic {
+    let message = format!("`{}` takes more cycles than it could: its fields lie badly in memory", codelet.name);
+    let mut d = Diagnostic::warning("memory::wish_denied", codelet.span, message);
+    for &(want, family, one) in denied {
+        let set = &allocated.sets[allocated.families[family].set].name;
+        let name = |f| &codelet.fields[f].name;
+        let (field, text) = match want {
+            Want::Apart(a, b) if one => (a, format!("is in one variable or buffer with `{}` in `{set}`", name(b))),
+            Want::Apart(a, b) => (a, format!("shares a memory element with `{}` in `{set}`", name(b))),
+            Want::Interleaved(a) => (a, format!("is not in interleaved memory in `{set}`")),
+        };
+        d = d.label(codelet.fields[field].span, format!("`{}` {text}", name(field)));
+    }
+    d.help(match denied.iter().any(|d| d.2) {
+        true => "keep what the fields see in different variables",
+        false => "its tiles have no room for that: free some of their memory, or use more tiles",
+    })
+}

@@ -1,0 +1,91 @@
+//! How many bytes code, vertices and local arrays take.
+//!
+//! # Note: Estimates
+//! No code of a tile machine is made, so code and vertex state are estimates, the same for every engine: a codelet takes
+//! an instruction for each bundle that its cost counts (two if it is `#[pipelined]`), or, where the cost is stated, two for
+//! each expression and each statement of its body; a vertex takes 4 bytes for its codelet, 4 for the address
+//! of each field, 4 for each of a field's dimensions, and its constants, each in whole words. A worker that runs a vertex
+//! has room for all local arrays of its codelet, each in whole double words.
+
+use girder_codelet::cost::Cost;
+use girder_ir::codelet::{Block, Codelet, Local, Stmt};
+use girder_ir::family::Family;
+
+/// Bytes of an instruction.
+const INSTRUCTION: u64 = 4;
+
+/// Bytes of a codelet's code.
+pub(super) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
+    let instructions = match cost.and_then(Cost::code_bundles) {
+        Some(bundles) if codelet.pipelined => bundles.saturating_mul(2),
+        Some(bundles) => bundles,
+        None => 2 * (codelet.exprs.len() as u64 + statements(&codelet.body)),
+    };
+    instructions.saturating_mul(INSTRUCTION)
+}
+
+/// Recursion is as deep as statements are nested, which the limit on nesting bounds.
+fn statements(block: &Block) -> u64 {
+    let inside = |stmt: &Stmt| match stmt {
+        Stmt::For { body, .. } | Stmt::Labelled { body, .. } => statements(body),
+        Stmt::While { before, body, .. } => statements(before) + statements(body),
+        Stmt::If { then, els, .. } => statements(then) + statements(els),
+        Stmt::Reduce(r) => statements(&r.filter_before) + statements(&r.before),
+        _ => 0,
+    };
+    block.iter().map(|s| 1 + inside(s)).sum()
+}
+
+/// Bytes of the state of one vertex.
+pub(super) fn state_bytes(codelet: &Codelet, family: &Family) -> u64 {
+    let edges: u64 = codelet.edges().map(|(_, f)| 4 + 4 * f.dims.len() as u64).sum();
+    let consts = family.consts.iter().map(|(f, _)| codelet.fields[*f].ty.bytes().next_multiple_of(4) as u64);
+    4 + edges + consts.sum::<u64>()
+}
+
+/// Bytes of a codelet's local arrays for one worker.
+pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
+    let array = |l: &Local| {
+        let elements = l.array.as_ref()?.iter().fold(1, |n: u64, &d| n.saturating_mul(d as u64));
+        Some(elements.saturating_mul(l.ty.bytes() as u64).next_multiple_of(8))
+    };
+    codelet.locals.values().filter_map(array).fold(0, u64::saturating_add)
+}
+
+/// Local arrays on a tile while vertices of several families run: those that need the most, one per worker.
+#[derive(Default)]
+pub(super) struct Stacks {
+    /// Bytes for one worker and how many workers at most.
+    families: Vec<(u64, u64)>,
+    workers: u64,
+}
+
+impl Stacks {
+    /// Of a tile without vertices.
+    pub fn new(workers: u32) -> Stacks {
+        Stacks { families: vec![], workers: workers as u64 }
+    }
+
+    /// Takes `count` vertices in, or out again.
+    pub fn change(&mut self, codelet: &Codelet, count: u64, enters: bool) {
+        // A `multi` vertex runs on all workers.
+        let contexts = if codelet.multi { self.workers } else { count.min(self.workers) };
+        let family = (stack_bytes(codelet), contexts);
+        match self.families.binary_search_by(|f| family.cmp(f)) {
+            Ok(at) | Err(at) if enters => self.families.insert(at, family),
+            Ok(at) => drop(self.families.remove(at)),
+            Err(_) => {}
+        }
+    }
+
+    /// What the tile needs.
+    pub fn bytes(&self) -> u64 {
+        let mut free = self.workers;
+        let taken = self.families.iter().map(|&(bytes, contexts)| {
+            let here = contexts.min(free);
+            free -= here;
+            bytes.saturating_mul(here)
+        });
+        taken.fold(0, u64::saturating_add)
+    }
+}

@@ -1,0 +1,131 @@
+//! The memory of a tile as the packer sees it: where things may stand, and which addresses share a memory element.
+//!
+//! Behind the end of memory the same goes on without end: what does not fit is put there, so that its address tells by
+//! how much it does not.
+//!
+//! Invariant: the ranges of a zone ascend, are disjoint, and the last has no end.
+
+use girder_machine::{Machine, Region};
+use std::ops::Range;
+
+/// Where an item may stand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Zone {
+    /// Anywhere.
+    Any,
+    /// Where code can run.
+    Executable,
+    /// Where two elements are interleaved.
+    Interleaved,
+}
+
+/// A memory to pack.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// Addresses are multiples of this.
+    pub align: u64,
+    /// The first address to use.
+    floor: u64,
+    executable: Vec<Range<u64>>,
+    interleaved: Vec<Range<u64>>,
+    /// Where elements start; those behind the last are all `element` long.
+    bounds: Vec<u64>,
+    element: u64,
+}
+
+impl Space {
+    /// Memory without structure, from an address on.
+    pub fn plain(floor: u64, align: u64) -> Space {
+        let floor = floor.next_multiple_of(align);
+        Space { align, floor, executable: vec![], interleaved: vec![], bounds: vec![0], element: 1 << 40 }
+    }
+
+    /// A tile's memory.
+    pub fn of_tile(machine: &Machine, align: u64) -> Space {
+        let memory = &machine.memory;
+        let element = memory.element_bytes as u64;
+        let (mut at, mut bounds) = (0, vec![]);
+        for region in &memory.regions {
+            // Interleaved elements are accessed in pairs: two addresses of one pair may meet in one element.
+            let step = if region.interleaved { 2 * element } else { element };
+            let end = at + region.bytes as u64;
+            bounds.extend((at..end).step_by(step.max(1) as usize));
+            at = end;
+        }
+        bounds.push(at);
+        Space {
+            align,
+            floor: 0,
+            executable: zone(machine, |r| r.executable),
+            interleaved: zone(machine, |r| r.interleaved),
+            bounds,
+            element: element.max(align),
+        }
+    }
+
+    /// The ranges of a zone.
+    pub fn zone(&self, zone: Zone) -> &[Range<u64>] {
+        let all = std::slice::from_ref(const { &(0..u64::MAX) });
+        match zone {
+            Zone::Executable if !self.executable.is_empty() => &self.executable,
+            Zone::Interleaved if !self.interleaved.is_empty() => &self.interleaved,
+            _ => all,
+        }
+    }
+
+    /// The first address that anything may have.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// The elements that a range touches, as a range.
+    pub fn elements(&self, range: &Range<u64>) -> Range<u64> {
+        let last = *self.bounds.last().unwrap_or(&0);
+        let behind = |at: u64, round: fn(u64, u64) -> u64| last + round(at - last, self.element);
+        let start = match self.bounds.partition_point(|&b| b <= range.start) {
+            _ if range.start >= last => behind(range.start, |n, e| n / e * e),
+            k => self.bounds[k - 1],
+        };
+        let end = match self.bounds.partition_point(|&b| b < range.end) {
+            k if k < self.bounds.len() => self.bounds[k],
+            _ => behind(range.end, u64::next_multiple_of),
+        };
+        start..end
+    }
+}
+
+/// The usable addresses of regions of a kind, and all behind the end of memory. Neighbouring regions are one.
+fn zone(machine: &Machine, is: impl Fn(&Region) -> bool) -> Vec<Range<u64>> {
+    let (mut at, mut ranges): (u64, Vec<Range<u64>>) = (0, vec![]);
+    for region in &machine.memory.regions {
+        let end = at + region.bytes as u64;
+        let usable = at..end.min(machine.usable_bytes() as u64);
+        match ranges.last_mut() {
+            _ if !is(region) || usable.is_empty() => {}
+            Some(last) if last.end == at => last.end = usable.end,
+            _ => ranges.push(usable),
+        }
+        at = end;
+    }
+    ranges.push(at..u64::MAX);
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_those_of_the_regions() {
+        let space = Space::of_tile(&girder_machine::builtin("gc200").unwrap(), 8);
+        let (kib, plain) = (1024, 13 * 16 * 1024);
+        assert_eq!(space.elements(&(0..8)), 0..16 * kib);
+        assert_eq!(space.elements(&(16 * kib - 8..16 * kib + 8)), 0..32 * kib);
+        assert_eq!(space.elements(&(plain + 8..plain + 20 * kib)), plain..plain + 32 * kib);
+        let end = 624 * kib;
+        assert_eq!(space.elements(&(end - 8..end + 8)), end - 32 * kib..end + 16 * kib);
+        assert_eq!(space.elements(&(end + 17 * kib..end + 18 * kib)), end + 16 * kib..end + 32 * kib);
+        assert_eq!(space.zone(Zone::Interleaved)[0].start, plain);
+        assert_eq!(space.zone(Zone::Executable)[0], 0..plain);
+    }
+}

@@ -1,0 +1,115 @@
+//! One tile's memory: what kind of place each block needs, and the packing of a class.
+//!
+//! First comes what can only stand where code runs (code, then local arrays), then what is always live, then the rest
+//! by live range; what has wishes goes before its like.
+//!
+//! Invariant: equal shapes get equal addresses.
+
+use super::ALIGN;
+use super::inventory::Class;
+use super::pack::{Effort, Item, Packing, STEPS, pack};
+use super::space::{Space, Zone};
+use super::wishes::Wish;
+use girder_ir::layout::Content;
+use girder_machine::Machine;
+use std::ops::Range;
+
+/// More than any tile has; sums of it do not overflow.
+const MOST: u64 = 1 << 40;
+
+/// Wishes that are tried one by one where not all can be had.
+const TRIED: usize = 16;
+
+/// What matters of a class for packing.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Shape {
+    blocks: Vec<(Zone, u64, Option<Range<u32>>)>,
+    wishes: Vec<Place>,
+}
+
+/// A wish about blocks by their index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Place {
+    Apart(u32, u32),
+    Interleaved(u32),
+}
+
+impl Shape {
+    /// Of a class.
+    pub fn of(class: &Class) -> Shape {
+        let blocks = class.needs.iter().map(|n| (zone(n.content), n.bytes.min(MOST), n.live.clone())).collect();
+        let index = |content| class.needs.binary_search_by_key(&content, |n| n.content).ok().map(|k| k as u32);
+        let place = |wish: &Wish| match *wish {
+            Wish::Apart(a, b) => Some(Place::Apart(index(a)?, index(b)?)),
+            Wish::Interleaved(a) => Some(Place::Interleaved(index(a)?)),
+        };
+        Shape { blocks, wishes: class.wishes.iter().filter_map(place).collect() }
+    }
+
+    /// Addresses of its blocks; `shapes` is how many others there are. Wishes are denied, the later the sooner, before
+    /// something does not fit.
+    pub fn pack(&self, machine: &Machine, shapes: usize) -> Packing {
+        let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
+        let effort = Effort { enough: usable, steps: STEPS * 10 / (shapes as u64).max(10) };
+        let pack = |wishes: &[Place]| pack(&self.items(wishes), &space, effort);
+        let all = pack(&self.wishes);
+        if all.peak <= usable || self.wishes.is_empty() {
+            return all;
+        }
+        let mut best = pack(&[]);
+        let mut granted = vec![];
+        let tried = if best.peak <= usable { TRIED } else { 0 };
+        for &wish in self.wishes.iter().take(tried) {
+            granted.push(wish);
+            let packing = pack(&granted);
+            match packing.peak <= usable {
+                true => best = packing,
+                false => drop(granted.pop()),
+            }
+        }
+        best
+    }
+
+    fn items(&self, wishes: &[Place]) -> Vec<Item> {
+        let item = |(zone, bytes, live): &(Zone, u64, Option<Range<u32>>)| Item {
+            zone: *zone,
+            ..Item::plain(*bytes, live.clone().unwrap_or(0..u32::MAX))
+        };
+        let mut items: Vec<Item> = self.blocks.iter().map(item).collect();
+        for &wish in wishes {
+            match wish {
+                Place::Apart(a, b) => {
+                    items[a as usize].apart.push(b);
+                    items[b as usize].apart.push(a);
+                }
+                Place::Interleaved(a) => items[a as usize].zone = Zone::Interleaved,
+            }
+        }
+        for (item, (_, _, live)) in items.iter_mut().zip(&self.blocks) {
+            let is_free = item.zone == Zone::Any && item.apart.is_empty();
+            item.rank = match (item.zone, live, is_free) {
+                (Zone::Executable, None, _) => 0,
+                (Zone::Executable, Some(_), _) => 1,
+                (_, None, false) => 2,
+                (_, None, true) => 3,
+                (_, Some(_), false) => 4,
+                (_, Some(_), true) => 5,
+            };
+        }
+        items
+    }
+}
+
+/// Where a content has to stand.
+fn zone(content: Content) -> Zone {
+    match content {
+        // Workers find their local arrays where the machine puts a worker's stack, beside the code.
+        Content::Code(_) | Content::SetExchange(_) | Content::CopyExchange(_) | Content::Stack(_) => Zone::Executable,
+        Content::VertexState(_) | Content::Var(_) | Content::SetBuffer(..) | Content::CopyBuffer(..) => Zone::Any,
+    }
+}
+
+/// Whether a content can only stand where code can run.
+pub(super) fn is_executable(content: Content) -> bool {
+    zone(content) == Zone::Executable
+}

@@ -1,0 +1,175 @@
+//! What codelets want of memory, as wishes about blocks, and what of it holds at given addresses.
+//!
+//! A field is where its block is: that of the variable it lies in, or the landing buffer. Two fields of one block cannot be
+//! apart.
+//!
+//! Invariant: what [`Facts`] says follows from the addresses alone, whoever chose them.
+
+use super::space::{Space, Zone};
+use super::spread::Spread;
+use girder_codelet::cost::{MemFacts, TileCosts, Want, cost_of};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
+use girder_ir::layout::{Block, Content};
+use girder_ir::plan::{FieldLandings, Landing};
+use girder_ir::stage::{Allocated, Scheduled};
+use girder_machine::Machine;
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+/// Something that would make vertices faster.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(super) enum Wish {
+    /// Two blocks of a tile share no memory element.
+    Apart(Content, Content),
+    /// A block lies in interleaved memory.
+    Interleaved(Content),
+}
+
+/// What the codelets of a graph want.
+pub(super) fn wants(graph: &Graph, machine: &Machine) -> Vec<(SpecId, Vec<Want>)> {
+    let costs = TileCosts::from(machine);
+    let of = |(id, codelet)| Some((id, cost_of(codelet, &costs).ok()?.wants().to_vec()));
+    graph.codelets.iter().filter_map(of).filter(|(_, wants)| !wants.is_empty()).collect()
+}
+
+/// All wishes of a program and the tiles that have them.
+pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish, Spread)> {
+    let mut ranks = Ranks::default();
+    let mut wishes: IndexMap<Wish, Vec<u32>, FxBuildHasher> = IndexMap::default();
+    for (id, family) in &input.families {
+        let Some((_, wants)) = wants.iter().find(|w| w.0 == family.codelet) else { continue };
+        for &want in wants {
+            let mut last = None;
+            each(input, &mut ranks, id, want, |tile, a, b| {
+                let wish = match b {
+                    Some(b) if a == b => return true,
+                    Some(b) => Wish::Apart(a.min(b), a.max(b)),
+                    None => Wish::Interleaved(a),
+                };
+                if last.replace((tile, wish)) != Some((tile, wish)) {
+                    wishes.entry(wish).or_default().push(tile);
+                }
+                true
+            });
+        }
+    }
+    let spread = |(wish, mut tiles): (Wish, Vec<u32>)| {
+        tiles.sort_unstable();
+        tiles.dedup();
+        (wish, Spread::of_tiles(tiles.into_iter().map(|t| (t, 1)).collect()))
+    };
+    wishes.into_iter().map(spread).collect()
+}
+
+/// What the layout calls the buffers of compute sets.
+#[derive(Default)]
+struct Ranks(FxHashMap<ComputeSetId, Vec<u32>>);
+
+/// Calls `f(tile, block, other block)` for what a want is about, vertex by vertex, until it says `false`. Vertices
+/// whose fields have no elements want nothing.
+fn each(
+    input: &Scheduled,
+    ranks: &mut Ranks,
+    id: FamilyId,
+    want: Want,
+    mut f: impl FnMut(u32, Content, Option<Content>) -> bool,
+) {
+    let family = &input.families[id];
+    let ranks = ranks.0.entry(family.set).or_insert_with(|| input.plan.sets[family.set].buffer_ranks());
+    let place = |field: FieldId| {
+        let k = family.fields.iter().position(|f| f.field == field)?;
+        let part = family.fields[k].parts.first().filter(|_| !family.fields[k].is_empty())?;
+        let landings: &FieldLandings = input.plan.landings[id].get(k)?;
+        Some(|instance: usize| match *landings.at.get(instance)? {
+            Landing::InPlace(_) => Some(Content::Var(part.var)),
+            Landing::Buffer { buffer, .. } => Some(Content::SetBuffer(family.set, *ranks.get(buffer as usize)?)),
+        })
+    };
+    let (a, b) = match want {
+        Want::Apart(a, b) => (place(a), Some(place(b))),
+        Want::Interleaved(a) => (place(a), None),
+    };
+    let (Some(a), Some(map)) = (a, &input.placement.families[id]) else { return };
+    for (instance, tile) in map.iter(&family.domain).enumerate() {
+        let Some(first) = a(instance) else { return };
+        let second = match &b {
+            Some(b) => match b.as_ref().and_then(|b| b(instance)) {
+                None => return,
+                second => second,
+            },
+            None => None,
+        };
+        if !f(tile, first, second) {
+            return;
+        }
+    }
+}
+
+/// What holds of the fields of vertices, from the addresses of their blocks.
+pub struct Facts<'a> {
+    allocated: &'a Allocated,
+    space: Space,
+    usable: u64,
+    ranks: Ranks,
+}
+
+impl<'a> Facts<'a> {
+    /// Of a layout.
+    pub fn new(allocated: &'a Allocated, machine: &Machine) -> Facts<'a> {
+        let (space, usable) = (Space::of_tile(machine, super::ALIGN), machine.usable_bytes() as u64);
+        Facts { allocated, space, usable, ranks: Ranks::default() }
+    }
+
+    /// Those wants that hold for every vertex of a family.
+    pub fn of(&mut self, family: FamilyId, wants: &[Want]) -> MemFacts {
+        let granted: Vec<Want> = wants.iter().copied().filter(|&w| self.holds(family, w)).collect();
+        MemFacts::granting(&granted)
+    }
+
+    /// Whether a want holds for every vertex of a family.
+    pub(super) fn holds(&mut self, family: FamilyId, want: Want) -> bool {
+        let Facts { allocated, space, usable, ranks } = self;
+        let layout = &allocated.layout;
+        let (mut all, mut last) = (true, None);
+        each(allocated, ranks, family, want, |tile, a, b| {
+            let here = Some((layout.class_of(tile), a, b));
+            if last != here {
+                last = here;
+                let block = |content| layout.class(tile)?.block(content);
+                all = match (block(a), b.map(block)) {
+                    (Some(a), None) => is_interleaved(space, a, *usable),
+                    (Some(x), Some(Some(y))) => b != Some(a) && are_apart(space, x, y),
+                    _ => false,
+                };
+            }
+            all
+        });
+        all
+    }
+
+    /// Whether a want fails because two fields of some vertex have one block, wherever that is.
+    pub(super) fn is_one_block(&mut self, family: FamilyId, want: Want) -> bool {
+        let mut one = false;
+        each(self.allocated, &mut self.ranks, family, want, |_, a, b| {
+            one = b == Some(a);
+            !one
+        });
+        one
+    }
+}
+
+fn range(block: &Block) -> std::ops::Range<u64> {
+    block.address as u64..block.address as u64 + block.bytes as u64
+}
+
+fn are_apart(space: &Space, a: &Block, b: &Block) -> bool {
+    let (a, b) = (space.elements(&range(a)), space.elements(&range(b)));
+    a.end <= b.start || b.end <= a.start
+}
+
+fn is_interleaved(space: &Space, block: &Block, usable: u64) -> bool {
+    let range = range(block);
+    let inside = |z: &std::ops::Range<u64>| z.start <= range.start && range.end <= z.end;
+    range.end <= usable && space.zone(Zone::Interleaved).iter().any(inside)
+}

@@ -1,0 +1,84 @@
+//! How well `allocate-memory` packs: each tile's peak against the most that is live on it at one time.
+
+use girder::{AnyStage, Stage};
+use girder_ir::layout::{Block, Content, TileClass};
+use girder_passes::allocate_memory::{Item, largest_live_set};
+use girder_tests::{Program, files, generate};
+use proptest::prelude::*;
+
+/// The largest live set of a class and its peak. What no step touches is live by itself: it has an address.
+fn quality(class: &TileClass) -> (u64, u64) {
+    let item = |b: &Block| Item::plain(b.bytes as u64, b.live.clone().unwrap_or(0..u32::MAX));
+    let items: Vec<Item> = class.blocks.iter().map(item).collect();
+    let untouched = items.iter().filter(|i| i.live.is_empty()).map(|i| i.bytes).max().unwrap_or(0);
+    (largest_live_set(&items, 8).max(untouched), class.peak() as u64)
+}
+
+/// Fails where a tile's peak is more than a tenth above its largest live set.
+fn check(what: &str, program: &Program) {
+    let stage = program.stage(Stage::Allocated).unwrap_or_else(|e| panic!("{what}\n{e}"));
+    let AnyStage::Allocated(allocated) = stage else { panic!("{what} is not allocated") };
+    for class in allocated.layout.classes() {
+        let (live, peak) = quality(class);
+        assert!(peak <= live + live / 10, "{what}: {live} bytes are live, but they reach to {peak}");
+    }
+}
+
+#[test]
+fn peaks_of_examples_and_programs_are_within_a_tenth_of_what_is_live() {
+    let examples = files::under("examples", ".gir").into_iter().map(|p| (Program::file(&p), p));
+    let programs = files::under("tests/programs", ".gir").into_iter().map(|p| (Program::small(&p), p));
+    for (program, path) in examples.chain(programs) {
+        check(&path.display().to_string(), &program);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn peaks_of_generated_programs_are_within_a_tenth_of_what_is_live(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
+        let text = generate::program(&bytes);
+        check(&text, &Program::text(text.as_str()));
+    }
+}
+
+const MIX: &str = "#[pipelined]
+codelet mix(in a: f32[n], in b: f32[n], out c: f32[n]) { for i in 0..n { c[i] = a[i] + b[i]; } }
+";
+
+/// The addresses of variables on tile 0, and what was said.
+fn addresses(text: &str, names: &[&str]) -> (Vec<u32>, Vec<&'static str>) {
+    let (stage, said) = Program::text(text).stage_and_said(Stage::Allocated);
+    let Some(AnyStage::Allocated(allocated)) = stage else { panic!("{text} is not allocated: {said:?}") };
+    let address = |name: &&str| {
+        let (var, _) = allocated.vars.iter().find(|(_, v)| v.name == *name).expect("a variable");
+        allocated.layout.address(0, Content::Var(var)).expect("an address")
+    };
+    (names.iter().map(address).collect(), said)
+}
+
+#[test]
+fn fields_of_a_pipelined_codelet_lie_in_different_elements() {
+    let text = format!(
+        "{MIX}var x: f32[32] on tile(0);\nvar y: f32[32] on tile(0);\nvar z: f32[32] on tile(0);
+        program main() {{ compute {{ vertex mix(a: x, b: y, c: z) on tile(0); }} }}"
+    );
+    let (addresses, said) = addresses(&text, &["x", "y", "z"]);
+    assert!(said.is_empty(), "{said:?}");
+    let elements: std::collections::BTreeSet<u32> = addresses.iter().map(|a| a / 4096).collect();
+    assert_eq!(elements.len(), 3, "{addresses:?}");
+}
+
+#[test]
+fn a_wish_is_denied_before_a_tile_is_out_of_memory() {
+    let text = format!(
+        "{MIX}var x: f32[32] on tile(0);\nvar y: f32[32] on tile(0);\nvar z: f32[32] on tile(0);
+        var rest: f32[16000] on tile(0);
+        program main() {{ compute {{ vertex mix(a: x, b: y, c: z) on tile(0); }} }}"
+    );
+    let (_, said) = addresses(&text, &["x", "y", "z"]);
+    assert_eq!(said, ["memory::wish_denied"]);
+}
