@@ -29,15 +29,7 @@ struct Case {
 const SIZES: &[usize] = &[10_000, 100_000, 1_000_000];
 
 const CASES: [Case; 5] = [
-    Case {
-        name: "regular",
-        target: "bow-pod64",
-        ipus: 64,
-        sizes: SIZES,
-        text: regular,
-        seconds: 0.3,
-        megabytes: 200.0,
-    },
+    Case { name: "regular", target: "bow-pod64", sizes: SIZES, text: regular, seconds: 0.3, megabytes: 200.0 },
     Case { name: "irregular-computed", target: "gc200", sizes: SIZES, text: computed, seconds: 6.0, megabytes: 3000.0 },
     Case { name: "irregular-lists", target: "gc200", sizes: SIZES, text: lists, seconds: 6.0, megabytes: 3000.0 },
     Case {

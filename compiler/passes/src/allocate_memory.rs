@@ -50,8 +50,9 @@ const ALIGN: u64 = 8;
 pub fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
     let liveness = Liveness::of(&input);
     let host = allocate_host(&input, &liveness, cx)?;
-    let wants = wishes::wants(&input, cx.machine);
-    let classes = inventory::of(&input, &liveness, cx.machine, &wishes::of(&input, &wants));
+    let costs = estimate::costs(&input, cx.machine);
+    let wants = wishes::wants(&input, &costs);
+    let classes = inventory::of(&input, &liveness, cx.machine, &costs, &wishes::of(&input, &wants));
     cx.poll()?;
     let packed = pack_classes(&classes, cx.machine);
     let usable = cx.machine.usable_bytes() as u64;

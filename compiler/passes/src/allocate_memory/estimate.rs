@@ -7,9 +7,24 @@
 //! of each field, 4 for each of a field's dimensions, and its constants, each in whole words. A worker that runs a vertex
 //! has room for all local arrays of its codelet, each in whole double words.
 
-use girder_codelet::cost::Cost;
+use cranelift_entity::SecondaryMap;
+use girder_codelet::cost::{Cost, TileCosts, cost_of};
 use girder_ir::codelet::{Block, Codelet, Local, Stmt};
 use girder_ir::family::Family;
+use girder_ir::graph::Graph;
+use girder_ir::ids::SpecId;
+use girder_machine::Machine;
+
+/// The cost of each codelet; `None` if it has none.
+pub(super) type Costs = SecondaryMap<SpecId, Option<Cost>>;
+
+/// The costs of all codelets on a machine.
+pub(super) fn costs(graph: &Graph, machine: &Machine) -> Costs {
+    let of_tile = TileCosts::from(machine);
+    let mut costs = Costs::new();
+    graph.codelets.iter().for_each(|(id, codelet)| costs[id] = cost_of(codelet, &of_tile).ok());
+    costs
+}
 
 /// Bytes of an instruction.
 const INSTRUCTION: u64 = 4;

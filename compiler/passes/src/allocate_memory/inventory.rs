@@ -7,13 +7,12 @@
 //! Invariant: the needs of a class ascend by content, and each content comes once.
 
 use super::classes::{Alike, Patterns};
-use super::estimate::{Stacks, code_bytes, stack_bytes, state_bytes};
+use super::estimate::{Costs, Stacks, code_bytes, stack_bytes, state_bytes};
 use super::spread::{Spread, sweep};
 use super::wishes::Wish;
 use crate::liveness::Liveness;
 use crate::schedule_exchange::exchange_code_bytes;
 use cranelift_entity::{EntityRef, SecondaryMap};
-use girder_codelet::cost::{TileCosts, cost_of};
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, SpecId, StepId};
@@ -54,8 +53,13 @@ enum Feature {
 }
 
 /// All tiles that need anything, ascending by the first tiles of their classes.
-pub(super) fn of(input: &Scheduled, liveness: &Liveness, machine: &Machine, wishes: &[(Wish, Spread)]) -> Vec<Class> {
-    let costs = TileCosts::from(machine);
+pub(super) fn of(
+    input: &Scheduled,
+    liveness: &Liveness,
+    machine: &Machine,
+    costs: &Costs,
+    wishes: &[(Wish, Spread)],
+) -> Vec<Class> {
     let mut list = List { input, machine, costs, patterns: Patterns::default(), features: vec![] };
     let instances = list.instances();
     list.code(&instances);
@@ -88,7 +92,7 @@ type Instances = SecondaryMap<FamilyId, Rc<Spread>>;
 struct List<'a> {
     input: &'a Scheduled,
     machine: &'a Machine,
-    costs: TileCosts,
+    costs: &'a Costs,
     patterns: Patterns,
     features: Vec<Feature>,
 }
@@ -121,7 +125,7 @@ impl<'a> List<'a> {
         self.input.families.iter().for_each(|(id, f)| by_code.entry(f.codelet).or_default().push(id));
         for (spec, families) in by_code {
             let codelet = &self.input.codelets[spec];
-            let bytes = code_bytes(codelet, cost_of(codelet, &self.costs).ok().as_ref());
+            let bytes = code_bytes(codelet, self.costs[spec].as_ref());
             let runs = families.iter().flat_map(|&f| instances[f].runs().iter().map(|(tiles, _)| (tiles.clone(), ())));
             let runs: Vec<_> = runs.collect();
             let count = |n: &mut u64, _: &(), enters: bool| if enters { *n += 1 } else { *n -= 1 };

@@ -13,8 +13,10 @@ use girder_source::{Diagnostic, Severity, Span};
 use indexmap::IndexMap;
 use std::cmp::Reverse;
 
-/// Things on a tile, and groups of other tiles, that are named.
+/// Things on a tile, and groups of other tiles, that are named. Behind the first, what is less than one part in `SMALL`
+/// is not.
 const SHOWN: usize = 6;
+const SMALL: u64 = 64;
 const GROUPS: usize = 3;
 
 /// A class that does not fit, with the bytes that it would need.
@@ -39,7 +41,8 @@ pub(super) fn out_of_memory(
         Severity::Warning => Diagnostic::warning("memory::out_of_memory", Span::NONE, message),
     };
     let things = things(graph, class, moment);
-    for thing in things.iter().take(SHOWN) {
+    let large = |(k, t): &(usize, &Thing)| *k == 0 || t.bytes.saturating_mul(SMALL) >= peak;
+    for (_, thing) in things.iter().enumerate().filter(large).take(SHOWN) {
         let when = if thing.always { "always" } else { "for a time" };
         d = d.label(thing.span, format!("{}: {} bytes on tile {tile}, {when}", thing.name, thing.bytes));
     }

@@ -5,9 +5,10 @@
 //!
 //! Invariant: what [`Facts`] says follows from the addresses alone, whoever chose them.
 
+use super::estimate::Costs;
 use super::space::{Space, Zone};
 use super::spread::Spread;
-use girder_codelet::cost::{MemFacts, TileCosts, Want, cost_of};
+use girder_codelet::cost::{MemFacts, Want};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::layout::{Block, Content};
@@ -27,10 +28,9 @@ pub(super) enum Wish {
 }
 
 /// What the codelets of a graph want.
-pub(super) fn wants(graph: &Graph, machine: &Machine) -> Vec<(SpecId, Vec<Want>)> {
-    let costs = TileCosts::from(machine);
-    let of = |(id, codelet)| Some((id, cost_of(codelet, &costs).ok()?.wants().to_vec()));
-    graph.codelets.iter().filter_map(of).filter(|(_, wants)| !wants.is_empty()).collect()
+pub(super) fn wants(graph: &Graph, costs: &Costs) -> Vec<(SpecId, Vec<Want>)> {
+    let of = |id| Some((id, costs[id].as_ref()?.wants().to_vec()));
+    graph.codelets.keys().filter_map(of).filter(|(_, wants)| !wants.is_empty()).collect()
 }
 
 /// All wishes of a program and the tiles that have them.

@@ -13,7 +13,6 @@ use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, StepSchedule};
 use girder_ir::stage::Planned;
 use girder_machine::Machine;
-use std::collections::BTreeMap;
 
 /// Bytes of exchange code of each step: by ascending tile, of the tiles that take part.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,20 +36,23 @@ pub fn exchange_code_bytes(planned: &Planned, schedule: &Schedule, machine: &Mac
 }
 
 pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) -> Vec<(u32, u32)> {
-    let mut instructions = BTreeMap::new();
+    if [&plan.before, &plan.after].iter().all(|p| p.transfers.is_empty()) {
+        return vec![];
+    }
+    let mut instructions = vec![0; machine.tiles() as usize];
     phase(&plan.before, &schedule.before, machine, &mut instructions);
     phase(&plan.after, &schedule.after, machine, &mut instructions);
     let bytes = |n: u64| u32::try_from(n * machine.exchange.instruction_bytes as u64).unwrap_or(u32::MAX);
-    instructions.into_iter().map(|(tile, n)| (tile, bytes(n))).collect()
+    (0..).zip(instructions).filter(|(_, n)| *n > 0).map(|(tile, n)| (tile, bytes(n))).collect()
 }
 
 /// Adds the instructions of one phase, by tile.
-fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instructions: &mut BTreeMap<u32, u64>) {
+fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instructions: &mut [u64]) {
     let mut add = |from: u32, words: u32, to: &mut dyn Iterator<Item = u32>| {
         let sends = words.div_ceil(machine.exchange.words_per_send.max(1));
-        *instructions.entry(from).or_default() += sends as u64;
+        instructions[from as usize] += sends as u64;
         to.for_each(|tile| {
-            *instructions.entry(tile).or_default() += machine.exchange.receive_instructions as u64;
+            instructions[tile as usize] += machine.exchange.receive_instructions as u64;
         });
     };
     for piece in &schedule.pieces {
