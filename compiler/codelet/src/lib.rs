@@ -16,6 +16,7 @@ pub mod facts;
 pub mod interpret;
 pub mod scalar;
 pub mod sizes;
+pub mod vertices;
 pub mod verify;
 
 pub use facts::{Cover, Facts, facts};

@@ -9,10 +9,10 @@ use girder_engine::Mode;
 
 const SOURCE: &str = "codelet dot(in a: f32[n], in b: f32[n], out y: f32, const c: f32) { y = c * (sum i in 0..n { a[i] * b[i] }); }
     stream sums: out f32[5];
-    var w: f32[5, 12] = 0.5;
-    var x: f32[12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-    var y: f32[5];
-    var z: u8[10] = 3;
+    var w: f32[5, 12] = 0.5 on tile(0);
+    var x: f32[12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] on tile(1);
+    var y: f32[5] on tile(2);
+    var z: u8[10] = 3 on tile(3);
     program main() {
         compute rows {
             for i in 0..5 { vertex dot(a: w[i, i..i + 6], b: x[i..i + 6], y: y[i], c: float(i) + 0.5) on tile(i * tiles / 5); }

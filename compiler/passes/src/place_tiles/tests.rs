@@ -1,11 +1,19 @@
 //! Placements of small graphs by hand.
 
+use super::accesses::{Accesses, What};
+use super::spread::{Order, spread};
 use super::*;
-use crate::build::{Build, Vertices, machine};
+use crate::build::{Build, Tree, Vertices, machine};
 use cranelift_entity::EntityRef;
+use girder_ir::codelet::{Dir, Expr, ExprKind};
+use girder_ir::family::TileMap;
 use girder_ir::graph::VarClass;
-use girder_ir::ids::VarId;
-use girder_source::{Diagnostics, Session};
+use girder_ir::ids::{SpecId, VarId};
+use girder_ir::placement::{Mapping, TileRun};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::View;
+use girder_source::{Diagnostics, Session, Span};
+use proptest::prelude::*;
 
 fn place(b: Build) -> (Result<Placed>, Diagnostics) {
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
@@ -18,6 +26,124 @@ fn place(b: Build) -> (Result<Placed>, Diagnostics) {
 
 fn mapping(p: &Placed, i: usize) -> Mapping {
     p.placement.vars[VarId::new(i)].clone().unwrap()
+}
+
+fn tiles(p: &Placed, i: usize) -> Vec<u32> {
+    let id = FamilyId::new(i);
+    p.placement.families[id].as_ref().unwrap().iter(&p.families[id].domain).collect()
+}
+
+/// Every element of a vector as a view of its own.
+fn elements(v: &View, n: u64) -> Vec<View> {
+    (0..n).map(|i| v.slice(0, i, 1, 1)).collect()
+}
+
+/// Says that a vertex of a codelet takes so many cycles.
+fn takes(b: &mut Build, codelet: SpecId, cycles: i64) {
+    let ty = ElemType::I64;
+    let kind = ExprKind::Const(Scalar::int(ty, cycles.into()).unwrap());
+    let codelet = &mut b.graph.codelets[codelet];
+    codelet.cycles = Some(codelet.exprs.push(Expr { kind, ty, span: Span::NONE }));
+}
+
+/// `n` vertices that take so many cycles each and read an element of `x`, write one of `y`; all of it open.
+fn independent(n: u64, cycles: i64) -> Build {
+    let mut b = Build::new();
+    let (x, y) = (b.var("x", VarClass::Var, &[n], None), b.var("y", VarClass::Var, &[n], None));
+    let codelet = b.codelet("f", &[Dir::In, Dir::Out]);
+    takes(&mut b, codelet, cycles);
+    let set = b.set("s", &[Vertices { codelet, views: &[elements(&x, n), elements(&y, n)], tiles: None }]);
+    b.program("main", true, &Tree::Execute(set));
+    b
+}
+
+#[test]
+fn what_takes_little_stays_together() {
+    let p = place(independent(5, 6)).0.unwrap();
+    let home = tiles(&p, 0)[0];
+    assert_eq!(tiles(&p, 0), [home; 5]);
+    assert_eq!([mapping(&p, 0), mapping(&p, 1)], [Mapping::One(home), Mapping::One(home)]);
+}
+
+#[test]
+fn what_takes_long_has_a_worker_each_and_its_data_with_it() {
+    let p = place(independent(48, 60_000)).0.unwrap();
+    let found = tiles(&p, 0);
+    for tile in 0..machine().tiles() {
+        assert!(found.iter().filter(|&&t| t == tile).count() <= machine().chip.workers as usize, "{found:?}");
+    }
+    for var in [0, 1] {
+        let homes: Vec<u32> = (0..48).map(|e| mapping(&p, var).tile_of(48, e)).collect();
+        assert_eq!(homes, found);
+    }
+}
+
+#[test]
+fn a_variable_follows_the_vertices_that_the_text_places() {
+    let mut b = Build::new();
+    let given = Mapping::overlay(None, 4, &[(3, 4, 15)]);
+    let (x, y) = (b.var("x", VarClass::Var, &[4], None), b.var("y", VarClass::Var, &[4], Some(given)));
+    let codelet = b.codelet("f", &[Dir::In, Dir::Out]);
+    let views = [elements(&x, 4), elements(&y, 4)];
+    let set = b.set("s", &[Vertices { codelet, views: &views, tiles: Some(&[9, 2, 4, 7]) }]);
+    b.program("main", true, &Tree::Execute(set));
+    let p = place(b).0.unwrap();
+    let homes = |var| (0..4).map(|e| mapping(&p, var).tile_of(4, e)).collect::<Vec<_>>();
+    assert_eq!((homes(0), homes(1)), (vec![9, 2, 4, 7], vec![9, 2, 4, 15]));
+}
+
+#[test]
+fn a_second_run_changes_nothing() {
+    let p = place(independent(40, 900)).0.unwrap();
+    let mut again = p.graph.clone();
+    for (id, var) in &mut again.vars {
+        var.mapping = p.placement.vars[id].clone();
+    }
+    for (id, family) in &mut again.families {
+        family.tile = p.placement.families[id].clone();
+    }
+    let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
+    let again = run(again, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
+    assert_eq!(again.placement.vars, p.placement.vars);
+    assert_eq!(again.placement.families, p.placement.families);
+}
+
+#[test]
+fn blocks_are_nearly_square() {
+    let found = blocks(8, 8, Order::Blocks, 16);
+    // Four by four blocks of two by two.
+    let tile = |i: usize, j: usize| found[8 * i + j];
+    for (i, j) in (0..8).flat_map(|i| (0..8).map(move |j| (i, j))) {
+        assert_eq!(tile(i, j), tile(i & !1, j & !1));
+    }
+}
+
+/// The tiles of `rows` by `columns` alike vertices, each of which writes one element of a matrix.
+fn blocks(rows: u64, columns: u64, order: Order, tiles: u32) -> Vec<u32> {
+    let mut b = Build::new();
+    let y = b.var("y", VarClass::Var, &[rows, columns], None);
+    let codelet = b.codelet("f", &[Dir::Out]);
+    let points = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+    let views: Vec<View> = points.map(|(i, j)| y.index(0, i).slice(0, j, 1, 1)).collect();
+    let set = b.set("s", &[Vertices { codelet, views: &[views], tiles: None }]);
+    b.program("main", true, &Tree::Execute(set));
+    let accesses = Accesses::of(&b.graph, &machine()).unwrap();
+    let What::Set(_, families) = &accesses.items[0].what else { panic!("one compute set") };
+    let families: Vec<_> = families.iter().collect();
+    spread(&b.graph, &families, order, tiles, 6)[0].1.to_vec()
+}
+
+proptest! {
+    #[test]
+    fn every_tile_has_its_share(rows in 1u64..12, columns in 1u64..12, tiles in 1u32..20, order in 0usize..3) {
+        let order = [Order::Text, Order::Rows, Order::Blocks][order];
+        let found = blocks(rows, columns, order, tiles);
+        let share = (rows * columns).div_ceil(tiles.into()) as usize;
+        for tile in &found {
+            prop_assert!(*tile < tiles);
+            prop_assert!(found.iter().filter(|t| *t == tile).count() <= share, "{:?}", found);
+        }
+    }
 }
 
 #[test]
@@ -53,8 +179,7 @@ fn a_vertex_runs_beside_its_output() {
         b.var("y", VarClass::Var, &[8], Some(Mapping::Linear { first: 4, tiles: 4, grain: 2 })),
     );
     let codelet = b.codelet("f", &[Dir::In, Dir::Out]);
-    let views = |v: &girder_ir::view::View| (0..8).map(|i| v.slice(0, i, 1, 1)).collect::<Vec<_>>();
-    b.set("s", &[Vertices { codelet, views: &[views(&x), views(&y)], tiles: None }]);
+    b.set("s", &[Vertices { codelet, views: &[elements(&x, 8), elements(&y, 8)], tiles: None }]);
     let p = place(b).0.unwrap();
     let map = p.placement.families[FamilyId::new(0)].as_ref().unwrap();
     assert!(matches!(map, TileMap::Separable { .. }));

@@ -1,0 +1,85 @@
+//! What the text says of places: tiles that do not exist, and what it leaves open.
+
+use crate::PassContext;
+use girder_ir::family::{Domain, TileMap};
+use girder_ir::graph::{Graph, Var};
+use girder_ir::placement::{Mapping, TileRun, UNPLACED};
+use girder_machine::Machine;
+use girder_source::{Diagnostic, OriginId};
+
+/// The mapping of a variable that the text places at least in part.
+pub(super) fn mapping(var: &Var) -> Option<&Mapping> {
+    var.mapping.as_ref().filter(|m| **m != Mapping::One(UNPLACED))
+}
+
+/// Whether the text leaves elements of a variable open.
+pub(super) fn is_open(var: &Var) -> bool {
+    !mapping(var).is_some_and(Mapping::is_complete)
+}
+
+/// A mapping laid over another.
+pub(super) fn over(top: Option<&Mapping>, below: Mapping, len: u64) -> Mapping {
+    match top {
+        None | Some(Mapping::One(UNPLACED)) => below,
+        Some(top) => {
+            let placed: Vec<TileRun> = top.runs(len).filter(|r| r.2 != UNPLACED).collect();
+            Mapping::overlay(Some(&below), len, &placed)
+        }
+    }
+}
+
+/// Reports every variable and family on tiles that the machine does not have; whether there is none.
+pub(super) fn check(graph: &Graph, cx: &mut PassContext) -> bool {
+    let mut fits = true;
+    for var in graph.vars.values() {
+        if let Some(tile) = mapping(var).and_then(|m| mapping_outside(m, var.len(), cx.machine)) {
+            fits &= no_such_tile(graph, cx, &format!("`{}`", var.name), tile, var.origin);
+        }
+    }
+    for family in graph.families.values() {
+        if let Some(tile) = family.tile.as_ref().and_then(|m| tiles_outside(m, &family.domain, cx.machine)) {
+            let what = format!("a vertex of `{}`", graph.codelets[family.codelet].name);
+            fits &= no_such_tile(graph, cx, &what, tile, family.origin);
+        }
+    }
+    fits
+}
+
+/// Reports a tile that the machine does not have; `false`.
+fn no_such_tile(graph: &Graph, cx: &mut PassContext, what: &str, tile: i64, origin: OriginId) -> bool {
+    let (name, tiles) = (&cx.machine.name, cx.machine.tiles());
+    let message = format!("{what} is placed on tile {tile}, but `{name}` has {tiles} tiles");
+    let help = format!("use tiles 0 to {}, or take a larger `--target`", tiles - 1);
+    cx.diagnostics.push(Diagnostic::error("place::no_such_tile", graph.origins.span(origin), message).help(help));
+    false
+}
+
+/// A tile of a mapping that the machine does not have.
+fn mapping_outside(mapping: &Mapping, len: u64, machine: &Machine) -> Option<i64> {
+    if let Mapping::Separable { domain, tiles } = mapping {
+        return tiles_outside(tiles, domain, machine);
+    }
+    mapping.max_tile(len).filter(|&t| t >= machine.tiles()).map(|t| t as i64)
+}
+
+/// A tile of a map over a domain that the machine does not have.
+fn tiles_outside(map: &TileMap, domain: &Domain, machine: &Machine) -> Option<i64> {
+    if domain.count() == 0 {
+        return None;
+    }
+    let (lo, hi) = match map {
+        TileMap::Table(t) => {
+            let placed = || t.iter().copied().filter(|&t| t != UNPLACED);
+            (placed().min()? as i64, placed().max()? as i64)
+        }
+        TileMap::Separable { base, terms } => {
+            let last = terms.iter().map(|t| t.stride as i64 * (t.part.count(domain.0[t.dim as usize]) as i64 - 1));
+            let base = *base as i64;
+            last.fold((base, base), |(lo, hi), l| (lo + l.min(0), hi + l.max(0)))
+        }
+    };
+    if lo < 0 {
+        return Some(lo);
+    }
+    Some(hi).filter(|&t| t >= machine.tiles() as i64)
+}
