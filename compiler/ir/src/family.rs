@@ -178,6 +178,7 @@ impl Offset {
     pub fn at(&self, domain: &Domain, instance: u64) -> i64 {
         match self {
             Offset::Affine(a) if a.coef.is_empty() => a.base,
+            Offset::Affine(a) if domain.0.len() == 1 => a.base + a.coef[0] * instance as i64,
             Offset::Affine(a) => a.at(&domain.point(instance)),
             Offset::Table(t) => t[instance as usize] as i64,
         }

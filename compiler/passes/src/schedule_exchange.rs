@@ -15,6 +15,9 @@
 //! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
 //!    methods above.
 //!
+//! Many transfers are first tried in rounds and by colouring alone (see [`at_scale`]): the greedy's time grows faster than
+//! their number.
+//!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
 //!
 //! # Note: Processors
@@ -53,6 +56,10 @@ pub const SENTENCE: &str = "gives every transfer a start cycle, so that no tile 
 
 /// How far above the bound the first method may stay before the next is tried.
 const GOOD: f64 = 1.02;
+/// Receivers on one processor from which on [`at_scale`] comes first.
+const MANY: usize = 1 << 17;
+/// How far above the bound its result may stay.
+const GOOD_AT_SCALE: f64 = 1.05;
 
 /// Schedules every phase of every compute set and copy.
 ///
@@ -141,13 +148,44 @@ fn best(jobs: Jobs, machine: &Machine) -> Found {
     if jobs.list.is_empty() {
         return Found { jobs, start: vec![], end: 0 };
     }
-    let Some(wide) = pairs::widen(&jobs, machine) else { return of_widths(jobs, machine).0 };
+    let wide = pairs::widen(&jobs, machine);
+    if jobs.to.len() >= MANY
+        && wide.as_ref().is_none_or(is_mostly_narrow)
+        && let Some(found) = at_scale(&jobs, machine)
+    {
+        return found;
+    }
+    let Some(wide) = wide else { return of_widths(jobs, machine).0 };
     let (wide, good) = of_widths(wide, machine);
     if wide.end <= good {
         return wide;
     }
     let narrow = of_widths(jobs, machine).0;
     if narrow.end < wide.end { narrow } else { wide }
+}
+
+/// Whether the rate of pairs would change little.
+fn is_mostly_narrow(jobs: &Jobs) -> bool {
+    let words = |wide: bool| jobs.list.iter().filter(|j| !wide || j.wide).map(|j| j.words as u64).sum::<u64>();
+    64 * words(true) < words(false)
+}
+
+/// A schedule in time about proportional to the number of receivers: rounds, else a colouring, with multicasts served one
+/// receiver at a time where their senders have the slack; `None` if it is not good or some sender has not.
+fn at_scale(jobs: &Jobs, machine: &Machine) -> Option<Found> {
+    let ports = Ports::new(jobs, machine);
+    let good = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
+    let found = |jobs: &Jobs, ports: &Ports, start: Vec<u64>| {
+        let end = ports.end(&start);
+        (end <= good).then(|| Found { jobs: jobs.clone(), start, end })
+    };
+    found(jobs, &ports, rounds::rounds(&ports)).or_else(|| match parts::parts(jobs, &ports, 1) {
+        None => found(jobs, &ports, colours::whole(&ports)?),
+        Some(single) => {
+            let ports = Ports::new(&single, machine);
+            found(&single, &ports, colours::whole(&ports)?)
+        }
+    })
 }
 
 /// The shortest schedule that the methods find for jobs of given widths, and an end that is good enough.

@@ -13,3 +13,8 @@ pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T
 pub fn par_map_slice<I: Sync, T: Send>(items: &[I], f: impl Fn(&I) -> T + Sync + Send) -> Vec<T> {
     items.par_iter().map(f).collect()
 }
+
+/// Sorts by a key in which only equal items agree, so that their order cannot matter, on the host's threads.
+pub fn par_sort_by_total_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    items.par_sort_unstable_by_key(key);
+}

@@ -22,6 +22,11 @@ pub(super) struct InPlace {
 }
 
 impl InPlace {
+    fn reserve(&mut self, instances: usize) {
+        self.at.reserve_exact(instances);
+        self.strides_of.reserve_exact(instances);
+    }
+
     fn push(&mut self, found: Option<(u32, &[i32])>) {
         self.at.push(found.map(|f| f.0));
         self.strides_of.push(found.map_or(0, |f| intern(&mut self.strides, f.1)));
@@ -37,6 +42,21 @@ fn intern(list: &mut Vec<Vec<i32>>, strides: &[i32]) -> u32 {
     index as u32
 }
 
+/// The landings of a field that is in place everywhere; else the field as it was.
+pub(super) fn all_in_place(found: InPlace) -> Result<FieldLandings, InPlace> {
+    if found.at.contains(&None) {
+        return Err(found);
+    }
+    let InPlace { at, strides, strides_of } = found;
+    let at = at.into_iter().flatten().map(Landing::InPlace).collect();
+    Ok(FieldLandings { at, strides, strides_of })
+}
+
+/// Room for the landings of so many instances.
+pub(super) fn with_capacity(instances: usize) -> FieldLandings {
+    FieldLandings { at: Vec::with_capacity(instances), strides: vec![], strides_of: Vec::with_capacity(instances) }
+}
+
 /// Adds the landing of the next instance, with its strides if it is in place.
 pub(super) fn add(landings: &mut FieldLandings, at: Landing, strides: &[i32]) {
     let index = match at {
@@ -48,14 +68,8 @@ pub(super) fn add(landings: &mut FieldLandings, at: Landing, strides: &[i32]) {
 }
 
 /// Decides for all instances of a field; `tiles` are those of the vertices.
-pub(super) fn in_place(
-    scene: &Scene,
-    field: &Field,
-    domain: &Domain,
-    tiles: &[u32],
-    moves: &mut Moves,
-) -> Result<InPlace, Stop> {
-    let mut result = InPlace::default();
+pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u32]) -> Result<InPlace, Stop> {
+    let (mut result, mut moves) = (InPlace::default(), Moves::new(scene));
     if field.is_empty() {
         let strides = vec![0; field.axes.len()];
         tiles.iter().for_each(|_| result.push(Some((0, &strides))));
@@ -69,8 +83,8 @@ pub(super) fn in_place(
     let (low, high) = hull(part);
     let regular = axis_strides(field, part, homes.elem_bytes);
     let mut hint = 0;
-    for (instance, &tile) in tiles.iter().enumerate() {
-        let offset = part.offset.at(domain, instance as u64);
+    result.reserve(tiles.len());
+    for ((instance, &tile), offset) in tiles.iter().enumerate().zip(part.offset.values(domain)) {
         let at = locate(homes, (offset + low) as u64, &mut hint);
         let run = &homes.runs[hint];
         if run.tile != tile {

@@ -8,7 +8,7 @@ use super::Scene;
 use super::buffers::Stop;
 use girder_ir::ids::VarId;
 use girder_ir::plan::{Homes, Loc, LocalCopy, Object};
-use girder_ir::view::{View, copy_runs};
+use girder_ir::view::{Run, View, copy_runs};
 use rustc_hash::FxHashMap;
 
 /// Bytes that change places: a [`LocalCopy`] whose two ends may be on different tiles.
@@ -18,7 +18,8 @@ pub(super) type Move = LocalCopy;
 pub(super) struct Moves {
     /// In the order of their first pieces.
     pub list: Vec<Move>,
-    last: FxHashMap<(u32, Object, u32, Object), usize>,
+    /// The last of each two ends, once there are more than [`FEW`].
+    last: FxHashMap<Ends, usize>,
     /// How many there may be.
     limit: usize,
 }
@@ -32,9 +33,14 @@ impl Moves {
     /// The moves that bring the elements of a view to a row-major, contiguous place from byte 0 of `to` on. The view is
     /// at most 4 GiB.
     pub fn gather(&mut self, scene: &Scene, view: &View, to: Loc) -> Result<(), Stop> {
+        self.gather_runs(scene, view.runs(), to)
+    }
+
+    /// The same for the runs of a view.
+    pub fn gather_runs(&mut self, scene: &Scene, runs: impl Iterator<Item = Run>, to: Loc) -> Result<(), Stop> {
         self.clear();
         let mut at = to.offset;
-        for run in view.runs() {
+        for run in runs {
             let bytes = scene.elem_bytes(run.var);
             let mut hint = 0;
             split(&scene.homes[run.var], run.start, run.stride, run.len, &mut hint, |_, n, e| {
@@ -77,18 +83,42 @@ impl Moves {
         self.last.clear();
     }
 
+    /// The last move with the ends of a piece.
+    fn last(&self, piece: &Move) -> Option<usize> {
+        match self.list.len() <= FEW {
+            true => self.list.iter().rposition(|m| ends(m) == ends(piece)),
+            false => self.last.get(&ends(piece)).copied(),
+        }
+    }
+
     fn push(&mut self, piece: Move) -> Result<(), Stop> {
-        let key = (piece.from.tile, piece.from.object, piece.to.tile, piece.to.object);
+        let last = self.last(&piece);
+        if let Some(k) = last
+            && join(&mut self.list[k], &piece)
+        {
+            return Ok(());
+        }
         let next = self.list.len();
-        match self.last.get_mut(&key) {
-            Some(k) if join(&mut self.list[*k], &piece) => return Ok(()),
-            _ if next == self.limit => return Err(Stop::TooMany),
-            Some(k) => *k = next,
-            None => drop(self.last.insert(key, next)),
+        if next == self.limit {
+            return Err(Stop::TooMany);
         }
         self.list.push(piece);
+        match next {
+            ..FEW => {}
+            FEW => self.last.extend(self.list.iter().enumerate().map(|(k, m)| (ends(m), k))),
+            _ => drop(self.last.insert(ends(&piece), next)),
+        }
         Ok(())
     }
+}
+
+/// Moves that are searched one by one.
+const FEW: usize = 8;
+
+type Ends = (u32, Object, u32, Object);
+
+fn ends(m: &Move) -> Ends {
+    (m.from.tile, m.from.object, m.to.tile, m.to.object)
 }
 
 /// n elements at fixed distances; contiguous ones are one piece.
@@ -143,9 +173,13 @@ impl At {
 
 /// The place of one element; `hint` is the index of the run of the mapping that was met last.
 pub(super) fn locate(homes: &Homes, element: u64, hint: &mut usize) -> At {
-    let holds = |k: usize| homes.runs.get(k).is_some_and(|r| (r.start..r.end).contains(&element));
-    if !holds(*hint) {
-        *hint = homes.runs.partition_point(|r| r.end <= element);
+    let holds = |k: &usize| homes.runs.get(*k).is_some_and(|r| (r.start..r.end).contains(&element));
+    if !holds(hint) {
+        // Runs are mostly of one length, and met in order or at random.
+        let guess =
+            || (element.wrapping_mul(homes.runs.len() as u64) / homes.runs.last().map_or(1, |r| r.end)) as usize;
+        let near = Some(*hint + 1).filter(holds).or_else(|| Some(guess()).filter(holds));
+        *hint = near.unwrap_or_else(|| homes.runs.partition_point(|r| r.end <= element));
     }
     let run = &homes.runs[*hint];
     At { tile: run.tile, offset: run.offset, behind: element - run.start }

@@ -53,12 +53,19 @@ pub(super) struct Router {
     open: Vec<Option<(Move, Pad)>>,
     /// Pieces that may still be added.
     left: usize,
+    /// What stays on its tile is copied before the words arrive: it goes to landing buffers, from where no word is sent.
+    early: bool,
 }
 
 impl Router {
     /// Takes up to `limit` pieces.
     pub fn new(limit: usize) -> Router {
         Router { left: limit, ..Router::default() }
+    }
+
+    /// For a phase whose destinations are landing buffers.
+    pub fn to_landings(limit: usize) -> Router {
+        Router { early: true, ..Router::new(limit) }
     }
 
     /// Adds a move, which continues the last one of its slot if it can.
@@ -94,7 +101,7 @@ impl Router {
         let pieces_sent = if apart { m.count as usize } else { 1 };
         self.left = self.left.checked_sub(pieces_sent).ok_or(Stop::TooMany)?;
         if m.from.tile == m.to.tile {
-            self.copies.push(m);
+            if self.early { self.gathers.push(m) } else { self.copies.push(m) }
         } else if m.count == 1 {
             self.deliver(m, pad);
         } else if m.from_step == 0 {

@@ -17,8 +17,10 @@ use girder_ir::graph::ComputeSet;
 use girder_ir::ids::FieldId;
 use girder_ir::plan::{FieldLandings, Landing, Loc, Object, StepPlan};
 use girder_ir::types::{ElemType, Scalar};
-use girder_ir::view::View;
+use girder_ir::view::{Run, View};
+use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// The landings of a compute set: per family, per field.
 pub(super) type Landings = Vec<Vec<FieldLandings>>;
@@ -26,23 +28,28 @@ pub(super) type Landings = Vec<Vec<FieldLandings>>;
 /// Plans a compute set.
 pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landings), Stop> {
     let families: Vec<&Family> = set.families.iter().map(|&f| &scene.graph.families[f]).collect();
-    let (mut tiles, mut in_places) = (vec![], vec![]);
+    let map = |id| scene.placement.families[id].as_ref().expect("a placed graph has a tile for every vertex");
+    let tiles: Vec<Vec<u32>> =
+        set.families.iter().zip(&families).map(|(&id, f)| map(id).iter(&f.domain).collect()).collect();
+    let fields: Vec<(usize, &Field)> =
+        families.iter().enumerate().flat_map(|(f, family)| family.fields.iter().map(move |k| (f, k))).collect();
+    let found = par_map_slice(&fields, |&(f, k)| in_place(scene, k, &families[f].domain, &tiles[f]));
+    let mut found = found.into_iter();
+    let mut in_places = vec![];
+    for family in &families {
+        in_places.push(found.by_ref().take(family.fields.len()).collect::<Result<Vec<_>, _>>()?);
+    }
+    keep_apart(scene, &families, &tiles, &mut in_places)?;
     let mut planner = Planner {
         scene,
         buffers: Buffers::new(scene.block_limit),
-        before: Router::new(scene.limit),
+        before: Router::to_landings(scene.limit),
         after: Router::new(scene.limit),
         shared: FxHashMap::default(),
+        shared_parts: FxHashMap::default(),
+        forms: FxHashMap::default(),
         moves: Moves::new(scene),
     };
-    for (&id, family) in set.families.iter().zip(&families) {
-        let map = scene.placement.families[id].as_ref().expect("a placed graph has a tile for every vertex");
-        let of: Vec<u32> = map.iter(&family.domain).collect();
-        let field = |field| in_place(scene, field, &family.domain, &of, &mut planner.moves);
-        in_places.push(family.fields.iter().map(field).collect::<Result<Vec<_>, _>>()?);
-        tiles.push(of);
-    }
-    keep_apart(scene, &families, &tiles, &mut in_places)?;
     let mut landings = vec![];
     for (f, (family, fields)) in families.iter().zip(in_places).enumerate() {
         landings.push(planner.family(f, family, &tiles[f], fields)?);
@@ -59,8 +66,23 @@ struct Planner<'a> {
     after: Router,
     /// Landings of `in` fields, by tile and elements.
     shared: FxHashMap<(u32, View), Landing>,
+    /// The same for fields of one part: by tile, what they see but for the offset, as a number of `forms`, and the offset.
+    shared_parts: FxHashMap<(u32, u32, i64), Landing>,
+    /// What fields of one part see, with offset 0, numbered.
+    forms: FxHashMap<View, u32>,
     moves: Moves,
 }
+
+/// What the instances of a field of one part have in common.
+struct Form {
+    /// In [`Planner::forms`].
+    id: u32,
+    /// Its runs, from the offset.
+    runs: SmallVec<[Run; 1]>,
+}
+
+/// Runs up to which those of all instances are found by shifting the first's.
+const MAX_RUNS: usize = 16;
 
 /// One field of one family, as far as its instances agree.
 struct Site<'a> {
@@ -69,7 +91,11 @@ struct Site<'a> {
     of: Use,
     dir: Dir,
     ty: ElemType,
+    /// Of one instance.
+    bytes: u64,
     fetched: bool,
+    /// If it has one part and few runs.
+    form: Option<Form>,
 }
 
 impl<'a> Planner<'a> {
@@ -84,18 +110,27 @@ impl<'a> Planner<'a> {
         let mut covers = None;
         let mut landings = vec![];
         for (k, found) in fields.into_iter().enumerate() {
+            let found = match landing::all_in_place(found) {
+                Ok(all) => {
+                    landings.push(all);
+                    continue;
+                }
+                Err(found) => found,
+            };
             let field = &family.fields[k];
             let decl = &codelet.fields[field.field];
             let fetched = match decl.dir {
-                Dir::Out if found.at.contains(&None) => {
+                Dir::Out => {
                     let covers = covers.get_or_insert_with(|| fully_written(codelet, family));
                     !covers.contains(&field.field)
                 }
-                dir => dir != Dir::Out,
+                Dir::In | Dir::InOut | Dir::Const => true,
             };
             let of = Use::Field(f as u32, k as u32);
-            let site = Site { family, field, of, dir: decl.dir, ty: decl.ty, fetched };
-            let mut all = FieldLandings::default();
+            let bytes = field.len() * decl.ty.bytes() as u64;
+            let form = self.form(family, field);
+            let site = Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form };
+            let mut all = landing::with_capacity(found.at.len());
             for (instance, place) in found.at.into_iter().enumerate() {
                 match place {
                     Some(byte) => {
@@ -113,19 +148,62 @@ impl<'a> Planner<'a> {
         Ok(landings)
     }
 
+    /// What the instances of a field have in common, if it has one part and few runs.
+    fn form(&mut self, family: &Family, field: &Field) -> Option<Form> {
+        let mut view = field.view(&family.domain, 0);
+        let [part] = view.parts.as_mut_slice() else { return None };
+        let offset = std::mem::take(&mut part.offset);
+        let from_offset = |run: Run| Run { start: run.start.wrapping_sub(offset as u64), ..run };
+        let runs: SmallVec<_> = field.view(&family.domain, 0).runs().take(MAX_RUNS + 1).map(from_offset).collect();
+        if runs.len() > MAX_RUNS {
+            return None;
+        }
+        let next = self.forms.len() as u32;
+        let id = *self.forms.entry(view).or_insert(next);
+        Some(Form { id, runs })
+    }
+
     /// Gives one field of one vertex a landing in a buffer, and plans its filling and its way home.
     fn land(&mut self, site: &Site, instance: u64, tile: u32) -> Result<Landing, Stop> {
+        if site.bytes > self.scene.block_limit as u64 {
+            return Err(Stop::TooLarge { tile, bytes: site.bytes });
+        }
+        let Some(form) = &site.form else { return self.land_view(site, instance, tile) };
+        let offset = site.field.parts[0].offset.at(&site.family.domain, instance);
+        let shifted = form.runs.iter().map(|run| Run { start: run.start.wrapping_add(offset as u64), ..*run });
+        let to = Loc { tile, object: Object::Buffer(0), offset: 0 };
+        if site.dir != Dir::In {
+            self.moves.gather_runs(self.scene, shifted, to)?;
+            return self.fill(site, tile);
+        }
+        if let Some(&landing) = self.shared_parts.get(&(tile, form.id, offset)) {
+            return Ok(landing);
+        }
+        self.moves.gather_runs(self.scene, shifted, to)?;
+        let landing = self.fill(site, tile)?;
+        self.shared_parts.insert((tile, form.id, offset), landing);
+        Ok(landing)
+    }
+
+    /// The same for a field of several parts or many runs.
+    fn land_view(&mut self, site: &Site, instance: u64, tile: u32) -> Result<Landing, Stop> {
         let view = site.field.view(&site.family.domain, instance);
         if site.dir == Dir::In
             && let Some(&landing) = self.shared.get(&(tile, view.clone()))
         {
             return Ok(landing);
         }
-        let (width, bytes) = (site.ty.bytes(), view.len() * site.ty.bytes() as u64);
-        if bytes > self.scene.block_limit as u64 {
-            return Err(Stop::TooLarge { tile, bytes });
-        }
         self.moves.gather(self.scene, &view, Loc { tile, object: Object::Buffer(0), offset: 0 })?;
+        let landing = self.fill(site, tile)?;
+        if site.dir == Dir::In {
+            self.shared.insert((tile, view), landing);
+        }
+        Ok(landing)
+    }
+
+    /// A region of a buffer for what was gathered.
+    fn fill(&mut self, site: &Site, tile: u32) -> Result<Landing, Stop> {
+        let (width, bytes) = (site.ty.bytes(), site.bytes);
         let align = width.max(self.scene.machine.memory.store_bytes).max(4);
         let phase = phase(&self.moves.list, tile);
         let (buffer, offset) = self.buffers.room(tile, site.of, bytes, phase, align)?;
@@ -143,11 +221,7 @@ impl<'a> Planner<'a> {
                 self.after.add(slot, home, Pad::Neither, &mut self.buffers)?;
             }
         }
-        let landing = Landing::Buffer { buffer, offset };
-        if site.dir == Dir::In {
-            self.shared.insert((tile, view), landing);
-        }
-        Ok(landing)
+        Ok(Landing::Buffer { buffer, offset })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::route::{MANY, SMALL, form};
 use girder_ir::plan::{Loc, Object, Transfer};
+use girder_source::par_sort_by_total_key;
 
 /// Whole words from one tile to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,16 +25,16 @@ const MAX_CUT: usize = 4;
 /// same words.
 pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
     join(&mut sends);
-    sends.sort_unstable_by_key(|s| (s.from, s.words, s.to));
+    par_sort_by_total_key(&mut sends, |s| (s.from, s.words, s.to));
     if let Some(mut cut) = cut(&sends) {
-        cut.sort_unstable_by_key(|s| (s.from, s.words, s.to));
+        par_sort_by_total_key(&mut cut, |s| (s.from, s.words, s.to));
         sends = cut;
     }
     let mut transfers = vec![];
     for same in sends.chunk_by(|a, b| a.from == b.from && a.words == b.words) {
         merge(same, &mut transfers);
     }
-    transfers.sort_by_key(by_form);
+    transfers.sort_by_cached_key(by_form);
     transfers
 }
 
@@ -48,7 +49,7 @@ fn by_form(t: &Transfer) -> impl Ord + use<> {
 
 /// Joins sends that continue one another; by receiver and place.
 fn join(sends: &mut Vec<Send>) {
-    sends.sort_unstable_by_key(|s| (s.to, s.from));
+    par_sort_by_total_key(sends, |s| (s.to, s.from, s.words));
     sends.dedup_by(|next, last| continues(last, next) && grow(last, next.words));
 }
 
@@ -56,7 +57,7 @@ fn join(sends: &mut Vec<Send>) {
 /// to one tile, many that are small, or those that send each word more than twice.
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     join(sends);
-    sends.sort_unstable_by_key(|s| (s.to.tile, s.from, s.to));
+    par_sort_by_total_key(sends, |s| (s.to.tile, s.from, s.to, s.words));
     let (mut kept, mut taken) = (vec![], vec![]);
     let mut rest = sends.as_slice();
     while let Some(first) = rest.first() {
@@ -120,10 +121,12 @@ fn source(s: &Send) -> (u32, Object) {
 /// Sends of the same words, by receiver: one transfer, and another for each further place on the same tile.
 fn merge(same: &[Send], transfers: &mut Vec<Transfer>) {
     let base = transfers.len();
+    let receivers = same.chunk_by(|a, b| a.to.tile == b.to.tile).count();
     for tile in same.chunk_by(|a, b| a.to.tile == b.to.tile) {
         for (k, send) in tile.iter().enumerate() {
             if base + k == transfers.len() {
-                transfers.push(Transfer { from: send.from, to: vec![], words: send.words });
+                let room = if k == 0 { receivers } else { 1 };
+                transfers.push(Transfer { from: send.from, to: Vec::with_capacity(room), words: send.words });
             }
             transfers[base + k].to.push(send.to);
         }

@@ -1,14 +1,20 @@
 //! Rounds by edge colouring: jobs of one length form a bipartite graph of senders and receivers, whose edges König's
 //! theorem colours with as many colours as the fullest port has edges; each colour is a set of jobs without conflicts.
 //!
+//! # Note: Halves
+//! A large graph is halved first, and the halves are coloured apart: at every port its edges are joined two by two, which
+//! makes paths and even circles of edges, and neighbours on these go to different halves. So each port has half of its
+//! edges in each, but for one, and each halving adds at most one colour.
+//!
 //! Invariant: edges of one colour share no port. The colouring is the alternating-path proof itself, with a bound on its
 //! steps.
 
 use super::ports::{Jobs, Ports};
 use girder_machine::Machine;
+use girder_source::par_map;
 use std::cmp::Reverse;
 
-/// Edges above which colouring is not tried.
+/// Edges above which a graph is halved, and [`pieces`] is not tried.
 const MAX_EDGES: usize = 500_000;
 /// Entries (ports × colours) above which colouring is not tried.
 const MAX_TABLE: usize = 16 << 20;
@@ -20,7 +26,7 @@ const PIECES: u64 = 1024;
 /// Start cycles of whole jobs, those of one length coloured together, long ones first; `None` where the method does not
 /// apply (several receivers) or is too slow. Exact where each length is regular.
 pub(super) fn whole(ports: &Ports) -> Option<Vec<u64>> {
-    if ports.has_multicast() || ports.len() > MAX_EDGES {
+    if ports.has_multicast() {
         return None;
     }
     let mut by_length: Vec<u32> = (0..ports.len() as u32).collect();
@@ -29,7 +35,7 @@ pub(super) fn whole(ports: &Ports) -> Option<Vec<u64>> {
     let mut order = Vec::with_capacity(ports.len());
     for class in by_length.chunk_by(|&a, &b| length(a) == length(b)) {
         let edges: Vec<[u32; 2]> = class.iter().map(|&j| ends(ports, j as usize)).collect();
-        let colours = Colouring::new(&edges, ports.load.len())?.colour()?;
+        let colours = colour(&edges, ports.load.len())?;
         let mut rounds: Vec<(u32, u32)> = colours.into_iter().zip(class.iter().copied()).collect();
         rounds.sort_unstable();
         order.extend(rounds.into_iter().map(|r| r.1));
@@ -83,6 +89,55 @@ fn gcd(a: u32, b: u32) -> u32 {
 }
 
 const NONE: u32 = u32::MAX;
+
+/// The colours of all edges, see the note on halves; `None` if it takes too many steps.
+fn colour(edges: &[[u32; 2]], ports: usize) -> Option<Vec<u32>> {
+    if edges.len() <= MAX_EDGES {
+        return Colouring::new(edges, ports)?.colour();
+    }
+    let second = halve(edges, ports);
+    let half = |k: usize| {
+        let own = edges.iter().zip(&second).filter(|e| *e.1 == (k == 1)).map(|e| *e.0);
+        colour(&own.collect::<Vec<_>>(), ports)
+    };
+    let mut halves = par_map(2, half).into_iter();
+    let (low, high) = (halves.next()??, halves.next()??);
+    let shift = low.iter().max().map_or(0, |c| c + 1);
+    let (mut low, mut high) = (low.into_iter(), high.into_iter().map(|c| c + shift));
+    second.into_iter().map(|second| if second { high.next() } else { low.next() }).collect()
+}
+
+/// Of each edge: whether it is in the second half.
+fn halve(edges: &[[u32; 2]], ports: usize) -> Vec<bool> {
+    let mut joined = vec![[NONE; 2]; edges.len()];
+    let mut waiting = vec![NONE; ports];
+    for (e, ends) in edges.iter().enumerate() {
+        for (side, &port) in ends.iter().enumerate() {
+            match std::mem::replace(&mut waiting[port as usize], NONE) {
+                NONE => waiting[port as usize] = e as u32,
+                other => (joined[e][side], joined[other as usize][side]) = (other, e as u32),
+            }
+        }
+    }
+    let (mut second, mut known) = (vec![false; edges.len()], vec![false; edges.len()]);
+    for e in 0..edges.len() {
+        if std::mem::replace(&mut known[e], true) {
+            continue;
+        }
+        for first_side in [0, 1] {
+            let (mut at, mut side) = (e, first_side);
+            loop {
+                let next = joined[at][side];
+                if next == NONE || std::mem::replace(&mut known[next as usize], true) {
+                    break;
+                }
+                second[next as usize] = !second[at];
+                (at, side) = (next as usize, 1 - side);
+            }
+        }
+    }
+    second
+}
 
 /// A partial edge colouring of a bipartite multigraph.
 struct Colouring<'a> {
@@ -195,5 +250,39 @@ impl<'a> Colouring<'a> {
             let bit = 1 << (colour % 64);
             *word = if value == NONE { *word | bit } else { *word & !bit };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Colouring, halve};
+
+    /// 40 senders to 40 receivers, with repetitions, by a simple rule that favours none.
+    fn edges() -> Vec<[u32; 2]> {
+        (0..3001u32).map(|k| [k * k % 40, 40 + (k * 7 + k / 40 * 3) % 40]).collect()
+    }
+
+    #[test]
+    fn halving_shares_the_edges_of_each_port() {
+        let edges = edges();
+        let second = halve(&edges, 80);
+        for port in 0..80 {
+            let own: Vec<bool> = edges.iter().zip(&second).filter(|e| e.0.contains(&port)).map(|e| *e.1).collect();
+            let there = own.iter().filter(|&&s| s).count();
+            assert!(there.abs_diff(own.len() - there) <= 1, "port {port} has {there} of {} edges", own.len());
+        }
+    }
+
+    #[test]
+    fn halves_are_coloured_with_at_most_one_colour_more() {
+        let edges = edges();
+        let degree = |port: u32| edges.iter().filter(|e| e.contains(&port)).count() as u32;
+        let most = (0..80).map(degree).max().unwrap();
+        let second = halve(&edges, 80);
+        let colours = [false, true].map(|s| {
+            let own: Vec<_> = edges.iter().zip(&second).filter(|e| *e.1 == s).map(|e| *e.0).collect();
+            Colouring::new(&own, 80).unwrap().colour().unwrap().into_iter().max().unwrap() + 1
+        });
+        assert!(colours[0] + colours[1] <= most + 1, "{colours:?} of {most}");
     }
 }
