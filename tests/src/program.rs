@@ -7,6 +7,7 @@ use girder_engine::{Engine, Executable, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::ids::ProgramId;
 use girder_machine::Machine;
+use girder_profile::{Profile, Profiler};
 use girder_source::{Diagnostics, FileId, Limits, Session, SourceMap};
 use std::path::Path;
 
@@ -136,6 +137,33 @@ impl Program {
         (stage, compilation.diagnostics.iter().map(|d| d.code).collect())
     }
 
+    /// What one run of a program would take on the machine, as far as the text decides it.
+    ///
+    /// # Panics
+    /// If it does not compile, or has no program of this name.
+    pub fn estimate(&self, program: &str) -> Profile {
+        let stage = self.stage(Stage::Allocated).unwrap_or_else(|e| panic!("{} does not compile\n{e}", self.path));
+        let AnyStage::Allocated(allocated) = stage else { panic!("{} is not allocated", self.path) };
+        let (id, _) = allocated.programs.iter().find(|(_, p)| p.name == program).expect("a program of this name");
+        let mut profiler = Profiler::new(&allocated, &self.machine);
+        profiler.estimate(id);
+        profiler.profile(&SourceMap::default())
+    }
+
+    /// What a run of `main`, or of the only program, takes on the machine; the run must not fail.
+    pub fn profile(&self, mode: Mode, threads: usize) -> Profile {
+        let (mut compilation, root) = self.open();
+        let stage = compilation.stage(root, Stage::Allocated);
+        let executable = stage.and_then(|s| compilation.executable_counting(s, &[mode])).expect("it compiles");
+        let session = &compilation.options.session;
+        let mut engine = Engine::load(&executable, mode, threads, session).expect("the engine loads");
+        let mut profiler = Profiler::new(&executable.allocated, &executable.machine);
+        let mut recorder = Recorder::new(&executable.allocated, &self.streams);
+        let ran = engine.run_traced(entry(&executable.allocated), &mut recorder, &mut profiler);
+        ran.unwrap_or_else(|e| panic!("{} fails: {}", self.path, e.diagnostic().message));
+        profiler.profile(&SourceMap::default())
+    }
+
     /// Compiles it for some modes.
     pub fn try_compile(&self, modes: &[Mode]) -> Result<Compiled, Failure> {
         let (mut compilation, root) = self.open();
@@ -175,11 +203,7 @@ impl Compiled {
 
     /// Runs the program that the command would run without a name: `main`, or the only one.
     pub fn run(&self, mode: Mode, threads: usize) -> Outcome {
-        let graph = self.graph();
-        let entries: Vec<(ProgramId, &str)> =
-            graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
-        let main = entries.iter().find(|(_, name)| *name == "main").or(entries.first());
-        self.run_program(main.expect("the module has a program").0, mode, threads)
+        self.run_program(entry(self.graph()), mode, threads)
     }
 
     fn run_program(&self, program: ProgramId, mode: Mode, threads: usize) -> Outcome {
@@ -228,6 +252,14 @@ impl Compiled {
         }
         first.expect("a mode to run in")
     }
+}
+
+/// The program that the command would run without a name: `main`, or the only one.
+fn entry(graph: &Graph) -> ProgramId {
+    let entries: Vec<(ProgramId, &str)> =
+        graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
+    let main = entries.iter().find(|(_, name)| *name == "main").or(entries.first());
+    main.expect("the module has a program").0
 }
 
 /// Where two outcomes differ, in few words.

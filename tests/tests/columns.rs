@@ -130,7 +130,7 @@ fn nest() -> BoxedStrategy<String> {
         (range.clone(), inner.clone(), body())
             .prop_map(|(r, s, b)| format!("for i in {r}, j in {s} {{ LEAVE let k = 2; {b} }}")),
         (range, inner, body(), vertex()).prop_map(|(r, s, b, v)| {
-            let v = v.replace('j', "i").replace('k', "i").replace("state(i:", "state(k:");
+            let v = v.replace(['j', 'k'], "i").replace("state(i:", "state(k:");
             format!("for i in {r} {{ LEAVE {v} for j in {s} {{ LEAVE let k = i; {b} }} }}")
         }),
     ]

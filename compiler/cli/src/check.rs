@@ -1,9 +1,12 @@
 //! `girder check`: all passes, no code.
 
+use crate::entries;
 use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report};
-use girder::Stage;
+use crate::stats::StatsFormat;
+use girder::{AnyStage, Stage};
+use girder_profile::{Assumed, Profiler};
 use std::path::PathBuf;
 
 /// Check a program: all passes, no code.
@@ -11,9 +14,14 @@ use std::path::PathBuf;
 pub struct Check {
     /// A `.gir` file, or a directory that holds one of its name.
     file: PathBuf,
+    /// The programs whose time `--stats` estimates; without any, `main` or the only one.
+    programs: Vec<String>,
     /// Print how long each part took.
     #[arg(long)]
     time: bool,
+    /// Print what a run would take on the machine, as far as the text decides it.
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    stats: Option<StatsFormat>,
     #[command(flatten)]
     compile: Compile,
 }
@@ -28,6 +36,14 @@ impl Check {
                 eprintln!("{name:<20} {:>9.3} ms", time.as_secs_f64() * 1e3);
             }
         }
-        done.map(|_| ())
+        let (stage, Some(format)) = (done?, self.stats) else { return Ok(()) };
+        let AnyStage::Allocated(allocated) = stage else { return Ok(()) };
+        let mut profiler = Profiler::new(&allocated, &input.compilation.options.machine);
+        let mut assumed = Assumed::default();
+        for program in entries::chosen(&allocated, &self.programs, report)? {
+            assumed |= profiler.estimate(program);
+        }
+        format.print(&profiler.profile(&input.compilation.map))?;
+        format.note(assumed)
     }
 }

@@ -8,6 +8,8 @@ mod report;
 mod check;
 mod build;
 mod run;
+mod entries;
+mod stats;
 mod host;
 mod fmt;
 mod passes;
@@ -51,7 +53,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(stats::joined(std::env::args_os()));
     let mut report = report::Report::new(cli.message_format);
     let done = match cli.command {
         Command::Check(c) => c.run(&mut report),

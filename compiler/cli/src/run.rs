@@ -1,13 +1,16 @@
 //! `girder run`: compile a program and run it.
 
+use crate::entries;
 use crate::host::Console;
 use crate::inputs::{self, Input};
 use crate::options::{Compile, once, pair};
 use crate::report::{Done, Report, Stop, print};
+use crate::stats::StatsFormat;
 use girder::{AnyStage, Array, Stage, arrays};
 use girder_engine::{Engine, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, VarId};
+use girder_profile::Profiler;
 use std::path::{Path, PathBuf};
 
 /// Compile a program and run it.
@@ -35,6 +38,9 @@ pub struct Run {
     /// Threads; without it, as many as the host has cores.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Print what the run takes on the machine: modelled cycles by step, memory by tile.
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    stats: Option<StatsFormat>,
     #[command(flatten)]
     compile: Compile,
 }
@@ -66,7 +72,7 @@ impl Run {
             ModeName::Exact => Mode::Exact,
             ModeName::Interpret => Mode::Interpret,
         };
-        let programs = self.programs(stage.graph(), report)?;
+        let programs = entries::chosen(stage.graph(), &self.programs, report)?;
         // The streams of the file's head come last: the first file of a stream feeds it.
         let streams: Vec<String> = self.inputs.iter().chain(&input.streams).cloned().collect();
         let console = Console::new(stage.graph(), &streams, &self.outputs, report)?;
@@ -85,7 +91,11 @@ impl Run {
         gets: &[(VarId, Option<PathBuf>)],
         report: &Report,
     ) -> Done {
-        let Ok(executable) = input.compilation.executable(stage, &[mode]) else {
+        let compiled = match self.stats {
+            None => input.compilation.executable(stage, &[mode]),
+            Some(_) => input.compilation.executable_counting(stage, &[mode]),
+        };
+        let Ok(executable) = compiled else {
             report.all(&input.compilation.diagnostics, &input.compilation.map);
             return Err(Stop::User);
         };
@@ -106,8 +116,13 @@ impl Run {
             engine.set(var, &array.bytes).map_err(|e| fail(e.diagnostic()))?;
         }
         let mut failed = None;
+        let mut profiler = self.stats.map(|_| Profiler::new(&executable.allocated, &executable.machine));
         for &p in programs {
-            if let Err(e) = engine.run(p, &mut console) {
+            let ran = match &mut profiler {
+                None => engine.run(p, &mut console),
+                Some(profiler) => engine.run_traced(p, &mut console, profiler),
+            };
+            if let Err(e) = ran {
                 failed = Some(e);
                 break;
             }
@@ -127,35 +142,10 @@ impl Run {
                 }
             }
         }
-        Ok(())
-    }
-
-    /// The programs to run.
-    fn programs(&self, graph: &Graph, report: &Report) -> Result<Vec<ProgramId>, Stop> {
-        let entries: Vec<(ProgramId, &str)> =
-            graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
-        let names: Vec<&str> = entries.iter().map(|(_, n)| *n).collect();
-        let find = |name: &str| entries.iter().find(|(_, n)| *n == name).map(|(id, _)| *id);
-        if self.programs.is_empty() {
-            return match (&entries[..], find("main")) {
-                (_, Some(id)) | (&[(id, _)], None) => Ok(vec![id]),
-                ([], _) => {
-                    let help = "add one: `program main() { … }`";
-                    Err(report.error("run::no_program", "the module has no program", help))
-                }
-                _ => {
-                    let help = format!("say which: {}", names.join(", "));
-                    Err(report.usage("the module has several programs and none is `main`", help))
-                }
-            };
+        match (self.stats, profiler) {
+            (Some(format), Some(profiler)) => format.print(&profiler.profile(&input.compilation.map)),
+            _ => Ok(()),
         }
-        let one = |name: &String| {
-            find(name).ok_or_else(|| {
-                let help = format!("it has {}", names.join(", "));
-                report.error("run::no_program", format!("the module has no program `{name}`"), help)
-            })
-        };
-        self.programs.iter().map(one).collect()
     }
 
     fn gets(&self, graph: &Graph, report: &Report) -> Result<Vec<(VarId, Option<PathBuf>)>, Stop> {

@@ -26,6 +26,7 @@ impl Builder {
             sites: PrimaryMap::new(),
             body: Vec::new(),
             pipelined: false,
+            apart: false,
             cycles: None,
             elementary: Default::default(),
             span: Span::default(),

@@ -204,7 +204,9 @@ impl Cost {
             };
             found.push((Bundles::Interval(at), Count { counted: own.counted, factor }));
             found.push((Bundles::Fill(at), once));
-            self.wants.extend(line.wants());
+            if walk.codelet.apart {
+                self.wants.extend(line.wants());
+            }
             self.pipelines.push(line);
         }
         for p in &walk.products {

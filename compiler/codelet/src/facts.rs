@@ -58,7 +58,7 @@ pub fn facts(codelet: &Codelet, sizes: &Sizes) -> Facts {
     }
     let mut shared: SecondaryMap<FieldId, Option<_>> = SecondaryMap::new();
     // What one worker surely writes without looking at its number, all workers write.
-    for region in outcome.written.iter().flatten().filter(|_| codelet.multi) {
+    for region in outcome.written.iter().flatten().filter(|r| codelet.multi && !r.together) {
         if shared[region.field].is_none() {
             shared[region.field] = region.axes.iter().map(|a| a.start.is_constant()).collect();
         }

@@ -5,7 +5,8 @@
 use crate::loader::Files;
 use crate::text;
 use girder_elaborate::{Arguments, Context, Modules};
-use girder_engine::{Executable, Mode};
+use girder_engine::{EngineError, Executable, Mode};
+use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 use girder_passes::context::PassContext;
 use girder_passes::pipeline::{self, AnyStage, Stage};
@@ -134,6 +135,19 @@ impl Compilation {
 
     /// Compiles the codelets of an allocated stage for some modes.
     pub fn executable(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
+        self.compiled(stage, |allocated, machine| Executable::compile(allocated, machine, modes))
+    }
+
+    /// As [`executable`](Compilation::executable), for a run whose modelled time is asked for.
+    pub fn executable_counting(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
+        self.compiled(stage, |allocated, machine| Executable::compile_counting(allocated, machine, modes))
+    }
+
+    fn compiled(
+        &mut self,
+        stage: AnyStage,
+        compile: impl FnOnce(Allocated, Machine) -> std::result::Result<Executable, EngineError>,
+    ) -> Result<Executable> {
         let AnyStage::Allocated(allocated) = stage else {
             return Err(self.fail(
                 "internal::stage",
@@ -142,7 +156,7 @@ impl Compilation {
             ));
         };
         let start = Instant::now();
-        let made = Executable::compile(allocated, self.options.machine.clone(), modes);
+        let made = compile(allocated, self.options.machine.clone());
         self.timings.push(("codegen", start.elapsed()));
         made.map_err(|e| {
             self.diagnostics.push(e.diagnostic());

@@ -13,6 +13,8 @@ use crate::elaborator::Elaborator;
 use crate::families::{Families, Instance, Loops};
 use crate::value::{Tensor, Value};
 use girder_ir::family::Domain;
+use girder_ir::graph::VarClass;
+use girder_ir::ids::VarId;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
@@ -250,7 +252,9 @@ impl Elaborator<'_> {
         }
         let set = self.finish_set(name, families, span)?;
         self.push(crate::nodes::NodeKind::Execute(set), span)?;
-        self.fresh = out.view.parts.first().map(|p| (p.var, set));
+        let whole = |var: VarId| out.view == View::whole(var, &self.graph.vars[var].shape);
+        let temporary = |var: &VarId| self.graph.vars[*var].class == VarClass::Temp && whole(*var);
+        self.fresh = out.view.parts.first().map(|p| p.var).filter(temporary).map(|var| (var, set));
         Ok(())
     }
 

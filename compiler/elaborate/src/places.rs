@@ -112,7 +112,8 @@ impl Elaborator<'_> {
 
     /// The mapping that an `on …` after a declaration gives its variable.
     pub fn mapping(&mut self, place: &ast::Place, shape: &[u64], ty: ElemType) -> Result<Mapping> {
-        let len: u64 = shape.iter().product();
+        // A variable of more elements is refused when it is made.
+        let len = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)).min(u64::from(u32::MAX));
         match place {
             ast::Place::Expr(e) => Ok(spread(self.place(*e)?, len, ty)),
             ast::Place::Table(table) => {

@@ -49,6 +49,8 @@ pub struct Codelet {
     pub body: Block,
     /// `#[pipelined]`: the tile cost is that of a hand-written inner loop.
     pub pipelined: bool,
+    /// `#[pipelined(apart)]`: and asks that what the loop touches lies in different memory elements.
+    pub apart: bool,
     /// `#[cycles(expr)]`: tile cycles of one vertex as an integer expression over sizes and constants.
     pub cycles: Option<ExprId>,
     /// Locals that hold what an elementary function of the prelude gives for an expression; the statements before

@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`types`] and [`ids`]; [`affine`] and [`view`] (how elements are named); [`codelet`] (what runs on a
 //! tile); [`family`] (many vertices or copies as one); [`graph`] and [`program`]; then the stages in [`stage`] with
-//! their tables [`placement`], [`plan`], [`schedule`], [`layout`]. [`region`] is the arithmetic of strided sets under
+//! their tables [`placement`], [`plan`], [`schedule`], [`layout`]. [`timing`] and [`trace`] say what a
+//! run takes on the machine and tells of its path. [`region`] is the arithmetic of strided sets under
 //! views and families; [`hash`] names content; [`verify`] checks a graph.
 //!
 //! Invariants: the [`Graph`](graph::Graph) owns everything through typed ids; nothing here has behaviour beyond
@@ -23,5 +24,7 @@ pub mod plan;
 pub mod schedule;
 pub mod layout;
 pub mod stage;
+pub mod timing;
+pub mod trace;
 pub mod hash;
 pub mod verify;

@@ -85,6 +85,7 @@ impl Build {
             sites: Default::default(),
             body: vec![],
             pipelined: false,
+            apart: false,
             cycles: None,
             elementary: Default::default(),
             span: Span::NONE,

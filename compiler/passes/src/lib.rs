@@ -18,6 +18,7 @@ pub mod check_races;
 pub mod plan_transfers;
 pub mod schedule_exchange;
 pub mod allocate_memory;
+pub mod model_time;
 
 pub use context::PassContext;
 

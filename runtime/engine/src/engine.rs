@@ -9,12 +9,13 @@ use crate::executable::Executable;
 use crate::fast::Fast;
 use crate::host::Host;
 use crate::interpret::Interpreted;
-use crate::report::{Costs, RunReport};
+use crate::report::RunReport;
 use crate::store::{Store, initialise, one_nan, tidy, whole};
 use crate::walk::{Doors, Supersteps, Walk};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{ProgramId, VarId};
 use girder_ir::placement::Placement;
+use girder_ir::trace::Trace;
 use girder_source::Session;
 
 /// How an engine keeps data and runs vertices.
@@ -37,7 +38,6 @@ pub struct Engine<'e> {
     store: Box<dyn Store + 'e>,
     doors: Doors,
     supersteps: Supersteps,
-    costs: Option<Costs>,
     buffer: Vec<u8>,
     failed: bool,
 }
@@ -53,20 +53,24 @@ impl<'e> Engine<'e> {
     ) -> Result<Engine<'e>, EngineError> {
         let allocated = &executable.allocated;
         let store: Box<dyn Store + 'e> = match mode {
-            Mode::Interpret => Box::new(Interpreted::new(allocated, executable.machine.chip.workers, session)?),
+            Mode::Interpret => Box::new(Interpreted::new(
+                allocated,
+                executable.machine.chip.workers,
+                executable.counting.as_ref(),
+                session,
+            )?),
             Mode::Fast => Box::new(Fast::new(executable, threads, session)?),
             Mode::Exact => Box::new(Exact::new(executable, threads, session)?),
         };
         let mut engine = Engine::with_store(allocated, store, session);
         engine.placement = Some(&allocated.placement);
-        engine.costs = Some(Costs::new(allocated, &executable.machine));
         Ok(engine)
     }
 
     /// The oracle over a graph alone: no placement, plan, schedule or layout is needed. `workers` is how many a tile
     /// has.
     pub fn interpret(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Engine<'e>, EngineError> {
-        let store = Box::new(Interpreted::new(graph, workers, session)?);
+        let store = Box::new(Interpreted::new(graph, workers, None, session)?);
         Ok(Engine::with_store(graph, store, session))
     }
 
@@ -79,7 +83,6 @@ impl<'e> Engine<'e> {
             store,
             doors: Doors::new(graph),
             supersteps: Supersteps::default(),
-            costs: None,
             buffer: Vec::new(),
             failed: false,
         }
@@ -126,6 +129,25 @@ impl<'e> Engine<'e> {
     /// Runs a program to its end. Variables keep their values from run to run; after a failed run the engine serves
     /// no more.
     pub fn run(&mut self, program: ProgramId, host: &mut dyn Host) -> Result<RunReport, RunError> {
+        self.walk(program, host, None)
+    }
+
+    /// As [`run`](Engine::run), telling `trace` the path through the program.
+    pub fn run_traced(
+        &mut self,
+        program: ProgramId,
+        host: &mut dyn Host,
+        trace: &mut dyn Trace,
+    ) -> Result<RunReport, RunError> {
+        self.walk(program, host, Some(trace))
+    }
+
+    fn walk<'t>(
+        &mut self,
+        program: ProgramId,
+        host: &mut dyn Host,
+        trace: Option<&mut (dyn Trace + 't)>,
+    ) -> Result<RunReport, RunError> {
         if self.failed {
             return Err(EngineError::AfterFailure.into());
         }
@@ -133,16 +155,15 @@ impl<'e> Engine<'e> {
         if !decl.entry {
             return Err(EngineError::NotEntry(decl.name.clone()).into());
         }
-        let clocks = self.costs.as_ref().map(Costs::clocks).unwrap_or_default();
         let mut walk = Walk {
             graph: self.graph,
             placement: self.placement,
             session: self.session,
             doors: &self.doors,
-            costs: self.costs.as_ref(),
+            trace,
             store: &mut *self.store,
             host,
-            report: RunReport { supersteps: 0, exchange_cycles: clocks },
+            report: RunReport::default(),
             total: self.supersteps.of(self.graph, program, self.session),
             buffer: std::mem::take(&mut self.buffer),
             depth: 0,

@@ -7,6 +7,7 @@
 //! home; a compute set is its exchange, its vertices and its way home, in this order.
 
 use crate::arena::{Arena, Move};
+use crate::counts::{Counted, Counting};
 use crate::error::EngineError;
 use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
@@ -24,6 +25,7 @@ use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
 use girder_ir::plan::{FieldLandings, Landing, LocalCopy, Phase, Transfer};
 use girder_ir::schedule::PhaseSchedule;
 use girder_ir::stage::Allocated;
+use girder_ir::trace::Counts;
 use girder_ir::view::Run;
 use girder_source::Session;
 use indexmap::IndexMap;
@@ -49,12 +51,12 @@ type Signature = SmallVec<[Option<u32>; 4]>;
 
 impl ExactCode {
     /// Groups the vertices of every family and compiles a kernel for each group.
-    pub(crate) fn compile(allocated: &Allocated) -> Result<ExactCode, EngineError> {
+    pub(crate) fn compile(allocated: &Allocated, counting: Option<&Counting>) -> Result<ExactCode, EngineError> {
         let addressing = match Tiles::bytes(&allocated.layout) {
             n if n <= u32::MAX as u128 => Addressing::Table32,
             _ => Addressing::Table64,
         };
-        let mut wanted = KernelSet::new(allocated);
+        let mut wanted = KernelSet::new(allocated, counting);
         let mut families: SecondaryMap<FamilyId, Vec<Alike>> = SecondaryMap::new();
         for (id, family) in &allocated.families {
             let Some(shaped) = wanted.shaped(family)? else { continue };
@@ -112,6 +114,8 @@ pub(crate) struct Exact {
     /// The tasks of each compute set, in order.
     sets: SecondaryMap<ComputeSetId, Vec<usize>>,
     copies: SecondaryMap<CopyId, Vec<usize>>,
+    counts: bool,
+    counted: Counted,
 }
 
 impl Exact {
@@ -122,7 +126,9 @@ impl Exact {
         let needed = Tiles::bytes(&allocated.layout);
         let arena = Arena::zeroed(u64::try_from(needed).unwrap_or(u64::MAX), session.limits.host_bytes)?;
         let tiles = Tiles::new(allocated)?;
-        let mut build = Build { allocated, code, tiles: &tiles, bytes: arena.bytes(), threads, tasks: Vec::new() };
+        let counting = executable.counting.as_ref();
+        let (bytes, tasks) = (arena.bytes(), Vec::new());
+        let mut build = Build { allocated, code, counting, tiles: &tiles, bytes, threads, tasks };
         let (mut sets, mut copies) = (SecondaryMap::new(), SecondaryMap::new());
         for id in allocated.sets.keys() {
             sets[id] = build.set(id)?;
@@ -132,7 +138,8 @@ impl Exact {
             copies[id] = build.phase(&plan.before, &schedule.before, Owner::Copy(id))?;
         }
         let tasks = Tasks::new(arena, build.tasks, executable.machine.chip.workers, session);
-        Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies })
+        let (counts, counted) = (counting.is_some(), Counted::default());
+        Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies, counts, counted })
     }
 }
 
@@ -140,9 +147,16 @@ impl Store for Exact {
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
         for &task in &self.sets[set] {
             self.pool.run(task);
+            if self.counts {
+                self.pool.work().gather(task, &mut self.counted);
+            }
             self.pool.work().outcome()?;
         }
         Ok(())
+    }
+
+    fn counts(&self) -> &dyn Counts {
+        &self.counted
     }
 
     fn copy(&mut self, copy: CopyId) {
@@ -168,6 +182,7 @@ impl Store for Exact {
 struct Build<'a> {
     allocated: &'a Allocated,
     code: &'a ExactCode,
+    counting: Option<&'a Counting>,
     tiles: &'a Tiles,
     bytes: u64,
     threads: usize,
@@ -264,9 +279,13 @@ impl Build<'_> {
             _ => Offsets::Table64(table),
         };
         let (consts, const_step) = const_table(family, alike.instances.iter().map(|&i| i as u64));
-        let launch = Launch::new(kernel, alike.instances.len() as u64, offsets, consts, const_step, self.bytes)?;
+        let rows = alike.instances.len() as u64;
+        let numbers = self.counting.map_or(0, |c| c.row(self.allocated, family.codelet));
+        let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?.counting(numbers);
         let elements = family.fields.iter().map(|f| f.len()).sum();
-        Ok(Group { launch, family: id, order, instances: Some(alike.instances.clone()), landing: None, elements })
+        let instances = Some(alike.instances.clone());
+        let family_size = family.domain.count();
+        Ok(Group { launch, family: id, family_size, order, instances, landing: None, elements })
     }
 
     /// Where a vertex finds element (0, …, 0) of a field, on its own tile.

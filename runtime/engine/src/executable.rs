@@ -3,6 +3,7 @@
 //! Invariant: kernels belong to the tables they were compiled from; an engine in a mode whose kernels are missing is
 //! refused.
 
+use crate::counts::Counting;
 use crate::engine::Mode;
 use crate::error::EngineError;
 use crate::exact::ExactCode;
@@ -16,6 +17,7 @@ pub struct Executable {
     pub allocated: Allocated,
     /// What it was compiled for.
     pub machine: Machine,
+    pub(crate) counting: Option<Counting>,
     pub(crate) fast: Option<FastCode>,
     pub(crate) exact: Option<ExactCode>,
 }
@@ -23,7 +25,22 @@ pub struct Executable {
 impl Executable {
     /// Compiles the kernels that some modes need; [`Mode::Interpret`] needs none.
     pub fn compile(allocated: Allocated, machine: Machine, modes: &[Mode]) -> Result<Executable, EngineError> {
-        let mut executable = Executable { allocated, machine, fast: None, exact: None };
+        Executable::with(allocated, machine, None, modes)
+    }
+
+    /// As [`compile`](Executable::compile), and counts what modelled time cannot know before a run. Slower.
+    pub fn compile_counting(allocated: Allocated, machine: Machine, modes: &[Mode]) -> Result<Executable, EngineError> {
+        let counting = Counting::of(&allocated, &machine);
+        Executable::with(allocated, machine, Some(counting), modes)
+    }
+
+    fn with(
+        allocated: Allocated,
+        machine: Machine,
+        counting: Option<Counting>,
+        modes: &[Mode],
+    ) -> Result<Executable, EngineError> {
+        let mut executable = Executable { allocated, machine, counting, fast: None, exact: None };
         modes.iter().try_for_each(|&mode| executable.prepare(mode))?;
         Ok(executable)
     }
@@ -31,8 +48,12 @@ impl Executable {
     /// Compiles the kernels of one more mode, if they are not there.
     pub fn prepare(&mut self, mode: Mode) -> Result<(), EngineError> {
         match mode {
-            Mode::Fast if self.fast.is_none() => self.fast = Some(FastCode::compile(&self.allocated)?),
-            Mode::Exact if self.exact.is_none() => self.exact = Some(ExactCode::compile(&self.allocated)?),
+            Mode::Fast if self.fast.is_none() => {
+                self.fast = Some(FastCode::compile(&self.allocated, self.counting.as_ref())?)
+            }
+            Mode::Exact if self.exact.is_none() => {
+                self.exact = Some(ExactCode::compile(&self.allocated, self.counting.as_ref())?)
+            }
             _ => {}
         }
         Ok(())

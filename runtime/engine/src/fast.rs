@@ -7,6 +7,7 @@
 //! of a compute set share any.
 
 use crate::arena::{Arena, Move};
+use crate::counts::{Counted, Counting};
 use crate::error::EngineError;
 use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
@@ -24,6 +25,7 @@ use girder_ir::family::{Const, CopyFamily, Family, Field, Offset};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
 use girder_ir::stage::Allocated;
+use girder_ir::trace::Counts;
 use girder_ir::view::{Run, View, copy_runs};
 use girder_source::Session;
 
@@ -68,8 +70,8 @@ enum Access {
 
 impl FastCode {
     /// Decides how every family runs and compiles its kernel.
-    pub(crate) fn compile(allocated: &Allocated) -> Result<FastCode, EngineError> {
-        let mut wanted = KernelSet::new(allocated);
+    pub(crate) fn compile(allocated: &Allocated, counting: Option<&Counting>) -> Result<FastCode, EngineError> {
+        let mut wanted = KernelSet::new(allocated, counting);
         let mut families: SecondaryMap<FamilyId, Option<FamilyCode>> = SecondaryMap::new();
         let mut scratch_bytes = 0;
         let mut strides = SecondaryMap::new();
@@ -166,6 +168,8 @@ pub(crate) struct Fast<'e> {
     pool: Pool<Tasks>,
     sets: SecondaryMap<ComputeSetId, usize>,
     copies: SecondaryMap<CopyId, usize>,
+    counts: bool,
+    counted: Counted,
 }
 
 impl<'e> Fast<'e> {
@@ -175,7 +179,7 @@ impl<'e> Fast<'e> {
         let allocated = &executable.allocated;
         let bytes = code.var_bytes.saturating_add(code.scratch_bytes);
         let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
-        let build = Build { allocated, code, bytes: arena.bytes() };
+        let build = Build { allocated, code, counting: executable.counting.as_ref(), bytes: arena.bytes() };
         let (mut sets, mut copies, mut tasks) = (SecondaryMap::new(), SecondaryMap::new(), Vec::new());
         for id in allocated.sets.keys() {
             sets[id] = tasks.len();
@@ -187,14 +191,22 @@ impl<'e> Fast<'e> {
         }
         let tasks = Tasks::new(arena, tasks, executable.machine.chip.workers, session);
         let pool = Pool::new(tasks, threads);
-        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies })
+        let (counts, counted) = (executable.counting.is_some(), Counted::default());
+        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, counts, counted })
     }
 }
 
 impl Store for Fast<'_> {
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
         self.pool.run(self.sets[set]);
+        if self.counts {
+            self.pool.work().gather(self.sets[set], &mut self.counted);
+        }
         self.pool.work().outcome()
+    }
+
+    fn counts(&self) -> &dyn Counts {
+        &self.counted
     }
 
     fn copy(&mut self, copy: CopyId) {
@@ -228,6 +240,7 @@ fn byte(offsets: &[u64], var: VarId, element: i64, size: u32) -> i64 {
 struct Build<'a> {
     allocated: &'a Allocated,
     code: &'a FastCode,
+    counting: Option<&'a Counting>,
     bytes: u64,
 }
 
@@ -248,13 +261,14 @@ impl Build<'_> {
         let (consts, const_step) = const_table(family, 0..rows);
         let kernel = self.code.kernels[code.kernel].clone();
         let offsets = self.row_offsets(family, code);
-        let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?;
+        let numbers = self.counting.map_or(0, |c| c.row(self.allocated, family.codelet));
+        let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?.counting(numbers);
         let landing = match code.row_bytes {
             0 => None,
             _ => Some(self.landing(family, code)?),
         };
         let elements = family.fields.iter().map(|f| f.len()).sum();
-        Ok(Group { launch, family: id, order, instances: None, landing, elements })
+        Ok(Group { launch, family: id, family_size: rows, order, instances: None, landing, elements })
     }
 
     fn row_offsets(&self, family: &Family, code: &FamilyCode) -> Offsets {

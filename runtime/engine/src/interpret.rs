@@ -7,6 +7,7 @@
 //! Invariant: nothing here depends on placement, plan, schedule, layout or compiled code, so that what it computes is
 //! what a graph means.
 
+use crate::counts::{Counted, Counting};
 use crate::error::EngineError;
 use crate::runs::{Located, runs_of};
 use crate::sizes::{bind_family, vertex_consts};
@@ -17,6 +18,7 @@ use girder_codelet::sizes::Sizes;
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, VarId};
+use girder_ir::trace::Counts;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::Run;
 use girder_source::Session;
@@ -30,11 +32,18 @@ pub(crate) struct Interpreted<'e> {
     vars: SecondaryMap<VarId, Vec<u8>>,
     /// Of the families' codelets; `None` for families without vertices.
     sizes: SecondaryMap<FamilyId, Option<Sizes>>,
+    counting: Option<&'e Counting>,
+    counted: Counted,
 }
 
 impl<'e> Interpreted<'e> {
     /// All variables zero.
-    pub(crate) fn new(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Interpreted<'e>, EngineError> {
+    pub(crate) fn new(
+        graph: &'e Graph,
+        workers: u32,
+        counting: Option<&'e Counting>,
+        session: &'e Session,
+    ) -> Result<Interpreted<'e>, EngineError> {
         within(graph.vars.values().map(|v| v.bytes() as u128).sum(), session.limits.host_bytes)?;
         let mut vars = SecondaryMap::new();
         for (id, var) in &graph.vars {
@@ -44,7 +53,7 @@ impl<'e> Interpreted<'e> {
         for (id, family) in &graph.families {
             sizes[id] = bind_family(graph, family)?;
         }
-        Ok(Interpreted { graph, session, workers, vars, sizes })
+        Ok(Interpreted { graph, session, workers, vars, sizes, counting, counted: Counted::default() })
     }
 
     fn vertex(
@@ -76,11 +85,22 @@ impl Store for Interpreted<'_> {
         for &id in &graph.sets[set].families {
             let family = &graph.families[id];
             let mut interpreter = Interpreter::new(&graph.codelets[family.codelet]).watching();
+            if let Some(counting) = self.counting {
+                interpreter.count(counting.points(family.codelet));
+            }
             for instance in 0..family.domain.count() {
                 self.vertex(id, family, instance, &mut interpreter)?;
+                if self.counting.is_some() {
+                    let numbers = interpreter.counters().iter().copied();
+                    self.counted.set(id, family.domain.count(), instance, numbers);
+                }
             }
         }
         Ok(())
+    }
+
+    fn counts(&self) -> &dyn Counts {
+        &self.counted
     }
 
     fn copy(&mut self, copy: CopyId) {

@@ -18,7 +18,7 @@ use girder_codelet::interpret::Failure;
 use girder_ir::ids::SiteId;
 use std::ptr::null;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A compiled kernel, with what the engine must know to call it.
 #[derive(Clone)]
@@ -70,6 +70,10 @@ pub(crate) struct Launch {
     const_step: u64,
     /// Bytes of the arena that it was checked for.
     reach: u64,
+    /// Numbers that a row counts.
+    counted: usize,
+    /// Those of all rows. A row's are touched by the thread that runs it, and read between tasks.
+    counters: Vec<AtomicU64>,
 }
 
 /// What every call of a kernel needs.
@@ -102,7 +106,8 @@ impl Launch {
         const_step: u64,
         reach: u64,
     ) -> Result<Launch, EngineError> {
-        let launch = Launch { kernel, rows, offsets, consts, const_step, reach };
+        let (counted, counters) = (0, Vec::new());
+        let launch = Launch { kernel, rows, offsets, consts, const_step, reach, counted, counters };
         if launch.is_inside() { Ok(launch) } else { Err(EngineError::Internal("a vertex leaves the memory".into())) }
     }
 
@@ -133,6 +138,18 @@ impl Launch {
             }
     }
 
+    /// Counts `numbers` for each row from now on, as the kernel was compiled to.
+    pub(crate) fn counting(mut self, numbers: usize) -> Launch {
+        self.counted = numbers;
+        self.counters.resize_with(numbers * self.rows as usize, AtomicU64::default);
+        self
+    }
+
+    /// What a row counted when it last ran.
+    pub(crate) fn counted(&self, row: u64) -> impl ExactSizeIterator<Item = u64> {
+        self.counters[self.counted * row as usize..][..self.counted].iter().map(|n| n.load(Ordering::Relaxed))
+    }
+
     /// How many vertices.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
@@ -143,6 +160,9 @@ impl Launch {
         /// Rows between two looks at the flag, for kernels whose loops do not look.
         const AT_ONCE: u64 = 1 << 16;
         assert!(last <= self.rows && arena.bytes() >= self.reach, "a launch of the engine leaves its tables");
+        self.counters[self.counted * first as usize..self.counted * last as usize]
+            .iter()
+            .for_each(|n| n.store(0, Ordering::Relaxed));
         let mut from = first;
         while from < last {
             if context.cancel.load(Ordering::Relaxed) {
@@ -168,7 +188,7 @@ impl Launch {
             turns: context.turns,
             total_turns: context.total_turns,
             workers: context.workers as u64,
-            counters: std::ptr::null_mut(),
+            counters: self.counters.as_ptr().cast::<u64>().cast_mut(),
             failure: abi::Failure::default(),
         };
         match &self.offsets {
@@ -177,7 +197,8 @@ impl Launch {
             Offsets::Table64(t) => batch.offsets = t.as_ptr().cast(),
         }
         // SAFETY: the code is alive (`kernel._code`), the tables have an entry for each row below `rows` and the batch
-        // outlives the call; for the elements see the note on sound launches.
+        // outlives the call; the counters of a row belong to the thread that runs it, and there are as many as the
+        // kernel was compiled to count; for the elements see the note on sound launches.
         let status = unsafe { (self.kernel.function)(&mut batch, first, last) };
         match Status::of(status) {
             Status::Done => Ok(()),

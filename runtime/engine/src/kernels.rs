@@ -3,6 +3,7 @@
 //! Invariant: one entry per codelet specialisation, shapes, byte strides and addressing; indices are given out in the
 //! order in which kernels are first wanted, so that they do not depend on hashes.
 
+use crate::counts::Counting;
 use crate::error::EngineError;
 use crate::kernel::Kernel;
 use crate::sizes::bind_family;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 /// Kernels in the making.
 pub(crate) struct KernelSet<'g> {
     graph: &'g Graph,
+    counting: Option<&'g Counting>,
     shaped: IndexMap<(SpecId, Vec<Shape>), (Sizes, Facts)>,
     keys: IndexSet<Key>,
 }
@@ -52,9 +54,9 @@ pub(crate) struct RowLines {
 pub(crate) struct Shaped(usize);
 
 impl<'g> KernelSet<'g> {
-    /// Of a graph; no kernel is wanted yet.
-    pub(crate) fn new(graph: &'g Graph) -> KernelSet<'g> {
-        KernelSet { graph, shaped: IndexMap::new(), keys: IndexSet::new() }
+    /// Of a graph; no kernel is wanted yet. Kernels count what `counting` says.
+    pub(crate) fn new(graph: &'g Graph, counting: Option<&'g Counting>) -> KernelSet<'g> {
+        KernelSet { graph, counting, shaped: IndexMap::new(), keys: IndexSet::new() }
     }
 
     /// The codelet of a family with its sizes; `None` if it has no vertex.
@@ -100,8 +102,12 @@ impl<'g> KernelSet<'g> {
         Ok(self.keys.iter().enumerate().map(kernel).collect())
     }
 
+    fn id(&self, key: &Key) -> SpecId {
+        self.shaped.get_index(key.shaped.0).map_or(SpecId::from_u32(0), |(k, _)| k.0)
+    }
+
     fn codelet(&self, key: &Key) -> &'g Codelet {
-        &self.graph.codelets[self.shaped.get_index(key.shaped.0).map_or(SpecId::from_u32(0), |(k, _)| k.0)]
+        &self.graph.codelets[self.id(key)]
     }
 
     fn spec(&self, key: &Key) -> KernelSpec<'_> {
@@ -111,6 +117,7 @@ impl<'g> KernelSet<'g> {
         for ((field, _), layout) in codelet.edges().zip(&key.strides) {
             strides[field] = layout.clone();
         }
+        let points = self.counting.map(|c| c.points(self.id(key)));
         let lines = key.lines.as_ref().map(|l| {
             let mut steps = SecondaryMap::new();
             for ((field, _), &step) in codelet.edges().zip(&l.steps) {
@@ -118,7 +125,7 @@ impl<'g> KernelSet<'g> {
             }
             Lines { length: l.length, steps, shares_consts: l.shares_consts }
         });
-        KernelSpec { codelet, sizes, strides, proven: &facts.proven, addressing: key.addressing, lines, points: None }
+        KernelSpec { codelet, sizes, strides, proven: &facts.proven, addressing: key.addressing, lines, points }
     }
 
     fn spans(&self, key: &Key) -> Vec<Option<(i64, i64)>> {

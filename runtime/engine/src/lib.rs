@@ -14,6 +14,7 @@
 //! only.
 
 mod arena;
+mod counts;
 mod engine;
 mod error;
 mod exact;

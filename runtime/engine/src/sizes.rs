@@ -1,43 +1,19 @@
-//! Shapes and constants of a family's vertices, as the codelet crate wants them.
-//!
-//! Invariant: all vertices of a family have the same shapes, so sizes are bound once per family.
+//! The sizes of a family's vertices, where a mismatch is a fault of ours: elaboration has checked them.
 
 use crate::error::EngineError;
-use cranelift_entity::EntityRef;
-use girder_codelet::sizes::{Shape, Sizes, bind_sizes};
-use girder_ir::codelet::Codelet;
+use girder_codelet::sizes::Sizes;
+use girder_codelet::vertices;
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
-use girder_ir::types::Scalar;
+
+pub(crate) use girder_codelet::vertices::vertex_consts;
 
 /// The sizes of a family's vertices; `None` if it has no vertex.
 pub(crate) fn bind_family(graph: &Graph, family: &Family) -> Result<Option<Sizes>, EngineError> {
-    if family.domain.count() == 0 {
-        return Ok(None);
-    }
-    let codelet = &graph.codelets[family.codelet];
-    let mut shapes = vec![Shape::new(); codelet.fields.len()];
-    for field in &family.fields {
-        shapes[field.field.index()] = field.shape();
-    }
-    let mut consts: Vec<Scalar> = codelet.fields.values().map(|f| Scalar::zero(f.ty)).collect();
-    for (field, value) in &family.consts {
-        consts[field.index()] = value.at(0);
-    }
-    match bind_sizes(codelet, &shapes, &consts) {
-        Ok(sizes) => Ok(Some(sizes)),
-        Err(e) => Err(EngineError::Internal(format!(
+    vertices::bind_family(graph, family).map_err(|e| {
+        EngineError::Internal(format!(
             "a vertex of `{}` in `{}` has a view of length {} where {} is wanted",
-            codelet.name, graph.sets[family.set].name, e.found, e.expected
-        ))),
-    }
-}
-
-/// Bits of a vertex's constants, indexed by field; 0 for the others.
-pub(crate) fn vertex_consts(codelet: &Codelet, family: &Family, instance: u64) -> Vec<u64> {
-    let mut consts = vec![0; codelet.fields.len()];
-    for (field, value) in &family.consts {
-        consts[field.index()] = value.at(instance).bits;
-    }
-    consts
+            graph.codelets[family.codelet].name, graph.sets[family.set].name, e.found, e.expected
+        ))
+    })
 }

@@ -6,6 +6,7 @@ use crate::error::EngineError;
 use girder_codelet::interpret::{Failure, Race};
 use girder_ir::graph::{Graph, Init};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
+use girder_ir::trace::{Counts, NoCounts};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::Run;
 
@@ -13,6 +14,11 @@ use girder_ir::view::Run;
 pub(crate) trait Store {
     /// One superstep of vertices.
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop>;
+
+    /// How often the counted blocks of the set just executed ran; nothing where nobody asked.
+    fn counts(&self) -> &dyn Counts {
+        &NoCounts
+    }
 
     /// One exchange.
     fn copy(&mut self, copy: CopyId);

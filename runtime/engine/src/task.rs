@@ -5,6 +5,7 @@
 //! least of all.
 
 use crate::arena::{Arena, Move, Moves};
+use crate::counts::Counted;
 use crate::error::EngineError;
 use crate::kernel::{Context, Launch, LaunchStop};
 use crate::moves::share;
@@ -45,6 +46,8 @@ pub(crate) struct Group {
     pub launch: Launch,
     /// Their family.
     pub family: FamilyId,
+    /// Vertices of the family.
+    pub family_size: u64,
     /// Its position in the compute set.
     pub order: u32,
     /// The family's instance of each row, ascending; `None` if they are the same.
@@ -154,6 +157,17 @@ impl Tasks {
     /// The memory; between tasks only.
     pub(crate) fn arena(&self) -> &Arena {
         &self.arena
+    }
+
+    /// Takes what the vertices of a task counted when it last ran.
+    pub(crate) fn gather(&self, task: usize, counted: &mut Counted) {
+        let Some(Task::Vertices { groups, .. }) = self.tasks.get(task) else { return };
+        for group in groups {
+            for row in 0..group.launch.rows() {
+                let instance = group.instances.as_ref().map_or(row, |i| u64::from(i[row as usize]));
+                counted.set(group.family, group.family_size, instance, group.launch.counted(row));
+            }
+        }
     }
 
     /// How the last task ended.

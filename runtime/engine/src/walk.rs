@@ -9,13 +9,14 @@
 use crate::error::RunError;
 use crate::failure::{check_failed, workers_raced};
 use crate::host::{Host, StreamError};
-use crate::report::{Costs, RunReport};
+use crate::report::RunReport;
 use crate::store::{Store, VertexStop, one_nan, read_runs, read_scalar, tidy, write_runs};
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, ProgramId, StepId, StreamId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::program::{Effect, StepKind};
+use girder_ir::trace::Trace;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::{Run, View};
 use girder_source::{Session, Span};
@@ -56,7 +57,7 @@ fn own_view(step: &StepKind) -> Option<&View> {
 }
 
 /// One run of one program.
-pub(crate) struct Walk<'a> {
+pub(crate) struct Walk<'a, 't> {
     /// What is walked.
     pub graph: &'a Graph,
     /// Where vertices are, if that is known.
@@ -65,8 +66,8 @@ pub(crate) struct Walk<'a> {
     pub session: &'a Session,
     /// Views of the steps.
     pub doors: &'a Doors,
-    /// Modelled cycles, if they are known.
-    pub costs: Option<&'a Costs>,
+    /// Who listens.
+    pub trace: Option<&'a mut (dyn Trace + 't)>,
     /// The memory.
     pub store: &'a mut dyn Store,
     /// The outside.
@@ -83,7 +84,7 @@ pub(crate) struct Walk<'a> {
     pub turns: u64,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Runs a program to its end.
     pub(crate) fn program(&mut self, program: ProgramId) -> Result<(), RunError> {
         self.step(self.graph.programs[program].body)
@@ -104,16 +105,16 @@ impl Walk<'_> {
         let graph = self.graph;
         match &graph.steps[id].kind {
             StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().try_for_each(|&s| self.step(s)),
-            StepKind::Execute(set) => self.execute(*set),
-            StepKind::Copy(copy) => self.copy(*copy),
+            StepKind::Execute(set) => self.execute(id, *set),
+            StepKind::Copy(copy) => self.copy(id, *copy),
             StepKind::Repeat { count, index, body } => self.repeat(id, *count, *index, *body),
             StepKind::While { before, body, .. } => self.while_loop(id, *before, *body),
             StepKind::If { then, els, .. } => {
-                let taken = self.scalar(id).bits != 0;
+                let taken = self.test(id).bits != 0;
                 self.step(if taken { *then } else { *els })
             }
             StepKind::Switch { cases, default, .. } => {
-                let value = self.scalar(id).as_int();
+                let value = self.test(id).as_int();
                 let holds = |&(lo, hi): &(i64, i64)| value.is_some_and(|v| lo as i128 <= v && v <= hi as i128);
                 let case = cases.iter().find(|(keys, _)| keys.iter().any(holds));
                 self.step(case.map_or(*default, |c| c.1))
@@ -126,21 +127,21 @@ impl Walk<'_> {
         }
     }
 
-    fn execute(&mut self, set: ComputeSetId) -> Result<(), RunError> {
+    fn execute(&mut self, id: StepId, set: ComputeSetId) -> Result<(), RunError> {
         self.poll()?;
         self.store.execute(set).map_err(|stop| self.stopped(stop))?;
-        if let Some(costs) = self.costs {
-            costs.execute(set, &mut self.report.exchange_cycles);
+        if let Some(trace) = &mut self.trace {
+            trace.executed(id, set, self.store.counts());
         }
         self.superstep_done();
         Ok(())
     }
 
-    fn copy(&mut self, copy: CopyId) -> Result<(), RunError> {
+    fn copy(&mut self, id: StepId, copy: CopyId) -> Result<(), RunError> {
         self.poll()?;
         self.store.copy(copy);
-        if let Some(costs) = self.costs {
-            costs.copy(copy, &mut self.report.exchange_cycles);
+        if let Some(trace) = &mut self.trace {
+            trace.copied(id, copy);
         }
         self.superstep_done();
         Ok(())
@@ -186,7 +187,7 @@ impl Walk<'_> {
         loop {
             self.poll()?;
             self.step(before)?;
-            if self.scalar(id).bits == 0 {
+            if self.test(id).bits == 0 {
                 return Ok(());
             }
             if turns == limit {
@@ -223,12 +224,15 @@ impl Walk<'_> {
                 self.host.read(*stream, &mut self.buffer).map_err(|e| self.stream_error(id, *stream, e))?;
                 tidy(self.graph.streams[*stream].ty, &mut self.buffer);
                 write_runs(self.store, self.graph, runs, &self.buffer);
+                self.packet(id);
                 Ok(())
             }
             Effect::Write { stream, .. } => {
                 self.load_buffer(id);
                 one_nan(self.graph.streams[*stream].ty, &mut self.buffer);
-                self.host.write(*stream, &self.buffer).map_err(|e| self.stream_error(id, *stream, e))
+                self.host.write(*stream, &self.buffer).map_err(|e| self.stream_error(id, *stream, e))?;
+                self.packet(id);
+                Ok(())
             }
             Effect::Sync => Ok(()),
         }
@@ -244,6 +248,20 @@ impl Walk<'_> {
 
     fn bytes(&self, runs: &[Run]) -> usize {
         runs.iter().map(|r| r.len as usize * self.graph.vars[r.var].ty.bytes() as usize).sum()
+    }
+
+    /// The value that a `while`, `if` or `switch` looks at.
+    fn test(&mut self, id: StepId) -> Scalar {
+        if let Some(trace) = &mut self.trace {
+            trace.tested(id);
+        }
+        self.scalar(id)
+    }
+
+    fn packet(&mut self, id: StepId) {
+        if let Some(trace) = &mut self.trace {
+            trace.packet(id);
+        }
     }
 
     /// The value of the step's rank-0 view.

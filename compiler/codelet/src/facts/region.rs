@@ -20,6 +20,8 @@ pub(crate) struct Axis {
 pub(crate) struct Region {
     pub field: FieldId,
     pub axes: SmallVec<[Axis; 3]>,
+    /// The workers of a tile write it together, not each of them all of it.
+    pub together: bool,
 }
 
 /// Longer lists are cut: what is forgotten counts as unwritten.
@@ -81,7 +83,7 @@ impl Axis {
 
 impl Region {
     pub fn element(field: FieldId, index: impl Iterator<Item = Affine>) -> Region {
-        Region { field, axes: index.map(Axis::point).collect() }
+        Region { field, axes: index.map(Axis::point).collect(), together: false }
     }
 
     pub fn mentions(&self, s: Symbol) -> bool {
@@ -109,7 +111,7 @@ impl Region {
             return None;
         }
         let axes = self.axes.iter().zip(&other.axes).map(|(a, b)| a.meet(b)).collect::<Option<_>>()?;
-        Some(Region { field: self.field, axes })
+        Some(Region { field: self.field, axes, together: self.together || other.together })
     }
 }
 

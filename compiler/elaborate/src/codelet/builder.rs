@@ -378,6 +378,7 @@ fn empty_codelet() -> Codelet {
         sites: PrimaryMap::new(),
         body: vec![],
         pipelined: false,
+        apart: false,
         cycles: None,
         elementary: Default::default(),
         span: Span::NONE,

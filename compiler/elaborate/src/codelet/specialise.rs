@@ -223,15 +223,22 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
+    fn is_apart(&self, e: ast::ExprId) -> bool {
+        matches!(&self.tree().exprs[e].kind, ast::ExprKind::Name(name) if name == "apart")
+    }
+
     fn codelet_attributes(&mut self, attrs: &'a [ast::Attr]) {
         for a in attrs {
             match (a.name.name.as_str(), a.args.as_deref()) {
                 ("pipelined", None) => self.out.pipelined = true,
+                ("pipelined", Some([ast::Arg { name: None, value }])) if self.is_apart(*value) => {
+                    (self.out.pipelined, self.out.apart) = (true, true);
+                }
                 ("cycles", Some([ast::Arg { name: None, value }])) => {
                     self.out.cycles = self.static_expr(*value, "`cycles`", true);
                 }
                 ("pipelined", _) => {
-                    self.error("codelet::argument", a.name.span, "`pipelined` has no arguments");
+                    self.error("codelet::argument", a.name.span, "`pipelined` has no argument but `apart`");
                 }
                 ("cycles", _) => {
                     self.error("codelet::argument", a.name.span, "`cycles` has one argument, the cycles of one vertex");

@@ -168,7 +168,8 @@ impl<'a> Nest<'_, 'a> {
     fn item(&mut self, item: &'a VertexItem) -> Found<()> {
         self.parted(&mut |this| match item {
             VertexItem::For { binders, body, .. } => this.under(binders, &mut |this| this.items(body)),
-            VertexItem::Vertex(v) => this.under(&v.family, &mut |this| this.vertex(v)),
+            // The turns of its own loops are parted inside them.
+            VertexItem::Vertex(v) => this.under(&v.family, &mut |this| this.parted(&mut |this| this.vertex(v))),
             VertexItem::If { cond, then, els, .. } => this.branches(*cond, then, els.as_deref()),
             VertexItem::Let(_) => Err(Stop::Leave),
         })

@@ -51,7 +51,7 @@ impl Walk<'_> {
                 GenericArg::Int(n) => self.tagged("int", *n),
             }
         }
-        self.out.u64(codelet.multi as u64 | (codelet.pipelined as u64) << 1);
+        self.out.u64(codelet.multi as u64 | (codelet.pipelined as u64) << 1 | (codelet.apart as u64) << 2);
         self.out.u64(codelet.sizes.len() as u64);
         self.out.u64(codelet.fields.len() as u64);
         for field in codelet.fields.values() {

@@ -57,6 +57,7 @@ fn codelet(names: [&str; 2], swap: bool, op: BinaryOp) -> Codelet {
         sites: PrimaryMap::new(),
         body: vec![Stmt::Set { local: a, value: two }, Stmt::Set { local: b, value: sum }],
         pipelined: false,
+        apart: false,
         cycles: None,
         elementary: Default::default(),
         span: Span::NONE,

@@ -37,6 +37,7 @@ fn codelet() -> Codelet {
         sites: PrimaryMap::new(),
         body: vec![],
         pipelined: false,
+        apart: false,
         cycles: None,
         elementary: Default::default(),
         span: Span::NONE,

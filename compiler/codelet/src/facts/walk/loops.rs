@@ -8,7 +8,7 @@ use crate::facts::interval::Interval;
 use crate::facts::region;
 use crate::facts::value::{State, Value};
 use crate::interpret::{FREE_TURNS, trips};
-use girder_ir::codelet::{Block, Label, Reduce, ReduceOp};
+use girder_ir::codelet::{BinaryOp, Block, ExprKind, Label, Reduce, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// What is known of `var in lo..hi by step`.
@@ -23,10 +23,17 @@ pub(super) struct Range {
     /// The number of turns is at most this.
     at_most: u64,
     step: i64,
+    /// The workers of a tile have these turns together; each of them a part, or none.
+    shared: bool,
 }
 
 impl Walk<'_> {
     pub(super) fn range(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, state: &State) -> Range {
+        if let Some(n) = self.share(lo, hi, state).filter(|_| step == 1) {
+            let values = (n > 0).then(|| Interval::new(0, i128::from(n) - 1));
+            let exact = Some((Affine::constant(0), n));
+            return Range { var, values, certain: n > 0, exact, at_most: n.unsigned_abs(), step, shared: true };
+        }
         let (lo, hi) = (self.eval(lo, state), self.eval(hi, state));
         let count = match (&lo.affine, &hi.affine) {
             (Some(l), Some(h)) => h.difference(l).map(|span| trips(0, span, step)),
@@ -48,7 +55,43 @@ impl Walk<'_> {
         };
         let exact = lo.affine.zip(count.and_then(|n| i64::try_from(n).ok()));
         let values = (most > 0 && values.lo <= values.hi).then_some(values);
-        Range { var, values, certain: least > 0, exact, at_most: most, step }
+        Range { var, values, certain: least > 0, exact, at_most: most, step, shared: false }
+    }
+
+    /// n, if a range is `worker * n / workers..(worker + 1) * n / workers`: the workers' shares of `0..n`, which meet
+    /// end to end.
+    fn share(&mut self, lo: ExprId, hi: ExprId, state: &State) -> Option<i64> {
+        let product = |walk: &Self, e: ExprId| match walk.codelet.exprs[e].kind {
+            ExprKind::Binary { op: BinaryOp::Div, a, b, .. } if walk.is(b, &ExprKind::Workers) => {
+                walk.operands(BinaryOp::Mul, a)
+            }
+            _ => None,
+        };
+        let (first, last) = (product(self, lo)?, product(self, hi)?);
+        let from = |[a, b]: [ExprId; 2]| if self.is(a, &ExprKind::Worker) { (a, b) } else { (b, a) };
+        let (worker, n) = from(first);
+        let next = |e: ExprId| self.operands(BinaryOp::Add, e).map(from);
+        let [a, b] = last;
+        let (one, m) = match (next(a), next(b)) {
+            (Some((w, one)), _) if self.is(w, &ExprKind::Worker) => (one, b),
+            (_, Some((w, one))) if self.is(w, &ExprKind::Worker) => (one, a),
+            _ => return None,
+        };
+        let is_share = self.is(worker, &ExprKind::Worker);
+        let [one, n, m] = [one, n, m].map(|e| self.eval(e, state).range.is_point());
+        i64::try_from(n.filter(|&n| is_share && one == Some(1) && m == Some(n) && n >= 0)?).ok()
+    }
+
+    fn is(&self, e: ExprId, kind: &ExprKind) -> bool {
+        std::mem::discriminant(&self.codelet.exprs[e].kind) == std::mem::discriminant(kind)
+    }
+
+    /// The operands of an operation, if an expression is one.
+    fn operands(&self, wanted: BinaryOp, e: ExprId) -> Option<[ExprId; 2]> {
+        match self.codelet.exprs[e].kind {
+            ExprKind::Binary { op, a, b, .. } if op == wanted => Some([a, b]),
+            _ => None,
+        }
     }
 
     /// A loop over all of the ranges is known to be short.
@@ -70,8 +113,9 @@ impl Walk<'_> {
         let turn = self.block(body, inside);
         let turn = State::join_paths(turn, self.continues.remove(&label));
         let end = match (turn, &range.exact) {
-            (None, _) => (!range.certain).then_some(head),
-            (Some(turn), Some((start, count))) if range.certain => {
+            (None, _) => (!range.certain || range.shared).then_some(head),
+            (Some(mut turn), Some((start, count))) if range.certain => {
+                turn.written.iter_mut().for_each(|r| r.together |= range.shared);
                 let written = region::expand(turn.written, symbol, start, range.step, *count);
                 Some(State { written, ..head })
             }
@@ -126,7 +170,7 @@ impl Walk<'_> {
             });
         }
         let value = inside.and_then(|state| self.place(reduce, state));
-        let certain = ranges.iter().all(|r| r.certain) && reduce.filter.is_none();
+        let certain = ranges.iter().all(|r| r.certain && !r.shared) && reduce.filter.is_none();
         if matches!(reduce.op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
             self.check(reduce.site, certain);
         }

@@ -128,7 +128,7 @@ const SCALED_ADD: &str = "#[pipelined]
         for i in worker * n / workers..(worker + 1) * n / workers { y[i] = y[i] + a * x[i]; }
     }";
 
-const TRIAD: &str = "#[pipelined]
+const TRIAD: &str = "#[pipelined(apart)]
     multi codelet triad(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
         for i in worker * n / workers..(worker + 1) * n / workers { a[i] = b[i] + s * c[i]; }
     }";
@@ -163,7 +163,7 @@ fn v1a_takes_one_bundle_a_vector_if_its_fields_are_apart() {
 /// An in-place loop cannot load and store in one bundle, whatever memory is like.
 #[test]
 fn intervals_are_those_of_the_published_loop() {
-    let add = cost(SCALED_ADD);
+    let add = cost(&SCALED_ADD.replace("pipelined", "pipelined(apart)"));
     let of = |n: u64, facts: &MemFacts| bundles(&add, &[&[n], &[n], &[]], facts);
     let per_vector = |facts: &MemFacts| of(1200, facts) - of(1200 - 12, facts);
     assert_eq!(per_vector(&none()), 3);

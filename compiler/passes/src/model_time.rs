@@ -1,0 +1,44 @@
+//! `model-time`: what each step of an allocated program takes on the machine.
+//!
+//! Not a pass: nothing later depends on it, so it runs only when somebody asks. `phases` is what moves, `compute` what
+//! runs, `control` what stands between supersteps. The costs of codelets are those of [`girder_codelet::cost`].
+//!
+//! Invariant: modelled time depends on the machine, the tables and counted blocks, never on the host.
+
+mod compute;
+mod control;
+mod phases;
+
+pub use compute::Counted;
+
+use girder_ir::program::{Effect, StepKind};
+use girder_ir::stage::Allocated;
+use girder_ir::timing::Timing;
+use girder_machine::Machine;
+
+/// The times of all steps, and what is needed to add what data decide.
+pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing, Counted<'a>) {
+    let counted = Counted::new(allocated, machine);
+    let mut timing = Timing { predicate: control::predicate_time(machine), ..Timing::default() };
+    for id in allocated.sets.keys() {
+        let compute = counted.without_counts(id);
+        let ipus: Vec<u32> = compute.iter().map(|c| c.0).collect();
+        let mut time = phases::step_time(machine, &allocated.plan.sets[id], &allocated.schedule.sets[id], &ipus);
+        for (ipu, part) in &mut time.ipus {
+            if let Some((_, vertices)) = compute.iter().find(|c| c.0 == *ipu) {
+                part.compute = *vertices;
+            }
+        }
+        timing.sets[id] = time;
+    }
+    for id in allocated.copies.keys() {
+        let (plan, schedule) = (&allocated.plan.copies[id], &allocated.schedule.copies[id]);
+        timing.copies[id] = phases::step_time(machine, plan, schedule, &[]);
+    }
+    for (id, step) in &allocated.steps {
+        if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
+            timing.packets[id] = control::packet_time(machine, allocated, &allocated.placement, view);
+        }
+    }
+    (timing, counted)
+}

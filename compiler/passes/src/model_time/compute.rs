@@ -1,0 +1,155 @@
+//! What the vertices of a compute set take: each tile's queue, and what data decide of it.
+//!
+//! Invariant: a tile's queue is its vertices in the order of families and instances.
+
+use crate::allocate_memory::Facts;
+use cranelift_entity::SecondaryMap;
+use girder_codelet::cost::{At, Busy, Cost, MemFacts, TileCosts, Want, cost_of, equal_vertices, tile_cycles};
+use girder_codelet::sizes::Sizes;
+use girder_codelet::vertices::{bind_family, vertex_consts};
+use girder_ir::family::{Family, TileMap};
+use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
+use girder_ir::stage::Allocated;
+use girder_ir::timing::ComputeTime;
+use girder_ir::trace::{Counts, NoCounts};
+use girder_machine::Machine;
+use std::collections::BTreeMap;
+
+/// The vertices of all compute sets with their costs.
+pub struct Counted<'a> {
+    allocated: &'a Allocated,
+    machine: &'a Machine,
+    costs: TileCosts,
+    codelets: SecondaryMap<SpecId, Option<Cost>>,
+    families: SecondaryMap<FamilyId, Option<Vertices>>,
+}
+
+/// What all vertices of a family have in common.
+#[derive(Clone)]
+struct Vertices {
+    sizes: Sizes,
+    facts: MemFacts,
+    /// Cycles of each, where all are alike.
+    alike: Option<Busy>,
+}
+
+impl<'a> Counted<'a> {
+    pub(super) fn new(allocated: &'a Allocated, machine: &'a Machine) -> Counted<'a> {
+        let costs = TileCosts::from(machine);
+        let mut codelets = SecondaryMap::new();
+        for (id, codelet) in &allocated.codelets {
+            // What cannot be pipelined was refused when the codelet was made.
+            codelets[id] = cost_of(codelet, &costs).ok();
+        }
+        let mut counted = Counted { allocated, machine, costs, codelets, families: SecondaryMap::new() };
+        let mut facts = Facts::new(allocated, machine);
+        for (id, family) in &allocated.families {
+            counted.families[id] = counted.vertices(family, |wants| facts.of(id, wants));
+        }
+        counted
+    }
+
+    fn vertices(&self, family: &Family, facts: impl FnOnce(&[Want]) -> MemFacts) -> Option<Vertices> {
+        let cost = self.codelets[family.codelet].as_ref()?;
+        let sizes = bind_family(self.allocated, family).ok()??;
+        let facts = facts(cost.wants());
+        let varies = !cost.points().is_empty() || cost.reads_constants();
+        let mut vertices = Vertices { sizes, facts, alike: None };
+        if !varies {
+            vertices.alike = Some(self.busy(family, cost, &vertices, 0, &[]));
+        }
+        Some(vertices)
+    }
+
+    fn busy(&self, family: &Family, cost: &Cost, vertices: &Vertices, instance: u64, counters: &[u64]) -> Busy {
+        let consts = vertex_consts(&self.allocated.codelets[family.codelet], family, instance);
+        cost.busy(&At {
+            sizes: &vertices.sizes,
+            consts: &consts,
+            worker: 0,
+            workers: self.costs.workers,
+            counters,
+            facts: &vertices.facts,
+        })
+    }
+
+    /// Whether data decide what the vertices of a set take.
+    fn is_counted(&self, set: ComputeSetId) -> bool {
+        let points = |f: &FamilyId| self.codelets[self.allocated.families[*f].codelet].as_ref().map(Cost::points);
+        self.allocated.sets[set].families.iter().filter_map(points).any(|p| !p.is_empty())
+    }
+
+    /// The vertices' part of a set by IPU, from what was counted; `None` if nothing in it depends on counts.
+    pub fn compute(&self, set: ComputeSetId, counts: &dyn Counts) -> Option<Vec<(u32, ComputeTime)>> {
+        self.is_counted(set).then(|| self.by_ipu(set, counts))
+    }
+
+    /// As if every counted block ran zero times.
+    pub(super) fn without_counts(&self, set: ComputeSetId) -> Vec<(u32, ComputeTime)> {
+        self.by_ipu(set, &NoCounts)
+    }
+
+    fn by_ipu(&self, set: ComputeSetId, counts: &dyn Counts) -> Vec<(u32, ComputeTime)> {
+        let families: Vec<FamilyId> = self.allocated.sets[set].families.clone();
+        let mut ipus: BTreeMap<u32, ComputeTime> = BTreeMap::new();
+        let mut add = |tile: u32, cycles: u64| ipus.entry(self.machine.ipu_of(tile)).or_default().add(tile, cycles);
+        match self.one_kind(&families) {
+            Some((count, Busy::One(cycles))) => {
+                count.into_iter().for_each(|(tile, n)| add(tile, equal_vertices(n, cycles, &self.costs)));
+            }
+            _ => {
+                for (tile, queue) in self.queues(&families) {
+                    let vertices = queue.into_iter().map(|(f, i)| self.vertex(families[f as usize], i, counts));
+                    add(tile, tile_cycles(vertices, &self.costs));
+                }
+            }
+        }
+        ipus.into_iter().collect()
+    }
+
+    /// How many vertices each tile has, if all of the set are alike.
+    fn one_kind(&self, families: &[FamilyId]) -> Option<(BTreeMap<u32, u64>, Busy)> {
+        let alike = |f: &FamilyId| self.families[*f].as_ref().map(|v| v.alike.clone());
+        let mut kinds = families.iter().filter_map(alike);
+        let first = kinds.next()??;
+        if !kinds.all(|k| k.as_ref() == Some(&first)) {
+            return None;
+        }
+        let mut count: BTreeMap<u32, u64> = BTreeMap::new();
+        for &id in families {
+            let Some(map) = self.tiles(id) else { continue };
+            map.iter(&self.allocated.families[id].domain).for_each(|tile| *count.entry(tile).or_default() += 1);
+        }
+        Some((count, first))
+    }
+
+    /// Each tile's vertices, as (position of the family, instance).
+    fn queues(&self, families: &[FamilyId]) -> BTreeMap<u32, Vec<(u32, u64)>> {
+        let mut queues: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
+        for (f, &id) in families.iter().enumerate() {
+            let Some(map) = self.tiles(id) else { continue };
+            for (instance, tile) in map.iter(&self.allocated.families[id].domain).enumerate() {
+                queues.entry(tile).or_default().push((f as u32, instance as u64));
+            }
+        }
+        queues
+    }
+
+    fn tiles(&self, family: FamilyId) -> Option<&TileMap> {
+        self.allocated.placement.families[family].as_ref()
+    }
+
+    fn vertex(&self, id: FamilyId, instance: u64, counts: &dyn Counts) -> Busy {
+        let family = &self.allocated.families[id];
+        let (Some(vertices), Some(cost)) = (&self.families[id], &self.codelets[family.codelet]) else {
+            return Busy::One(0);
+        };
+        if let Some(alike) = &vertices.alike {
+            return alike.clone();
+        }
+        let workers = if cost.is_multi() { self.costs.workers as usize } else { 1 };
+        let row = cost.points().len() * workers;
+        let own = counts.of(id).get(instance as usize * row..(instance as usize + 1) * row).unwrap_or(&[]);
+        self.busy(family, cost, vertices, instance, own)
+    }
+}

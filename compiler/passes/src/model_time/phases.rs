@@ -1,0 +1,130 @@
+//! What the phases of a step take: syncs, words on their way, on-tile copies.
+//!
+//! # Note: Superstep
+//! A compute set syncs once, exchanges what its vertices need, runs them, and exchanges again (with another sync) only if
+//! results have to travel. A copy syncs only if words travel. On one IPU an exchange lasts from the release of the sync
+//! to the last word landed: the greatest latency of a tile, then the schedule. Words between IPUs follow those inside,
+//! after a fixed time. On-tile copies run before and after the words; each costs its fixed part on every tile that copies
+//! anything.
+
+use girder_ir::plan::{LocalCopy, Phase, StepPlan};
+use girder_ir::schedule::{PhaseSchedule, StepSchedule};
+use girder_ir::timing::{IpuTime, StepTime};
+use girder_machine::{Copying, Machine};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The time of a step but for its vertices, which run on `computing` (IPUs, ascending; none for a copy).
+pub(super) fn step_time(machine: &Machine, plan: &StepPlan, schedule: &StepSchedule, computing: &[u32]) -> StepTime {
+    let mut ipus: BTreeMap<u32, IpuTime> = computing.iter().map(|&i| (i, IpuTime::default())).collect();
+    let mut time = StepTime::default();
+    let phases = [(&plan.before, &schedule.before), (&plan.after, &schedule.after)];
+    for (n, (phase, schedule)) in phases.into_iter().enumerate() {
+        let traffic = Traffic::of(phase, machine);
+        let syncs = !phase.transfers.is_empty() || (n == 0 && !computing.is_empty());
+        for &ipu in &traffic.ipus {
+            ipus.entry(ipu).or_default();
+        }
+        if syncs {
+            sync(machine, &traffic, n == 0, &mut ipus);
+        }
+        exchange(machine, schedule, &traffic, &mut ipus);
+        for (ipu, cycles) in arrange(machine, &phase.before, &machine.arrange.before) {
+            ipus.entry(ipu).or_default().pre_arrange += cycles;
+        }
+        for (ipu, cycles) in arrange(machine, &phase.after, &machine.arrange.after) {
+            ipus.entry(ipu).or_default().post_arrange += cycles;
+        }
+        time.joined |= !traffic.crossing.is_empty();
+        time.bytes_inside += traffic.inside;
+        time.bytes_between += traffic.between;
+        time.exchange_bound += traffic.bound;
+        time.exchange_words += u64::from(schedule.tile_cycles());
+    }
+    time.ipus = ipus.into_iter().collect();
+    time
+}
+
+/// What the transfers of a phase add up to.
+#[derive(Default)]
+struct Traffic {
+    /// IPUs that send, receive or copy.
+    ipus: BTreeSet<u32>,
+    /// IPUs that words leave or enter.
+    crossing: BTreeSet<u32>,
+    /// Bytes received on the sender's IPU.
+    inside: u64,
+    /// Bytes received on others.
+    between: u64,
+    /// Cycles that the fullest tile sends or receives words of its own IPU.
+    bound: u64,
+}
+
+impl Traffic {
+    fn of(phase: &Phase, machine: &Machine) -> Traffic {
+        let mut traffic = Traffic::default();
+        let mut loads: FxHashMap<(bool, u32), u64> = FxHashMap::default();
+        for transfer in &phase.transfers {
+            let home = machine.ipu_of(transfer.from.tile);
+            let bytes = 4 * u64::from(transfer.words);
+            let cycles = bytes.div_ceil(u64::from(machine.exchange.bytes_per_cycle));
+            let mut stays = false;
+            traffic.ipus.insert(home);
+            for to in &transfer.to {
+                let ipu = machine.ipu_of(to.tile);
+                if ipu == home {
+                    stays = true;
+                    traffic.inside += bytes;
+                    *loads.entry((false, to.tile)).or_default() += cycles;
+                } else {
+                    traffic.between += bytes;
+                    traffic.ipus.insert(ipu);
+                    traffic.crossing.extend([home, ipu]);
+                }
+            }
+            if stays {
+                *loads.entry((true, transfer.from.tile)).or_default() += cycles;
+            }
+        }
+        traffic.bound = loads.values().copied().max().unwrap_or(0);
+        traffic.ipus.extend(phase.before.iter().chain(&phase.after).map(|c| machine.ipu_of(c.from.tile)));
+        traffic
+    }
+}
+
+/// IPUs between which words cross sync together, any other by itself; the first sync of a step is for all that take
+/// part, a later one for those that exchange.
+fn sync(machine: &Machine, traffic: &Traffic, first: bool, ipus: &mut BTreeMap<u32, IpuTime>) {
+    let together = machine.sync_cycles(traffic.crossing.iter().copied());
+    for (ipu, time) in ipus.iter_mut().filter(|(i, _)| first || traffic.ipus.contains(i)) {
+        time.sync += match traffic.crossing.contains(ipu) {
+            true => together,
+            false => machine.sync_cycles([*ipu]),
+        };
+    }
+}
+
+fn exchange(machine: &Machine, schedule: &PhaseSchedule, traffic: &Traffic, ipus: &mut BTreeMap<u32, IpuTime>) {
+    for &(ipu, cycles) in &schedule.cycles {
+        ipus.entry(ipu).or_default().exchange += u64::from(machine.latency_bound()) + u64::from(cycles);
+    }
+    for &ipu in &traffic.crossing {
+        ipus.entry(ipu).or_default().exchange += u64::from(schedule.link_cycles);
+    }
+}
+
+/// On-tile copies by IPU, of the tile that takes longest.
+fn arrange(machine: &Machine, copies: &[LocalCopy], cost: &Copying) -> BTreeMap<u32, u64> {
+    let mut tiles: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+    for copy in copies {
+        let (bytes, runs) = tiles.entry(copy.from.tile).or_default();
+        *bytes += u64::from(copy.count) * u64::from(copy.bytes);
+        *runs += u64::from(copy.count);
+    }
+    let mut worst: BTreeMap<u32, u64> = BTreeMap::new();
+    for (tile, (bytes, runs)) in tiles {
+        let most = worst.entry(machine.ipu_of(tile)).or_default();
+        *most = (*most).max(cost.cycles(bytes, runs));
+    }
+    worst
+}

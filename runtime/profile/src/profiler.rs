@@ -1,0 +1,215 @@
+//! Walks one clock per IPU along a run.
+//!
+//! A step whose words cross between IPUs begins on all of them when the last has arrived; any other begins on each IPU
+//! when that is free. A row of the profile takes, of each execution, the parts of the IPU that takes longest.
+
+use crate::memory;
+use crate::profile::{Profile, StepKind, StepProfile, Total};
+use girder_ir::ids::{ComputeSetId, CopyId, StepId};
+use girder_ir::program::{Effect, StepKind as ProgramStep};
+use girder_ir::stage::Allocated;
+use girder_ir::timing::{ComputeTime, IpuTime, StepTime, Timing};
+use girder_ir::trace::{Counts, Trace};
+use girder_machine::Machine;
+use girder_passes::model_time::{Counted, model_time};
+use girder_source::{Origins, SourceMap};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Listens to runs and adds up what they take.
+pub struct Profiler<'a> {
+    pub(crate) allocated: &'a Allocated,
+    machine: &'a Machine,
+    timing: Timing,
+    pub(crate) counted: Counted<'a>,
+    pub(crate) sums: Sums,
+}
+
+/// What is known of one step so far.
+#[derive(Clone, Default)]
+struct Row {
+    executions: u64,
+    total: Total,
+    compute_mean: u64,
+    exchange_words: u64,
+    exchange_bound: u64,
+    worst: Option<ComputeTime>,
+}
+
+impl<'a> Profiler<'a> {
+    /// With all clocks at zero.
+    pub fn new(allocated: &'a Allocated, machine: &'a Machine) -> Profiler<'a> {
+        let (timing, counted) = model_time(allocated, machine);
+        let sums = Sums {
+            clocks: vec![0; machine.ipus as usize],
+            tiles: machine.chip.tiles as u64,
+            rows: BTreeMap::new(),
+            supersteps: 0,
+        };
+        Profiler { allocated, machine, timing, counted, sums }
+    }
+
+    /// What has been heard; `map` tells the lines of steps.
+    pub fn profile(&self, map: &SourceMap) -> Profile {
+        let steps: Vec<StepProfile> = self.sums.rows.iter().map(|(&id, row)| self.step(id, row, map)).collect();
+        let mut total = Total::default();
+        steps.iter().for_each(|s| total.add(&s.total));
+        let cycles = self.sums.latest();
+        let mut profile = Profile {
+            target: self.machine.name.clone(),
+            ipus: self.machine.ipus,
+            tiles_per_ipu: self.machine.chip.tiles,
+            clock_hz: self.machine.chip.clock_hz,
+            cycles,
+            seconds: self.machine.seconds(cycles),
+            supersteps: self.sums.supersteps,
+            total,
+            steps,
+            memory: memory::summarise(self.allocated, &self.allocated.layout, self.machine),
+            limit: String::new(),
+        };
+        profile.limit = crate::table::limit(&profile);
+        profile
+    }
+
+    fn step(&self, id: StepId, row: &Row, map: &SourceMap) -> StepProfile {
+        let (name, kind) = self.name(id);
+        let step = &self.allocated.steps[id];
+        let ratio = |over: u64, under: u64| (under > 0).then(|| over as f64 / under as f64);
+        StepProfile {
+            name,
+            kind,
+            place: place(&self.allocated.origins, step.origin, map),
+            executions: row.executions,
+            total: row.total,
+            compute_mean: row.compute_mean,
+            balance: ratio(row.compute_mean, row.total.compute),
+            schedule: ratio(row.exchange_words, row.exchange_bound),
+            worst_tile: row.worst.map(|w| w.tile),
+        }
+    }
+
+    fn name(&self, id: StepId) -> (String, StepKind) {
+        let graph = &self.allocated;
+        let stream = |s| format!("stream {}", graph.streams[s].name);
+        match &graph.steps[id].kind {
+            ProgramStep::Execute(set) => (graph.sets[*set].name.to_string(), StepKind::Compute),
+            ProgramStep::Copy(copy) => (graph.copies[*copy].name.to_string(), StepKind::Copy),
+            ProgramStep::Effect(Effect::Read { stream: s, .. } | Effect::Write { stream: s, .. }) => {
+                (stream(*s), StepKind::Stream)
+            }
+            ProgramStep::While { .. } => ("while".to_string(), StepKind::Predicate),
+            ProgramStep::Switch { .. } => ("switch".to_string(), StepKind::Predicate),
+            _ => ("if".to_string(), StepKind::Predicate),
+        }
+    }
+}
+
+/// What has been heard so far.
+#[derive(Clone)]
+pub(crate) struct Sums {
+    /// One clock per IPU.
+    clocks: Vec<u64>,
+    /// Tiles of an IPU.
+    tiles: u64,
+    rows: BTreeMap<StepId, Row>,
+    supersteps: u64,
+}
+
+impl Sums {
+    /// The clock of the IPU that is furthest.
+    pub fn latest(&self) -> u64 {
+        self.clocks.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Adds what came after `before` another `times`.
+    pub fn extend(&mut self, before: &Sums, times: u64) {
+        let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
+        self.clocks.iter_mut().zip(&before.clocks).for_each(|(now, &then)| more(now, then));
+        more(&mut self.supersteps, before.supersteps);
+        let none = Row::default();
+        for (id, row) in &mut self.rows {
+            let then = before.rows.get(id).unwrap_or(&none);
+            more(&mut row.executions, then.executions);
+            more(&mut row.compute_mean, then.compute_mean);
+            more(&mut row.exchange_words, then.exchange_words);
+            more(&mut row.exchange_bound, then.exchange_bound);
+            row.total.extend(&then.total, times);
+        }
+    }
+
+    /// Adds an execution of a step to its row and to the clocks.
+    fn took(&mut self, id: StepId, time: &StepTime) {
+        advance(&mut self.clocks, time);
+        let row = self.rows.entry(id).or_default();
+        row.executions += 1;
+        let (bytes_inside, bytes_between) = (time.bytes_inside, time.bytes_between);
+        row.total.add(&Total { bytes_inside, bytes_between, ..Total::default() });
+        row.exchange_words = row.exchange_words.saturating_add(time.exchange_words);
+        row.exchange_bound = row.exchange_bound.saturating_add(time.exchange_bound);
+        let Some((_, longest)) = time.ipus.iter().max_by_key(|(ipu, t)| (t.cycles(), Reverse(*ipu))) else { return };
+        row.total.add(&Total {
+            sync: longest.sync,
+            exchange: longest.exchange,
+            pre_arrange: longest.pre_arrange,
+            post_arrange: longest.post_arrange,
+            host: longest.host,
+            compute: longest.compute.worst,
+            ..Total::default()
+        });
+        row.compute_mean = row.compute_mean.saturating_add(longest.compute.total / self.tiles);
+        let more = row.worst.is_none_or(|w| longest.compute.worst > w.worst);
+        if more && longest.compute.tiles > 0 {
+            row.worst = Some(longest.compute);
+        }
+    }
+}
+
+impl Trace for Profiler<'_> {
+    fn executed(&mut self, step: StepId, set: ComputeSetId, counts: &dyn Counts) {
+        let fixed = &self.timing.sets[set];
+        self.sums.supersteps += 1;
+        match self.counted.compute(set, counts) {
+            None => self.sums.took(step, fixed),
+            Some(compute) => self.sums.took(step, &with_compute(fixed, &compute)),
+        }
+    }
+
+    fn copied(&mut self, step: StepId, copy: CopyId) {
+        self.sums.supersteps += 1;
+        self.sums.took(step, &self.timing.copies[copy]);
+    }
+
+    fn tested(&mut self, step: StepId) {
+        self.sums.took(step, &self.timing.predicate);
+    }
+
+    fn packet(&mut self, step: StepId) {
+        self.sums.took(step, &self.timing.packets[step]);
+    }
+}
+
+/// A step's time with the vertices' part as it was counted, by IPU.
+fn with_compute(fixed: &StepTime, compute: &[(u32, ComputeTime)]) -> StepTime {
+    let mut time = fixed.clone();
+    for (ipu, t) in &mut time.ipus {
+        if let Some((_, counted)) = compute.iter().find(|(i, _)| i == ipu) {
+            *t = IpuTime { compute: *counted, ..*t };
+        }
+    }
+    time
+}
+
+fn advance(clocks: &mut [u64], time: &StepTime) {
+    let latest = time.ipus.iter().map(|&(i, _)| clocks[i as usize]).max().unwrap_or(0);
+    for (ipu, part) in &time.ipus {
+        let clock = &mut clocks[*ipu as usize];
+        *clock = if time.joined { latest } else { *clock }.saturating_add(part.cycles());
+    }
+}
+
+/// `file:line` of an origin.
+fn place(origins: &Origins, origin: girder_source::OriginId, map: &SourceMap) -> Option<String> {
+    let location = map.location(origins.span(origin))?;
+    Some(format!("{}:{}", location.path.display(), location.line))
+}

@@ -1,0 +1,237 @@
+//! A profile as a table, and the sentence that says what limits the program.
+
+use crate::profile::{Profile, StepProfile, Total};
+use std::cmp::Reverse;
+
+/// The most rows of steps that are shown; those that take least make room.
+const ROWS: usize = 24;
+
+impl Profile {
+    /// For people: cycles by step, the memory of the tiles, and what limits the program.
+    pub fn table(&self) -> String {
+        let mut out = self.head();
+        let mut rows: Vec<Vec<String>> = vec![HEADINGS.map(String::from).to_vec()];
+        let (shown, hidden) = self.shown();
+        rows.extend(shown.iter().map(|s| row(s, self.total.cycles())));
+        if !hidden.is_empty() {
+            rows.push(others(&hidden, self.total.cycles()));
+        }
+        rows.push(totals("all", "", &self.total, self.total.cycles()));
+        out += &aligned(&rows);
+        if let Some(beside) = self.total.cycles().checked_sub(self.cycles).filter(|&n| n > 0) {
+            out +=
+                &format!("steps on different IPUs overlap: {} of these cycles pass beside others\n", grouped(beside));
+        }
+        out += &self.words();
+        out += &self.memory_table();
+        out + &format!("\n{}\n", self.limit)
+    }
+
+    fn head(&self) -> String {
+        let tiles = self.ipus as u64 * self.tiles_per_ipu as u64;
+        let cycles = grouped(self.cycles);
+        let clock = self.clock_hz / 1e9;
+        format!(
+            "{cycles} cycles = {} on {} ({} tiles, {clock:.2} GHz), supersteps: {}\n\n",
+            time(self.seconds),
+            self.target,
+            grouped(tiles),
+            grouped(self.supersteps),
+        )
+    }
+
+    /// The steps that take most, in program order, and the others.
+    fn shown(&self) -> (Vec<&StepProfile>, Vec<&StepProfile>) {
+        let mut order: Vec<usize> = (0..self.steps.len()).collect();
+        order.sort_by_key(|&i| (Reverse(self.steps[i].total.cycles()), i));
+        let (mut shown, mut hidden) = (order.clone(), vec![]);
+        if order.len() > ROWS {
+            hidden = shown.split_off(ROWS - 1);
+        }
+        shown.sort_unstable();
+        let of = |list: Vec<usize>| list.into_iter().map(|i| &self.steps[i]).collect();
+        (of(shown), of(hidden))
+    }
+
+    /// Bytes moved.
+    fn words(&self) -> String {
+        let mut out = format!("\nexchanged {} inside IPUs", bytes(self.total.bytes_inside));
+        if self.ipus > 1 {
+            out += &format!(", {} between IPUs", bytes(self.total.bytes_between));
+        }
+        out + "\n"
+    }
+
+    fn memory_table(&self) -> String {
+        let m = &self.memory;
+        let mut out = format!(
+            "\nmemory: {} of {} on the fullest of {} tiles in use\n",
+            bytes(m.peak as u64),
+            bytes(m.usable_per_tile as u64),
+            grouped(m.tiles_used as u64)
+        );
+        let mut rows = vec![["  for", "in all", "most on a tile"].map(String::from).to_vec()];
+        for c in &m.categories {
+            rows.push(vec![format!("  {}", c.name), bytes(c.bytes), bytes(c.worst as u64)]);
+        }
+        out += &aligned(&rows);
+        let fullest = m.fullest.iter().map(|t| format!("{} ({})", t.tile, bytes(t.bytes as u64)));
+        out + &format!("  fullest tiles: {}\n", fullest.collect::<Vec<_>>().join(", "))
+    }
+}
+
+const HEADINGS: [&str; 11] =
+    ["step", "times", "cycles", "share", "sync", "exchange", "arrange", "compute", "host", "balance", "schedule"];
+
+fn row(step: &StepProfile, all: u64) -> Vec<String> {
+    let place = step.place.as_deref().map(|p| format!("  {}", p.rsplit('/').next().unwrap_or(p))).unwrap_or_default();
+    let mut cells = totals(&format!("{}{place}", step.name), &grouped(step.executions), &step.total, all);
+    let ratio = |r: Option<f64>| r.map_or_else(String::new, |r| format!("{r:.2}"));
+    let n = cells.len();
+    cells[n - 2] = ratio(step.balance);
+    cells[n - 1] = ratio(step.schedule);
+    cells
+}
+
+fn others(hidden: &[&StepProfile], all: u64) -> Vec<String> {
+    let mut total = Total::default();
+    hidden.iter().for_each(|s| total.add(&s.total));
+    let executions: u64 = hidden.iter().map(|s| s.executions).sum();
+    totals(&format!("{} others", hidden.len()), &grouped(executions), &total, all)
+}
+
+fn totals(name: &str, times: &str, total: &Total, all: u64) -> Vec<String> {
+    let share = 100.0 * total.cycles() as f64 / all.max(1) as f64;
+    let part = |n: u64| if n == 0 { "·".to_string() } else { grouped(n) };
+    vec![
+        name.to_string(),
+        times.to_string(),
+        grouped(total.cycles()),
+        format!("{share:.1} %"),
+        part(total.sync),
+        part(total.exchange),
+        part(total.arrange()),
+        part(total.compute),
+        part(total.host),
+        String::new(),
+        String::new(),
+    ]
+}
+
+/// What takes most, and why.
+pub(crate) fn limit(profile: &Profile) -> String {
+    let total = &profile.total;
+    let parts = [
+        ("compute", total.compute),
+        ("exchange", total.exchange),
+        ("sync", total.sync),
+        ("on-tile copies", total.arrange()),
+        ("the host", total.host),
+    ];
+    let all = total.cycles();
+    let Some((name, most)) = parts.into_iter().max_by_key(|p| p.1).filter(|p| p.1 > 0) else {
+        return "limit: nothing ran on the machine".to_string();
+    };
+    let of = |t: &Total| match name {
+        "compute" => t.compute,
+        "exchange" => t.exchange,
+        "sync" => t.sync,
+        "on-tile copies" => t.arrange(),
+        _ => t.host,
+    };
+    let share = 100.0 * most as f64 / all as f64;
+    let Some(step) = profile.steps.iter().max_by_key(|s| of(&s.total)) else { return String::new() };
+    let inside = 100.0 * of(&step.total) as f64 / most as f64;
+    format!("limit: {name} takes {share:.0} % of the cycles, {inside:.0} % of it in `{}`{}", step.name, why(name, step))
+}
+
+/// What the figures of a step say about its part.
+fn why(part: &str, step: &StepProfile) -> String {
+    match (part, step.balance, step.schedule, step.worst_tile) {
+        ("compute", Some(b), _, Some(tile)) if b < 0.8 => {
+            format!("; its fullest tile, {tile}, works {:.1} times the mean: spread the work", 1.0 / b)
+        }
+        ("compute", Some(_), _, _) => "; its tiles are well balanced: the codelet itself is the limit".to_string(),
+        ("exchange", _, Some(s), _) if s > 1.1 => format!("; its schedule takes {s:.2} of the bound"),
+        ("exchange", _, Some(_), _) => {
+            "; its schedule is at the bound: fewer words, or inputs nearer to their users".to_string()
+        }
+        ("the host", ..) => "; fewer and larger packets would share its answers".to_string(),
+        ("sync", ..) => "; larger supersteps would share a sync".to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Columns as wide as they must be, the first to the left, the others to the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (c, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            match c {
+                0 => line += &format!("{cell:<width$}"),
+                _ => line += &format!("  {cell:>width$}"),
+            }
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+/// `1,234,567`
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, d) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(d);
+    }
+    out
+}
+
+/// Bytes in the unit that suits them.
+fn bytes(n: u64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut value, mut unit) = (n as f64, 0);
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n} bytes") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// Seconds in the unit that suits them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
+        s => format!("{:.2} µs", s * 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_easy_on_the_eye() {
+        assert_eq!((grouped(0), grouped(999), grouped(1234567)), ("0".into(), "999".into(), "1,234,567".into()));
+        assert_eq!(
+            (bytes(1023), bytes(2560), bytes(3 << 30)),
+            ("1023 bytes".into(), "2.5 KiB".into(), "3.0 GiB".into())
+        );
+        assert_eq!((time(2.5), time(0.0025), time(2.5e-6)), ("2.500 s".into(), "2.500 ms".into(), "2.50 µs".into()));
+    }
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let rows = [vec!["a".to_string(), "10".into(), "".into()], vec!["long".into(), "5".into(), "x".into()]];
+        assert_eq!(aligned(&rows), "a     10\nlong   5  x\n");
+    }
+}

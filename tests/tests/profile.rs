@@ -1,0 +1,91 @@
+//! Modelled time is a function of program, data and machine: not of the mode, the threads, or of running at all.
+
+use girder_engine::Mode;
+use girder_tests::{MODES, Program};
+
+/// What data decide in this one: turns of a `while`, an arm, and turns of the program.
+const DATA: &str = "
+codelet halve(inout x: f32[n], out turns: i32) {
+    let mut k = 0;
+    while x[0] > 1.0 {
+        for i in 0..n { if x[i] > 1.0 { x[i] /= 2.0; } }
+        k += 1;
+    }
+    turns = k;
+}
+
+var x: f32[8, 4] = list i in 0..8 { list j in 0..4 { 1000 * i * (j + 1) } };
+var turns: i32[8];
+var left: i32 = 3;
+
+program main() {
+    compute { for i in 0..8 { vertex halve(x: x[i], turns: turns[i]) on tile(i % 3); } }
+    while left > 0 { left -= 1; }
+    print(\"turns\", turns);
+}
+";
+
+#[test]
+fn modes_and_threads_do_not_matter() {
+    let programs = [Program::text(DATA), Program::file("examples/heat/heat.gir").arg("steps=4")];
+    for program in programs {
+        let first = program.profile(Mode::Interpret, 1).to_json();
+        for mode in MODES {
+            for threads in [1, 2, 3] {
+                assert_eq!(program.profile(mode, threads).to_json(), first, "{mode:?} on {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn counted_turns_take_time() {
+    let of = |limit: &str| Program::text(DATA.replace("> 1.0 {\n", limit)).profile(Mode::Fast, 2);
+    let (long, short) = (of("> 1.0 {\n"), of("> 100.0 {\n"));
+    assert!(long.total.compute > short.total.compute + 1000);
+}
+
+#[test]
+fn an_estimate_of_what_the_text_decides_is_what_a_run_takes() {
+    for name in ["heat", "matvec", "digits"] {
+        let program = Program::file(format!("examples/{name}/{name}.gir"));
+        let program = if name == "matvec" { program } else { program.arg("steps=6") };
+        let (estimated, ran) = (program.estimate("main"), program.profile(Mode::Fast, 2));
+        let steps = |p: &girder_profile::Profile| -> Vec<_> {
+            p.steps.iter().map(|s| (s.name.clone(), s.executions, s.total)).collect()
+        };
+        assert_eq!((estimated.cycles, steps(&estimated)), (ran.cycles, steps(&ran)), "{name}");
+    }
+}
+
+/// One superstep by hand: a word to each of two other tiles, two vertices of eleven and of eight cycles.
+#[test]
+fn a_superstep_adds_up() {
+    let text = "
+        #[cycles(11)] codelet slow(in x: f32, out y: f32) { y = x; }
+        #[cycles(8)] codelet fast(in x: f32, out y: f32) { y = x; }
+        var x: f32 on tile(0);
+        var y: f32[2];
+        map y[i] on tile(i + 1) for i in 0..2;
+        program main() {
+            compute { vertex slow(x: x, y: y[0]) on tile(1); vertex fast(x: x, y: y[1]) on tile(2); }
+        }";
+    let profile = Program::text(text).target("gc2").estimate("main");
+    let step = &profile.steps[0];
+    let machine = girder_machine::builtin("gc2").expect("it comes with Girder");
+    assert_eq!((step.total.sync, step.total.exchange), (117, 213 + 1));
+    let tile = &machine.tile;
+    assert_eq!(step.total.compute, 11 + u64::from(tile.launch_cycles) + u64::from(tile.supervisor_cycles));
+    assert_eq!((step.worst_tile, step.total.bytes_inside), (Some(1), 8));
+    assert_eq!(profile.cycles, step.total.cycles());
+}
+
+/// Cycles that the text states may be any number.
+#[test]
+fn sums_do_not_overflow() {
+    let text = "
+        #[cycles(4611686018427387904)] codelet long(out y: f32) { y = 1.0; }
+        var y: f32;
+        program main() { repeat 1000 { compute { vertex long(y: y); } } }";
+    assert_eq!(Program::text(text).estimate("main").cycles, u64::MAX);
+}

@@ -1,0 +1,166 @@
+//! Modelled cycles against published measurements: the rows of `docs/validation.md`, held to their bars.
+
+use girder_profile::{Profile, Total};
+use girder_tests::{Program, files};
+
+/// One published figure and how the model predicts it.
+struct Row {
+    /// As `docs/validation.md` names it.
+    id: &'static str,
+    /// What is compared, with its unit.
+    figure: &'static str,
+    published: f64,
+    predicted: f64,
+    /// The most that the prediction may be off, in percent.
+    bar: f64,
+}
+
+impl Row {
+    fn error(&self) -> f64 {
+        100.0 * (self.predicted / self.published - 1.0)
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "| {} | {} | {:.5e} | {:.5e} | {:+.2} % |",
+            self.id,
+            self.figure,
+            self.predicted,
+            self.published,
+            self.error()
+        )
+    }
+}
+
+fn estimate(file: &str, target: &str, args: &[&str], program: &str) -> Profile {
+    let start = Program::file(format!("examples/validation/{file}.gir")).target(target);
+    args.iter().fold(start, |p, arg| p.arg(arg)).estimate(program)
+}
+
+fn sum(profile: &Profile, part: impl Fn(&Total) -> u64) -> f64 {
+    part(&profile.total) as f64
+}
+
+/// Bytes that a triad over all tiles moves in a second.
+fn triad(target: &str, program: &str, n: u64) -> f64 {
+    let p = estimate("triad", target, &[&format!("n={n}")], program);
+    let bytes = 12.0 * n as f64 * 6.0 * f64::from(p.tiles_per_ipu);
+    bytes / sum(&p, |t| t.compute) * p.clock_hz
+}
+
+fn triads() -> Vec<Row> {
+    let row = |id, figure, published, predicted, bar| Row { id, figure, published, predicted, bar };
+    vec![
+        row("V1a", "triad, kernel, GC200, TB/s", 46.55, triad("gc200", "tuned", 7500) / 1e12, 1.0),
+        row("M1", "triad, compiled, GC2, GB/s", 3726.0, triad("gc2", "compiled", 3000) / 1e9, 10.0),
+        row("M2", "triad, two lanes, GC2, GB/s", 7261.0, triad("gc2", "two_lanes", 3000) / 1e9, 10.0),
+    ]
+}
+
+fn kernels() -> Vec<Row> {
+    let add = |n: u32| sum(&estimate("scaled_add", "gc200", &[&format!("n={n}")], "main"), |t| t.compute);
+    let pi = sum(&estimate("pi", "bow", &[], "main"), |t| t.compute);
+    // Two cycles, as a percentage of the figure.
+    let two = |published: f64| 200.0 / published;
+    vec![
+        Row { id: "V2a", figure: "scaled add of 64, cycles", published: 375.0, predicted: add(64), bar: two(375.0) },
+        Row { id: "V2c", figure: "scaled add of 256, cycles", published: 665.0, predicted: add(256), bar: two(665.0) },
+        Row { id: "V3a", figure: "pi, cycles", published: 262_599_924.0, predicted: pi, bar: 1.0 },
+    ]
+}
+
+/// A part of a profile with its name.
+type Part = (&'static str, fn(&Total) -> u64);
+
+/// Each part of a half-step, and their sum.
+fn blur(id: &'static str, target: &str, args: &[&str], published: [f64; 5]) -> Vec<Row> {
+    let p = estimate("blur", target, args, "main");
+    let half_steps = 200.0;
+    let parts: [Part; 5] = [
+        ("sync, cycles", |t| t.sync),
+        ("exchange, cycles", |t| t.exchange),
+        ("pre-arrange, cycles", |t| t.pre_arrange),
+        ("post-arrange, cycles", |t| t.post_arrange),
+        ("compute, cycles", |t| t.compute),
+    ];
+    let row = |((figure, part), published): (Part, f64)| Row {
+        id,
+        figure,
+        published,
+        predicted: sum(&p, part) / half_steps,
+        bar: 15.0,
+    };
+    let mut rows: Vec<Row> = parts.into_iter().zip(published).map(row).collect();
+    let (predicted, published) = (p.cycles as f64 / half_steps, published.iter().sum());
+    rows.push(Row { id, figure: "half-step, cycles", published, predicted, bar: 10.0 });
+    rows
+}
+
+fn blurs() -> Vec<Row> {
+    let mut rows = blur("V8, 1 IPU", "gc2", &[], [117.0, 1173.0, 8279.0, 6954.0, 210_249.0]);
+    let many = ["ipus=16", "rows=96", "columns=202"];
+    rows.extend(blur("V8, 16 IPUs", "dss8440", &many, [640.0, 397.0 + 4048.0, 1894.0, 954.0, 13_152.0]));
+    rows
+}
+
+/// A thousand steps, in seconds. The sides beyond the first follow from the published rates and times.
+fn heats() -> Vec<Row> {
+    let heat = |target: &str, size: u32, ipus: u32| {
+        let args = [format!("size={size}"), format!("rows={}", 46 * ipus)];
+        estimate("heat", target, &[&args[0], &args[1]], "main").seconds
+    };
+    let row = |id, figure, published, predicted| Row { id, figure, published, predicted, bar: 15.0 };
+    vec![
+        row("M14", "heat, 8000 x 8000, 1 IPU, s", 0.30, heat("gc200", 8000, 1)),
+        row("M17", "heat, 10000 x 10000, 2 IPUs, s", 0.28, heat("m2000", 10_000, 2)),
+        row("M17", "heat, 14000 x 14000, 4 IPUs, s", 0.27, heat("m2000", 14_000, 4)),
+        row("M17", "heat, 19000 x 19000, 8 IPUs, s", 0.25, heat("pod16", 19_000, 8)),
+        row("M17", "heat, 27000 x 27000, 16 IPUs, s", 0.25, heat("pod16", 27_000, 16)),
+    ]
+}
+
+fn products() -> Vec<Row> {
+    let p = estimate("matvec", "gc200", &[], "main");
+    vec![Row { id: "M25", figure: "exchange, cycles", published: 8697.4, predicted: sum(&p, |t| t.exchange), bar: 2.0 }]
+}
+
+fn hold(rows: &[Row]) {
+    rows.iter().for_each(|r| println!("{}", r.line()));
+    for r in rows {
+        assert!(r.error().abs() <= r.bar, "{} {}: {:+.2} %, at most {} %", r.id, r.figure, r.error(), r.bar);
+    }
+}
+
+#[test]
+fn kernels_take_what_was_measured() {
+    hold(&kernels());
+    hold(&triads());
+}
+
+#[test]
+fn a_blur_takes_what_was_measured() {
+    hold(&blurs());
+}
+
+#[test]
+fn heat_takes_what_was_measured() {
+    hold(&heats());
+}
+
+#[test]
+fn a_product_exchanges_what_was_measured() {
+    hold(&products());
+}
+
+/// Q6: the formula's own figures, not the model's.
+#[test]
+fn the_formula_of_the_tutorial_gives_its_figures() {
+    let text = files::text("examples/validation/matvec.gir");
+    let formula = text.split("#[cycles").next().expect("the formula comes first").to_string();
+    let program = |list: &str| format!("{formula}\nprogram main() {{ print({list}); }}\n");
+    let of = |m2: &str, list: &str| Program::text(program(list)).target(m2).run_everywhere().prints;
+    assert_eq!(of("gc200", "\"best\", (pieces, cycles(pieces))"), ["best (7, 3996)"]);
+    assert_eq!(of("gc2", "\"best\", (pieces, cycles(pieces))"), ["best (5, 4751)"]);
+    assert_eq!(of("gc200", "max p in 1..n { cycles(p) }"), ["53807"]);
+    assert_eq!(of("gc2", "max p in 1..n { cycles(p) }"), ["64373"]);
+}
