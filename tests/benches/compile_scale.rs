@@ -91,7 +91,7 @@ fn lists(n: usize) -> String {
     let mut text = String::from(CODELETS);
     for (seed, name) in ["a", "b", "c"].into_iter().enumerate() {
         let _ = write!(text, "let {name} = [");
-        numbers(n, seed as u64).take(n).for_each(|k| drop(write!(text, "{k}, ")));
+        numbers(n, seed as u64).take(n).for_each(|k| text += &format!("{k}, "));
         text += "];\n";
     }
     text + &format!(
