@@ -4,7 +4,7 @@
 //! vertex or another; reads may overlap. Inside one copy no element is written twice, and none is both read and
 //! written. Branches of `par` share no written element. Constants are never written, and a view that is written names
 //! no element twice. Tiles and words play no part. Workers of one vertex that surely write one element are found too
-//! (see [`workers`]); all other races of workers are left to mode `interpret`.
+//! (see `workers`); all other races of workers are left to mode `interpret`.
 //!
 //! # Note: Strides first
 //! Touches are compared per variable, and only of variables that the step writes. Families in closed form are decided by

@@ -4,7 +4,7 @@
 //! # Note: Open shop with multicast
 //! What moves inside a processor holds *ports* from its start: its sender's out and the in of each receiver. Wire delay is
 //! a sum of a sender's and a receiver's part, so it shifts ports and is no part of the problem. No schedule is shorter
-//! than the load of the fullest port ([`bound`]). These methods are tried in turn until one is within [`GOOD`] of that;
+//! than the load of the fullest port ([`bound`]). These methods are tried in turn until one is within `GOOD` of that;
 //! else the shortest result is kept (the first on a tie):
 //!
 //! 1. rounds in closed form (module `rounds`): halos, permutations, all-to-alls, gathers, broadcasts;
@@ -15,7 +15,7 @@
 //! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
 //!    methods above.
 //!
-//! Many transfers are first tried in rounds and by colouring alone (see [`at_scale`]): the greedy's time grows faster than
+//! Many transfers are first tried in rounds and by colouring alone (see `at_scale`): the greedy's time grows faster than
 //! their number.
 //!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
@@ -56,7 +56,7 @@ pub const SENTENCE: &str = "gives every transfer a start cycle, so that no tile 
 
 /// How far above the bound the first method may stay before the next is tried.
 const GOOD: f64 = 1.02;
-/// Receivers on one processor from which on [`at_scale`] comes first.
+/// Receivers on one processor from which on `at_scale` comes first.
 const MANY: usize = 1 << 17;
 /// How far above the bound its result may stay.
 const GOOD_AT_SCALE: f64 = 1.05;
