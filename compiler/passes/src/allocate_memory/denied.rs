@@ -1,6 +1,6 @@
 //! The warning of a codelet that does not get what it wants of memory.
 //!
-//! Invariant: only codelets that say `#[pipelined]` are spoken of, once each, and only of what the machine could give.
+//! Invariant: only codelets that say `#[pipelined(apart)]` are spoken of, once each, and only of what the machine could give.
 
 use super::wishes::Facts;
 use girder_codelet::cost::Want;
