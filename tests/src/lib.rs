@@ -10,6 +10,7 @@ pub mod generate;
 mod outcome;
 mod program;
 mod said;
+mod start;
 
 pub use outcome::{Element, Outcome, elements};
 pub use program::{Compiled, Failure, MODES, Program};

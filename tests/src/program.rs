@@ -109,12 +109,17 @@ impl Program {
         self
     }
 
+    /// What its streams are fed with.
+    pub(crate) fn streams(&self) -> &[(String, Array)] {
+        &self.streams
+    }
+
     /// The machine it is compiled for.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    fn open(&self) -> (Compilation, FileId) {
+    pub(crate) fn open(&self) -> (Compilation, FileId) {
         let (limits, allow_over_memory) = (self.limits.clone(), self.allow_over_memory);
         let session = Session { limits, allow_over_memory, ..Session::default() };
         let (machine, arguments) = (self.machine.clone(), self.arguments.clone());
@@ -255,7 +260,7 @@ impl Compiled {
 }
 
 /// The program that the command would run without a name: `main`, or the only one.
-fn entry(graph: &Graph) -> ProgramId {
+pub(crate) fn entry(graph: &Graph) -> ProgramId {
     let entries: Vec<(ProgramId, &str)> =
         graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
     let main = entries.iter().find(|(_, name)| *name == "main").or(entries.first());
