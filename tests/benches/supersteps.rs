@@ -1,0 +1,166 @@
+//! What a superstep costs beside its work: empty compute sets, trivial vertices, and copies of short runs.
+//!
+//! `cargo bench -p girder-tests --bench supersteps [-- SUBSTRING]` prints a line for each case whose name contains the
+//! substring: what one superstep, vertex or run takes, and its ratio to the bar, where at least 1 is as asked; then the
+//! worst ratio. The bar of a copy is 0.8 of the fastest of the designs in `designs`, measured in turn with it.
+//!
+//! Invariant: programs depend on nothing but the sizes that stand here.
+
+#[path = "supersteps/designs.rs"]
+mod designs;
+mod measure;
+
+use designs::{Segment, Source};
+use measure::{Compiled, Worst, in_turn, timed};
+use std::time::Duration;
+
+const WINDOWS: usize = 41;
+
+/// A case with a bar of nanoseconds per unit.
+struct Case {
+    name: &'static str,
+    threads: usize,
+    /// What one turn of the program's loop consists of.
+    units: usize,
+    turns: usize,
+    /// The body of the loop, after what it needs.
+    text: String,
+    bar: Option<f64>,
+}
+
+fn empty(name: &'static str, threads: usize, bar: Option<f64>, vertices: usize, body: &str) -> Case {
+    let text = format!(
+        "codelet little(inout x: f32) {{ {body} }}\nvar x: f32[{vertices}];\nprogram main(turns: int) {{ repeat turns {{
+            compute empty {{ for i in 0..{vertices} {{ vertex little(x[i]); }} }}
+        }} }}\n"
+    );
+    Case { name, threads, units: 1, turns: 5_000, text, bar }
+}
+
+/// A chain of sets in which each needs all of the one before, so that threads have to wait for one another.
+fn barrier() -> Case {
+    let text = "codelet add(in a: f32, out y: f32) { y = a + 1.0; }
+        let n = 16384;
+        var x: f32[n];
+        var y: f32[n];
+        program main(turns: int) { repeat turns {
+            compute there { for i in 0..n { vertex add(x[n - 1 - i], y[i]); } }
+            compute back { for i in 0..n { vertex add(y[n - 1 - i], x[i]); } }
+        } }";
+    Case { name: "set of 16384 that waits", threads: 2, units: 2, turns: 500, text: text.to_string(), bar: None }
+}
+
+fn family(threads: usize, bar: Option<f64>) -> Case {
+    let text = "codelet trivial(in a: f32, in b: f32, out y: f32) { y = a + b + 1.0; }
+        let n = 1000000;
+        var a: f32[n];
+        var b: f32[n];
+        var y: f32[n];
+        program main(turns: int) { repeat turns {
+            compute all { for i in 0..n { vertex trivial(a[i], b[i], y[i]); } }
+        } }";
+    Case { name: "vertex of a family", threads, units: 1_000_000, turns: 3, text: text.to_string(), bar }
+}
+
+fn irregular(threads: usize, bar: Option<f64>) -> Case {
+    let n = 1_000_000;
+    let list = |seed| format!("{:?}", designs::shuffled(n, seed));
+    let text = format!(
+        "codelet trivial(in a: f32, in b: f32, out y: f32) {{ y = a + b + 1.0; }}
+        let n = {n};\nlet p = {};\nlet q = {};
+        var a: f32[n];\nvar b: f32[n];\nvar y: f32[n];
+        program main(turns: int) {{ repeat turns {{
+            compute all {{ for i in 0..n {{ vertex trivial(a[p[i]], b[q[i]], y[i]); }} }}
+        }} }}",
+        list(1),
+        list(2)
+    );
+    Case { name: "vertex with offsets of its own", threads, units: n, turns: 2, text, bar }
+}
+
+fn measure_case(case: &Case, worst: &mut Worst) {
+    let turns = case.turns.to_string();
+    let compiled = Compiled::new("supersteps.gir", case.text.as_str(), "gc200", &[("turns", &turns)]);
+    let mut running = compiled.engine(case.threads, "main");
+    let seconds = in_turn(WINDOWS, Duration::ZERO, &mut [timed(|| running.run())])[0];
+    let each = seconds * 1e9 / case.turns as f64 / case.units as f64;
+    let name = format!("{}, {} threads", case.name, case.threads);
+    match case.bar {
+        Some(bar) => {
+            println!("{name:<48}{each:>10.2} ns{:>10.2}", bar / each);
+            worst.take(&name, bar / each);
+        }
+        None => println!("{name:<48}{each:>10.2} ns"),
+    }
+}
+
+/// A copy of `count` runs of `len` elements of four bytes, in the engine and in the designs.
+fn measure_copy(source: Source, len: usize, count: usize, has_bar: bool, worst: &mut Worst) {
+    let turns = (1 << 22) / (len * count).max(1 << 14);
+    let wide = 2 * len;
+    let (lists, at) = match source {
+        Source::Gapped => (String::new(), ("i", "i")),
+        Source::Shuffled => {
+            let list = |seed| designs::shuffled(count, seed);
+            (format!("let p = {:?};\nlet q = {:?};\n", list(1), list(2)), ("p[i]", "q[i]"))
+        }
+    };
+    let text = format!(
+        "{lists}var x: f32[{count}, {wide}];\nvar y: f32[{count}, {wide}];
+        program main() {{ repeat {turns} {{
+            copy runs {{ for i in 0..{count} {{ y[{}, 0..{len}] <- x[{}, 0..{len}]; }} }}
+        }} }}",
+        at.1, at.0
+    );
+    let compiled = Compiled::new("supersteps.gir", text, "gc200", &[]);
+    let (mut one, mut two) = (compiled.engine(1, "main"), compiled.engine(2, "main"));
+    let segments: Vec<Segment> = designs::segments(source, 4 * len, count);
+    let mut native = designs::all(source, 4 * len, count, &segments);
+    let mut runners = vec![timed(|| one.run()), timed(|| two.run())];
+    for (_, design) in &mut native {
+        runners.push(timed(move || (0..turns).for_each(|_| design())));
+    }
+    let seconds = in_turn(WINDOWS, Duration::ZERO, &mut runners);
+    drop(runners);
+    let each: Vec<f64> = seconds.iter().map(|s| s * 1e9 / turns as f64 / count as f64).collect();
+    let best = each[2..].iter().copied().fold(f64::INFINITY, f64::min);
+    let name = format!("copy of {count} runs of {} bytes, {}", 4 * len, source.name());
+    let designs: String = native.iter().zip(&each[2..]).map(|((n, _), ns)| format!("  {n} {ns:.2}")).collect();
+    let share = best / each[0];
+    let ratio = if has_bar { format!("{:>10.2}", share / 0.8) } else { " ".repeat(10) };
+    println!("{name:<48}{:>10.2} ns{ratio}  ({share:.2} of the best; two threads {:.2};{designs})", each[0], each[1]);
+    if has_bar {
+        worst.take(&name, share / 0.8);
+    }
+}
+
+fn main() {
+    let wanted = std::env::args().skip(1).find(|a| a != "--bench").unwrap_or_default();
+    let mut worst = Worst::new();
+    println!("{:<48}{:>13}{:>10}", "", "each", "ratio");
+    let cases = [
+        empty("empty set", 1, Some(60.0), 1, ""),
+        empty("empty set", 2, Some(400.0), 1, ""),
+        empty("set of 64 small vertices", 1, Some(60.0), 64, "x += 1.0;"),
+        empty("set of 64 small vertices", 2, Some(400.0), 64, "x += 1.0;"),
+        empty("set of 2000 small vertices", 1, None, 2000, "x += 1.0;"),
+        empty("set of 2000 small vertices", 2, None, 2000, "x += 1.0;"),
+        barrier(),
+        family(1, None),
+        family(2, Some(0.5)),
+        irregular(1, None),
+        irregular(2, Some(3.0)),
+    ];
+    for case in cases.iter().filter(|c| c.name.contains(&wanted)) {
+        measure_case(case, &mut worst);
+    }
+    if "copy".contains(&wanted) {
+        for (len, count) in [(1, 4096), (4, 4096), (16, 4096), (64, 4096), (256, 1024)] {
+            measure_copy(Source::Gapped, len, count, len == 16, &mut worst);
+        }
+        for (len, count) in [(1, 65536), (4, 65536), (16, 32768), (256, 8192)] {
+            measure_copy(Source::Shuffled, len, count, len == 16, &mut worst);
+        }
+    }
+    worst.print();
+}
