@@ -2,9 +2,10 @@
 //!
 //! Invariant: `features` says what Cranelift's backend can translate without a call into a library.
 
+use crate::isa::Isa;
 use crate::validate::CodegenError;
 use cranelift_codegen::isa::{Builder, OwnedTargetIsa, TargetIsa};
-use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::settings::{self, Configurable, SetError};
 use std::sync::Arc;
 
 /// What the backend has instructions for.
@@ -23,33 +24,43 @@ pub(crate) struct Features {
 pub struct Host {
     pub(crate) isa: OwnedTargetIsa,
     pub(crate) features: Features,
+    pub(crate) level: Isa,
 }
 
 impl Host {
-    /// This machine with all it can do.
+    /// This machine with all it can do, or with what `GIRDER_ISA` allows.
     pub fn detect() -> Result<Host, CodegenError> {
-        let builder = cranelift_native::builder().map_err(|e| CodegenError::Host(e.to_string()))?;
-        Host::build(builder)
+        match Isa::forced()? {
+            Some(level) => Host::with(level),
+            None => Host::native(Isa::best()),
+        }
     }
 
-    /// This machine's architecture without optional instructions; for tests of the fallbacks.
-    pub fn baseline() -> Result<Host, CodegenError> {
-        let builder = cranelift_native::builder_with_options(false).map_err(|e| CodegenError::Host(e.to_string()))?;
-        Host::build(builder)
+    /// This machine with a level of its instruction set. Code for a level that it does not have cannot run on it.
+    pub fn with(level: Isa) -> Result<Host, CodegenError> {
+        if level == Isa::best() && level != Isa::Portable {
+            return Host::native(level);
+        }
+        let mut builder = cranelift_native::builder_with_options(false).map_err(refused)?;
+        levelled(&mut builder, level).map_err(refused)?;
+        Host::build(builder, level)
     }
 
-    /// Architecture and instruction set flags, for the key of a code cache.
+    fn native(level: Isa) -> Result<Host, CodegenError> {
+        Host::build(cranelift_native::builder().map_err(refused)?, level)
+    }
+
+    fn build(builder: Builder, level: Isa) -> Result<Host, CodegenError> {
+        let isa = builder.finish(flags().map_err(refused)?).map_err(refused)?;
+        let features = Features::of(&*isa);
+        Ok(Host { isa, features, level })
+    }
+
+    /// Architecture, level and instruction set flags, for the key of a code cache.
     pub fn name(&self) -> String {
         let on = self.isa.isa_flags().into_iter().filter(|v| v.as_bool() == Some(true));
-        on.fold(self.isa.triple().to_string(), |name, flag| name + " " + flag.name)
-    }
-
-    fn build(builder: Builder) -> Result<Host, CodegenError> {
-        let isa = builder
-            .finish(flags().map_err(|e| CodegenError::Host(e.to_string()))?)
-            .map_err(|e| CodegenError::Host(e.to_string()))?;
-        let features = Features::of(&*isa);
-        Ok(Host { isa, features })
+        let start = format!("{} {}", self.isa.triple(), self.level.name());
+        on.fold(start, |name, flag| name + " " + flag.name)
     }
 
     pub(crate) fn isa(&self) -> Arc<dyn TargetIsa> {
@@ -73,6 +84,34 @@ fn flags() -> Result<settings::Flags, settings::SetError> {
     flags.set("enable_probestack", "false")?;
     flags.set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
     Ok(settings::Flags::new(flags))
+}
+
+fn refused(reason: impl std::fmt::Display) -> CodegenError {
+    CodegenError::Host(reason.to_string())
+}
+
+/// Turns on what a level has. Nothing is on before.
+fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
+    const AVX2: [&str; 11] = [
+        "has_sse3",
+        "has_ssse3",
+        "has_sse41",
+        "has_sse42",
+        "has_popcnt",
+        "has_avx",
+        "has_avx2",
+        "has_fma",
+        "has_bmi1",
+        "has_bmi2",
+        "has_lzcnt",
+    ];
+    const AVX512: [&str; 3] = ["has_avx512f", "has_avx512vl", "has_avx512dq"];
+    let flags = match level {
+        Isa::Portable => [].iter().chain(&[]),
+        Isa::Avx2 => AVX2.iter().chain(&[]),
+        Isa::Avx512 => AVX2.iter().chain(&AVX512),
+    };
+    flags.into_iter().try_for_each(|flag| builder.enable(flag))
 }
 
 impl Features {

@@ -19,6 +19,8 @@ const DEPTH: u32 = 600;
 pub enum CodegenError {
     /// This host has no code generator.
     Host(String),
+    /// `GIRDER_ISA` names no level that this machine has.
+    Isa(String),
     /// An element type that is not computed with.
     Type {
         /// The codelet's name.
@@ -55,6 +57,7 @@ impl std::fmt::Display for CodegenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CodegenError::Host(reason) => write!(f, "no code can be generated for this host: {reason}"),
+            CodegenError::Isa(reason) => f.write_str(reason),
             CodegenError::Type { codelet, ty } => write!(f, "codelet `{codelet}` computes with `{ty}`"),
             CodegenError::Arrays { codelet, bytes, limit } => {
                 write!(f, "the local arrays of codelet `{codelet}` take {bytes} bytes, more than {limit}")

@@ -12,7 +12,7 @@ pub mod random;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Addressing, Batch, Failure, Status};
-use girder_codegen::{FieldLayout, Host, IMPORTS, KernelSpec, Lines, compile_for};
+use girder_codegen::{FieldLayout, Host, IMPORTS, Isa, KernelSpec, Lines, compile_for};
 use girder_codelet::cost::Points;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
 use girder_codelet::sizes::Shape;
@@ -328,12 +328,13 @@ impl Case {
         let expected = self.interpret();
         let none = EntitySet::new();
         let facts = girder_codelet::facts(&self.codelet, &self.sizes());
-        let (native, baseline) = hosts();
+        let [native, baseline, narrow] = hosts();
         for (host, proven, addressing, lines) in [
             (native, &none, Addressing::Table64, None),
             (native, &facts.proven, Addressing::Table32, self.lines(11)),
             (native, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
             (baseline, &facts.proven, Addressing::Affine, None),
+            (narrow, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
         ] {
             let found = self.compiled(host, proven, (addressing, lines));
             assert_eq!(expected.failure, found.failure, "{addressing:?} {host:?}");
@@ -357,13 +358,11 @@ impl Case {
     }
 }
 
-/// This machine, and its architecture without optional instructions.
-fn hosts() -> (&'static Host, &'static Host) {
-    static HOSTS: std::sync::OnceLock<(Host, Host)> = std::sync::OnceLock::new();
-    let (native, baseline) = HOSTS.get_or_init(|| {
-        (Host::detect().expect("this host is supported"), Host::baseline().expect("so is its architecture"))
-    });
-    (native, baseline)
+/// This machine, its architecture without optional instructions, and the level between if there is one.
+fn hosts() -> &'static [Host; 3] {
+    static HOSTS: std::sync::OnceLock<[Host; 3]> = std::sync::OnceLock::new();
+    let levels = [Isa::best(), Isa::Portable, Isa::Avx2.min(Isa::best())];
+    HOSTS.get_or_init(|| levels.map(|level| Host::with(level).expect("this machine has the level")))
 }
 
 struct View<'a> {

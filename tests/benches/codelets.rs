@@ -1,0 +1,415 @@
+//! Codelets against C: the same arrays, in turn, on one thread.
+//!
+//! `cargo bench -p girder-tests --bench codelets [-- SUBSTRING]` compiles the C below with
+//! `cc -O3 -march=native -ffast-math`, and each codelet as the engine compiles it. One call of a C function is compared
+//! with one superstep: a compute set of one vertex, in a `repeat` in fast mode, so that what the engine does around a
+//! vertex counts too. A size is that of one array of the kernel. Prints both rates, the ratio (above 1: Girder is
+//! faster), and the least ratio on the last line.
+//!
+//! Each figure is the median of windows that alternate between the two sides, in the time of the thread.
+//!
+//! Invariant: both sides begin with equal arrays, and what they compute is compared before anything is timed.
+
+use girder::{Compilation, Options, Stage};
+use girder_engine::{Engine, Mode, Silent};
+use girder_ir::graph::Graph;
+use girder_ir::ids::ProgramId;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::process::Command;
+
+/// A kernel in both languages.
+struct Kernel {
+    name: &'static str,
+    /// What the rate counts.
+    unit: Unit,
+    /// `void NAME(long n, const void *x, const void *w, void *y)`, the body; `n` elements (a square for the stencil).
+    c: &'static str,
+    /// `codelet NAME(in x, in w, inout or out y)`.
+    girder: &'static str,
+    /// Element types of `x`, `w`, `y`, and how many there are of each.
+    arrays: [(Type, Count); 3],
+    /// Greatest difference of a result, as a part of the greatest result.
+    close: f64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Type {
+    F32,
+    U8,
+    I32,
+}
+
+#[derive(Clone, Copy)]
+enum Count {
+    One,
+    Bins,
+    Size,
+    Square,
+}
+
+enum Unit {
+    /// Floating-point operations of an element.
+    Flop(f64),
+    /// Bytes moved for an element.
+    Bytes(f64),
+}
+
+use Count::{Bins, One, Size, Square};
+use Type::{F32, I32, U8};
+use Unit::{Bytes, Flop};
+
+const KERNELS: [Kernel; 10] = [
+    Kernel {
+        name: "saxpy",
+        unit: Flop(2.0),
+        c: "const float *x = X; float a = *(const float *)W, *y = Y; for (long i = 0; i < n; i++) y[i] = a * x[i] + y[i];",
+        girder: "in x: f32[n], in w: f32, inout y: f32[n]) { for i in 0..n { y[i] = w * x[i] + y[i]; } }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-5,
+    },
+    Kernel {
+        name: "dot",
+        unit: Flop(2.0),
+        c: "const float *x = X, *w = W; float s = 0; for (long i = 0; i < n; i++) s += x[i] * w[i]; *(float *)Y = s;",
+        girder: "in x: f32[n], in w: f32[n], inout y: f32) { y = sum i in 0..n { x[i] * w[i] }; }",
+        arrays: [(F32, Size), (F32, Size), (F32, One)],
+        close: 1e-3,
+    },
+    Kernel {
+        name: "sum of squares",
+        unit: Flop(2.0),
+        c: "const float *x = X; float s = 0; for (long i = 0; i < n; i++) s += x[i] * x[i]; *(float *)Y = s;",
+        girder: "in x: f32[n], in w: f32, inout y: f32) { y = sum i in 0..n { x[i] * x[i] }; }",
+        arrays: [(F32, Size), (F32, One), (F32, One)],
+        close: 1e-3,
+    },
+    Kernel {
+        name: "stencil",
+        unit: Flop(6.0),
+        c: "const float *x = X; float *y = Y; for (long i = 1; i < n - 1; i++) for (long j = 1; j < n - 1; j++)
+            y[i * n + j] = 0.5f * x[i * n + j]
+              + 0.125f * (x[(i - 1) * n + j] + x[(i + 1) * n + j] + x[i * n + j - 1] + x[i * n + j + 1]);",
+        girder: "in x: f32[n, n], in w: f32, inout y: f32[n, n]) { for i in 1..n - 1, j in 1..n - 1 {
+            y[i, j] = 0.5 * x[i, j] + 0.125 * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1]);
+        } }",
+        arrays: [(F32, Square), (F32, One), (F32, Square)],
+        close: 1e-5,
+    },
+    Kernel {
+        name: "sigmoid",
+        unit: Bytes(8.0),
+        c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) y[i] = 1.0f / (1.0f + expf(-x[i]));",
+        girder: "in x: f32[n], in w: f32, out y: f32[n]) { for i in 0..n { y[i] = sigmoid(x[i]); } }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-5,
+    },
+    Kernel {
+        name: "softmax row",
+        unit: Bytes(8.0),
+        c: "const float *x = X; float *y = Y; float m = x[0], s = 0;
+            for (long i = 1; i < n; i++) m = x[i] > m ? x[i] : m;
+            for (long i = 0; i < n; i++) { y[i] = expf(x[i] - m); s += y[i]; }
+            s = 1.0f / s; for (long i = 0; i < n; i++) y[i] *= s;",
+        girder: "in x: f32[n], in w: f32, inout y: f32[n]) {
+            let m = max i in 0..n { x[i] };
+            for i in 0..n { y[i] = exp(x[i] - m); }
+            let s = 1.0 / sum i in 0..n { y[i] };
+            for i in 0..n { y[i] *= s; }
+        }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-5,
+    },
+    Kernel {
+        name: "layer norm row",
+        unit: Bytes(12.0),
+        c: "const float *x = X, *w = W; float *y = Y; float s = 0, v = 0;
+            for (long i = 0; i < n; i++) s += x[i];
+            s /= n; for (long i = 0; i < n; i++) v += (x[i] - s) * (x[i] - s);
+            v = 1.0f / sqrtf(v / n + 1e-5f); for (long i = 0; i < n; i++) y[i] = (x[i] - s) * v * w[i];",
+        girder: "in x: f32[n], in w: f32[n], out y: f32[n]) {
+            let mean = (sum i in 0..n { x[i] }) / f32(n);
+            let v = (sum i in 0..n { (x[i] - mean) * (x[i] - mean) }) / f32(n);
+            let scale = 1.0 / sqrt(v + 1e-5);
+            for i in 0..n { y[i] = (x[i] - mean) * scale * w[i]; }
+        }",
+        arrays: [(F32, Size), (F32, Size), (F32, Size)],
+        close: 1e-3,
+    },
+    Kernel {
+        name: "u8 to f32",
+        unit: Bytes(5.0),
+        c: "const unsigned char *x = X; float a = *(const float *)W, *y = Y; for (long i = 0; i < n; i++) y[i] = a * x[i];",
+        girder: "in x: u8[n], in w: f32, out y: f32[n]) { for i in 0..n { y[i] = w * f32(x[i]); } }",
+        arrays: [(U8, Size), (F32, One), (F32, Size)],
+        close: 1e-6,
+    },
+    Kernel {
+        name: "histogram",
+        unit: Bytes(4.0),
+        c: "const int *x = X; int *y = Y; for (long i = 0; i < n; i++) y[x[i] & 255]++;",
+        girder: "in x: i32[n], in w: f32, inout y: i32[256]) { for i in 0..n { y[x[i] & 255] += 1; } }",
+        arrays: [(I32, Size), (F32, One), (I32, Bins)],
+        close: 0.0,
+    },
+    Kernel {
+        name: "prefix sum",
+        unit: Bytes(8.0),
+        c: "const float *x = X; float *y = Y, s = 0; for (long i = 0; i < n; i++) { s += x[i]; y[i] = s; }",
+        girder: "in x: f32[n], in w: f32, out y: f32[n]) { let mut s = 0.0; for i in 0..n { s += x[i]; y[i] = s; } }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-3,
+    },
+];
+
+/// Bytes of an array of `f32`, and what is asked for there.
+const SIZES: [(usize, &str, f64); 3] =
+    [(32 << 10, "32 KiB", 0.75), (512 << 10, "512 KiB", 0.9), (16 << 20, "16 MiB", 0.9)];
+
+/// Windows of each side, and nanoseconds that one should take.
+const WINDOWS: usize = 15;
+const WINDOW: f64 = 2e6;
+
+type Function = unsafe extern "C" fn(i64, *const c_void, *const c_void, *mut c_void);
+
+unsafe extern "C" {
+    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn clock_gettime(clock: c_int, time: *mut [i64; 2]) -> c_int;
+}
+
+/// Nanoseconds that this thread has run.
+fn now() -> f64 {
+    const CLOCK_THREAD_CPUTIME_ID: c_int = 3;
+    let mut time = [0; 2];
+    // SAFETY: on 64-bit Linux a `timespec` is two such words.
+    unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time[0] as f64 * 1e9 + time[1] as f64
+}
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            F32 => "f32",
+            U8 => "u8",
+            I32 => "i32",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        if self == U8 { 1 } else { 4 }
+    }
+
+    /// Some elements: between -2 and 2, or any number below 256.
+    fn fill(self, count: usize) -> Vec<u8> {
+        let mut seed = 88172645463325252u64;
+        let mut next = || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed >> 40
+        };
+        match self {
+            F32 => (0..count).flat_map(|_| (next() as f32 / (1 << 22) as f32 - 2.0).to_le_bytes()).collect(),
+            U8 => (0..count).map(|_| next() as u8).collect(),
+            I32 => (0..count).flat_map(|_| (next() as i32 & 255).to_le_bytes()).collect(),
+        }
+    }
+
+    fn numbers(self, bytes: &[u8]) -> Vec<f64> {
+        let words = bytes.chunks_exact(self.bytes());
+        match self {
+            F32 => words.map(|w| f32::from_le_bytes(w.try_into().expect("four bytes")).into()).collect(),
+            U8 => bytes.iter().map(|&b| b.into()).collect(),
+            I32 => words.map(|w| i32::from_le_bytes(w.try_into().expect("four bytes")).into()).collect(),
+        }
+    }
+}
+
+impl Count {
+    fn of(self, n: usize) -> Vec<usize> {
+        match self {
+            One => vec![],
+            Bins => vec![256],
+            Size => vec![n],
+            Square => vec![n, n],
+        }
+    }
+}
+
+impl Kernel {
+    /// The length that makes an array of `f32` so large.
+    fn length(&self, bytes: usize) -> usize {
+        let n = bytes / 4;
+        if matches!(self.arrays[0].1, Square) { n.isqrt() } else { n }
+    }
+
+    fn elements(&self, n: usize) -> f64 {
+        self.arrays[0].1.of(n).iter().product::<usize>() as f64
+    }
+
+    fn program(&self, n: usize, repeats: usize) -> String {
+        let vars = ["x", "w", "y"].iter().zip(&self.arrays).map(|(name, (ty, count))| {
+            let dims: Vec<String> = count.of(n).iter().map(usize::to_string).collect();
+            let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(", ")) };
+            format!("var {name}: {}{dims} on tile(0);\n", ty.name())
+        });
+        let vars: String = vars.collect();
+        format!(
+            "{vars}codelet kernel({}\nprogram once() {{ compute set {{ vertex kernel(x, w, y) on tile(0); }} }}\n\
+             program main() {{ repeat {repeats} {{ compute set {{ vertex kernel(x, w, y) on tile(0); }} }} }}\n",
+            self.girder
+        )
+    }
+
+    fn identifier(&self) -> String {
+        self.name.replace(' ', "_")
+    }
+}
+
+/// The kernels in C, compiled.
+struct Library(*mut c_void);
+
+impl Library {
+    fn compile() -> Library {
+        let folder = std::env::temp_dir().join(format!("girder-codelets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for C");
+        let (source, object) = (folder.join("kernels.c"), folder.join("kernels.so"));
+        let function = |k: &Kernel| {
+            format!("void k_{}(long n, const void *X, const void *W, void *restrict Y) {{ {} }}\n", k.identifier(), k.c)
+        };
+        let text = format!("#include <math.h>\n{}", KERNELS.iter().map(function).collect::<String>());
+        std::fs::write(&source, text).expect("C is written");
+        let mut cc = Command::new("cc");
+        cc.args(["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o"]).arg(&object).arg(&source).arg("-lm");
+        assert!(cc.status().expect("`cc` runs").success(), "`cc` refuses the kernels");
+        let path = CString::new(object.to_str().expect("a plain path")).expect("no zero in it");
+        // SAFETY: the path is a string; the library has no initialisers of its own.
+        let library = unsafe { dlopen(path.as_ptr(), 2) };
+        assert!(!library.is_null(), "the library loads");
+        let _ = std::fs::remove_dir_all(&folder);
+        Library(library)
+    }
+
+    fn function(&self, kernel: &Kernel) -> Function {
+        let name = CString::new(format!("k_{}", kernel.identifier())).expect("no zero in it");
+        // SAFETY: the library is never closed, and all its functions have this type.
+        unsafe {
+            let symbol = dlsym(self.0, name.as_ptr());
+            assert!(!symbol.is_null(), "the library has {name:?}");
+            std::mem::transmute::<*mut c_void, Function>(symbol)
+        }
+    }
+}
+
+fn program(graph: &Graph, name: &str) -> ProgramId {
+    graph.programs.iter().find(|(_, p)| p.name == name).expect("the text has it").0
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Nanoseconds of one run in C and in Girder.
+fn measure(kernel: &Kernel, n: usize, function: Function) -> (f64, f64) {
+    let mut arrays: Vec<Vec<u8>> = kernel
+        .arrays
+        .iter()
+        .map(|(ty, count)| {
+            let room = ty.fill(count.of(n).iter().product());
+            // A little more room, to begin at a line of the cache as Girder's arrays do.
+            [room, vec![0; 64]].concat()
+        })
+        .collect();
+    let bytes: Vec<usize> = arrays.iter().map(|a| a.len() - 64).collect();
+    let at: Vec<*mut c_void> = arrays
+        .iter_mut()
+        .zip(&bytes)
+        .map(|(a, &len)| {
+            let shift = a.as_ptr().align_offset(64);
+            a.copy_within(..len, shift);
+            // SAFETY: the shift is less than the room that was added.
+            unsafe { a.as_mut_ptr().add(shift).cast() }
+        })
+        .collect();
+    // SAFETY: the arrays are as long as the kernel's text says, and start at these addresses.
+    let run_c = || unsafe { function(n as i64, at[0], at[1], at[2]) };
+    let content = |k: usize| {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(at[k].cast::<u8>(), bytes[k]) }.to_vec()
+    };
+    let start: Vec<Vec<u8>> = (0..3).map(content).collect();
+    run_c();
+    let expected = content(2);
+    // The first run is slow: its pages are new.
+    let begun = now();
+    (0..4).for_each(|_| run_c());
+    let count = ((4.0 * WINDOW / (now() - begun).max(1.0)) as usize).clamp(4, 20_000);
+    let text = kernel.program(n, count);
+    let machine = girder_machine::builtin("gc200").expect("it comes with Girder");
+    let session = girder_source::Session { allow_over_memory: true, ..Default::default() };
+    let mut compilation = Compilation::new(Options { machine, arguments: Default::default(), session });
+    let root = compilation.add("kernel.gir", text).expect("a small text");
+    let stage = compilation.stage(root, Stage::Allocated);
+    let executable = stage.and_then(|s| compilation.executable(s, &[Mode::Fast]));
+    let executable = executable.unwrap_or_else(|_| {
+        compilation.diagnostics.iter().for_each(|d| eprint!("{}", d.render(&compilation.map, false, 120)));
+        panic!("{} compiles", kernel.name)
+    });
+    let graph: &Graph = &executable.allocated;
+    let mut engine = Engine::load(&executable, Mode::Fast, 1, &compilation.options.session).expect("memory");
+    let var = |name: &str| graph.vars.iter().find(|(_, v)| v.name == name).expect("the text has it").0;
+    for (name, bytes) in ["x", "w", "y"].into_iter().zip(&start) {
+        engine.set(var(name), bytes).expect("the array fits");
+    }
+    engine.run(program(graph, "once"), &mut Silent).expect("it runs");
+    compare(kernel, &expected, &engine.get(var("y")).expect("it ran"));
+    let (once, main) = (program(graph, "once"), program(graph, "main"));
+    engine.run(once, &mut Silent).expect("it runs");
+    let (mut c, mut girder) = (vec![], vec![]);
+    for _ in 0..WINDOWS {
+        let begun = now();
+        (0..count).for_each(|_| run_c());
+        c.push((now() - begun) / count as f64);
+        let begun = now();
+        engine.run(main, &mut Silent).expect("it runs");
+        girder.push((now() - begun) / count as f64);
+    }
+    (median(c), median(girder))
+}
+
+fn compare(kernel: &Kernel, expected: &[u8], found: &[u8]) {
+    let ty = kernel.arrays[2].0;
+    let (expected, found) = (ty.numbers(expected), ty.numbers(found));
+    let greatest = expected.iter().fold(0.0f64, |g, x| g.max(x.abs()));
+    for (at, (e, f)) in expected.iter().zip(&found).enumerate() {
+        assert!((e - f).abs() <= kernel.close * greatest, "{}: element {at} is {f}, in C {e}", kernel.name);
+    }
+}
+
+fn main() {
+    let wanted = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
+    let library = Library::compile();
+    println!("{:<16} {:>8} {:>16} {:>16} {:>7}", "kernel", "size", "C", "Girder", "ratio");
+    let mut worst: Option<(f64, f64, String)> = None;
+    for kernel in KERNELS.iter().filter(|k| k.name.contains(&wanted)) {
+        for (bytes, label, bar) in SIZES {
+            let n = kernel.length(bytes);
+            let (c, girder) = measure(kernel, n, library.function(kernel));
+            let (per, unit) = match kernel.unit {
+                Flop(per) => (per, "GFLOP/s"),
+                Bytes(per) => (per, "GB/s"),
+            };
+            let rate = |time: f64| format!("{:.2} {unit}", per * kernel.elements(n) / time);
+            let ratio = c / girder;
+            println!("{:<16} {label:>8} {:>16} {:>16} {ratio:>7.2}", kernel.name, rate(c), rate(girder));
+            let bar = if matches!(kernel.name, "sigmoid" | "softmax row") { 0.9 } else { bar };
+            if worst.as_ref().is_none_or(|w| ratio / bar < w.0 / w.1) {
+                worst = Some((ratio, bar, format!("{}, {label}", kernel.name)));
+            }
+        }
+    }
+    if let Some((ratio, bar, place)) = worst {
+        println!("worst ratio to C, against its bar: {ratio:.2} of {bar:.2} ({place})");
+    }
+}
