@@ -15,8 +15,8 @@
 //! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
 //!    methods above.
 //!
-//! Many transfers are first tried in rounds and by colouring alone (see `at_scale`): the greedy's time grows faster than
-//! their number.
+//! Of many transfers ([`MANY`]) each method is tried once, on multicasts in parts, and the colouring, which also takes a
+//! few multicasts, before the greedy (`at_scale`).
 //!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
 //!
@@ -24,7 +24,7 @@
 //! Each processor's exchange is a problem of its own. Words for other processors move in a common part (module `links`).
 //!
 //! Invariant: the result is a function of the phase and the machine alone; the time of scheduling grows with the number
-//! of transfers, not with that of cycles.
+//! of transfers and its logarithm, whatever the pattern, not with the number of cycles.
 
 mod code;
 mod colours;
@@ -56,10 +56,8 @@ pub const SENTENCE: &str = "gives every transfer a start cycle, so that no tile 
 
 /// How far above the bound the first method may stay before the next is tried.
 const GOOD: f64 = 1.02;
-/// Receivers on one processor from which on `at_scale` comes first.
-const MANY: usize = 1 << 17;
-/// How far above the bound its result may stay.
-const GOOD_AT_SCALE: f64 = 1.05;
+/// Receivers on one processor from which on each method is tried once.
+const MANY: usize = 1 << 16;
 
 /// Schedules every phase of every compute set and copy.
 ///
@@ -148,19 +146,14 @@ fn best(jobs: Jobs, machine: &Machine) -> Found {
     if jobs.list.is_empty() {
         return Found { jobs, start: vec![], end: 0 };
     }
-    let wide = pairs::widen(&jobs, machine);
-    if jobs.to.len() >= MANY
-        && wide.as_ref().is_none_or(is_mostly_narrow)
-        && let Some(found) = at_scale(&jobs, machine)
-    {
-        return found;
-    }
-    let Some(wide) = wide else { return of_widths(jobs, machine).0 };
-    let (wide, good) = of_widths(wide, machine);
+    let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
+    let wide = pairs::widen(&jobs, machine).filter(|wide| jobs.to.len() < MANY || !is_mostly_narrow(wide));
+    let Some(wide) = wide else { return of(jobs, machine).0 };
+    let (wide, good) = of(wide, machine);
     if wide.end <= good {
         return wide;
     }
-    let narrow = of_widths(jobs, machine).0;
+    let narrow = of(jobs, machine).0;
     if narrow.end < wide.end { narrow } else { wide }
 }
 
@@ -170,36 +163,41 @@ fn is_mostly_narrow(jobs: &Jobs) -> bool {
     64 * words(true) < words(false)
 }
 
-/// A schedule in time about proportional to the number of receivers: rounds, else a colouring, with multicasts served one
-/// receiver at a time where their senders have the slack; `None` if it is not good or some sender has not.
-fn at_scale(jobs: &Jobs, machine: &Machine) -> Option<Found> {
-    let ports = Ports::new(jobs, machine);
-    let good = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
-    let found = |jobs: &Jobs, ports: &Ports, start: Vec<u64>| {
-        let end = ports.end(&start);
-        (end <= good).then(|| Found { jobs: jobs.clone(), start, end })
+/// As [`of_widths`], of many jobs, with each method once: rounds, then the others with multicasts served one receiver at a
+/// time as far as their senders have the slack.
+fn at_scale(jobs: Jobs, machine: &Machine) -> (Found, u64) {
+    let ports = Ports::new(&jobs, machine);
+    let good = (ports.bound() as f64 * GOOD) as u64;
+    let start = rounds::rounds(&ports);
+    let whole = Found { end: ports.end(&start), jobs, start };
+    if whole.end <= good {
+        return (whole, good);
+    }
+    let single = parts::singles(&whole.jobs, &ports);
+    let (jobs, ports) = match &single {
+        Some(single) => (single, &Ports::new(single, machine)),
+        None => (&whole.jobs.clone(), &ports),
     };
-    found(jobs, &ports, rounds::rounds(&ports)).or_else(|| match parts::parts(jobs, &ports, 1) {
-        None => found(jobs, &ports, colours::whole(&ports)?),
-        Some(single) => {
-            let ports = Ports::new(&single, machine);
-            found(&single, &ports, colours::whole(&ports)?)
-        }
-    })
+    let methods: [Method; 3] = [
+        &|| (colours::whole_rounds(ports) <= good).then(|| Found::new(jobs, ports, colours::whole(ports))),
+        &|| pieces(jobs, ports, good, machine),
+        &|| Some(Found::new(jobs, ports, greedy::greedy(ports, false))),
+    ];
+    (shortest(whole, good, &methods), good)
 }
 
 /// The shortest schedule that the methods find for jobs of given widths, and an end that is good enough.
 fn of_widths(jobs: Jobs, machine: &Machine) -> (Found, u64) {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
-    let mut best = one_by_one(jobs.clone(), &ports, good, machine);
+    let mut best = one_by_one(&jobs, &ports, good, machine);
     for size in [2, 1] {
         if best.end <= good {
             break;
         }
         let Some(parts) = parts::parts(&jobs, &ports, size) else { break };
         let of_parts = Ports::new(&parts, machine);
-        let found = one_by_one(parts, &of_parts, good, machine);
+        let found = one_by_one(&parts, &of_parts, good, machine);
         if found.end < best.end {
             best = found;
         }
@@ -208,32 +206,47 @@ fn of_widths(jobs: Jobs, machine: &Machine) -> (Found, u64) {
 }
 
 /// The shortest schedule of jobs whose receivers are served together.
-fn one_by_one(jobs: Jobs, ports: &Ports, good: u64, machine: &Machine) -> Found {
-    let whole: [&dyn Fn() -> Option<Vec<u64>>; 4] = [
-        &|| Some(rounds::rounds(ports)),
-        &|| Some(greedy::greedy(ports, false)),
-        &|| ports.has_multicast().then(|| greedy::greedy(ports, true)),
-        &|| colours::whole(ports),
-    ];
-    let mut best = (u64::MAX, vec![]);
-    for method in whole {
-        if best.0 > good
-            && let Some(start) = method()
-            && ports.end(&start) < best.0
+fn one_by_one(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Found {
+    let found = |start| Some(Found::new(jobs, ports, start));
+    let rounds = Found::new(jobs, ports, rounds::rounds(ports));
+    let greedy: Method = &|| found(greedy::greedy(ports, false));
+    match ports.has_multicast() {
+        true => shortest(rounds, good, &[greedy, &|| found(greedy::greedy(ports, true))]),
+        false => {
+            let (whole, pieces): (Method, Method) =
+                (&|| found(colours::whole(ports)), &|| pieces(jobs, ports, u64::MAX, machine));
+            shortest(rounds, good, &[greedy, whole, pieces])
+        }
+    }
+}
+
+/// One way to find a schedule.
+type Method<'a> = &'a dyn Fn() -> Option<Found>;
+
+/// The first of a schedule and the results of some methods that is good enough, else the shortest.
+fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
+    let mut best = first;
+    for method in methods {
+        if best.end > good
+            && let Some(found) = method()
+            && found.end < best.end
         {
-            best = (ports.end(&start), start);
+            best = found;
         }
     }
-    let (end, start) = best;
-    if end > good
-        && let Some((cut, start)) = colours::pieces(&jobs, ports, machine)
-    {
-        let cut_end = Ports::new(&cut, machine).end(&start);
-        if cut_end < end {
-            return Found { jobs: cut, start, end: cut_end };
-        }
+    best
+}
+
+fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<Found> {
+    let (cut, start) = colours::pieces(jobs, ports, limit, machine)?;
+    let end = Ports::new(&cut, machine).end(&start);
+    Some(Found { jobs: cut, start, end })
+}
+
+impl Found {
+    fn new(jobs: &Jobs, ports: &Ports, start: Vec<u64>) -> Found {
+        Found { jobs: jobs.clone(), end: ports.end(&start), start }
     }
-    Found { jobs, start, end }
 }
 
 /// Adds the pieces of one processor. `whole` are its transfers, to tell which pieces serve only some receivers.

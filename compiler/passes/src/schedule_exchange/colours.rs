@@ -2,128 +2,186 @@
 //! theorem colours with as many colours as the fullest port has edges; each colour is a set of jobs without conflicts.
 //!
 //! # Note: Halves
-//! A large graph is halved first, and the halves are coloured apart: at every port its edges are joined two by two, which
-//! makes paths and even circles of edges, and neighbours on these go to different halves. So each port has half of its
-//! edges in each, but for one, and each halving adds at most one colour.
+//! A graph that would make too large a table is halved first, and the halves are coloured apart: at every port its edges
+//! are joined two by two, which makes paths and even circles of edges, and neighbours on these go to different halves. So
+//! each port has half of its edges in each, but for one, and each halving adds at most one colour.
 //!
-//! Invariant: edges of one colour share no port. The colouring is the alternating-path proof itself, with a bound on its
-//! steps.
+//! # Note: Multicasts
+//! A job of several receivers is coloured before the others, with the first colour that all its ports lack. Theory does
+//! not promise one below the most edges of a port, so where multicasts are many other methods do better. Halving takes it
+//! for an edge to its first receiver.
+//!
+//! Invariant: jobs of one colour share no port; a job without a colour comes after all others. The time grows with the
+//! number of jobs, with the logarithm of the most at one port, and with a bound on steps per job.
 
-use super::ports::{Jobs, Ports};
+mod paths;
+
+use super::ports::{Jobs, Ports, cycles};
 use girder_machine::Machine;
 use girder_source::par_map;
 use std::cmp::Reverse;
 
-/// Edges above which a graph is halved, and [`pieces`] is not tried.
-const MAX_EDGES: usize = 500_000;
-/// Entries (ports × colours) above which colouring is not tried.
-const MAX_TABLE: usize = 16 << 20;
-/// Steps along alternating paths, per edge, after which colouring gives up.
-const MAX_STEPS: usize = 64;
+/// Pieces that [`pieces`] makes of a few jobs.
+const MANY_EDGES: usize = 500_000;
+/// Lengths of jobs above which [`whole`] serves only where all else is worse.
+const MANY_LENGTHS: usize = 64;
+/// Entries (ports × colours) above which a graph is halved.
+const MAX_TABLE: u64 = 16 << 20;
+/// Colours above which it is: to find one that both ends of an edge lack takes a look at each 64 of them.
+const MAX_COLOURS: u64 = 8192;
 /// Into how many pieces [`pieces`] cuts what fills a port.
 const PIECES: u64 = 1024;
+/// The colour of a job that has none.
+const NONE: u32 = u32::MAX;
 
-/// Start cycles of whole jobs, those of one length coloured together, long ones first; `None` where the method does not
-/// apply (several receivers) or is too slow. Exact where each length is regular.
-pub(super) fn whole(ports: &Ports) -> Option<Vec<u64>> {
-    if ports.has_multicast() {
-        return None;
-    }
+/// Start cycles of whole jobs, those of one length coloured together, long ones first. Exact where each length is
+/// regular and there are no multicasts.
+pub(super) fn whole(ports: &Ports) -> Vec<u64> {
     let mut by_length: Vec<u32> = (0..ports.len() as u32).collect();
     let length = |j: u32| ports.cycles[j as usize];
     by_length.sort_by_key(|&j| Reverse(length(j)));
     let mut order = Vec::with_capacity(ports.len());
     for class in by_length.chunk_by(|&a, &b| length(a) == length(b)) {
-        let edges: Vec<[u32; 2]> = class.iter().map(|&j| ends(ports, j as usize)).collect();
-        let colours = colour(&edges, ports.load.len())?;
-        let mut rounds: Vec<(u32, u32)> = colours.into_iter().zip(class.iter().copied()).collect();
-        rounds.sort_unstable();
-        order.extend(rounds.into_iter().map(|r| r.1));
+        let colours = colour(ports, class);
+        order.extend(rounds(&colours).into_iter().map(|k| class[k as usize]));
     }
     // Appending in the order of the rounds never ends later than the rounds themselves would.
-    Some(ports.append(order))
+    ports.append(order)
 }
 
-/// Jobs to one receiver each, cut into pieces of about one length, which are coloured: with their starts. As exact as
-/// the pieces are fine. `None` where it does not apply or is too slow.
-pub(super) fn pieces(jobs: &Jobs, ports: &Ports, machine: &Machine) -> Option<(Jobs, Vec<u64>)> {
-    if ports.has_multicast() || ports.len() >= MAX_EDGES || ports.len() == 0 {
+/// The cycles of the rounds that [`whole`] would find: of each length those that its fullest port needs.
+pub(super) fn whole_rounds(ports: &Ports) -> u64 {
+    let mut lengths: Vec<u64> = ports.cycles.clone();
+    lengths.sort_unstable();
+    lengths.dedup();
+    if lengths.len() > MANY_LENGTHS {
+        return u64::MAX;
+    }
+    let mut counts = vec![0; lengths.len() * ports.load.len()];
+    for (j, cycles) in ports.cycles.iter().enumerate() {
+        let class = lengths.partition_point(|l| l < cycles) * ports.load.len();
+        ports.holds(j).iter().for_each(|&p| counts[class + p as usize] += 1);
+    }
+    let fullest = counts.chunks_exact(ports.load.len()).map(|c| c.iter().copied().max().unwrap_or(0));
+    lengths.iter().zip(fullest).map(|(length, most): (_, u64)| length * most).sum()
+}
+
+/// Positions by ascending colour.
+fn rounds(colours: &[u32]) -> Vec<u32> {
+    let count = count(colours);
+    let mut at = vec![0u32; count as usize + 2];
+    let slot = |colour: u32| colour.min(count) as usize;
+    colours.iter().for_each(|&c| at[slot(c) + 1] += 1);
+    (1..at.len()).for_each(|k| at[k] += at[k - 1]);
+    let mut order = vec![0; colours.len()];
+    for (k, &colour) in (0..).zip(colours) {
+        let place = &mut at[slot(colour)];
+        order[*place as usize] = k;
+        *place += 1;
+    }
+    order
+}
+
+/// How many colours are used.
+fn count(colours: &[u32]) -> u32 {
+    colours.iter().filter(|&&c| c != NONE).max().map_or(0, |c| c + 1)
+}
+
+/// Jobs cut into pieces of about one length, which are coloured: with their starts. As exact as the pieces are fine.
+/// `None` where it does not apply, or if the fullest port alone needs more cycles than `limit`.
+pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<(Jobs, Vec<u64>)> {
+    if ports.len() == 0 || jobs.list.iter().any(|job| job.wide) {
         return None;
     }
     let common = jobs.list.iter().fold(0, |a, job| gcd(a, job.words));
     let most = ports.bound() * machine.exchange.bytes_per_cycle as u64 / 4;
     let total: u64 = jobs.list.iter().map(|job| job.words as u64).sum();
     // A piece of the common length wastes nothing; else the last piece of a job wastes half of one.
-    let least = (most / PIECES).max(total / (MAX_EDGES - jobs.list.len()).max(1) as u64);
+    let room = MANY_EDGES.max(2 * ports.len()) - ports.len();
+    let least = match total / common as u64 <= 2 * ports.len() as u64 {
+        true => 0,
+        false => (most / PIECES).max(total / room as u64),
+    };
     let size = u32::try_from(common as u64 * least.div_ceil(common as u64).max(1)).ok()?;
     let count = |j: usize| jobs.list[j].words.div_ceil(size) as usize;
-    let edges: Vec<[u32; 2]> =
-        (0..jobs.list.len()).flat_map(|j| std::iter::repeat_n(ends(ports, j), count(j))).collect();
-    let colours = Colouring::new(&edges, ports.load.len())?.colour()?;
+    let edges: Vec<u32> = (0..jobs.list.len()).flat_map(|j| std::iter::repeat_n(j as u32, count(j))).collect();
+    let fullest = most_at_a_port(ports, &edges).0;
+    if fullest.saturating_mul(cycles(size, false, machine)) > limit {
+        return None;
+    }
+    let mut colours = colour(ports, &edges);
     let mut cut = Jobs::default();
-    let mut order = vec![];
     let mut at = 0;
     for (j, job) in jobs.list.iter().enumerate() {
         // Pieces of a job are interchangeable: its words go in the order of time.
-        let mut rounds = colours[at..at + count(j)].to_vec();
-        rounds.sort_unstable();
-        for (k, colour) in (0..).zip(rounds) {
-            let (start, end) = (job.first + k * size, job.first + job.words.min((k + 1) * size));
-            order.push((colour, cut.list.len() as u32));
-            cut.add_part(jobs, j, start..end, 0..1);
-        }
+        colours[at..at + count(j)].sort_unstable();
         at += count(j);
+        for k in 0..count(j) as u32 {
+            let (start, end) = (job.first + k * size, job.first + job.words.min((k + 1) * size));
+            cut.add_part(jobs, j, start..end, 0..job.to.len());
+        }
     }
-    order.sort_unstable();
-    let start = Ports::new(&cut, machine).append(order.into_iter().map(|o| o.1));
+    let start = Ports::new(&cut, machine).append(rounds(&colours));
     Some((cut, start))
-}
-
-fn ends(ports: &Ports, job: usize) -> [u32; 2] {
-    let holds = ports.holds(job);
-    [holds[0], holds[1]]
 }
 
 fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-const NONE: u32 = u32::MAX;
-
-/// The colours of all edges, see the note on halves; `None` if it takes too many steps.
-fn colour(edges: &[[u32; 2]], ports: usize) -> Option<Vec<u32>> {
-    if edges.len() <= MAX_EDGES {
-        return Colouring::new(edges, ports)?.colour();
-    }
-    let second = halve(edges, ports);
-    let half = |k: usize| {
-        let own = edges.iter().zip(&second).filter(|e| *e.1 == (k == 1)).map(|e| *e.0);
-        colour(&own.collect::<Vec<_>>(), ports)
-    };
-    let mut halves = par_map(2, half).into_iter();
-    let (low, high) = (halves.next()??, halves.next()??);
-    let shift = low.iter().max().map_or(0, |c| c + 1);
-    let (mut low, mut high) = (low.into_iter(), high.into_iter().map(|c| c + shift));
-    second.into_iter().map(|second| if second { high.next() } else { low.next() }).collect()
+/// The colours of some jobs, see the note on halves; a job may stand there several times.
+fn colour(ports: &Ports, jobs: &[u32]) -> Vec<u32> {
+    let (most, count) = most_at_a_port(ports, jobs);
+    let parts = (most * count).div_ceil(MAX_TABLE).max(most.div_ceil(MAX_COLOURS)).max(1);
+    halved(ports, jobs, parts.next_power_of_two().ilog2())
 }
 
-/// Of each edge: whether it is in the second half.
-fn halve(edges: &[[u32; 2]], ports: usize) -> Vec<bool> {
-    let mut joined = vec![[NONE; 2]; edges.len()];
-    let mut waiting = vec![NONE; ports];
-    for (e, ends) in edges.iter().enumerate() {
-        for (side, &port) in ends.iter().enumerate() {
+/// How many of some jobs hold one port, at most, and how many ports they hold.
+fn most_at_a_port(ports: &Ports, jobs: &[u32]) -> (u64, u64) {
+    let mut edges = vec![0u64; ports.load.len()];
+    jobs.iter().flat_map(|&j| ports.holds(j as usize)).for_each(|&p| edges[p as usize] += 1);
+    (edges.iter().copied().max().unwrap_or(0), edges.iter().filter(|&&n| n > 0).count() as u64)
+}
+
+/// The same, halved so many times.
+fn halved(ports: &Ports, jobs: &[u32], times: u32) -> Vec<u32> {
+    if times == 0 {
+        return paths::colour(ports, jobs);
+    }
+    let second = halve(ports, jobs);
+    let half = |k: usize| {
+        let own = jobs.iter().zip(&second).filter(|e| *e.1 == (k == 1)).map(|e| *e.0);
+        halved(ports, &own.collect::<Vec<_>>(), times - 1)
+    };
+    let mut halves = par_map(2, half).into_iter().map(Vec::into_iter);
+    let (mut low, mut high) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
+    let shift = count(low.as_slice());
+    let shifted = |c: u32| if c == NONE { NONE } else { c + shift };
+    let own = |second| if second { high.next().map(shifted) } else { low.next() };
+    second.into_iter().map(own).map(|c| c.unwrap_or(NONE)).collect()
+}
+
+/// Of each job: whether it is in the second half.
+fn halve(ports: &Ports, jobs: &[u32]) -> Vec<bool> {
+    let mut joined = vec![[NONE; 2]; jobs.len()];
+    let mut waiting = vec![NONE; ports.load.len()];
+    for (e, &job) in jobs.iter().enumerate() {
+        for (side, &port) in ports.holds(job as usize)[..2].iter().enumerate() {
             match std::mem::replace(&mut waiting[port as usize], NONE) {
                 NONE => waiting[port as usize] = e as u32,
                 other => (joined[e][side], joined[other as usize][side]) = (other, e as u32),
             }
         }
     }
-    let (mut second, mut known) = (vec![false; edges.len()], vec![false; edges.len()]);
-    for e in 0..edges.len() {
+    let (mut second, mut known) = (vec![false; jobs.len()], vec![false; jobs.len()]);
+    // Paths begin in the two halves in turn, so that further receivers of multicasts are shared too.
+    let mut begin = false;
+    for e in 0..jobs.len() {
         if std::mem::replace(&mut known[e], true) {
             continue;
         }
+        begin = !begin;
+        second[e] = begin;
         for first_side in [0, 1] {
             let (mut at, mut side) = (e, first_side);
             loop {
@@ -139,150 +197,40 @@ fn halve(edges: &[[u32; 2]], ports: usize) -> Vec<bool> {
     second
 }
 
-/// A partial edge colouring of a bipartite multigraph.
-struct Colouring<'a> {
-    edges: &'a [[u32; 2]],
-    /// How many colours: the greatest degree.
-    colours: usize,
-    /// The vertex numbers of ports that have edges.
-    dense: Vec<u32>,
-    /// Edge at (vertex, colour).
-    at: Vec<u32>,
-    /// Bits of the colours that each vertex does not use yet.
-    unused: Vec<u64>,
-    of: Vec<u32>,
-}
-
-impl<'a> Colouring<'a> {
-    fn new(edges: &'a [[u32; 2]], ports: usize) -> Option<Colouring<'a>> {
-        let (mut dense, mut degree) = (vec![NONE; ports], vec![]);
-        for &port in edges.iter().flatten() {
-            let vertex = &mut dense[port as usize];
-            if *vertex == NONE {
-                *vertex = degree.len() as u32;
-                degree.push(0usize);
-            }
-            degree[*vertex as usize] += 1;
-        }
-        let colours = degree.iter().copied().max().unwrap_or(0);
-        let table = degree.len().checked_mul(colours).filter(|&n| n <= MAX_TABLE)?;
-        let words = colours.div_ceil(64);
-        let mut unused = vec![u64::MAX; degree.len() * words];
-        if !colours.is_multiple_of(64) {
-            unused.iter_mut().skip(words - 1).step_by(words).for_each(|w| *w = (1 << (colours % 64)) - 1);
-        }
-        Some(Colouring { edges, colours, dense, at: vec![NONE; table], unused, of: vec![NONE; edges.len()] })
-    }
-
-    /// The colour of each edge; `None` if it takes too many steps.
-    fn colour(mut self) -> Option<Vec<u32>> {
-        let mut steps = self.edges.len() * MAX_STEPS;
-        for e in 0..self.edges.len() {
-            let [u, v] = self.ends(e);
-            let colour = match self.common(u, v) {
-                Some(c) => c,
-                None => {
-                    let (a, b) = (self.first_unused(u), self.first_unused(v));
-                    steps = steps.checked_sub(self.swap(v, a, b))?;
-                    a
-                }
-            };
-            self.set(e, colour);
-        }
-        Some(self.of)
-    }
-
-    fn ends(&self, edge: usize) -> [usize; 2] {
-        self.edges[edge].map(|p| self.dense[p as usize] as usize)
-    }
-
-    fn words(&self, vertex: usize) -> &[u64] {
-        let n = self.colours.div_ceil(64);
-        &self.unused[vertex * n..(vertex + 1) * n]
-    }
-
-    /// A colour that neither vertex uses.
-    fn common(&self, u: usize, v: usize) -> Option<u32> {
-        let words = self.words(u).iter().zip(self.words(v));
-        words.enumerate().find(|(_, (a, b))| *a & *b != 0).map(|(k, (a, b))| 64 * k as u32 + (a & b).trailing_zeros())
-    }
-
-    /// A vertex with an edge to colour has a colour left: it has at most `colours` edges.
-    fn first_unused(&self, vertex: usize) -> u32 {
-        let words = self.words(vertex).iter().enumerate();
-        words.filter(|(_, w)| **w != 0).map(|(k, w)| 64 * k as u32 + w.trailing_zeros()).next().unwrap_or(0)
-    }
-
-    /// Exchanges colours `a` and `b` on the path that leaves a vertex by `a`; returns its length. In a bipartite graph
-    /// it cannot end at a neighbour that lacks `a`, so that both ends of the new edge then lack it.
-    fn swap(&mut self, from: usize, a: u32, b: u32) -> usize {
-        let (mut path, mut vertex, mut colour) = (vec![], from, a);
-        loop {
-            let edge = self.at[vertex * self.colours + colour as usize];
-            if edge == NONE {
-                break;
-            }
-            path.push(edge as usize);
-            let [u, v] = self.ends(edge as usize);
-            vertex = if vertex == u { v } else { u };
-            colour = if colour == a { b } else { a };
-        }
-        for &edge in &path {
-            self.mark(edge, self.of[edge], NONE);
-        }
-        for &edge in &path {
-            self.set(edge, if self.of[edge] == a { b } else { a });
-        }
-        path.len()
-    }
-
-    fn set(&mut self, edge: usize, colour: u32) {
-        self.of[edge] = colour;
-        self.mark(edge, colour, edge as u32);
-    }
-
-    /// Writes the table at both ends of an edge.
-    fn mark(&mut self, edge: usize, colour: u32, value: u32) {
-        let words = self.colours.div_ceil(64);
-        for vertex in self.ends(edge) {
-            self.at[vertex * self.colours + colour as usize] = value;
-            let word = &mut self.unused[vertex * words + colour as usize / 64];
-            let bit = 1 << (colour % 64);
-            *word = if value == NONE { *word | bit } else { *word & !bit };
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Colouring, halve};
+    use super::*;
 
     /// 40 senders to 40 receivers, with repetitions, by a simple rule that favours none.
-    fn edges() -> Vec<[u32; 2]> {
-        (0..3001u32).map(|k| [k * k % 40, 40 + (k * 7 + k / 40 * 3) % 40]).collect()
+    fn edges(count: u32) -> Ports {
+        let mut jobs = Jobs::default();
+        (0..count).for_each(|k| jobs.add(k, 0..1, k * k % 40, [(0, 40 + (k * 7 + k / 40 * 3) % 40)]));
+        Ports::new(&jobs, &girder_machine::builtin("small").unwrap().resized(1, 80))
     }
 
     #[test]
     fn halving_shares_the_edges_of_each_port() {
-        let edges = edges();
-        let second = halve(&edges, 80);
-        for port in 0..80 {
-            let own: Vec<bool> = edges.iter().zip(&second).filter(|e| e.0.contains(&port)).map(|e| *e.1).collect();
+        let ports = edges(3001);
+        let second = halve(&ports, &(0..3001).collect::<Vec<_>>());
+        for port in 0..ports.load.len() as u32 {
+            let holds = |e: &(usize, &bool)| ports.holds(e.0).contains(&port);
+            let own: Vec<bool> = second.iter().enumerate().filter(holds).map(|e| *e.1).collect();
             let there = own.iter().filter(|&&s| s).count();
             assert!(there.abs_diff(own.len() - there) <= 1, "port {port} has {there} of {} edges", own.len());
         }
     }
 
     #[test]
-    fn halves_are_coloured_with_at_most_one_colour_more() {
-        let edges = edges();
-        let degree = |port: u32| edges.iter().filter(|e| e.contains(&port)).count() as u32;
-        let most = (0..80).map(degree).max().unwrap();
-        let second = halve(&edges, 80);
-        let colours = [false, true].map(|s| {
-            let own: Vec<_> = edges.iter().zip(&second).filter(|e| *e.1 == s).map(|e| *e.0).collect();
-            Colouring::new(&own, 80).unwrap().colour().unwrap().into_iter().max().unwrap() + 1
-        });
-        assert!(colours[0] + colours[1] <= most + 1, "{colours:?} of {most}");
+    fn each_halving_adds_at_most_one_colour() {
+        let ports = edges(3001);
+        for times in 0..3 {
+            let colours = halved(&ports, &(0..3001).collect::<Vec<_>>(), times);
+            assert!(!colours.contains(&NONE));
+            assert!(count(&colours) < ports.bound() as u32 + (1 << times), "halved {times} times");
+            let mut seen = std::collections::HashSet::new();
+            for (e, colour) in colours.iter().enumerate() {
+                assert!(ports.holds(e).iter().all(|&p| seen.insert((p, *colour))), "job {e} meets another");
+            }
+        }
     }
 }

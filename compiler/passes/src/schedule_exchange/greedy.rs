@@ -6,8 +6,13 @@
 //! on the other side that are free now. Most of the time nearly all ports are busy and the second is short; at the
 //! start, and where a list is short, the first is. The cheaper one is taken.
 //!
-//! Invariant: a job waits only while one of its ports is busy (or, with multicasts first, is wanted by a multicast
-//! that has not started). So no schedule of transfers to one receiver each is twice as long as the fullest port.
+//! # Note: Patience
+//! Where little can start, a port may look along a long list in vain, time and again. So all looks are counted, and after
+//! [`PATIENCE`] each port looks at a few entries only: what it misses starts when another port of the job looks.
+//!
+//! Invariant: while patience lasts, a job waits only while one of its ports is busy (or, with multicasts first, is wanted
+//! by a multicast that has not started). So no schedule of transfers to one receiver each is twice as long as the fullest
+//! port. The time grows with the number of jobs and its logarithm.
 
 mod pairs;
 
@@ -19,8 +24,10 @@ use std::collections::BinaryHeap;
 /// How many startable transfers of its list a port compares before it chooses. The list begins with the most critical
 /// ones, so that more would cost much and gain little.
 const CHOICES: usize = 8;
-/// How many entries of its list a port looks at if one of them can start.
+/// How many entries of its list a port looks at if one of them can start, or when patience is at its end.
 const LOOKS: usize = 64;
+/// Looks at entries and ports while patience lasts: so many, and so many for each port of each job.
+const PATIENCE: (usize, usize) = (1 << 24, 16);
 
 /// Start cycles of all jobs. With `multicast_first`, no transfer to one receiver takes a port that a waiting
 /// multicast needs.
@@ -75,6 +82,8 @@ struct Shop<'a> {
     place: Vec<u32>,
     /// Busy ports by the time at which they become free.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Looks until patience is at its end.
+    patience: usize,
 }
 
 /// A transfer in the list of one of its ports, with another of its ports: if that is busy, which is the common case,
@@ -109,6 +118,7 @@ impl<'a> Shop<'a> {
             count: [false, true].map(|out| ports.is_out.iter().filter(|&&o| o == out).count()),
             place: vec![BUSY; n],
             busy: BinaryHeap::new(),
+            patience: PATIENCE.0 + PATIENCE.1 * (0..ports.len()).map(|t| ports.holds(t).len()).sum::<usize>(),
         };
         (0..n as u32).for_each(|p| shop.release(p));
         for t in (0..ports.len()).filter(|&t| ports.is_multicast(t)) {
@@ -131,7 +141,9 @@ impl<'a> Shop<'a> {
         let side = !self.ports.is_out[port as usize] as usize;
         let free = self.free[side].len();
         let along_list = length.min(CHOICES * self.count[side] / free.max(1));
-        if !self.pairs.is_empty() && 2 * free < along_list {
+        if !self.pairs.is_empty() && 2 * free < along_list && self.patience > 0 {
+            // To look for a pair takes about as long as to look at two entries.
+            self.patience = self.patience.saturating_sub(2 * free);
             self.among_free(port, side)
         } else {
             self.along_list(port)
@@ -139,12 +151,13 @@ impl<'a> Shop<'a> {
     }
 
     fn along_list(&mut self, port: u32) -> Option<u32> {
-        let (mut best, mut found, mut stale) = (Best::default(), 0, 0);
+        let (mut best, mut found, mut stale, mut looks) = (Best::default(), 0, 0, 0);
         let (list, done) = &self.lists[port as usize];
-        for (looks, entry) in list[*done..].iter().enumerate() {
-            if found == CHOICES || (found > 0 && looks >= LOOKS) {
+        for entry in &list[*done..] {
+            if found == CHOICES || (looks >= LOOKS && (found > 0 || looks >= self.patience)) {
                 break;
             }
+            looks += 1;
             if self.place[entry.other as usize] == BUSY {
                 continue;
             }
@@ -153,14 +166,24 @@ impl<'a> Shop<'a> {
                 false => found += self.consider(entry.transfer, port, &mut best) as usize,
             }
         }
+        self.patience = self.patience.saturating_sub(looks);
         if stale > LOOKS / 2 {
-            // At most a few such entries are passed for each that is dropped here.
-            let (list, done) = &mut self.lists[port as usize];
-            list.drain(..*done);
-            list.retain(|e| !self.started[e.transfer as usize]);
-            *done = 0;
+            self.drop_started(port, looks);
         }
         best.0.map(|k| k.3.0)
+    }
+
+    /// Passes the transfers that have started among the first of a port's list: the others move up to those behind.
+    fn drop_started(&mut self, port: u32, looks: usize) {
+        let (list, done) = &mut self.lists[port as usize];
+        let mut end = *done + looks;
+        for at in (*done..end).rev() {
+            if !self.started[list[at].transfer as usize] {
+                end -= 1;
+                list[end] = list[at];
+            }
+        }
+        *done = end;
     }
 
     fn among_free(&mut self, port: u32, side: usize) -> Option<u32> {

@@ -81,6 +81,29 @@ fn sparse(dice: &mut Dice, degree: u32, words: u32) -> Vec<Send> {
     (0..N).flat_map(|s| (0..degree).map(move |_| s)).map(|s| (s, dice.tiles(1, s), 1 + dice.roll(words))).collect()
 }
 
+/// Single words, each asked for by tiles at random: `receipts` in all, of `words` words that are spread over the tiles. Every
+/// so manyth receipt, if any, is of one of `hot` words, which stand on the first tiles.
+fn asked(dice: &mut Dice, receipts: u32, words: u32, hot: Option<(u32, u32)>) -> Vec<Send> {
+    let mut users = vec![vec![]; words as usize];
+    for k in 0..receipts {
+        let word = match hot {
+            Some((every, hot)) if k % every == 0 => dice.roll(hot),
+            _ => dice.roll(words),
+        };
+        users[word as usize].push(dice.roll(N));
+    }
+    let on_each = words.div_ceil(N);
+    let send = |(word, mut to): (u32, Vec<u32>)| {
+        let from = word / on_each;
+        to.sort_unstable();
+        to.dedup();
+        to.retain(|&tile| tile != from);
+        // Some are two words.
+        (from, to, 1 + (word % 50 == 0) as u32)
+    };
+    (0..).zip(users).map(send).filter(|s| !s.1.is_empty()).collect()
+}
+
 fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
     let dice = &mut Dice(1);
     let transpose = (0..N).map(|s| (s, vec![s % 46 * 32 + s / 46], 9)).filter(|t| t.0 != t.1[0]).collect();
@@ -111,6 +134,9 @@ fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
         ("multicast to 8", 1.10, multicast(dice, 8, 6, 64)),
         ("multicast to 16", 1.10, multicast(dice, 16, 6, 64)),
         ("multicast to 16, single", 1.10, multicast(dice, 16, 1, 64)),
+        ("each word to three tiles", 1.02, asked(dice, 150_000, 50_000, None)),
+        ("each word to 30 tiles", 1.05, asked(dice, 150_000, 5_000, None)),
+        ("a word in ten hot", 1.05, asked(dice, 150_000, 50_000, Some((10, 15)))),
     ]
 }
 
