@@ -140,4 +140,18 @@ impl Step {
             StepKind::Execute(_) | StepKind::Copy(_) | StepKind::Call(_) | StepKind::Effect(_) => Vec::new(),
         }
     }
+
+    /// As [`children`](Step::children), to give them other ids.
+    pub fn children_mut(&mut self) -> Vec<&mut StepId> {
+        match &mut self.kind {
+            StepKind::Seq(all) | StepKind::Par(all) => all.iter_mut().collect(),
+            StepKind::Repeat { body, .. } => vec![body],
+            StepKind::While { before, body, .. } => vec![before, body],
+            StepKind::If { then, els, .. } => vec![then, els],
+            StepKind::Switch { cases, default, .. } => {
+                cases.iter_mut().map(|c| &mut c.1).chain(std::iter::once(default)).collect()
+            }
+            StepKind::Execute(_) | StepKind::Copy(_) | StepKind::Call(_) | StepKind::Effect(_) => Vec::new(),
+        }
+    }
 }

@@ -15,6 +15,7 @@
 
 mod decide;
 mod report;
+mod together;
 mod touch;
 mod workers;
 
@@ -27,6 +28,7 @@ use girder_ir::stage::{Placed, RaceFree};
 use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Result, par_map};
 use report::Reporter;
+pub(crate) use together::Together;
 use touch::{Touch, Who};
 
 /// Its flag.

@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`pipeline`] is the whole on one screen; [`context`] is what every pass is given. Two analyses serve
 //! several passes: [`footprint`] (which elements a family touches) and [`liveness`] (when a temporary holds a value
-//! that is still needed). Then the passes in the order in which they run: [`promote_temporaries`], [`place_tiles`],
-//! [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
+//! that is still needed). Then the passes in the order in which they run: [`promote_temporaries`], [`merge_copies`],
+//! [`place_tiles`], [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
 //!
 //! Invariant: a pass is a function from one stage to the next; it reads the machine as data, reports to the user through
 //! diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.
@@ -13,6 +13,7 @@ pub mod context;
 pub mod footprint;
 pub mod liveness;
 pub mod promote_temporaries;
+pub mod merge_copies;
 pub mod place_tiles;
 pub mod check_races;
 pub mod plan_transfers;

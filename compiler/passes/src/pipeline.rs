@@ -1,14 +1,16 @@
 //! The passes in their order, and how a compilation runs through them or goes on from text.
 //!
 //! ```text
-//! Graph ─promote-temporaries→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
+//! Graph ─promote-temporaries→ Graph ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
 //!       ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
 //! ```
 //!
 //! Invariant: with debug assertions, the verifier of a stage runs after every pass that makes it; a stage that was read
 //! from text is never trusted ([`resume`]).
 
-use crate::{PassContext, allocate_memory, check_races, place_tiles, plan_transfers, promote_temporaries};
+use crate::{
+    PassContext, allocate_memory, check_races, merge_copies, place_tiles, plan_transfers, promote_temporaries,
+};
 use crate::{liveness::Liveness, schedule_exchange};
 use girder_ir::graph::Graph;
 use girder_ir::stage::{Allocated, Placed, Planned, RaceFree, Scheduled};
@@ -76,8 +78,9 @@ pub struct PassInfo {
 const REPLAYED_BYTES: u64 = 1 << 24;
 
 /// Every pass in order.
-pub const PASSES: [PassInfo; 6] = [
+pub const PASSES: [PassInfo; 7] = [
     info(promote_temporaries::NAME, promote_temporaries::SENTENCE, Stage::Graph, Stage::Graph),
+    info(merge_copies::NAME, merge_copies::SENTENCE, Stage::Graph, Stage::Graph),
     info(place_tiles::NAME, place_tiles::SENTENCE, Stage::Graph, Stage::Placed),
     info(check_races::NAME, check_races::SENTENCE, Stage::Placed, Stage::RaceFree),
     info(plan_transfers::NAME, plan_transfers::SENTENCE, Stage::RaceFree, Stage::Planned),
@@ -237,6 +240,10 @@ fn place(mut graph: Graph, cx: &mut PassContext) -> Result<Placed> {
     promote(&mut graph, cx)?;
     if cfg!(debug_assertions) {
         cx.verified(promote_temporaries::NAME, promote_temporaries::verify(&graph))?;
+    }
+    let graph = cx.time(merge_copies::NAME, |cx| merge_copies::run(graph, cx))?;
+    if cfg!(debug_assertions) {
+        cx.verified(merge_copies::NAME, merge_copies::verify(&graph))?;
     }
     let placed = cx.time(place_tiles::NAME, |cx| place_tiles::run(graph, cx))?;
     if cfg!(debug_assertions) {

@@ -1,0 +1,139 @@
+//! `merge-copies`: copies that follow one another and have nothing to do with one another happen in one exchange.
+//!
+//! A copy costs a sync and the latency of the exchange, whatever it moves; two that stand side by side need them once.
+//! They are joined if the copy that they make together obeys the rule of races: it writes no element twice, and reads
+//! none that it writes. Only copies that nothing stands between are looked at, sequences inside sequences included.
+//!
+//! Invariant: every element ends up with the value that it had, and no step but copies moves.
+
+use crate::PassContext;
+use crate::check_races::Together;
+use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
+use girder_ir::graph::{CopySet, Graph};
+use girder_ir::ids::{CopyId, StepId};
+use girder_ir::program::{Step, StepKind};
+use girder_source::{Cancel, Result};
+
+/// Its flag.
+pub const NAME: &str = "merge-copies";
+/// What it does.
+pub const SENTENCE: &str = "joins neighbouring copies that do not depend on one another into one exchange";
+
+/// Families beyond which a copy takes in no more, so that each copy is compared with a bounded number of others.
+const MOST_FAMILIES: usize = 1024;
+
+/// Joins what can be joined.
+pub fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
+    let into = joins(&graph, &cx.session.cancel);
+    cx.poll()?;
+    if into.values().any(Option::is_some) {
+        join(&mut graph, &into);
+    }
+    Ok(graph)
+}
+
+/// What must hold afterwards: steps are in pre-order, and those that copy name a copy.
+pub fn verify(graph: &Graph) -> std::result::Result<(), String> {
+    for (id, step) in &graph.steps {
+        if step.children().iter().any(|&child| child <= id || !graph.steps.is_valid(child)) {
+            return Err(format!("{id} has a child that does not follow it"));
+        }
+        if matches!(step.kind, StepKind::Copy(copy) if !graph.copies.is_valid(copy)) {
+            return Err(format!("{id} makes a copy that does not exist"));
+        }
+    }
+    Ok(())
+}
+
+/// Which earlier copy each copy joins, if any.
+type Joins = SecondaryMap<CopyId, Option<CopyId>>;
+
+fn joins(graph: &Graph, cancel: &Cancel) -> Joins {
+    let mut uses: SecondaryMap<CopyId, u32> = SecondaryMap::new();
+    for step in graph.steps.values() {
+        if let StepKind::Copy(copy) = step.kind {
+            uses[copy] += 1;
+        }
+    }
+    let mut into = Joins::new();
+    let mut inner: EntitySet<StepId> = EntitySet::new();
+    for (id, step) in &graph.steps {
+        let StepKind::Seq(all) = &step.kind else { continue };
+        inner.extend(all.iter().copied());
+        if inner.contains(id) {
+            continue;
+        }
+        let seq = id;
+        let mut open: Option<(CopyId, Together)> = None;
+        for step in flat(graph, seq) {
+            let StepKind::Copy(copy) = graph.steps[step].kind else {
+                open = None;
+                continue;
+            };
+            let alone = uses[copy] == 1 && !graph.copies[copy].families.is_empty();
+            if let Some((first, together)) = open.as_mut().filter(|_| alone)
+                && together.families() + graph.copies[copy].families.len() <= MOST_FAMILIES
+                && together.admit(graph, copy, cancel)
+            {
+                into[copy] = Some(*first);
+                continue;
+            }
+            open = alone.then(|| (copy, Together::of(graph, copy)));
+        }
+    }
+    into
+}
+
+/// The steps of a sequence in order, those of sequences inside it in their place.
+fn flat(graph: &Graph, seq: StepId) -> Vec<StepId> {
+    let mut out = vec![];
+    let mut left = vec![seq];
+    while let Some(step) = left.pop() {
+        match &graph.steps[step].kind {
+            StepKind::Seq(all) => left.extend(all.iter().rev()),
+            _ => out.push(step),
+        }
+    }
+    out
+}
+
+/// Moves families to where they go, and gives ids anew to the copies and steps that are left.
+fn join(graph: &mut Graph, into: &Joins) {
+    let mut copies: PrimaryMap<CopyId, CopySet> = PrimaryMap::new();
+    let mut new: SecondaryMap<CopyId, Option<CopyId>> = SecondaryMap::new();
+    let mut joining = vec![];
+    for (id, copy) in std::mem::take(&mut graph.copies) {
+        match into[id] {
+            Some(first) => joining.push((first, copy.families)),
+            None => new[id] = Some(copies.push(copy)),
+        }
+    }
+    for (first, families) in joining {
+        let first = new[first].expect("a copy that others join stays");
+        copies[first].families.extend(families);
+    }
+    graph.copies = copies;
+    let mut kept: SecondaryMap<StepId, Option<StepId>> = SecondaryMap::new();
+    let mut steps: PrimaryMap<StepId, Step> = PrimaryMap::new();
+    for (id, step) in std::mem::take(&mut graph.steps) {
+        match step.kind {
+            StepKind::Copy(copy) => {
+                let kind = new[copy].map(StepKind::Copy);
+                kept[id] = kind.map(|kind| steps.push(Step { kind, ..step }));
+            }
+            _ => kept[id] = Some(steps.push(step)),
+        }
+    }
+    let renamed = |id: &mut StepId| *id = kept[*id].unwrap_or(*id);
+    for step in steps.values_mut() {
+        if let StepKind::Seq(all) = &mut step.kind {
+            all.retain(|&s| kept[s].is_some());
+        }
+        step.children_mut().into_iter().for_each(renamed);
+    }
+    graph.programs.values_mut().for_each(|p| renamed(&mut p.body));
+    graph.steps = steps;
+}
+
+#[cfg(test)]
+mod tests;
