@@ -58,6 +58,8 @@ pub const SENTENCE: &str = "gives every transfer a start cycle, so that no tile 
 const GOOD: f64 = 1.02;
 /// Receivers on one processor from which on each method is tried once.
 const MANY: usize = 1 << 16;
+/// How far above the bound the others may then stay before the greedy is tried, which takes longest.
+const GOOD_AT_SCALE: f64 = 1.05;
 
 /// Schedules every phase of every compute set and copy.
 ///
@@ -178,12 +180,13 @@ fn at_scale(jobs: Jobs, machine: &Machine) -> (Found, u64) {
         Some(single) => (single, &Ports::new(single, machine)),
         None => (&whole.jobs.clone(), &ports),
     };
-    let methods: [Method; 3] = [
-        &|| (colours::whole_rounds(ports) <= good).then(|| Found::new(jobs, ports, colours::whole(ports))),
-        &|| pieces(jobs, ports, good, machine),
-        &|| Some(Found::new(jobs, ports, greedy::greedy(ports, false))),
-    ];
-    (shortest(whole, good, &methods), good)
+    let colours: Method = match colours::whole_rounds(ports) <= good {
+        true => &|| Some(Found::new(jobs, ports, colours::whole(ports))),
+        false => &|| pieces(jobs, ports, good, machine),
+    };
+    let found = shortest(whole, good, &[colours]);
+    let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
+    (shortest(found, enough, &[&|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)))]), good)
 }
 
 /// The shortest schedule that the methods find for jobs of given widths, and an end that is good enough.

@@ -1,9 +1,9 @@
 //! The landing, send and staging buffers of one step while they grow.
 //!
-//! Invariant: one buffer per tile and use; what is given out never overlaps, and different regions share no word.
+//! Invariant: one buffer per tile and use, as long as all regions of a field are asked for before those of the next; what
+//! is given out never overlaps, and different regions share no word.
 
 use girder_ir::plan::Buffer;
-use rustc_hash::FxHashMap;
 
 /// What a buffer is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,12 +30,23 @@ pub(super) enum Stop {
     TooMany,
 }
 
+/// The buffers of one use.
+#[derive(Default)]
+struct ByTile {
+    of: Option<Use>,
+    /// Of each tile, as far as one was asked for; or `NONE`.
+    ids: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
 /// The buffers of one step.
 #[derive(Default)]
 pub(super) struct Buffers {
     /// In the order in which they were first needed.
     pub list: Vec<Buffer>,
-    by_use: FxHashMap<(u32, Use), u32>,
+    /// Of the field at hand, of sends and of stages.
+    by_use: [ByTile; 3],
     /// The most bytes that one buffer may have.
     limit: u64,
 }
@@ -48,10 +59,7 @@ impl Buffers {
 
     /// Room for `bytes` bytes at `phase` past a multiple of `align`: the buffer and the first byte.
     pub fn room(&mut self, tile: u32, of: Use, bytes: u64, phase: u32, align: u32) -> Result<(u32, u32), Stop> {
-        let id = *self.by_use.entry((tile, of)).or_insert_with(|| {
-            self.list.push(Buffer { tile, bytes: 0 });
-            self.list.len() as u32 - 1
-        });
+        let id = self.of(tile, of);
         let buffer = &mut self.list[id as usize];
         let offset = buffer.bytes.next_multiple_of(align) as u64 + phase as u64;
         let end = (offset + bytes).next_multiple_of(4);
@@ -60,5 +68,26 @@ impl Buffers {
         }
         buffer.bytes = end as u32;
         Ok((id, offset as u32))
+    }
+
+    /// The buffer of a tile and a use.
+    fn of(&mut self, tile: u32, of: Use) -> u32 {
+        let by_tile = match of {
+            Use::Field(..) => &mut self.by_use[0],
+            Use::Send => &mut self.by_use[1],
+            Use::Stage => &mut self.by_use[2],
+        };
+        if by_tile.of.replace(of) != Some(of) {
+            by_tile.ids.clear();
+        }
+        if by_tile.ids.len() <= tile as usize {
+            by_tile.ids.resize(tile as usize + 1, NONE);
+        }
+        let id = &mut by_tile.ids[tile as usize];
+        if *id == NONE {
+            *id = self.list.len() as u32;
+            self.list.push(Buffer { tile, bytes: 0 });
+        }
+        *id
     }
 }

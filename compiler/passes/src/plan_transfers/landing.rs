@@ -67,6 +67,13 @@ pub(super) fn add(landings: &mut FieldLandings, at: Landing, strides: &[i32]) {
     landings.strides_of.push(index);
 }
 
+/// Adds the landings of instances that follow one another in a buffer from the first one's, so many bytes each.
+pub(super) fn add_buffers(landings: &mut FieldLandings, first: Landing, count: usize, bytes: u64) {
+    let Landing::Buffer { buffer, offset } = first else { return add(landings, first, &[]) };
+    landings.at.extend((0..count).map(|k| Landing::Buffer { buffer, offset: offset + (k as u64 * bytes) as u32 }));
+    landings.strides_of.resize(landings.at.len(), 0);
+}
+
 /// Decides for all instances of a field; `tiles` are those of the vertices.
 pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u32]) -> Result<InPlace, Stop> {
     let (mut result, mut moves) = (InPlace::default(), Moves::new(scene));

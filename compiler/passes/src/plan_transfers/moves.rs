@@ -185,6 +185,12 @@ pub(super) fn locate(homes: &Homes, element: u64, hint: &mut usize) -> At {
     At { tile: run.tile, offset: run.offset, behind: element - run.start }
 }
 
+/// Of the run of the mapping that holds an element: the element's byte in its block, and one past its last element.
+pub(super) fn home_run(homes: &Homes, element: u64, hint: &mut usize) -> (u32, u64) {
+    let at = locate(homes, element, hint);
+    (at.offset + at.behind as u32 * homes.elem_bytes, homes.runs[*hint].end)
+}
+
 /// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th)`
 /// for the k-th to the (k + n - 1)-th.
 fn split(

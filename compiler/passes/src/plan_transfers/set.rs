@@ -7,7 +7,7 @@ use super::Scene;
 use super::apart::keep_apart;
 use super::buffers::{Buffers, Stop, Use};
 use super::landing::{self, InPlace, in_place};
-use super::moves::{Move, Moves};
+use super::moves::{Move, Moves, home_run};
 use super::route::{Pad, Router};
 use cranelift_entity::EntityRef;
 use girder_codelet::{Cover, bind_sizes, facts};
@@ -47,7 +47,7 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landing
         after: Router::new(scene.limit),
         shared: FxHashMap::default(),
         shared_parts: FxHashMap::default(),
-        forms: FxHashMap::default(),
+        forms: forms(scene, &families),
         moves: Moves::new(scene),
     };
     let mut landings = vec![];
@@ -59,6 +59,21 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landing
     Ok((StepPlan { buffers: planner.buffers.list, before, after }, landings))
 }
 
+/// What the fields of one part see, numbered, and how many `in` fields see it.
+fn forms(scene: &Scene, families: &[&Family]) -> FxHashMap<View, (u32, u32)> {
+    let mut forms = FxHashMap::default();
+    for family in families {
+        let codelet = &scene.graph.codelets[family.codelet];
+        for field in family.fields.iter().filter(|f| codelet.fields[f.field].dir == Dir::In) {
+            let next = forms.len() as u32;
+            if let Some((view, _)) = form(family, field) {
+                forms.entry(view).or_insert((next, 0)).1 += 1;
+            }
+        }
+    }
+    forms
+}
+
 struct Planner<'a> {
     scene: &'a Scene<'a>,
     buffers: Buffers,
@@ -68,8 +83,8 @@ struct Planner<'a> {
     shared: FxHashMap<(u32, View), Landing>,
     /// The same for fields of one part: by tile, what they see but for the offset, as a number of `forms`, and the offset.
     shared_parts: FxHashMap<(u32, u32, i64), Landing>,
-    /// What fields of one part see, with offset 0, numbered.
-    forms: FxHashMap<View, u32>,
+    /// What fields of one part see, with offset 0, numbered; and how many `in` fields see that.
+    forms: FxHashMap<View, (u32, u32)>,
     moves: Moves,
 }
 
@@ -96,6 +111,10 @@ struct Site<'a> {
     fetched: bool,
     /// If it has one part and few runs.
     form: Option<Form>,
+    /// Of each instance, if it has a form.
+    offsets: Vec<i64>,
+    /// Whether no other vertex of the set may read the same elements through a landing of its own.
+    alone: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -118,71 +137,112 @@ impl<'a> Planner<'a> {
                 Err(found) => found,
             };
             let field = &family.fields[k];
-            let decl = &codelet.fields[field.field];
-            let fetched = match decl.dir {
+            let fetched = match codelet.fields[field.field].dir {
                 Dir::Out => {
                     let covers = covers.get_or_insert_with(|| fully_written(codelet, family));
                     !covers.contains(&field.field)
                 }
                 Dir::In | Dir::InOut | Dir::Const => true,
             };
-            let of = Use::Field(f as u32, k as u32);
-            let bytes = field.len() * decl.ty.bytes() as u64;
-            let form = self.form(family, field);
-            let site = Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form };
-            let mut all = landing::with_capacity(found.at.len());
-            for (instance, place) in found.at.into_iter().enumerate() {
-                match place {
-                    Some(byte) => {
-                        let strides = &found.strides[found.strides_of[instance] as usize];
-                        landing::add(&mut all, Landing::InPlace(byte), strides);
-                    }
-                    None if self.scene.is_cancelled() => break,
-                    None => landing::add(&mut all, self.land(&site, instance as u64, tiles[instance])?, &[]),
-                }
-            }
-            landings.push(all);
+            let site = self.site(family, field, Use::Field(f as u32, k as u32), fetched);
+            landings.push(self.field(&site, &found, tiles)?);
             self.before.close(&mut self.buffers)?;
             self.after.close(&mut self.buffers)?;
         }
         Ok(landings)
     }
 
-    /// What the instances of a field have in common, if it has one part and few runs.
-    fn form(&mut self, family: &Family, field: &Field) -> Option<Form> {
-        let mut view = field.view(&family.domain, 0);
-        let [part] = view.parts.as_mut_slice() else { return None };
-        let offset = std::mem::take(&mut part.offset);
-        let from_offset = |run: Run| Run { start: run.start.wrapping_sub(offset as u64), ..run };
-        let runs: SmallVec<_> = field.view(&family.domain, 0).runs().take(MAX_RUNS + 1).map(from_offset).collect();
-        if runs.len() > MAX_RUNS {
-            return None;
-        }
-        let next = self.forms.len() as u32;
-        let id = *self.forms.entry(view).or_insert(next);
-        Some(Form { id, runs })
+    fn site(&self, family: &'a Family, field: &'a Field, of: Use, fetched: bool) -> Site<'a> {
+        let decl = &self.scene.graph.codelets[family.codelet].fields[field.field];
+        let bytes = field.len() * decl.ty.bytes() as u64;
+        let form = form(family, field).map(|(view, runs)| (self.forms.get(&view).copied().unwrap_or_default(), runs));
+        let offsets: Vec<i64> = match form {
+            Some(_) => field.parts[0].offset.values(&family.domain).collect(),
+            None => vec![],
+        };
+        let fields = form.as_ref().map_or(0, |f| f.0.1);
+        let alone = decl.dir != Dir::In || (fields == 1 && offsets.is_sorted_by(|a, b| a < b));
+        let form = form.map(|((id, _), runs)| Form { id, runs });
+        Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form, offsets, alone }
     }
 
-    /// Gives one field of one vertex a landing in a buffer, and plans its filling and its way home.
-    fn land(&mut self, site: &Site, instance: u64, tile: u32) -> Result<Landing, Stop> {
+    /// The landings of one field.
+    fn field(&mut self, site: &Site, found: &InPlace, tiles: &[u32]) -> Result<FieldLandings, Stop> {
+        let mut all = landing::with_capacity(tiles.len());
+        if !site.alone {
+            self.shared_parts.reserve(site.offsets.len());
+        }
+        let (mut instance, mut hint) = (0, 0);
+        while instance < tiles.len() && !self.scene.is_cancelled() {
+            if let Some(byte) = found.at[instance] {
+                let strides = &found.strides[found.strides_of[instance] as usize];
+                landing::add(&mut all, Landing::InPlace(byte), strides);
+                instance += 1;
+                continue;
+            }
+            let count = self.together(site, found, tiles, instance, &mut hint);
+            let first = self.land(site, instance, count, tiles[instance])?;
+            landing::add_buffers(&mut all, first, count, site.bytes);
+            instance += count;
+        }
+        Ok(all)
+    }
+
+    /// How many instances, from one on, land behind one another what is contiguous at one home: one move fetches or sends
+    /// it all.
+    fn together(&self, site: &Site, found: &InPlace, tiles: &[u32], first: usize, hint: &mut usize) -> usize {
+        let Some(Form { runs, .. }) = &site.form else { return 1 };
+        let [run] = runs.as_slice() else { return 1 };
+        let align = self.align(site);
+        if !site.alone || (run.stride != 1 && run.len > 1) || !site.bytes.is_multiple_of(align as u64) {
+            return 1;
+        }
+        let start = |k: usize| run.start.wrapping_add(site.offsets[k] as u64);
+        let here = start(first);
+        let (offset, end) = home_run(&self.scene.homes[run.var], here, hint);
+        // In whole words, so that each begins at a word as the first does.
+        if !(offset as u64).is_multiple_of(4) || here + run.len > end {
+            return 1;
+        }
+        let most = (((end - here) / run.len).min(self.scene.block_limit as u64 / site.bytes.max(1)) as usize).max(1);
+        let follows = |&k: &usize| {
+            let there = here + (k - first) as u64 * run.len;
+            tiles[k] == tiles[first] && found.at[k].is_none() && start(k) == there
+        };
+        1 + (first + 1..tiles.len().min(first + most)).take_while(follows).count()
+    }
+
+    /// Gives one field of one vertex a landing in a buffer, and plans its filling and its way home; of several vertices, if
+    /// they are [`together`](Self::together), the landing of the first.
+    fn land(&mut self, site: &Site, instance: usize, count: usize, tile: u32) -> Result<Landing, Stop> {
         if site.bytes > self.scene.block_limit as u64 {
             return Err(Stop::TooLarge { tile, bytes: site.bytes });
         }
-        let Some(form) = &site.form else { return self.land_view(site, instance, tile) };
-        let offset = site.field.parts[0].offset.at(&site.family.domain, instance);
-        let shifted = form.runs.iter().map(|run| Run { start: run.start.wrapping_add(offset as u64), ..*run });
+        let Some(form) = &site.form else { return self.land_view(site, instance as u64, tile) };
+        let offset = site.offsets[instance];
         let to = Loc { tile, object: Object::Buffer(0), offset: 0 };
-        if site.dir != Dir::In {
-            self.moves.gather_runs(self.scene, shifted, to)?;
-            return self.fill(site, tile);
+        let shift = |run: &Run| Run { start: run.start.wrapping_add(offset as u64), ..*run };
+        if count > 1 {
+            let run = Run { len: form.runs[0].len * count as u64, stride: 1, ..shift(&form.runs[0]) };
+            self.moves.gather_runs(self.scene, std::iter::once(run), to)?;
+            return self.fill(site, tile, count);
         }
-        if let Some(&landing) = self.shared_parts.get(&(tile, form.id, offset)) {
+        if !site.alone
+            && let Some(&landing) = self.shared_parts.get(&(tile, form.id, offset))
+        {
             return Ok(landing);
         }
-        self.moves.gather_runs(self.scene, shifted, to)?;
-        let landing = self.fill(site, tile)?;
-        self.shared_parts.insert((tile, form.id, offset), landing);
+        self.moves.gather_runs(self.scene, form.runs.iter().map(shift), to)?;
+        let landing = self.fill(site, tile, 1)?;
+        if !site.alone {
+            self.shared_parts.insert((tile, form.id, offset), landing);
+        }
         Ok(landing)
+    }
+
+    /// The number that the landings of a field begin at a multiple of.
+    fn align(&self, site: &Site) -> u32 {
+        site.ty.bytes().max(self.scene.machine.memory.store_bytes).max(4)
     }
 
     /// The same for a field of several parts or many runs.
@@ -194,17 +254,16 @@ impl<'a> Planner<'a> {
             return Ok(landing);
         }
         self.moves.gather(self.scene, &view, Loc { tile, object: Object::Buffer(0), offset: 0 })?;
-        let landing = self.fill(site, tile)?;
+        let landing = self.fill(site, tile, 1)?;
         if site.dir == Dir::In {
             self.shared.insert((tile, view), landing);
         }
         Ok(landing)
     }
 
-    /// A region of a buffer for what was gathered.
-    fn fill(&mut self, site: &Site, tile: u32) -> Result<Landing, Stop> {
-        let (width, bytes) = (site.ty.bytes(), site.bytes);
-        let align = width.max(self.scene.machine.memory.store_bytes).max(4);
+    /// A region of a buffer for what was gathered for so many vertices.
+    fn fill(&mut self, site: &Site, tile: u32, count: usize) -> Result<Landing, Stop> {
+        let (align, bytes) = (self.align(site), site.bytes * count as u64);
         let phase = phase(&self.moves.list, tile);
         let (buffer, offset) = self.buffers.room(tile, site.of, bytes, phase, align)?;
         let region = offset..offset + bytes as u32;
@@ -223,6 +282,16 @@ impl<'a> Planner<'a> {
         }
         Ok(Landing::Buffer { buffer, offset })
     }
+}
+
+/// What the instances of a field have in common, if it has one part and few runs: a view with offset 0, and its runs.
+fn form(family: &Family, field: &Field) -> Option<(View, SmallVec<[Run; 1]>)> {
+    let mut view = field.view(&family.domain, 0);
+    let [part] = view.parts.as_mut_slice() else { return None };
+    let offset = std::mem::take(&mut part.offset);
+    let from_offset = |run: Run| Run { start: run.start.wrapping_sub(offset as u64), ..run };
+    let runs: SmallVec<_> = field.view(&family.domain, 0).runs().take(MAX_RUNS + 1).map(from_offset).collect();
+    (runs.len() <= MAX_RUNS).then_some((view, runs))
 }
 
 /// The place within a word at which a landing begins, so that the longest piece from another tile keeps its own.

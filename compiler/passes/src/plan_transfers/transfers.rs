@@ -4,6 +4,7 @@
 //! result depends on the sends alone.
 
 use super::route::{MANY, SMALL, form};
+use cranelift_entity::EntityRef;
 use girder_ir::plan::{Loc, Object, Transfer};
 use girder_source::par_sort_by_total_key;
 
@@ -21,43 +22,69 @@ pub(super) struct Send {
 /// How many times the number of sends cutting them may make.
 const MAX_CUT: usize = 4;
 
-/// Joins sends that continue one another, cuts those that share only a part of their words, and merges those of the
-/// same words.
+/// Cuts sends that share only a part of their words, and merges those of the same words. None of them continues another,
+/// see [`scattered`].
 pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
-    join(&mut sends);
-    par_sort_by_total_key(&mut sends, |s| (s.from, s.words, s.to));
+    let by_source = |s: &Send| (packed(s.from), s.words, packed(s.to));
+    par_sort_by_total_key(&mut sends, by_source);
     if let Some(mut cut) = cut(&sends) {
-        par_sort_by_total_key(&mut cut, |s| (s.from, s.words, s.to));
+        par_sort_by_total_key(&mut cut, by_source);
         sends = cut;
     }
-    let mut transfers = vec![];
-    for same in sends.chunk_by(|a, b| a.from == b.from && a.words == b.words) {
+    let mut transfers = Vec::with_capacity(sends.chunk_by(same_words).count());
+    for same in sends.chunk_by(same_words) {
         merge(same, &mut transfers);
     }
-    transfers.sort_by_cached_key(by_form);
-    transfers
+    drop(sends);
+    sorted_by_form(transfers)
+}
+
+fn same_words(a: &Send, b: &Send) -> bool {
+    a.from == b.from && a.words == b.words
+}
+
+/// A place as a number, in the same order: numbers are compared faster.
+fn packed(loc: Loc) -> u128 {
+    let object = match loc.object {
+        Object::Var(var) => var.index() as u64,
+        Object::Buffer(buffer) => 1 << 32 | buffer as u64,
+    };
+    (loc.tile as u128) << 96 | (object as u128) << 32 | loc.offset as u128
+}
+
+/// Sorts transfers by [`by_form`]; those that agree in it stay in their order.
+fn sorted_by_form(transfers: Vec<Transfer>) -> Vec<Transfer> {
+    let mut keys: Vec<_> = (0..).zip(&transfers).map(|(k, t)| (by_form(t), k as u32)).collect();
+    par_sort_by_total_key(&mut keys, |k| *k);
+    let mut transfers: Vec<Option<Transfer>> = transfers.into_iter().map(Some).collect();
+    keys.into_iter().filter_map(|(_, k)| transfers[k as usize].take()).collect()
 }
 
 /// What goes over the same distance, from and to the same bytes, follows one another, by tile: it is one round of the
 /// schedule, and one row of the text.
-fn by_form(t: &Transfer) -> impl Ord + use<> {
+fn by_form(t: &Transfer) -> (u128, u128, u128) {
     let (from, to) = (t.from, t.to[0]);
-    let distance = to.tile as i64 - from.tile as i64;
-    let form = (t.words, t.to.len(), form(from.object), form(to.object), from.offset, to.offset);
-    (form, distance, from.tile, from.object)
+    let form = |object| form(object).map_or(0, |var| 1 + var.index() as u64);
+    let distance = (to.tile as i64 - from.tile as i64 + (1 << 32)) as u64;
+    let pair = |high: u64, low: u64| (high as u128) << 64 | low as u128;
+    let size = (t.words as u64) << 32 | t.to.len() as u64;
+    let objects = form(from.object) << 32 | form(to.object);
+    let offsets = (from.offset as u64) << 32 | to.offset as u64;
+    (pair(size, objects), pair(offsets, distance), packed(from))
 }
 
 /// Joins sends that continue one another; by receiver and place.
 fn join(sends: &mut Vec<Send>) {
-    par_sort_by_total_key(sends, |s| (s.to, s.from, s.words));
+    par_sort_by_total_key(sends, |s| (packed(s.to), packed(s.from), s.words));
     sends.dedup_by(|next, last| continues(last, next) && grow(last, next.words));
 }
 
-/// Takes out the sends that had better go to a staging buffer together: of those from neighbouring words of one block
-/// to one tile, many that are small, or those that send each word more than twice.
+/// Joins sends that continue one another, and takes out those that had better go to a staging buffer together: of those
+/// from neighbouring words of one block to one tile, many that are small, or those that send each word more than twice.
+/// What is sent to a staging buffer instead is apart, so that nothing continues another afterwards.
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     join(sends);
-    par_sort_by_total_key(sends, |s| (s.to.tile, s.from, s.to, s.words));
+    par_sort_by_total_key(sends, |s| (s.to.tile, packed(s.from), packed(s.to), s.words));
     let (mut kept, mut taken) = (vec![], vec![]);
     let mut rest = sends.as_slice();
     while let Some(first) = rest.first() {
