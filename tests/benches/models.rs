@@ -42,7 +42,9 @@ impl Native {
         let done = Command::new("cc").args(flags).arg(&program).arg(&source).arg("-lm").status();
         assert!(done.expect("a C compiler").success(), "{name}.c does not compile");
         let mut command = Command::new(&program);
-        command.env("OMP_NUM_THREADS", THREADS.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Its threads wait for the next loop, but not so long that they are in the way of what is measured next.
+        command.env("OMP_NUM_THREADS", THREADS.to_string()).env("GOMP_SPINCOUNT", "10000");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("what was compiled starts");
         let (to, from) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
         Native { child, to, from: BufReader::new(from) }
@@ -67,7 +69,7 @@ impl Drop for Native {
 fn against_c(name: &str, mut running: Running<'_>, c: &str, steps: usize, bar: Option<f64>, worst: &mut Worst) {
     let mut native = Native::compile(c);
     let mut runners: [Runner<'_>; 2] = [timed(|| running.run()), Box::new(|| Some(native.work()))];
-    // Threads of either that spin for more work have ended when the other begins.
+    // Threads of either that spin for more work sleep when the other begins.
     let seconds = in_turn(15, Duration::from_millis(10), &mut runners);
     let [ours, theirs] = [seconds[0], seconds[1]].map(|s| s * 1e6 / steps as f64);
     let share = theirs / ours;
@@ -84,6 +86,15 @@ fn heat(file: &str, worst: &mut Worst) {
     let mut running = compiled.engine(THREADS, "main");
     running.set("a", |i| (i % 101) as f32);
     against_c(file, running, "heat", 100, Some(0.9), worst);
+}
+
+fn chain(worst: &mut Worst) {
+    let path = here("chain.gir");
+    let compiled = Compiled::new(&path.display().to_string(), text(&path), "gc200", &[]);
+    let mut running = compiled.engine(THREADS, "main");
+    running.set("w", |i| (i % 101) as f32);
+    running.set("g", |i| (i % 7) as f32);
+    against_c("chain", running, "chain", 50, None, worst);
 }
 
 fn digits(worst: &mut Worst) {
@@ -115,6 +126,9 @@ fn main() {
     println!("{:<32}{:>13}{:>10}", "", "a step", "ratio");
     for file in ["heat", "heat_rings"].into_iter().filter(|f| f.contains(&wanted)) {
         heat(file, &mut worst);
+    }
+    if "chain".contains(&wanted) {
+        chain(&mut worst);
     }
     if "digits".contains(&wanted) {
         digits(&mut worst);

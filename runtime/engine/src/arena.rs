@@ -13,16 +13,21 @@
 
 use crate::error::EngineError;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// Of the block; a cache line.
 const ALIGN: usize = 64;
 
-/// A block of zeroed memory. Pages that are never touched cost nothing.
+/// A block of zeroed memory. Pages that are never touched cost nothing: the allocator knows fresh pages to be zero, but
+/// only where it is not asked for more than its own alignment, so the block begins inside what was allocated.
 #[derive(Debug)]
 pub(crate) struct Arena {
     base: NonNull<u8>,
+    bytes: u64,
+    /// What was allocated, and where the block begins in it.
     layout: Layout,
+    skipped: usize,
 }
 
 // SAFETY: the block is owned by the arena and is not tied to a thread; see the note on shared memory for concurrent
@@ -38,18 +43,21 @@ impl Arena {
         if bytes > limit {
             return Err(refused);
         }
-        let Some(layout) = usize::try_from(bytes).ok().and_then(|n| Layout::from_size_align(n.max(ALIGN), ALIGN).ok())
-        else {
+        let room = usize::try_from(bytes).ok().and_then(|n| n.checked_add(ALIGN));
+        let Some(layout) = room.and_then(|n| Layout::from_size_align(n, align_of::<u64>()).ok()) else {
             return Err(refused);
         };
         // SAFETY: the layout's size is not zero.
-        let base = unsafe { alloc_zeroed(layout) };
-        NonNull::new(base).map(|base| Arena { base, layout }).ok_or(refused)
+        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { return Err(refused) };
+        let skipped = start.align_offset(ALIGN);
+        // SAFETY: less than `ALIGN`, which is what was added to the size.
+        let base = unsafe { start.add(skipped) };
+        Ok(Arena { base, bytes, layout, skipped })
     }
 
     /// How many bytes there are.
     pub(crate) fn bytes(&self) -> u64 {
-        self.layout.size() as u64
+        self.bytes
     }
 
     /// The first byte.
@@ -94,12 +102,36 @@ impl Arena {
     }
 
     /// Performs some of a list's moves, in order.
-    pub(crate) fn perform(&self, moves: &Moves, range: std::ops::Range<usize>) {
+    pub(crate) fn perform(&self, moves: &Moves, range: Range<usize>) {
         assert!(moves.reach <= self.bytes(), "a move of the engine leaves its memory");
-        for m in &moves.list[range] {
-            // SAFETY: every move of the list lies below its `reach`, and no other thread touches what it writes, nor
-            // writes what it reads (see the note on shared memory).
-            unsafe { self.perform_one(m) };
+        for alike in moves.alike_in(&range) {
+            let own = alike.range.start.max(range.start)..alike.range.end.min(range.end);
+            // SAFETY: every move of the list, and so every pair, lies below its `reach`, and no other thread touches what
+            // it writes, nor writes what it reads (see the note on shared memory).
+            unsafe {
+                match alike.bytes {
+                    1 => self.each::<[u8; 1]>(&moves.pairs[own]),
+                    2 => self.each::<[u8; 2]>(&moves.pairs[own]),
+                    4 => self.each::<[u8; 4]>(&moves.pairs[own]),
+                    8 => self.each::<[u8; 8]>(&moves.pairs[own]),
+                    16 => self.each::<[u8; 16]>(&moves.pairs[own]),
+                    32 => self.each::<[u8; 32]>(&moves.pairs[own]),
+                    64 => self.each::<[u8; 64]>(&moves.pairs[own]),
+                    128 => self.each::<[u8; 128]>(&moves.pairs[own]),
+                    _ => moves.list[own].iter().for_each(|m| self.perform_one(m)),
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// A `T` at each place lies inside, and no other thread touches what is written or writes what is read.
+    #[inline]
+    unsafe fn each<T: Copy>(&self, pairs: &[Pair]) {
+        for p in pairs {
+            let (from, to) = (self.byte(p.from as i64).cast::<T>(), self.byte(p.to as i64).cast::<T>());
+            // SAFETY: passed on to the caller; byte arrays need no alignment.
+            unsafe { to.write_unaligned(from.read_unaligned()) };
         }
     }
 
@@ -116,6 +148,9 @@ impl Arena {
                 4 => self.pieces::<[u8; 4]>(m),
                 8 => self.pieces::<[u8; 8]>(m),
                 16 => self.pieces::<[u8; 16]>(m),
+                32 => self.pieces::<[u8; 32]>(m),
+                64 => self.pieces::<[u8; 64]>(m),
+                128 => self.pieces::<[u8; 128]>(m),
                 n => {
                     for i in 0..m.count as i64 {
                         let (from, to) = (m.from + i * m.from_step, m.to + i * m.to_step);
@@ -146,8 +181,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and no reference outlives the arena.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+        // SAFETY: allocated with this layout at this place, and no reference outlives the arena.
+        unsafe { dealloc(self.base.as_ptr().sub(self.skipped), self.layout) };
     }
 }
 
@@ -174,14 +209,48 @@ pub(crate) struct Move {
     pub to_step: i64,
 }
 
+/// Where one piece goes, in an arena below 4 GiB.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    from: u32,
+    to: u32,
+}
+
+/// Neighbours in a list that are performed by one loop.
+#[derive(Clone, Debug)]
+struct Alike {
+    range: Range<usize>,
+    /// Of each of their single pieces; 0 if they are performed one by one.
+    bytes: u32,
+}
+
 /// A list of moves that was checked to stay below a size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     list: Vec<Move>,
+    /// One per move if some are alike, else none. Less memory passes through the caches.
+    pairs: Vec<Pair>,
+    /// Ascending, and together all of the list.
+    alike: Vec<Alike>,
     reach: u64,
 }
 
+/// Fewer neighbours than this are performed one by one.
+const MANY: usize = 8;
+
 impl Moves {
+    /// The groups that a range meets.
+    fn alike_in(&self, range: &Range<usize>) -> &[Alike] {
+        let first = self.alike.partition_point(|a| a.range.end <= range.start);
+        let last = self.alike.partition_point(|a| a.range.start < range.end);
+        &self.alike[first..last.max(first)]
+    }
+
+    /// All of them.
+    pub(crate) fn list(&self) -> &[Move] {
+        &self.list
+    }
+
     /// Checks that all moves lie in a block of `bytes` bytes.
     pub(crate) fn new(list: Vec<Move>, bytes: u64) -> Result<Moves, EngineError> {
         let fits = |m: &Move| {
@@ -191,10 +260,36 @@ impl Moves {
             end(m.from, m.from_step) && end(m.to, m.to_step)
         };
         match list.iter().all(fits) {
-            true => Ok(Moves { list, reach: bytes }),
+            true => {
+                let alike = alike(&list, bytes);
+                let place = |m: &Move| Pair { from: m.from as u32, to: m.to as u32 };
+                let some = alike.iter().any(|a| a.bytes > 0);
+                let pairs = if some { list.iter().map(place).collect() } else { Vec::new() };
+                Ok(Moves { list, pairs, alike, reach: bytes })
+            }
             false => Err(EngineError::Internal("a move leaves the memory of the engine".to_string())),
         }
     }
+}
+
+/// Groups neighbours of one piece each and the same length.
+fn alike(list: &[Move], reach: u64) -> Vec<Alike> {
+    let single = |m: &Move| match m.bytes {
+        1 | 2 | 4 | 8 | 16 | 32 | 64 | 128 if m.count == 1 && reach <= u32::MAX as u64 => m.bytes,
+        _ => 0,
+    };
+    let mut groups: Vec<Alike> = Vec::new();
+    let mut start = 0;
+    for own in list.chunk_by(|a, b| single(a) == single(b)) {
+        let range = start..start + own.len();
+        start = range.end;
+        let bytes = if own.len() < MANY { 0 } else { single(&own[0]) };
+        match groups.last_mut() {
+            Some(last) if last.bytes == 0 && bytes == 0 => last.range.end = range.end,
+            _ => groups.push(Alike { range, bytes }),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -215,7 +310,7 @@ mod tests {
 
     #[test]
     fn pieces_of_every_width_arrive() {
-        for bytes in [1u32, 2, 3, 4, 8, 12, 16] {
+        for bytes in [1u32, 2, 3, 4, 8, 12, 16, 20] {
             let start: Vec<u8> = (0..200).collect();
             let a = arena(&start);
             let m = Move { from: 60, to: 100, bytes, count: 3, from_step: -20, to_step: 30 };
@@ -226,6 +321,30 @@ mod tests {
                 expected[100 + 30 * i..100 + 30 * i + n].copy_from_slice(&start[60 - 20 * i..60 - 20 * i + n]);
             }
             assert_eq!(content(&a, 200), expected, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_length_arrive_whatever_part_is_asked_for() {
+        let lengths = [[4; 20].as_slice(), &[64; 9], &[3, 5, 128], &[128; 12], &[1; 8], &[8; 7]].concat();
+        let total: u32 = lengths.iter().sum();
+        let start: Vec<u8> = (0..2 * total).map(|b| (b % 251) as u8).collect();
+        let mut at = 0;
+        let list: Vec<Move> = (lengths.iter().map(|&bytes| {
+            at += bytes as i64;
+            let from = at - bytes as i64;
+            Move { from, to: total as i64 + from, bytes, count: 1, from_step: 0, to_step: 0 }
+        }))
+        .collect();
+        let moves = Moves::new(list.clone(), 2 * total as u64).unwrap();
+        for range in [0..59, 0..1, 3..25, 19..21, 28..30, 29..33, 40..59, 7..7] {
+            let a = arena(&start);
+            a.perform(&moves, range.clone());
+            let mut expected = start.clone();
+            for m in &list[range] {
+                expected.copy_within(m.from as usize..m.from as usize + m.bytes as usize, m.to as usize);
+            }
+            assert_eq!(content(&a, start.len()), expected);
         }
     }
 

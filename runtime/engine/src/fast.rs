@@ -12,10 +12,11 @@ use crate::error::EngineError;
 use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
 use crate::kernels::{KernelSet, RowLines};
-use crate::moves::{Row, coalesce, push_elements};
+use crate::moves::{Row, by_length, coalesce, push_elements};
 use crate::pool::Pool;
 use crate::store::{Store, VertexStop};
 use crate::strides::{all_instances, const_table, field_strides, line};
+use crate::strips::fuse;
 use crate::task::{Group, Landing, RowMoves, Task, Tasks};
 use cranelift_entity::SecondaryMap;
 use girder_codegen::abi::Addressing;
@@ -23,7 +24,8 @@ use girder_codegen::{FieldLayout, KernelSpec};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, CopyFamily, Family, Field, Offset};
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId, VarId};
+use girder_ir::program::StepKind;
 use girder_ir::stage::Allocated;
 use girder_ir::trace::Counts;
 use girder_ir::view::{Run, View, copy_runs};
@@ -168,6 +170,8 @@ pub(crate) struct Fast<'e> {
     pool: Pool<Tasks>,
     sets: SecondaryMap<ComputeSetId, usize>,
     copies: SecondaryMap<CopyId, usize>,
+    /// Steps at which several run at once: how many, and the task for them.
+    fused: SecondaryMap<StepId, Option<(usize, usize)>>,
     counts: bool,
     counted: Counted,
 }
@@ -189,11 +193,49 @@ impl<'e> Fast<'e> {
             copies[id] = tasks.len();
             tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
         }
+        // What is counted is asked for set by set.
+        let counts = executable.counting.is_some();
+        let fused = if counts {
+            SecondaryMap::new()
+        } else {
+            fused(allocated, &sets, &copies, &mut tasks, threads, build.bytes)?
+        };
         let tasks = Tasks::new(arena, tasks, executable.machine.chip.workers, session);
-        let pool = Pool::new(tasks, threads);
-        let (counts, counted) = (executable.counting.is_some(), Counted::default());
-        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, counts, counted })
+        let (pool, counted) = (Pool::new(tasks, threads), Counted::default());
+        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, fused, counts, counted })
     }
+}
+
+/// Adds tasks for the steps of each sequence that can run at once.
+fn fused(
+    graph: &Graph,
+    sets: &SecondaryMap<ComputeSetId, usize>,
+    copies: &SecondaryMap<CopyId, usize>,
+    tasks: &mut Vec<Task>,
+    threads: usize,
+    bytes: u64,
+) -> Result<SecondaryMap<StepId, Option<(usize, usize)>>, EngineError> {
+    let task = |step: &StepId| match graph.steps[*step].kind {
+        StepKind::Execute(set) => Some(sets[set]),
+        StepKind::Copy(copy) => Some(copies[copy]),
+        _ => None,
+    };
+    let mut fused = SecondaryMap::new();
+    for step in graph.steps.values() {
+        let StepKind::Seq(steps) = &step.kind else { continue };
+        for run in steps.chunk_by(|a, b| task(a).is_some() == task(b).is_some()) {
+            let Some(own) = run.iter().map(task).collect::<Option<Vec<usize>>>() else { continue };
+            let mut at = 0;
+            for (count, together) in fuse(tasks, &own, threads.max(1), bytes)? {
+                if let Some(task) = together {
+                    fused[run[at]] = Some((count, tasks.len()));
+                    tasks.push(task);
+                }
+                at += count;
+            }
+        }
+    }
+    Ok(fused)
 }
 
 impl Store for Fast<'_> {
@@ -211,6 +253,13 @@ impl Store for Fast<'_> {
 
     fn copy(&mut self, copy: CopyId) {
         self.pool.run(self.copies[copy]);
+    }
+
+    fn fused(&mut self, first: StepId) -> Result<usize, VertexStop> {
+        let Some((steps, task)) = self.fused[first] else { return Ok(0) };
+        self.pool.run(task);
+        self.pool.work().outcome()?;
+        Ok(steps)
     }
 
     fn read(&self, run: Run, into: &mut [u8]) {
@@ -352,7 +401,7 @@ impl Build<'_> {
                     .for_each(|i| self.copy_views(&dst.view(domain, i), &src.view(domain, i), &mut list)),
             }
         }
-        coalesce(list)
+        by_length(list)
     }
 
     fn copy_views(&self, dst: &View, src: &View, list: &mut Vec<Move>) {

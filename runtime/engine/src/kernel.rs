@@ -16,6 +16,7 @@ use girder_codegen::abi::{self, Batch, KernelFn, Status};
 use girder_codegen::{Code, IMPORTS};
 use girder_codelet::interpret::Failure;
 use girder_ir::ids::SiteId;
+use std::ops::Range;
 use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,8 @@ pub(crate) struct Kernel {
     pub _code: Arc<Code>,
     /// Per edge field: the bytes that its elements take, from that of element (0, …, 0) on; `None` if it has none.
     pub spans: Vec<Option<(i64, i64)>>,
+    /// Per edge field: whether elements are written through it.
+    pub writes: Vec<bool>,
     /// Whether it runs every worker.
     pub multi: bool,
 }
@@ -56,6 +59,27 @@ impl Offsets {
             Offsets::Affine { start, step } => start[field] as i64 as i128 + row as i128 * step[field] as i128,
             Offsets::Table32(t) => t[row as usize * fields + field] as i128,
             Offsets::Table64(t) => t[row as usize * fields + field] as i128,
+        }
+    }
+
+    /// Whether a field's offset never falls from row to row.
+    fn ascends(&self, field: usize, fields: usize) -> bool {
+        match self {
+            Offsets::Affine { step, .. } => step[field] >= 0,
+            Offsets::Table32(t) => t.iter().skip(field).step_by(fields).is_sorted(),
+            Offsets::Table64(t) => t.iter().skip(field).step_by(fields).is_sorted(),
+        }
+    }
+
+    /// The least and the greatest offset of a field in some rows, at least one.
+    fn ends(&self, rows: Range<u64>, field: usize, fields: usize) -> (i128, i128) {
+        let at = |row| self.at(row, field, fields);
+        match self {
+            Offsets::Affine { .. } => {
+                let (a, b) = (at(rows.start), at(rows.end - 1));
+                (a.min(b), a.max(b))
+            }
+            _ => rows.map(at).fold((i128::MAX, i128::MIN), |(lo, hi), x| (lo.min(x), hi.max(x))),
         }
     }
 }
@@ -155,6 +179,40 @@ impl Launch {
         self.rows
     }
 
+    /// How many edge fields its kernel has.
+    pub(crate) fn fields(&self) -> usize {
+        self.kernel.spans.len()
+    }
+
+    /// Whether a field is written.
+    pub(crate) fn writes(&self, field: usize) -> bool {
+        self.kernel.writes[field]
+    }
+
+    /// Bytes around all that some rows touch through a field; `None` if they touch nothing.
+    pub(crate) fn touched(&self, field: usize, rows: Range<u64>) -> Option<Range<i64>> {
+        let (lo, hi) = self.kernel.spans[field].filter(|_| !rows.is_empty())?;
+        let (least, greatest) = self.offsets.ends(rows, field, self.fields());
+        // They lie in the arena, which `new` has checked.
+        Some((least + lo as i128) as i64..(greatest + hi as i128) as i64)
+    }
+
+    /// For each of some ascending bytes, the first row whose elements of a field begin there or after it; `None` if
+    /// rows do not ascend.
+    pub(crate) fn rows_at(&self, field: usize, bytes: &[i64]) -> Option<Vec<u64>> {
+        let (fields, (lo, _)) = (self.fields(), self.kernel.spans[field]?);
+        let first_at = |byte: i64| {
+            let (mut from, mut to) = (0, self.rows);
+            while from < to {
+                let middle = from.midpoint(to);
+                let before = self.offsets.at(middle, field, fields) + (lo as i128) < byte as i128;
+                if before { from = middle + 1 } else { to = middle }
+            }
+            from
+        };
+        self.offsets.ascends(field, fields).then(|| bytes.iter().map(|&b| first_at(b)).collect())
+    }
+
     /// Runs rows `first..last` in order, up to the first whose check does not hold.
     pub(crate) fn run(&self, arena: &Arena, context: &Context, first: u64, last: u64) -> Result<(), LaunchStop> {
         /// Rows between two looks at the flag, for kernels whose loops do not look.
@@ -208,6 +266,56 @@ impl Launch {
                 let worker = self.kernel.multi.then_some(f.worker);
                 let site = SiteId::new(f.site as usize);
                 Err(LaunchStop::Failed(f.instance, Failure { site, values: f.values, worker }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    //! Kernels without a codelet.
+    use super::*;
+
+    /// Bytes of each of the two fields of [`mixing`].
+    pub(crate) const BYTES: i64 = 8;
+
+    /// A kernel of fields `x` and `y` that computes `y = 3 y + x + 1` for each byte. With `table` its offsets are one.
+    pub(crate) fn mixing(table: bool) -> Kernel {
+        let function: KernelFn = if table { mix_table } else { mix_affine };
+        let _code = Arc::new(girder_codegen::compile(&[]).unwrap());
+        Kernel { function, _code, spans: vec![Some((0, BYTES)); 2], writes: vec![false, true], multi: false }
+    }
+
+    unsafe extern "C" fn mix_affine(batch: *mut Batch, first: u64, last: u64) -> u64 {
+        // SAFETY: called as `abi` says; the kernel has two fields.
+        unsafe {
+            let at = |row: u64, field: usize| {
+                let (start, step) = (*(*batch).start.add(field), *(*batch).step.add(field));
+                start as i64 + row as i64 * step
+            };
+            (first..last).for_each(|row| mix((*batch).base, at(row, 0), at(row, 1)));
+        }
+        0
+    }
+
+    unsafe extern "C" fn mix_table(batch: *mut Batch, first: u64, last: u64) -> u64 {
+        // SAFETY: called as `abi` says; the kernel has two fields.
+        unsafe {
+            let table: *const u32 = (*batch).offsets.cast();
+            let at = |row: u64, field: usize| i64::from(*table.add(2 * row as usize + field));
+            (first..last).for_each(|row| mix((*batch).base, at(row, 0), at(row, 1)));
+        }
+        0
+    }
+
+    /// # Safety
+    /// Both fields lie in memory that the caller may touch.
+    unsafe fn mix(base: *mut u8, x: i64, y: i64) {
+        for k in 0..BYTES {
+            // SAFETY: passed on to the caller.
+            unsafe {
+                let (x, y) = (base.offset((x + k) as isize), base.offset((y + k) as isize));
+                *y = (*y).wrapping_mul(3).wrapping_add(*x).wrapping_add(1);
             }
         }
     }

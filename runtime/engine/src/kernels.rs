@@ -12,7 +12,7 @@ use girder_codegen::abi::Addressing;
 use girder_codegen::{FieldLayout, KernelSpec, Lines, compile};
 use girder_codelet::facts::{Cover, Facts, facts};
 use girder_codelet::sizes::{Shape, Sizes};
-use girder_ir::codelet::Codelet;
+use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{FieldId, SpecId};
@@ -97,6 +97,7 @@ impl<'g> KernelSet<'g> {
             function: code.kernel(n),
             _code: code.clone(),
             spans: self.spans(key),
+            writes: self.codelet(key).edges().map(|(_, decl)| decl.dir != Dir::In).collect(),
             multi: self.codelet(key).multi,
         };
         Ok(self.keys.iter().enumerate().map(kernel).collect())

@@ -32,6 +32,7 @@ mod runs;
 mod sizes;
 mod store;
 mod strides;
+mod strips;
 mod task;
 mod tiles;
 mod walk;

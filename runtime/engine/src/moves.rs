@@ -40,6 +40,14 @@ pub(crate) fn push_elements(list: &mut Vec<Move>, from: Row, to: Row, size: u32,
     }
 }
 
+/// As [`coalesce`], for a list of which all is performed: single pieces stand by length, so that those of one length are
+/// copied by one loop.
+pub(crate) fn by_length(list: Vec<Move>) -> Vec<Move> {
+    let mut list = coalesce(list);
+    list.sort_by_key(|m| if m.count == 1 { m.bytes } else { u32::MAX });
+    list
+}
+
 /// Joins moves that continue one another, first to longer pieces, then to more pieces; drops those that change
 /// nothing.
 pub(crate) fn coalesce(list: Vec<Move>) -> Vec<Move> {
@@ -156,6 +164,17 @@ mod tests {
         let short = coalesce(list.clone());
         assert_eq!(short, [Move { from: 0, to: 10_000, bytes: 16, count: 10, from_step: 64, to_step: 16 }]);
         assert_eq!(bytes(&short), bytes(&list));
+    }
+
+    #[test]
+    fn single_pieces_stand_by_length() {
+        let mut list: Vec<Move> =
+            (0..60).flat_map(|i| moves((100 * i, 4), (10_000 + 50 * (i * 7 % 60), 4), 4, 1 + i as u64 % 3)).collect();
+        list.extend(moves((20_000, 8), (30_000, 4), 4, 9));
+        let sorted = by_length(list.clone());
+        assert_eq!(bytes(&sorted), bytes(&list));
+        assert!(sorted.is_sorted_by_key(|m| if m.count == 1 { m.bytes } else { u32::MAX }));
+        assert_eq!(sorted.last().map(|m| m.count), Some(9));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use crate::error::EngineError;
 use girder_codelet::interpret::{Failure, Race};
 use girder_ir::graph::{Graph, Init};
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId, VarId};
 use girder_ir::trace::{Counts, NoCounts};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::Run;
@@ -22,6 +22,13 @@ pub(crate) trait Store {
 
     /// One exchange.
     fn copy(&mut self, copy: CopyId);
+
+    /// Runs the compute sets and copies of a sequence from `first` on that the mode runs at once, and says how many steps
+    /// those are; 0 if there are none. What they leave is what they leave one after the other.
+    fn fused(&mut self, first: StepId) -> Result<usize, VertexStop> {
+        let _ = first;
+        Ok(0)
+    }
 
     /// The elements of a run in order; `into` has their bytes.
     fn read(&self, run: Run, into: &mut [u8]);

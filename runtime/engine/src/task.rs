@@ -14,7 +14,7 @@ use crate::store::{VertexFailure, VertexStop};
 use girder_ir::ids::FamilyId;
 use girder_source::Session;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Compute sets with fewer elements than this are not worth waking a thread for.
@@ -38,6 +38,30 @@ pub(crate) enum Task {
         /// What each part performs.
         parts: Vec<Range<usize>>,
     },
+    /// Several tasks in order, strip by strip (see the note on strips in [`strips`](crate::strips)).
+    Strips {
+        /// In program order.
+        members: Vec<Member>,
+        /// The strips of each part.
+        parts: Vec<Range<usize>>,
+    },
+}
+
+/// A task among others that run strip by strip.
+pub(crate) struct Member {
+    /// Which task.
+    pub task: usize,
+    /// How it is cut.
+    pub strips: Strips,
+}
+
+/// A task cut into strips.
+#[derive(Clone)]
+pub(crate) enum Strips {
+    /// The rows of each strip.
+    Vertices(Vec<Vec<Chunk>>),
+    /// The moves of the task, and those of each strip.
+    Moves(Moves, Vec<Range<usize>>),
 }
 
 /// Vertices of one family that share a kernel.
@@ -78,9 +102,12 @@ pub(crate) struct RowMoves {
 /// Rows of one group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chunk {
-    group: usize,
-    first: u64,
-    last: u64,
+    /// Which group of the task.
+    pub group: usize,
+    /// The first row.
+    pub first: u64,
+    /// The row after the last.
+    pub last: u64,
 }
 
 impl RowMoves {
@@ -103,8 +130,7 @@ impl RowMoves {
 impl Task {
     /// Cuts vertices for some threads.
     pub(crate) fn vertices(groups: Vec<Group>, threads: usize) -> Task {
-        let parts =
-            cut(&groups.iter().map(|g| (g.launch.rows(), g.elements + PER_VERTEX)).collect::<Vec<_>>(), threads);
+        let parts = cut_groups(&groups, threads);
         Task::Vertices { groups, parts }
     }
 
@@ -113,6 +139,11 @@ impl Task {
         let (list, parts) = share(list, threads);
         Ok(Task::Moves { moves: Moves::new(list, bytes)?, parts })
     }
+}
+
+/// Cuts the rows of groups into contiguous parts of about equal cost; into one if there is little to do.
+pub(crate) fn cut_groups(groups: &[Group], parts: usize) -> Vec<Vec<Chunk>> {
+    cut(&groups.iter().map(|g| (g.launch.rows(), g.elements + PER_VERTEX)).collect::<Vec<_>>(), parts)
 }
 
 /// Cuts groups of (rows, cost of a row) into contiguous parts of about equal cost.
@@ -142,16 +173,33 @@ pub(crate) struct Tasks {
     tasks: Vec<Task>,
     session: Session,
     workers: u32,
-    /// The least failure of the last task, with the position of its family.
-    failure: Mutex<Option<(u32, VertexFailure)>>,
+    /// The least failure of the last task.
+    failure: Mutex<Option<Failed>>,
+    /// The member of the last task whose failure that is; `u32::MAX` while there is none.
+    failed: AtomicU32,
     cancelled: AtomicBool,
+}
+
+/// A failure, and what says which of two is the earlier one in program order.
+#[derive(Clone, Copy)]
+struct Failed {
+    member: u32,
+    /// The position of the family in the compute set.
+    order: u32,
+    at: VertexFailure,
+}
+
+impl Failed {
+    fn key(&self) -> (u32, u32, u64) {
+        (self.member, self.order, self.at.instance)
+    }
 }
 
 impl Tasks {
     /// Nothing has run.
     pub(crate) fn new(arena: Arena, tasks: Vec<Task>, workers: u32, session: &Session) -> Tasks {
-        let (failure, cancelled) = (Mutex::new(None), AtomicBool::new(false));
-        Tasks { arena, tasks, session: session.clone(), workers, failure, cancelled }
+        let (failure, failed, cancelled) = (Mutex::new(None), AtomicU32::new(u32::MAX), AtomicBool::new(false));
+        Tasks { arena, tasks, session: session.clone(), workers, failure, failed, cancelled }
     }
 
     /// The memory; between tasks only.
@@ -175,13 +223,16 @@ impl Tasks {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(VertexStop::Cancelled);
         }
+        if self.failed.load(Ordering::Relaxed) == u32::MAX {
+            return Ok(());
+        }
         match *self.failure.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some((_, failure)) => Err(VertexStop::Failed(failure)),
+            Some(least) => Err(VertexStop::Failed(least.at)),
             None => Ok(()),
         }
     }
 
-    fn run_chunk(&self, group: &Group, chunk: Chunk) {
+    fn run_chunk(&self, member: u32, group: &Group, chunk: Chunk) {
         let Chunk { first, last, .. } = chunk;
         if let Some(landing) = &group.landing {
             landing.fetch.perform(&self.arena, first, last);
@@ -197,7 +248,8 @@ impl Tasks {
             Err(LaunchStop::Cancelled) => self.cancelled.store(true, Ordering::Relaxed),
             Err(LaunchStop::Failed(row, failure)) => {
                 let instance = group.instances.as_ref().map_or(row, |i| i[row as usize] as u64);
-                self.failed(group.order, VertexFailure { family: group.family, instance, failure });
+                let at = VertexFailure { family: group.family, instance, failure };
+                self.fail(Failed { member, order: group.order, at });
             }
         }
         if let Some(landing) = &group.landing {
@@ -205,10 +257,28 @@ impl Tasks {
         }
     }
 
-    fn failed(&self, order: u32, at: VertexFailure) {
+    fn fail(&self, failed: Failed) {
         let mut least = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if least.is_none_or(|(o, l)| (order, at.instance) < (o, l.instance)) {
-            *least = Some((order, at));
+        if least.is_none_or(|l| failed.key() < l.key()) {
+            *least = Some(failed);
+            self.failed.store(failed.member, Ordering::Relaxed);
+        }
+    }
+
+    /// Every member in order. After a failure, only what may fail before it in program order: so every strip gets as
+    /// far as the least failure, whichever was found first.
+    fn run_strip(&self, members: &[Member], strip: usize) {
+        for (n, member) in (0..).zip(members) {
+            if n > self.failed.load(Ordering::Relaxed) {
+                return;
+            }
+            match (&member.strips, &self.tasks[member.task]) {
+                (Strips::Vertices(strips), Task::Vertices { groups, .. }) => {
+                    strips[strip].iter().for_each(|&chunk| self.run_chunk(n, &groups[chunk.group], chunk));
+                }
+                (Strips::Moves(moves, strips), _) => self.arena.perform(moves, strips[strip].clone()),
+                _ => {}
+            }
         }
     }
 }
@@ -217,7 +287,7 @@ impl Work for Tasks {
     fn parts(&self, task: usize) -> usize {
         match self.tasks.get(task) {
             Some(Task::Vertices { parts, .. }) => parts.len(),
-            Some(Task::Moves { parts, .. }) => parts.len(),
+            Some(Task::Moves { parts, .. } | Task::Strips { parts, .. }) => parts.len(),
             None => 1,
         }
     }
@@ -225,7 +295,10 @@ impl Work for Tasks {
     fn run(&self, task: usize, part: usize) {
         match &self.tasks[task] {
             Task::Vertices { groups, parts } => {
-                parts[part].iter().for_each(|&chunk| self.run_chunk(&groups[chunk.group], chunk));
+                parts[part].iter().for_each(|&chunk| self.run_chunk(0, &groups[chunk.group], chunk));
+            }
+            Task::Strips { members, parts } => {
+                parts[part].clone().for_each(|strip| self.run_strip(members, strip));
             }
             Task::Moves { moves, parts } => self.arena.perform(moves, parts[part].clone()),
         }

@@ -104,7 +104,8 @@ impl Walk<'_, '_> {
     fn step_inside(&mut self, id: StepId) -> Result<(), RunError> {
         let graph = self.graph;
         match &graph.steps[id].kind {
-            StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().try_for_each(|&s| self.step(s)),
+            StepKind::Seq(steps) => self.sequence(steps),
+            StepKind::Par(steps) => steps.iter().try_for_each(|&s| self.step(s)),
             StepKind::Execute(set) => self.execute(id, *set),
             StepKind::Copy(copy) => self.copy(id, *copy),
             StepKind::Repeat { count, index, body } => self.repeat(id, *count, *index, *body),
@@ -125,6 +126,31 @@ impl Walk<'_, '_> {
             }
             StepKind::Effect(effect) => self.effect(id, effect),
         }
+    }
+
+    fn sequence(&mut self, mut steps: &[StepId]) -> Result<(), RunError> {
+        while let [first, rest @ ..] = steps {
+            steps = match self.fused(*first)? {
+                0 => {
+                    self.step(*first)?;
+                    rest
+                }
+                done => &steps[done..],
+            };
+        }
+        Ok(())
+    }
+
+    /// Runs the steps of a sequence from `first` on that the mode runs at once, and says how many those are. Who listens
+    /// is told step by step, so then there are none.
+    fn fused(&mut self, first: StepId) -> Result<usize, RunError> {
+        if self.trace.is_some() || self.depth == depth_limit(self.session) {
+            return Ok(0);
+        }
+        self.poll()?;
+        let done = self.store.fused(first).map_err(|stop| self.stopped(stop))?;
+        (0..done).for_each(|_| self.superstep_done());
+        Ok(done)
     }
 
     fn execute(&mut self, id: StepId, set: ComputeSetId) -> Result<(), RunError> {
