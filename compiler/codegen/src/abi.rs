@@ -7,7 +7,8 @@
 //! # Note: Addresses
 //! Instance `i` finds element (0, …, 0) of the view of edge field `f` at `base + offset(i, f)`, where edge fields are
 //! the fields that are not `const`, counted from 0 in the order of declaration. With [`Addressing::Affine`],
-//! `offset(i, f) = start[f] + i * step[f]` (wrapping); with a table, it is entry `i * edges + f` of `offsets`.
+//! `offset(i, f) = start[f] + i * step[f]` (wrapping); with a table, it is entry `i * edges + f` of `offsets`. With
+//! [`Addressing::Mixed`] some fields are found in one way, the others in the other.
 //! Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs alignment.
 //! A kernel that was compiled with [`Lines`](crate::Lines) runs neighbouring instances together: its offsets and
 //! constants must be as regular as they say, whatever part of the batch a call is for.
@@ -64,6 +65,28 @@ pub enum Addressing {
     Table32,
     /// From `offsets`, a table of `u64`.
     Table64,
+    /// As `Affine` for the edge fields whose bit is set, as `Table32` for the others; the table has columns for those
+    /// only.
+    Mixed {
+        /// Bit f is that of edge field f, of at most 64.
+        straight: u64,
+    },
+}
+
+impl Addressing {
+    /// Whether an edge field is found from `start` and `step`.
+    pub fn is_straight(self, edge: usize) -> bool {
+        match self {
+            Addressing::Affine => true,
+            Addressing::Mixed { straight } => straight >> edge & 1 == 1,
+            Addressing::Table32 | Addressing::Table64 => false,
+        }
+    }
+
+    /// Bytes of an entry of the table.
+    pub(crate) fn entry_bytes(self) -> i64 {
+        if self == Addressing::Table64 { 8 } else { 4 }
+    }
 }
 
 /// What a kernel works on. Pointers that the kernel's [`Addressing`] does not name may be null.
@@ -72,11 +95,11 @@ pub enum Addressing {
 pub struct Batch {
     /// What offsets are relative to.
     pub base: *mut u8,
-    /// `Table32`, `Table64`: instance-major, one entry per edge field.
+    /// Instance-major, one entry per edge field that is not straight.
     pub offsets: *const u8,
-    /// `Affine`: one per edge field.
+    /// `Affine`, `Mixed`: one per edge field.
     pub start: *const u64,
-    /// `Affine`: one per edge field.
+    /// `Affine`, `Mixed`: one per edge field.
     pub step: *const i64,
     /// Bits of the `const` fields, in the order of declaration, in the low end of a word each; those of instance `i`
     /// begin at word `i * const_step`. May be null without `const` fields.

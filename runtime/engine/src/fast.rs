@@ -134,10 +134,13 @@ fn addressing(family: &Family, fields: &[Access], bytes: u64) -> Addressing {
         Access::Scratch { .. } => true,
         Access::InPlace => field.parts.first().is_none_or(|p| line(&p.offset, &family.domain).is_some()),
     };
-    match family.fields.iter().zip(fields).all(straight) {
-        true => Addressing::Affine,
-        false if bytes <= u32::MAX as u64 => Addressing::Table32,
-        false => Addressing::Table64,
+    let straight: Vec<bool> = family.fields.iter().zip(fields).map(straight).collect();
+    let mask = |bits: &[bool]| bits.iter().rev().fold(0, |mask, &bit| mask << 1 | u64::from(bit));
+    match &straight[..] {
+        all if all.iter().all(|&s| s) => Addressing::Affine,
+        _ if bytes > u32::MAX as u64 => Addressing::Table64,
+        some if some.contains(&true) && some.len() <= 64 => Addressing::Mixed { straight: mask(some) },
+        _ => Addressing::Table32,
     }
 }
 
@@ -322,15 +325,17 @@ impl Build<'_> {
 
     fn row_offsets(&self, family: &Family, code: &FamilyCode) -> Offsets {
         let lines = family.fields.iter().zip(&code.fields).map(|(f, a)| self.field_line(family, code, f, *a));
-        if code.addressing == Addressing::Affine {
-            let (start, step) = lines.map(|l| l.map_or((0, 0), |(at, step)| (at as u64, step))).unzip();
-            return Offsets::Affine { start, step };
-        }
-        let fields = family.fields.len();
-        let mut table = vec![0u64; family.domain.count() as usize * fields];
-        for (f, (field, access)) in family.fields.iter().zip(&code.fields).enumerate() {
-            let column = table.iter_mut().skip(f).step_by(fields);
-            match (self.field_line(family, code, field, *access), field.parts.first()) {
+        let lines: Vec<Option<(i64, i64)>> = lines.collect();
+        let (start, step) = lines.iter().map(|l| l.map_or((0, 0), |(at, step)| (at as u64, step))).unzip();
+        let mut width = 0;
+        let is_straight = |edge: usize| code.addressing.is_straight(edge);
+        let column = |edge| (!is_straight(edge)).then(|| (width, width += 1).0);
+        let column: Vec<Option<usize>> = (0..family.fields.len()).map(column).collect();
+        let mut table = vec![0u64; family.domain.count() as usize * width];
+        for ((field, line), column) in family.fields.iter().zip(&lines).zip(&column) {
+            let Some(column) = *column else { continue };
+            let column = table.iter_mut().skip(column).step_by(width);
+            match (line, field.parts.first()) {
                 (Some((at, step)), _) => column.enumerate().for_each(|(i, c)| *c = (at + i as i64 * step) as u64),
                 (None, Some(part)) => {
                     let size = self.allocated.vars[part.var].ty.bytes();
@@ -340,9 +345,12 @@ impl Build<'_> {
                 (None, None) => {}
             }
         }
+        let narrow = |table: Vec<u64>| table.into_iter().map(|b| b as u32).collect();
         match code.addressing {
-            Addressing::Table32 => Offsets::Table32(table.into_iter().map(|b| b as u32).collect()),
-            _ => Offsets::Table64(table),
+            Addressing::Affine => Offsets::Affine { start, step },
+            Addressing::Table32 => Offsets::Table32(narrow(table)),
+            Addressing::Table64 => Offsets::Table64(table),
+            Addressing::Mixed { .. } => Offsets::Mixed { start, step, column, width, table: narrow(table) },
         }
     }
 

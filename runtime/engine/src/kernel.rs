@@ -50,37 +50,78 @@ pub(crate) enum Offsets {
     Table32(Vec<u32>),
     /// One entry per row and field.
     Table64(Vec<u64>),
+    /// Some fields in the one way, the others in the other.
+    Mixed {
+        /// Of row 0; not read for fields in the table.
+        start: Vec<u64>,
+        /// From row to row; not read for fields in the table.
+        step: Vec<i64>,
+        /// Where a field stands in a row of the table, if it does.
+        column: Vec<Option<usize>>,
+        /// Fields in a row of the table.
+        width: usize,
+        /// One entry per row and column.
+        table: Vec<u32>,
+    },
 }
 
 impl Offsets {
     /// Of one row's field.
     fn at(&self, row: u64, field: usize, fields: usize) -> i128 {
+        if let Some((start, step)) = self.line(field) {
+            return start as i64 as i128 + row as i128 * step as i128;
+        }
+        let row = row as usize;
         match self {
-            Offsets::Affine { start, step } => start[field] as i64 as i128 + row as i128 * step[field] as i128,
-            Offsets::Table32(t) => t[row as usize * fields + field] as i128,
-            Offsets::Table64(t) => t[row as usize * fields + field] as i128,
+            Offsets::Affine { .. } => 0,
+            Offsets::Table32(t) => t[row * fields + field] as i128,
+            Offsets::Table64(t) => t[row * fields + field] as i128,
+            Offsets::Mixed { column, width, table, .. } => {
+                column[field].map_or(0, |column| table[row * width + column] as i128)
+            }
+        }
+    }
+
+    /// The first offset and the step of a field that moves straight.
+    fn line(&self, field: usize) -> Option<(u64, i64)> {
+        match self {
+            Offsets::Affine { start, step } => Some((start[field], step[field])),
+            Offsets::Mixed { start, step, column, .. } if column[field].is_none() => Some((start[field], step[field])),
+            _ => None,
+        }
+    }
+
+    /// Whether there is an entry for each of some rows and fields.
+    fn is_complete(&self, rows: u64, fields: usize) -> bool {
+        match self {
+            Offsets::Affine { start, step } => start.len() == fields && step.len() == fields,
+            Offsets::Table32(t) => t.len() as u64 == rows * fields as u64,
+            Offsets::Table64(t) => t.len() as u64 == rows * fields as u64,
+            Offsets::Mixed { start, step, column, width, table } => {
+                [start.len(), step.len(), column.len()] == [fields; 3]
+                    && column.iter().flatten().all(|c| c < width)
+                    && table.len() as u64 == rows * *width as u64
+            }
         }
     }
 
     /// Whether a field's offset never falls from row to row.
-    fn ascends(&self, field: usize, fields: usize) -> bool {
-        match self {
-            Offsets::Affine { step, .. } => step[field] >= 0,
-            Offsets::Table32(t) => t.iter().skip(field).step_by(fields).is_sorted(),
-            Offsets::Table64(t) => t.iter().skip(field).step_by(fields).is_sorted(),
+    fn ascends(&self, field: usize, rows: u64, fields: usize) -> bool {
+        match self.line(field) {
+            Some((_, step)) => step >= 0,
+            None => (0..rows).map(|row| self.at(row, field, fields)).is_sorted(),
         }
     }
 
     /// The least and the greatest offset of a field in some rows, at least one.
     fn ends(&self, rows: Range<u64>, field: usize, fields: usize) -> (i128, i128) {
         let at = |row| self.at(row, field, fields);
-        match self {
-            Offsets::Affine { .. } => {
-                let (a, b) = (at(rows.start), at(rows.end - 1));
-                (a.min(b), a.max(b))
-            }
-            _ => rows.map(at).fold((i128::MAX, i128::MIN), |(lo, hi), x| (lo.min(x), hi.max(x))),
+        // Between its ends a straight line is between their values.
+        if self.line(field).is_some() {
+            let (a, b) = (at(rows.start), at(rows.end - 1));
+            return (a.min(b), a.max(b));
         }
+        rows.map(at).fold((i128::MAX, i128::MIN), |(lo, hi), x| (lo.min(x), hi.max(x)))
     }
 }
 
@@ -137,29 +178,14 @@ impl Launch {
 
     fn is_inside(&self) -> bool {
         let fields = self.kernel.spans.len();
-        let entries = self.rows * fields as u64;
-        let complete = match &self.offsets {
-            Offsets::Affine { start, step } => start.len() == fields && step.len() == fields,
-            Offsets::Table32(t) => t.len() as u64 == entries,
-            Offsets::Table64(t) => t.len() as u64 == entries,
-        };
         let consts = self.const_step == 0 || self.consts.len() as u64 == self.const_step * self.rows;
-        let ends = [0, self.rows.saturating_sub(1)];
-        let inside = |row: u64| {
-            self.kernel.spans.iter().enumerate().all(|(f, span)| {
-                let Some((lo, hi)) = *span else { return true };
-                let at = self.offsets.at(row, f, fields);
-                at + lo as i128 >= 0 && at + hi as i128 <= self.reach as i128
-            })
+        let inside = |(field, span): (usize, &Option<(i64, i64)>)| {
+            let Some((lo, hi)) = *span else { return true };
+            let (least, greatest) = self.offsets.ends(0..self.rows, field, fields);
+            least + lo as i128 >= 0 && greatest + hi as i128 <= self.reach as i128
         };
-        complete
-            && consts
-            && match self.offsets {
-                _ if self.rows == 0 => true,
-                // Between its ends a straight line is between their values.
-                Offsets::Affine { .. } => ends.into_iter().all(inside),
-                _ => (0..self.rows).all(inside),
-            }
+        let complete = self.offsets.is_complete(self.rows, fields);
+        complete && consts && (self.rows == 0 || self.kernel.spans.iter().enumerate().all(inside))
     }
 
     /// Counts `numbers` for each row from now on, as the kernel was compiled to.
@@ -210,7 +236,7 @@ impl Launch {
             }
             from
         };
-        self.offsets.ascends(field, fields).then(|| bytes.iter().map(|&b| first_at(b)).collect())
+        self.offsets.ascends(field, self.rows, fields).then(|| bytes.iter().map(|&b| first_at(b)).collect())
     }
 
     /// Runs rows `first..last` in order, up to the first whose check does not hold.
@@ -253,6 +279,9 @@ impl Launch {
             Offsets::Affine { start, step } => (batch.start, batch.step) = (start.as_ptr(), step.as_ptr()),
             Offsets::Table32(t) => batch.offsets = t.as_ptr().cast(),
             Offsets::Table64(t) => batch.offsets = t.as_ptr().cast(),
+            Offsets::Mixed { start, step, table, .. } => {
+                (batch.start, batch.step, batch.offsets) = (start.as_ptr(), step.as_ptr(), table.as_ptr().cast());
+            }
         }
         // SAFETY: the code is alive (`kernel._code`), the tables have an entry for each row below `rows` and the batch
         // outlives the call; the counters of a row belong to the thread that runs it, and there are as many as the

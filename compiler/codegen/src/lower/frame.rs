@@ -150,36 +150,35 @@ impl Lower<'_, '_> {
         self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes.max(1), 4))
     }
 
-    fn edges(&self) -> i64 {
-        self.codelet.edges().count() as i64
+    /// Columns of the table.
+    fn columns(&self) -> i64 {
+        let edges = 0..self.codelet.edges().count();
+        edges.filter(|&edge| !self.spec.addressing.is_straight(edge)).count() as i64
     }
 
     fn consts(&self) -> impl Iterator<Item = FieldId> + use<'_> {
         self.codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Const).map(|(id, _)| id)
     }
 
-    /// What an instance needs, for instance 0, and what is added for each next one: the addresses of all edge fields,
-    /// or that of the row of a table; then that of the `const` fields, if there are any.
+    /// What an instance needs, for instance 0, and what is added for each next one: the address of the row of the table,
+    /// if there is one; those of the edge fields that are not found there; then that of the `const` fields, if there
+    /// are any.
     fn pointers(&mut self, batch: Value) -> Pointers {
         let base = self.b.ins().load(I64, fixed(), batch, offset::BASE);
         let mut pointers = Pointers { base, starts: SmallVec::new(), steps: SmallVec::new() };
-        match self.spec.addressing {
-            Addressing::Affine => {
-                let starts = self.b.ins().load(I64, fixed(), batch, offset::START);
-                let steps = self.b.ins().load(I64, fixed(), batch, offset::STEP);
-                for edge in 0..self.edges() as i32 {
-                    let start = self.b.ins().load(I64, fixed(), starts, Offset32::new(8 * edge));
-                    let step = self.b.ins().load(I64, fixed(), steps, Offset32::new(8 * edge));
-                    pointers.starts.push(self.b.ins().iadd(base, start));
-                    pointers.steps.push(step);
-                }
-            }
-            Addressing::Table32 | Addressing::Table64 => {
-                let width = if self.spec.addressing == Addressing::Table32 { 4 } else { 8 };
-                let table = self.b.ins().load(I64, fixed(), batch, offset::OFFSETS);
-                pointers.starts.push(table);
-                pointers.steps.push(self.i64(width * self.edges()));
-            }
+        let (addressing, columns) = (self.spec.addressing, self.columns());
+        if columns > 0 {
+            pointers.starts.push(self.b.ins().load(I64, fixed(), batch, offset::OFFSETS));
+            pointers.steps.push(self.i64(addressing.entry_bytes() * columns));
+        }
+        let straight = (0..self.codelet.edges().count()).filter(|&edge| addressing.is_straight(edge));
+        for edge in straight {
+            let starts = self.b.ins().load(I64, fixed(), batch, offset::START);
+            let steps = self.b.ins().load(I64, fixed(), batch, offset::STEP);
+            let start = self.b.ins().load(I64, fixed(), starts, Offset32::new(8 * edge as i32));
+            let step = self.b.ins().load(I64, fixed(), steps, Offset32::new(8 * edge as i32));
+            pointers.starts.push(self.b.ins().iadd(base, start));
+            pointers.steps.push(step);
         }
         if self.consts().next().is_some() {
             let consts = self.b.ins().load(I64, fixed(), batch, offset::CONSTS);
@@ -209,18 +208,21 @@ impl Lower<'_, '_> {
         let edges: SmallVec<[FieldId; 8]> = self.codelet.edges().map(|(f, _)| f).collect();
         // A row of a table may not be read before its instance begins: it may be the one after the last.
         let row = MemFlagsData::new().with_notrap().with_readonly();
-        if self.spec.addressing == Addressing::Affine {
-            for (&field, &address) in edges.iter().zip(now) {
-                self.fields[field] = Some(address);
+        let addressing = self.spec.addressing;
+        let (mut column, mut next) = (0, usize::from(self.columns() > 0));
+        for (edge, &field) in edges.iter().enumerate() {
+            if addressing.is_straight(edge) {
+                self.fields[field] = Some(now[next]);
+                next += 1;
+                continue;
             }
-        } else {
-            for (edge, &field) in edges.iter().enumerate() {
-                let offset = match self.spec.addressing {
-                    Addressing::Table32 => self.b.ins().uload32(row, now[0], Offset32::new(4 * edge as i32)),
-                    _ => self.b.ins().load(I64, row, now[0], Offset32::new(8 * edge as i32)),
-                };
-                self.fields[field] = Some(self.b.ins().iadd(pointers.base, offset));
-            }
+            let entry = Offset32::new((addressing.entry_bytes() * column) as i32);
+            let offset = match addressing {
+                Addressing::Table64 => self.b.ins().load(I64, row, now[0], entry),
+                _ => self.b.ins().uload32(row, now[0], entry),
+            };
+            self.fields[field] = Some(self.b.ins().iadd(pointers.base, offset));
+            column += 1;
         }
         let consts: SmallVec<[FieldId; 8]> = self.consts().collect();
         for (n, field) in consts.into_iter().enumerate() {
