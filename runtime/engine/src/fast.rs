@@ -329,7 +329,12 @@ impl Build<'_> {
         let (start, step) = lines.iter().map(|l| l.map_or((0, 0), |(at, step)| (at as u64, step))).unzip();
         let mut width = 0;
         let is_straight = |edge: usize| code.addressing.is_straight(edge);
-        let column = |edge| (!is_straight(edge)).then(|| (width, width += 1).0);
+        let column = |edge| {
+            (!is_straight(edge)).then(|| {
+                width += 1;
+                width - 1
+            })
+        };
         let column: Vec<Option<usize>> = (0..family.fields.len()).map(column).collect();
         let mut table = vec![0u64; family.domain.count() as usize * width];
         for ((field, line), column) in family.fields.iter().zip(&lines).zip(&column) {

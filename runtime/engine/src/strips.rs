@@ -269,10 +269,13 @@ fn rows_by(groups: &[Group], mark: &Mark) -> Option<Vec<Vec<Chunk>>> {
     any.then_some(strips)
 }
 
+/// First byte and step of a move's source, or of its destination.
+type Side = fn(&Move) -> (i64, i64);
+
 /// Cuts moves where their source or their destination passes the places of a mark.
 fn moves_by(list: &[Move], mark: &Mark) -> Option<(Vec<Move>, Vec<Range<usize>>)> {
-    let sides: [fn(&Move) -> (i64, i64); 2] = [|m| (m.from, m.from_step), |m| (m.to, m.to_step)];
-    let near = |side: fn(&Move) -> (i64, i64)| {
+    let sides: [Side; 2] = [|m| (m.from, m.from_step), |m| (m.to, m.to_step)];
+    let near = |side: Side| {
         list.iter().any(|m| {
             let (at, step) = side(m);
             meets(mark, &(at..at + (m.count as i64 - 1) * step + m.bytes as i64))
