@@ -1,46 +1,49 @@
 //! What every step touches, listed once and independent of any placement.
 //!
-//! Invariant: the list is bounded by [`MOST`] and [`VERTICES`]; a graph that has more is not listed at all.
+//! # Note: Samples
+//! A field is kept as the closed form that the family has, and at most [`RUNS`] of its contiguous runs stand for all of
+//! them; a copy is at most [`PIECES`] pieces, each of which stands for as many others. So the list is as long as the text
+//! is, whatever the number of vertices and elements.
 
 use super::often::Often;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{At, Busy, Cost, MemFacts, TileCosts, cost_of};
 use girder_codelet::vertices::{bind_family, vertex_consts};
 use girder_ir::codelet::Dir;
-use girder_ir::family::{CopyFamily, Family, Field, FieldPart};
+use girder_ir::family::{CopyFamily, Domain, Family, Field, FieldPart, Offset};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, SpecId, VarId};
 use girder_ir::program::{Effect, StepKind};
-use girder_ir::region::Region;
 use girder_ir::view::{Run, copy_runs};
 use girder_machine::Machine;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
 
-/// Contiguous runs of elements that are listed at most; what a trial costs grows with them.
-const MOST: u64 = 1 << 22;
-/// Vertices that are listed at most.
-const VERTICES: u64 = 1 << 17;
+/// Runs of one part that are looked at.
+const RUNS: u64 = 16;
+/// Pieces of one copy, or runs of one packet, that are looked at.
+const PIECES: u64 = 1 << 12;
+/// Vertices of one family whose times are told apart.
+const TOLD_APART: u64 = 1 << 12;
 
 /// A step that takes time.
-pub(super) struct Item {
+pub(super) struct Item<'a> {
     /// Executions.
     pub weight: u64,
-    /// Runs that are looked at to estimate it.
-    pub work: u64,
-    pub what: What,
+    pub what: What<'a>,
 }
 
-pub(super) enum What {
-    Set(ComputeSetId, Vec<Vertices>),
-    /// Pieces of a copy.
+pub(super) enum What<'a> {
+    Set(ComputeSetId, Vec<Vertices<'a>>),
     Copy(Vec<Piece>),
-    /// Elements of a packet: variable, first, length.
-    Packet(Vec<(VarId, u64, u64)>),
+    Packet(Vec<Chunk>),
 }
 
-/// The vertices of one family.
-pub(super) struct Vertices {
-    pub family: FamilyId,
-    pub fields: Vec<Touch>,
+/// The vertices of one family; it has some.
+pub(super) struct Vertices<'a> {
+    pub id: FamilyId,
+    pub family: &'a Family,
+    pub fields: Vec<Touch<'a>>,
     pub busy: Work,
 }
 
@@ -51,20 +54,29 @@ pub(super) enum Work {
 }
 
 /// What one field touches.
-pub(super) struct Touch {
+pub(super) struct Touch<'a> {
     pub dir: Dir,
     /// Names what is touched by shape, so that equal offsets of equal shapes are the same elements.
     pub shape: u64,
-    pub parts: Vec<TouchedPart>,
+    /// At most so many vertices see different elements.
+    pub distinct: u64,
+    pub parts: Vec<TouchedPart<'a>>,
 }
 
 /// Runs of one variable, moved by an offset.
-pub(super) struct TouchedPart {
+pub(super) struct TouchedPart<'a> {
     pub var: VarId,
-    /// Least element, by instance.
-    pub first: Vec<u64>,
-    /// Start (from the least element) and length of each run, ascending.
+    pub part: &'a FieldPart,
+    /// The least element where the offset is 0.
+    base: i64,
+    /// Start (from the least element) and length of runs, ascending.
     pub runs: Vec<(u64, u64)>,
+    /// How many runs each of them stands for.
+    pub each: f64,
+    /// Elements of one vertex.
+    pub elements: u64,
+    /// From the least element of all vertices to the greatest.
+    pub reach: u64,
 }
 
 /// Elements that a copy moves, contiguous at both ends.
@@ -73,90 +85,115 @@ pub(super) struct Piece {
     pub to: (VarId, u64),
     pub from: (VarId, u64),
     pub len: u64,
+    /// How many pieces it stands for.
+    pub each: f64,
+}
+
+/// Neighbouring elements of a packet.
+#[derive(Clone, Copy)]
+pub(super) struct Chunk {
+    pub var: VarId,
+    pub start: u64,
+    pub len: u64,
+    /// How many chunks it stands for.
+    pub each: f64,
 }
 
 /// Everything that is executed at all.
-pub(super) struct Accesses {
-    pub items: Vec<Item>,
+pub(super) fn items<'a>(graph: &'a Graph, machine: &Machine) -> Vec<Item<'a>> {
+    let often = Often::of(graph);
+    let costs = TileCosts::from(machine);
+    let mut codelets: SecondaryMap<SpecId, Option<Cost>> = SecondaryMap::new();
+    for (id, codelet) in &graph.codelets {
+        codelets[id] = cost_of(codelet, &costs).ok();
+    }
+    let mut items = vec![];
+    for (id, set) in graph.sets.iter().filter(|(id, _)| often.sets[*id] > 0) {
+        let families = set.families.iter().filter(|f| graph.families[**f].domain.count() > 0);
+        let vertices = |&f: &FamilyId| vertices(graph, f, codelets[graph.families[f].codelet].as_ref(), &costs);
+        items.push(Item { weight: often.sets[id], what: What::Set(id, families.map(vertices).collect()) });
+    }
+    for (id, copy) in graph.copies.iter().filter(|(id, _)| often.copies[*id] > 0) {
+        let mut pieces = vec![];
+        copy.families.iter().for_each(|f| copied(f, PIECES / copy.families.len().max(1) as u64, &mut pieces));
+        items.push(Item { weight: often.copies[id], what: What::Copy(pieces) });
+    }
+    for (id, step) in graph.steps.iter().filter(|(id, _)| often.packets[*id] > 0) {
+        if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
+            let mut chunks = vec![];
+            let runs: Vec<Run> = view.runs().collect();
+            let (some, each) = some_of(runs.len() as u64, PIECES);
+            some.for_each(|k| chunked(runs[k as usize], each, PIECES / runs.len().max(1) as u64, &mut chunks));
+            items.push(Item { weight: often.packets[id], what: What::Packet(chunks) });
+        }
+    }
+    items
 }
 
-impl Accesses {
-    /// `None` if there is too much to look at.
-    pub(super) fn of(graph: &Graph, machine: &Machine) -> Option<Accesses> {
-        let sum = |of: fn(&Family) -> u64| graph.families.values().map(of).fold(0, u64::saturating_add);
-        if sum(work_of) > MOST || sum(|f| f.domain.count()) > VERTICES {
-            return None;
-        }
-        let often = Often::of(graph);
-        let costs = TileCosts::from(machine);
-        let mut codelets: SecondaryMap<SpecId, Option<Cost>> = SecondaryMap::new();
-        for (id, codelet) in &graph.codelets {
-            codelets[id] = cost_of(codelet, &costs).ok();
-        }
-        let mut items = vec![];
-        for (id, set) in graph.sets.iter().filter(|(id, _)| often.sets[*id] > 0) {
-            let vertices = |&f: &FamilyId| vertices(graph, f, codelets[graph.families[f].codelet].as_ref(), &costs);
-            let what = What::Set(id, set.families.iter().map(vertices).collect());
-            let work = set.families.iter().map(|&f| work_of(&graph.families[f])).sum();
-            items.push(Item { weight: often.sets[id], work, what });
-        }
-        let mut left = MOST;
-        for (id, copy) in graph.copies.iter().filter(|(id, _)| often.copies[*id] > 0) {
-            let mut pieces = vec![];
-            copy.families.iter().try_for_each(|f| copied(f, &mut left, &mut pieces))?;
-            items.push(Item { weight: often.copies[id], work: pieces.len() as u64, what: What::Copy(pieces) });
-        }
-        for (id, step) in graph.steps.iter().filter(|(id, _)| often.packets[*id] > 0) {
-            if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
-                let mut runs = vec![];
-                view.runs().try_for_each(|run| contiguous(run, &mut left, &mut runs))?;
-                items.push(Item { weight: often.packets[id], work: runs.len() as u64, what: What::Packet(runs) });
+impl Item<'_> {
+    /// The variables that it touches, ascending.
+    pub(super) fn vars(&self) -> Vec<VarId> {
+        let mut vars: Vec<VarId> = match &self.what {
+            What::Set(_, families) => {
+                families.iter().flat_map(|v| &v.fields).flat_map(|f| &f.parts).map(|p| p.var).collect()
             }
-        }
-        Some(Accesses { items })
+            What::Copy(pieces) => pieces.iter().flat_map(|p| [p.to.0, p.from.0]).collect(),
+            What::Packet(chunks) => chunks.iter().map(|c| c.var).collect(),
+        };
+        vars.sort_unstable();
+        vars.dedup();
+        vars
     }
 }
 
-/// Runs of all fields of all vertices of a family.
-fn work_of(family: &Family) -> u64 {
-    let of_part = |p: &FieldPart| runs_of(&p.region_at(0));
-    let each: u64 = family.fields.iter().flat_map(|f| &f.parts).map(of_part).fold(1, u64::saturating_add);
-    each.saturating_mul(family.domain.count())
+/// At most `most` (at least 2) of the numbers below `n`, evenly, with the first and the last; how many each stands for.
+fn some_of(n: u64, most: u64) -> (impl Iterator<Item = u64>, f64) {
+    let taken = n.min(most.max(2));
+    let at =
+        move |k: u64| if taken == n { k } else { (u128::from(k) * u128::from(n - 1) / u128::from(taken - 1)) as u64 };
+    ((0..taken).map(at), n as f64 / taken.max(1) as f64)
 }
 
-fn runs_of(region: &Region) -> u64 {
-    let inner = region.dims.first().filter(|d| d.1 == 1).map_or(1, |d| d.0);
-    region.dims.iter().map(|d| d.0).fold(1, u64::saturating_mul) / inner
-}
-
-fn vertices(graph: &Graph, id: FamilyId, cost: Option<&Cost>, costs: &TileCosts) -> Vertices {
+fn vertices<'a>(graph: &'a Graph, id: FamilyId, cost: Option<&Cost>, costs: &TileCosts) -> Vertices<'a> {
     let family = &graph.families[id];
     let codelet = &graph.codelets[family.codelet];
-    let fields = family.fields.iter().filter(|f| !f.is_empty() && family.domain.count() > 0);
-    let fields = fields.map(|f| touch(family, f, codelet.fields[f.field].dir)).collect();
-    Vertices { family: id, fields, busy: busy(graph, family, cost, costs).unwrap_or(Work::Alike(Busy::One(0))) }
+    let fields = family.fields.iter().filter(|f| !f.is_empty());
+    let fields = fields.map(|f| touch(&family.domain, f, codelet.fields[f.field].dir)).collect();
+    Vertices { id, family, fields, busy: busy(graph, family, cost, costs).unwrap_or(Work::Alike(Busy::One(0))) }
 }
 
-fn touch(family: &Family, field: &Field, dir: Dir) -> Touch {
-    let part = |p: &FieldPart| {
-        let mut region = p.region_at(0);
-        let base = std::mem::take(&mut region.offset);
-        let mut intervals = vec![];
-        region.list(p.var, &mut intervals);
-        let mut runs: Vec<(u64, u64)> = intervals.into_iter().map(|i| (i.1, i.2 - i.1)).collect();
-        runs.sort_unstable();
-        TouchedPart { var: p.var, first: p.offset.values(&family.domain).map(|o| (o + base) as u64).collect(), runs }
+fn touch<'a>(domain: &Domain, field: &'a Field, dir: Dir) -> Touch<'a> {
+    let mut shape = FxHasher::default();
+    let mut distinct = 1;
+    let part = |p: &'a FieldPart| {
+        let region = p.region_at(0);
+        let (lo, hi) = p.offset.bounds(domain).unwrap_or((0, 0));
+        let reach = (hi - lo + region.hull().1 - region.hull().0 + 1) as u64;
+        (p.var, &region).hash(&mut shape);
+        distinct = distinct.max(match &p.offset {
+            Offset::Affine(a) => a.coef.iter().zip(&domain.0).filter(|c| *c.0 != 0).map(|c| u64::from(*c.1)).product(),
+            Offset::Table(_) => domain.count(),
+        });
+        let whole = region.dims.first().filter(|d| d.1 == 1).is_some();
+        let (len, outer) = if whole { (region.dims[0].0, &region.dims[1..]) } else { (1, &region.dims[..]) };
+        let count = outer.iter().map(|d| d.0).product();
+        let start = |k: u64| {
+            let digit = |(k, at), &(n, stride): &(u64, i64)| (k / n, at + k % n * stride as u64);
+            outer.iter().fold((k, 0), digit).1
+        };
+        let (some, each) = some_of(count, RUNS);
+        let runs = some.map(|k| (start(k), len)).collect();
+        TouchedPart { var: p.var, part: p, base: region.offset, runs, each, elements: count * len, reach }
     };
-    let parts: Vec<TouchedPart> = field.parts.iter().map(part).collect();
-    // FNV-1a over variables and runs: equal shapes of different families are found equal.
-    let mut shape = 0xcbf2_9ce4_8422_2325u64;
-    for part in &parts {
-        let words = part.runs.iter().flat_map(|r| [r.0, r.1]);
-        for word in [u64::from(part.var.as_u32())].into_iter().chain(words) {
-            shape = (shape ^ word).wrapping_mul(0x100_0000_01b3);
-        }
+    let parts = field.parts.iter().map(part).collect();
+    Touch { dir, parts, shape: shape.finish(), distinct }
+}
+
+impl TouchedPart<'_> {
+    /// The least element that an instance touches.
+    pub(super) fn first(&self, domain: &Domain, instance: u64) -> u64 {
+        (self.part.offset.at(domain, instance) + self.base) as u64
     }
-    Touch { dir, shape, parts }
 }
 
 /// As modelled time has it, but that a block whose executions data decide counts once for each element of the vertex.
@@ -178,46 +215,48 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
         };
         cost.busy(&at)
     };
-    Some(match cost.reads_constants() {
-        true => Work::Each((0..family.domain.count()).map(of).collect()),
-        false => Work::Alike(of(0)),
+    let count = family.domain.count();
+    Some(match cost.reads_constants() && count <= TOLD_APART {
+        true => Work::Each((0..count).map(of).collect()),
+        false => Work::Alike(of(count / 2)),
     })
 }
 
 impl Work {
-    pub(super) fn of(&self, instance: usize) -> &Busy {
+    pub(super) fn of(&self, instance: u32) -> &Busy {
         match self {
             Work::Alike(busy) => busy,
-            Work::Each(list) => &list[instance],
+            Work::Each(list) => &list[instance as usize],
         }
     }
 }
 
-/// Cuts a run into contiguous ones; `None` if no more may be listed.
-fn contiguous(run: Run, left: &mut u64, out: &mut Vec<(VarId, u64, u64)>) -> Option<()> {
-    let pieces = if run.stride == 1 { 1 } else { run.len };
-    *left = left.checked_sub(pieces)?;
-    let len = run.len / pieces.max(1);
+/// Contiguous chunks of a run, at most `most`.
+fn chunked(run: Run, each: f64, most: u64, out: &mut Vec<Chunk>) {
+    let (count, len) = if run.stride == 1 { (1, run.len) } else { (run.len, 1) };
+    let (some, more) = some_of(count, most);
     let start = |k: u64| (run.start as i64 + k as i64 * run.stride) as u64;
-    out.extend((0..pieces).map(|k| (run.var, start(k), len)));
-    Some(())
+    out.extend(some.map(|k| Chunk { var: run.var, start: start(k), len, each: each * more }));
 }
 
-/// The pieces of a copy.
-fn copied(family: &CopyFamily, left: &mut u64, out: &mut Vec<Piece>) -> Option<()> {
-    for instance in 0..family.domain.count() {
+/// The pieces of a copy, about `most`.
+fn copied(family: &CopyFamily, most: u64, out: &mut Vec<Piece>) {
+    let (instances, each) = some_of(family.domain.count(), most / 4);
+    for instance in instances {
         let (to, from) = (family.dst.view(&family.domain, instance), family.src.view(&family.domain, instance));
-        for run in copy_runs(&to, &from) {
+        let runs = copy_runs(&to, &from);
+        let (some, more) = some_of(runs.len() as u64, most);
+        for run in some.map(|k| &runs[k as usize]) {
             let whole = run.dst_stride == 1 && run.src_stride == 1;
-            let (pieces, len) = if whole { (1, run.len) } else { (run.len, 1) };
-            *left = left.checked_sub(pieces)?;
+            let (count, len) = if whole { (1, run.len) } else { (run.len, 1) };
+            let (some, most) = some_of(count, most / runs.len() as u64);
             let at = |start: u64, stride: i64, k: u64| (start as i64 + k as i64 * stride) as u64;
-            out.extend((0..pieces).map(|k| Piece {
+            out.extend(some.map(|k| Piece {
                 to: (run.dst_var, at(run.dst_start, run.dst_stride, k)),
                 from: (run.src_var, at(run.src_start, run.src_stride, k)),
                 len,
+                each: each * more * most,
             }));
         }
     }
-    Some(())
 }

@@ -1,9 +1,10 @@
 //! What the text says of places: tiles that do not exist, and what it leaves open.
 
+use super::linear;
 use crate::PassContext;
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::{Graph, Var};
-use girder_ir::placement::{Mapping, TileRun, UNPLACED};
+use girder_ir::placement::{Mapping, UNPLACED};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, OriginId};
 
@@ -12,20 +13,9 @@ pub(super) fn mapping(var: &Var) -> Option<&Mapping> {
     var.mapping.as_ref().filter(|m| **m != Mapping::One(UNPLACED))
 }
 
-/// Whether the text leaves elements of a variable open.
+/// Whether the text leaves elements of a variable open whose place is worth a thought.
 pub(super) fn is_open(var: &Var) -> bool {
-    !mapping(var).is_some_and(Mapping::is_complete)
-}
-
-/// A mapping laid over another.
-pub(super) fn over(top: Option<&Mapping>, below: Mapping, len: u64) -> Mapping {
-    match top {
-        None | Some(Mapping::One(UNPLACED)) => below,
-        Some(top) => {
-            let placed: Vec<TileRun> = top.runs(len).filter(|r| r.2 != UNPLACED).collect();
-            Mapping::overlay(Some(&below), len, &placed)
-        }
-    }
+    !mapping(var).is_some_and(|m| m.is_complete() || linear::few_are_open(m, var))
 }
 
 /// Reports every variable and family on tiles that the machine does not have; whether there is none.

@@ -14,9 +14,14 @@ pub(super) const BYTES_PER_TILE: u64 = 128;
 /// Bytes that stay together: the phase of a layout.
 const GRAIN_BYTES: u32 = 8;
 
+/// Elements that stay together.
+pub(super) fn grain(elem_bytes: u32) -> u32 {
+    (GRAIN_BYTES / elem_bytes).max(1)
+}
+
 /// The mapping of `len` elements over neighbouring tiles from `first` on.
 pub(super) fn spread(len: u64, elem_bytes: u32, first: u32, tiles: u32) -> Mapping {
-    let grain = (GRAIN_BYTES / elem_bytes).max(1);
+    let grain = grain(elem_bytes);
     let tiles = u64::from(tiles).min(len.div_ceil(u64::from(grain))) as u32;
     if tiles <= 1 { Mapping::One(first) } else { Mapping::Linear { first, tiles, grain } }
 }
@@ -41,6 +46,7 @@ impl Cursor {
     pub(super) fn place(&mut self, var: &Var) -> Mapping {
         match given::mapping(var) {
             Some(mapping) if mapping.is_complete() => mapping.clone(),
+            Some(mapping) if few_are_open(mapping, var) => with_neighbours(mapping, var),
             Some(mapping) => {
                 let spread = self.next(open_elements(mapping, var.len()), var.ty.bytes());
                 fill(var, mapping, &spread)
@@ -66,6 +72,33 @@ impl Cursor {
 /// Elements without a tile.
 pub(super) fn open_elements(mapping: &Mapping, len: u64) -> u64 {
     mapping.runs(len).filter(|r| r.2 == UNPLACED).map(|r| r.1 - r.0).sum()
+}
+
+/// Whether what the text leaves open of a variable lies in stretches no longer than those that it places: the edges of a
+/// field that is cut into blocks, which go with the blocks beside them.
+pub(super) fn few_are_open(mapping: &Mapping, var: &Var) -> bool {
+    let (mut open, mut longest, mut placed, mut tiles) = (0, 0, 0, 0u64);
+    for (start, end, tile) in mapping.runs(var.len()) {
+        match tile {
+            UNPLACED => (open, longest) = (open + end - start, longest.max(end - start)),
+            _ => (placed, tiles) = (placed + end - start, tiles + 1),
+        }
+    }
+    open * 16 <= placed && longest * tiles <= placed
+}
+
+/// Completes a mapping: open elements lie with those before them, the first with those after.
+fn with_neighbours(mapping: &Mapping, var: &Var) -> Mapping {
+    let mut runs: Vec<TileRun> = mapping.runs(var.len()).collect();
+    for k in 1..runs.len() {
+        runs[k].2 = if runs[k].2 == UNPLACED { runs[k - 1].2 } else { runs[k].2 };
+    }
+    if let [first, second, ..] = &mut runs[..]
+        && first.2 == UNPLACED
+    {
+        first.2 = second.2;
+    }
+    Mapping::fit(&var.shape, &runs)
 }
 
 /// Completes a mapping: its open elements lie as those of `spread`, a variable of so many elements.

@@ -6,29 +6,31 @@
 //!
 //! Of placements that take equally long the one on fewer tiles is kept.
 //!
-//! Invariants: trials are made in one order and bounded by the runs that they look at ([`BUDGET`]), so the result is a
-//! function of the graph and the machine; a placement that seems not to fit is taken only if none does.
+//! Invariants: trials are made in one order and bounded by what they look at ([`BUDGET`]), so the result is a function of
+//! the graph and the machine; a placement that seems not to fit is taken only if none does.
 
-use super::accesses::{Accesses, What};
-use super::estimate::Estimator;
+use super::accesses::What;
+use super::bench::Bench;
+use super::homes::Home;
+use super::owners::Owners;
 use super::spread::Order;
-use super::trial::{Bench, SetRule, Trial, VarRule};
+use super::trial::{SetRule, Trial, Undo, VarRule};
 use super::{given, linear};
-use cranelift_entity::SecondaryMap;
-use girder_codelet::cost::TileCosts;
 use girder_ir::family::TileMap;
-use girder_ir::graph::Graph;
+use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ComputeSetId, VarId};
-use girder_ir::placement::{Mapping, Placement};
+use girder_ir::placement::{Mapping, Placement, TileRun};
 use girder_machine::Machine;
 use girder_source::{Cancel, par_map_slice};
 
-/// Runs that all trials together look at.
-const BUDGET: u64 = 1 << 21;
-/// Strategies that are tried side by side, and so many in any case.
-const LEAST: usize = 4;
+/// Runs that all trials together look at; vertices count a sixteenth.
+const BUDGET: u64 = 1 << 16;
+/// Strategies that are tried side by side.
+const ABREAST: usize = 4;
 /// Rounds of improvement.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
+/// Steps that take less than this part of the whole are not improved.
+const SMALL: u128 = 64;
 /// Of a tile's memory, what variables and buffers may take in an estimate: the rest is for code and what they do not see.
 const ROOM: f64 = 0.75;
 
@@ -40,99 +42,80 @@ pub(super) fn improve(graph: &Graph, placement: Placement, machine: &Machine, ca
     if (open_vars.is_empty() && open_sets.is_empty()) || machine.tiles() == 1 {
         return placement;
     }
-    let Some(accesses) = Accesses::of(graph, machine) else { return placement };
-    let mut bench = bench(graph, machine, &accesses, open_vars, open_sets);
-    // What no step uses stays as it is: no place of it is better than another.
-    bench.open_vars.retain(|&v| !bench.users[v].items.is_empty());
-    bench.open_sets.retain(|&s| bench.item_of[s].is_some());
-    let mut search = Search { left: BUDGET, made: 0, best: Trial::start(&bench, &placement), bench: &bench, cancel };
+    let bench = Bench::of(graph, machine, open_vars, open_sets);
+    if bench.items.is_empty() {
+        return placement;
+    }
+    let start = Trial::start(&bench, &placement);
+    let vertices: u64 = bench.open_sets.iter().filter_map(|s| bench.sites[*s].as_ref()).map(|s| s.count()).sum();
+    let left = (BUDGET + vertices).saturating_sub(start.work);
+    let mut search = Search { left, best: start, bench: &bench, placement: &placement, cancel };
     search.strategies();
-    search.rules();
-    finish(graph, placement, &bench, &search.best)
+    search.improve();
+    finish(graph, &placement, &bench, &search.best)
 }
 
-fn bench<'a>(
-    graph: &'a Graph,
-    machine: &'a Machine,
-    accesses: &'a Accesses,
-    open_vars: Vec<VarId>,
-    open_sets: Vec<ComputeSetId>,
-) -> Bench<'a> {
-    let estimator = Estimator { graph, machine, costs: TileCosts::from(machine) };
-    let (users, item_of) = (SecondaryMap::new(), SecondaryMap::new());
-    let mut bench = Bench { graph, accesses, estimator, users, open_vars, open_sets, touched: vec![], item_of };
-    for (k, item) in accesses.items.iter().enumerate() {
-        let mut touched = vec![];
-        match &item.what {
-            What::Set(set, families) => {
-                bench.item_of[*set] = Some(k);
-                for (v, vertices) in families.iter().enumerate() {
-                    for (f, field) in vertices.fields.iter().enumerate() {
-                        let mut vars: Vec<VarId> = field.parts.iter().map(|p| p.var).collect();
-                        vars.dedup();
-                        vars.iter().for_each(|&var| bench.users[var].fields.push((k, v, f)));
-                        touched.extend(vars);
-                    }
-                }
-            }
-            What::Copy(pieces) => {
-                touched.extend(pieces.iter().flat_map(|p| [p.to.0, p.from.0]));
-                touched.sort_unstable();
-                touched.dedup();
-                touched.iter().for_each(|&var| bench.users[var].copies.push(k));
-            }
-            What::Packet(runs) => touched.extend(runs.iter().map(|r| r.0)),
-        }
-        touched.sort_unstable();
-        touched.dedup();
-        touched.iter().for_each(|&var| bench.users[var].items.push(k));
-        bench.touched.push(touched);
-    }
-    bench
+/// A placement of everything that is open.
+#[derive(Clone, Copy)]
+enum Strategy {
+    /// Vertices are spread, and variables follow them.
+    Follow(Order, u32),
+    /// Variables are spread, at least so many bytes to a tile, and vertices are beside them.
+    Spread(u64, u32),
 }
 
 struct Search<'a> {
     bench: &'a Bench<'a>,
-    best: Trial,
+    placement: &'a Placement,
+    best: Trial<'a>,
     /// Runs that may still be looked at.
     left: u64,
-    made: usize,
     cancel: &'a Cancel,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     fn ended(&self) -> bool {
-        self.cancel.is_cancelled() || (self.left == 0 && self.made >= LEAST)
+        self.cancel.is_cancelled() || self.left == 0
     }
 
-    /// Takes a trial if it is better than the best so far.
-    fn offer(&mut self, trial: Trial) {
-        self.left = self.left.saturating_sub(trial.work);
-        self.made += 1;
-        let room = (f64::from(self.bench.estimator.machine.usable_bytes()) * ROOM) as u64;
-        if trial.rank(room) < self.best.rank(room) {
-            self.best = trial;
-        }
+    fn room(&self) -> u64 {
+        (f64::from(self.bench.machine.usable_bytes()) * ROOM) as u64
+    }
+
+    /// Of all variables.
+    fn bytes(&self) -> u64 {
+        self.bench.graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add)
+    }
+
+    /// What makes a trial better than another is less: bytes beyond the room, cycles, tiles.
+    fn rank(&self, trial: &Trial) -> (u64, u128, u64) {
+        let total = self.bytes();
+        let buffers = trial.times.iter().map(|t| t.1).max().unwrap_or(0);
+        let room = self.room();
+        let bytes = if total + buffers <= room { 0 } else { trial.bytes(self.bench, self.placement) };
+        (bytes.saturating_sub(room), trial.cycles(), trial.used())
     }
 
     /// Numbers of tiles worth trying for all compute sets at once, the likeliest first.
     fn sizes(&self) -> Vec<u32> {
-        let machine = self.bench.estimator.machine;
+        let machine = self.bench.machine;
         let all = machine.tiles();
-        let mut sizes = vec![all, machine.chip.tiles, 1];
+        let mut sizes = vec![all, machine.chip.tiles];
         let mut sets: Vec<(u128, u64)> = vec![];
         for &set in &self.bench.open_sets {
-            let count = self.vertices(set);
-            sets.extend(self.bench.item_of[set].map(|k| (self.best.time_of(k), count)));
+            sets.extend(self.bench.item_of[set].map(|k| (self.best.times[k].0, self.vertices(set))));
         }
         sets.sort_by_key(|s| std::cmp::Reverse(s.0));
         for (_, count) in sets.into_iter().take(3) {
             sizes.extend(self.sizes_for(count));
         }
-        sizes.extend(std::iter::successors(Some(2), |t| Some(t * 2)).take_while(|&t| t < all));
+        sizes.extend(std::iter::successors(Some(4), |t| Some(t * 4)).take_while(|&t| t < all));
+        sizes.push(1);
+        // On fewer tiles than these even what is spread evenly does not fit.
+        let least = (self.bytes() / self.room().max(1)).min(u64::from(all)) as u32;
         let mut seen = vec![];
         sizes.retain(|t| {
-            (1..=all).contains(t) && !seen.contains(t) && {
+            (least.max(1)..=all).contains(t) && !seen.contains(t) && {
                 seen.push(*t);
                 true
             }
@@ -142,150 +125,230 @@ impl Search<'_> {
 
     /// One vertex to a tile, or one to a worker.
     fn sizes_for(&self, count: u64) -> [u32; 2] {
-        let machine = self.bench.estimator.machine;
+        let machine = self.bench.machine;
         let fit = |n: u64| n.clamp(1, u64::from(machine.tiles())) as u32;
         [fit(count.div_ceil(u64::from(machine.chip.workers))), fit(count)]
     }
 
     fn vertices(&self, set: ComputeSetId) -> u64 {
-        self.bench.graph.sets[set].families.iter().map(|&f| self.bench.graph.families[f].domain.count()).sum()
+        self.bench.sites[set].as_ref().map_or(0, |s| s.count())
     }
 
     fn strategies(&mut self) {
         let bench = self.bench;
-        let start = self.best.clone();
-        let mut all: Vec<(SetRule, bool, u64, u32)> = vec![];
-        for tiles in self.sizes() {
-            let bytes = linear::BYTES_PER_TILE;
-            let spread = |order| (SetRule::Spread { order, tiles }, true, bytes, tiles);
-            all.extend([Order::Rows, Order::Text, Order::Blocks].map(spread));
-            all.extend([bytes, 8 * bytes].map(|least| (SetRule::Beside, false, least, tiles)));
+        let bytes = linear::BYTES_PER_TILE;
+        let blocks = bench.open_sets.iter().any(|s| bench.sites[*s].as_ref().is_some_and(|s| s.has_blocks()));
+        let mut all: Vec<Strategy> = vec![];
+        for (k, tiles) in self.sizes().into_iter().enumerate() {
+            // Without open vertices their number of tiles makes no difference.
+            if k > 0 && bench.open_sets.is_empty() {
+                break;
+            }
+            all.push(Strategy::Follow(Order::Rows, tiles));
+            all.extend((blocks && tiles > 1).then_some(Strategy::Follow(Order::Blocks, tiles)));
+            if k == 0 {
+                all.extend([Strategy::Spread(bytes, tiles), Strategy::Spread(8 * bytes, tiles)]);
+            }
         }
-        let rules = |&(rule, follow, least, tiles): &(SetRule, bool, u64, u32)| {
-            let sets: Vec<_> = bench.open_sets.iter().map(|&s| (s, rule)).collect();
-            let of = |&var: &VarId| {
-                let users = &bench.users[var];
-                let rule = match follow {
-                    true if !users.fields.is_empty() => VarRule::Follow { first: None, tiles },
-                    true if !users.copies.is_empty() => VarRule::Partner { copy: 0, tiles },
-                    _ => VarRule::Spread { least, tiles },
-                };
-                (var, rule)
-            };
-            let vars: Vec<_> = bench.open_vars.iter().map(of).collect();
-            (sets, vars)
-        };
-        for some in all.chunks(LEAST) {
-            if self.ended() {
+        let start = self.best.clone();
+        let mut rank = self.rank(&start);
+        // What is left then is for single compute sets and variables.
+        let keep = self.left / 2;
+        for some in all.chunks(ABREAST) {
+            if self.cancel.is_cancelled() || self.left <= keep {
                 return;
             }
-            let trials = par_map_slice(some, |strategy| {
-                let (sets, vars) = rules(strategy);
-                start.change(bench, &sets, &vars, &self.best)
+            let trials = par_map_slice(some, |&strategy| {
+                let trial = tried(bench, &start, strategy);
+                (self.rank(&trial), trial)
             });
-            trials.into_iter().for_each(|t| self.offer(t));
+            for (found, trial) in trials {
+                self.left = self.left.saturating_sub(trial.work);
+                if found < rank {
+                    (rank, self.best) = (found, trial);
+                }
+            }
         }
     }
 
-    /// Gives single compute sets and variables other rules.
-    fn rules(&mut self) {
-        let bench = self.bench;
+    /// Gives single compute sets and variables other rules. What then seems not to fit is taken back altogether.
+    fn improve(&mut self) {
+        let before = self.best.clone();
+        let room = self.rank(&before).0;
         for _ in 0..ROUNDS {
-            let before = self.best.cycles();
-            let mut items: Vec<usize> = (0..bench.accesses.items.len()).collect();
-            items.sort_by_key(|&k| std::cmp::Reverse(self.best.time_of(k)));
-            let mut seen: Vec<VarId> = vec![];
-            for k in items {
-                if let What::Set(set, _) = bench.accesses.items[k].what {
-                    self.set_rules(set);
-                }
-                for &var in bench.open_vars.iter().filter(|&&v| bench.users[v].items.contains(&k)) {
-                    if !seen.contains(&var) {
-                        seen.push(var);
-                        self.var_rules(var);
-                    }
-                }
-                if self.ended() {
-                    return;
+            let cycles = self.best.cycles();
+            self.round();
+            if self.best.cycles() == cycles || self.ended() {
+                break;
+            }
+        }
+        if self.rank(&self.best).0 > room {
+            self.best = before;
+        }
+    }
+
+    fn round(&mut self) {
+        let bench = self.bench;
+        let mut items: Vec<usize> = (0..bench.items.len()).collect();
+        items.sort_by_key(|&k| std::cmp::Reverse(self.best.times[k].0));
+        let total = self.best.cycles();
+        items.retain(|&k| self.best.times[k].0 >= total / SMALL);
+        let mut seen: Vec<VarId> = vec![];
+        for k in items {
+            if let What::Set(set, _) = bench.items[k].what {
+                self.set_rules(set);
+            }
+            for &var in bench.open_vars.iter().filter(|&&v| bench.users[v].items.contains(&k)) {
+                if !seen.contains(&var) {
+                    seen.push(var);
+                    self.var_rules(var);
                 }
             }
-            if self.best.cycles() == before {
+            if self.ended() {
                 return;
             }
+        }
+    }
+
+    /// Keeps a change if it is one for the better.
+    fn settle(&mut self, before: (u128, u64), undo: Option<Undo>) {
+        let Some(undo) = undo else { return };
+        // A change costs at least what it looks through to find what it moves.
+        let listed = (self.bench.open_vars.len() + self.bench.items.len()) as u64 / 16;
+        self.left = self.left.saturating_sub(std::mem::take(&mut self.best.work) + listed);
+        if (self.best.cycles(), self.best.used()) >= before {
+            self.best.undo(undo);
         }
     }
 
     fn set_rules(&mut self, set: ComputeSetId) {
-        let Some(now) = self.best.sets[set] else { return };
+        let Some(SetRule::Spread { tiles: now, .. }) = self.best.sets[set] else { return };
         let mut sizes = self.sizes_for(self.vertices(set)).to_vec();
-        if let SetRule::Spread { tiles, .. } = now {
-            sizes.extend([tiles, tiles / 2, tiles * 2]);
-        }
-        let all = self.bench.estimator.machine.tiles();
-        sizes.extend([1, all]);
+        let all = self.bench.machine.tiles();
+        sizes.extend([now, now / 2, now.saturating_mul(2), 1, all]);
         sizes.retain(|t| (1..=all).contains(t));
         sizes.sort_unstable();
         sizes.dedup();
-        let orders = [Order::Rows, Order::Blocks, Order::Text];
-        let spreads = sizes.iter().flat_map(|&tiles| orders.map(|order| SetRule::Spread { order, tiles }));
-        for rule in [SetRule::Beside].into_iter().chain(spreads) {
+        let blocks = self.bench.sites[set].as_ref().is_some_and(|s| s.has_blocks());
+        let orders = if blocks { &[Order::Rows, Order::Blocks][..] } else { &[Order::Rows] };
+        for rule in sizes.iter().flat_map(|&tiles| orders.iter().map(move |&order| SetRule::Spread { order, tiles })) {
             if self.ended() {
                 return;
             }
             if self.best.sets[set] != Some(rule) {
-                self.offer(self.best.change(self.bench, &[(set, rule)], &[], &self.best));
+                let before = (self.best.cycles(), self.best.used());
+                let undo = self.best.change_set(self.bench, set, rule);
+                self.settle(before, undo);
             }
         }
     }
 
-    fn var_rules(&mut self, var: VarId) {
-        let users = &self.bench.users[var];
-        let all = self.bench.estimator.machine.tiles();
-        let tiles = match self.best.vars[var] {
-            Some(VarRule::Spread { tiles, .. } | VarRule::Follow { tiles, .. } | VarRule::Partner { tiles, .. }) => {
-                tiles
-            }
-            None => all,
-        };
-        let mut rules = vec![VarRule::Follow { first: None, tiles }];
-        rules.extend((0..users.fields.len().min(6) as u32).map(|k| VarRule::Follow { first: Some(k), tiles }));
-        rules.extend((0..users.copies.len().min(3)).map(|copy| VarRule::Partner { copy, tiles }));
-        let spread = |least, tiles| VarRule::Spread { least, tiles };
+    fn var_rules(&mut self, id: VarId) {
+        let (var, users) = (&self.bench.graph.vars[id], &self.bench.users[id]);
+        // Vertices beside a variable do not see that it moves.
+        if self.best.vars[id].is_none() || self.best.sets.values().any(|s| *s == Some(SetRule::Beside)) {
+            return;
+        }
+        let all = self.bench.machine.tiles();
+        let mut rules = vec![VarRule::Follow { first: None }];
+        // Owners of many runs cost more to find than all else.
+        let short = self.bench.owners[id].as_ref().is_some_and(|o| !o.is_long());
+        let fields = if short { users.fields.len().min(4) } else { 0 };
+        rules.extend((0..fields).map(|k| VarRule::Follow { first: Some(k) }));
+        rules.extend((0..users.copies.len().min(2)).map(|copy| VarRule::Partner { copy }));
         let bytes = linear::BYTES_PER_TILE;
-        rules.extend([
-            spread(1, tiles),
-            spread(bytes, tiles),
-            spread(bytes, all),
-            spread(8 * bytes, all),
-            spread(1, 1),
-        ]);
+        rules.extend([(1, all), (bytes, all), (8 * bytes, all)].map(|(least, tiles)| VarRule::Spread { least, tiles }));
+        if var.bytes() <= self.room() / 4 {
+            rules.push(VarRule::Spread { least: 1, tiles: 1 });
+        }
         for rule in rules {
             if self.ended() {
                 return;
             }
-            if self.best.vars[var] != Some(rule) {
-                self.offer(self.best.change(self.bench, &[], &[(var, rule)], &self.best));
+            if self.best.vars[id] != Some(rule) {
+                let before = (self.best.cycles(), self.best.used());
+                let undo = self.best.change_var(self.bench, id, rule);
+                self.settle(before, undo);
             }
         }
     }
 }
 
-/// The placement of a trial, in closed forms where there are any.
-fn finish(graph: &Graph, mut placement: Placement, bench: &Bench, trial: &Trial) -> Placement {
-    let fit = |&id: &VarId| {
-        let var = &graph.vars[id];
-        match trial.mapping(id) {
-            Mapping::Runs { .. } => Mapping::fit(&var.shape, &trial.mapping(id).runs(var.len()).collect::<Vec<_>>()),
-            closed => closed.clone(),
+/// A strategy, measured.
+fn tried<'a>(bench: &Bench<'a>, start: &Trial<'a>, strategy: Strategy) -> Trial<'a> {
+    let mut trial = start.clone();
+    trial.work = 0;
+    match strategy {
+        Strategy::Follow(order, tiles) => {
+            bench.open_sets.iter().for_each(|&s| trial.place_set(bench, s, SetRule::Spread { order, tiles }));
+            for &var in &bench.open_vars {
+                let rules = [VarRule::Follow { first: None }, VarRule::Partner { copy: 0 }];
+                if !rules.into_iter().any(|rule| trial.place_var(bench, var, rule)) {
+                    trial.place_var(bench, var, VarRule::Spread { least: linear::BYTES_PER_TILE, tiles });
+                }
+            }
         }
-    };
-    for (&id, mapping) in bench.open_vars.iter().zip(par_map_slice(&bench.open_vars, fit)) {
+        Strategy::Spread(least, tiles) => {
+            for &var in &bench.open_vars {
+                trial.place_var(bench, var, VarRule::Spread { least, tiles });
+            }
+            bench.open_sets.iter().for_each(|&s| trial.place_set(bench, s, SetRule::Beside));
+        }
+    }
+    trial.measure(bench, 0..bench.items.len());
+    trial
+}
+
+/// The placement of a trial, in closed forms where there are any.
+fn finish(graph: &Graph, placement: &Placement, bench: &Bench, trial: &Trial) -> Placement {
+    let mut placement = placement.clone();
+    let open = graph.families.iter().filter(|(_, f)| f.tile.is_none()).map(|(id, _)| id);
+    let moved: Vec<_> = open.filter_map(|id| Some((id, trial.table(id)?))).collect();
+    let maps = par_map_slice(&moved, |&(id, tiles)| TileMap::fit(&graph.families[id].domain, tiles));
+    for ((id, _), map) in moved.into_iter().zip(maps) {
+        placement.families[id] = Some(map);
+    }
+    let moved: Vec<VarId> = bench.open_vars.iter().copied().filter(|&v| trial.vars[v].is_some()).collect();
+    let mappings = par_map_slice(&moved, |&id| mapping(&graph.vars[id], id, trial, &placement));
+    for (id, mapping) in moved.into_iter().zip(mappings) {
         placement.vars[id] = Some(mapping);
     }
-    for (id, family) in graph.families.iter().filter(|(_, f)| f.tile.is_none()) {
-        if trial.has_tiles(id) {
-            placement.families[id] = Some(TileMap::fit(&family.domain, trial.tiles(id)));
-        }
-    }
     placement
+}
+
+/// The mapping of a variable in a trial.
+fn mapping(var: &Var, id: VarId, trial: &Trial, placement: &Placement) -> Mapping {
+    if var.is_empty() {
+        return Mapping::One(0);
+    }
+    match &trial.homes[id] {
+        Home::Even(even) => return even.mapping(),
+        Home::Owned(owners, _) => {
+            if let Owners::Closed(closed) = &**owners
+                && owners.is_long()
+                && closed.block * u64::from(var.ty.bytes()) % 4 == 0
+                && let Some((domain, tiles)) = placement.families[closed.family].as_ref().and_then(|m| closed.tiles(m))
+            {
+                return Mapping::Separable { domain, tiles };
+            }
+        }
+        _ => {}
+    }
+    let runs = trial.all_runs(id, var.len());
+    let runs: Vec<TileRun> = runs.into_iter().map(|r| (r.start, r.end, r.tile)).collect();
+    Mapping::fit(&var.shape, &whole_granules(var, runs))
+}
+
+/// Moves the ends of runs to whole words: narrow elements of one granule lie on one tile.
+fn whole_granules(var: &Var, mut runs: Vec<TileRun>) -> Vec<TileRun> {
+    let granule = (4 / u64::from(var.ty.bytes())).max(1);
+    if granule > 1 && var.mapping.is_none() {
+        let mut start = 0;
+        for run in &mut runs {
+            let end = run.1.next_multiple_of(granule).min(var.len());
+            (run.0, run.1) = (std::mem::replace(&mut start, end), end);
+        }
+        runs.retain(|r| r.0 < r.1);
+    }
+    runs
 }

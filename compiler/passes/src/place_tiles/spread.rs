@@ -1,10 +1,10 @@
 //! The open vertices of a compute set over a number of tiles, each tile with its share of the work.
 //!
 //! # Note: Orders
-//! Vertices that are neighbours in the order share a tile or have neighbouring tiles. `Text` is the order of the text,
-//! `Rows` that of the first elements of their outputs (as a share of the variable, so that outputs of equal shape are
-//! laid out alike), and `Blocks` cuts the outputs of rank 2 and more in two where they are longest, and the tiles with
-//! them, until a part has one tile: the parts are nearly square, so their edges are short.
+//! Vertices that are neighbours in the order share a tile or have neighbouring tiles. `Rows` is the order of the first
+//! elements of their outputs (as a share of the variable, so that outputs of equal shape are laid out alike). `Blocks`
+//! cuts the outputs of rank 2 and more into bands along one axis and goes through each band along another; there are as
+//! many bands as make what a tile has nearly square, so that its edges are short.
 //!
 //! Invariant: the spread is a function of the graph, the order and the number of tiles.
 
@@ -13,121 +13,159 @@ use super::linear::first_output;
 use girder_codelet::cost::Busy;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// How vertices follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
-    Text,
     Rows,
     Blocks,
-}
-
-/// A vertex to be placed.
-struct Site {
-    /// Index of its family among those to be spread.
-    family: usize,
-    instance: usize,
-    /// Cycles of a tile's contexts.
-    weight: u64,
-    /// Position of its first output.
-    point: SmallVec<[u32; 4]>,
 }
 
 /// The tiles of the vertices of some families, by family and instance.
 pub(super) type Spread = Vec<(FamilyId, Arc<[u32]>)>;
 
-/// Spreads vertices over `0..tiles`. Where outputs have no blocks, rows take their place.
-pub(super) fn spread(graph: &Graph, families: &[&Vertices], order: Order, tiles: u32, workers: u64) -> Spread {
-    let flat = |v: &&Vertices| {
-        first_output(graph, &graph.families[v.family]).is_none_or(|p| graph.vars[p.var].shape.len() < 2)
-    };
-    let order = if order == Order::Blocks && families.iter().any(flat) { Order::Rows } else { order };
-    let mut sites = sites(graph, families, order, workers);
-    let mut found: Vec<Vec<u32>> =
-        families.iter().map(|v| vec![0; graph.families[v.family].domain.count() as usize]).collect();
-    match order {
-        Order::Blocks => bisect(&mut sites, 0, tiles, &mut found),
-        Order::Text | Order::Rows => even(&sites, tiles, &mut found),
-    }
-    families.iter().zip(found).map(|(v, tiles)| (v.family, tiles.into())).collect()
+/// The open vertices of a compute set. Those of all its families are numbered together.
+pub(super) struct Sites {
+    /// The families, and how many vertices each has.
+    families: Vec<(FamilyId, u32)>,
+    /// In the order of rows; `None` if that is the order of their numbers.
+    rows: Option<Vec<u32>>,
+    /// Along the two axes that the outputs reach furthest, by number; `None` if they lie along one.
+    points: Option<Points>,
+    /// Cycles of a tile's contexts, by number; `None` if all are alike.
+    weights: Option<Vec<u64>>,
 }
 
-fn sites(graph: &Graph, families: &[&Vertices], order: Order, workers: u64) -> Vec<Site> {
-    let mut sites = vec![];
-    let mut keys = vec![];
-    for (f, vertices) in families.iter().enumerate() {
-        let family = &graph.families[vertices.family];
-        let part = first_output(graph, family);
-        let shape = part.map_or(&[][..], |p| &graph.vars[p.var].shape);
-        let len: u64 = shape.iter().product::<u64>().max(1);
-        let mut offsets = part.map(|p| p.offset.values(&family.domain));
-        for instance in 0..family.domain.count() as usize {
-            let offset = offsets.as_mut().and_then(Iterator::next).unwrap_or(0) as u64;
-            let weight = match vertices.busy.of(instance) {
-                Busy::One(cycles) => *cycles,
-                Busy::All(cycles) => cycles.saturating_mul(workers),
-            };
-            let point = if order == Order::Blocks { point(shape, offset) } else { SmallVec::new() };
-            keys.push((u128::from(offset) << 64) / u128::from(len));
-            sites.push(Site { family: f, instance, weight: weight.max(1), point });
+struct Points {
+    at: Vec<(u32, u32)>,
+    /// From the first to the last along each.
+    extent: (u32, u32),
+}
+
+impl Sites {
+    pub(super) fn of(graph: &Graph, families: &[&Vertices], workers: u64) -> Sites {
+        let counts: Vec<(FamilyId, u32)> = families.iter().map(|v| (v.id, v.family.domain.count() as u32)).collect();
+        let rows = rows(graph, families);
+        Sites { families: counts, rows, points: points(graph, families), weights: weights(families, workers) }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.families.iter().map(|f| u64::from(f.1)).sum()
+    }
+
+    /// Whether [`Order::Blocks`] is an order of its own.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.points.is_some()
+    }
+
+    /// Spreads the vertices over `0..tiles`. Where outputs have no blocks, rows take their place.
+    pub(super) fn spread(&self, order: Order, tiles: u32) -> Spread {
+        let blocks = self.points.as_ref().filter(|_| order == Order::Blocks);
+        let found = match (blocks, &self.rows) {
+            (Some(points), _) => self.even(self.banded(points, tiles).into_iter(), tiles),
+            (None, Some(rows)) => self.even(rows.iter().copied(), tiles),
+            (None, None) => self.even(0..self.count() as u32, tiles),
+        };
+        let mut at = 0;
+        let mut next = |&(id, n): &(FamilyId, u32)| {
+            let own = at..at + n as usize;
+            at = own.end;
+            (id, found[own].into())
+        };
+        self.families.iter().map(&mut next).collect()
+    }
+
+    /// Each tile takes the vertices that begin in its share of the weight.
+    fn even(&self, order: impl Iterator<Item = u32>, tiles: u32) -> Vec<u32> {
+        let n = self.count();
+        let mut found = vec![0; n as usize];
+        match &self.weights {
+            None => order.zip(0u64..).for_each(|(site, k)| found[site as usize] = (k * u64::from(tiles) / n) as u32),
+            Some(weights) => {
+                let total = weights.iter().map(|&w| u128::from(w)).sum::<u128>().max(1);
+                let mut before = 0u128;
+                for site in order {
+                    found[site as usize] = (before * u128::from(tiles) / total) as u32;
+                    before += u128::from(weights[site as usize]);
+                }
+            }
+        }
+        found
+    }
+
+    /// Band by band, see the note.
+    fn banded(&self, points: &Points, tiles: u32) -> Vec<u32> {
+        let (high, wide) = (f64::from(points.extent.0) + 1.0, f64::from(points.extent.1) + 1.0);
+        let bands = (f64::from(tiles) * high / wide).sqrt().round().clamp(1.0, f64::from(tiles)) as u64;
+        let key = |&site: &u32| {
+            let (a, b) = points.at[site as usize];
+            (u64::from(a) * bands / (u64::from(points.extent.0) + 1), b)
+        };
+        let mut order = self.rows.clone().unwrap_or_else(|| (0..self.count() as u32).collect());
+        // Stable, so that what is equal along the band keeps the order of rows.
+        order.sort_by_key(key);
+        order
+    }
+}
+
+/// The numbers of the vertices by the first elements of their outputs; `None` if these ascend.
+fn rows(graph: &Graph, families: &[&Vertices]) -> Option<Vec<u32>> {
+    let parts: Vec<_> = families.iter().map(|v| first_output(graph, v.family)).collect();
+    let alone = parts.windows(2).all(|p| p[0].map(|p| p.var) == p[1].map(|p| p.var));
+    let mut keys: Vec<u64> = vec![];
+    for (vertices, part) in families.iter().zip(parts) {
+        let domain = &vertices.family.domain;
+        let Some(part) = part else {
+            keys.extend((0..domain.count()).map(|_| 0));
+            continue;
+        };
+        let len = graph.vars[part.var].len().max(1);
+        let share = |o: i64| if alone { o as u64 } else { ((o as u128) << 63).div_euclid(u128::from(len)) as u64 };
+        keys.extend(part.offset.values(domain).map(share));
+    }
+    if keys.is_sorted() {
+        return None;
+    }
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+    order.sort_by_key(|&site| keys[site as usize]);
+    Some(order)
+}
+
+/// Where the outputs lie along the two axes that they reach furthest.
+fn points(graph: &Graph, families: &[&Vertices]) -> Option<Points> {
+    let parts: Vec<_> = families.iter().map(|v| first_output(graph, v.family)).collect::<Option<_>>()?;
+    let shape = &graph.vars[parts.first()?.var].shape;
+    if shape.len() < 2 || parts.iter().any(|p| graph.vars[p.var].shape != *shape) {
+        return None;
+    }
+    let strides: Vec<u64> = (0..shape.len()).map(|k| shape[k + 1..].iter().product::<u64>().max(1)).collect();
+    let index = |offset: u64, axis: usize| (offset / strides[axis] % shape[axis].max(1)) as u32;
+    let offsets = || families.iter().zip(&parts).flat_map(|(v, p)| p.offset.values(&v.family.domain));
+    let mut reach = vec![(u32::MAX, 0); shape.len()];
+    for offset in offsets() {
+        for (axis, reach) in reach.iter_mut().enumerate() {
+            let at = index(offset as u64, axis);
+            *reach = (reach.0.min(at), reach.1.max(at));
         }
     }
-    if order != Order::Text {
-        let mut keyed: Vec<(u128, Site)> = keys.into_iter().zip(sites).collect();
-        keyed.sort_by_key(|k| k.0);
-        sites = keyed.into_iter().map(|k| k.1).collect();
+    let mut axes: Vec<usize> = (0..shape.len()).collect();
+    axes.sort_by_key(|&k| std::cmp::Reverse(reach[k].1 - reach[k].0));
+    let (a, b) = (axes[0].min(axes[1]), axes[0].max(axes[1]));
+    let extent = (reach[a].1 - reach[a].0, reach[b].1 - reach[b].0);
+    if extent.0 == 0 || extent.1 == 0 {
+        return None;
     }
-    sites
+    let at = offsets().map(|o| (index(o as u64, a) - reach[a].0, index(o as u64, b) - reach[b].0)).collect();
+    Some(Points { at, extent })
 }
 
-/// The index of a flat element along each axis.
-fn point(shape: &[u64], mut element: u64) -> SmallVec<[u32; 4]> {
-    let mut point: SmallVec<[u32; 4]> = SmallVec::from_elem(0, shape.len());
-    for (at, &n) in point.iter_mut().zip(shape).rev() {
-        *at = (element % n) as u32;
-        element /= n;
-    }
-    point
-}
-
-/// Each tile takes the vertices that begin in its share of the weight.
-fn even(sites: &[Site], tiles: u32, found: &mut [Vec<u32>]) {
-    let total: u128 = sites.iter().map(|s| u128::from(s.weight)).sum();
-    let mut before = 0u128;
-    for site in sites {
-        found[site.family][site.instance] = (before * u128::from(tiles) / total.max(1)) as u32;
-        before += u128::from(site.weight);
-    }
-}
-
-/// Cuts vertices and tiles in two, see the note.
-fn bisect(sites: &mut [Site], first: u32, tiles: u32, found: &mut [Vec<u32>]) {
-    if tiles <= 1 || sites.len() <= 1 {
-        sites.iter().for_each(|s| found[s.family][s.instance] = first);
-        return;
-    }
-    let rank = sites[0].point.len();
-    let extent = |k: usize| {
-        let of = sites.iter().map(|s| s.point.get(k).copied().unwrap_or(0));
-        of.clone().max().unwrap_or(0) - of.min().unwrap_or(0)
+fn weights(families: &[&Vertices], workers: u64) -> Option<Vec<u64>> {
+    let weight = |busy: &Busy| match busy {
+        Busy::One(cycles) => (*cycles).max(1),
+        Busy::All(cycles) => cycles.saturating_mul(workers).max(1),
     };
-    // The first of the longest: `max_by_key` would take the last.
-    let axis = (0..rank).min_by_key(|&k| std::cmp::Reverse(extent(k))).unwrap_or(0);
-    // Stable, so that what is equal along this axis keeps its order along the others.
-    sites.sort_by_key(|s| s.point.get(axis).copied().unwrap_or(0));
-    let half = tiles / 2;
-    let total: u128 = sites.iter().map(|s| u128::from(s.weight)).sum();
-    let share = total * u128::from(half) / u128::from(tiles);
-    let mut before = 0u128;
-    let cut = sites.iter().take_while(|s| {
-        let below = before + u128::from(s.weight) / 2 < share;
-        before += u128::from(s.weight);
-        below
-    });
-    let cut = cut.count();
-    let (low, high) = sites.split_at_mut(cut);
-    bisect(low, first, half, found);
-    bisect(high, first + half, tiles - half, found);
+    let of = |v: &&Vertices| (0..v.family.domain.count() as u32).map(|i| weight(v.busy.of(i))).collect::<Vec<_>>();
+    let weights: Vec<u64> = families.iter().flat_map(of).collect();
+    weights.windows(2).any(|w| w[0] != w[1]).then_some(weights)
 }

@@ -1,12 +1,13 @@
 //! Placements of small graphs by hand.
 
-use super::accesses::{Accesses, What};
-use super::spread::{Order, spread};
+use super::accesses::{self, What};
+use super::spread::{Order, Sites};
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
 use cranelift_entity::EntityRef;
+use girder_ir::affine::Affine;
 use girder_ir::codelet::{Dir, Expr, ExprKind};
-use girder_ir::family::TileMap;
+use girder_ir::family::{Domain, Offset, Part, Term, TileMap};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::{SpecId, VarId};
 use girder_ir::placement::{Mapping, TileRun};
@@ -127,16 +128,16 @@ fn blocks(rows: u64, columns: u64, order: Order, tiles: u32) -> Vec<u32> {
     let views: Vec<View> = points.map(|(i, j)| y.index(0, i).slice(0, j, 1, 1)).collect();
     let set = b.set("s", &[Vertices { codelet, views: &[views], tiles: None }]);
     b.program("main", true, &Tree::Execute(set));
-    let accesses = Accesses::of(&b.graph, &machine()).unwrap();
-    let What::Set(_, families) = &accesses.items[0].what else { panic!("one compute set") };
+    let items = accesses::items(&b.graph, &machine());
+    let What::Set(_, families) = &items[0].what else { panic!("one compute set") };
     let families: Vec<_> = families.iter().collect();
-    spread(&b.graph, &families, order, tiles, 6)[0].1.to_vec()
+    Sites::of(&b.graph, &families, 6).spread(order, tiles)[0].1.to_vec()
 }
 
 proptest! {
     #[test]
-    fn every_tile_has_its_share(rows in 1u64..12, columns in 1u64..12, tiles in 1u32..20, order in 0usize..3) {
-        let order = [Order::Text, Order::Rows, Order::Blocks][order];
+    fn every_tile_has_its_share(rows in 1u64..12, columns in 1u64..12, tiles in 1u32..20, order in 0usize..2) {
+        let order = [Order::Rows, Order::Blocks][order];
         let found = blocks(rows, columns, order, tiles);
         let share = (rows * columns).div_ceil(tiles.into()) as usize;
         for tile in &found {
@@ -169,6 +170,72 @@ fn what_the_text_maps_stays_and_the_rest_is_filled() {
     let p = place(b).0.unwrap();
     let runs: Vec<TileRun> = mapping(&p, 0).runs(128).collect();
     assert_eq!(runs, [(0, 32, 0), (32, 64, 9), (64, 96, 1), (96, 128, 2)]);
+}
+
+#[test]
+fn the_edges_of_a_field_lie_with_the_blocks_beside_them() {
+    let mut b = Build::new();
+    let given = Mapping::overlay(None, 340, &[(10, 90, 5), (90, 170, 3), (170, 250, 7), (250, 330, 2)]);
+    b.var("u", VarClass::Var, &[34, 10], Some(given));
+    let p = place(b).0.unwrap();
+    let runs: Vec<TileRun> = mapping(&p, 0).runs(340).collect();
+    assert_eq!(runs, [(0, 90, 5), (90, 170, 3), (170, 250, 7), (250, 340, 2)]);
+}
+
+/// A family of 6 by 4 vertices that read blocks of 2 by 3 of `x` and write those of `y`; `x` and `y` have 12 by 12.
+fn in_blocks(tile: Option<TileMap>) -> Build {
+    let mut b = Build::new();
+    let views = ["x", "y"].map(|name| b.var(name, VarClass::Var, &[12, 12], None));
+    let codelet = b.codelet("f", &[Dir::In, Dir::Out]);
+    takes(&mut b, codelet, 100_000);
+    let blocks = views.map(|v| vec![v.slice(0, 0, 2, 1).slice(1, 0, 3, 1).flatten()]);
+    let set = b.set("s", &[Vertices { codelet, views: &blocks, tiles: None }]);
+    let family = b.graph.families.values_mut().next().unwrap();
+    family.domain = Domain(smallvec::smallvec![6, 4]);
+    family.fields.iter_mut().for_each(|f| f.parts[0].offset = Offset::Affine(Affine::new(0, &[24, 3])));
+    family.tile = tile;
+    b.program("main", true, &Tree::Execute(set));
+    b
+}
+
+#[test]
+fn elements_lie_where_the_vertices_of_their_blocks_are() {
+    let given = TileMap::Table((0..24).map(|i| i * 5 % 16).collect());
+    for tile in [None, Some(given)] {
+        let p = place(in_blocks(tile)).0.unwrap();
+        let found = tiles(&p, 0);
+        assert!(found.iter().any(|&t| t != found[0]), "{found:?}");
+        for (row, column) in (0..12).flat_map(|i| (0..12).map(move |j| (i, j))) {
+            let vertex = row / 2 * 4 + column / 3;
+            for var in [0, 1] {
+                let home = mapping(&p, var).tile_of(144, (row * 12 + column) as u64);
+                assert_eq!(home, found[vertex], "element {row}, {column}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_variable_follows_its_vertices_in_closed_form() {
+    const N: u64 = 1 << 16;
+    let mut b = Build::new();
+    let (x, y) = (b.var("x", VarClass::Var, &[2 * N], None), b.var("y", VarClass::Var, &[2 * N], None));
+    let codelet = b.codelet("f", &[Dir::In, Dir::Out]);
+    let pairs = |v: &View| vec![v.slice(0, 0, 2, 1)];
+    let set = b.set("s", &[Vertices { codelet, views: &[pairs(&x), pairs(&y)], tiles: None }]);
+    let family = b.graph.families.values_mut().next().unwrap();
+    family.domain = Domain(smallvec::smallvec![N as u32]);
+    family.fields.iter_mut().for_each(|f| f.parts[0].offset = Offset::Affine(Affine::new(0, &[2])));
+    let map =
+        TileMap::Separable { base: 0, terms: smallvec::smallvec![Term { dim: 0, part: Part::Cyclic(16), stride: 1 }] };
+    family.tile = Some(map);
+    b.program("main", true, &Tree::Execute(set));
+    let p = place(b).0.unwrap();
+    for var in [0, 1] {
+        let found = mapping(&p, var);
+        assert!(matches!(found, Mapping::Separable { .. }), "{found:?}");
+        assert!((0..2 * N).step_by(997).all(|e| u64::from(found.tile_of(2 * N, e)) == e / 2 % 16));
+    }
 }
 
 #[test]

@@ -1,257 +1,411 @@
 //! One placement among several: the rules that made it, and what it takes.
 //!
-//! Invariant: a trial is a function of its rules; [`Trial::change`] gives what building it anew would give.
+//! Invariant: a trial is a function of its rules; a change that is taken back leaves what was there before.
 
-use super::accesses::{Accesses, Vertices, What};
-use super::claims::{self, Users};
-use super::estimate::Estimator;
+use super::accesses::What;
+use super::bench::Bench;
+use super::estimate;
+use super::homes::{Even, Home};
 use super::linear;
-use super::spread::{Order, spread};
+use super::owners::{Owner, Owners};
+use super::sample::{Sample, Tiles};
+use super::spread::Order;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
 use girder_ir::placement::{Mapping, Placement};
-use girder_ir::plan::Homes;
-use girder_source::par_map_slice;
-use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Pieces of a run that are told apart; a run in more pieces is looked at in so many places.
+const PIECES: usize = 24;
 
 /// Where the open vertices of a compute set go.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum SetRule {
-    /// Where their first output is.
+    /// Where their first output is, which follows no vertex.
     Beside,
     /// Over the first tiles.
     Spread { order: Order, tiles: u32 },
 }
 
-/// Where the open elements of a variable go. `tiles` bounds what is spread.
+/// Where the open elements of a variable go.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum VarRule {
-    /// Evenly, at least so many bytes on a tile.
+    /// Evenly over the first tiles, at least so many bytes on each.
     Spread { least: u64, tiles: u32 },
     /// To the vertices that use it; the claim of one field may go before all others.
-    Follow { first: Option<u32>, tiles: u32 },
+    Follow { first: Option<usize> },
     /// To the other ends of a copy.
-    Partner { copy: usize, tiles: u32 },
+    Partner { copy: usize },
 }
 
-/// A variable with its homes.
-struct Home {
-    mapping: Mapping,
-    homes: Homes,
+/// Neighbouring elements on one tile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Run {
+    pub start: u64,
+    pub end: u64,
+    pub tile: u32,
 }
 
 /// See the module.
 #[derive(Clone, Default)]
-pub(super) struct Trial {
+pub(super) struct Trial<'a> {
     pub sets: SecondaryMap<ComputeSetId, Option<SetRule>>,
     pub vars: SecondaryMap<VarId, Option<VarRule>>,
-    homes: SecondaryMap<VarId, Option<Arc<Home>>>,
+    pub homes: SecondaryMap<VarId, Home>,
     tiles: SecondaryMap<FamilyId, Option<Arc<[u32]>>>,
+    graph: Option<&'a Graph>,
+    samples: Vec<Option<Arc<Sample>>>,
     /// Weighted cycles by item, and bytes of its buffers.
-    times: Vec<(u128, u64)>,
-    /// Bytes of variables on the fullest tile.
-    full: u64,
-    /// Tiles that hold any of a variable.
-    used: usize,
+    pub times: Vec<(u128, u64)>,
     /// Runs that were looked at to make it.
     pub work: u64,
 }
 
-/// What all trials of one graph have in common.
-pub(super) struct Bench<'a> {
-    pub graph: &'a Graph,
-    pub accesses: &'a Accesses,
-    pub estimator: Estimator<'a>,
-    /// By variable.
-    pub users: SecondaryMap<VarId, Users>,
-    /// Variables and compute sets that the text leaves open.
-    pub open_vars: Vec<VarId>,
-    pub open_sets: Vec<ComputeSetId>,
-    /// The variables of each item.
-    pub touched: Vec<Vec<VarId>>,
-    /// The item of a compute set.
-    pub item_of: SecondaryMap<ComputeSetId, Option<usize>>,
+/// What a change has replaced.
+pub(super) struct Undo {
+    tiles: Vec<(FamilyId, Option<Arc<[u32]>>)>,
+    set: Option<(ComputeSetId, Option<SetRule>)>,
+    samples: Vec<(usize, Option<Arc<Sample>>)>,
+    var: Option<(VarId, Option<VarRule>, Home)>,
+    times: Vec<(usize, (u128, u64))>,
 }
 
-impl Bench<'_> {
-    pub(super) fn families(&self, set: ComputeSetId) -> &[Vertices] {
-        match self.item_of[set].map(|i| &self.accesses.items[i].what) {
-            Some(What::Set(_, families)) => families,
-            _ => &[],
-        }
-    }
-
-    fn open_families(&self, set: ComputeSetId) -> Vec<&Vertices> {
-        self.families(set).iter().filter(|v| self.graph.families[v.family].tile.is_none()).collect()
-    }
-}
-
-impl Trial {
+impl<'a> Trial<'a> {
     /// What the text says, and `placement` where it is silent.
-    pub(super) fn start(bench: &Bench, placement: &Placement) -> Trial {
-        let mut trial = Trial { times: vec![(0, 0); bench.accesses.items.len()], ..Trial::default() };
-        for (id, var) in &bench.graph.vars {
-            let mapping = placement.vars[id].clone().unwrap_or(Mapping::One(0));
-            trial.homes[id] = Some(Arc::new(Home { homes: Homes::of(var, &mapping), mapping }));
+    pub(super) fn start(bench: &Bench<'a>, placement: &Placement) -> Trial<'a> {
+        let items = bench.items.len();
+        let mut trial = Trial { times: vec![(0, 0); items], samples: vec![None; items], ..Trial::default() };
+        trial.graph = Some(bench.graph);
+        for item in &bench.items {
+            item.vars().into_iter().for_each(|id| {
+                let var = &bench.graph.vars[id];
+                let mapping = placement.vars[id].as_ref().unwrap_or(&Mapping::One(0));
+                if matches!(trial.homes[id], Home::Nowhere) {
+                    trial.homes[id] = Home::of(var, mapping);
+                }
+            });
         }
-        for (id, family) in &bench.graph.families {
-            let map = placement.families[id].as_ref();
-            trial.tiles[id] = map.map(|m| m.iter(&family.domain).collect::<Vec<_>>().into());
+        for &set in &bench.open_sets {
+            for &id in &bench.graph.sets[set].families {
+                let family = &bench.graph.families[id];
+                if let (None, Some(map)) = (&family.tile, &placement.families[id]) {
+                    trial.tiles[id] = Some(map.iter(&family.domain).collect::<Vec<_>>().into());
+                }
+            }
         }
-        bench.open_sets.iter().for_each(|&s| trial.sets[s] = Some(SetRule::Beside));
-        trial.measure(bench, 0..bench.accesses.items.len(), None);
+        (0..items).for_each(|k| trial.look(bench, k));
+        trial.measure(bench, 0..items);
         trial
     }
 
-    pub(super) fn homes(&self, var: VarId) -> &Homes {
-        &self.homes[var].as_ref().expect("every variable of a trial is placed").homes
+    pub(super) fn table(&self, family: FamilyId) -> Option<&[u32]> {
+        self.tiles[family].as_deref()
     }
 
-    pub(super) fn mapping(&self, var: VarId) -> &Mapping {
-        &self.homes[var].as_ref().expect("every variable of a trial is placed").mapping
+    /// About how many tiles hold a variable.
+    pub(super) fn tiles_of(&self, bench: &Bench, var: VarId) -> u32 {
+        match &self.homes[var] {
+            Home::Nowhere => 1,
+            Home::Even(even) => even.tiles,
+            Home::Runs(_, tiles) => *tiles,
+            Home::Owned(owners, even) if owners.families().is_empty() => even.tiles,
+            Home::Owned(owners, _) => {
+                let item = |f: &FamilyId| bench.item_of[bench.graph.families[*f].set];
+                let used = |f: &FamilyId| item(f).and_then(|k| self.samples[k].as_ref()).map_or(1, |s| s.used);
+                owners.families().iter().map(used).fold(1, u32::max)
+            }
+        }
     }
 
-    pub(super) fn tiles(&self, family: FamilyId) -> &[u32] {
-        self.tiles[family].as_deref().unwrap_or(&[])
+    /// The tile of a vertex.
+    fn vertex(&self, family: FamilyId, instance: u32) -> u32 {
+        match (&self.tiles[family], self.graph) {
+            (Some(tiles), _) => tiles[instance as usize],
+            (None, Some(graph)) => {
+                let family = &graph.families[family];
+                family.tile.as_ref().map_or(0, |t| t.at(&family.domain, u64::from(instance)))
+            }
+            (None, None) => 0,
+        }
     }
 
-    pub(super) fn has_tiles(&self, family: FamilyId) -> bool {
-        self.tiles[family].is_some()
+    /// The homes of neighbouring elements, neighbours on one tile together. What lies in many pieces is looked at in some
+    /// places, each of which stands for the elements around it.
+    pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<Run>) {
+        out.clear();
+        if self.each_run(var, start, end, &mut |run| push(out, run, PIECES)) {
+            return;
+        }
+        out.clear();
+        let (len, places) = (end - start, PIECES as u64);
+        for k in 0..places {
+            let (from, to) = (start + k * len / places, start + (k + 1) * len / places);
+            if from < to {
+                let middle = (from + to) / 2;
+                self.each_run(var, middle, middle + 1, &mut |run| {
+                    push(out, Run { start: from, end: to, tile: run.tile }, usize::MAX)
+                });
+            }
+        }
     }
 
-    /// Whether the tiles of a family do not depend on where variables are.
-    pub(super) fn is_settled(&self, set: ComputeSetId, family: FamilyId) -> bool {
-        self.sets[set] != Some(SetRule::Beside) && self.tiles[family].is_some()
+    /// As [`runs`](Trial::runs), to the end, however many there are.
+    pub(super) fn all_runs(&self, var: VarId, len: u64) -> Vec<Run> {
+        let mut runs = vec![];
+        self.each_run(var, 0, len, &mut |run| push(&mut runs, run, usize::MAX));
+        runs
     }
 
-    /// All executions of all steps.
+    /// `false` if `each` has said that it is enough.
+    fn each_run(&self, var: VarId, start: u64, end: u64, each: &mut dyn FnMut(Run) -> bool) -> bool {
+        match &self.homes[var] {
+            Home::Nowhere => each(Run { start, end, tile: 0 }),
+            Home::Even(even) => even.each_run(start, end, each),
+            Home::Runs(runs, _) => {
+                let first = runs.partition_point(|r| r.end <= start);
+                let inside = runs[first..].iter().take_while(|r| r.start < end);
+                inside.map(|r| Run { start: r.start.max(start), end: r.end.min(end), tile: r.tile }).all(each)
+            }
+            Home::Owned(owners, even) => {
+                let mut on = true;
+                owners.walk(start, end, |start, end, owner| {
+                    on = match owner {
+                        Owner::Tile(tile) => each(Run { start, end, tile }),
+                        Owner::Vertex(family, i) => each(Run { start, end, tile: self.vertex(family, i) }),
+                        Owner::Even => even.each_run(start, end, each),
+                        Owner::Element(other, first) => {
+                            let back = |at: u64| at - first + start;
+                            self.each_run(other, first, first + (end - start), &mut |r| {
+                                each(Run { start: back(r.start), end: back(r.end), tile: r.tile })
+                            })
+                        }
+                    };
+                    on
+                });
+                on
+            }
+        }
+    }
+
     pub(super) fn cycles(&self) -> u128 {
         self.times.iter().map(|t| t.0).sum()
     }
 
-    pub(super) fn time_of(&self, item: usize) -> u128 {
-        self.times[item].0
+    /// Tiles that are used, over all compute sets.
+    pub(super) fn used(&self) -> u64 {
+        self.samples.iter().flatten().map(|s| u64::from(s.used)).sum()
     }
 
-    /// Bytes on the fullest tile, as if all variables were alive together.
-    pub(super) fn bytes(&self) -> u64 {
-        self.full + self.times.iter().map(|t| t.1).max().unwrap_or(0)
-    }
-
-    /// What makes it better than another is less: bytes beyond `room`, cycles, tiles.
-    pub(super) fn rank(&self, room: u64) -> (u64, u128, usize) {
-        (self.bytes().saturating_sub(room), self.cycles(), self.used)
-    }
-
-    /// With other rules for some compute sets and variables. Times that `known` has for the same places are taken from it.
-    pub(super) fn change(
-        &self,
-        bench: &Bench,
-        sets: &[(ComputeSetId, SetRule)],
-        vars: &[(VarId, VarRule)],
-        known: &Trial,
-    ) -> Trial {
-        let mut trial = self.clone();
-        let mut items: BTreeSet<usize> = BTreeSet::new();
-        let mut again: BTreeSet<VarId> = vars.iter().map(|v| v.0).collect();
-        vars.iter().for_each(|&(v, rule)| trial.vars[v] = Some(rule));
-        for &(set, rule) in sets {
-            trial.sets[set] = Some(rule);
-            let open = bench.open_families(set);
-            if let SetRule::Spread { order, tiles } = rule {
-                let workers = u64::from(bench.estimator.costs.workers);
-                for (family, tiles) in spread(bench.graph, &open, order, tiles, workers) {
-                    trial.tiles[family] = Some(tiles);
+    /// Bytes of all variables and of the greatest buffers on the fullest tile, as if all were alive together.
+    pub(super) fn bytes(&self, bench: &Bench, placement: &Placement) -> u64 {
+        let mut tiles = vec![0u64; bench.machine.tiles() as usize];
+        let mut everywhere = 0;
+        for (id, var) in &bench.graph.vars {
+            let size = u64::from(var.ty.bytes());
+            match &self.homes[id] {
+                Home::Owned(owners, _) if owners.is_long() => {
+                    everywhere += var.bytes() / u64::from(self.tiles_of(bench, id));
+                }
+                Home::Nowhere => {
+                    let mapping = placement.vars[id].as_ref();
+                    mapping.into_iter().flat_map(|m| m.runs(var.len())).for_each(|(start, end, tile)| {
+                        tiles[tile as usize] += (end - start) * size;
+                    });
+                }
+                _ => {
+                    self.each_run(id, 0, var.len(), &mut |run| {
+                        tiles[run.tile as usize] += (run.end - run.start) * size;
+                        true
+                    });
                 }
             }
-            items.extend(bench.item_of[set]);
-            let follows = |v: &VarId| matches!(trial.vars[*v], Some(VarRule::Follow { .. }));
-            let touched = open.iter().flat_map(|f| &f.fields).flat_map(|f| &f.parts).map(|p| p.var);
-            again.extend(touched.filter(follows));
         }
-        let moved = trial.repaint(bench, again);
-        let all = bench.graph.sets.keys().filter(|s| trial.sets[*s] == Some(SetRule::Beside));
-        for set in all.collect::<Vec<_>>() {
-            let fresh = sets.iter().any(|s| s.0 == set);
-            trial.beside(bench, set, |v| fresh || moved.contains(&v), &mut items);
-        }
-        items.extend(moved.iter().flat_map(|&v| bench.users[v].items.iter().copied()));
-        trial.measure(bench, items, Some(known));
-        trial
+        let buffers = self.times.iter().map(|t| t.1).max().unwrap_or(0);
+        everywhere + tiles.into_iter().max().unwrap_or(0) + buffers
     }
 
-    /// Places variables anew, then those that follow them; what has moved.
-    fn repaint(&mut self, bench: &Bench, mut again: BTreeSet<VarId>) -> BTreeSet<VarId> {
-        let mut moved = BTreeSet::new();
-        for partners in [false, true] {
-            for &id in &bench.open_vars {
-                let Some(rule) = self.vars[id] else { continue };
-                if matches!(rule, VarRule::Partner { .. }) != partners || !again.contains(&id) {
-                    continue;
-                }
-                let (var, users) = (&bench.graph.vars[id], &bench.users[id]);
-                let mapping = claims::place(id, var, rule, users, bench.accesses, self);
-                if mapping != *self.mapping(id) {
-                    self.homes[id] = Some(Arc::new(Home { homes: Homes::of(var, &mapping), mapping }));
-                    moved.insert(id);
+    /// Gives the open vertices of a compute set other tiles, without measuring anything.
+    pub(super) fn place_set(&mut self, bench: &Bench, set: ComputeSetId, rule: SetRule) {
+        let (Some(item), Some(sites)) = (bench.item_of[set], &bench.sites[set]) else { return };
+        match rule {
+            SetRule::Spread { order, tiles } => {
+                sites.spread(order, tiles).into_iter().for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
+            }
+            SetRule::Beside => {
+                for vertices in bench.families(item).iter().filter(|v| v.family.tile.is_none()) {
+                    let part = linear::first_output(bench.graph, vertices.family);
+                    let mut tile = 0;
+                    let tiles = match part {
+                        None => vec![0; vertices.family.domain.count() as usize],
+                        Some(part) => {
+                            let firsts = part.offset.values(&vertices.family.domain);
+                            let home = |at: i64| {
+                                self.each_run(part.var, at as u64, at as u64 + 1, &mut |run| {
+                                    tile = run.tile;
+                                    true
+                                });
+                                tile
+                            };
+                            firsts.map(home).collect()
+                        }
+                    };
+                    self.tiles[vertices.id] = Some(tiles.into());
                 }
             }
-            if !partners {
-                let near = |id: &&VarId| matches!(self.vars[**id], Some(VarRule::Partner { .. }));
-                let touches = |id: &VarId| {
-                    bench.users[*id].copies.iter().any(|c| moved.iter().any(|m| bench.users[*m].copies.contains(c)))
+        }
+        self.sets[set] = Some(rule);
+        self.look(bench, item);
+    }
+
+    /// Gives the open elements of a variable another home, without measuring anything. `false` if the rule does not apply.
+    pub(super) fn place_var(&mut self, bench: &Bench, id: VarId, rule: VarRule) -> bool {
+        let (var, users) = (&bench.graph.vars[id], &bench.users[id]);
+        let all = bench.machine.tiles();
+        let even = |least, tiles| Even::of(var, 0, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
+        let rest = even(linear::BYTES_PER_TILE, all);
+        let owners = match rule {
+            VarRule::Spread { least, tiles } if super::given::mapping(var).is_none() => {
+                self.homes[id] = Home::Even(even(least, tiles));
+                self.vars[id] = Some(rule);
+                return true;
+            }
+            // Of what the text places in part the rest is spread.
+            VarRule::Spread { .. } => Arc::new(Owners::by_copy(id, var, &[])),
+            VarRule::Follow { first: None } => match &bench.owners[id] {
+                Some(owners) => owners.clone(),
+                None => return false,
+            },
+            VarRule::Follow { first } => Arc::new(Owners::by_claims(id, var, first, users, &bench.items)),
+            VarRule::Partner { copy } => {
+                let Some(What::Copy(pieces)) = users.copies.get(copy).map(|&i| &bench.items[i].what) else {
+                    return false;
                 };
-                again.extend(bench.open_vars.iter().filter(near).filter(|id| touches(id)));
+                let partner = |v: VarId| v != id && matches!(self.vars[v], Some(VarRule::Partner { .. }));
+                // Of two that follow each other neither would have a home; and a copy of samples does not tell all.
+                if pieces.iter().any(|p| partner(p.to.0) || partner(p.from.0) || p.each > 1.0) {
+                    return false;
+                }
+                Arc::new(Owners::by_copy(id, var, pieces))
             }
-        }
-        moved
+        };
+        let even = if let VarRule::Spread { least, tiles } = rule { even(least, tiles) } else { rest };
+        self.homes[id] = Home::Owned(owners, even);
+        self.vars[id] = Some(rule);
+        true
     }
 
-    /// Moves the vertices of a set to their outputs where those have moved.
-    fn beside(&mut self, bench: &Bench, set: ComputeSetId, moved: impl Fn(VarId) -> bool, items: &mut BTreeSet<usize>) {
-        for vertices in bench.open_families(set) {
-            let family = &bench.graph.families[vertices.family];
-            if linear::first_output(bench.graph, family).is_some_and(|p| moved(p.var)) {
-                let map = linear::beside(bench.graph, family, |v| Some(self.mapping(v)));
-                self.tiles[vertices.family] = Some(map.iter(&family.domain).collect::<Vec<_>>().into());
-                items.extend(bench.item_of[set]);
-            }
+    /// Whether a variable follows a vertex of a compute set.
+    fn follows(&self, bench: &Bench, var: VarId, set: ComputeSetId) -> bool {
+        match &self.homes[var] {
+            Home::Owned(owners, _) => owners.families().iter().any(|f| bench.graph.families[*f].set == set),
+            _ => false,
         }
     }
 
-    fn measure(&mut self, bench: &Bench, items: impl IntoIterator<Item = usize>, known: Option<&Trial>) {
-        let mut open = vec![];
+    /// The items that are not what they were when a compute set or a variable moves.
+    fn moved(&self, bench: &Bench, set: Option<ComputeSetId>, var: Option<VarId>) -> Vec<usize> {
+        let follows = |v: &VarId| set.is_some_and(|s| self.follows(bench, *v, s)) || var == Some(*v);
+        let vars: Vec<VarId> = bench.open_vars.iter().copied().filter(follows).collect();
+        let mut items: Vec<usize> = set.and_then(|s| bench.item_of[s]).into_iter().collect();
+        items.extend(vars.iter().flat_map(|&v| bench.users[v].items.iter().copied()));
+        for &id in &bench.open_vars {
+            if let Some(VarRule::Partner { copy }) = self.vars[id]
+                && vars.iter().any(|v| bench.users[*v].items.contains(&bench.users[id].copies[copy]))
+            {
+                items.extend(&bench.users[id].items);
+            }
+        }
+        items.sort_unstable();
+        items.dedup();
+        items
+    }
+
+    /// Moves a compute set, or a variable, and measures what that changes.
+    pub(super) fn change_set(&mut self, bench: &Bench, set: ComputeSetId, rule: SetRule) -> Option<Undo> {
+        let item = bench.item_of[set]?;
+        let families = bench.families(item).iter().filter(|v| v.family.tile.is_none());
+        let tiles = families.map(|v| (v.id, self.tiles[v.id].clone())).collect();
+        let items = self.moved(bench, Some(set), None);
+        let times = items.iter().map(|&k| (k, self.times[k])).collect();
+        let undo = Undo {
+            tiles,
+            set: Some((set, self.sets[set])),
+            samples: vec![(item, self.samples[item].clone())],
+            var: None,
+            times,
+        };
+        self.place_set(bench, set, rule);
+        self.measure(bench, items);
+        Some(undo)
+    }
+
+    pub(super) fn change_var(&mut self, bench: &Bench, var: VarId, rule: VarRule) -> Option<Undo> {
+        let items = self.moved(bench, None, Some(var));
+        let times = items.iter().map(|&k| (k, self.times[k])).collect();
+        let undo = Undo {
+            tiles: vec![],
+            set: None,
+            samples: vec![],
+            var: Some((var, self.vars[var], self.homes[var].clone())),
+            times,
+        };
+        if !self.place_var(bench, var, rule) {
+            return None;
+        }
+        self.measure(bench, items);
+        Some(undo)
+    }
+
+    /// Takes a change back.
+    pub(super) fn undo(&mut self, undo: Undo) {
+        undo.tiles.into_iter().for_each(|(family, tiles)| self.tiles[family] = tiles);
+        undo.samples.into_iter().for_each(|(item, sample)| self.samples[item] = sample);
+        if let Some((set, rule)) = undo.set {
+            self.sets[set] = rule;
+        }
+        if let Some((var, rule, home)) = undo.var {
+            self.vars[var] = rule;
+            self.homes[var] = home;
+        }
+        undo.times.into_iter().for_each(|(k, time)| self.times[k] = time);
+    }
+
+    /// Chooses the tiles of a compute set that are looked at.
+    fn look(&mut self, bench: &Bench, item: usize) {
+        let families = bench.families(item);
+        if families.is_empty() {
+            return;
+        }
+        let tiles: Vec<Tiles> = families
+            .iter()
+            .map(|v| match (&v.family.tile, &self.tiles[v.id]) {
+                (Some(map), _) => Tiles::Map(map),
+                (None, tiles) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
+            })
+            .collect();
+        let (machine, costs) = (bench.machine, &bench.costs);
+        let sample = Sample::of(families, &tiles, machine.tiles(), costs);
+        self.work += sample.work;
+        self.samples[item] = Some(Arc::new(sample));
+    }
+
+    /// Estimates items anew.
+    pub(super) fn measure(&mut self, bench: &Bench, items: impl IntoIterator<Item = usize>) {
         for k in items {
-            match known.filter(|t| self.is_like(t, bench, k)) {
-                Some(known) => self.times[k] = known.times[k],
-                None => open.push(k),
-            }
-        }
-        let found = par_map_slice(&open, |&k| bench.estimator.of(&bench.accesses.items[k], self));
-        // Sums over all tiles count as a few runs.
-        self.work = 1 + u64::from(bench.estimator.machine.tiles() / 64);
-        for (k, estimate) in open.into_iter().zip(found) {
-            let item = &bench.accesses.items[k];
-            self.work += item.work;
+            let item = &bench.items[k];
+            let estimate = estimate::of(bench, item, self, self.samples[k].as_deref());
+            self.work += 1 + estimate.work;
             self.times[k] = (u128::from(estimate.cycles) * u128::from(item.weight), estimate.buffers);
         }
-        let mut tiles = vec![0u64; bench.estimator.machine.tiles() as usize];
-        for home in self.homes.values().flatten() {
-            home.homes.blocks.iter().for_each(|&(tile, bytes)| tiles[tile as usize] += u64::from(bytes));
-        }
-        self.used = tiles.iter().filter(|&&bytes| bytes > 0).count();
-        self.full = tiles.into_iter().max().unwrap_or(0);
     }
+}
 
-    /// Whether an item finds everything at the same places.
-    fn is_like(&self, other: &Trial, bench: &Bench, item: usize) -> bool {
-        let families = match &bench.accesses.items[item].what {
-            What::Set(_, families) => families.as_slice(),
-            _ => &[],
-        };
-        families.iter().all(|f| self.tiles(f.family) == other.tiles(f.family))
-            && bench.touched[item].iter().all(|&v| self.mapping(v) == other.mapping(v))
+/// Adds a run to others; `false` if there are too many.
+fn push(out: &mut Vec<Run>, run: Run, most: usize) -> bool {
+    match out.last_mut().filter(|last| last.tile == run.tile && last.end == run.start) {
+        Some(last) => last.end = run.end,
+        None => out.push(run),
     }
+    out.len() <= most
 }

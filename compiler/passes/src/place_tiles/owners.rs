@@ -1,0 +1,334 @@
+//! Whom the open elements of a variable follow: the vertices that use them, or the other ends of a copy.
+//!
+//! # Note: Claims
+//! Every field of every compute set claims the elements that it touches for the tiles of its vertices. A claim is worth
+//! the executions of its step, twice if it writes (a result that stays is neither sent home nor fetched before), divided
+//! by how many vertices share an element. Where claims meet the one that is worth more wins; elements that nobody claims
+//! lie with their neighbours if they are few, else evenly. Who owns an element does not depend on where anything is, so
+//! it is found once, and a placement of vertices is one of variables too.
+//!
+//! Invariant: owners cover all elements.
+
+use super::accesses::{Item, Piece, Touch, TouchedPart, Vertices, What};
+use super::bench::Users;
+use super::{given, linear};
+use girder_ir::codelet::Dir;
+use girder_ir::family::{Domain, Offset, TileMap};
+use girder_ir::graph::Var;
+use girder_ir::ids::{FamilyId, VarId};
+use girder_ir::placement::UNPLACED;
+use smallvec::SmallVec;
+
+/// A field whose elements are shared by more vertices than this claims nothing: wherever they are, they travel.
+const SHARED: f64 = 8.0;
+/// Runs of one claim that are listed at most; what would take more is laid out evenly.
+const LISTED: u64 = 1 << 16;
+
+/// What decides an element's tile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Owner {
+    /// The text.
+    Tile(u32),
+    /// The vertex of an instance.
+    Vertex(FamilyId, u32),
+    /// An element of another variable, and those after it.
+    Element(VarId, u64),
+    /// Its share of the variable.
+    Even,
+}
+
+/// See the module.
+pub(super) enum Owners {
+    Closed(Closed),
+    /// End (exclusive) and owner of each run, ascending, and the families among them.
+    Runs(Vec<(u64, Owner)>, Vec<FamilyId>),
+}
+
+/// A variable that one field of one family tiles: the element is a number whose digits are indices of the family's
+/// domain, or lie inside the vertex.
+pub(super) struct Closed {
+    pub family: FamilyId,
+    /// Extent, and the domain's dimension, if it is one; the digit worth most first.
+    digits: SmallVec<[(u32, Option<u8>); 4]>,
+    /// Elements that the digits after each count.
+    worth: SmallVec<[u64; 4]>,
+    /// Instances from one value of the digit to the next; 0 inside the vertex.
+    instances: SmallVec<[u64; 4]>,
+    /// Neighbours with one owner.
+    pub block: u64,
+}
+
+/// A field's claim.
+struct Claim<'a> {
+    worth: f64,
+    vertices: &'a Vertices<'a>,
+    touch: &'a Touch<'a>,
+}
+
+impl Owners {
+    /// By claims, beginning with the one that wins, until nothing is open. Claim `first` wins over all.
+    pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[Item]) -> Owners {
+        let claims = claims(id, first, users, items);
+        let placed = given::mapping(var);
+        if let (None, Some(claim)) = (placed, claims.first())
+            && let Some(closed) = closed(claim, id, var.len())
+        {
+            return Owners::Closed(closed);
+        }
+        let mut field = Field::new(var);
+        for claim in claims {
+            if field.open.is_empty() {
+                break;
+            }
+            field.claim(&claim, id);
+        }
+        field.finish(var)
+    }
+
+    /// By a copy's other ends.
+    pub(super) fn by_copy(id: VarId, var: &Var, pieces: &[Piece]) -> Owners {
+        let mut field = Field::new(var);
+        for &Piece { to, from, len, .. } in pieces {
+            for (own, other) in [(to, from), (from, to)] {
+                if own.0 == id && other.0 != id {
+                    field.paint(&[(own.1, own.1 + len, Owner::Element(other.0, other.1))]);
+                }
+            }
+        }
+        field.finish(var)
+    }
+
+    /// The families that it follows.
+    pub(super) fn families(&self) -> &[FamilyId] {
+        match self {
+            Owners::Closed(closed) => std::slice::from_ref(&closed.family),
+            Owners::Runs(_, families) => families,
+        }
+    }
+
+    /// Whether it has so many runs that nobody should go through them all for an estimate.
+    pub(super) fn is_long(&self) -> bool {
+        const LONG: u64 = 1 << 14;
+        match self {
+            Owners::Closed(closed) => closed.instances_in_all() > LONG,
+            Owners::Runs(runs, _) => runs.len() as u64 > LONG,
+        }
+    }
+
+    /// The owners of `start..end` in order, as (start, end, owner), until `each` says that it is enough.
+    pub(super) fn walk(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64, Owner) -> bool) {
+        let mut at = start;
+        match self {
+            Owners::Closed(closed) => {
+                while at < end {
+                    let to = ((at / closed.block + 1) * closed.block).min(end);
+                    if !each(at, to, Owner::Vertex(closed.family, closed.instance(at))) {
+                        return;
+                    }
+                    at = to;
+                }
+            }
+            Owners::Runs(runs, _) => {
+                for k in runs.partition_point(|r| r.0 <= start).. {
+                    let Some(&(stop, owner)) = runs.get(k).filter(|_| at < end) else { return };
+                    let begin = if k == 0 { 0 } else { runs[k - 1].0 };
+                    let owner = match owner {
+                        Owner::Element(var, first) => Owner::Element(var, first + (at - begin)),
+                        owner => owner,
+                    };
+                    let to = stop.min(end);
+                    if !each(at, to, owner) {
+                        return;
+                    }
+                    at = to;
+                }
+            }
+        }
+    }
+}
+
+impl Closed {
+    fn instances_in_all(&self) -> u64 {
+        self.digits.iter().filter(|d| d.1.is_some()).map(|d| u64::from(d.0)).product()
+    }
+
+    fn instance(&self, element: u64) -> u32 {
+        let digits = self.digits.iter().zip(&self.worth).zip(&self.instances);
+        digits.map(|((d, worth), step)| element / worth % u64::from(d.0) * step).sum::<u64>() as u32
+    }
+
+    /// The tiles of the elements as a function of the digits, if those of the vertices are a closed one.
+    pub(super) fn tiles(&self, map: &TileMap) -> Option<(Domain, TileMap)> {
+        let TileMap::Separable { base, terms } = map else { return None };
+        let mut found = terms.clone();
+        for term in &mut found {
+            term.dim = self.digits.iter().position(|d| d.1 == Some(term.dim))? as u8;
+        }
+        Some((Domain(self.digits.iter().map(|d| d.0).collect()), TileMap::Separable { base: *base, terms: found }))
+    }
+}
+
+/// The digits of a variable's elements, if one field tiles it.
+fn closed(claim: &Claim, id: VarId, len: u64) -> Option<Closed> {
+    let [part] = &claim.touch.parts[..] else { return None };
+    let domain = &claim.vertices.family.domain;
+    let Offset::Affine(affine) = &part.part.offset else { return None };
+    let steps = domain.strides();
+    let own = domain.0.iter().enumerate().map(|(k, &n)| (affine.coef.get(k).copied().unwrap_or(0), n, Some(k as u8)));
+    let inside = part.part.stride.iter().zip(&part.part.len).map(|(&s, &n)| (s, n, None));
+    let mut all: SmallVec<[(i64, u32, Option<u8>); 8]> = own.chain(inside).filter(|d| d.1 > 1).collect();
+    all.sort_unstable_by_key(|d| std::cmp::Reverse(d.0));
+    // From the digit worth least on, each is worth what those below it count.
+    let mut counted = 1u64;
+    for &(stride, n, _) in all.iter().rev() {
+        if stride != counted as i64 {
+            return None;
+        }
+        counted *= u64::from(n);
+    }
+    if affine.base != 0 || counted != len || part.var != id {
+        return None;
+    }
+    let instance = |d: &(i64, u32, Option<u8>)| d.2.map_or(0, |k| steps[k as usize]);
+    let block = all.iter().rev().find(|d| d.2.is_some()).map_or(len, |d| d.0 as u64);
+    Some(Closed {
+        family: claim.vertices.id,
+        digits: all.iter().map(|d| (d.1, d.2)).collect(),
+        worth: all.iter().map(|d| d.0 as u64).collect(),
+        instances: all.iter().map(instance).collect(),
+        block,
+    })
+}
+
+/// The claims on a variable, the one that wins first.
+fn claims<'a>(id: VarId, first: Option<usize>, users: &Users, items: &'a [Item<'a>]) -> Vec<Claim<'a>> {
+    let mut claims: Vec<(bool, Claim)> = vec![];
+    for (k, &(item, family, field)) in users.fields.iter().enumerate() {
+        let What::Set(_, families) = &items[item].what else { continue };
+        let vertices = &families[family];
+        let touch = &vertices.fields[field];
+        let writes = if touch.dir == Dir::In { 1.0 } else { 2.0 };
+        let own = || touch.parts.iter().filter(|p| p.var == id);
+        let count = vertices.family.domain.count();
+        let named: u64 = own().map(|p| count.saturating_mul(p.elements)).fold(0, u64::saturating_add);
+        let touched: u64 = own().map(|p| p.reach.min(count.saturating_mul(p.elements))).sum();
+        let shared = (named as f64 / touched.max(1) as f64).max(1.0);
+        if shared <= SHARED {
+            let worth = items[item].weight as f64 * writes / shared;
+            claims.push((first == Some(k), Claim { worth, vertices, touch }));
+        }
+    }
+    // Stable: of equal claims the first in the text wins.
+    claims.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.worth.total_cmp(&a.1.worth)));
+    claims.into_iter().map(|c| c.1).collect()
+}
+
+/// A variable that is being divided among owners.
+struct Field {
+    /// Ascending.
+    open: Vec<(u64, u64)>,
+    taken: Vec<(u64, u64, Owner)>,
+}
+
+impl Field {
+    fn new(var: &Var) -> Field {
+        let mut field = Field { open: vec![(0, var.len())], taken: vec![] };
+        if let Some(mapping) = given::mapping(var) {
+            let placed = mapping.runs(var.len()).filter(|r| r.2 != UNPLACED);
+            let placed: Vec<_> = placed.map(|r| (r.0, r.1, Owner::Tile(r.2))).collect();
+            field.paint(&placed);
+        }
+        field
+    }
+
+    /// Gives open elements among `runs`, which ascend, to their owners; of those that overlap the first wins.
+    fn paint(&mut self, runs: &[(u64, u64, Owner)]) {
+        let mut left = vec![];
+        let mut next = 0;
+        for &(mut start, end) in &self.open {
+            while next < runs.len() && runs[next].1 <= start {
+                next += 1;
+            }
+            let mut k = next;
+            while start < end {
+                let Some(&(from, to, owner)) = runs.get(k).filter(|r| r.0 < end) else { break };
+                k += 1;
+                if to <= start {
+                    continue;
+                }
+                if from > start {
+                    left.push((start, from));
+                    start = from;
+                }
+                let owner = match owner {
+                    Owner::Element(var, first) => Owner::Element(var, first + (start - from)),
+                    owner => owner,
+                };
+                self.taken.push((start, to.min(end), owner));
+                start = to.min(end);
+            }
+            if start < end {
+                left.push((start, end));
+            }
+        }
+        self.open = left;
+    }
+
+    fn claim(&mut self, claim: &Claim, id: VarId) {
+        let (family, domain) = (claim.vertices.id, &claim.vertices.family.domain);
+        let mut runs = vec![];
+        for part in claim.touch.parts.iter().filter(|p| p.var == id) {
+            let each = part.runs.len() as f64 * part.each;
+            if each * domain.count() as f64 > LISTED as f64 {
+                return;
+            }
+            list(part, domain, family, &mut runs);
+        }
+        if !runs.is_sorted_by_key(|r: &(u64, u64, Owner)| r.0) {
+            // Stable: the first of several vertices wins.
+            runs.sort_by_key(|r| r.0);
+        }
+        self.paint(&runs);
+    }
+
+    fn finish(mut self, var: &Var) -> Owners {
+        self.taken.sort_unstable_by_key(|r| r.0);
+        let few = linear::BYTES_PER_TILE / u64::from(var.ty.bytes());
+        let mut runs: Vec<(u64, Owner)> = vec![];
+        let mut open = std::mem::take(&mut self.open).into_iter().peekable();
+        let mut taken = self.taken.into_iter().peekable();
+        let mut at = 0;
+        while at < var.len() {
+            let (end, owner) = match (open.next_if(|o| o.0 == at), taken.peek()) {
+                (None, _) => taken.next().map_or((var.len(), Owner::Even), |t| (t.1, t.2)),
+                (Some((start, end)), after) if end - start <= few => {
+                    let near = runs.last().map(|r| r.1).or(after.map(|t| t.2)).unwrap_or(Owner::Even);
+                    (end, if matches!(near, Owner::Element(..)) { Owner::Even } else { near })
+                }
+                (Some((_, end)), _) => (end, Owner::Even),
+            };
+            match runs.last_mut().filter(|r| r.1 == owner && !matches!(owner, Owner::Element(..))) {
+                Some(last) => last.0 = end,
+                None => runs.push((end, owner)),
+            }
+            at = end;
+        }
+        let mut families: Vec<FamilyId> =
+            runs.iter().filter_map(|r| if let Owner::Vertex(f, _) = r.1 { Some(f) } else { None }).collect();
+        families.sort_unstable();
+        families.dedup();
+        Owners::Runs(runs, families)
+    }
+}
+
+/// The runs of all instances.
+fn list(part: &TouchedPart, domain: &Domain, family: FamilyId, runs: &mut Vec<(u64, u64, Owner)>) {
+    let mut intervals = vec![];
+    let mut region = part.part.region_at(0);
+    let base = std::mem::take(&mut region.offset);
+    region.list(part.var, &mut intervals);
+    for (offset, instance) in part.part.offset.values(domain).zip(0..) {
+        let first = (offset + base) as u64;
+        runs.extend(intervals.iter().map(|i| (first + i.1, first + i.2, Owner::Vertex(family, instance))));
+    }
+}

@@ -1,0 +1,204 @@
+//! Some tiles of a compute set that stand for all, and how long the vertices of the slowest tile take.
+//!
+//! Invariant: a set of few vertices, or on few tiles, is looked at on all its tiles; of others at least the tile that has
+//! most vertices is among those looked at.
+
+use super::accesses::{Vertices, Work};
+use girder_codelet::cost::{Busy, TileCosts, equal_vertices};
+use girder_ir::family::TileMap;
+use rustc_hash::FxHashMap;
+
+/// Vertices that are all looked at.
+const FEW: u64 = 128;
+/// Tiles that are looked at where there are more vertices.
+const TILES: usize = 8;
+/// Vertices of a family that are looked at on one tile.
+const DEPTH: usize = 64;
+/// From so many vertices on a map is read backwards instead of vertex by vertex.
+const MANY: u64 = 1 << 14;
+
+/// See the module.
+pub(super) struct Sample {
+    pub tiles: Vec<Looked>,
+    /// Tiles that have vertices.
+    pub used: u32,
+    /// How many tiles each of those looked at stands for.
+    pub ratio: f64,
+    /// Of the tile that takes longest; 0 if the text places all vertices, so that it is always the same.
+    pub cycles: u64,
+    /// Vertices and tiles that were looked at to make it.
+    pub work: u64,
+}
+
+/// Vertices of one tile.
+#[derive(Default)]
+pub(super) struct Looked {
+    pub tile: u32,
+    /// Index of the family in the set, and instance.
+    pub vertices: Vec<(u32, u32)>,
+    /// How many vertices each stands for.
+    pub each: f64,
+}
+
+/// The tiles of a family's vertices.
+#[derive(Clone, Copy)]
+pub(super) enum Tiles<'a> {
+    Map(&'a TileMap),
+    Table(&'a [u32]),
+}
+
+impl Tiles<'_> {
+    pub(super) fn at(self, vertices: &Vertices, instance: u32) -> u32 {
+        match self {
+            Tiles::Map(map) => map.at(&vertices.family.domain, u64::from(instance)),
+            Tiles::Table(tiles) => tiles[instance as usize],
+        }
+    }
+
+    fn each(self, vertices: &Vertices, mut f: impl FnMut(u32, u32)) {
+        match self {
+            Tiles::Map(map) => map.iter(&vertices.family.domain).zip(0..).for_each(|(t, i)| f(i, t)),
+            Tiles::Table(tiles) => tiles.iter().zip(0..).for_each(|(&t, i)| f(i, t)),
+        }
+    }
+}
+
+impl Sample {
+    pub(super) fn of(families: &[Vertices], tiles: &[Tiles], machine_tiles: u32, costs: &TileCosts) -> Sample {
+        let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
+        let given = tiles.iter().all(|t| matches!(t, Tiles::Map(_)));
+        if given && total >= MANY && tiles.iter().all(|t| matches!(t, Tiles::Map(TileMap::Separable { .. }))) {
+            return Sample::backwards(families, tiles, machine_tiles);
+        }
+        let mut counts = vec![0u32; machine_tiles as usize];
+        for (vertices, tiles) in families.iter().zip(tiles) {
+            tiles.each(vertices, |_, tile| counts[tile as usize] += 1);
+        }
+        let used: Vec<u32> = (0..machine_tiles).filter(|&t| counts[t as usize] > 0).collect();
+        let fullest = used.iter().copied().max_by_key(|&t| (counts[t as usize], std::cmp::Reverse(t)));
+        let all = total <= FEW || used.len() <= TILES;
+        let mut chosen = match all {
+            true => used.clone(),
+            false => (0..TILES).map(|k| used[k * (used.len() - 1) / (TILES - 1)]).collect(),
+        };
+        chosen.extend(fullest);
+        chosen.sort_unstable();
+        chosen.dedup();
+        let place: FxHashMap<u32, usize> = chosen.iter().copied().zip(0..).collect();
+        let looked = |&tile: &u32| Looked { tile, vertices: vec![], each: 1.0 };
+        let mut found: Vec<Looked> = chosen.iter().map(looked).collect();
+        // Counts tell which tiles are looked at from here on.
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let mut wanted = vec![false; machine_tiles as usize];
+        chosen.iter().for_each(|&t| wanted[t as usize] = true);
+        for (f, (vertices, tiles)) in families.iter().zip(tiles).enumerate() {
+            tiles.each(vertices, |instance, tile| {
+                if wanted[tile as usize] {
+                    found[place[&tile]].vertices.push((f as u32, instance));
+                }
+            });
+        }
+        for looked in &mut found {
+            let n = looked.vertices.len();
+            if n > 2 * DEPTH {
+                looked.vertices.truncate(DEPTH);
+                looked.each = n as f64 / DEPTH as f64;
+            }
+        }
+        let cycles = if given { 0 } else { slowest(families, tiles, u64::from(most), machine_tiles, costs) };
+        let ratio = if all { 1.0 } else { used.len() as f64 / found.len() as f64 };
+        let work = (total + u64::from(machine_tiles)) / 16;
+        Sample { tiles: found, used: used.len() as u32, ratio, cycles, work }
+    }
+
+    /// Of maps that the text gives in closed form: some vertices name tiles, and the maps the vertices there.
+    fn backwards(families: &[Vertices], tiles: &[Tiles], machine_tiles: u32) -> Sample {
+        let mut chosen: Vec<u32> = vec![];
+        for (vertices, tiles) in families.iter().zip(tiles) {
+            let last = vertices.family.domain.count() - 1;
+            let some = (TILES / families.len()).max(2) as u64;
+            chosen.extend((0..some).map(|k| tiles.at(vertices, (k * last / (some - 1)) as u32)));
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        let on = |&tile: &u32| {
+            let mut looked = Looked { tile, vertices: vec![], each: 1.0 };
+            let (mut all, mut some) = (0, 0);
+            for (f, (vertices, tiles)) in families.iter().zip(tiles).enumerate() {
+                let Tiles::Map(map) = tiles else { continue };
+                let instances = map.instances_on(&vertices.family.domain, tile);
+                all += instances.len();
+                some += instances.len().min(DEPTH);
+                looked.vertices.extend(instances.iter().take(DEPTH).map(|&i| (f as u32, i as u32)));
+            }
+            looked.each = all as f64 / some.max(1) as f64;
+            looked
+        };
+        let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
+        let found: Vec<Looked> = chosen.iter().map(on).collect();
+        let seen: f64 = found.iter().map(|l| l.vertices.len() as f64 * l.each).sum();
+        let used = (total as f64 / seen * found.len() as f64).round().clamp(1.0, f64::from(machine_tiles));
+        Sample { ratio: used / found.len() as f64, used: used as u32, tiles: found, cycles: 0, work: DEPTH as u64 }
+    }
+}
+
+/// Cycles of the tile that takes longest; `most` vertices are on the fullest.
+fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, machine_tiles: u32, costs: &TileCosts) -> u64 {
+    let mut kinds = families.iter().map(|v| match &v.busy {
+        Work::Alike(Busy::One(cycles)) => Some(*cycles),
+        _ => None,
+    });
+    if let Some(Some(first)) = kinds.next()
+        && kinds.all(|k| k == Some(first))
+    {
+        return equal_vertices(most, first, costs);
+    }
+    let mut queues = Queues::new(machine_tiles, costs);
+    for (vertices, tiles) in families.iter().zip(tiles) {
+        tiles.each(vertices, |instance, tile| queues.add(tile, vertices.busy.of(instance)));
+    }
+    queues.cycles(costs)
+}
+
+/// The contexts of all tiles.
+struct Queues {
+    workers: usize,
+    ends: Vec<u64>,
+    supervisor: Vec<u64>,
+    supervisor_cycles: u64,
+}
+
+impl Queues {
+    fn new(tiles: u32, costs: &TileCosts) -> Queues {
+        let workers = costs.workers.max(1) as usize;
+        let (ends, supervisor) = (vec![0; tiles as usize * workers], vec![0; tiles as usize]);
+        Queues { workers, ends, supervisor, supervisor_cycles: costs.supervisor_cycles }
+    }
+
+    /// Adds the next vertex of a tile, as `tile_cycles` does.
+    fn add(&mut self, tile: u32, vertex: &Busy) {
+        let at = tile as usize;
+        let ends = &mut self.ends[at * self.workers..(at + 1) * self.workers];
+        match vertex {
+            Busy::One(cycles) => {
+                if let Some(first) = ends.iter_mut().min() {
+                    *first = first.saturating_add(*cycles);
+                }
+                self.supervisor[at] = self.supervisor[at].max(self.supervisor_cycles);
+            }
+            Busy::All(cycles) => {
+                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(*cycles);
+                ends.fill(end);
+                self.supervisor[at] += self.supervisor_cycles;
+            }
+        }
+    }
+
+    /// Of the tile that takes longest.
+    fn cycles(&self, costs: &TileCosts) -> u64 {
+        let tiles = self.ends.chunks(self.workers).zip(&self.supervisor);
+        let of =
+            |(ends, supervisor): (&[u64], &u64)| ends.iter().copied().max().unwrap_or(0).saturating_add(*supervisor);
+        tiles.map(of).max().map_or(0, |worst| worst.saturating_add(costs.launch_cycles))
+    }
+}

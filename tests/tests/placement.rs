@@ -1,0 +1,189 @@
+//! Placements by `place-tiles` against simple ones and those of the text, in modelled cycles.
+//!
+//! Every example is placed twice, with the places of its text and with all of them forgotten. Both times the test makes
+//! simple placements of what is open and gives them as if the text had; what `place-tiles` finds may take at most 1.05
+//! times the best of them, and without the text's places at most 1.05 times what it takes with them.
+
+use girder::{AnyStage, Stage};
+use girder_ir::codelet::Dir;
+use girder_ir::family::{Family, Field, TileMap};
+use girder_ir::graph::{Graph, Var};
+use girder_ir::placement::{Mapping, TileRun};
+use girder_machine::Machine;
+use girder_passes::{PassContext, pipeline};
+use girder_profile::Profiler;
+use girder_source::{Diagnostics, Session, SourceMap};
+use girder_tests::{Program, files};
+
+/// How much worse than the best of the others a placement may be.
+const BOUND: f64 = 1.05;
+
+/// An example by name, with arguments, and pieces of text to replace, that shorten it.
+type Example = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
+
+const EXAMPLES: [Example; 8] = [
+    (
+        "digits/digits",
+        &["steps=2"],
+        &[("0..1437", "0..90"), ("1437..1797", "90..120"), ("[1797, 64])", "[1797, 64])[0..120]")],
+    ),
+    ("heat/heat", &["steps=20"], &[]),
+    ("matvec/matvec", &[], &[]),
+    ("operations/operations", &[], &[]),
+    ("suffix-sum/suffix-sum", &[], &[]),
+    ("variables/variables", &[], &[]),
+    ("validation/scaled_add", &[], &[]),
+    ("validation/triad", &["n=12"], &[]),
+];
+
+/// A way to place what is open in a graph: it fills in places as if the text had.
+type Way = fn(&mut Graph, &Machine);
+
+const WAYS: [(&str, Way); 4] = [("linear", linear), ("aligned", aligned), ("even", even), ("owner", owner)];
+
+#[test]
+fn found_placements_are_as_good_as_simple_ones_and_those_of_the_text() {
+    let names: String = WAYS.iter().map(|w| format!("{:>12}", w.0)).collect();
+    println!("{:<22}{:>12}{names}", "", "found");
+    let wrong: Vec<String> = EXAMPLES.into_iter().flat_map(example).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with an example's placements.
+fn example((name, arguments, shorter): Example) -> Vec<String> {
+    let path = format!("examples/{name}.gir");
+    let text = shorter.iter().fold(files::text(&path), |text, (long, short)| {
+        assert!(text.contains(long), "{path} does not say `{long}`");
+        text.replace(long, short)
+    });
+    let program = Program::new(files::root().join(&path), text, "gc200");
+    let program = arguments.iter().fold(program, |p, a| p.arg(a));
+    let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("{name} does not compile") };
+    let says = graph.vars.values().any(|v| v.mapping.is_some()) || graph.families.values().any(|f| f.tile.is_some());
+    let mut bare = graph.clone();
+    bare.vars.values_mut().for_each(|v| v.mapping = None);
+    bare.families.values_mut().for_each(|f| f.tile = None);
+    let (mut wrong, mut text) = (vec![], u64::MAX);
+    // Where the text names no place there is nothing to forget.
+    let graphs = [("text", graph)].into_iter().chain(says.then_some(("bare", bare)));
+    for (what, graph) in graphs {
+        let found = cycles(graph.clone(), program.machine());
+        let found = found.unwrap_or_else(|| panic!("{name}, {what}: there is no room"));
+        let simple = WAYS.map(|(_, way)| {
+            let mut graph = graph.clone();
+            way(&mut graph, program.machine());
+            cycles(graph, program.machine())
+        });
+        let shown: String = simple.iter().map(|c| format!("{:>12}", c.map_or("-".into(), |c| c.to_string()))).collect();
+        println!("{:<22}{found:>12}{shown}", format!("{name}, {what}"));
+        let best = simple.into_iter().flatten().min().unwrap_or(u64::MAX).min(text);
+        if found as f64 > BOUND * best as f64 {
+            wrong.push(format!("{name}, {what}: {found} cycles where {best} are possible"));
+        }
+        text = found;
+    }
+    wrong
+}
+
+/// Modelled cycles of a graph's program; `None` if it does not fit.
+fn cycles(graph: Graph, machine: &Machine) -> Option<u64> {
+    let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
+    let mut cx = PassContext::new(machine, &session, &mut diagnostics);
+    let done = pipeline::lower_to(AnyStage::Graph(graph), Stage::Allocated, &mut cx).ok()?;
+    let AnyStage::Allocated(allocated) = done else { return None };
+    let (main, _) = allocated.programs.iter().find(|(_, p)| p.entry)?;
+    let mut profiler = Profiler::new(&allocated, machine);
+    profiler.estimate(main);
+    Some(profiler.profile(&SourceMap::default()).cycles)
+}
+
+/// Variables evenly, one after the other over the machine; vertices beside their first output.
+fn linear(graph: &mut Graph, machine: &Machine) {
+    let mut next = 0;
+    for var in graph.vars.values_mut().filter(|v| v.mapping.is_none()) {
+        let tiles = tiles_for(var, machine);
+        if next + tiles > machine.tiles() {
+            next = 0;
+        }
+        var.mapping = Some(spread(var, next, tiles));
+        next = (next + tiles) % machine.tiles();
+    }
+    beside(graph);
+}
+
+/// Variables evenly from the first tile on; vertices beside their first output.
+fn aligned(graph: &mut Graph, machine: &Machine) {
+    spread_all(graph, machine);
+    beside(graph);
+}
+
+/// Variables evenly, and the vertices of each family evenly.
+fn even(graph: &mut Graph, machine: &Machine) {
+    spread_all(graph, machine);
+    spread_vertices(graph, machine);
+}
+
+/// Vertices evenly, and every element where the vertex is that writes it.
+fn owner(graph: &mut Graph, machine: &Machine) {
+    spread_vertices(graph, machine);
+    let mut runs: Vec<Vec<TileRun>> = vec![vec![]; graph.vars.len()];
+    for family in graph.families.values() {
+        let tiles: Vec<u32> = family.tile.iter().flat_map(|t| t.iter(&family.domain)).collect();
+        let fields = family.fields.iter().filter(|f| writes(graph, family, f));
+        for part in fields.flat_map(|f| &f.parts).filter(|p| graph.vars[p.var].mapping.is_none()) {
+            for (offset, &tile) in part.offset.values(&family.domain).zip(&tiles) {
+                let mut list = vec![];
+                part.region_at(offset).list(part.var, &mut list);
+                runs[part.var.as_u32() as usize].extend(list.into_iter().map(|i| (i.1, i.2, tile)));
+            }
+        }
+    }
+    spread_all(graph, machine);
+    for (var, runs) in graph.vars.values_mut().zip(runs).filter(|(_, runs)| !runs.is_empty()) {
+        var.mapping = Some(Mapping::overlay(var.mapping.as_ref(), var.len(), &runs));
+    }
+}
+
+fn writes(graph: &Graph, family: &Family, field: &Field) -> bool {
+    matches!(graph.codelets[family.codelet].fields[field.field].dir, Dir::Out | Dir::InOut) && !field.is_empty()
+}
+
+fn tiles_for(var: &Var, machine: &Machine) -> u32 {
+    (var.bytes() / 128).clamp(1, machine.tiles() as u64) as u32
+}
+
+fn spread(var: &Var, first: u32, tiles: u32) -> Mapping {
+    let grain = (8 / var.ty.bytes()).max(1);
+    let tiles = tiles.min(var.len().div_ceil(grain as u64) as u32);
+    if tiles <= 1 { Mapping::One(first) } else { Mapping::Linear { first, tiles, grain } }
+}
+
+fn spread_all(graph: &mut Graph, machine: &Machine) {
+    for var in graph.vars.values_mut().filter(|v| v.mapping.is_none()) {
+        var.mapping = Some(spread(var, 0, tiles_for(var, machine)));
+    }
+}
+
+fn spread_vertices(graph: &mut Graph, machine: &Machine) {
+    for family in graph.families.values_mut().filter(|f| f.tile.is_none()) {
+        let count = family.domain.count();
+        let tiles: Vec<u32> = (0..count).map(|i| (i * count.min(machine.tiles() as u64) / count) as u32).collect();
+        family.tile = Some(TileMap::fit(&family.domain, &tiles));
+    }
+}
+
+fn beside(graph: &mut Graph) {
+    let open: Vec<_> = graph.families.iter().filter(|(_, f)| f.tile.is_none()).map(|(id, _)| id).collect();
+    for id in open {
+        let family = &graph.families[id];
+        let first = family.fields.iter().find(|f| writes(graph, family, f)).and_then(|f| f.parts.first());
+        let mapped = first.and_then(|p| Some((p, graph.vars[p.var].len(), graph.vars[p.var].mapping.as_ref()?)));
+        let tiles: Vec<u32> = match mapped {
+            None => vec![0; family.domain.count() as usize],
+            Some((part, len, mapping)) => {
+                part.offset.values(&family.domain).map(|o| mapping.tile_of(len, o as u64)).collect()
+            }
+        };
+        graph.families[id].tile = Some(TileMap::fit(&family.domain, &tiles));
+    }
+}
