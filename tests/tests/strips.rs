@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const HEAD: &str = "
 codelet mix(in x: i32, inout y: i32) { y = 3 * y + x; }
 codelet held(in x: i32, inout y: i32, const not: i32) { assert(x != not, \"met\"); y = y - x; }
-let n = 3000;
+let n = 6000;
 var a: i32[n] = list i in 0..n { i };
 var b: i32[n] = list i in 0..n { n - i };
 var c: i32[n];
@@ -59,5 +59,5 @@ fn the_failure_is_the_least_in_program_order() {
         Program::text(text).compile(&[Mode::Interpret, Mode::Fast]).run_on(&[Mode::Interpret, Mode::Fast], &[1, 2, 8]);
     let failure = outcome.failure.expect("it fails");
     let said = format!("{failure:?}");
-    assert!(said.contains("early") && said.contains("2999"), "{said}");
+    assert!(said.contains("early") && said.contains("5999"), "{said}");
 }

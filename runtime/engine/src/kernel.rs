@@ -210,6 +210,11 @@ impl Launch {
         self.kernel.spans.len()
     }
 
+    /// Whether all fields move straight from row to row.
+    pub(crate) fn is_straight(&self) -> bool {
+        matches!(self.offsets, Offsets::Affine { .. })
+    }
+
     /// Whether a field is written.
     pub(crate) fn writes(&self, field: usize) -> bool {
         self.kernel.writes[field]

@@ -21,7 +21,7 @@ use std::ops::Range;
 /// Bytes of a strip of one task.
 const STRIP_BYTES: u64 = 64 << 10;
 /// The most strips of one thread.
-const MOST_STRIPS: u64 = 32;
+const MOST_STRIPS: u64 = 128;
 /// Strips with more moves than this are known by the bytes around all of them only.
 const FEW_MOVES: usize = 16;
 

@@ -19,8 +19,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Compute sets with fewer elements than this are not worth waking a thread for.
 const WORTH_SHARING: u64 = 16 << 10;
-/// What a vertex costs beside its elements, in elements.
-const PER_VERTEX: u64 = 8;
+/// What a vertex costs beside its elements, in elements: where it is one turn of a loop, and where its offsets are read.
+const PER_VERTEX: u64 = 2;
+const PER_IRREGULAR_VERTEX: u64 = 8;
 
 /// Something that all threads do together.
 pub(crate) enum Task {
@@ -143,7 +144,8 @@ impl Task {
 
 /// Cuts the rows of groups into contiguous parts of about equal cost; into one if there is little to do.
 pub(crate) fn cut_groups(groups: &[Group], parts: usize) -> Vec<Vec<Chunk>> {
-    cut(&groups.iter().map(|g| (g.launch.rows(), g.elements + PER_VERTEX)).collect::<Vec<_>>(), parts)
+    let cost = |g: &Group| g.elements + if g.launch.is_straight() { PER_VERTEX } else { PER_IRREGULAR_VERTEX };
+    cut(&groups.iter().map(|g| (g.launch.rows(), cost(g))).collect::<Vec<_>>(), parts)
 }
 
 /// Cuts groups of (rows, cost of a row) into contiguous parts of about equal cost.

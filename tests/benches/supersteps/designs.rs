@@ -1,6 +1,6 @@
-//! Ways to copy many short runs, as native code: what the engine's copies are held against.
+//! Ways to copy many short runs, as native code, that the engine's copies are held against; and a gather.
 //!
-//! Invariant: every design copies the same segments from one block of memory to another.
+//! Invariant: every design of a copy copies the same segments from one block of memory to another.
 
 /// The order in which segments lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,6 +91,19 @@ pub fn all(source: Source, bytes: usize, count: usize, segments: &[Segment]) -> 
         ));
     }
     designs
+}
+
+/// The irregular vertices of the bench, from a table of what is irregular: `y[i] = a[p[i]] + b[q[i]] + 1`.
+pub fn gather(n: usize) -> impl FnMut() {
+    let table: Vec<[u32; 2]> = shuffled(n, 1).iter().zip(shuffled(n, 2)).map(|(&p, q)| [p as u32, q as u32]).collect();
+    let (a, b, mut y) = (vec![1.0f32; n], vec![2.0f32; n], vec![3.0f32; n]);
+    move || {
+        for ([p, q], y) in table.iter().zip(&mut y) {
+            // SAFETY: the table holds numbers below n.
+            *y = unsafe { *a.get_unchecked(*p as usize) + *b.get_unchecked(*q as usize) + 1.0 };
+        }
+        std::hint::black_box(&y);
+    }
 }
 
 #[inline(never)]
