@@ -224,3 +224,18 @@ fn options_in_the_head_of_a_file_yield_to_the_command_line() {
     let done = place.line("girder run y.gir");
     assert!(done.code == 1 && done.errors.contains("driver::header"), "{}", done.errors);
 }
+
+#[test]
+fn generated_code_is_printed() {
+    let place = Place::new();
+    let text = "codelet twice(in x: f32[n], out y: f32[n]) { for i in 0..n { y[i] = 2.0 * x[i]; } }\n\
+        var x: f32[100];\nvar y: f32[100];\n\
+        program main() { compute set { vertex twice(x, y) on tile(0); } }\n";
+    place.write("twice.gir", text);
+    for (stage, says) in
+        [("clif", "function %twice"), ("asm", "ret"), ("asm", "; kernel 0: codelet twice(x[100], y[100])")]
+    {
+        let done = place.line(&format!("girder build twice.gir --stage {stage}"));
+        assert!(done.code == 0 && done.output.contains(says), "{stage}: {} {}", done.output, done.errors);
+    }
+}

@@ -8,8 +8,12 @@ use crate::lower;
 use crate::memory::Code;
 use crate::spec::KernelSpec;
 use crate::validate::{CodegenError, validate};
-use cranelift_codegen::Context;
+use crate::wide::Strip;
+use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::ExternalName;
+use cranelift_codegen::ir::function::FunctionParameters;
+use cranelift_codegen::{CompiledCode, Context, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilderContext;
 use girder_source::par_map;
 use rustc_hash::FxHashMap;
@@ -48,10 +52,26 @@ pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, C
 }
 
 /// One kernel in Cranelift's text, before its optimiser.
-pub fn clif_text(kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
     validate(kernel)?;
-    let host = Host::detect()?;
-    Ok(lower::lower(kernel, &host, &mut FunctionBuilderContext::new()).display().to_string())
+    Ok(lower::lower(kernel, host, false, &mut FunctionBuilderContext::new()).0.display().to_string())
+}
+
+/// One kernel in assembly: what Cranelift makes of it, then its strips.
+pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+    validate(kernel)?;
+    let (function, strips) = lower::lower(kernel, host, true, &mut FunctionBuilderContext::new());
+    let mut context = Context::for_function(function);
+    context.set_disasm(true);
+    let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
+    let code = context.compile(&*host.isa, &mut ControlPlane::default());
+    let code = code.map_err(|error| refused(format!("{:?}", error.inner)))?;
+    let mut text = code.vcode.clone().unwrap_or_default();
+    for (n, strip) in strips.iter().enumerate() {
+        text += &format!("strip {n}, called as u{}:{n}:\n", Strip::NAMESPACE);
+        text += strip.listing.as_deref().unwrap_or_default();
+    }
+    Ok(text)
 }
 
 /// The first of each group of equal specifications, and each one's group.
@@ -74,17 +94,43 @@ fn distinct(kernels: &[KernelSpec<'_>]) -> (Vec<usize>, Vec<usize>) {
 fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, CodegenError> {
     validate(kernel)?;
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
-    let mut context = Context::for_function(lower::lower(kernel, host, &mut FunctionBuilderContext::new()));
+    let (function, strips) = lower::lower(kernel, host, false, &mut FunctionBuilderContext::new());
+    let params = function.params.clone();
+    let mut context = Context::for_function(function);
     let code = match context.compile(&*host.isa, &mut ControlPlane::default()) {
         Ok(code) => code,
         Err(error) => return Err(refused(format!("{:?}", error.inner))),
     };
-    if !code.buffer.relocs().is_empty() {
-        return Err(refused("the code is not position-free".to_string()));
-    }
+    let linked = link(code, &strips, &params);
+    let linked = linked.ok_or_else(|| refused("the code is not position-free".to_string()))?;
     let frame = code.buffer.frame_layout().map_or(0, |f| f.frame_to_fp_offset);
     if frame > FRAME_BYTES {
         return Err(refused(format!("it needs {frame} bytes of stack")));
     }
-    Ok(code.code_buffer().to_vec())
+    Ok(linked)
+}
+
+/// The code of a kernel with its strips behind it; `None` if it needs anything else.
+fn link(code: &CompiledCode, strips: &[Strip], params: &FunctionParameters) -> Option<Vec<u8>> {
+    let mut bytes = code.code_buffer().to_vec();
+    let entries: Vec<usize> = strips
+        .iter()
+        .map(|strip| {
+            bytes.resize(bytes.len().next_multiple_of(Strip::ALIGNMENT), 0);
+            let start = bytes.len();
+            bytes.extend_from_slice(&strip.bytes);
+            start + strip.entry
+        })
+        .collect();
+    for reloc in code.buffer.relocs() {
+        let FinalizedRelocTarget::ExternalName(ExternalName::User(name)) = reloc.target else { return None };
+        let name = params.user_named_funcs().get(name)?;
+        if reloc.kind != Reloc::X86CallPCRel4 || name.namespace != Strip::NAMESPACE {
+            return None;
+        }
+        let at = reloc.offset as usize;
+        let distance = *entries.get(name.index as usize)? as i64 + reloc.addend - at as i64;
+        bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
+    }
+    Some(bytes)
 }

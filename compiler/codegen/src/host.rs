@@ -4,7 +4,7 @@
 
 use crate::isa::Isa;
 use crate::validate::CodegenError;
-use cranelift_codegen::isa::{Builder, OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub(crate) struct Features {
     pub round: bool,
     /// 128-bit vectors of 32- and 64-bit elements.
     pub vectors: bool,
+    /// 512-bit vectors, which the backend does not know.
+    pub wide: bool,
 }
 
 /// An instruction set with flags. Cheap to clone.
@@ -52,7 +54,7 @@ impl Host {
 
     fn build(builder: Builder, level: Isa) -> Result<Host, CodegenError> {
         let isa = builder.finish(flags().map_err(refused)?).map_err(refused)?;
-        let features = Features::of(&*isa);
+        let features = Features::of(&*isa, level);
         Ok(Host { isa, features, level })
     }
 
@@ -115,15 +117,16 @@ fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
 }
 
 impl Features {
-    fn of(isa: &dyn TargetIsa) -> Features {
+    fn of(isa: &dyn TargetIsa, level: Isa) -> Features {
         let has = |name: &str| isa.isa_flags().iter().any(|v| v.name == name && v.as_bool() == Some(true));
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
                 let round = has("has_sse41");
-                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42") }
+                let wide = level == Isa::Avx512 && isa.default_call_conv() == CallConv::SystemV;
+                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), wide }
             }
-            "aarch64" => Features { fma: true, round: true, vectors: true },
-            _ => Features { fma: true, round: true, vectors: false },
+            "aarch64" => Features { fma: true, round: true, vectors: true, wide: false },
+            _ => Features { fma: true, round: true, vectors: false, wide: false },
         }
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! - [`abi`] is the calling convention: what an engine passes to compiled code, and what makes a call sound.
 //! - [`KernelSpec`] says what to compile: a codelet with concrete shapes, strides and sizes.
-//! - [`compile()`] turns many of them into [`Code`], in parallel; [`clif_text`] shows one of them in Cranelift's text.
+//! - [`compile()`] turns many of them into [`Code`], in parallel; [`clif_text`] and [`asm_text`] show one of
+//!   them.
 //! - `validate` refuses what the rest could not translate, so that nothing after it can fail.
 //! - `lower` translates one codelet; the vectorised forms of loops and reductions stand in `lower::vector`.
+//! - `wide` makes code for 512-bit vectors, which Cranelift does not have.
 //! - `helpers` and `microkernel` are native functions that compiled code calls through a table, so that code bytes
 //!   stay position-free.
 //!
@@ -22,9 +24,10 @@ mod memory;
 mod microkernel;
 mod spec;
 mod validate;
+mod wide;
 mod work;
 
-pub use compile::{Kernels, clif_text, compile, compile_for};
+pub use compile::{Kernels, asm_text, clif_text, compile, compile_for};
 pub use helpers::{IMPORTS, Imports};
 pub use host::Host;
 pub use isa::Isa;

@@ -29,6 +29,7 @@ mod vector;
 use crate::helpers::Import;
 use crate::host::{Features, Host};
 use crate::spec::KernelSpec;
+use crate::wide::Strip;
 use crate::work::Folded;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
@@ -44,17 +45,24 @@ use girder_ir::codelet::{Codelet, Dir, Label};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
-/// The function of a validated specification.
-pub(crate) fn lower(spec: &KernelSpec<'_>, host: &Host, context: &mut FunctionBuilderContext) -> Function {
+/// The function of a validated specification, and the strips that it calls, with listings if they are wanted.
+pub(crate) fn lower(
+    spec: &KernelSpec<'_>,
+    host: &Host,
+    listed: bool,
+    context: &mut FunctionBuilderContext,
+) -> (Function, Vec<Strip>) {
     let convention = host.isa.default_call_conv();
     let mut signature = Signature::new(convention);
     signature.params.extend([AbiParam::new(I64); 3]);
     signature.returns.push(AbiParam::new(I64));
     let mut func = Function::with_name_signature(UserFuncName::testcase(&*spec.codelet.name), signature);
     let mut lower = Lower::new(spec, host.features, convention, FunctionBuilder::new(&mut func, context));
+    lower.listed = listed;
     lower.kernel();
+    let strips = lower.strips;
     lower.b.finalize(host.isa.frontend_config());
-    func
+    (func, strips)
 }
 
 /// The Cranelift type that holds an element.
@@ -149,6 +157,10 @@ pub(crate) struct Lower<'a, 'b> {
     spent: Variable,
     /// Stack slots for lanes that no reduction uses now.
     free_slots: Vec<StackSlot>,
+    /// Strips that are called.
+    strips: Vec<Strip>,
+    /// Whether strips are listed for people.
+    listed: bool,
     /// Places whose executions are counted.
     points: Option<Located<'a>>,
     frame: Option<Frame>,
@@ -184,6 +196,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             jumps: Vec::new(),
             spent,
             free_slots: Vec::new(),
+            strips: Vec::new(),
+            listed: false,
             points: spec.points.filter(|p| !p.is_empty()).map(|p| p.located(spec.codelet)),
             frame: None,
         }

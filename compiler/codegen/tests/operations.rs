@@ -94,6 +94,7 @@ fn check(operands: &[ElemType], result: ElemType, op: impl Fn(&mut Build, &[Expr
         first.push(());
         if first.len() % 2 == 1 { 0 } else { next() }
     });
+    in_a_loop(operands, result, &values, &op);
     let mut rest = case;
     // A failure ends the run: go on after it until all instances have been seen.
     while !rest.offsets.is_empty() {
@@ -102,6 +103,32 @@ fn check(operands: &[ElemType], result: ElemType, op: impl Fn(&mut Build, &[Expr
         rest.offsets.drain(..done);
         rest.consts.drain(..done);
     }
+}
+
+/// Runs `op` on all combinations in one loop, as far as it does not fail.
+fn in_a_loop(
+    operands: &[ElemType],
+    result: ElemType,
+    values: &[Vec<u64>],
+    op: &impl Fn(&mut Build, &[ExprId]) -> ExprId,
+) {
+    let mut b = Build::new();
+    let size = b.size("n");
+    let dims = [DimDecl::Size(size)];
+    let fields: Vec<_> = operands.iter().map(|&ty| b.field(Dir::In, ty, &dims)).collect();
+    let out = b.field(Dir::Out, result, &dims);
+    let (var, label) = (b.local(I64), b.label());
+    let i = b.read(var);
+    let args: Vec<_> = fields.iter().map(|&f| b.load(f, &[i])).collect();
+    let value = op(&mut b, &args);
+    let store = b.store(out, &[i], value);
+    let (lo, hi, site) = (b.int(0), b.sized(size), b.site(Check::Turns));
+    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body: vec![store], site }]);
+    let columns = (0..operands.len()).flat_map(|k| [0].into_iter().chain(values.iter().map(move |v| v[k])));
+    let mut given = columns.collect::<Vec<u64>>().into_iter();
+    let shape: girder_codelet::sizes::Shape = [values.len() as u64].as_slice().into();
+    let shapes = vec![shape; operands.len() + 1];
+    Case::new(codelet, shapes, &[Spread::Contiguous; 4], 1, |_| given.next().unwrap_or(0)).check();
 }
 
 #[test]

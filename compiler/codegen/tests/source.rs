@@ -76,7 +76,7 @@ fn vertices(text: &str, shapes: &[&[u64]], instances: (usize, Neighbours), share
 fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
     let case = case(text, shapes);
     assert!(case.check().failure.is_none());
-    let clif = case.clif();
+    let clif = case.clif(girder_codegen::Isa::Avx2);
     assert!(clif.contains(&format!("load.{ty}")), "{text}\n{clif}");
 }
 
@@ -147,7 +147,7 @@ fn vertices_side_by_side_become_vectors() {
             (vertices(pick, &[&[], &[]], side_by_side, &[]), "f64x2"),
         ] {
             assert!(case.check().failure.is_none());
-            let clif = case.clif();
+            let clif = case.clif(girder_codegen::Isa::Avx2);
             assert!(clif.contains(&format!("load.{ty}")), "{clif}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod harness;
 
+use girder_codegen::Isa;
 use girder_ir::codelet::*;
 use girder_ir::types::ElemType::*;
 use harness::build::Build;
@@ -83,14 +84,17 @@ fn elementwise_loops_of_every_length_agree() {
 
 #[test]
 fn elementwise_loops_load_vectors() {
-    let clif = saxpy(64, Spread::Contiguous).clif();
+    let clif = saxpy(64, Spread::Contiguous).clif(Isa::Avx2);
     assert!(clif.contains("load.f32x4") && clif.contains("bitselect"), "{clif}");
 }
 
 #[test]
 fn sums_of_every_length_agree() {
-    for n in 0..70 {
+    for n in (0..70).chain([79, 80, 127, 128, 129, 200]) {
         dot(1, n).check();
+    }
+    for (rows, n) in [(3, 64), (2, 80), (3, 96), (2, 100)] {
+        dot(rows, n).check();
     }
     for (rows, n) in [(2, 16), (3, 4), (3, 12), (5, 8), (3, 7), (2, 64), (7, 20)] {
         dot(rows, n).check();
@@ -100,7 +104,66 @@ fn sums_of_every_length_agree() {
 #[test]
 fn sums_multiply_vectors() {
     for (rows, n) in [(1, 64), (4, 32), (3, 12)] {
-        let clif = dot(rows, n).clif();
+        let clif = dot(rows, n).clif(Isa::Avx2);
         assert!(clif.contains("load.f32x4") && clif.contains("= fma"), "{clif}");
+    }
+}
+
+/// `y = op i in 0..n { a[i] }`
+fn fold(op: ReduceOp, ty: girder_ir::types::ElemType, n: u64) -> Case {
+    let mut b = Build::new();
+    let size = b.size("n");
+    let a = b.field(Dir::In, ty, &[DimDecl::Size(size)]);
+    let y = b.field(Dir::Out, ty, &[]);
+    let (i, dst) = (b.local(I64), b.local(ty));
+    let at = b.read(i);
+    let value = b.load(a, &[at]);
+    let (lo, hi) = (b.int(0), b.sized(size));
+    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+    let binders = vec![Binder { var: i, lo, hi, step: 1 }];
+    let reduce = Reduce {
+        dst,
+        op,
+        binders,
+        filter_before: vec![],
+        filter: None,
+        before: vec![],
+        value,
+        factors: None,
+        site,
+        turns,
+    };
+    let result = b.read(dst);
+    let store = b.store(y, &[], result);
+    let codelet = b.done(vec![Stmt::Reduce(Box::new(reduce)), store]);
+    let shapes = vec![[n].as_slice().into(), [].as_slice().into()];
+    let mut n = 0u64;
+    Case::new(codelet, shapes, &[Spread::Contiguous; 2], 2, move |ty| {
+        n += 1;
+        let v = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 4096.0 - 2048.0;
+        // A zero of each sign, and now and then nothing else.
+        let v = if n.is_multiple_of(5) {
+            -0.0
+        } else if n.is_multiple_of(7) {
+            0.0
+        } else {
+            v
+        };
+        girder_codelet::scalar::convert(F64, ty, v.to_bits())
+    })
+}
+
+#[test]
+fn reductions_of_every_kind_agree() {
+    use ReduceOp::*;
+    for n in [64, 65, 79, 96, 128, 150, 257] {
+        for ty in [F32, F64, I32, U32, I64, U64] {
+            for op in [Sum, Product, Min, Max] {
+                fold(op, ty, n).check();
+            }
+        }
+        for op in [Any, All] {
+            fold(op, Bool, n).check();
+        }
     }
 }

@@ -16,8 +16,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// Of the block; a cache line.
-const ALIGN: usize = 64;
+/// Of the block; a page, as the host layout supposes.
+const ALIGN: usize = 4096;
 
 /// A block of zeroed memory. Pages that are never touched cost nothing: the allocator knows fresh pages to be zero, but
 /// only where it is not asked for more than its own alignment, so the block begins inside what was allocated.

@@ -8,6 +8,7 @@ use crate::engine::Mode;
 use crate::error::EngineError;
 use crate::exact::ExactCode;
 use crate::fast::FastCode;
+use crate::kernels::CodeForm;
 use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 
@@ -43,6 +44,11 @@ impl Executable {
         let mut executable = Executable { allocated, machine, counting, fast: None, exact: None };
         modes.iter().try_for_each(|&mode| executable.prepare(mode))?;
         Ok(executable)
+    }
+
+    /// The kernels of mode fast as text.
+    pub fn code_text(allocated: &Allocated, form: CodeForm) -> Result<String, EngineError> {
+        FastCode::text(allocated, form)
     }
 
     /// Compiles the kernels of one more mode, if they are not there.

@@ -11,7 +11,7 @@ use crate::counts::{Counted, Counting};
 use crate::error::EngineError;
 use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
-use crate::kernels::{KernelSet, RowLines};
+use crate::kernels::{CodeForm, KernelSet, RowLines};
 use crate::moves::{Row, by_length, coalesce, push_elements};
 use crate::pool::Pool;
 use crate::store::{Store, VertexStop};
@@ -73,6 +73,20 @@ enum Access {
 impl FastCode {
     /// Decides how every family runs and compiles its kernel.
     pub(crate) fn compile(allocated: &Allocated, counting: Option<&Counting>) -> Result<FastCode, EngineError> {
+        let (wanted, code) = FastCode::decide(allocated, counting)?;
+        Ok(FastCode { kernels: wanted.compile()?, ..code })
+    }
+
+    /// The kernels as text.
+    pub(crate) fn text(allocated: &Allocated, form: CodeForm) -> Result<String, EngineError> {
+        FastCode::decide(allocated, None)?.0.text(form)
+    }
+
+    /// Decides how every family runs; the kernels that it needs are not yet compiled.
+    fn decide<'g>(
+        allocated: &'g Allocated,
+        counting: Option<&'g Counting>,
+    ) -> Result<(KernelSet<'g>, FastCode), EngineError> {
         let mut wanted = KernelSet::new(allocated, counting);
         let mut families: SecondaryMap<FamilyId, Option<FamilyCode>> = SecondaryMap::new();
         let mut scratch_bytes = 0;
@@ -98,7 +112,7 @@ impl FastCode {
                 code.kernel = wanted.want(shaped, layouts, code.addressing, lines);
             }
         }
-        Ok(FastCode { kernels: wanted.compile()?, families, var_bytes, scratch_bytes })
+        Ok((wanted, FastCode { kernels: Vec::new(), families, var_bytes, scratch_bytes }))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::sizes::bind_family;
 use cranelift_entity::SecondaryMap;
 use girder_codegen::abi::Addressing;
-use girder_codegen::{FieldLayout, KernelSpec, Lines, compile};
+use girder_codegen::{FieldLayout, Host, KernelSpec, Lines, asm_text, clif_text, compile};
 use girder_codelet::facts::{Cover, Facts, facts};
 use girder_codelet::sizes::{Shape, Sizes};
 use girder_ir::codelet::{Codelet, Dir};
@@ -18,6 +18,15 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::{FieldId, SpecId};
 use indexmap::{IndexMap, IndexSet};
 use std::sync::Arc;
+
+/// How generated code is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CodeForm {
+    /// In Cranelift's text, before its optimiser.
+    Clif,
+    /// In assembly.
+    Asm,
+}
 
 /// Kernels in the making.
 pub(crate) struct KernelSet<'g> {
@@ -101,6 +110,25 @@ impl<'g> KernelSet<'g> {
             multi: self.codelet(key).multi,
         };
         Ok(self.keys.iter().enumerate().map(kernel).collect())
+    }
+
+    /// What is wanted as text, in the order of indices.
+    pub(crate) fn text(&self, form: CodeForm) -> Result<String, EngineError> {
+        let refused = |e: girder_codegen::CodegenError| EngineError::Code(e.to_string());
+        let host = Host::detect().map_err(refused)?;
+        let mut text = format!("; {}\n", host.name());
+        for (n, key) in self.keys.iter().enumerate() {
+            let spec = self.spec(key);
+            let shapes = spec.codelet.edges().map(|(f, decl)| format!("{}{:?}", decl.name, &spec.sizes.shapes[f][..]));
+            let shapes: Vec<String> = shapes.collect();
+            text += &format!("\n; kernel {n}: codelet {}({})\n", spec.codelet.name, shapes.join(", "));
+            text += &match form {
+                CodeForm::Clif => clif_text(&host, &spec),
+                CodeForm::Asm => asm_text(&host, &spec),
+            }
+            .map_err(refused)?;
+        }
+        Ok(text)
     }
 
     fn id(&self, key: &Key) -> SpecId {

@@ -41,4 +41,5 @@ pub use engine::{Engine, Mode};
 pub use error::{EngineError, RunError};
 pub use executable::Executable;
 pub use host::{Host, Silent, StreamError};
+pub use kernels::CodeForm;
 pub use report::RunReport;

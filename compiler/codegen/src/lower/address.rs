@@ -278,6 +278,11 @@ impl Lower<'_, '_> {
 }
 
 impl Sum {
+    /// The values with their factors.
+    pub(super) fn factors(&self) -> Vec<(Value, i64)> {
+        self.terms.iter().map(|t| (t.0, t.1)).collect()
+    }
+
     /// Adds `value * factor`.
     pub(super) fn add(&mut self, value: Value, factor: i64, depth: u32) {
         if factor == 0 {

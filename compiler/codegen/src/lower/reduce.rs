@@ -41,7 +41,8 @@ impl Lower<'_, '_> {
             self.charge_places(bounds.iter().map(|b| &b.range), r.turns);
         }
         let counts = self.counts_in(&r.filter_before) || self.counts_in(&r.before);
-        if let Some(result) = bounds.as_ref().filter(|_| !counts).and_then(|b| self.vector_reduce(r, b)) {
+        let bounds_to_run = bounds.as_ref().filter(|_| !counts);
+        if let Some(result) = bounds_to_run.and_then(|b| self.wide_reduce(r, b).or_else(|| self.vector_reduce(r, b))) {
             return self.write(r.dst, result);
         }
         if let Some(result) = bounds.as_ref().and_then(|b| self.written_out_reduce(r, b)) {

@@ -28,6 +28,9 @@ pub(super) struct Range {
 
 /// Loops of at most so many turns are written out, if that is not too much code.
 const WRITTEN_OUT: u64 = 8;
+/// Turns of a short scalar loop that are written out in a row, and nodes of a body that is short.
+const ABREAST: u64 = 4;
+const SHORT_BODY: u64 = 32;
 /// Nodes of code up to which it is repeated.
 const SMALL: u64 = 120;
 
@@ -179,12 +182,10 @@ impl Lower<'_, '_> {
         let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
         let mut range = Range { lo: from, hi: to, step, trips, poll };
         self.charge_loop(&range, site);
-        let plan = if step == 1 { self.loop_plan((var, lo, hi), body) } else { None };
-        if let Some((plan, keeps)) = plan {
-            match self.vector_loop(&plan, &range, keeps) {
-                Rest::Nothing => return true,
-                Rest::From(lo, trips) => range = Range { lo, trips, ..range },
-            }
+        match if step == 1 { self.vectors((var, lo, hi), &range, body) } else { None } {
+            Some(Rest::Nothing) => return true,
+            Some(Rest::From(lo, trips)) => range = Range { lo, trips, ..range },
+            None => {}
         }
         if let (Some(all), Some(left), Some(lo)) = (trips, range.trips, self.known(lo))
             && left <= WRITTEN_OUT
@@ -193,10 +194,41 @@ impl Lower<'_, '_> {
             let indices = (all - left..all).map(|n| lo.wrapping_add((n as i64).wrapping_mul(step)));
             return self.written_out(var, indices, label, body);
         }
+        if let Some(trips) = range.trips.filter(|&n| n >= 4 * ABREAST && self.repeats(body)) {
+            let rows = trips / ABREAST;
+            let turns = Range { step: step.wrapping_mul(ABREAST as i64), trips: Some(rows), ..range.clone() };
+            self.counted(turns, None, |l, first| {
+                (0..ABREAST as i64).all(|n| {
+                    let i = l.b.ins().iadd_imm_s(first, n.wrapping_mul(step));
+                    l.write(var, i);
+                    l.block(body)
+                })
+            });
+            let lo = self.b.ins().iadd_imm_s(range.lo, step.wrapping_mul((rows * ABREAST) as i64));
+            match trips % ABREAST {
+                0 => return true,
+                left => range = Range { lo, trips: Some(left), ..range },
+            }
+        }
         self.counted(range, Some(label), |l, i| {
             l.write(var, i);
             l.block(body)
         })
+    }
+
+    /// Whether turns of a loop are so short that some are written out in a row: a few plain statements.
+    fn repeats(&self, body: &Block) -> bool {
+        let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
+        body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
+    }
+
+    /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
+    fn vectors(&mut self, (var, lo, hi): (LocalId, ExprId, ExprId), range: &Range, body: &Block) -> Option<Rest> {
+        if let Some((plan, keeps)) = self.wide_plan((var, lo, hi), range.trips, body) {
+            return Some(self.wide_loop(&plan, range, keeps));
+        }
+        let (plan, keeps) = self.loop_plan((var, lo, hi), body)?;
+        Some(self.vector_loop(&plan, range, keeps))
     }
 
     /// A loop without a loop: the body once per index.

@@ -2,13 +2,14 @@
 //!
 //! A *place* is a turn of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run the body
 //! together: control is the same for all of them, and values that differ are vectors. A body qualifies if every
-//! value that differs has four bytes, or every one has eight, no check in it can fail, and no two places touch one
+//! value that differs has four bytes, or every one has eight (in strips they may mix), no check in it can fail, and no two places touch one
 //! element that either stores. Each place computes what it would alone, in the same order, so the bits are the same.
 //!
 //! - `steps`: the statements that a body may have
 //! - `differ`: which locals differ from place to place
 //! - `search`: whether a body qualifies
 //! - `emit`, `run`: its expressions and statements for one group
+//! - `wide`: the same for strips, see [`crate::wide`]
 //! - `loops`, `reduce`, `batch`: the three users: a loop's turns, a reduction's elements, a batch's vertices
 //!
 //! # Note: Early
@@ -28,6 +29,7 @@ mod loops;
 mod reads;
 mod reduce;
 mod batch;
+mod wide;
 
 use cranelift_entity::EntitySet;
 use girder_ir::ids::{ExprId, LocalId};
@@ -62,6 +64,10 @@ pub(super) struct Plan {
     pub nested: bool,
     /// Number of operations.
     pub size: u32,
+    /// Accesses to elements that do not lie side by side.
+    pub apart: u32,
+    /// Conversions of indices that may take them as 32-bit integers.
+    pub narrow: EntitySet<ExprId>,
 }
 
 impl Plan {

@@ -288,13 +288,14 @@ impl Case {
         Outcome { failure, memory, counters }
     }
 
-    /// The code before Cranelift's optimiser, with all facts.
-    pub fn clif(&self) -> String {
+    /// The code before Cranelift's optimiser, with all facts, at a level that this machine may not have.
+    pub fn clif(&self, level: Isa) -> String {
         let sizes = self.sizes();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
         let mut spec = self.spec(&sizes, &facts.proven, Addressing::Affine);
         spec.lines = self.lines(u64::MAX);
-        girder_codegen::clif_text(&spec).expect("the case compiles")
+        let host = Host::with(level).expect("the level can be described");
+        girder_codegen::clif_text(&host, &spec).expect("the case compiles")
     }
 
     fn spec<'a>(&'a self, sizes: &'a Sizes, proven: &'a EntitySet<SiteId>, addressing: Addressing) -> KernelSpec<'a> {

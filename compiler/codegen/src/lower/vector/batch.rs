@@ -1,7 +1,7 @@
 //! Vertices of a batch in vectors, where they lie on lines.
 //!
-//! The loop over instances takes what is left of a line: groups of vertices while there are enough, else one vertex in
-//! scalar code.
+//! The loop over instances takes what is left of a line: a strip or groups of vertices while there are enough, else one
+//! vertex in scalar code.
 //!
 //! Invariant: groups never reach over the end of a line or of the batch.
 
@@ -11,27 +11,46 @@ use crate::lower::Lower;
 use crate::lower::frame::Pointers;
 use crate::lower::stmt::Range;
 use crate::spec::Lines;
+use crate::wide::LANES;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use girder_ir::ids::FieldId;
 
+/// How vertices run together.
+pub(in crate::lower) struct BatchPlan {
+    plan: Plan,
+    /// As a strip.
+    wide: bool,
+}
+
+impl BatchPlan {
+    /// Vertices that there must be.
+    fn fewest(&self) -> u64 {
+        if self.wide { LANES } else { self.plan.lanes() }
+    }
+}
+
 impl Lower<'_, '_> {
     /// A plan for vertices as places, if they lie on lines and vectors pay.
-    pub(in crate::lower) fn batch_plan(&self) -> Option<Plan> {
+    pub(in crate::lower) fn batch_plan(&self) -> Option<BatchPlan> {
         let lines = self.spec.lines.as_ref()?;
         if self.codelet.multi {
             return None;
         }
-        let plan = self.plan(None, &self.codelet.body, &[])?;
-        let long = lines.length >= 2 * plan.lanes();
-        (long && plan.stores() && self.pays(&plan)).then_some(plan)
+        let strip = self.mixed_plan(None, &self.codelet.body, &[]).filter(|plan| self.strip_pays(plan));
+        let strip = strip.filter(|_| lines.length >= 2 * LANES).map(|plan| BatchPlan { plan, wide: true });
+        let found = strip.or_else(|| {
+            let plan = self.plan(None, &self.codelet.body, &[]).filter(|plan| self.pays(plan))?;
+            Some(BatchPlan { plan, wide: false })
+        });
+        found.filter(|found| found.plan.stores() && lines.length >= 2 * found.fewest())
     }
 
     /// One turn of the loop over instances: some groups from `instance` on, or the vertex alone. Goes to `again` with
     /// the next instance.
     pub(in crate::lower) fn batch_turn(
         &mut self,
-        plan: &Plan,
+        batch: &BatchPlan,
         lines: &Lines,
         pointers: &Pointers,
         (instance, last): (Value, Value),
@@ -39,13 +58,20 @@ impl Lower<'_, '_> {
     ) {
         let count = self.left_of_line(lines, instance, last);
         self.bind_fields(pointers, instance);
-        let lanes = plan.lanes() as i64;
-        let many = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, count, lanes);
+        let plan = &batch.plan;
+        let fewest = batch.fewest() as i64;
+        let many = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, count, fewest);
         let (groups, alone) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(many, groups, &[], alone, &[]);
         self.enter(groups);
-        let whole = self.b.ins().band_imm_s(count, -lanes);
-        self.groups(plan, lines, whole);
+        let whole = if batch.wide {
+            self.strip(plan, count, None, true);
+            count
+        } else {
+            let whole = self.b.ins().band_imm_s(count, -fewest);
+            self.groups(plan, lines, whole);
+            whole
+        };
         let next = self.b.ins().iadd(instance, whole);
         self.b.ins().jump(again, &[next.into()]);
         self.enter(alone);

@@ -5,7 +5,6 @@
 
 use super::Plan;
 use super::emit::Group;
-use super::steps::{self, Step};
 use crate::lower::stmt::Range;
 use crate::lower::{Innermost, Lower};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -48,16 +47,7 @@ impl Lower<'_, '_> {
     /// Elements that do not lie side by side are moved one by one: there must be enough work besides. Where loops
     /// stand in the body, they could be the ones that become vectors.
     pub(super) fn pays(&self, plan: &Plan) -> bool {
-        let mut apart = plan.loads.iter().filter(|l| l.1 != i64::from(plan.width)).count() as u32;
-        steps::any(&plan.steps, &mut |s| {
-            if let Step::Store { stride, .. } = s
-                && *stride != i64::from(plan.width)
-            {
-                apart += 1;
-            }
-            false
-        });
-        if plan.nested { apart == 0 } else { plan.size >= 6 * apart }
+        if plan.nested { plan.apart == 0 } else { plan.size >= 6 * plan.apart }
     }
 
     /// Runs as many places as vectors can; `keeps` leaves the last one.

@@ -244,7 +244,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    fn fold_lanes_of(&mut self, op: BinaryOp, ty: ElemType, vector: Type, whole: Value) -> Value {
+    pub(super) fn fold_lanes_of(&mut self, op: BinaryOp, ty: ElemType, vector: Type, whole: Value) -> Value {
         let mut lanes: Vec<Value> =
             (0..vector.lane_count()).map(|n| self.b.ins().extractlane(whole, n as u8)).collect();
         while lanes.len() > 1 {

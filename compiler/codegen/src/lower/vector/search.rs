@@ -36,6 +36,10 @@ struct Search<'l, 'a, 'b> {
     loads_of_stored: bool,
     nested: bool,
     size: u32,
+    /// For a strip: values may have any width.
+    mixed: bool,
+    apart: u32,
+    narrow: EntitySet<ExprId>,
 }
 
 /// Where an expression stands.
@@ -57,7 +61,27 @@ impl<'a, 'b> Lower<'a, 'b> {
         body: &Block,
         values: &[ExprId],
     ) -> Option<Plan> {
-        if !self.features.vectors || self.counts_in(body) {
+        if self.features.vectors { self.plan_of(index, body, values, false) } else { None }
+    }
+
+    /// A plan for a strip, whose values may have any width.
+    pub(in crate::lower) fn mixed_plan(
+        &self,
+        index: Option<(LocalId, ExprId, ExprId)>,
+        body: &Block,
+        values: &[ExprId],
+    ) -> Option<Plan> {
+        if self.features.wide { self.plan_of(index, body, values, true) } else { None }
+    }
+
+    fn plan_of(
+        &self,
+        index: Option<(LocalId, ExprId, ExprId)>,
+        body: &Block,
+        values: &[ExprId],
+        mixed: bool,
+    ) -> Option<Plan> {
+        if self.counts_in(body) {
             return None;
         }
         let mut steps = steps::steps(body)?;
@@ -78,19 +102,42 @@ impl<'a, 'b> Lower<'a, 'b> {
             loads_of_stored: false,
             nested: false,
             size: 0,
+            mixed,
+            apart: 0,
+            narrow: EntitySet::new(),
         };
         search.collect(&steps);
         search.differ.complete(&steps);
-        search.width = search.choose_width(&steps, values)?;
+        if !mixed {
+            search.width = search.choose_width(&steps, values)?;
+        } else if search.nested {
+            return None;
+        }
         search.steps(&mut steps, TOP)?;
         for &value in values {
             search.value(value, TOP)?;
         }
         search.stores_are_apart()?;
         let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
+        let (apart, narrow) = (search.apart, search.narrow);
         let (var, differing) = (differ.var, differ.locals);
         let idempotent = !loads_of_stored;
-        Some(Plan { var, steps, width, sets, differing, early, same, loads, ramps, idempotent, nested, size })
+        Some(Plan {
+            var,
+            steps,
+            width,
+            sets,
+            differing,
+            early,
+            same,
+            loads,
+            ramps,
+            idempotent,
+            nested,
+            size,
+            apart,
+            narrow,
+        })
     }
 }
 
@@ -174,14 +221,18 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     let ty = self.l().element_type(*storage);
                     // A conditional store would write places that the program does not.
                     let proven = !context.conditional && self.l().is_proven(*site);
-                    if !proven || ty.bytes() != self.width || ty == ElemType::Bool {
+                    if !proven || !self.fits(ty) || ty == ElemType::Bool && !self.mixed {
                         return None;
                     }
                     *stride = self.stride(*storage, index)?;
+                    self.take_stride(ty, *stride)?;
                     self.value(*value, context)?;
                 }
                 Step::If { cond, then, els, differs } => {
                     *differs = self.differ.differs(*cond);
+                    if self.mixed && !*differs && self.l().folded[*cond].is_none() {
+                        return None;
+                    }
                     self.value(*cond, context)?;
                     let conditional = context.conditional || *differs;
                     self.branches(then, els, Context { conditional, inner: true })?;
@@ -199,6 +250,20 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
             }
         }
         Some(())
+    }
+
+    /// Whether a value of a type can be a vector of this body.
+    fn fits(&self, ty: ElemType) -> bool {
+        self.mixed || ty == ElemType::Bool || ty.bytes() == self.width
+    }
+
+    /// Notes how elements lie, if they can be moved.
+    fn take_stride(&mut self, ty: ElemType, stride: i64) -> Option<()> {
+        if stride == i64::from(ty.bytes()) {
+            return Some(());
+        }
+        self.apart += 1;
+        (!self.mixed || ty.bytes() >= 4 && stride.unsigned_abs() < 1 << 24).then_some(())
     }
 
     fn reduction(&mut self, r: &mut Reduction, context: Context) -> Option<()> {
@@ -224,8 +289,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
             self.assigned = before;
             return Some(());
         }
-        let wide = ty == ElemType::Bool || ty.bytes() == self.width;
-        if !wide || !takes_reduction(op, ty) || (r.source.factors.is_some() && !self.l().features.fma) {
+        if !self.fits(ty) || !takes_reduction(op, ty) || (r.source.factors.is_some() && !self.l().features.fma) {
             return None;
         }
         self.inner(&vars, &mut r.before, &values, context)?;

@@ -15,7 +15,7 @@ impl Search<'_, '_, '_> {
             return None;
         }
         let ty = self.l().ty(e);
-        let wide = ty == ElemType::Bool || ty.bytes() == self.width;
+        let wide = self.fits(ty);
         if !self.differ.differs(e) {
             if !wide || !self.is_safe(e, context.conditional) {
                 return None;
@@ -30,7 +30,13 @@ impl Search<'_, '_, '_> {
             && wide
             && self.is_index(x, context)
         {
-            return self.converted_index(x, ty, context);
+            if self.converted_index(x, ty, context).is_some() {
+                self.narrow.insert(e);
+                return Some(());
+            }
+            if !self.mixed {
+                return None;
+            }
         }
         if !wide {
             return None;
@@ -47,7 +53,7 @@ impl Search<'_, '_, '_> {
             ExprKind::Local(local) => self.assigned.contains(local).then_some(()),
             ExprKind::Load { field, ref index, site } => self.load(e, Storage::Field(field), index, site, context),
             ExprKind::LoadLocal { local, ref index, site } => self.load(e, Storage::Local(local), index, site, context),
-            ExprKind::Unary { op, x } if takes_unary(op, ty) => self.value(x, context),
+            ExprKind::Unary { op, x } if self.takes_unary(op, ty) => self.value(x, context),
             ExprKind::Binary { op, a, b, .. } if self.takes_binary(op, l.ty(a), b) => self.all(&[a, b], context),
             ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
                 self.value(a, context)?;
@@ -55,7 +61,7 @@ impl Search<'_, '_, '_> {
             }
             ExprKind::Select { cond, a, b } => self.all(&[cond, a, b], context),
             ExprKind::Fma { a, b, c } if l.features.fma => self.all(&[a, b, c], context),
-            ExprKind::Convert { x } if takes_conversion(l.ty(x), ty) => self.value(x, context),
+            ExprKind::Convert { x } if self.mixed || takes_conversion(l.ty(x), ty) => self.value(x, context),
             ExprKind::Bits { x } => self.value(x, context),
             _ => None,
         }
@@ -68,10 +74,11 @@ impl Search<'_, '_, '_> {
     fn load(&mut self, e: ExprId, storage: Storage, index: &Index, site: SiteId, context: Context) -> Option<()> {
         let ty = self.l().element_type(storage);
         let proven = !context.conditional && self.l().is_proven(site);
-        if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool {
+        if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool && !self.mixed {
             return None;
         }
         let stride = self.stride(storage, index)?;
+        self.take_stride(ty, stride)?;
         if self.differ.stored.contains(&storage) {
             self.loads_of_stored = true;
             self.accesses.push((storage, index.clone()));
@@ -89,7 +96,8 @@ impl Search<'_, '_, '_> {
 
     /// An index that becomes an integer of the body's width, or is known to be narrow and becomes a float.
     fn converted_index(&mut self, x: ExprId, ty: ElemType, context: Context) -> Option<()> {
-        if ty == ElemType::Bool {
+        // Longer integers are not made from shorter ones.
+        if ty == ElemType::Bool || self.mixed && ty.is_int() && ty.bytes() == 8 {
             return None;
         }
         if ty.is_float() {
@@ -140,25 +148,25 @@ impl Search<'_, '_, '_> {
     }
 
     fn takes_binary(&self, op: BinaryOp, ty: ElemType, b: ExprId) -> bool {
-        let wide_int = matches!(ty, ElemType::I64 | ElemType::U64);
-        let known_width = ty.bytes() == self.width && self.l().folded[b].is_some_and(|n| n < 8 * u64::from(ty.bytes()));
+        let wide_int = !self.mixed && matches!(ty, ElemType::I64 | ElemType::U64);
+        let known_width = self.fits(ty) && self.l().folded[b].is_some_and(|n| n < 8 * u64::from(ty.bytes()));
         match op {
             BinaryOp::Rem => false,
             BinaryOp::Div => ty.is_float(),
             BinaryOp::Min | BinaryOp::Max => !wide_int,
             BinaryOp::Shl => known_width,
-            BinaryOp::Shr => ty != ElemType::I64 && known_width,
-            _ if op.is_comparison() => ty != ElemType::Bool && !wide_int,
+            BinaryOp::Shr => (self.mixed || ty != ElemType::I64) && known_width,
+            _ if op.is_comparison() => (self.mixed || ty != ElemType::Bool) && !wide_int,
             _ => true,
         }
     }
-}
 
-fn takes_unary(op: UnaryOp, ty: ElemType) -> bool {
-    match op {
-        UnaryOp::Popcount | UnaryOp::Clz => false,
-        UnaryOp::Abs => ty != ElemType::I64,
-        _ => true,
+    fn takes_unary(&self, op: UnaryOp, ty: ElemType) -> bool {
+        match op {
+            UnaryOp::Popcount | UnaryOp::Clz => false,
+            UnaryOp::Abs => self.mixed || ty != ElemType::I64,
+            _ => true,
+        }
     }
 }
 

@@ -1,0 +1,274 @@
+//! A plan's steps as a strip's program.
+//!
+//! Invariant: steps are taken in order, so that what is the same for all places is evaluated where the body does.
+
+use super::{Place, Wide};
+use crate::lower::Lower;
+use crate::lower::address::Sum;
+use crate::lower::vector::steps::{self, Step};
+use crate::wide::{
+    Code, Effect, Elements, GATHER, LOAD, LOAD_I8, LOAD_I16, LOAD_U8, LOAD_U16, Op, SCATTER, STORE, STORE_8, STORE_16,
+    Value as Lanes, is_long,
+};
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_entity::EntitySet;
+use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage};
+use girder_ir::ids::{ExprId, LocalId};
+use girder_ir::types::ElemType;
+use smallvec::{SmallVec, smallvec};
+
+/// A number that is added to an address goes into the instruction up to this.
+const REACH: i64 = 1 << 28;
+
+impl Lower<'_, '_> {
+    pub(super) fn wide_steps(&mut self, wide: &mut Wide<'_>, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Set { local, value } if !wide.plan.differing.contains(*local) => {
+                    let v = self.expr(*value);
+                    self.write(*local, v);
+                }
+                Step::Set { local, value } => {
+                    let v = self.wide_value(wide, *value);
+                    wide.locals[*local] = Some(v);
+                }
+                Step::Store { storage, index, value, stride, .. } => {
+                    let at = self.wide_place(wide, (*storage, index), *stride);
+                    let v = self.wide_value(wide, *value);
+                    store(wide, at, &v, *stride);
+                }
+                Step::If { cond, then, els, differs: false } => {
+                    let taken = if self.folded[*cond] == Some(0) { els } else { then };
+                    self.wide_steps(wide, taken);
+                }
+                Step::If { cond, then, els, .. } => self.wide_branches(wide, *cond, then, els),
+                Step::For { .. } | Step::Reduce(_) => unreachable!("plans for strips have no loops"),
+            }
+        }
+    }
+
+    /// Both branches; each place keeps what its own has set.
+    fn wide_branches(&mut self, wide: &mut Wide<'_>, cond: ExprId, then: &[Step], els: &[Step]) {
+        let mask = self.wide_value(wide, cond);
+        let before = wide.locals.clone();
+        self.wide_steps(wide, then);
+        let after_then = std::mem::replace(&mut wide.locals, before);
+        self.wide_steps(wide, els);
+        let mut set: EntitySet<LocalId> = EntitySet::new();
+        for branch in [then, els] {
+            steps::any(branch, &mut |s| {
+                if let Step::Set { local, .. } = s {
+                    set.insert(*local);
+                }
+                false
+            });
+        }
+        for local in set.keys().filter(|&l| set.contains(l)) {
+            wide.locals[local] = match (&after_then[local], &wide.locals[local]) {
+                (Some(yes), Some(no)) => Some(wide.program.select(&mask, yes, no)),
+                // Read only where it is set.
+                (yes, no) => yes.clone().or(no.clone()),
+            };
+        }
+    }
+
+    /// The value of an expression at sixteen places.
+    pub(super) fn wide_value(&mut self, wide: &mut Wide<'_>, e: ExprId) -> Lanes {
+        let codelet = self.codelet;
+        let expr = &codelet.exprs[e];
+        let ty = expr.ty;
+        if let Some(bits) = self.folded[e] {
+            return wide.program.splat(ty, bits);
+        }
+        if wide.plan.same.contains(e) {
+            return self.same_value(wide, e);
+        }
+        if let Some(&(_, slope)) = wide.plan.ramps.iter().find(|r| r.0 == e) {
+            return self.wide_ramp(wide, e, slope, ElemType::I64);
+        }
+        match expr.kind {
+            ExprKind::Local(local) => wide.locals[local].clone().expect("it is set before it is read"),
+            ExprKind::Load { field, ref index, .. } => self.wide_load(wide, e, Storage::Field(field), index),
+            ExprKind::LoadLocal { local, ref index, .. } => self.wide_load(wide, e, Storage::Local(local), index),
+            ExprKind::Unary { op, x } => {
+                let x = self.wide_value(wide, x);
+                wide.program.unary(op, &x)
+            }
+            ExprKind::Binary { op: op @ (BinaryOp::Shl | BinaryOp::Shr), a, b, .. } => {
+                let x = self.wide_value(wide, a);
+                wide.program.shift(op, &x, self.folded[b].unwrap_or(0) as u8)
+            }
+            ExprKind::Binary { op, a, b, .. } => {
+                let (a, b) = (self.wide_value(wide, a), self.wide_value(wide, b));
+                wide.program.binary(op, &a, &b)
+            }
+            ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
+                let op = if matches!(expr.kind, ExprKind::AndThen { .. }) { BinaryOp::And } else { BinaryOp::Or };
+                let (a, b) = (self.wide_value(wide, a), self.wide_value(wide, b));
+                wide.program.binary(op, &a, &b)
+            }
+            ExprKind::Select { cond, a, b } => {
+                let cond = self.wide_value(wide, cond);
+                let (a, b) = (self.wide_value(wide, a), self.wide_value(wide, b));
+                wide.program.select(&cond, &a, &b)
+            }
+            ExprKind::Fma { a, b, c } => {
+                let [a, b, c] = [a, b, c].map(|e| self.wide_value(wide, e));
+                wide.program.fma(&a, &b, &c)
+            }
+            ExprKind::Convert { x } if wide.plan.narrow.contains(e) => {
+                let slope = wide.plan.ramps.iter().find(|r| r.0 == x).map_or(0, |r| r.1);
+                let index = self.wide_ramp(wide, x, slope, ElemType::I32);
+                wide.program.converted(ty, &index)
+            }
+            ExprKind::Convert { x } => {
+                let x = self.wide_value(wide, x);
+                wide.program.converted(ty, &x)
+            }
+            ExprKind::Bits { x } => {
+                let x = self.wide_value(wide, x);
+                wide.program.bits(ty, &x)
+            }
+            _ => unreachable!("a plan has no such expression: {:?}", expr.kind),
+        }
+    }
+
+    /// A value that is the same at all places, by way of the record.
+    fn same_value(&mut self, wide: &mut Wide<'_>, e: ExprId) -> Lanes {
+        if let Some(known) = wide.early.get(&e) {
+            return known.clone();
+        }
+        let ty = self.ty(e);
+        let value = self.expr(e);
+        let lanes = same(self, wide, ty, value);
+        if wide.plan.early.contains(&e) {
+            wide.early.insert(e, lanes.clone());
+        }
+        lanes
+    }
+
+    /// An index at sixteen places, as integers of some width.
+    fn wide_ramp(&mut self, wide: &mut Wide<'_>, e: ExprId, slope: i64, ty: ElemType) -> Lanes {
+        let start = self.expr(e);
+        let (bytes, clif) = if is_long(ty) { (8, I64) } else { (4, I32) };
+        let start = if is_long(ty) { start } else { self.b.ins().ireduce(I32, start) };
+        let offset = wide.put(start, bytes.into());
+        wide.ramps.push((offset, slope, clif, start));
+        let program = &mut wide.program;
+        let first = program.make(Op::Same { offset, bytes }, &[]);
+        let wide_lanes = usize::from(is_long(ty));
+        let by =
+            program.constant(slope.wrapping_mul(16) as u64 & if is_long(ty) { u64::MAX } else { 0xffff_ffff }, bytes);
+        let regs = (0..=wide_lanes as i64).map(|part| {
+            let start = slope.wrapping_mul(8 * part);
+            let steps = program.make(Op::Steps { start, step: slope, bytes }, &[]);
+            let start = program.plain(crate::wide::IADD[wide_lanes], &[first, steps]);
+            program.ramp(start, wide_lanes == 1, by)
+        });
+        let regs = regs.collect();
+        Lanes { ty, regs }
+    }
+
+    /// The elements of an access at the first place.
+    fn wide_place(&mut self, wide: &mut Wide<'_>, (storage, index): (Storage, &Index), stride: i64) -> Elements {
+        let bytes = self.element_type(storage).bytes();
+        let mut sum = Sum::default();
+        for (&e, (_, factor)) in index.iter().zip(self.dims(storage)) {
+            self.add_scaled(&mut sum, e, factor);
+        }
+        let within = sum.constant.abs() <= REACH;
+        let offset = if within { std::mem::take(&mut sum.constant) } else { 0 };
+        let mut terms = sum.factors();
+        if !within {
+            let constant = self.i64(sum.constant);
+            terms.push((constant, 1));
+            sum.constant = 0;
+            sum.add(constant, 1, self.depth);
+        }
+        let place = Place { storage, terms, stride };
+        let pointer = wide.pointer(place, stride == i64::from(bytes), || {
+            let base = self.storage_address(storage);
+            self.materialise(base, &sum).0
+        });
+        Elements { pointer, offset: offset as i32, bytes: bytes as u8, upper: false }
+    }
+
+    fn wide_load(&mut self, wide: &mut Wide<'_>, e: ExprId, storage: Storage, index: &Index) -> Lanes {
+        let stride = wide.plan.loads.iter().find(|l| l.0 == e).map_or(0, |l| l.1);
+        let ty = self.element_type(storage);
+        let at = self.wide_place(wide, (storage, index), stride);
+        load(wide, at, ty, stride)
+    }
+}
+
+/// A value in the record, in each lane.
+fn same(l: &mut Lower<'_, '_>, wide: &mut Wide<'_>, ty: ElemType, value: Value) -> Lanes {
+    let value = match ty {
+        ElemType::Bool => l.b.ins().uextend(I32, value),
+        _ if ty.bytes() < 4 && ty.is_signed_int() => l.b.ins().sextend(I32, value),
+        _ if ty.bytes() < 4 => l.b.ins().uextend(I32, value),
+        _ => value,
+    };
+    let bytes = ty.bytes().max(4) as u8;
+    let offset = wide.put(value, bytes.into());
+    let reg = wide.program.make(Op::Same { offset, bytes }, &[]);
+    if ty == ElemType::Bool {
+        let number = Lanes { ty: ElemType::I32, regs: smallvec![reg] };
+        return wide.program.converted(ElemType::Bool, &number);
+    }
+    Lanes { ty, regs: smallvec![reg; if is_long(ty) { 2 } else { 1 }] }
+}
+
+/// Each vector's elements of sixteen places.
+fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
+    let upper = Elements { offset: at.offset + 8 * stride as i32, upper: true, ..at };
+    if at.bytes == 8 { smallvec![at, upper] } else { smallvec![at] }
+}
+
+/// The offsets of elements that do not lie side by side.
+fn offsets(wide: &mut Wide<'_>, stride: i64) -> crate::wide::Reg {
+    wide.program.make(Op::Steps { start: 0, step: stride, bytes: 4 }, &[])
+}
+
+fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
+    let wide_lanes = usize::from(is_long(ty));
+    if stride != i64::from(ty.bytes()) {
+        let offsets = offsets(wide, stride);
+        let op = |from| Op::Gather { code: GATHER[wide_lanes], from };
+        let regs = parts(at, stride).into_iter().map(|from| wide.program.make(op(from), &[offsets])).collect();
+        return Lanes { ty, regs };
+    }
+    let code: Code = match ty {
+        ElemType::Bool | ElemType::U8 => LOAD_U8,
+        ElemType::I8 => LOAD_I8,
+        ElemType::U16 => LOAD_U16,
+        ElemType::I16 => LOAD_I16,
+        _ => LOAD[wide_lanes],
+    };
+    let regs = parts(at, stride).into_iter().map(|from| wide.program.make(Op::Load { code, from }, &[])).collect();
+    match ty {
+        ElemType::Bool => wide.program.converted(ElemType::Bool, &Lanes { ty: ElemType::I32, regs }),
+        _ => Lanes { ty, regs },
+    }
+}
+
+fn store(wide: &mut Wide<'_>, at: Elements, value: &Lanes, stride: i64) {
+    let ty = value.ty;
+    let wide_lanes = usize::from(is_long(ty));
+    let number = wide.program.converted(if ty == ElemType::Bool { ElemType::I32 } else { ty }, value);
+    for (to, &value) in parts(at, stride).into_iter().zip(&number.regs) {
+        let effect = if stride != i64::from(ty.bytes()) {
+            let offsets = offsets(wide, stride);
+            Effect::Scatter { code: SCATTER[wide_lanes], to, offsets, value }
+        } else {
+            let code = match ty.bytes() {
+                1 => STORE_8,
+                2 => STORE_16,
+                _ => STORE[wide_lanes],
+            };
+            Effect::Store { code, to, value }
+        };
+        wide.program.effect(effect);
+    }
+}

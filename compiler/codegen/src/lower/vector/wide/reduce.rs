@@ -1,0 +1,171 @@
+//! Reductions as strips.
+//!
+//! The sixteen lanes of the language stand in the record: a strip begins with them and leaves them there, row after row.
+//!
+//! Invariant: a place goes to the lane of its row-major position, except where the order does not matter.
+
+use super::Wide;
+use crate::lower::Lower;
+use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::vector::search::takes_reduction;
+use crate::lower::vector::{Plan, is_ordered, steps};
+use crate::wide::{self, Apart, Effect, Value as Lanes, is_long};
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::types::{I32, I32X4, I64};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlot, Type, Value};
+use girder_codelet::interpret::identity;
+use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
+use girder_ir::types::ElemType;
+use smallvec::{SmallVec, smallvec};
+
+/// A row of fewer places does not pay for a call and for lanes in memory.
+const FEWEST: u64 = 64;
+
+impl Lower<'_, '_> {
+    /// The result, if the reduction can run as a strip and that pays.
+    pub(in crate::lower) fn wide_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+        let (row, outer) = bounds.split_last()?;
+        let binder = r.binders.last()?;
+        let ty = self.ty(r.value);
+        if r.filter.is_some() || binder.step != 1 || !takes_reduction(r.op, ty) {
+            return None;
+        }
+        let length = row.range.trips.filter(|&n| n >= FEWEST)?;
+        let values = steps::values(r);
+        let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &values)?;
+        let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
+        let straight = !plan.stores() && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
+        // Each row begins with the first lane.
+        let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
+        if !straight || !in_place || !self.strip_pays(&plan) {
+            return None;
+        }
+        let record = self.slot(64 * if is_long(ty) { 2 } else { 1 });
+        self.begin_lanes(record, r.op, ty);
+        self.wide_rows(r, &plan, outer, row, record);
+        Some(self.fold_record(record, r.op, ty))
+    }
+
+    /// The vector that holds lanes of a type in the record; truth values are 0 or -1.
+    fn lane_vector(ty: ElemType) -> Type {
+        let ty = if ty == ElemType::Bool { I32 } else { crate::lower::clif(ty) };
+        ty.by(16 / ty.bytes()).unwrap_or(I32X4)
+    }
+
+    fn begin_lanes(&mut self, record: StackSlot, op: ReduceOp, ty: ElemType) {
+        let vector = Self::lane_vector(ty);
+        let start = match op {
+            ReduceOp::Any => self.b.ins().iconst(I32, 0),
+            ReduceOp::All => self.b.ins().iconst(I32, 0xffff_ffff),
+            _ => self.constant(ty, identity(op, ty)),
+        };
+        let start = self.b.ins().splat(vector, start);
+        let base = self.b.ins().stack_addr(I64, record, Offset32::new(0));
+        for n in 0..LANES as i32 / vector.lane_count() as i32 {
+            self.b.ins().store(MemFlagsData::new().with_notrap(), start, base, Offset32::new(16 * n));
+        }
+    }
+
+    /// The loops of the outer binders around a row.
+    fn wide_rows(&mut self, r: &Reduce, plan: &Plan, outer: &[Bound], row: &Bound, record: StackSlot) {
+        if let Some((first, inner)) = outer.split_first() {
+            self.counted(first.range.clone(), None, |l, index| {
+                l.write(first.var, index);
+                l.wide_rows(r, plan, inner, row, record);
+                true
+            });
+            return;
+        }
+        self.write(row.var, row.range.lo);
+        let mut wide = Wide::new(plan, record);
+        let ty = self.ty(r.value);
+        let lanes = wide.room(64 * if is_long(ty) { 2 } else { 1 });
+        self.wide_steps(&mut wide, &plan.steps);
+        self.wide_take(&mut wide, r, lanes);
+        let length = row.range.trips.unwrap_or(0);
+        let count = self.i64(length as i64);
+        self.call_strip(&mut wide, count, Some(length), row.range.poll);
+    }
+
+    /// What each group of places does to the lanes.
+    fn wide_take(&mut self, wide: &mut Wide<'_>, r: &Reduce, lanes: u32) {
+        let ty = self.ty(r.value);
+        let long = is_long(ty);
+        let place = |part: usize| wide::Lanes { offset: lanes + 64 * part as u32, upper: part == 1 };
+        if let Some((x, y)) = r.factors {
+            let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
+            for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {
+                let (accumulator, _) = wide.program.accumulator(place(part));
+                wide.program.effect(Effect::TakeFma { accumulator, wide: long, a, b });
+            }
+            return;
+        }
+        let value = self.wide_value(wide, r.value);
+        let number = if ty == ElemType::Bool {
+            let (yes, no) = (wide.program.splat(ElemType::I32, 0xffff_ffff), wide.program.splat(ElemType::I32, 0));
+            wide.program.select(&value, &yes, &no)
+        } else {
+            value
+        };
+        let start = match r.op {
+            ReduceOp::Any => 0,
+            ReduceOp::All => 0xffff_ffff,
+            _ => identity(r.op, ty),
+        };
+        let start = wide.program.splat(number.ty, start).regs[0];
+        for (part, &value) in number.regs.iter().enumerate() {
+            let (accumulator, reg) = wide.program.accumulator(place(part));
+            let from = wide.program.body.len();
+            wide.program.take(operator(r.op), number.ty, (accumulator, reg), value);
+            if !is_ordered(r.op, ty) && !wide.program.is_fixed(value) {
+                let items = from..wide.program.body.len();
+                wide.program.set_apart(accumulator, Apart { start, value, items });
+            }
+        }
+    }
+
+    /// Folds the lanes of the record by 8, 4, 2, 1.
+    fn fold_record(&mut self, record: StackSlot, op: ReduceOp, ty: ElemType) -> Value {
+        let vector = Self::lane_vector(ty);
+        let base = self.b.ins().stack_addr(I64, record, Offset32::new(0));
+        let count = LANES as usize / vector.lane_count() as usize;
+        let flags = MemFlagsData::new().with_notrap();
+        let mut values: SmallVec<[Value; 8]> =
+            (0..count).map(|n| self.b.ins().load(vector, flags, base, Offset32::new(16 * n as i32))).collect();
+        let operator = operator(op);
+        while values.len() > 1 {
+            let half = values.len() / 2;
+            values = (0..half).map(|k| self.combine(operator, ty, values[k], values[k + half])).collect();
+        }
+        match op {
+            ReduceOp::Any => self.b.ins().vany_true(values[0]),
+            ReduceOp::All => self.b.ins().vall_true(values[0]),
+            _ => self.fold_lanes_of(operator, ty, vector, values[0]),
+        }
+    }
+}
+
+impl wide::Program {
+    /// `accumulator = accumulator op value`, of places that there are.
+    fn take(&mut self, op: BinaryOp, ty: ElemType, (accumulator, reg): (usize, wide::Reg), value: wide::Reg) {
+        let lanes = |reg: wide::Reg| Lanes { ty, regs: smallvec![reg] };
+        if ty.is_float() && matches!(op, BinaryOp::Min | BinaryOp::Max) {
+            let new = self.binary(op, &lanes(reg), &lanes(value)).regs[0];
+            return self.effect(Effect::Put { accumulator, value: new });
+        }
+        let (float, signed) = (ty.is_float(), ty.is_signed_int());
+        let pair = match op {
+            BinaryOp::Add if float => wide::ADD,
+            BinaryOp::Add => wide::IADD,
+            BinaryOp::Mul if float => wide::MUL,
+            BinaryOp::Mul => wide::IMUL,
+            BinaryOp::Min if signed => wide::SMIN,
+            BinaryOp::Min => wide::UMIN,
+            BinaryOp::Max if signed => wide::SMAX,
+            BinaryOp::Max => wide::UMAX,
+            BinaryOp::And => wide::AND,
+            _ => wide::OR,
+        };
+        self.effect(Effect::Take { accumulator, code: pair[usize::from(is_long(ty))], value });
+    }
+}

@@ -1,0 +1,25 @@
+//! Loops in vectors of 512 bits, for which Cranelift has no types: programs over virtual registers that become machine
+//! code here.
+//!
+//! - `program`: what a strip does
+//! - `arith`: the language's operators
+//! - `codes`, `encode`: the instructions and their bytes
+//! - `registers`: virtual registers to those of the machine
+//! - `emit`: the loop around a body
+//!
+//! `lower::vector` makes programs from plans, and calls their code.
+//!
+//! Invariant: code is position-free: it reads its own constants and what its arguments point to.
+
+mod arith;
+mod codes;
+mod emit;
+mod encode;
+mod program;
+mod registers;
+
+pub(crate) use arith::{Value, is_long};
+pub(crate) use codes::*;
+pub(crate) use emit::{Places, Strip, assemble};
+pub(crate) use encode::Code;
+pub(crate) use program::{Apart, Effect, Elements, LANES, Lanes, Moving, Op, Pointer, Program, Reg};

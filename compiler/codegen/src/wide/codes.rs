@@ -1,0 +1,97 @@
+//! The instructions of strips.
+//!
+//! Invariant: names and encodings are those of Intel's manual, volume 2.
+
+use super::encode::Code;
+
+const fn code(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> Code {
+    Code { name, map, prefix, w, opcode }
+}
+
+/// The same instruction on 32-bit and 64-bit lanes.
+pub(crate) type Pair = [Code; 2];
+
+macro_rules! pair {
+    ($($name:ident = $narrow:literal $wide:literal, $map:literal, $p:literal $q:literal, $a:literal $b:literal;)*) => {
+        $(pub(crate) const $name: Pair = [code($narrow, $map, $p, 0, $a), code($wide, $map, $q, 1, $b)];)*
+    };
+}
+
+pair! {
+    ADD = "vaddps" "vaddpd", 1, 0 1, 0x58 0x58;
+    SUB = "vsubps" "vsubpd", 1, 0 1, 0x5c 0x5c;
+    MUL = "vmulps" "vmulpd", 1, 0 1, 0x59 0x59;
+    DIV = "vdivps" "vdivpd", 1, 0 1, 0x5e 0x5e;
+    MIN = "vminps" "vminpd", 1, 0 1, 0x5d 0x5d;
+    MAX = "vmaxps" "vmaxpd", 1, 0 1, 0x5f 0x5f;
+    SQRT = "vsqrtps" "vsqrtpd", 1, 0 1, 0x51 0x51;
+    RANGE = "vrangeps" "vrangepd", 3, 1 1, 0x50 0x50;
+    ROUND = "vrndscaleps" "vrndscalepd", 3, 1 1, 0x08 0x09;
+    FMA_213 = "vfmadd213ps" "vfmadd213pd", 2, 1 1, 0xa8 0xa8;
+    FMA_231 = "vfmadd231ps" "vfmadd231pd", 2, 1 1, 0xb8 0xb8;
+    COMPARE = "vcmpps" "vcmppd", 1, 0 1, 0xc2 0xc2;
+    BLEND = "vblendmps" "vblendmpd", 2, 1 1, 0x65 0x65;
+    IADD = "vpaddd" "vpaddq", 1, 1 1, 0xfe 0xd4;
+    ISUB = "vpsubd" "vpsubq", 1, 1 1, 0xfa 0xfb;
+    IMUL = "vpmulld" "vpmullq", 2, 1 1, 0x40 0x40;
+    SMIN = "vpminsd" "vpminsq", 2, 1 1, 0x39 0x39;
+    SMAX = "vpmaxsd" "vpmaxsq", 2, 1 1, 0x3d 0x3d;
+    UMIN = "vpminud" "vpminuq", 2, 1 1, 0x3b 0x3b;
+    UMAX = "vpmaxud" "vpmaxuq", 2, 1 1, 0x3f 0x3f;
+    IABS = "vpabsd" "vpabsq", 2, 1 1, 0x1e 0x1f;
+    AND = "vpandd" "vpandq", 1, 1 1, 0xdb 0xdb;
+    OR = "vpord" "vporq", 1, 1 1, 0xeb 0xeb;
+    XOR = "vpxord" "vpxorq", 1, 1 1, 0xef 0xef;
+    SHIFT_LEFT = "vpslld" "vpsllq", 1, 1 1, 0x72 0x73;
+    SHIFT_RIGHT = "vpsrld" "vpsrlq", 1, 1 1, 0x72 0x73;
+    SHIFT_RIGHT_SIGNED = "vpsrad" "vpsraq", 1, 1 1, 0x72 0x72;
+    ICOMPARE = "vpcmpd" "vpcmpq", 3, 1 1, 0x1f 0x1f;
+    UCOMPARE = "vpcmpud" "vpcmpuq", 3, 1 1, 0x1e 0x1e;
+    TEST = "vptestmd" "vptestmq", 2, 1 1, 0x27 0x27;
+    BROADCAST = "vbroadcastss" "vbroadcastsd", 2, 1 1, 0x18 0x19;
+    GATHER = "vgatherdps" "vgatherdpd", 2, 1 1, 0x92 0x92;
+    SCATTER = "vscatterdps" "vscatterdpd", 2, 1 1, 0xa2 0xa2;
+    LOAD = "vmovups" "vmovupd", 1, 0 1, 0x10 0x10;
+    STORE = "vmovups" "vmovupd", 1, 0 1, 0x11 0x11;
+}
+
+/// From and to 32-bit integers: signed, unsigned.
+pub(crate) const F32_OF_INT: Pair = [code("vcvtdq2ps", 1, 0, 0, 0x5b), code("vcvtudq2ps", 1, 3, 0, 0x7a)];
+pub(crate) const INT_OF_F32: Pair = [code("vcvttps2dq", 1, 2, 0, 0x5b), code("vcvttps2udq", 1, 0, 0, 0x78)];
+/// Eight lanes of 32 bits to eight of 64.
+pub(crate) const F64_OF_INT: Pair = [code("vcvtdq2pd", 1, 2, 0, 0xe6), code("vcvtudq2pd", 1, 2, 0, 0x7a)];
+pub(crate) const F64_OF_F32: Code = code("vcvtps2pd", 1, 0, 0, 0x5a);
+pub(crate) const LONG_OF_INT: Pair = [code("vpmovsxdq", 2, 1, 0, 0x25), code("vpmovzxdq", 2, 1, 0, 0x35)];
+/// Eight lanes of 64 bits to eight of 32.
+pub(crate) const INT_OF_F64: Pair = [code("vcvttpd2dq", 1, 1, 1, 0xe6), code("vcvttpd2udq", 1, 0, 1, 0x78)];
+pub(crate) const F32_OF_F64: Code = code("vcvtpd2ps", 1, 1, 1, 0x5a);
+pub(crate) const F32_OF_LONG: Pair = [code("vcvtqq2ps", 1, 0, 1, 0x5b), code("vcvtuqq2ps", 1, 3, 1, 0x7a)];
+pub(crate) const INT_OF_LONG: Code = code("vpmovqd", 2, 2, 0, 0x35);
+/// 64-bit lanes: signed, unsigned.
+pub(crate) const F64_OF_LONG: Pair = [code("vcvtqq2pd", 1, 2, 1, 0xe6), code("vcvtuqq2pd", 1, 2, 1, 0x7a)];
+pub(crate) const LONG_OF_F64: Pair = [code("vcvttpd2qq", 1, 1, 1, 0x7a), code("vcvttpd2uqq", 1, 1, 1, 0x78)];
+/// The upper eight of sixteen 32-bit lanes, and two halves as a whole.
+pub(crate) const UPPER: Code = code("vextractf64x4", 3, 1, 1, 0x1b);
+pub(crate) const JOIN: Code = code("vinsertf64x4", 3, 1, 1, 0x1a);
+/// Memory of narrow elements.
+pub(crate) const LOAD_U8: Code = code("vpmovzxbd", 2, 1, 0, 0x31);
+pub(crate) const LOAD_I8: Code = code("vpmovsxbd", 2, 1, 0, 0x21);
+pub(crate) const LOAD_U16: Code = code("vpmovzxwd", 2, 1, 0, 0x33);
+pub(crate) const LOAD_I16: Code = code("vpmovsxwd", 2, 1, 0, 0x23);
+pub(crate) const STORE_8: Code = code("vpmovdb", 2, 2, 0, 0x31);
+pub(crate) const STORE_16: Code = code("vpmovdw", 2, 2, 0, 0x33);
+pub(crate) const COPY: Code = code("vmovaps", 1, 0, 0, 0x28);
+
+pub(crate) const MASK_AND: Code = code("kandw", 1, 0, 0, 0x41);
+/// `!a & b`
+pub(crate) const MASK_AND_NOT: Code = code("kandnw", 1, 0, 0, 0x42);
+pub(crate) const MASK_OR: Code = code("korw", 1, 0, 0, 0x45);
+pub(crate) const MASK_EQUAL: Code = code("kxnorw", 1, 0, 0, 0x46);
+pub(crate) const MASK_XOR: Code = code("kxorw", 1, 0, 0, 0x47);
+/// The first operand's low eight bits above the second's.
+pub(crate) const MASK_JOIN: Code = code("kunpckbw", 1, 1, 0, 0x4b);
+pub(crate) const MASK_NOT: Code = code("knotw", 1, 0, 0, 0x44);
+pub(crate) const MASK_SHIFT_RIGHT: Code = code("kshiftrw", 3, 1, 1, 0x30);
+pub(crate) const MASK_LOAD: Code = code("kmovw", 1, 0, 0, 0x90);
+pub(crate) const MASK_STORE: Code = code("kmovw", 1, 0, 0, 0x91);
+pub(crate) const MASK_OF_GENERAL: Code = code("kmovw", 1, 0, 0, 0x92);

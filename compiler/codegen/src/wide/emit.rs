@@ -1,0 +1,528 @@
+//! A program's machine code.
+//!
+//! A strip is called with the record in `rdi` and the number of places in `rsi`, as the System V convention passes them,
+//! and touches only what that convention lets a callee touch. `rax` is the first place of the group that runs.
+//!
+//! ```text
+//! constants
+//! entry: what is the same for all places
+//!        groups, some in a row, while there are enough      (unless it is known that there are not)
+//!        single groups                                      (likewise)
+//!        what is left, under a mask                         (likewise)
+//!        accumulators that ran apart are taken together; all go to the record
+//! ```
+//!
+//! Invariant: lanes beyond the number of places load nothing, store nothing, and leave accumulators as they are.
+
+use super::codes::*;
+use super::encode::{Bytes, Gpr, Jump, Masking, RAX, RDI, RDX, RSI, RSP, Rm};
+use super::program::{Carried, Effect, Elements, Item, LANES, Op, Program, Reg, VECTOR};
+use super::registers::{Pool, Registers, SCRATCH_MASK, TAIL, TAIL_UPPER, pressure};
+use smallvec::SmallVec;
+
+/// Machine code, and where it begins to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Strip {
+    pub bytes: Vec<u8>,
+    pub entry: usize,
+    /// The same for people, if it was wanted.
+    pub listing: Option<String>,
+}
+
+/// Registers for pointers; a callee has to restore those from the sixth on.
+const POINTERS: [Gpr; 10] = [Gpr(1), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(3), Gpr(5), Gpr(12), Gpr(13), Gpr(14)];
+const CALLER_SAVES: usize = 5;
+/// For pointers that have no register.
+const OTHER_POINTER: Gpr = Gpr(15);
+/// Vectors that are never held, besides what a body makes.
+const SPARE: usize = 4;
+
+/// What is known of the places that a strip runs.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Places {
+    /// How many there are.
+    pub known: Option<u64>,
+    /// Running one twice does no harm.
+    pub idempotent: bool,
+}
+
+/// Translates a program from which nothing can be left out.
+pub(crate) fn assemble(program: &Program, places: Places, listed: bool) -> Strip {
+    let known = places.known;
+    let (pool, mut out) = constants(program);
+    out.listing = listed.then(String::new);
+    let entry = out.bytes.len();
+    let groups = known.map_or(u64::MAX, |n| n / LANES);
+    let abreast = (abreast(program) as u64).min(groups).max(1) as usize;
+    // The last group can end with the last place.
+    let still = program.carried.is_empty() && program.pointers.iter().all(|p| p.unit);
+    let overlaps = places.idempotent && still && known.is_some_and(|n| n >= LANES);
+    let mut emit = Emit { program, r: Registers::new(program, out, pool), carried: Vec::new(), abreast, overlaps };
+    emit.strip(known);
+    let Bytes { bytes, listing } = emit.r.out;
+    Strip { bytes, entry, listing }
+}
+
+/// Constants, in front of the code.
+fn constants(program: &Program) -> (Pool, Bytes) {
+    let (mut pool, mut out) = (Pool::default(), Bytes::default());
+    let ops = || program.made.iter().flatten().map(|inst| inst.op);
+    for op in ops() {
+        if let Op::Steps { start, step, bytes } = op {
+            pool.insert(op, out.bytes.len());
+            for n in 0..i64::from(VECTOR) / i64::from(bytes) {
+                let value = start.wrapping_add(step.wrapping_mul(n));
+                out.bytes.extend_from_slice(&value.to_le_bytes()[..bytes.into()]);
+            }
+        }
+    }
+    for width in [8, 4] {
+        for op in ops() {
+            if let Op::Constant { bits, bytes } = op
+                && bytes == width
+                && !pool.contains_key(&op)
+            {
+                pool.insert(op, out.bytes.len());
+                out.bytes.extend_from_slice(&bits.to_le_bytes()[..width.into()]);
+            }
+        }
+    }
+    out.align(VECTOR as usize);
+    (pool, out)
+}
+
+/// How many groups run in a row: a small body shares the cost of a turn, and keeps more of its sums going.
+fn abreast(program: &Program) -> usize {
+    match program.body.len() {
+        0..=8 => 4,
+        9..=20 => 2,
+        _ => 1,
+    }
+}
+
+struct Emit<'p> {
+    program: &'p Program,
+    r: Registers<'p>,
+    /// The register of each carried value, for each of the groups in a row.
+    carried: Vec<SmallVec<[u8; 4]>>,
+    abreast: usize,
+    /// The last group runs some places again instead of leaving lanes out.
+    overlaps: bool,
+}
+
+/// Which group of those in a row.
+#[derive(Clone, Copy)]
+struct Turn {
+    n: usize,
+    /// Only the places under the mask are there.
+    tail: bool,
+}
+
+impl Emit<'_> {
+    fn strip(&mut self, known: Option<u64>) {
+        let saved = self.program.pointers.len().min(POINTERS.len()).saturating_sub(CALLER_SAVES);
+        let others = self.program.pointers.len() > POINTERS.len();
+        let mut pushed: SmallVec<[Gpr; 8]> = POINTERS[CALLER_SAVES..CALLER_SAVES + saved].into();
+        pushed.extend(others.then_some(OTHER_POINTER));
+        pushed.iter().for_each(|&r| self.r.out.push(r));
+        let frame = self.r.out.add(RSP, 0);
+        for (n, pointer) in self.program.pointers.iter().enumerate().take(POINTERS.len()) {
+            self.r.out.load(POINTERS[n], RDI, pointer.offset as i32);
+        }
+        self.before();
+        self.r.out.clear_rax();
+        self.groups(known);
+        self.finish();
+        let bytes = self.r.frame;
+        self.r.out.set_number(frame, -bytes);
+        self.r.out.add(RSP, bytes);
+        pushed.iter().rev().for_each(|&r| self.r.out.pop(r));
+        self.r.out.leave();
+    }
+
+    /// What is the same for all groups: as much as there is room for stays in registers.
+    fn before(&mut self) {
+        let program = self.program;
+        self.hold_carried();
+        let items: Vec<Item> = program.before.iter().map(|&reg| Item::Make(reg)).collect();
+        let uses = |reg: Reg| {
+            let of = |item: &Item| match item {
+                Item::Make(made) => {
+                    let inst = program.made[made.0 as usize].as_ref();
+                    inst.map_or(0, |i| i.args.iter().filter(|&&a| a == reg).count())
+                }
+                Item::Do(effect) => effect.reads().iter().filter(|&&a| a == reg).count(),
+            };
+            let steps = |c: &Carried| usize::from(matches!(c, Carried::Ramp { by, .. } if *by == reg));
+            program.body.iter().map(of).sum::<usize>() + program.carried.iter().map(steps).sum::<usize>()
+        };
+        let carried: usize = self.carried.iter().map(|registers| registers.len()).sum();
+        let room = 32usize.saturating_sub(pressure(program) + SPARE + carried);
+        let mut held: Vec<(bool, usize, Reg)> = program
+            .before
+            .iter()
+            .filter(|r| program.classes[r.0 as usize] == super::program::Class::Vector)
+            .map(|&r| (self.r.is_made_again(r), uses(r), r))
+            .filter(|h| h.1 > 0)
+            .collect();
+        held.sort_by_key(|&(again, uses, reg)| (again, std::cmp::Reverse(uses), reg));
+        held.truncate(room);
+        held.iter().for_each(|h| {
+            self.r.hold(h.2);
+        });
+        let starts: Vec<Reg> = program.carried.iter().filter_map(Carried::start).collect();
+        self.r.begin(&items, &starts);
+        for (at, &reg) in program.before.iter().enumerate() {
+            self.r.at(at);
+            if self.r.is_made_again(reg) {
+                if let Some(n) = self.r.held(reg) {
+                    self.r.fetch(reg, n);
+                }
+                continue;
+            }
+            self.make(reg, Turn { n: 0, tail: false });
+            if self.r.held(reg).is_none() {
+                let n = self.r.operand(reg);
+                self.r.save(reg, n, true);
+                self.r.drop_dead(&[reg]);
+            }
+        }
+        self.r.at(items.len());
+        self.begin_carried();
+        self.r.end();
+    }
+
+    /// Gives what is carried its registers.
+    fn hold_carried(&mut self) {
+        for carried in &self.program.carried {
+            let mut registers: SmallVec<[u8; 4]> = [self.r.hold(carried.reg())].as_slice().into();
+            if carried.is_apart() {
+                registers.extend((1..self.abreast).map(|_| self.r.hold_another()));
+            }
+            self.carried.push(registers);
+        }
+    }
+
+    /// Fills the registers of what is carried.
+    fn begin_carried(&mut self) {
+        let none = Masking::default();
+        for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
+            let copied = match carried {
+                Carried::Accumulator { at, .. } => {
+                    let from = Rm::Memory { base: RDI, index: None, offset: at.offset as i32 };
+                    self.r.out.vector(LOAD[0], registers[0], None, from, none, None);
+                    &registers[1..]
+                }
+                Carried::Ramp { .. } => &registers[..],
+            };
+            if let Some(start) = carried.start() {
+                let start = self.r.operand(start);
+                for &n in copied {
+                    self.r.out.vector(COPY, n, None, Rm::Register(start), none, None);
+                }
+            }
+        }
+    }
+
+    fn groups(&mut self, known: Option<u64>) {
+        let row = self.abreast as u64 * LANES;
+        if known.is_none_or(|n| n >= row) {
+            self.turns(self.abreast, known.is_none());
+        }
+        if self.abreast > 1 && known.is_none_or(|n| n % row >= LANES) {
+            self.turns(1, known.is_none());
+        }
+        if known.is_some_and(|n| n % LANES == 0) {
+            return;
+        }
+        if self.overlaps {
+            self.r.out.copy(RAX, RSI);
+            self.r.out.add(RAX, -(LANES as i32));
+            return self.group(Turn { n: 0, tail: false });
+        }
+        self.r.out.copy(RDX, RSI);
+        self.r.out.and(RDX, LANES as i32 - 1);
+        let none = known.is_none().then(|| self.r.out.jump(Jump::Equal));
+        self.r.out.low_bits_of_edx();
+        self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RDX.0), None);
+        self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
+        self.group(Turn { n: 0, tail: true });
+        none.into_iter().for_each(|jump| self.r.out.land(jump));
+    }
+
+    /// Whole groups, `abreast` in a row, as long as there are so many places.
+    fn turns(&mut self, abreast: usize, may_be_none: bool) {
+        let row = abreast as i32 * LANES as i32;
+        self.r.out.copy(RDX, RSI);
+        self.r.out.and(RDX, -row);
+        let skip = may_be_none.then(|| {
+            self.r.out.compare(RAX, RDX);
+            self.r.out.jump(Jump::AboveOrEqual)
+        });
+        if abreast > 1 {
+            self.r.out.align(32);
+        }
+        let head = self.r.out.bytes.len();
+        (0..abreast).for_each(|n| self.group(Turn { n, tail: false }));
+        self.r.out.add(RAX, row);
+        for (n, pointer) in self.program.pointers.iter().enumerate().filter(|p| !p.1.unit) {
+            let ahead = pointer.stride as i32 * row;
+            match POINTERS.get(n) {
+                Some(&r) => {
+                    self.r.out.add(r, ahead);
+                }
+                None => self.r.out.add_in_memory(RDI, pointer.offset as i32, ahead),
+            }
+        }
+        self.r.out.compare(RAX, RDX);
+        self.r.out.jump_back(Jump::Below, head);
+        skip.into_iter().for_each(|jump| self.r.out.land(jump));
+    }
+
+    /// The body for one group.
+    fn group(&mut self, turn: Turn) {
+        let program = self.program;
+        for (carried, registers) in program.carried.iter().zip(&self.carried) {
+            if let Carried::Accumulator { reg, .. } = carried {
+                self.r.hold_in(*reg, registers[turn.n.min(registers.len() - 1)]);
+            }
+        }
+        let steps: Vec<Reg> = program.carried.iter().filter_map(Carried::by).collect();
+        self.r.begin(&program.body, &steps);
+        self.items(&program.body, turn);
+        self.r.at(program.body.len());
+        for (carried, registers) in program.carried.iter().zip(&self.carried) {
+            if let Carried::Ramp { code, by, .. } = carried {
+                let by = self.r.operand(*by);
+                self.r.out.vector(*code, registers[0], Some(registers[0]), Rm::Register(by), Masking::default(), None);
+            }
+        }
+        self.r.end();
+    }
+
+    fn items(&mut self, items: &[Item], turn: Turn) {
+        for (at, item) in items.iter().enumerate() {
+            self.r.at(at);
+            match item {
+                Item::Make(reg) => {
+                    self.make(*reg, turn);
+                    self.r.drop_dead(&[*reg]);
+                }
+                Item::Do(effect) => self.effect(effect, turn),
+            }
+        }
+    }
+
+    /// Takes accumulators together, and puts all into the record.
+    fn finish(&mut self) {
+        let program = self.program;
+        for (carried, registers) in program.carried.iter().zip(self.carried.clone()) {
+            let Carried::Accumulator { reg, at, apart } = carried else { continue };
+            self.r.hold_in(*reg, registers[0]);
+            for &other in registers.iter().skip(1) {
+                let Some(apart) = apart else { continue };
+                self.r.hold_in(apart.value, other);
+                let items: Vec<Item> = program.body[apart.items.clone()].to_vec();
+                self.r.begin(&items, &[]);
+                self.items(&items, Turn { n: 0, tail: false });
+                self.r.end();
+                self.r.release(apart.value);
+            }
+            let to = Rm::Memory { base: RDI, index: None, offset: at.offset as i32 };
+            self.r.out.vector(STORE[0], registers[0], None, to, Masking::default(), None);
+        }
+    }
+
+    /// Where elements are, for a group; pointers without a register are fetched.
+    fn address(&mut self, at: Elements, turn: Turn, gathered: Option<u8>) -> Rm {
+        let n = at.pointer.0 as usize;
+        let pointer = self.program.pointers[n];
+        let base = POINTERS.get(n).copied().unwrap_or_else(|| {
+            self.r.out.load(OTHER_POINTER, RDI, pointer.offset as i32);
+            OTHER_POINTER
+        });
+        let offset = at.offset + (pointer.stride * (turn.n as u64 * LANES) as i64) as i32;
+        let index = match gathered {
+            Some(offsets) => Some((offsets, 0)),
+            None => Some((RAX.0, at.bytes.trailing_zeros() as u8)),
+        };
+        Rm::Memory { base, index, offset }
+    }
+
+    fn masking(&self, at: Elements, turn: Turn, zeroing: bool) -> Masking {
+        match (turn.tail, at.upper) {
+            (false, _) => Masking::default(),
+            (true, false) => Masking { register: TAIL, zeroing },
+            (true, true) => Masking { register: TAIL_UPPER, zeroing },
+        }
+    }
+
+    /// Makes a value.
+    fn make(&mut self, reg: Reg, turn: Turn) {
+        let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
+        let args = &inst.args;
+        let none = Masking::default();
+        match inst.op {
+            Op::Constant { .. } | Op::Steps { .. } | Op::Same { .. } => {}
+            Op::Load { code, from } => {
+                let n = self.r.result(reg);
+                let rm = self.address(from, turn, None);
+                let masking = self.masking(from, turn, true);
+                self.r.out.vector(code, n, None, rm, masking, None);
+            }
+            Op::Gather { code, from } => {
+                let offsets = self.r.operand(args[0]);
+                let n = self.r.result(reg);
+                self.scratch_mask(from, turn);
+                self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
+                let rm = self.address(from, turn, Some(offsets));
+                self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
+            }
+            Op::Fma { wide } => self.fma(reg, args, usize::from(wide)),
+            Op::Merge { code } => {
+                let [mask, old, a, b] = *args.as_slice() else { unreachable!("it has four operands") };
+                let [k, was, x, y] = [mask, old, a, b].map(|a| self.r.operand(a));
+                let n = if self.r.dies(old) && old != a && old != b && self.is_free(old) {
+                    self.r.rename(old, reg)
+                } else {
+                    let n = self.r.result(reg);
+                    self.r.out.vector(COPY, n, None, Rm::Register(was), none, None);
+                    n
+                };
+                self.r.out.vector(code, n, Some(x), Rm::Register(y), Masking { register: k, zeroing: false }, None);
+                self.r.drop_dead(args);
+            }
+            op => {
+                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
+                self.r.drop_dead(args);
+                let n = self.r.result(reg);
+                self.simple(op, n, &operands);
+            }
+        }
+    }
+
+    /// Whether a value has a register of its own that nothing else stands for.
+    fn is_free(&self, reg: Reg) -> bool {
+        self.r.held(reg).is_none() && self.program.made[reg.0 as usize].is_some()
+    }
+
+    fn simple(&mut self, op: Op, n: u8, operands: &[u8]) {
+        let out = &mut self.r.out;
+        let none = Masking::default();
+        let masked = |register: u8, zeroing: bool| Masking { register, zeroing };
+        match (op, operands) {
+            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a]) => {
+                out.vector(code, n, None, Rm::Register(a), none, immediate);
+            }
+            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a, b]) => {
+                out.vector(code, n, Some(a), Rm::Register(b), none, immediate);
+            }
+            (Op::Reversed { code, immediate }, &[a]) => out.vector(code, a, None, Rm::Register(n), none, immediate),
+            (Op::Shift { code, digit, by }, &[a]) => out.vector(code, digit, Some(n), Rm::Register(a), none, Some(by)),
+            (Op::Blend { code }, &[k, no, yes]) => {
+                out.vector(code, n, Some(no), Rm::Register(yes), masked(k, false), None)
+            }
+            (Op::Zeroed { code }, &[k, a]) => out.vector(code, n, None, Rm::Register(a), masked(k, true), None),
+            (Op::Mask { code, immediate }, &[a]) => out.mask(code, n, None, Rm::Register(a), immediate),
+            (Op::Mask { code, immediate }, &[a, b]) => out.mask(code, n, Some(a), Rm::Register(b), immediate),
+            _ => unreachable!("{op:?} takes other operands"),
+        }
+    }
+
+    fn fma(&mut self, reg: Reg, args: &[Reg], wide: usize) {
+        let [a, b, c] = *args else { unreachable!("it has three operands") };
+        let [x, y, z] = [a, b, c].map(|a| self.r.operand(a));
+        let free = |e: &Self, reg: Reg| e.r.dies(reg) && e.is_free(reg);
+        let (code, n, second, third) = if free(self, c) {
+            (FMA_231, self.r.rename(c, reg), x, y)
+        } else if free(self, a) {
+            (FMA_213, self.r.rename(a, reg), y, z)
+        } else if free(self, b) {
+            (FMA_213, self.r.rename(b, reg), x, z)
+        } else {
+            let n = self.r.result(reg);
+            self.r.out.vector(COPY, n, None, Rm::Register(z), Masking::default(), None);
+            (FMA_231, n, x, y)
+        };
+        self.r.out.vector(code[wide], n, Some(second), Rm::Register(third), Masking::default(), None);
+        self.r.drop_dead(args);
+    }
+
+    /// A mask that a gather or a scatter uses up.
+    fn scratch_mask(&mut self, at: Elements, turn: Turn) {
+        let places = self.masking(at, turn, false).register;
+        let out = &mut self.r.out;
+        match places {
+            0 => out.mask(MASK_EQUAL, SCRATCH_MASK, Some(SCRATCH_MASK), Rm::Register(SCRATCH_MASK), None),
+            _ => out.mask(MASK_LOAD, SCRATCH_MASK, None, Rm::Register(places), None),
+        }
+    }
+
+    fn effect(&mut self, effect: &Effect, turn: Turn) {
+        let target = effect.accumulator().map(|k| {
+            let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
+                unreachable!("only accumulators take values")
+            };
+            let n = self.r.held(*reg).expect("accumulators are held");
+            let register = if at.upper { TAIL_UPPER } else { TAIL };
+            (n, Masking { register: if turn.tail { register } else { 0 }, zeroing: false })
+        });
+        match (*effect, target) {
+            (Effect::Store { code, to, value }, _) => {
+                let n = self.r.operand(value);
+                let rm = self.address(to, turn, None);
+                let masking = self.masking(to, turn, false);
+                self.r.out.vector(code, n, None, rm, masking, None);
+            }
+            (Effect::Scatter { code, to, offsets, value }, _) => {
+                let offsets = self.r.operand(offsets);
+                let n = self.r.operand(value);
+                self.scratch_mask(to, turn);
+                let rm = self.address(to, turn, Some(offsets));
+                self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
+            }
+            (Effect::Take { code, value, .. }, Some((n, masking))) => {
+                let v = self.r.operand(value);
+                self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);
+            }
+            (Effect::TakeFma { wide, a, b, .. }, Some((n, masking))) => {
+                let (a, b) = (self.r.operand(a), self.r.operand(b));
+                self.r.out.vector(FMA_231[usize::from(wide)], n, Some(a), Rm::Register(b), masking, None);
+            }
+            (Effect::Put { value, .. }, Some((n, masking))) => {
+                let v = self.r.operand(value);
+                self.r.out.vector(COPY, n, None, Rm::Register(v), masking, None);
+            }
+            _ => unreachable!("only accumulators take values"),
+        }
+        self.r.drop_dead(&effect.reads());
+    }
+}
+
+impl Carried {
+    fn reg(&self) -> Reg {
+        match *self {
+            Carried::Accumulator { reg, .. } | Carried::Ramp { reg, .. } => reg,
+        }
+    }
+
+    /// Whether groups in a row have accumulators of their own.
+    fn is_apart(&self) -> bool {
+        matches!(self, Carried::Accumulator { apart: Some(_), .. })
+    }
+
+    /// A value that is needed before the first group.
+    fn start(&self) -> Option<Reg> {
+        match self {
+            Carried::Accumulator { apart, .. } => apart.as_ref().map(|a| a.start),
+            Carried::Ramp { start, .. } => Some(*start),
+        }
+    }
+
+    fn by(&self) -> Option<Reg> {
+        match self {
+            Carried::Accumulator { .. } => None,
+            Carried::Ramp { by, .. } => Some(*by),
+        }
+    }
+}

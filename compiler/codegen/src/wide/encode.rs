@@ -1,0 +1,365 @@
+//! Bytes of the instructions that strips are made of: EVEX with 512-bit vectors, VEX for masks, and a few on general
+//! registers.
+//!
+//! The formats are those of Intel's manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX). Displacements always have four
+//! bytes, so that lengths do not depend on values.
+//!
+//! Invariant: an instruction that reads a constant finds it before itself, in the same bytes.
+
+use std::fmt::Write;
+
+/// How an instruction on vectors is encoded, and its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Code {
+    pub name: &'static str,
+    /// 1: 0F, 2: 0F38, 3: 0F3A.
+    pub map: u8,
+    /// 0: none, 1: 66, 2: F3, 3: F2.
+    pub prefix: u8,
+    pub w: u8,
+    pub opcode: u8,
+}
+
+/// A general register, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gpr(pub u8);
+
+pub(crate) const RAX: Gpr = Gpr(0);
+pub(crate) const RDX: Gpr = Gpr(2);
+pub(crate) const RSP: Gpr = Gpr(4);
+pub(crate) const RSI: Gpr = Gpr(6);
+pub(crate) const RDI: Gpr = Gpr(7);
+
+/// The operand that may be memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rm {
+    Register(u8),
+    Memory {
+        base: Gpr,
+        /// A register and the logarithm of its factor; of a gather, a vector register.
+        index: Option<(u8, u8)>,
+        offset: i32,
+    },
+    /// A byte of the code.
+    Constant(usize),
+}
+
+/// The mask of an instruction: none has number 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Masking {
+    pub register: u8,
+    /// Lanes that are left out become zero instead of staying what they were.
+    pub zeroing: bool,
+}
+
+/// A condition of a jump.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Jump {
+    Below = 0x2,
+    AboveOrEqual = 0x3,
+    Equal = 0x4,
+}
+
+impl Gpr {
+    fn name(self) -> &'static str {
+        const NAMES: [&str; 16] = [
+            "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+            "r15",
+        ];
+        NAMES[self.0 as usize & 15]
+    }
+}
+
+impl Rm {
+    fn show(self, register: &dyn Fn(u8) -> String) -> String {
+        match self {
+            Rm::Register(r) => register(r),
+            Rm::Constant(at) => format!("[{at:#06x}]"),
+            Rm::Memory { base, index: None, offset } => format!("[{} + {offset}]", base.name()),
+            Rm::Memory { base, index: Some((0, scale)), offset } => {
+                format!("[{} + rax * {} + {offset}]", base.name(), 1 << scale)
+            }
+            Rm::Memory { base, index: Some((vector, _)), offset } => {
+                format!("[{} + zmm{vector} + {offset}]", base.name())
+            }
+        }
+    }
+}
+
+impl Jump {
+    fn name(self) -> &'static str {
+        match self {
+            Jump::Below => "jb",
+            Jump::AboveOrEqual => "jae",
+            Jump::Equal => "je",
+        }
+    }
+}
+
+/// A jump whose target is not yet known: where its displacement stands.
+#[must_use]
+pub(crate) struct Forward(usize);
+
+/// Whether the operand that may be memory is the result.
+fn is_reversed(code: Code) -> bool {
+    matches!(
+        (code.map, code.prefix, code.opcode),
+        (1, _, 0x11) | (2, 2, 0x31 | 0x33 | 0x35) | (2, 1, 0xa2) | (3, 1, 0x1b)
+    )
+}
+
+/// Where a number stands in the code.
+pub(crate) struct Number(usize);
+
+/// Code in the making.
+#[derive(Default)]
+pub(crate) struct Bytes {
+    pub bytes: Vec<u8>,
+    /// The same for people, a line for each instruction, if it is wanted.
+    pub listing: Option<String>,
+}
+
+impl Bytes {
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds a line to the listing: the place in the code, and the words.
+    fn say(&mut self, words: std::fmt::Arguments<'_>) {
+        let at = self.bytes.len();
+        if let Some(listing) = &mut self.listing {
+            // Writing to a string does not fail.
+            let _ = writeln!(listing, "  {at:#06x}  {words}");
+        }
+    }
+
+    fn say_vector(&mut self, code: Code, first: u8, second: Option<u8>, rm: Rm, masking: Masking, last: Option<u8>) {
+        let vector = |r: u8| format!("zmm{r}");
+        let name = code.name;
+        let result = match name {
+            _ if ["vcmp", "vpcmp", "vptest"].iter().any(|start| name.starts_with(start)) => format!("k{first}"),
+            _ if matches!(code.opcode, 0x72 | 0x73) => String::new(),
+            _ => vector(first),
+        };
+        let mask = match masking {
+            Masking { register: 0, .. } => String::new(),
+            Masking { register, zeroing: false } => format!(" {{k{register}}}"),
+            Masking { register, zeroing: true } => format!(" {{k{register}}}{{z}}"),
+        };
+        let number = last.map(|n| n.to_string());
+        let mut all = [Some(result), second.map(vector), Some(rm.show(&vector)), number];
+        if is_reversed(code) {
+            all.swap(0, 2);
+        }
+        let all: Vec<String> = all.into_iter().flatten().filter(|o| !o.is_empty()).collect();
+        self.say(format_args!("{name}{mask} {}", all.join(", ")));
+    }
+
+    /// An instruction with 512-bit vectors: `first` is the register operand, `second` the one in `vvvv`.
+    pub fn vector(
+        &mut self,
+        code: Code,
+        first: u8,
+        second: Option<u8>,
+        rm: Rm,
+        masking: Masking,
+        immediate: Option<u8>,
+    ) {
+        if self.listing.is_some() {
+            self.say_vector(code, first, second, rm, masking, immediate);
+        }
+        let second = second.unwrap_or(0);
+        let (b, x) = match rm {
+            Rm::Register(r) => (r >> 3 & 1, r >> 4 & 1),
+            Rm::Memory { base, index, .. } => (base.0 >> 3, index.map_or(0, |i| i.0 >> 3 & 1)),
+            Rm::Constant(_) => (0, 0),
+        };
+        // The index of a gather has five bits; the instruction has no second operand then.
+        let fifth = match rm {
+            Rm::Memory { index: Some((i, _)), .. } if i >= 16 => 1,
+            _ => second >> 4 & 1,
+        };
+        let not = |bit: u8| bit & 1 ^ 1;
+        let r = not(first >> 3) << 7 | not(x) << 6 | not(b) << 5 | not(first >> 4) << 4 | code.map;
+        let v = code.w << 7 | (!second & 15) << 3 | 4 | code.prefix;
+        let z = u8::from(masking.zeroing) << 7 | 2 << 5 | not(fifth) << 3 | masking.register;
+        self.put(&[0x62, r, v, z, code.opcode]);
+        self.operands(first, rm, immediate);
+    }
+
+    /// An instruction on masks; `second` is the operand in `vvvv`.
+    pub fn mask(&mut self, code: Code, first: u8, second: Option<u8>, rm: Rm, immediate: Option<u8>) {
+        if self.listing.is_some() {
+            let mask = |r: u8| format!("k{r}");
+            let general = |r: u8| Gpr(r).name().to_string();
+            let number = immediate.map(|n| n.to_string());
+            let from: &dyn Fn(u8) -> String = if code.opcode == 0x92 { &general } else { &mask };
+            let all = [Some(mask(first)), second.map(mask), Some(rm.show(from)), number];
+            let all: Vec<String> = all.into_iter().flatten().collect();
+            self.say(format_args!("{} {}", code.name, all.join(", ")));
+        }
+        let long = second.is_some();
+        let second = second.unwrap_or(0);
+        let b = match rm {
+            Rm::Register(r) => r >> 3 & 1,
+            Rm::Memory { base, .. } => base.0 >> 3,
+            Rm::Constant(_) => 0,
+        };
+        let r = (first >> 3 & 1 ^ 1) << 7 | 1 << 6 | (b ^ 1) << 5 | code.map;
+        let v = code.w << 7 | (!second & 15) << 3 | u8::from(long) << 2 | code.prefix;
+        self.put(&[0xc4, r, v, code.opcode]);
+        self.operands(first, rm, immediate);
+    }
+
+    fn operands(&mut self, first: u8, rm: Rm, immediate: Option<u8>) {
+        let reg = (first & 7) << 3;
+        match rm {
+            Rm::Register(r) => self.put(&[0xc0 | reg | r & 7]),
+            Rm::Constant(at) => {
+                let end = self.bytes.len() as i64 + 5 + i64::from(immediate.is_some());
+                self.put(&[reg | 5]);
+                self.put(&((at as i64 - end) as i32).to_le_bytes());
+            }
+            Rm::Memory { base, index: None, offset } if base.0 & 7 != 4 => {
+                self.put(&[0x80 | reg | base.0 & 7]);
+                self.put(&offset.to_le_bytes());
+            }
+            Rm::Memory { base, index, offset } => {
+                let (index, scale) = index.unwrap_or((4, 0));
+                self.put(&[0x80 | reg | 4, scale << 6 | (index & 7) << 3 | base.0 & 7]);
+                self.put(&offset.to_le_bytes());
+            }
+        }
+        self.bytes.extend(immediate);
+    }
+
+    /// An instruction on 64-bit general registers; `reg` may be part of the opcode.
+    ///
+    /// The caller lists it.
+    fn general(&mut self, opcode: u8, reg: u8, rm: Rm) {
+        let (b, x) = match rm {
+            Rm::Register(r) => (r >> 3, 0),
+            Rm::Memory { base, index, .. } => (base.0 >> 3, index.map_or(0, |i| i.0 >> 3)),
+            Rm::Constant(_) => (0, 0),
+        };
+        self.put(&[0x48 | (reg >> 3) << 2 | x << 1 | b, opcode]);
+        self.operands(reg, rm, None);
+    }
+
+    /// `to = [base + offset]`
+    pub fn load(&mut self, to: Gpr, base: Gpr, offset: i32) {
+        self.say(format_args!("mov {}, [{} + {offset}]", to.name(), base.name()));
+        self.general(0x8b, to.0, Rm::Memory { base, index: None, offset });
+    }
+
+    /// `to = from`
+    pub fn copy(&mut self, to: Gpr, from: Gpr) {
+        self.say(format_args!("mov {}, {}", to.name(), from.name()));
+        self.general(0x89, from.0, Rm::Register(to.0));
+    }
+
+    /// `to += number`; gives the place of the number.
+    pub fn add(&mut self, to: Gpr, number: i32) -> Number {
+        self.say(format_args!("add {}, {number}", to.name()));
+        self.general(0x81, 0, Rm::Register(to.0));
+        self.put(&number.to_le_bytes());
+        Number(self.bytes.len() - 4)
+    }
+
+    /// Changes a number that has been put. The listing keeps the old one.
+    pub fn set_number(&mut self, at: Number, number: i32) {
+        self.bytes[at.0..at.0 + 4].copy_from_slice(&number.to_le_bytes());
+    }
+
+    /// `[base + offset] += number`
+    pub fn add_in_memory(&mut self, base: Gpr, offset: i32, number: i32) {
+        self.say(format_args!("add qword [{} + {offset}], {number}", base.name()));
+        self.general(0x81, 0, Rm::Memory { base, index: None, offset });
+        self.put(&number.to_le_bytes());
+    }
+
+    /// `to &= number`; sets the flags.
+    pub fn and(&mut self, to: Gpr, number: i32) {
+        self.say(format_args!("and {}, {number}", to.name()));
+        self.general(0x81, 4, Rm::Register(to.0));
+        self.put(&number.to_le_bytes());
+    }
+
+    /// `rax = 0`
+    pub fn clear_rax(&mut self) {
+        self.say(format_args!("xor eax, eax"));
+        self.put(&[0x31, 0xc0]);
+    }
+
+    /// Sets the flags by `a - b`.
+    pub fn compare(&mut self, a: Gpr, b: Gpr) {
+        self.say(format_args!("cmp {}, {}", a.name(), b.name()));
+        self.general(0x39, b.0, Rm::Register(a.0));
+    }
+
+    /// `edx = 2^edx - 1`, of a number below 32; `esi` is lost.
+    pub fn low_bits_of_edx(&mut self) {
+        self.say(format_args!("mov esi, -1; bzhi edx, esi, edx"));
+        self.put(&[0xbe, 0xff, 0xff, 0xff, 0xff]);
+        // bzhi edx, esi, edx
+        self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | RDX.0 << 3 | RSI.0]);
+    }
+
+    pub fn push(&mut self, r: Gpr) {
+        self.say(format_args!("push {}", r.name()));
+        self.put(&[0x41 - u8::from(r.0 < 8), 0x50 | r.0 & 7]);
+    }
+
+    pub fn pop(&mut self, r: Gpr) {
+        self.say(format_args!("pop {}", r.name()));
+        self.put(&[0x41 - u8::from(r.0 < 8), 0x58 | r.0 & 7]);
+    }
+
+    /// `vzeroupper`, `ret`
+    pub fn leave(&mut self) {
+        self.say(format_args!("vzeroupper; ret"));
+        self.put(&[0xc5, 0xf8, 0x77, 0xc3]);
+    }
+
+    /// A jump to a place that has been passed.
+    pub fn jump_back(&mut self, jump: Jump, to: usize) {
+        self.say(format_args!("{} {to:#06x}", jump.name()));
+        self.put(&[0x0f, 0x80 | jump as u8]);
+        let end = self.bytes.len() as i64 + 4;
+        self.put(&((to as i64 - end) as i32).to_le_bytes());
+    }
+
+    /// A jump to a place that [`Bytes::land`] marks.
+    pub fn jump(&mut self, jump: Jump) -> Forward {
+        self.say(format_args!("{} forward", jump.name()));
+        self.put(&[0x0f, 0x80 | jump as u8, 0, 0, 0, 0]);
+        Forward(self.bytes.len())
+    }
+
+    pub fn land(&mut self, jump: Forward) {
+        self.say(format_args!("; from {:#06x}", jump.0 - 6));
+        let distance = (self.bytes.len() - jump.0) as i32;
+        self.bytes[jump.0 - 4..jump.0].copy_from_slice(&distance.to_le_bytes());
+    }
+
+    /// Fills up to a multiple of `n` with instructions that do nothing, as few as possible.
+    pub fn align(&mut self, n: usize) {
+        let mut left = self.bytes.len().next_multiple_of(n) - self.bytes.len();
+        while left > 0 {
+            let now = left.min(9);
+            let long: &[u8] = match now {
+                1 => &[0x90],
+                2 => &[0x66, 0x90],
+                3 => &[0x0f, 0x1f, 0x00],
+                4 => &[0x0f, 0x1f, 0x40, 0],
+                5 => &[0x0f, 0x1f, 0x44, 0, 0],
+                6 => &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
+                7 => &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+                8 => &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+                _ => &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+            };
+            self.put(long);
+            left -= now;
+        }
+    }
+}

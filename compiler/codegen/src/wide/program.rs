@@ -1,0 +1,322 @@
+//! What a strip does, over virtual registers.
+//!
+//! A strip runs sixteen places of a loop at a time. It finds addresses and values that are the same for all places in a
+//! *record*, and leaves accumulators there.
+//!
+//! Invariants: an instruction stands after those that make its operands; equal instructions on equal operands are made
+//! once, loads as long as nothing is stored; what does not change from place to place is in `before`.
+
+use super::codes;
+use super::encode::Code;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Places that run together.
+pub(crate) const LANES: u64 = 16;
+/// Bytes of a vector.
+pub(crate) const VECTOR: u32 = 64;
+
+/// A virtual register.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Reg(pub u32);
+
+/// What a register holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    Vector,
+    /// A bit for each place.
+    Mask,
+}
+
+/// A pointer of the record that moves from place to place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Pointer(pub u32);
+
+/// Sixteen elements in memory (eight, if they take eight bytes).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Elements {
+    pub pointer: Pointer,
+    pub offset: i32,
+    /// Bytes of one.
+    pub bytes: u8,
+    /// Of the last eight of sixteen places.
+    pub upper: bool,
+}
+
+/// What an instruction does with its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Op {
+    /// The same number in each lane of some bytes.
+    Constant { bits: u64, bytes: u8 },
+    /// `start`, `start + step`, … in the lanes.
+    Steps { start: i64, step: i64, bytes: u8 },
+    /// A number of the record in each lane.
+    Same { offset: u32, bytes: u8 },
+    /// Elements side by side.
+    Load { code: Code, from: Elements },
+    /// Elements apart, at the offsets that the operand has.
+    Gather { code: Code, from: Elements },
+    /// One or two vectors to one.
+    Plain { code: Code, immediate: Option<u8> },
+    /// A vector by a number; `digit` is part of the opcode.
+    Shift { code: Code, digit: u8, by: u8 },
+    /// `a * b + c`
+    Fma { wide: bool },
+    /// As `Plain`, but the result is the operand that may be memory.
+    Reversed { code: Code, immediate: Option<u8> },
+    /// Two vectors to a mask.
+    Compare { code: Code, immediate: Option<u8> },
+    /// Mask, no, yes.
+    Blend { code: Code },
+    /// Mask, old, a, b: `a op b` where the mask is set.
+    Merge { code: Code },
+    /// Mask, a: `op a` where the mask is set, else zero.
+    Zeroed { code: Code },
+    /// One or two masks to one.
+    Mask { code: Code, immediate: Option<u8> },
+}
+
+/// An instruction with a result.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Inst {
+    pub op: Op,
+    pub args: SmallVec<[Reg; 4]>,
+}
+
+/// What changes something besides a new register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effect {
+    Store {
+        code: Code,
+        to: Elements,
+        value: Reg,
+    },
+    Scatter {
+        code: Code,
+        to: Elements,
+        offsets: Reg,
+        value: Reg,
+    },
+    /// `accumulator = accumulator op value`, of places that there are.
+    Take {
+        accumulator: usize,
+        code: Code,
+        value: Reg,
+    },
+    /// `accumulator = a * b + accumulator`
+    TakeFma {
+        accumulator: usize,
+        wide: bool,
+        a: Reg,
+        b: Reg,
+    },
+    /// `accumulator = value`
+    Put {
+        accumulator: usize,
+        value: Reg,
+    },
+}
+
+/// A step of the body.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Make(Reg),
+    Do(Effect),
+}
+
+/// A vector that is carried from group to group.
+#[derive(Clone, Debug)]
+pub(crate) enum Carried {
+    /// Begins with what stands in the record, and ends there.
+    Accumulator { reg: Reg, at: Lanes, apart: Option<Apart> },
+    /// Grows by a number each group.
+    Ramp { reg: Reg, start: Reg, code: Code, by: Reg },
+}
+
+/// Sixteen lanes of an accumulator in the record, or eight of 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
+    pub offset: u32,
+    /// Of the last eight of sixteen places.
+    pub upper: bool,
+}
+
+/// How groups may be accumulated apart and taken together at the end, where their order does not matter.
+#[derive(Clone, Debug)]
+pub(crate) struct Apart {
+    /// What the others begin with.
+    pub start: Reg,
+    /// What the body takes in, and the steps that do it.
+    pub value: Reg,
+    pub items: std::ops::Range<usize>,
+}
+
+/// Where a pointer stands in the record, and how far it moves from place to place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moving {
+    pub offset: u32,
+    pub stride: i64,
+    /// Elements lie side by side: addressed by the number of the place.
+    pub unit: bool,
+}
+
+/// A strip in the making.
+#[derive(Default, Debug)]
+pub(crate) struct Program {
+    /// How each register is made; `None` for those that are carried.
+    pub made: Vec<Option<Inst>>,
+    pub classes: Vec<Class>,
+    /// Whether a register is the same for all groups.
+    fixed: Vec<bool>,
+    known: FxHashMap<Inst, Reg>,
+    /// Registers made before the first group.
+    pub before: Vec<Reg>,
+    pub body: Vec<Item>,
+    pub carried: Vec<Carried>,
+    pub pointers: Vec<Moving>,
+    /// Least and greatest value of a float, if it is not NaN.
+    ranges: FxHashMap<Reg, (f64, f64)>,
+}
+
+impl Program {
+    /// The result of an instruction.
+    pub fn make(&mut self, op: Op, args: &[Reg]) -> Reg {
+        let inst = Inst { op, args: args.into() };
+        if let Some(&reg) = self.known.get(&inst) {
+            return reg;
+        }
+        let class = match op {
+            Op::Compare { .. } | Op::Mask { .. } => Class::Mask,
+            _ => Class::Vector,
+        };
+        let moves = matches!(op, Op::Load { .. } | Op::Gather { .. });
+        let fixed = !moves && args.iter().all(|&a| self.fixed[a.0 as usize]);
+        let reg = self.new_reg(Some(inst.clone()), class, fixed);
+        if fixed {
+            self.before.push(reg);
+        } else {
+            self.body.push(Item::Make(reg));
+        }
+        self.known.insert(inst, reg);
+        reg
+    }
+
+    fn new_reg(&mut self, inst: Option<Inst>, class: Class, fixed: bool) -> Reg {
+        self.made.push(inst);
+        self.classes.push(class);
+        self.fixed.push(fixed);
+        Reg(self.made.len() as u32 - 1)
+    }
+
+    /// Something that is stored or accumulated.
+    pub fn effect(&mut self, effect: Effect) {
+        let stores = matches!(effect, Effect::Store { .. } | Effect::Scatter { .. });
+        self.body.push(Item::Do(effect));
+        if stores {
+            self.known.retain(|inst, _| !matches!(inst.op, Op::Load { .. } | Op::Gather { .. }));
+        }
+    }
+
+    /// Leaves out what nothing needs.
+    pub fn prune(&mut self) {
+        let mut needed = vec![false; self.made.len()];
+        for carried in &self.carried {
+            let regs = match carried {
+                Carried::Accumulator { reg, apart, .. } => [Some(*reg), apart.as_ref().map(|a| a.start)],
+                Carried::Ramp { start, by, .. } => [Some(*start), Some(*by)],
+            };
+            regs.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);
+        }
+        let items = self.body.iter().filter_map(|i| if let Item::Do(effect) = i { Some(effect.reads()) } else { None });
+        items.flatten().for_each(|r| needed[r.0 as usize] = true);
+        // Operands stand before what is made of them.
+        for n in (0..self.made.len()).rev() {
+            let args = self.made[n].as_ref().filter(|_| needed[n]).map(|inst| inst.args.clone());
+            args.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);
+        }
+        self.before.retain(|r| needed[r.0 as usize]);
+        let apart = self.carried.iter_mut().filter_map(|c| match c {
+            Carried::Accumulator { apart, .. } => apart.as_mut(),
+            Carried::Ramp { .. } => None,
+        });
+        let kept = |item: &Item| if let Item::Make(r) = item { needed[r.0 as usize] } else { true };
+        let moved = |at: usize| self.body[..at].iter().filter(|i| kept(i)).count();
+        apart.for_each(|a| a.items = moved(a.items.start)..moved(a.items.end));
+        self.body.retain(kept);
+    }
+
+    /// A register that keeps its value from group to group: an accumulator at a place of the record.
+    pub fn accumulator(&mut self, at: Lanes) -> (usize, Reg) {
+        let reg = self.new_reg(None, Class::Vector, false);
+        self.carried.push(Carried::Accumulator { reg, at, apart: None });
+        (self.carried.len() - 1, reg)
+    }
+
+    /// Says that what an accumulator takes in may be taken in any order.
+    pub fn set_apart(&mut self, accumulator: usize, how: Apart) {
+        if let Carried::Accumulator { apart, .. } = &mut self.carried[accumulator] {
+            *apart = Some(how);
+        }
+    }
+
+    /// `start`, and `by` more in each next group.
+    pub fn ramp(&mut self, start: Reg, wide: bool, by: Reg) -> Reg {
+        let known = self.carried.iter().find_map(|c| match c {
+            Carried::Ramp { reg, start: s, by: b, .. } if (*s, *b) == (start, by) => Some(*reg),
+            _ => None,
+        });
+        known.unwrap_or_else(|| {
+            let reg = self.new_reg(None, Class::Vector, false);
+            self.carried.push(Carried::Ramp { reg, start, code: codes::IADD[usize::from(wide)], by });
+            reg
+        })
+    }
+
+    pub fn pointer(&mut self, moving: Moving) -> Pointer {
+        self.pointers.push(moving);
+        Pointer(self.pointers.len() as u32 - 1)
+    }
+
+    pub fn constant(&mut self, bits: u64, bytes: u8) -> Reg {
+        self.make(Op::Constant { bits, bytes }, &[])
+    }
+
+    pub fn plain(&mut self, code: Code, args: &[Reg]) -> Reg {
+        self.make(Op::Plain { code, immediate: None }, args)
+    }
+
+    /// The bits of a register that is a constant.
+    pub fn constant_of(&self, reg: Reg) -> Option<u64> {
+        match self.made[reg.0 as usize].as_ref()?.op {
+            Op::Constant { bits, .. } => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// Whether a register is the same for all groups.
+    pub fn is_fixed(&self, reg: Reg) -> bool {
+        self.fixed[reg.0 as usize]
+    }
+
+    /// Least and greatest value of a float, if it is not NaN.
+    pub fn range(&self, reg: Reg) -> (f64, f64) {
+        self.ranges.get(&reg).copied().unwrap_or((f64::NEG_INFINITY, f64::INFINITY))
+    }
+
+    pub fn set_range(&mut self, reg: Reg, range: (f64, f64)) {
+        self.ranges.insert(reg, range);
+    }
+}
+
+impl Effect {
+    /// The registers that are read.
+    pub fn reads(&self) -> SmallVec<[Reg; 2]> {
+        match *self {
+            Effect::Store { value, .. } | Effect::Take { value, .. } | Effect::Put { value, .. } => {
+                [value].as_slice().into()
+            }
+            Effect::Scatter { offsets, value, .. } => [offsets, value].as_slice().into(),
+            Effect::TakeFma { a, b, .. } => [a, b].as_slice().into(),
+        }
+    }
+}
