@@ -239,3 +239,43 @@ fn generated_code_is_printed() {
         assert!(done.code == 0 && done.output.contains(says), "{stage}: {} {}", done.output, done.errors);
     }
 }
+
+#[test]
+fn results_do_not_depend_on_the_level_of_the_instruction_set() {
+    let place = Place::new();
+    let text =
+        "codelet mixed(in x: f32[n], in b: u8[n], out y: f32[n], out s: f64, out most: f32, inout bins: i32[8]) {
+            for i in 0..n { y[i] = sigmoid(x[i]) + tanh(x[i] * f32(b[i])) * exp(0.1 * x[i]); }
+            s = sum i in 0..n { f64(x[i]) * 0.1 };
+            most = max i in 0..n { log(abs(x[i])) };
+            for i in 0..8 { bins[i] = 0; }
+            for i in 0..n { bins[i32(b[i]) & 7] += i32(x[i]); }
+        }
+        codelet vertex_each(in x: f32, inout y: f32) { y = select(x < y, fma(x, y, 0.1), sqrt(abs(x))); }
+        var x: f32[333] = list i in 0..333 { float(7 * i % 61) / 3.0 - 9.0 };
+        var b: u8[333] = list i in 0..333 { i * i % 251 };
+        var y: f32[333];
+        var s: f64;
+        var most: f32;
+        var bins: i32[8];
+        program main() {
+            compute one { vertex mixed(x, b, y, s, most, bins) on tile(0); }
+            compute each { for i in 0..333 { vertex vertex_each(x[i], y[i]) on tile(0); } }
+        }\n";
+    place.write("mixed.gir", text);
+    let run = |level: &str, mode: &str| {
+        let gets = ["y", "s", "most", "bins"].map(|name| format!("--get {name}")).join(" ");
+        place.line(&format!("{level} girder run mixed.gir --mode {mode} {gets}"))
+    };
+    let expected = run("", "interpret");
+    assert_eq!(expected.code, 0, "{}", expected.errors);
+    for level in ["", "GIRDER_ISA=portable", "GIRDER_ISA=avx2", "GIRDER_ISA=avx512"] {
+        for mode in ["fast", "exact"] {
+            let done = run(level, mode);
+            let is_here = !done.errors.contains("which this machine does not have");
+            assert!(!is_here || done.output == expected.output, "{level} {mode}: {}{}", done.output, done.errors);
+        }
+    }
+    let refused = run("GIRDER_ISA=sse9", "fast");
+    assert!(refused.code == 1 && refused.errors.contains("levels are portable, avx2, avx512"), "{}", refused.errors);
+}

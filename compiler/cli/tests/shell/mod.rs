@@ -50,8 +50,8 @@ impl Place {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Runs a line as a shell would: commands behind `&&`, `> file` for standard output, `#` before a comment. Gives
-    /// what the last command that ran did.
+    /// Runs a line as a shell would: commands behind `&&`, `NAME=value` before one, `> file` for standard output, `#` before
+    /// a comment. Gives what the last command that ran did.
     pub fn line(&self, line: &str) -> Done {
         let line = line.split(" #").next().unwrap_or_default();
         let mut last = Done { code: 0, output: String::new(), errors: String::new() };
@@ -69,14 +69,15 @@ impl Place {
             Some((words, file)) => (words, Some(file.trim())),
             None => (text, None),
         };
-        let mut words = words.split_whitespace();
+        let mut words = words.split_whitespace().peekable();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_girder"));
+        while let Some((name, value)) = words.peek().and_then(|w| w.split_once('=')) {
+            command.env(name, value);
+            words.next();
+        }
         assert_eq!(words.next(), Some("girder"), "`{text}` is another command");
-        let done = Command::new(env!("CARGO_BIN_EXE_girder"))
-            .args(words)
-            .current_dir(&self.directory)
-            .stdin(Stdio::null())
-            .output()
-            .expect("the command starts");
+        let done =
+            command.args(words).current_dir(&self.directory).stdin(Stdio::null()).output().expect("the command starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         let output = text(done.stdout);
         if let Some(file) = file {

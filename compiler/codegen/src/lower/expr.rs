@@ -6,7 +6,7 @@ use super::{Home, Lower, clif};
 use crate::helpers::Import;
 use cranelift_codegen::ir::types::I8;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use girder_ir::codelet::{ExprKind, Storage};
+use girder_ir::codelet::{BinaryOp, ExprKind, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 
@@ -48,12 +48,26 @@ impl Lower<'_, '_> {
             }
             ExprKind::Convert { x } => {
                 let v = self.expr(x);
-                self.convert(self.ty(x), expr.ty, v)
+                // What is not negative takes no instruction to extend.
+                let from = match self.ty(x) {
+                    ElemType::I32 if !expr.ty.is_float() && self.is_masked(x) => ElemType::U32,
+                    ty => ty,
+                };
+                self.convert(from, expr.ty, v)
             }
             ExprKind::Bits { x } => {
                 let v = self.expr(x);
                 self.bits(self.ty(x), expr.ty, v)
             }
+        }
+    }
+
+    /// Whether an integer is cut to the bits of a number that is not negative.
+    fn is_masked(&self, e: ExprId) -> bool {
+        let positive = |x: ExprId| self.folded[x].is_some_and(|bits| bits <= i32::MAX as u64);
+        match self.codelet.exprs[e].kind {
+            ExprKind::Binary { op: BinaryOp::And, a, b, .. } => positive(a) || positive(b),
+            _ => false,
         }
     }
 

@@ -198,11 +198,13 @@ impl Lower<'_, '_> {
             let rows = trips / ABREAST;
             let turns = Range { step: step.wrapping_mul(ABREAST as i64), trips: Some(rows), ..range.clone() };
             self.counted(turns, None, |l, first| {
-                (0..ABREAST as i64).all(|n| {
-                    let i = l.b.ins().iadd_imm_s(first, n.wrapping_mul(step));
-                    l.write(var, i);
+                l.write(var, first);
+                let falls = (0..ABREAST as i64).all(|n| {
+                    l.ahead[var] = n.wrapping_mul(step);
                     l.block(body)
-                })
+                });
+                l.ahead[var] = 0;
+                falls
             });
             let lo = self.b.ins().iadd_imm_s(range.lo, step.wrapping_mul((rows * ABREAST) as i64));
             match trips % ABREAST {
