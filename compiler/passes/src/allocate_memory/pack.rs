@@ -60,7 +60,9 @@ const PATIENCE: u64 = 8;
 
 /// Packs items. The search goes on while the peak is above what is enough, or a tenth above the largest live set.
 pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
-    let bound = space.floor() + largest_live_set(items, space.align);
+    // What is never live overlaps anything, but has an address too.
+    let unused = items.iter().filter(|i| i.live.is_empty()).map(|i| i.bytes.next_multiple_of(space.align)).max();
+    let bound = space.floor() + largest_live_set(items, space.align).max(unused.unwrap_or(0));
     let length = |i: usize| items[i].live.len() as u64;
     let keys: [&dyn Fn(usize) -> (u64, u64); 4] = [
         &|i| (u64::MAX - items[i].bytes.saturating_mul(length(i)), 0),

@@ -1,7 +1,7 @@
 //! One tile's memory: what kind of place each block needs, and the packing of a class.
 //!
 //! First comes what can only stand where code runs (code, then local arrays), then what is always live, then the rest
-//! by live range; what has wishes goes before its like.
+//! by live range; what has wishes goes before its like. On a tile that has little, local arrays are as free as the rest.
 //!
 //! Invariant: equal shapes get equal addresses.
 
@@ -51,7 +51,7 @@ impl Shape {
     pub fn pack(&self, machine: &Machine, shapes: usize) -> Packing {
         let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
         let effort = Effort { enough: usable, steps: STEPS * 10 / (shapes as u64).max(10) };
-        let pack = |wishes: &[Place]| pack(&self.items(wishes), &space, effort);
+        let pack = |wishes: &[Place]| pack(&self.items(wishes, &space), &space, effort);
         let all = pack(&self.wishes);
         if all.peak <= usable || self.wishes.is_empty() {
             return all;
@@ -70,7 +70,10 @@ impl Shape {
         best
     }
 
-    fn items(&self, wishes: &[Place]) -> Vec<Item> {
+    fn items(&self, wishes: &[Place], space: &Space) -> Vec<Item> {
+        // Where all blocks fit side by side, no order drives code from where it can run.
+        let runs = space.zone(Zone::Executable).first().map_or(0, |z| if z.start == 0 { z.end } else { 0 });
+        let few = self.blocks.iter().map(|b| b.1.next_multiple_of(ALIGN)).fold(0, u64::saturating_add) <= runs;
         let item = |(zone, bytes, live): &(Zone, u64, Option<Range<u32>>)| Item {
             zone: *zone,
             ..Item::plain(*bytes, live.clone().unwrap_or(0..u32::MAX))
@@ -87,7 +90,8 @@ impl Shape {
         }
         for (item, (_, _, live)) in items.iter_mut().zip(&self.blocks) {
             let is_free = item.zone == Zone::Any && item.apart.is_empty();
-            item.rank = match (item.zone, live, is_free) {
+            let zone = if few { Zone::Any } else { item.zone };
+            item.rank = match (zone, live, is_free) {
                 (Zone::Executable, None, _) => 0,
                 (Zone::Executable, Some(_), _) => 1,
                 (_, None, false) => 2,

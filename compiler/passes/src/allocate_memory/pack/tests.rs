@@ -31,6 +31,14 @@ fn plain(items: &[(u64, u32, u32)]) -> Vec<Item> {
     items.iter().map(|&(bytes, at, n)| Item::plain(bytes, at..at + n)).collect()
 }
 
+/// A search for less than what is never live would last as long as it may.
+#[test]
+fn what_is_never_live_has_room_and_is_no_reason_to_search() {
+    let effort = Effort { enough: 4096, steps: u64::MAX };
+    let packing = check(&plain(&[(1000, 0, 0), (8, 0, 1), (8, 1, 1)]), &Space::plain(0, 8), effort);
+    assert_eq!(packing.peak, 1000);
+}
+
 /// What straight programs look like: most values die soon, some live long; sizes repeat.
 fn typical() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
     let bytes = prop_oneof![3 => Just(4096u64), 3 => Just(1024), 2 => Just(16384), 2 => 1u64..2000];
