@@ -8,7 +8,7 @@
 
 use crate::columns::{Ints, Lens, point_count};
 use crate::elaborator::Elaborator;
-use crate::print::settled;
+use crate::print::{is_plain, settled};
 use girder_ir::affine::Affine;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Domain, Family, Field, FieldPart, Offset, TileMap};
@@ -129,7 +129,10 @@ impl Families {
     /// Adds a vertex; `true` if it is the first of its signature.
     pub fn add(&mut self, v: Instance, loops: &Loops) -> bool {
         self.count += 1;
-        let views: Vec<View> = v.views.into_iter().map(settled).collect();
+        let views = match v.views.iter().all(is_plain) {
+            true => v.views,
+            false => v.views.into_iter().map(settled).collect(),
+        };
         let span = (!loops.extents.is_empty()).then_some(v.span);
         let head = Head { spec: v.spec, span, placed: v.tile.is_some() };
         if !self.last_is(&head, &views) {

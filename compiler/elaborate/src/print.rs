@@ -17,7 +17,7 @@ mod places;
 mod programs;
 mod views;
 
-pub use pieces::settled;
+pub use pieces::{is_plain, settled};
 
 use girder_ir::graph::{Graph, Var, VarClass};
 use girder_ir::ids::VarId;

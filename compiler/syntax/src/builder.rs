@@ -341,6 +341,11 @@ impl Builder<'_> {
     }
 }
 
+/// What was boxed for the parser's stack.
+pub fn unboxed<T>(list: Vec<Box<T>>) -> Vec<T> {
+    list.into_iter().map(|item| *item).collect()
+}
+
 /// `codelet` and `multi codelet`, without attributes; `first` is the first word.
 pub fn codelet(first: Lexeme, multi: bool, codelet: Codelet) -> Item {
     let span = first.span.to(codelet.body.span);

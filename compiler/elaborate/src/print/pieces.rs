@@ -121,14 +121,19 @@ fn split(part: FieldPart, k: usize, at: u32) -> Vec<FieldPart> {
     vec![a, b]
 }
 
+/// Whether a view is one part of axes that are no products, so that it is [`settled`] as it is.
+pub fn is_plain(view: &View) -> bool {
+    let of_one_part = view.parts.len() == 1 && view.axes.iter().all(|&n| n <= 1) && !view.digits.contains(&1);
+    of_one_part && !view.is_empty()
+}
+
 /// The view with the same elements and shape that reading its text gives.
 pub fn settled(mut view: View) -> View {
     if view.is_empty() {
         view.simplify();
         return view;
     }
-    let plain = view.parts.len() == 1 && view.axes.iter().all(|&n| n <= 1) && !view.digits.contains(&1);
-    if plain {
+    if is_plain(&view) {
         return view;
     }
     view.simplify();

@@ -62,9 +62,10 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landing
 /// What the fields of one part see, numbered, and how many `in` fields see it.
 fn forms(scene: &Scene, families: &[&Family]) -> FxHashMap<View, (u32, u32)> {
     let mut forms = FxHashMap::default();
-    for family in families {
+    for family in families.iter().filter(|f| f.domain.count() > 0) {
         let codelet = &scene.graph.codelets[family.codelet];
-        for field in family.fields.iter().filter(|f| codelet.fields[f.field].dir == Dir::In) {
+        let read = |f: &&Field| codelet.fields[f.field].dir == Dir::In && !f.is_empty();
+        for field in family.fields.iter().filter(read) {
             let next = forms.len() as u32;
             if let Some((view, _)) = form(family, field) {
                 forms.entry(view).or_insert((next, 0)).1 += 1;

@@ -10,7 +10,7 @@
 use cranelift_entity::SecondaryMap;
 use girder_ir::ids::{ComputeSetId, CopyId};
 use girder_ir::plan::{Phase, StepPlan};
-use girder_ir::schedule::{PhaseSchedule, Schedule, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule};
 use girder_ir::stage::Planned;
 use girder_machine::Machine;
 
@@ -57,8 +57,18 @@ fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instruction
     };
     for piece in &schedule.pieces {
         let Some(transfer) = phase.transfers.get(piece.transfer as usize) else { continue };
-        let receivers = schedule.receivers(piece, transfer, machine.chip.tiles);
-        add(transfer.from.tile, piece.words, &mut receivers.iter().map(|l| l.tile));
+        match piece.to {
+            Served::All => {
+                let home = machine.ipu_of(transfer.from.tile);
+                let tiles = transfer.to.iter().map(|l| l.tile);
+                add(transfer.from.tile, piece.words, &mut tiles.filter(|&t| machine.ipu_of(t) == home));
+            }
+            Served::Some { first, count } => {
+                let some = schedule.served.iter().skip(first as usize).take(count as usize);
+                let tiles = some.filter_map(|&k| transfer.to.get(k as usize)).map(|l| l.tile);
+                add(transfer.from.tile, piece.words, &mut { tiles });
+            }
+        }
     }
     for transfer in &phase.transfers {
         let home = machine.ipu_of(transfer.from.tile);

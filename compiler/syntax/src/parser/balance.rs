@@ -42,6 +42,12 @@ struct Line {
 }
 
 struct Balancer<'s> {
+    /// What comes in.
+    lexemes: &'s [Lexeme],
+    /// How many of them come out as they are, while all did.
+    same: usize,
+    /// What comes out once something differs, from the first on.
+    changed: Vec<Lexeme>,
     text: &'s str,
     base: u32,
     limit: u32,
@@ -53,23 +59,60 @@ struct Balancer<'s> {
     end: u32,
     /// A brace that was closed at a smaller indentation than it was opened at: the likely place of a missing one.
     suspect: Option<Span>,
-    out: Balanced,
+    problems: Vec<Diagnostic>,
+    too_deep: Vec<usize>,
 }
 
 /// Matches the brackets of a file.
-pub fn balance(lexemes: Vec<Lexeme>, text: &str, base: u32, limit: u32) -> Balanced {
-    let out = Balanced { lexemes: Vec::with_capacity(lexemes.len()), problems: vec![], too_deep: vec![] };
-    let mut b =
-        Balancer { text, base, limit, stack: vec![], depth: 0, line: Line::default(), end: base, suspect: None, out };
+pub fn balance(mut lexemes: Vec<Lexeme>, text: &str, base: u32, limit: u32) -> Balanced {
+    let mut b = Balancer {
+        lexemes: &lexemes,
+        same: 0,
+        changed: vec![],
+        text,
+        base,
+        limit,
+        stack: vec![],
+        depth: 0,
+        line: Line::default(),
+        end: base,
+        suspect: None,
+        problems: vec![],
+        too_deep: vec![],
+    };
     for (i, &l) in lexemes.iter().enumerate() {
         b.step(l, lexemes.get(i + 1).map(|l| l.token));
     }
     let end = base + text.trim_end().len() as u32;
     b.close_down_to(0, Span::new(end, end), "the file ends here");
-    b.out
+    let Balancer { same, changed, problems, too_deep, .. } = b;
+    if changed.is_empty() {
+        lexemes.truncate(same);
+    } else {
+        lexemes = changed;
+    }
+    Balanced { lexemes, problems, too_deep }
 }
 
 impl Balancer<'_> {
+    /// What has come out.
+    fn written(&self) -> &[Lexeme] {
+        if self.changed.is_empty() { &self.lexemes[..self.same] } else { &self.changed }
+    }
+
+    fn push(&mut self, l: Lexeme) {
+        if self.changed.is_empty() {
+            // No two are equal: they stand at different places.
+            if self.lexemes.get(self.same) == Some(&l) {
+                self.same += 1;
+                return;
+            }
+            self.changed.reserve(self.lexemes.len());
+            self.changed.extend_from_slice(&self.lexemes[..self.same]);
+        }
+        self.changed.push(l);
+    }
+
     fn step(&mut self, l: Lexeme, next: Option<Token>) {
         let token = l.token;
         self.advance(l.span);
@@ -91,23 +134,23 @@ impl Balancer<'_> {
             self.stack.push(Open { lexeme: l, semis: 0, grad, chain: 0, line: self.line });
             self.deeper(l.span, "bracket");
         }
-        self.out.lexemes.push(l);
+        self.push(l);
     }
 
     fn deeper(&mut self, span: Span, what: &str) {
         self.depth += 1;
         if self.depth == self.limit + 1 {
-            self.out.problems.push(nesting(span, what, self.limit));
+            self.problems.push(nesting(span, what, self.limit));
         }
         if self.depth > self.limit {
-            self.out.too_deep.push(self.out.lexemes.len());
+            self.too_deep.push(self.written().len());
         }
     }
 
     /// Whether this word, inside brackets, can only be the next item.
     fn starts_item(&self, token: Token, next: Option<Token>) -> bool {
         use Token::*;
-        let before = self.out.lexemes.last().map(|l| l.token);
+        let before = self.written().last().map(|l| l.token);
         !self.stack.is_empty()
             && match token {
                 Fn => !matches!(before, Some(Codelet | Colon | Arrow | BracketOpen)),
@@ -119,7 +162,7 @@ impl Balancer<'_> {
     }
 
     fn after_grad(&self) -> bool {
-        let mut before = self.out.lexemes.iter().rev().map(|l| l.token);
+        let mut before = self.written().iter().rev().map(|l| l.token);
         let mut first = before.next();
         while matches!(first, Some(Token::Ident | Token::Dot)) {
             first = before.next();
@@ -129,10 +172,15 @@ impl Balancer<'_> {
 
     /// Keeps `line` up to date.
     fn advance(&mut self, span: Span) {
+        if span.lo == self.end && !self.written().is_empty() {
+            self.line.fresh = false;
+            self.end = span.hi;
+            return;
+        }
         let gap = self.text.get((self.end - self.base) as usize..(span.lo - self.base) as usize).unwrap_or("");
         self.end = span.hi;
         let breaks = gap.bytes().filter(|b| *b == b'\n').count() as u32;
-        self.line.fresh = breaks > 0 || self.out.lexemes.is_empty();
+        self.line.fresh = breaks > 0 || self.written().is_empty();
         if self.line.fresh {
             let indent = gap.len() - gap.trim_end_matches([' ', '\t']).len();
             self.line = Line { number: self.line.number + breaks, indent: indent as u32, fresh: true };
@@ -171,7 +219,7 @@ impl Balancer<'_> {
                 Some(top) => d = d.label(top.lexeme.span, "this is open here"),
                 None => d = d.help("remove it, or look for a bracket that is closed too early"),
             }
-            return self.out.problems.push(d);
+            return self.problems.push(d);
         };
         self.close_down_to(i + 1, l.span, "this closes what is around it");
         if let Some(open) = self.stack.pop() {
@@ -189,7 +237,7 @@ impl Balancer<'_> {
         if self.stack.is_empty() {
             self.suspect = None;
         }
-        self.out.lexemes.push(l);
+        self.push(l);
     }
 
     /// Closes brackets until only `keep` are open, and reports them at once.
@@ -197,13 +245,13 @@ impl Balancer<'_> {
         if self.stack.len() <= keep {
             return;
         }
-        let end = self.out.lexemes.last().map_or(here.lo, |l| l.span.hi);
+        let end = self.written().last().map_or(here.lo, |l| l.span.hi);
         let mut missing: Vec<Span> = vec![];
         while self.stack.len() > keep {
             let Some(open) = self.stack.pop() else { break };
             self.depth -= 1 + open.chain;
             missing.push(open.lexeme.span);
-            self.out.lexemes.push(Lexeme { token: partner(open.lexeme.token), span: Span::new(end, end) });
+            self.push(Lexeme { token: partner(open.lexeme.token), span: Span::new(end, end) });
         }
         let shown = |s: Span| &self.text[(s.lo - self.base) as usize..(s.hi - self.base) as usize];
         let what = format!("this `{}` is not closed", shown(missing[0]));
@@ -217,7 +265,7 @@ impl Balancer<'_> {
             }
             _ => {}
         }
-        self.out.problems.push(d);
+        self.problems.push(d);
     }
 }
 

@@ -76,6 +76,10 @@ pub fn scan_number(first: &str, rest: &str) -> (usize, bool) {
 
 /// The value of the text of a number.
 pub fn number(text: &str) -> Result<Number, NumberError> {
+    // Most numbers are a few digits, which fit.
+    if text.len() < 20 && text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
+        return Ok(Number::Int(text.bytes().fold(0, |value, digit| 10 * value + (digit - b'0') as u64)));
+    }
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),
         [b'0', b'o' | b'O', ..] => (&text[2..], 8),
