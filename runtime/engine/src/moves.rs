@@ -15,6 +15,9 @@ const PER_MOVE: u64 = 16;
 /// What one piece of a strided move costs at least, in bytes.
 const PER_PIECE: u64 = 8;
 
+/// A move of fewer pieces is no shorter to write down than the pieces.
+const FEW_PIECES: u32 = 5;
+
 /// Elements at equal distances, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
@@ -43,7 +46,22 @@ pub(crate) fn push_elements(list: &mut Vec<Move>, from: Row, to: Row, size: u32,
 /// As [`coalesce`], for a list of which all is performed: single pieces stand by length, so that those of one length are
 /// copied by one loop.
 pub(crate) fn by_length(list: Vec<Move>) -> Vec<Move> {
-    let mut list = coalesce(list);
+    // Any two moves of one length are a move of two pieces, but that is not yet regular.
+    let pieces = |m: Move| {
+        let cut = if m.count < FEW_PIECES { m.count } else { 1 };
+        (0..cut as i64).map(move |i| match cut {
+            1 => m,
+            _ => Move {
+                from: m.from + i * m.from_step,
+                to: m.to + i * m.to_step,
+                count: 1,
+                from_step: 0,
+                to_step: 0,
+                ..m
+            },
+        })
+    };
+    let mut list: Vec<Move> = coalesce(list).into_iter().flat_map(pieces).collect();
     list.sort_by_key(|m| if m.count == 1 { m.bytes } else { u32::MAX });
     list
 }
@@ -170,11 +188,12 @@ mod tests {
     fn single_pieces_stand_by_length() {
         let mut list: Vec<Move> =
             (0..60).flat_map(|i| moves((100 * i, 4), (10_000 + 50 * (i * 7 % 60), 4), 4, 1 + i as u64 % 3)).collect();
+        list.extend((0..20).flat_map(|i| moves((40_000 + 64 * i, 4), (50_000 + 64 * (i * 7 % 20), 4), 4, 4)));
         list.extend(moves((20_000, 8), (30_000, 4), 4, 9));
         let sorted = by_length(list.clone());
         assert_eq!(bytes(&sorted), bytes(&list));
         assert!(sorted.is_sorted_by_key(|m| if m.count == 1 { m.bytes } else { u32::MAX }));
-        assert_eq!(sorted.last().map(|m| m.count), Some(9));
+        assert_eq!(sorted.iter().filter(|m| m.count > 1).map(|m| m.count).collect::<Vec<_>>(), [9]);
     }
 
     #[test]

@@ -48,7 +48,9 @@ pub(crate) fn fuse(
     while let [first, others @ ..] = rest {
         let mut taken = 1;
         let mut task = None;
-        if let Some(mut chain) = Chain::new(tasks, *first, threads, bytes)? {
+        // What a task touches is asked for only if there is something to join.
+        let chain = if others.is_empty() { None } else { Chain::new(tasks, *first, threads, bytes)? };
+        if let Some(mut chain) = chain {
             for &next in others {
                 if !chain.take(next)? {
                     break;
