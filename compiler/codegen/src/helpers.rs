@@ -3,7 +3,10 @@
 //! Invariants: [`Imports`] is `repr(C)` and all its entries are pointers, so that compiled code finds entry `n` at
 //! byte `8 n`; every function agrees with `girder_codelet::scalar`.
 
-use crate::microkernel::{AmpCall, amp_f32, amp_f64};
+use crate::microkernel::{
+    Amp, amp_f32_avx2, amp_f32_avx512, amp_f32_portable, amp_f64_avx2, amp_f64_avx512, amp_f64_portable,
+};
+use girder_kernels::Level;
 
 /// Functions that compiled code calls, by position.
 #[repr(C)]
@@ -21,8 +24,12 @@ pub struct Imports {
     round_f64: extern "C" fn(f64) -> f64,
     trunc_f32: extern "C" fn(f32) -> f32,
     trunc_f64: extern "C" fn(f64) -> f64,
-    amp_f32: unsafe extern "C" fn(*const AmpCall),
-    amp_f64: unsafe extern "C" fn(*const AmpCall),
+    amp_f32_portable: Amp,
+    amp_f64_portable: Amp,
+    amp_f32_avx2: Amp,
+    amp_f64_avx2: Amp,
+    amp_f32_avx512: Amp,
+    amp_f64_avx512: Amp,
 }
 
 /// What [`Batch::imports`](crate::abi::Batch::imports) points to.
@@ -39,8 +46,12 @@ pub static IMPORTS: Imports = Imports {
     round_f64,
     trunc_f32,
     trunc_f64,
-    amp_f32,
-    amp_f64,
+    amp_f32_portable,
+    amp_f64_portable,
+    amp_f32_avx2,
+    amp_f64_avx2,
+    amp_f32_avx512,
+    amp_f64_avx512,
 };
 
 /// A function of [`Imports`] for `f32`; the one for `f64` follows it.
@@ -52,7 +63,20 @@ pub(crate) enum Import {
     Ceil = 6,
     Round = 8,
     Trunc = 10,
-    Amp = 12,
+    AmpPortable = 12,
+    AmpAvx2 = 14,
+    AmpAvx512 = 16,
+}
+
+impl Import {
+    /// The matrix-product unit with the instructions of a level.
+    pub(crate) fn amp(level: Level) -> Import {
+        match level {
+            Level::Portable => Import::AmpPortable,
+            Level::Avx2 => Import::AmpAvx2,
+            Level::Avx512 => Import::AmpAvx512,
+        }
+    }
 }
 
 extern "C" fn rem_f32(a: f32, b: f32) -> f32 {

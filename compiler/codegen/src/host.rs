@@ -6,6 +6,7 @@ use crate::isa::Isa;
 use crate::validate::CodegenError;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
+use girder_kernels::Level;
 use std::sync::Arc;
 
 /// What the backend has instructions for.
@@ -19,6 +20,8 @@ pub(crate) struct Features {
     pub vectors: bool,
     /// 512-bit vectors, which the backend does not know.
     pub wide: bool,
+    /// Of native functions.
+    pub kernels: Level,
 }
 
 /// An instruction set with flags. Cheap to clone.
@@ -118,15 +121,16 @@ fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
 
 impl Features {
     fn of(isa: &dyn TargetIsa, level: Isa) -> Features {
+        let kernels = level.kernels();
         let has = |name: &str| isa.isa_flags().iter().any(|v| v.name == name && v.as_bool() == Some(true));
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
                 let round = has("has_sse41");
                 let wide = level == Isa::Avx512 && isa.default_call_conv() == CallConv::SystemV;
-                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), wide }
+                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), wide, kernels }
             }
-            "aarch64" => Features { fma: true, round: true, vectors: true, wide: false },
-            _ => Features { fma: true, round: true, vectors: false, wide: false },
+            "aarch64" => Features { fma: true, round: true, vectors: true, wide: false, kernels },
+            _ => Features { fma: true, round: true, vectors: false, wide: false, kernels },
         }
     }
 }

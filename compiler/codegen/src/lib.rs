@@ -11,7 +11,8 @@
 //!   stay position-free.
 //!
 //! Invariants: compiled code computes what `girder_codelet::interpret` does, to the bit (any NaN counts as any other);
-//! it never traps and never unwinds. `unsafe` stands in `memory` (code made executable) and `microkernel` only.
+//! it never traps and never unwinds. `unsafe` stands in `memory` (code made executable) and `microkernel` (calls of
+//! native kernels) only.
 
 pub mod abi;
 mod compile;

@@ -190,14 +190,14 @@ impl Lower<'_, '_> {
         for (view, at) in [(c, call_offset::C), (a, call_offset::A), (b, call_offset::B)] {
             let corner = self.corner(view);
             let (row, col) = (self.i64(view.row_bytes), self.i64(view.col_bytes));
-            put(self, at, corner);
-            put(self, at + 8, row);
-            put(self, at + 16, col);
+            put(self, at + call_offset::AT, corner);
+            put(self, at + call_offset::ROW, row);
+            put(self, at + call_offset::COL, col);
         }
         put(self, call_offset::M, c.rows.value);
         put(self, call_offset::N, c.cols.value);
         put(self, call_offset::K, a.cols.value);
-        let callee = self.import(Import::Amp, c.ty);
+        let callee = self.import(Import::amp(self.features.kernels), c.ty);
         let mut signature = Signature::new(self.convention);
         signature.params.push(AbiParam::new(I64));
         let signature = self.b.import_signature(signature);

@@ -255,7 +255,7 @@ impl Walk<'_> {
 
     fn amp(&mut self, amp: &Amp, assigned: &Assigned) -> Result {
         self.v.site(amp.site, Check::Shape)?;
-        let c = self.matrix(&amp.c, Dir::InOut, assigned)?;
+        let c = self.matrix(&amp.c, Dir::Out, assigned)?;
         ensure(c.is_float(), || format!("amp does not compute in {c}"))?;
         for factor in [&amp.a, &amp.b] {
             let ty = self.matrix(factor, Dir::In, assigned)?;

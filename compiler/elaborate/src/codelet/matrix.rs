@@ -1,11 +1,13 @@
 //! The matrix unit, `amp(c, a, b)`.
 //!
-//! Invariant: its operands are two-dimensional views of floats, and `c` may be read and written.
+//! Invariant: its operands are two-dimensional views of floats, and `c` may be written. What `amp` adds to is never
+//! looked at before it is defined: an element of an `out` field has been written, or keeps its old value, or is
+//! written again later.
 
 use super::builder::Builder;
 use super::types::Class;
 use super::value::{Axis, Value, View};
-use girder_ir::codelet::{Amp, Check, Dir, Matrix, Stmt, Storage};
+use girder_ir::codelet::{Amp, Check, Matrix, Stmt};
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
@@ -20,7 +22,7 @@ impl<'a> Builder<'a, '_> {
         let spans = [0, 1, 2].map(|i| self.tree().exprs[exprs[i]].span);
         let [c, a, b] = [(c, spans[0]), (a, spans[1]), (b, spans[2])].map(|(v, at)| self.operand(v, at));
         let (Some(c), Some(a), Some(b)) = (c, a, b) else { return Value::Error };
-        if !self.accumulator(c.base, spans[0]) || !self.readable(a.base, spans[1]) || !self.readable(b.base, spans[2]) {
+        if !self.writable(c.base, spans[0]) || !self.readable(a.base, spans[1]) || !self.readable(b.base, spans[2]) {
             return Value::Error;
         }
         // Each element of the product is added when all factors are still what they were.
@@ -60,15 +62,6 @@ impl<'a> Builder<'a, '_> {
             }
         }
         None
-    }
-
-    /// `c` is written, and read as `inout` is.
-    fn accumulator(&mut self, base: Storage, span: Span) -> bool {
-        let readable = match base {
-            Storage::Field(f) if self.out.fields[f].dir == Dir::Out => self.readable(base, span),
-            _ => true,
-        };
-        readable && self.writable(base, span)
     }
 
     fn matrix(&mut self, view: &View) -> Option<Matrix> {

@@ -72,7 +72,7 @@ fn directions_are_kept() {
         &[("codelet::write_to_in", "x[i]"), ("codelet::read_of_out", "x[0]")],
     );
     reports(
-        "codelet c(in a: f32[m, m], out y: f32[m, m]) { amp(y, a, a); amp(a, a, a); }",
+        "codelet c(in a: f32[m, m], out y: f32[m, m]) { amp(y, a, y); amp(a, a, a); }",
         &[("codelet::read_of_out", "y"), ("codelet::write_to_in", "a")],
     );
     reports(

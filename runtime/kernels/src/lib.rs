@@ -1,0 +1,39 @@
+//! Native functions for what compiled code would do too slowly.
+//!
+//! They know neither the language nor the graph: addresses, strides and numbers come in. `product` is the matrix unit.
+//!
+//! Invariants: every function gives the same bits at every [`Level`] and for every way to cut its work; `unsafe`
+//! stands in `product` only.
+
+pub mod product;
+
+pub use product::{Matrix, Product, Start, product_f32, product_f64};
+
+/// Which instructions a function may use.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Those of the architecture's baseline.
+    Portable,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512F, and those of [`Level::Avx2`].
+    Avx512,
+}
+
+impl Level {
+    /// All levels, the least first.
+    pub const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+
+    /// Whether this machine has the instructions.
+    pub fn is_here(self) -> bool {
+        match self {
+            Level::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => Level::Avx2.is_here() && std::is_x86_feature_detected!("avx512f"),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `c = c + a b`, or `start + a b`, of matrices of `f32` or `f64` in memory.
+//!
+//! # Note: Order
+//! Every element of `c` takes its products in the order of k, each by one `fma`. Elements are independent, so tiles of
+//! them are computed side by side, blocks of k one after the other, and parts of `c` by several threads. The result is
+//! that of the three plain loops, to the bit, however it is cut.
+//!
+//! # Note: Sound access
+//! A call is sound if all elements of the three matrices may be read, those of `c` written, no two elements of `c`
+//! share a byte, and none shares one with `a` or `b`. Nothing needs alignment.
+//!
+//! Invariant: no element outside `m × n`, `m × k` and `k × n` is accessed.
+
+mod blocked;
+mod plan;
+mod pack;
+mod scratch;
+mod tile;
+mod flat;
+mod vector;
+mod plain;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::Level;
+use plan::share;
+use std::ops::Range;
+
+/// A matrix: the address of element (0, 0) and byte strides.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix {
+    /// Of element (0, 0).
+    pub at: *mut u8,
+    /// Bytes from row to row.
+    pub row: i64,
+    /// Bytes from column to column.
+    pub col: i64,
+}
+
+/// The matrices of a product and their sizes, as compiled code lays them out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Product {
+    /// m × n
+    pub c: Matrix,
+    /// m × k
+    pub a: Matrix,
+    /// k × n
+    pub b: Matrix,
+    /// Rows of `c`.
+    pub m: u64,
+    /// Columns of `c`.
+    pub n: u64,
+    /// Terms of each sum.
+    pub k: u64,
+}
+
+/// What the sums begin with.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Start<F> {
+    /// The elements of `c`.
+    Old,
+    /// One number, whatever `c` holds.
+    Value(F),
+}
+
+impl Matrix {
+    /// The address of an element. Nothing is accessed, so nothing can go wrong.
+    pub(crate) fn element(&self, i: u64, j: u64) -> *mut u8 {
+        let ahead = (i as i64).wrapping_mul(self.row).wrapping_add((j as i64).wrapping_mul(self.col));
+        self.at.wrapping_offset(ahead as isize)
+    }
+
+    /// The part that begins at an element.
+    pub fn from(&self, i: u64, j: u64) -> Matrix {
+        Matrix { at: self.element(i, j), ..*self }
+    }
+
+    fn transposed(self) -> Matrix {
+        Matrix { at: self.at, row: self.col, col: self.row }
+    }
+}
+
+impl Product {
+    /// The same product with rows and columns swapped, `cᵀ = bᵀ aᵀ`. The factors of each `fma` change places, which
+    /// changes no bit.
+    fn transposed(self) -> Product {
+        let [c, a, b] = [self.c, self.b, self.a].map(Matrix::transposed);
+        Product { c, a, b, m: self.n, n: self.m, k: self.k }
+    }
+
+    /// The part that computes some rows and columns of `c`.
+    pub fn part(&self, rows: Range<u64>, columns: Range<u64>) -> Product {
+        Product {
+            c: self.c.from(rows.start, columns.start),
+            a: self.a.from(rows.start, 0),
+            b: self.b.from(0, columns.start),
+            m: rows.end - rows.start,
+            n: columns.end - columns.start,
+            k: self.k,
+        }
+    }
+
+    /// Cuts it into at most some parts of about equal size for as many threads, along the columns of `c` if there are
+    /// enough of them: then no two threads pack the same part of `b`.
+    pub fn parts(&self, parts: u64) -> Vec<Product> {
+        let wide = self.n >= WIDE_PART.saturating_mul(parts) || self.n >= self.m;
+        let length = if wide { self.n } else { self.m };
+        let units = length.div_ceil(UNIT);
+        let parts = parts.clamp(1, units.max(1));
+        let part = |p: u64| {
+            let units = share(units, parts, p);
+            let range = (units.start * UNIT).min(length)..(units.end * UNIT).min(length);
+            if wide { self.part(0..self.m, range) } else { self.part(range, 0..self.n) }
+        };
+        (0..parts).map(part).collect()
+    }
+}
+
+/// Rows or columns that are not cut: the widest vectors, twice the tallest tile.
+const UNIT: u64 = 16;
+/// Columns of a part that is worth being one.
+const WIDE_PART: u64 = 96;
+
+/// A product of `f32`.
+///
+/// # Safety
+/// The call is sound (see the note of this module), and the machine has the level's instructions.
+pub unsafe fn product_f32(level: Level, call: &Product, start: Start<f32>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => x86::f32x16::product(call, start),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::f32x8::product(call, start),
+            _ => plain::product(call, start),
+        }
+    }
+}
+
+/// A product of `f64`.
+///
+/// # Safety
+/// As [`product_f32`].
+pub unsafe fn product_f64(level: Level, call: &Product, start: Start<f64>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => x86::f64x8::product(call, start),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::f64x4::product(call, start),
+            _ => plain::product(call, start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

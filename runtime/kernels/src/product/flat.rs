@@ -1,0 +1,95 @@
+//! Products with few rows: `b` is read once, in the order in which it lies in memory, and `c` stays in the first-level
+//! cache.
+//!
+//! Invariant: as in `tile`.
+
+use super::vector::{Float, Vector};
+use super::{Matrix, Product};
+
+/// The most rows.
+pub(super) const ROWS: u64 = 4;
+/// Terms taken at a time.
+const TERMS: usize = 4;
+/// Bytes of a row of `c` that are computed before the next ones: all rows of them stay in the first-level cache.
+const SPAN: u64 = 4096;
+
+/// A product of `M` rows.
+pub(super) type FlatFn<F> = unsafe fn(&Product, Option<F>);
+
+/// The product, if `c` and `b` have contiguous rows.
+///
+/// # Safety
+/// The call is as the note on sound access asks and has `M` rows; the machine has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn flat<V: Vector, const M: usize>(call: &Product, start: Option<V::Float>) {
+    let span = SPAN / size_of::<V::Float>() as u64;
+    let mut j = 0;
+    while j < call.n {
+        let columns = (call.n - j).min(span) as usize;
+        let (c, b) = (call.c.from(0, j), call.b.from(0, j));
+        let mut k = 0;
+        // SAFETY: columns j.. and terms k.. of the call, as many as there are.
+        unsafe {
+            if let Some(value) = start {
+                fill::<V, M>(c, columns, value);
+            }
+            while k + TERMS as u64 <= call.k {
+                terms::<V, M, TERMS>(c, call.a.from(0, k), b.from(k, 0), columns);
+                k += TERMS as u64;
+            }
+            while k < call.k {
+                terms::<V, M, 1>(c, call.a.from(0, k), b.from(k, 0), columns);
+                k += 1;
+            }
+        }
+        j += columns as u64;
+    }
+}
+
+/// # Safety
+/// `c` has the rows and columns.
+#[inline(always)]
+unsafe fn fill<V: Vector, const M: usize>(c: Matrix, columns: usize, value: V::Float) {
+    for i in 0..M {
+        let row = c.element(i as u64, 0).cast::<V::Float>();
+        for j in 0..columns {
+            // SAFETY: i < M and j < columns are inside.
+            unsafe { row.wrapping_add(j).write_unaligned(value) };
+        }
+    }
+}
+
+/// Adds `K` terms to every element.
+///
+/// # Safety
+/// The matrices have `M` rows, `K` terms and the columns.
+#[inline(always)]
+unsafe fn terms<V: Vector, const M: usize, const K: usize>(c: Matrix, a: Matrix, b: Matrix, columns: usize) {
+    // SAFETY: all indices are below what the matrices have; the mask of the last vector selects the columns.
+    unsafe {
+        let mut factors = [[V::splat(V::Float::ZERO); K]; M];
+        for i in 0..M {
+            for k in 0..K {
+                factors[i][k] = V::splat(a.element(i as u64, k as u64).cast::<V::Float>().read_unaligned());
+            }
+        }
+        let mut j = 0;
+        while j < columns {
+            let mask = V::first((columns - j).min(V::LANES));
+            let mut sums = [V::splat(V::Float::ZERO); M];
+            for i in 0..M {
+                sums[i] = V::load_some(c.element(i as u64, 0).cast::<V::Float>().wrapping_add(j), mask);
+            }
+            for k in 0..K {
+                let row = V::load_some(b.element(k as u64, 0).cast::<V::Float>().wrapping_add(j), mask);
+                for i in 0..M {
+                    sums[i] = sums[i].fma(factors[i][k], row);
+                }
+            }
+            for i in 0..M {
+                sums[i].store_some(c.element(i as u64, 0).cast::<V::Float>().wrapping_add(j), mask);
+            }
+            j += V::LANES;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Every level against the plain loops, to the bit: shapes around the sizes of vectors, tiles and blocks, all kinds of
+//! strides, special values, parts.
+
+use super::*;
+use vector::Float;
+
+/// Memory with a matrix in it, at an odd address.
+struct Memory {
+    bytes: Vec<u8>,
+    row: i64,
+    col: i64,
+}
+
+/// How a matrix lies in memory.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    Rows,
+    Columns,
+    /// Rows with gaps, last one first.
+    Gaps,
+}
+
+const LAYOUTS: [Layout; 3] = [Layout::Rows, Layout::Columns, Layout::Gaps];
+
+/// Numbers whose sums depend on their order, and now and then a special one.
+fn value(i: u64, special: bool) -> f64 {
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, f64::MAX];
+    if special && i % 97 == 5 { odd[(i / 97 % 6) as usize] } else { ((i * 7919 + 13) % 1009) as f64 / 37.0 - 11.0 }
+}
+
+impl Memory {
+    fn new(m: u64, n: u64, element: i64, layout: Layout, value: impl Fn(u64) -> Vec<u8>) -> Memory {
+        let (m, n) = (m.max(1) as i64, n.max(1) as i64);
+        let (row, col) = match layout {
+            Layout::Rows => (n * element, element),
+            Layout::Columns => (element, m * element),
+            Layout::Gaps => (-(3 * n * element + 5), 3 * element),
+        };
+        let elements = 3 * (m + 1) * (n + 2);
+        let bytes = [1u8].into_iter().chain((0..elements as u64).flat_map(value)).collect();
+        Memory { bytes, row, col }
+    }
+
+    fn matrix(&mut self, m: u64) -> Matrix {
+        let first = 1 + if self.row < 0 { -self.row * (m.max(1) as i64 - 1) } else { 0 };
+        Matrix { at: self.bytes.as_mut_ptr().wrapping_offset(first as isize), row: self.row, col: self.col }
+    }
+}
+
+/// What a test needs of an element type.
+trait Number: Float + PartialEq + 'static {
+    fn of(x: f64) -> Self;
+    fn bytes(self) -> Vec<u8>;
+    fn is_nan(self) -> bool;
+    unsafe fn product(level: Level, call: &Product, start: Start<Self>);
+}
+
+macro_rules! number {
+    ($float:ty, $product:ident) => {
+        impl Number for $float {
+            fn of(x: f64) -> Self {
+                x as $float
+            }
+            fn bytes(self) -> Vec<u8> {
+                self.to_ne_bytes().to_vec()
+            }
+            fn is_nan(self) -> bool {
+                self.is_nan()
+            }
+            unsafe fn product(level: Level, call: &Product, start: Start<Self>) {
+                // SAFETY: passed on.
+                unsafe { $product(level, call, start) }
+            }
+        }
+    };
+}
+number!(f32, product_f32);
+number!(f64, product_f64);
+
+/// Runs a product in memory of its own, and gives all bytes of `c`'s memory, each NaN as one.
+fn run<F: Number>((m, n, k): (u64, u64, u64), layouts: [Layout; 3], special: bool, f: impl Fn(&Product)) -> Vec<u8> {
+    let element = size_of::<F>() as i64;
+    let fill = |seed: u64, special: bool| move |i: u64| F::of(value(i + seed, special)).bytes();
+    let mut c = Memory::new(m, n, element, layouts[0], fill(0, special));
+    let mut a = Memory::new(m, k, element, layouts[1], fill(3, special));
+    let mut b = Memory::new(k, n, element, layouts[2], fill(7, false));
+    f(&Product { c: c.matrix(m), a: a.matrix(m), b: b.matrix(k), m, n, k });
+    let at = c.matrix(m);
+    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        // SAFETY: inside the matrix, which lies inside its memory.
+        unsafe {
+            let at = at.element(i, j).cast::<F>();
+            if at.read_unaligned().is_nan() {
+                at.write_unaligned(F::of(f64::NAN));
+            }
+        }
+    }
+    c.bytes
+}
+
+fn agree<F: Number>(shape: (u64, u64, u64), layouts: [Layout; 3], special: bool) {
+    for start in [Start::Old, Start::Value(F::of(-0.0)), Start::Value(F::of(2.5))] {
+        // SAFETY: the matrices lie in memory of their own, and only levels of this machine run.
+        let plain = run::<F>(shape, layouts, special, |call| unsafe { plain::product(call, start) });
+        for level in Level::ALL.into_iter().filter(|l| l.is_here()) {
+            // SAFETY: as above.
+            let found = run::<F>(shape, layouts, special, |call| unsafe { F::product(level, call, start) });
+            assert!(plain == found, "{shape:?} {layouts:?} {level:?} {special}");
+            let parts = |call: &Product| call.parts(3).iter().for_each(|p| unsafe { F::product(level, p, start) });
+            assert!(plain == run::<F>(shape, layouts, special, parts), "{shape:?} {layouts:?} {level:?} in parts");
+        }
+    }
+}
+
+#[test]
+fn levels_agree_in_all_layouts() {
+    for shape in
+        [(1, 1, 1), (9, 33, 2), (3, 70, 9), (17, 40, 8), (20, 5, 30), (4, 0, 3), (0, 3, 2), (5, 18, 0), (2, 45, 6)]
+    {
+        for variant in 0..27 {
+            let layouts = [1, 3, 9].map(|d| LAYOUTS[variant / d % 3]);
+            agree::<f32>(shape, layouts, false);
+            agree::<f64>(shape, layouts, false);
+        }
+    }
+}
+
+#[test]
+fn levels_agree_on_special_values() {
+    for shape in [(6, 19, 40), (2, 31, 17), (33, 1, 50), (1, 1, 200)] {
+        agree::<f32>(shape, [Layout::Rows; 3], true);
+        agree::<f64>(shape, [Layout::Columns, Layout::Rows, Layout::Gaps], true);
+    }
+}
+
+#[test]
+fn levels_agree_across_blocks() {
+    let (rows, columns, gaps) = (Layout::Rows, Layout::Columns, Layout::Gaps);
+    agree::<f32>((2, 1100, 9), [rows; 3], false);
+    agree::<f32>((5, 1070, 3), [rows, rows, gaps], false);
+    agree::<f32>((150, 100, 5), [rows, columns, rows], false);
+    agree::<f32>((6, 20, 530), [rows; 3], false);
+    agree::<f64>((10, 530, 3), [rows, gaps, columns], false);
+    agree::<f64>((9, 20, 270), [columns; 3], false);
+    agree::<f32>((200, 120, 600), [rows; 3], false);
+}
+
+#[test]
+fn parts_are_of_whole_units() {
+    let matrix = Matrix { at: std::ptr::null_mut(), row: 0, col: 0 };
+    let sizes = |m, n, parts| {
+        let call = Product { c: matrix, a: matrix, b: matrix, m, n, k: 1 };
+        call.parts(parts).iter().map(|p| (p.m, p.n)).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(64, 100, 2), [(64, 48), (64, 52)]);
+    assert_eq!(sizes(100, 10, 3), [(32, 10), (32, 10), (36, 10)]);
+    assert_eq!(sizes(5, 7, 4), [(5, 7)]);
+    assert_eq!(sizes(0, 0, 2), [(0, 0)]);
+}

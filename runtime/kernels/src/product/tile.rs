@@ -1,0 +1,85 @@
+//! A tile of `c` in vector registers, over some terms of its sums.
+//!
+//! Invariant: the last vector of a row of `c` is loaded and stored under a mask, so that no column beyond the last is
+//! touched.
+
+use super::vector::{Float, Vector};
+
+/// Up to `ROWS` rows of up to `WIDTH` vectors of `c`, whose columns lie side by side.
+pub(super) struct Tile<F> {
+    /// Element (0, 0) and bytes from row to row.
+    pub c: *mut F,
+    /// Bytes from row to row.
+    pub c_row: i64,
+    /// Columns of `c`, in the last of the tile's vectors at least one.
+    pub columns: usize,
+    /// Element (0, 0).
+    pub a: *const u8,
+    /// Bytes from row to row.
+    pub a_row: i64,
+    /// Bytes from term to term.
+    pub a_step: i64,
+    /// Element (0, 0); columns lie side by side.
+    pub b: *const u8,
+    /// Bytes from term to term.
+    pub b_step: i64,
+    /// Rows of `b` have all lanes of the tile's vectors, not only the columns.
+    pub padded: bool,
+    /// Terms.
+    pub terms: u64,
+    /// What the sums begin with; `None` is what `c` holds.
+    pub start: Option<F>,
+}
+
+/// A tile of certain rows and vectors.
+pub(super) type TileFn<F> = unsafe fn(&Tile<F>);
+
+/// `M` rows of `N` vectors.
+///
+/// # Safety
+/// `c`, `a` and `b` have `M` rows, the columns and the terms; the machine has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V::Float>) {
+    let at = |i: usize, n: usize| {
+        t.c.wrapping_byte_offset((i as i64).wrapping_mul(t.c_row) as isize).wrapping_add(n * V::LANES)
+    };
+    // SAFETY: rows below `M` and columns below `columns` are inside `c`, and `last` selects the columns of the last
+    // vector; (i, k) is inside `a`, and row k of `b` has the columns, or all lanes if it is padded.
+    unsafe {
+        let last = V::first(t.columns - (N - 1) * V::LANES);
+        let last_of_b = if t.padded { V::first(V::LANES) } else { last };
+        let mut sums = [[V::splat(t.start.unwrap_or(V::Float::ZERO)); N]; M];
+        if t.start.is_none() {
+            for i in 0..M {
+                for n in 0..N - 1 {
+                    sums[i][n] = V::load(at(i, n));
+                }
+                sums[i][N - 1] = V::load_some(at(i, N - 1), last);
+            }
+        }
+        let (mut a, mut b) = (t.a, t.b);
+        for _ in 0..t.terms {
+            let row = b.cast::<V::Float>();
+            let mut vectors = [V::splat(V::Float::ZERO); N];
+            for n in 0..N - 1 {
+                vectors[n] = V::load(row.wrapping_add(n * V::LANES));
+            }
+            vectors[N - 1] = V::load_some(row.wrapping_add((N - 1) * V::LANES), last_of_b);
+            for i in 0..M {
+                let x = a.wrapping_offset((i as i64).wrapping_mul(t.a_row) as isize).cast::<V::Float>();
+                let x = V::splat(x.read_unaligned());
+                for n in 0..N {
+                    sums[i][n] = sums[i][n].fma(x, vectors[n]);
+                }
+            }
+            a = a.wrapping_offset(t.a_step as isize);
+            b = b.wrapping_offset(t.b_step as isize);
+        }
+        for i in 0..M {
+            for n in 0..N - 1 {
+                sums[i][n].store(at(i, n));
+            }
+            sums[i][N - 1].store_some(at(i, N - 1), last);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the blocked product asks of a machine's vectors.
+
+/// Elements of a matrix.
+pub(super) trait Float: Copy {
+    /// +0.
+    const ZERO: Self;
+    /// `self * b + c`, rounded once.
+    fn mul_add(self, b: Self, c: Self) -> Self;
+}
+
+impl Float for f32 {
+    const ZERO: f32 = 0.0;
+    fn mul_add(self, b: f32, c: f32) -> f32 {
+        f32::mul_add(self, b, c)
+    }
+}
+
+impl Float for f64 {
+    const ZERO: f64 = 0.0;
+    fn mul_add(self, b: f64, c: f64) -> f64 {
+        f64::mul_add(self, b, c)
+    }
+}
+
+/// A vector register. All functions are inlined into one that enables the instructions.
+///
+/// # Safety
+/// Every function needs the instructions of the implementation; those that load or store need the memory that they
+/// say, without alignment.
+pub(super) trait Vector: Copy {
+    /// Of an element.
+    type Float: Float;
+    /// Which lanes to touch.
+    type Mask: Copy;
+    /// Elements.
+    const LANES: usize;
+    /// Rows of the tallest tile.
+    const ROWS: usize;
+    /// Vectors of the widest tile.
+    const WIDTH: usize;
+    /// Elements of 16 bytes.
+    const QUAD: usize = 16 / size_of::<Self::Float>();
+
+    /// The first lanes, at most all.
+    fn first(lanes: usize) -> Self::Mask;
+    /// All lanes the same.
+    unsafe fn splat(x: Self::Float) -> Self;
+    /// All lanes.
+    unsafe fn load(at: *const Self::Float) -> Self;
+    /// Some lanes, zero in the others.
+    unsafe fn load_some(at: *const Self::Float, mask: Self::Mask) -> Self;
+    /// All lanes.
+    unsafe fn store(self, at: *mut Self::Float);
+    /// Some lanes.
+    unsafe fn store_some(self, at: *mut Self::Float, mask: Self::Mask);
+    /// `a * b + self`
+    unsafe fn fma(self, a: Self, b: Self) -> Self;
+    /// Reads `QUAD` elements at each of `LANES` addresses that lie `step` bytes apart, and writes them by columns:
+    /// vector q goes to `to + q * ahead` elements and holds element q of each.
+    unsafe fn turn(from: *const u8, step: i64, to: *mut Self::Float, ahead: usize);
+}
