@@ -1,7 +1,8 @@
 //! Mode `fast`: one arena laid out for a machine of one tile; vertices read and write all elements where they are.
 //!
 //! A family is one compiled loop over its instances. Fields whose elements do not lie at one stride per axis are
-//! fetched into scratch before a vertex and sent back after it. Copies are lists of moves.
+//! fetched into scratch before a vertex and sent back after it. Families that are matrix products are not compiled but
+//! put together (`products`). Copies are lists of moves.
 //!
 //! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices
 //! of a compute set share any.
@@ -14,6 +15,7 @@ use crate::kernel::{Kernel, Launch, Offsets};
 use crate::kernels::{CodeForm, KernelSet, RowLines};
 use crate::moves::{Row, by_length, coalesce, push_elements};
 use crate::pool::Pool;
+use crate::products::{Call, Products, of_family};
 use crate::store::{Store, VertexStop};
 use crate::strides::{all_instances, const_table, field_strides, line};
 use crate::strips::fuse;
@@ -34,8 +36,10 @@ use girder_source::Session;
 /// What mode `fast` has compiled.
 pub(crate) struct FastCode {
     kernels: Vec<Kernel>,
-    /// `None` for families without vertices.
+    /// `None` for families without vertices, and for products.
     families: SecondaryMap<FamilyId, Option<FamilyCode>>,
+    /// All products of a set.
+    products: SecondaryMap<ComputeSetId, Vec<Call>>,
     /// Of the variables, rounded up.
     var_bytes: u64,
     /// Of the scratch of the set that needs most.
@@ -91,11 +95,20 @@ impl FastCode {
         let mut families: SecondaryMap<FamilyId, Option<FamilyCode>> = SecondaryMap::new();
         let mut scratch_bytes = 0;
         let mut strides = SecondaryMap::new();
-        for set in allocated.sets.values() {
+        let mut products: SecondaryMap<ComputeSetId, Vec<Call>> = SecondaryMap::new();
+        for (set_id, set) in &allocated.sets {
             let mut used = 0;
             for &id in &set.families {
                 let family = &allocated.families[id];
                 let Some(shaped) = wanted.shaped(family)? else { continue };
+                let (sizes, facts) = wanted.known(shaped);
+                // Who counts wants to know of every vertex.
+                if counting.is_none()
+                    && let Some(calls) = of_family(allocated, family, sizes, facts)
+                {
+                    products[set_id].extend(calls);
+                    continue;
+                }
                 let (fields, layouts, row_bytes) = accesses(allocated, family, |f| wanted.writes_all(shaped, f));
                 let code = FamilyCode { kernel: 0, addressing: Addressing::Affine, fields, row_bytes, scratch: used };
                 used += row_bytes * family.domain.count();
@@ -112,7 +125,7 @@ impl FastCode {
                 code.kernel = wanted.want(shaped, layouts, code.addressing, lines);
             }
         }
-        Ok((wanted, FastCode { kernels: Vec::new(), families, var_bytes, scratch_bytes }))
+        Ok((wanted, FastCode { kernels: Vec::new(), families, products, var_bytes, scratch_bytes }))
     }
 }
 
@@ -204,7 +217,7 @@ impl<'e> Fast<'e> {
         let (mut sets, mut copies, mut tasks) = (SecondaryMap::new(), SecondaryMap::new(), Vec::new());
         for id in allocated.sets.keys() {
             sets[id] = tasks.len();
-            tasks.push(Task::vertices(build.groups(id)?, threads));
+            tasks.push(build.set(id, threads)?);
         }
         for id in allocated.copies.keys() {
             copies[id] = tasks.len();
@@ -311,6 +324,16 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
+    fn set(&self, id: ComputeSetId, threads: usize) -> Result<Task, EngineError> {
+        let others = Task::vertices(self.groups(id)?, threads);
+        let calls = &self.code.products[id];
+        if calls.is_empty() {
+            return Ok(others);
+        }
+        let products = Products::new(calls, threads, self.bytes)?;
+        Ok(Task::Products { products, others: Box::new(others) })
+    }
+
     fn groups(&self, set: ComputeSetId) -> Result<Vec<Group>, EngineError> {
         let mut groups = Vec::new();
         for (order, &id) in self.allocated.sets[set].families.iter().enumerate() {

@@ -87,6 +87,12 @@ impl<'g> KernelSet<'g> {
         self.shaped[shaped.0].1.cover[field] == Cover::Full
     }
 
+    /// Sizes and facts of a codelet.
+    pub(crate) fn known(&self, shaped: Shaped) -> (&Sizes, &Facts) {
+        let (sizes, facts) = &self.shaped[shaped.0];
+        (sizes, facts)
+    }
+
     /// The index of a kernel, given byte strides per edge field.
     pub(crate) fn want(
         &mut self,

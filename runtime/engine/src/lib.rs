@@ -10,8 +10,8 @@
 //! vertex. So every value that a vertex sees is the value at the start of the step, whatever the order of the vertices
 //! and wherever the element is kept: in one array, at its home on a tile, or in a landing buffer.
 //!
-//! Invariant: `unsafe` stands in `arena` (memory that several threads share) and `kernel` (calls of compiled code)
-//! only.
+//! Invariant: `unsafe` stands in `arena` (memory that several threads share), `kernel` (calls of compiled code) and
+//! `products` (calls of native ones) only.
 
 mod arena;
 mod counts;
@@ -27,6 +27,7 @@ mod kernel;
 mod kernels;
 mod moves;
 mod pool;
+mod products;
 mod report;
 mod runs;
 mod sizes;

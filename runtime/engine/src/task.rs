@@ -10,6 +10,7 @@ use crate::error::EngineError;
 use crate::kernel::{Context, Launch, LaunchStop};
 use crate::moves::share;
 use crate::pool::Work;
+use crate::products::Products;
 use crate::store::{VertexFailure, VertexStop};
 use girder_ir::ids::FamilyId;
 use girder_source::Session;
@@ -31,6 +32,13 @@ pub(crate) enum Task {
         groups: Vec<Group>,
         /// What each part runs.
         parts: Vec<Vec<Chunk>>,
+    },
+    /// A superstep's vertices, some of which are matrix products.
+    Products {
+        /// Those that are.
+        products: Products,
+        /// All others: `Vertices`.
+        others: Box<Task>,
     },
     /// Moves whose order does not matter.
     Moves {
@@ -135,6 +143,15 @@ impl Task {
         Task::Vertices { groups, parts }
     }
 
+    /// How many parts it has, at least 1.
+    fn parts(&self) -> usize {
+        match self {
+            Task::Vertices { parts, .. } => parts.len(),
+            Task::Products { products, others } => products.parts().max(others.parts()),
+            Task::Moves { parts, .. } | Task::Strips { parts, .. } => parts.len(),
+        }
+    }
+
     /// Cuts moves for some threads; `bytes` is the size of the arena.
     pub(crate) fn moves(list: Vec<Move>, threads: usize, bytes: u64) -> Result<Task, EngineError> {
         let (list, parts) = share(list, threads);
@@ -234,6 +251,24 @@ impl Tasks {
         }
     }
 
+    fn run_part(&self, task: &Task, part: usize) {
+        match task {
+            Task::Vertices { groups, parts } => {
+                parts[part].iter().for_each(|&chunk| self.run_chunk(0, &groups[chunk.group], chunk));
+            }
+            Task::Products { products, others } => {
+                if part < others.parts() {
+                    self.run_part(others, part);
+                }
+                products.run(&self.arena, part);
+            }
+            Task::Strips { members, parts } => {
+                parts[part].clone().for_each(|strip| self.run_strip(members, strip));
+            }
+            Task::Moves { moves, parts } => self.arena.perform(moves, parts[part].clone()),
+        }
+    }
+
     fn run_chunk(&self, member: u32, group: &Group, chunk: Chunk) {
         let Chunk { first, last, .. } = chunk;
         if let Some(landing) = &group.landing {
@@ -287,23 +322,11 @@ impl Tasks {
 
 impl Work for Tasks {
     fn parts(&self, task: usize) -> usize {
-        match self.tasks.get(task) {
-            Some(Task::Vertices { parts, .. }) => parts.len(),
-            Some(Task::Moves { parts, .. } | Task::Strips { parts, .. }) => parts.len(),
-            None => 1,
-        }
+        self.tasks.get(task).map_or(1, Task::parts)
     }
 
     fn run(&self, task: usize, part: usize) {
-        match &self.tasks[task] {
-            Task::Vertices { groups, parts } => {
-                parts[part].iter().for_each(|&chunk| self.run_chunk(0, &groups[chunk.group], chunk));
-            }
-            Task::Strips { members, parts } => {
-                parts[part].clone().for_each(|strip| self.run_strip(members, strip));
-            }
-            Task::Moves { moves, parts } => self.arena.perform(moves, parts[part].clone()),
-        }
+        self.run_part(&self.tasks[task], part);
     }
 }
 

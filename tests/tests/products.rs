@@ -1,0 +1,165 @@
+//! Matrix products: `x @ y` gives the bits of three plain loops, in every mode on any number of threads, and so do
+//! families of `amp` vertices, whether they tile a larger product or not.
+
+use girder_tests::{Outcome, Program};
+
+/// Codelets that all programs here use. Some elements are infinite or -0, so that sums become NaN now and then.
+const CODELETS: &str = "
+codelet numbers<T: float>(out x: T[n], const seed: i32, const special: bool) {
+    for i in 0..n {
+        let p = i32(i) * 7919 + seed;
+        x[i] = T(p % 1009) / 37.0 - 11.0;
+        if special && p % 89 == 7 { x[i] = 1.0 / 0.0; }
+        if special && p % 97 == 3 { x[i] = -0.0; }
+    }
+}
+codelet loops<T: float>(in a: T[m, k], in b: T[k, n], inout c: T[m, n]) {
+    for i in 0..m, j in 0..n {
+        let mut sum = c[i, j];
+        for l in 0..k { sum = fma(a[i, l], b[l, j], sum); }
+        c[i, j] = sum;
+    }
+}
+codelet add_block<T: float>(in a: T[m, k], in b: T[k, n], inout c: T[m, n]) { amp(c, a, b); }
+codelet turned<T: float>(in a: T[m, k], in b: T[n, k], out c: T[m, n]) {
+    for j in 0..n, i in 0..m { c[i, j] = 1.5; }
+    amp(c, a, b.transpose());
+}
+";
+
+fn same(outcome: &Outcome, case: &str) {
+    assert!(outcome.failure.is_none(), "{case}: {:?}", outcome.failure);
+    assert_eq!(outcome.array("z").bytes, outcome.array("expected").bytes, "{case}");
+}
+
+/// `z` and `expected` are products of `left` and `right`, expressions over `x` and `y` of `xs` and `ys` elements.
+fn product(
+    ty: &str,
+    (m, n): (usize, usize),
+    (xs, ys): (usize, usize),
+    (left, right): (&str, &str),
+    special: bool,
+) -> String {
+    format!(
+        "{CODELETS}
+        var x: {ty}[{xs}];
+        var y: {ty}[{ys}];
+        var z: {ty}[{m}, {n}];
+        var expected: {ty}[{m}, {n}];
+        program main() {{
+            compute {{ vertex numbers(x: x, seed: 5, special: {special}); vertex numbers(x: y, seed: 11, special: false); }}
+            let (a, b) = ({left}, {right});
+            z <- a @ b;
+            compute {{ vertex loops(a: a, b: b, c: expected); }}
+        }}"
+    )
+}
+
+#[test]
+fn the_operator_gives_the_bits_of_plain_loops() {
+    for (m, k, n) in [(1, 1, 1), (3, 5, 7), (1, 40, 33), (40, 33, 1), (17, 9, 50), (5, 0, 4), (70, 64, 65)] {
+        for (ty, special) in [("f32", false), ("f64", true)] {
+            let views = (format!("x.reshape([{m}, {k}])"), format!("y.reshape([{k}, {n}])"));
+            let text = product(ty, (m, n), (m * k, k * n), (&views.0, &views.1), special);
+            same(&Program::text(text).target("gc200").run_everywhere(), &format!("{ty}, {m} x {k} x {n}"));
+        }
+    }
+}
+
+#[test]
+fn operands_may_be_any_views() {
+    let cases = [
+        ("x.reshape([12, 20]).transpose()", "y.reshape([30, 12]).transpose()"),
+        ("x.reshape([20, 12])[.., 0..12 by 2]", "y.reshape([12, 30])[0..12 by 2, ..]"),
+        ("x.reshape([20, 12])[.., 3..9]", "y.reshape([6, 60])[.., 7..37]"),
+        ("concat([x[0..60], x[120..180]], axis: 0).reshape([20, 6])", "y[0..180].reshape([6, 30])"),
+    ];
+    for views in cases {
+        let text = product("f32", (20, 30), (240, 360), views, true);
+        same(&Program::text(text).run_everywhere(), views.0);
+    }
+}
+
+#[test]
+fn large_products_are_shared_by_threads() {
+    let views = ("x.reshape([90, 70])", "y.reshape([70, 80])");
+    let text = product("f32", (90, 80), (90 * 70, 70 * 80), views, false);
+    same(&Program::text(text).target("gc200").run_everywhere(), "90 x 70 x 80");
+}
+
+/// Vertices `vertex` at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.
+fn family(vertices: &str) -> Outcome {
+    let text = format!(
+        "{CODELETS}
+        var x: f32[24, 10];
+        var y: f32[10, 20];
+        var z: f32[24, 20];
+        program main() {{
+            compute {{
+                vertex numbers(x: x.flatten(), seed: 5, special: false);
+                vertex numbers(x: y.flatten(), seed: 11, special: false);
+                vertex numbers(x: z.flatten(), seed: 3, special: false);
+            }}
+            {vertices}
+        }}"
+    );
+    Program::text(text).run_everywhere()
+}
+
+/// Whether the family does what its vertices do as plain loops.
+fn as_loops(vertices: &str) {
+    let outcome = family(vertices);
+    assert!(outcome.failure.is_none(), "{vertices}: {:?}", outcome.failure);
+    let expected = family(&vertices.replace("add_block", "loops"));
+    assert_eq!(outcome.array("z").bytes, expected.array("z").bytes, "{vertices}");
+}
+
+#[test]
+fn families_are_the_sum_of_their_vertices() {
+    let block = |a: &str, b: &str, c: &str| {
+        format!("compute {{ for i in 0..6, j in 0..5 {{ vertex add_block(a: {a}, b: {b}, c: {c}); }} }}")
+    };
+    let rows = "x[4 * i..4 * i + 4]";
+    let columns = "y[.., 4 * j..4 * j + 4]";
+    let both = "z[4 * i..4 * i + 4, 4 * j..4 * j + 4]";
+    as_loops(&block(rows, columns, both));
+    // Blocks of `a` in another order, and of `c`.
+    as_loops(&block("x[4 * ((i + 2) % 6)..4 * ((i + 2) % 6) + 4]", columns, both));
+    as_loops(&block(rows, columns, "z[4 * (5 - i)..4 * (5 - i) + 4, 4 * ((j + 1) % 5)..4 * ((j + 1) % 5) + 4]"));
+    // Blocks of `a` that overlap.
+    as_loops(&block("x[3 * i..3 * i + 4]", columns, both));
+    // Every second row and column.
+    as_loops(&block("x[2 * i..2 * i + 2]", columns, "z[0..24 by 2, ..][2 * i..2 * i + 2, 4 * j..4 * j + 4]"));
+    // Holes, and other vertices in the same set.
+    as_loops(
+        "compute {
+            for i in 0..6, j in 0..5 {
+                if (i + 2 * j) % 4 == 0 { vertex numbers(x: z[4 * i, 4 * j..4 * j + 4], seed: 7, special: false); }
+                else { vertex add_block(a: x[4 * i..4 * i + 4], b: y[.., 4 * j..4 * j + 4], c: z[4 * i..4 * i + 4, 4 * j..4 * j + 4]); }
+            }
+        }",
+    );
+    // Terms in two steps, and turned over.
+    as_loops(
+        "compute { for i in 0..24 { vertex add_block(a: x[i..i + 1, 0..6], b: y[0..6], c: z[i..i + 1]); } }
+        compute { for i in 0..24 { vertex add_block(a: x[i..i + 1, 6..10], b: y[6..10], c: z[i..i + 1]); } }
+        compute { for j in 0..20 { vertex add_block(a: y.transpose()[j..j + 1], b: x.transpose(), c: z.transpose()[j..j + 1]); } }",
+    );
+}
+
+#[test]
+fn a_block_may_begin_at_any_number() {
+    let outcome = family(
+        "var w: f32[24, 24];
+        compute { for i in 0..4 { vertex turned(a: x[6 * i..6 * i + 6], b: x, c: w[6 * i..6 * i + 6]); } }
+        z <- w[.., 0..20];",
+    );
+    let expected = family(
+        "var w: f32[24, 24];
+        w <- 1.5;
+        compute { vertex loops(a: x, b: x.transpose(), c: w); }
+        z <- w[.., 0..20];",
+    );
+    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+    assert_eq!(outcome.array("z").bytes, expected.array("z").bytes);
+}
