@@ -26,9 +26,12 @@ use girder_ir::ids::FieldId;
 use girder_ir::stage::Allocated;
 use girder_ir::types::ElemType;
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Multiply-adds for which no thread is woken.
 const WORTH_SHARING: u64 = 1 << 17;
+/// Multiply-adds between two looks at the flag to stop: some tens of milliseconds.
+const AT_ONCE: u64 = 1 << 31;
 
 /// A matrix in the arena: the byte of element (0, 0), and bytes from row to row and from column to column. The stride of
 /// an axis that is not longer than 1 is 0.
@@ -123,30 +126,31 @@ impl Products {
         self.parts.len()
     }
 
-    /// Runs a part, if there is one of this number.
-    pub(crate) fn run(&self, arena: &Arena, part: usize) {
+    /// Runs a part, if there is one of this number, unless the flag to stop is seen; whether it has ended.
+    pub(crate) fn run(&self, arena: &Arena, cancel: &AtomicBool, part: usize) -> bool {
         assert!(self.reach <= arena.bytes(), "a product of the engine leaves its memory");
         for call in self.parts.get(part).into_iter().flatten() {
+            if cancel.load(Ordering::Relaxed) {
+                return false;
+            }
             let product = call.product(arena.base());
-            let start = |bits: u64| Start::Value(bits);
             // SAFETY: see the note on sound products; the level is one of this machine.
             unsafe {
-                match (call.ty, call.start.map_or(Start::Old, start)) {
-                    (ElemType::F64, Start::Old) => product_f64(self.level, &product, Start::Old),
-                    (ElemType::F64, Start::Value(bits)) => {
-                        product_f64(self.level, &product, Start::Value(f64::from_bits(bits)));
-                    }
-                    (_, Start::Old) => product_f32(self.level, &product, Start::Old),
-                    (_, Start::Value(bits)) => {
-                        product_f32(self.level, &product, Start::Value(f32::from_bits(bits as u32)));
-                    }
+                match call.ty {
+                    ElemType::F64 => product_f64(self.level, &product, call.start(f64::from_bits)),
+                    _ => product_f32(self.level, &product, call.start(|bits| f32::from_bits(bits as u32))),
                 }
             }
         }
+        true
     }
 }
 
 impl Call {
+    fn start<F>(&self, number: impl Fn(u64) -> F) -> Start<F> {
+        self.start.map_or(Start::Old, |bits| Start::Value(number(bits)))
+    }
+
     fn work(&self) -> u64 {
         self.m.saturating_mul(self.n).saturating_mul(self.k.max(1))
     }
@@ -183,8 +187,14 @@ impl Call {
     }
 }
 
-/// What each thread does: a share of every product that is large, and small ones in order.
+/// What each thread does, in pieces between which it may stop.
 fn cut(calls: &[Call], threads: usize) -> Vec<Vec<Call>> {
+    let pieces = |call: Call| call.cut(call.work() / AT_ONCE + 1);
+    shares(calls, threads).into_iter().map(|share| share.into_iter().flat_map(pieces).collect()).collect()
+}
+
+/// A share of every product that is large for each thread, and small ones in order.
+fn shares(calls: &[Call], threads: usize) -> Vec<Vec<Call>> {
     let total = calls.iter().map(Call::work).fold(0, u64::saturating_add);
     if threads < 2 || total < WORTH_SHARING {
         return vec![calls.to_vec()];

@@ -260,7 +260,9 @@ impl Tasks {
                 if part < others.parts() {
                     self.run_part(others, part);
                 }
-                products.run(&self.arena, part);
+                if !products.run(&self.arena, self.session.cancel.flag(), part) {
+                    self.cancelled.store(true, Ordering::Relaxed);
+                }
             }
             Task::Strips { members, parts } => {
                 parts[part].clone().for_each(|strip| self.run_strip(members, strip));
