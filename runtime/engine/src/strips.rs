@@ -219,14 +219,14 @@ fn moves_touch(list: &[Move], member: usize, strip: usize) -> Vec<Touch> {
     from.reduce(around).into_iter().chain(to.reduce(around)).collect()
 }
 
-/// What a whole task touches.
+/// What a whole task touches, if it may be cut into strips.
 fn hull(task: &Task, member: usize) -> Vec<Touch> {
     match task {
         Task::Vertices { groups, .. } => {
             groups.iter().flat_map(|g| rows_touch(g, 0..g.launch.rows(), member, 0)).collect()
         }
         Task::Moves { moves, .. } => moves_touch(moves.list(), member, 0),
-        Task::Strips { .. } => Vec::new(),
+        Task::Strips { .. } | Task::Products { .. } => Vec::new(),
     }
 }
 
