@@ -63,6 +63,7 @@ unsafe fn fill<V: Vector, const M: usize>(c: Matrix, columns: usize, value: V::F
 ///
 /// # Safety
 /// The matrices have `M` rows, `K` terms and the columns.
+#[expect(clippy::needless_range_loop, reason = "registers are named by row and vector, as in the formula")]
 #[inline(always)]
 unsafe fn terms<V: Vector, const M: usize, const K: usize>(c: Matrix, a: Matrix, b: Matrix, columns: usize) {
     // SAFETY: all indices are below what the matrices have; the mask of the last vector selects the columns.

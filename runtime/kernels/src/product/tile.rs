@@ -38,6 +38,7 @@ pub(super) type TileFn<F> = unsafe fn(&Tile<F>);
 ///
 /// # Safety
 /// `c`, `a` and `b` have `M` rows, the columns and the terms; the machine has the instructions of `V`.
+#[expect(clippy::needless_range_loop, reason = "registers are named by row and vector, as in the formula")]
 #[inline(always)]
 pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V::Float>) {
     let at = |i: usize, n: usize| {
