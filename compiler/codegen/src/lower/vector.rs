@@ -68,6 +68,8 @@ pub(super) struct Plan {
     pub apart: u32,
     /// Conversions of indices that may take them as 32-bit integers.
     pub narrow: EntitySet<ExprId>,
+    /// How often indices are used as values; in a strip each use has a register of its own.
+    pub ramp_uses: u32,
 }
 
 impl Plan {

@@ -40,6 +40,7 @@ struct Search<'l, 'a, 'b> {
     mixed: bool,
     apart: u32,
     narrow: EntitySet<ExprId>,
+    ramp_uses: u32,
 }
 
 /// Where an expression stands.
@@ -105,6 +106,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             mixed,
             apart: 0,
             narrow: EntitySet::new(),
+            ramp_uses: 0,
         };
         search.collect(&steps);
         search.differ.complete(&steps);
@@ -119,7 +121,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         search.stores_are_apart()?;
         let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
-        let (apart, narrow) = (search.apart, search.narrow);
+        let (apart, narrow, ramp_uses) = (search.apart, search.narrow, search.ramp_uses);
         let (var, differing) = (differ.var, differ.locals);
         let idempotent = !loads_of_stored;
         Some(Plan {
@@ -137,6 +139,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             size,
             apart,
             narrow,
+            ramp_uses,
         })
     }
 }

@@ -77,7 +77,7 @@ impl Lower<'_, '_> {
 
     /// Elements that do not lie side by side are moved one by one, so there must be enough work besides.
     pub(super) fn strip_pays(&self, plan: &Plan) -> bool {
-        plan.size >= 3 * plan.apart && plan.ramps.len() <= 4
+        plan.size >= 3 * plan.apart && plan.ramp_uses <= 4
     }
 
     /// Runs places of a loop as a strip; `keeps` leaves the last one.

@@ -111,6 +111,7 @@ impl Search<'_, '_, '_> {
 
     /// Notes an index whose value is used.
     fn ramp(&mut self, e: ExprId, context: Context) -> Option<()> {
+        self.ramp_uses += 1;
         if self.ramps.iter().all(|r| r.0 != e) {
             let slope = self.slope(e, context.conditional)?;
             self.ramps.push((e, slope));
