@@ -2,7 +2,8 @@
 //!
 //! # Note: Grouping
 //! Vertices of one statement and one codelet specialisation whose views differ only in offsets share a family, in the
-//! order of the statement's loops. So do the vertices of all statements that stand in no loop. Columns that turn out
+//! order of the statement's loops. So do the vertices of all statements that stand in no loop, and those that are alone
+//! of their kind in a loop, which print as if they stood in none. Columns that turn out
 //! affine in the loops' indices are stored closed; the others are tables. Whether a loop stayed closed never changes
 //! the graph: a [`Block`] makes the family that its vertices, added one by one, would make.
 
@@ -182,6 +183,24 @@ impl Families {
             indexmap::map::Entry::Occupied(mut slot) => slot.get_mut().append(group),
         }
     }
+
+    /// The groups, in the order of their first vertices. One of a single vertex that stands in loops joins those of its
+    /// signature that stand in none.
+    fn into_groups(self) -> IndexMap<Key, Group, rustc_hash::FxBuildHasher> {
+        let mut groups: IndexMap<Key, Group, rustc_hash::FxBuildHasher> = IndexMap::default();
+        for (mut key, group) in self.groups {
+            if group.domain().0.0.is_empty() {
+                key.head.span = None;
+            }
+            match groups.entry(key) {
+                indexmap::map::Entry::Vacant(slot) => {
+                    slot.insert(group);
+                }
+                indexmap::map::Entry::Occupied(mut slot) => slot.get_mut().join(group),
+            }
+        }
+        groups
+    }
 }
 
 impl Key {
@@ -288,6 +307,19 @@ impl Group {
         self.tiles.extend(other.tiles);
         self.indices.iter_mut().zip(other.indices).for_each(|(column, more)| column.extend(more));
         self.widen(&other.lo, &other.hi);
+    }
+
+    /// Adds vertices that stand in other loops or none: what is left has no loops.
+    fn join(&mut self, mut other: Group) {
+        for group in [&mut *self, &mut other] {
+            group.open();
+            group.extents.clear();
+            group.lo.clear();
+            group.hi.clear();
+            group.indices.clear();
+        }
+        self.spans.append(&mut other.spans);
+        self.append(other);
     }
 
     /// The box of the loops if the vertices fill it; else the part of it that they fill, without indices of one value;
@@ -414,7 +446,7 @@ impl Elaborator<'_> {
     pub fn finish_set(&mut self, name: SmolStr, families: Families, span: Span) -> Result<ComputeSetId> {
         let origin = self.origin_at(span);
         let set = self.graph.sets.push(ComputeSet { name, families: vec![], origin });
-        for (key, mut group) in families.groups {
+        for (key, mut group) in families.into_groups() {
             let indices = std::mem::take(&mut group.indices);
             let family = self.family(set, key, group);
             let columns = indices_of(&family.domain, &indices);

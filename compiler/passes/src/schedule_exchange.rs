@@ -15,7 +15,7 @@
 //! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
 //!    methods above.
 //!
-//! Of many transfers ([`MANY`]) each method is tried once, on multicasts in parts, and the colouring, which also takes a
+//! Of many transfers (`MANY`) each method is tried once, on multicasts in parts, and the colouring, which also takes a
 //! few multicasts, before the greedy (`at_scale`).
 //!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
