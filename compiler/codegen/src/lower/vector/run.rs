@@ -13,7 +13,6 @@ use crate::work;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlot, Value};
-use cranelift_entity::EntitySet;
 use cranelift_frontend::Variable;
 use girder_ir::codelet::{BinaryOp, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId};
@@ -84,15 +83,7 @@ impl Lower<'_, '_> {
     /// Both branches of a condition that differs.
     fn both(&mut self, group: &Group<'_>, cond: ExprId, (then, els): (&[Step], &[Step]), n: u64) {
         let mask = self.vector_value(group, cond);
-        let mut set: EntitySet<LocalId> = EntitySet::new();
-        for branch in [then, els] {
-            steps::any(branch, &mut |s| {
-                if let Step::Set { local, .. } = s {
-                    set.insert(*local);
-                }
-                false
-            });
-        }
+        let set = steps::set_in([then, els]);
         let variables = set.keys().filter(|&l| set.contains(l)).map(|l| group.variable(l, n));
         let variables: Vec<Variable> = variables.collect();
         let before: Vec<Value> = variables.iter().map(|&v| self.b.use_var(v)).collect();

@@ -2,6 +2,7 @@
 //!
 //! Invariant: steps run in the order of the statements that they come from; early returns have become branches.
 
+use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, Block, Index, Label, Reduce, ReduceOp, Stmt, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
@@ -116,6 +117,20 @@ fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Ste
 /// Whether some step stores.
 pub(super) fn any_store(steps: &[Step]) -> bool {
     any(steps, &mut |s| matches!(s, Step::Store { .. }))
+}
+
+/// The locals that steps set.
+pub(super) fn set_in<'s>(branches: impl IntoIterator<Item = &'s [Step]>) -> EntitySet<LocalId> {
+    let mut set: EntitySet<LocalId> = EntitySet::new();
+    for branch in branches {
+        any(branch, &mut |s| {
+            if let Step::Set { local, .. } = s {
+                set.insert(*local);
+            }
+            false
+        });
+    }
+    set
 }
 
 /// Whether a step, or one inside it, is of some kind.

@@ -12,9 +12,8 @@ use crate::wide::{
 };
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use cranelift_entity::EntitySet;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage};
-use girder_ir::ids::{ExprId, LocalId};
+use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};
 
@@ -55,15 +54,7 @@ impl Lower<'_, '_> {
         self.wide_steps(wide, then);
         let after_then = std::mem::replace(&mut wide.locals, before);
         self.wide_steps(wide, els);
-        let mut set: EntitySet<LocalId> = EntitySet::new();
-        for branch in [then, els] {
-            steps::any(branch, &mut |s| {
-                if let Step::Set { local, .. } = s {
-                    set.insert(*local);
-                }
-                false
-            });
-        }
+        let set = steps::set_in([then, els]);
         for local in set.keys().filter(|&l| set.contains(l)) {
             wide.locals[local] = match (&after_then[local], &wide.locals[local]) {
                 (Some(yes), Some(no)) => Some(wide.program.select(&mask, yes, no)),
