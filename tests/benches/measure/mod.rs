@@ -117,6 +117,9 @@ impl Worst {
 
     /// Prints the last line of a bench.
     pub fn print(&self) {
-        println!("\nworst ratio: {:.2} ({})", self.0, self.1);
+        match self.0.is_finite() {
+            true => println!("\nworst ratio: {:.2} ({})", self.0, self.1),
+            false => println!("\nnothing that ran has a bar"),
+        }
     }
 }
