@@ -153,6 +153,53 @@ fn fold(op: ReduceOp, ty: girder_ir::types::ElemType, n: u64) -> Case {
     })
 }
 
+/// `y = op i in 0..min(k, rows), j in 0..n { a[i, j] }`: how many rows there are stands in memory, none included.
+fn rows_by_data(op: ReduceOp, ty: girder_ir::types::ElemType, (rows, n): (u64, u64), k: i64) -> Case {
+    let mut b = Build::new();
+    let (r, size) = (b.size("r"), b.size("n"));
+    let a = b.field(Dir::In, ty, &[DimDecl::Size(r), DimDecl::Size(size)]);
+    let count = b.field(Dir::In, I64, &[]);
+    let y = b.field(Dir::Out, ty, &[]);
+    let (i, j, dst) = (b.local(I64), b.local(I64), b.local(ty));
+    let (at_i, at_j) = (b.read(i), b.read(j));
+    let value = b.load(a, &[at_i, at_j]);
+    let (zero, all, hi_j) = (b.int(0), b.sized(r), b.sized(size));
+    let count = b.load(count, &[]);
+    let hi_i = b.binary(BinaryOp::Min, count, all);
+    let binders = vec![Binder { var: i, lo: zero, hi: hi_i, step: 1 }, Binder { var: j, lo: zero, hi: hi_j, step: 1 }];
+    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+    let reduce = Reduce {
+        dst,
+        op,
+        binders,
+        filter_before: vec![],
+        filter: None,
+        before: vec![],
+        value,
+        factors: None,
+        site,
+        turns,
+    };
+    let result = b.read(dst);
+    let store = b.store(y, &[], result);
+    let codelet = b.done(vec![Stmt::Reduce(Box::new(reduce)), store]);
+    let shapes = vec![[rows, n].as_slice().into(), [].as_slice().into(), [].as_slice().into()];
+    Case::new(codelet, shapes, &[Spread::Contiguous; 3], 2, move |ty| if ty == I64 { k as u64 } else { 0 })
+}
+
+#[test]
+fn reductions_over_rows_that_data_count_agree() {
+    for op in [ReduceOp::Sum, ReduceOp::Product, ReduceOp::Min, ReduceOp::Max] {
+        for k in [-1, 0, 1, 3, 9] {
+            for shape in [(3, 64), (3, 80), (5, 7)] {
+                for ty in [F32, F64, I32] {
+                    rows_by_data(op, ty, shape, k).check();
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn reductions_of_every_kind_agree() {
     use ReduceOp::*;

@@ -7,9 +7,11 @@
 use super::Wide;
 use crate::lower::Lower;
 use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::stmt::Range;
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, is_ordered, steps};
 use crate::wide::{self, Apart, Effect, Value as Lanes, is_long};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlot, Type, Value};
@@ -43,7 +45,27 @@ impl Lower<'_, '_> {
         let record = self.slot(64 * if is_long(ty) { 2 } else { 1 });
         self.begin_lanes(record, r.op, ty);
         self.wide_rows(r, &plan, outer, row, record);
-        Some(self.fold_record(record, r.op, ty))
+        let folded = self.fold_record(record, r.op, ty);
+        // A float sum of no place is +0, where its lanes hold -0.
+        let may_be_empty = is_ordered(r.op, ty) && r.op == ReduceOp::Sum;
+        match self.any_row(outer).filter(|_| may_be_empty) {
+            Some(any) => {
+                let zero = self.constant(ty, 0);
+                Some(self.b.ins().select(any, folded, zero))
+            }
+            None => Some(folded),
+        }
+    }
+
+    /// Whether the outer binders come to any row; `None` if they are known to.
+    fn any_row(&mut self, outer: &[Bound]) -> Option<Value> {
+        let mut any = None;
+        for Range { lo, hi, step, .. } in outer.iter().map(|b| &b.range).filter(|range| range.trips.is_none()) {
+            let order = if *step > 0 { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
+            let turns = self.b.ins().icmp(order, *lo, *hi);
+            any = Some(any.map_or(turns, |any| self.b.ins().band(any, turns)));
+        }
+        any
     }
 
     /// The vector that holds lanes of a type in the record; truth values are 0 or -1.
