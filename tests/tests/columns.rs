@@ -1,7 +1,8 @@
-//! A loop of a compute set that is evaluated for all its turns at once makes the graph that it makes turn by turn.
+//! A loop of a compute set or a `map` that is evaluated for all its turns at once makes the graph that it makes turn by
+//! turn.
 //!
-//! Inside a loop a `let mut` is evaluated turn by turn; so each program is compiled with and without one that nothing
-//! uses, and both must be the same to the byte, or both be wrong.
+//! What has a `let mut`, inside the loop or in a function, is evaluated turn by turn; so each program is compiled with
+//! and without one that nothing needs, and both must be the same to the byte, or both be wrong.
 
 use girder::{AnyStage, Stage};
 use girder_tests::Program;
@@ -16,6 +17,13 @@ codelet grid(in a: f32[m, n], out y: f32[m, n]) { for i in 0..m, j in 0..n { y[i
 codelet state(const k: i32, in a: f32, out y: f32) { y = a + f32(k); }
 let l = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 let rows = [(0, 4), (4, 9), (9, 12), (2, 6)];
+fn edge(i: int, n: int) -> int { if i == 0 { 0 } else if i >= n { n } else { 1 + i * (n - 2) / n } }
+fn half(i: int, n: int) -> int { if i < n { return n - i; } let h = i / 2; return h + n; }
+fn tri(n: int) -> int { if n <= 0 { 0 } else { n + tri(n: n - 1) } }
+fn pair(i: int, n: int) -> (a: int, b: int) { let l = i * n; (a: l, b: i + n) }
+fn cut(i: int, n: int) -> range { if i % 2 == 0 { 0..n } else { i..i + n } }
+fn home(i: int) -> place { if i > 3 { tile(1) } else { tile(i) } }
+fn left(i: int) -> int { let mut h = i; return h; }
 var x: f32[60];
 var y: f32[60];
 var a: f32[12, 10];
@@ -36,7 +44,11 @@ fn integer() -> BoxedStrategy<String> {
         prop_oneof![
             4 => (inner.clone(), op, inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("min({a}, {b})")),
-            1 => (inner.clone(), inner).prop_map(|(a, b)| format!("max({a}, {b})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max({a}, {b})")),
+            1 => inner.clone().prop_map(|a| format!("edge({a}, 7)")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("half({a}, n: {b})")),
+            1 => inner.clone().prop_map(|a| format!("tri({a} % 5)")),
+            1 => (inner.clone(), inner).prop_map(|(a, b)| format!("pair({a}, {b}).b")),
         ]
     })
     .boxed()
@@ -62,6 +74,8 @@ fn slice(n: u32) -> BoxedStrategy<String> {
         index(n).prop_map(|e| format!("..{e}")),
         (index(n), 1..4u32).prop_map(|(e, s)| format!("{e}.. by {s}")),
         Just("rows[i % 4][0]..rows[i % 4][1]".to_string()),
+        Just(format!("edge(i, {n})..edge(i + 1, {n})")),
+        integer().prop_map(|e| format!("cut({e}, 3)")),
         Just("..".to_string()),
     ]
     .boxed()
@@ -72,6 +86,7 @@ fn vertex() -> BoxedStrategy<String> {
         2 => Just(String::new()),
         1 => Just(" on tile(i)".to_string()),
         1 => Just(" on tile(i / 2)".to_string()),
+        1 => Just(" on home(i)".to_string()),
         1 => Just(" on tile(i * 3 / 8)".to_string()),
         1 => Just(" on tile((i * 4 + j) % 4)".to_string()),
         1 => Just(" on tile((i + j) % tiles)".to_string()),
@@ -109,6 +124,8 @@ fn body() -> BoxedStrategy<String> {
         1 => (condition(), some()).prop_map(|(c, v)| format!("if {c} {{ {v} }}")),
         1 => (condition(), some(), some()).prop_map(|(c, v, w)| format!("if {c} {{ {v} }} else {{ {w} }}")),
         1 => (integer(), some()).prop_map(|(e, v)| format!("let k = {e}; {v}")),
+        1 => (integer(), integer(), some()).prop_map(|(e, f, v)| format!("let (k, _) = pair({e}, {f}); {v}")),
+        1 => (integer(), integer(), some()).prop_map(|(e, f, v)| format!("let (k, _) = ({e}, {f}); {v}")),
         1 => some().prop_map(|v| format!("for k in 0..2 {{ LEAVE {v} }}")),
     ];
     prop::collection::vec(statement, 1..3).prop_map(|s| s.join("\n")).boxed()
@@ -135,6 +152,31 @@ fn nest() -> BoxedStrategy<String> {
         }),
     ]
     .boxed()
+}
+
+/// A `map`; `LEAVE` stands before an index of its loops.
+fn map() -> BoxedStrategy<String> {
+    let tile = prop_oneof![
+        2 => Just("tile(LEAVE(i))".to_string()),
+        1 => Just("home(LEAVE(i) % 4)".to_string()),
+        2 => integer().prop_map(|e| format!("tile(LEAVE(({e} + 64) % 4))")),
+        1 => Just("tile(LEAVE(i) % 2..3)".to_string()),
+    ];
+    let view = prop_oneof![
+        slice(60).prop_map(|s| format!("x[{s}]")),
+        index(60).prop_map(|e| format!("x[{e}]")),
+        (slice(12), slice(10)).prop_map(|(s, t)| format!("a[{s}, {t}]")),
+        (slice(10), slice(12)).prop_map(|(s, t)| format!("a.transpose()[{s}, {t}]")),
+        (index(12), slice(10)).prop_map(|(e, s)| format!("a[{e}, {s}]")),
+    ];
+    let family = prop_oneof![
+        (1..5u32, 1..4u32).prop_map(|(n, m)| format!("for i in 0..{n}, j in 0..{m}")),
+        Just("for i in 0..4, j in 0..i".to_string()),
+        Just("for i in [3, 1, 2], j in 2..0 by -1".to_string()),
+    ];
+    (view, tile, family)
+        .prop_map(|(v, t, f)| format!("map {} on {} {f};", v.replace('k', "i"), t.replace('k', "i")))
+        .boxed()
 }
 
 /// The text of the graph, or the codes of the errors.
@@ -167,6 +209,27 @@ fn columns_and_turns_make_one_graph() {
             }
             (Err(_), Err(_)) => {}
             (columns, turns) => panic!("{body}\nin columns {columns:?}\nturn by turn {turns:?}"),
+        }
+    }
+    assert!(valid > 200, "only {valid} programs are right");
+}
+
+#[test]
+fn columns_and_turns_make_one_mapping() {
+    let mut runner = TestRunner::deterministic();
+    let maps = prop::collection::vec(map(), 1..3);
+    let mut valid = 0;
+    for _ in 0..800 {
+        let maps = maps.new_tree(&mut runner).unwrap().current().join("\n");
+        let columns = graph(&format!("{HEAD}{}", maps.replace("LEAVE", "")));
+        let turns = graph(&format!("{HEAD}{}", maps.replace("LEAVE", "left")));
+        match (columns, turns) {
+            (Ok(columns), Ok(turns)) => {
+                assert_eq!(columns, turns, "{maps}");
+                valid += 1;
+            }
+            (Err(_), Err(_)) => {}
+            (columns, turns) => panic!("{maps}\nin columns {columns:?}\nturn by turn {turns:?}"),
         }
     }
     assert!(valid > 200, "only {valid} programs are right");

@@ -86,7 +86,7 @@ impl Elaborator<'_> {
             "copy" => {
                 let [x] = self.required(name, ["x"], given, span)?;
                 match x.value {
-                    Value::Tensor(t) => self.copy_of(&t, span).map(Value::Tensor),
+                    Value::Tensor(t) => self.copy_of(&t, span).map(Value::from),
                     other => Err(self.expected("a tensor", &other, x.span)),
                 }
             }
@@ -94,7 +94,7 @@ impl Elaborator<'_> {
             "zeros" => self.zeros(given, span),
             "params" => {
                 let vars = self.graph.vars.iter().filter(|(_, v)| v.class == girder_ir::graph::VarClass::Param);
-                let all = vars.map(|(id, v)| Value::Tensor(Tensor { view: View::whole(id, &v.shape), ty: v.ty }));
+                let all = vars.map(|(id, v)| Value::from(Tensor { view: View::whole(id, &v.shape), ty: v.ty }));
                 Ok(Value::List(Arc::new(all.collect())))
             }
             "assert" => self.static_assert(given, span),
@@ -336,7 +336,7 @@ impl Elaborator<'_> {
         }
         match x.value {
             Value::Tensor(t) if t.ty == ty => Ok(Value::Tensor(t)),
-            Value::Tensor(t) => self.convert_each(t, ty, span).map(Value::Tensor),
+            Value::Tensor(t) => self.convert_each(Arc::unwrap_or_clone(t), ty, span).map(Value::from),
             Value::Array(a) => {
                 let size = a.ty.bytes() as usize;
                 self.charge_many((a.bytes.len() / size) as u64, span)?;
@@ -347,19 +347,19 @@ impl Elaborator<'_> {
             }
             Value::Float(v) if !ty.is_float() => {
                 let bits = girder_codelet::scalar::convert(ElemType::F64, ty, v.to_bits());
-                self.constant(Scalar::new(ty, bits), span).map(Value::Tensor)
+                self.constant(Scalar::new(ty, bits), span).map(Value::from)
             }
             Value::Bool(b) if ty != ElemType::Bool => {
-                self.scalar(&Value::Int(b as i64), ty, span).and_then(|s| self.constant(s, span)).map(Value::Tensor)
+                self.scalar(&Value::Int(b as i64), ty, span).and_then(|s| self.constant(s, span)).map(Value::from)
             }
             ref list @ Value::List(_) => {
                 let (mut dims, mut flat) = (vec![], vec![]);
                 self.flatten_list(list, 0, &mut dims, &mut flat, span)?;
-                self.constant_of(list, ty, &dims, span).map(Value::Tensor)
+                self.constant_of(list, ty, &dims, span).map(Value::from)
             }
             number => {
                 let s = self.scalar(&number, ty, x.span)?;
-                self.constant(s, span).map(Value::Tensor)
+                self.constant(s, span).map(Value::from)
             }
         }
     }
@@ -421,7 +421,7 @@ impl Elaborator<'_> {
         let mut tensors: Vec<Tensor> = Vec::new();
         for i in items.iter() {
             match i {
-                Value::Tensor(t) => tensors.push(t.clone()),
+                Value::Tensor(t) => tensors.push(Tensor::clone(t)),
                 other => return Err(self.expected("a tensor", other, at)),
             }
         }
@@ -448,7 +448,7 @@ impl Elaborator<'_> {
             return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
         }
         let views: Vec<View> = tensors.into_iter().map(|t| t.view).collect();
-        Ok(Value::Tensor(Tensor { view: View::concat(&views, axis), ty }))
+        Ok(Tensor { view: View::concat(&views, axis), ty }.into())
     }
 
     /// `zeros(T: f32, shape: [n])`: a fresh temporary of zeros.
@@ -467,7 +467,7 @@ impl Elaborator<'_> {
         let dims: Vec<u64> = dims.into_iter().map(|d| d as u64).collect();
         let t = self.temporary("zeros", ty, &dims, span)?;
         self.fill(&t, Scalar::zero(ty), span)?;
-        Ok(Value::Tensor(t))
+        Ok(t.into())
     }
 
     /// A string, if one is given.

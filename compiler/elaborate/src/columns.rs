@@ -10,7 +10,9 @@
 //! Invariant: evaluation in columns says no error that belongs to one turn, emits no step and makes no entity.
 
 mod expr;
+mod functions;
 mod ints;
+mod maps;
 mod nest;
 mod pick;
 mod views;
@@ -18,6 +20,7 @@ mod views;
 pub use ints::{Ints, Lens, point_count};
 
 use crate::value::{Tensor, Value};
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// What an expression is worth in every turn.
@@ -37,6 +40,8 @@ pub enum Column {
     View { like: Tensor, shift: Ints },
     /// A tile, by absolute number.
     Tile(Ints),
+    /// Columns side by side, perhaps named.
+    Tuple { names: Arc<[SmolStr]>, parts: Arc<[Column]> },
 }
 
 /// Why an evaluation ended.

@@ -12,6 +12,7 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
+use std::sync::Arc;
 
 /// A condition or selector.
 enum Chosen {
@@ -58,7 +59,7 @@ impl Elaborator<'_> {
         let span = self.tree().exprs[cond].span;
         match self.expr(cond)? {
             Value::Bool(b) => Ok(Chosen::Static(Value::Bool(b))),
-            Value::Tensor(t) => self.scalar_condition(t, span).map(Chosen::RunTime),
+            Value::Tensor(t) => self.scalar_condition(Arc::unwrap_or_clone(t), span).map(Chosen::RunTime),
             other => Err(self.expected("a condition (a static bool or a rank-0 bool tensor)", &other, span)),
         }
     }
@@ -165,7 +166,7 @@ impl Elaborator<'_> {
             *body = self.emit.pop().unwrap_or_default();
             done?;
         }
-        Ok(Value::Tensor(result))
+        Ok(result.into())
     }
 
     /// A `switch` whose arms may `return`, `break` and `continue` if the selector is static.
@@ -182,7 +183,7 @@ impl Elaborator<'_> {
                 Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
             }
             Value::Tensor(t) if t.ty.is_int() && t.view.rank() == 0 => {
-                let t = self.one_region(t, on_span)?;
+                let t = self.one_region(Arc::unwrap_or_clone(t), on_span)?;
                 let value = self.run_time_switch(t, arms, span)?;
                 Ok((value, Flow::Next))
             }
@@ -252,13 +253,13 @@ impl Elaborator<'_> {
     pub fn while_loop(&mut self, cond: ExprId, body: &ast::Body, span: Span) -> Result<()> {
         let cond_span = self.tree().exprs[cond].span;
         let (value, before) = self.under_run_time(|this| match this.expr(cond)? {
-            Value::Tensor(t) => this.scalar_condition(t, cond_span).map(Value::Tensor),
+            Value::Tensor(t) => this.scalar_condition(Arc::unwrap_or_clone(t), cond_span).map(Value::from),
             other => Ok(other),
         })?;
         match value {
             Value::Tensor(c) => {
                 let (_, nodes) = self.under_run_time(|this| this.block(body))?;
-                self.push(NodeKind::While { before, cond: c.view, body: nodes }, span)
+                self.push(NodeKind::While { before, cond: c.view.clone(), body: nodes }, span)
             }
             Value::Bool(false) => Ok(()),
             Value::Bool(true) => {
@@ -293,7 +294,7 @@ impl Elaborator<'_> {
         let slot = index.map(|name| self.repeat_index(name, range, range_span)).transpose()?;
         let (_, nodes) = self.under_run_time(|this| {
             if let (Some(name), Some((t, ..))) = (index, &slot) {
-                this.define(name.dotted(), Value::Tensor(t.clone()), false);
+                this.define(name.dotted(), t.clone().into(), false);
             }
             this.block(body)
         })?;
@@ -327,7 +328,7 @@ impl Elaborator<'_> {
                 return Err(self.error("elaborate::bad_target", name.span, "an index is an i32 of rank 0"));
             }
             let var = t.view.parts[0].var;
-            return Ok((t, var, start, step));
+            return Ok((Arc::unwrap_or_clone(t), var, start, step));
         }
         let path = self.unique_name(&name.dotted());
         let mapping = self.default_mapping(&[], ElemType::I32);

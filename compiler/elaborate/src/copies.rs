@@ -17,6 +17,7 @@ use girder_syntax::ast::{self, CopyItem};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// One copy of a set.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl Elaborator<'_> {
     pub fn write(&mut self, target: &Tensor, value: Value, span: Span) -> Result<()> {
         self.writable(&target.view, span)?;
         let source = match value {
-            Value::Tensor(t) => t,
+            Value::Tensor(t) => Arc::unwrap_or_clone(t),
             Value::List(_) | Value::Array(_) => self.constant_array(&value, target, span)?,
             Value::Unit => return Err(self.error("elaborate::type_mismatch", span, "the right side has no value")),
             number => {
@@ -221,7 +222,7 @@ impl Elaborator<'_> {
         self.writable(&dst.view, span)?;
         let src_span = self.tree().exprs[src].span;
         let source = match self.expr(src)? {
-            Value::Tensor(t) => t,
+            Value::Tensor(t) => Arc::unwrap_or_clone(t),
             ref list @ (Value::List(_) | Value::Array(_)) => self.constant_array(list, &dst, src_span)?,
             number => {
                 let s = self.scalar(&number, dst.ty, src_span)?;

@@ -14,7 +14,7 @@ use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{self, ItemKind, VarKind};
 use smol_str::SmolStr;
 
-impl Elaborator<'_> {
+impl<'a> Elaborator<'a> {
     /// Elaborates an item that has a value, in its own module, and records what it is worth. Errors are said.
     pub fn declare_item(&mut self, module: ModuleRef, index: usize) {
         let item = &self.modules.get(module).tree.items[index];
@@ -76,7 +76,7 @@ impl Elaborator<'_> {
                     VarKind::Temp => VarClass::Temp,
                 };
                 let name = self.unique_name(&v.name.dotted());
-                Ok(vec![Value::Tensor(self.persistent(v, class, name)?)])
+                Ok(vec![self.persistent(v, class, name)?.into()])
             }
             ItemKind::Stream(s) => self.stream(s, item.span).map(|v| vec![v]),
             ItemKind::Remote(r) => Err(self.unsupported(r.name.span, "`remote`")),
@@ -103,7 +103,7 @@ impl Elaborator<'_> {
     }
 
     /// A declaration in a body.
-    pub fn declaration(&mut self, decl: &ast::Decl) -> Result<()> {
+    pub fn declaration(&mut self, decl: &'a ast::Decl) -> Result<()> {
         match decl {
             ast::Decl::Let(l) => {
                 let value = self.expr(l.value)?;
@@ -122,7 +122,7 @@ impl Elaborator<'_> {
                     }
                     VarKind::Var | VarKind::Temp => self.local_var(v)?,
                 };
-                self.define(v.name.dotted(), Value::Tensor(tensor), false);
+                self.define(v.name.dotted(), tensor.into(), false);
                 Ok(())
             }
             ast::Decl::Map { view, place, family, span } => self.map_statement(*view, place, family, *span),

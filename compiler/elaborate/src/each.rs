@@ -68,7 +68,7 @@ impl Elaborator<'_> {
                     _ => ElemType::I32,
                 };
                 let s = self.scalar(v, ty, span)?;
-                *v = Value::Tensor(self.constant(s, span)?);
+                *v = self.constant(s, span)?.into();
             }
         }
         let types = self.each_types(f, &values, span)?;
@@ -110,7 +110,7 @@ impl Elaborator<'_> {
         let out = self.temporary(name.rsplit('.').next().unwrap_or(&name), result, &shape, span)?;
         let path = self.qualified_item(module, &name);
         self.each_into(&path, operands, &out, span)?;
-        Ok(Value::Tensor(out))
+        Ok(out.into())
     }
 
     /// Writes a static number to every element.

@@ -9,6 +9,7 @@ use girder_ir::program::Effect;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast::{Arg, ExprId, ExprKind};
+use std::sync::Arc;
 
 impl Elaborator<'_> {
     /// `target <- read(stream)`: one packet, straight into the target, if it is one that the packet fits.
@@ -46,7 +47,7 @@ impl Elaborator<'_> {
         let (name, ty, shape) = (s.name.clone(), s.ty, s.shape.clone());
         let t = self.temporary(name.rsplit('.').next().unwrap_or(&name), ty, &shape, span)?;
         self.push(NodeKind::Effect(Effect::Read { stream: id, into: t.view.clone() }), span)?;
-        Ok(Value::Tensor(t))
+        Ok(t.into())
     }
 
     /// `stream <- value;`
@@ -58,7 +59,7 @@ impl Elaborator<'_> {
         }
         let (ty, shape) = (s.ty, s.shape.clone());
         let t = match value {
-            Value::Tensor(t) => t,
+            Value::Tensor(t) => Arc::unwrap_or_clone(t),
             ref list @ (Value::List(_) | Value::Array(_)) => self.constant_of(list, ty, &shape, span)?,
             number => {
                 let s = self.scalar(&number, ty, span)?;
@@ -88,7 +89,7 @@ impl Elaborator<'_> {
             }
         };
         let t = match value.value {
-            Value::Tensor(t) => t,
+            Value::Tensor(t) => Arc::unwrap_or_clone(t),
             known => {
                 self.charge_walk(&known, span)?;
                 let Some(text) = static_text(&known, false) else {
@@ -116,7 +117,7 @@ impl Elaborator<'_> {
             None | Some((Value::Bool(true), _)) => None,
             Some((Value::Bool(false), _)) => return Ok(Value::Unit),
             Some((Value::Tensor(t), _)) if t.ty == ElemType::Bool && t.view.rank() == 0 => {
-                Some(self.one_region(t, span)?.view)
+                Some(self.one_region(Arc::unwrap_or_clone(t), span)?.view)
             }
             Some((other, at)) => {
                 let d = Diagnostic::error(

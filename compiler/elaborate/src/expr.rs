@@ -117,7 +117,7 @@ impl Elaborator<'_> {
     /// A tensor.
     pub fn tensor(&mut self, id: ExprId) -> Result<Tensor> {
         match self.expr(id)? {
-            Value::Tensor(t) => Ok(t),
+            Value::Tensor(t) => Ok(Arc::unwrap_or_clone(t)),
             other => {
                 let span = self.tree().exprs[id].span;
                 Err(self.expected("a tensor", &other, span))

@@ -15,7 +15,7 @@ impl Elaborator<'_> {
     /// `base[index, …]`
     pub fn index(&mut self, base: Value, index: &[Index], span: Span) -> Result<Value> {
         match base {
-            Value::Tensor(t) => self.index_tensor(t, index, span),
+            Value::Tensor(t) => self.index_tensor(Arc::unwrap_or_clone(t), index, span),
             Value::List(items) => {
                 let [one] = index else {
                     return Err(self.error("elaborate::index", span, "a list has one index"));
@@ -90,7 +90,7 @@ impl Elaborator<'_> {
         // A view takes the room of its parts.
         self.charge_many(4 * (view.parts.len() as u64).saturating_sub(1), span)?;
         self.bounded_shape(&view.shape(), ty, span)?;
-        Ok(Value::Tensor(Tensor { view, ty }))
+        Ok(Tensor { view, ty }.into())
     }
 
     /// What one place of an index picks of `0..len`.
@@ -205,7 +205,7 @@ impl Elaborator<'_> {
     /// `base.name(args)`
     pub fn method(&mut self, base: Value, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
         match base {
-            Value::Tensor(t) => self.view_method(t, name, given, span),
+            Value::Tensor(t) => self.view_method(&t, name, given, span),
             Value::Type(ty) if name.name == "bits" => self.type_bits(ty, given, span),
             Value::Array(a) if name.name == "reshape" => {
                 let [shape] = self.arguments("reshape", ["shape"], given, span)?;
@@ -226,7 +226,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn view_method(&mut self, t: Tensor, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
+    fn view_method(&mut self, t: &Tensor, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
         let v = &t.view;
         let view = match name.name.as_str() {
             "reshape" => {
@@ -276,7 +276,7 @@ impl Elaborator<'_> {
                 let [shape] = self.arguments("broadcast_to", ["shape"], given, span)?;
                 let dims = self.int_list(shape)?;
                 let dims: Vec<u64> = dims.iter().map(|&d| d.max(0) as u64).collect();
-                self.broadcast(&t, &dims, span)?
+                self.broadcast(t, &dims, span)?
             }
             "expand" => {
                 let [axis] = self.arguments("expand", ["axis"], given, span)?;
@@ -292,7 +292,7 @@ impl Elaborator<'_> {
                 }
                 v.squeeze(axis)
             }
-            "strided" => self.strided(&t, given, span)?,
+            "strided" => self.strided(t, given, span)?,
             other => {
                 let near = crate::spelling::closest(other, METHODS.iter().copied());
                 let message = format!("{} has no view `{other}`", t.type_name());

@@ -5,10 +5,15 @@
 use crate::elaborator::Elaborator;
 use crate::value::{Place, Tensor, Value};
 use girder_ir::ids::VarId;
-use girder_ir::placement::{Mapping, UNPLACED};
+use girder_ir::placement::{Mapping, TileRun, UNPLACED};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast;
+
+/// Elements of a variable that a `map` puts on a tile.
+pub type MapRow = (VarId, TileRun);
+/// A variable and what is mapped of it.
+type VarRows = (VarId, Vec<TileRun>);
 
 /// Elements that a row of a table puts on a tile.
 #[derive(Clone, Copy)]
@@ -19,7 +24,7 @@ struct TableRun {
     span: Span,
 }
 
-impl Elaborator<'_> {
+impl<'a> Elaborator<'a> {
     /// The tiles that `tile(0)` counts from here.
     pub fn current_place(&self) -> Place {
         self.places.last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
@@ -121,7 +126,7 @@ impl Elaborator<'_> {
                 self.mapping_rows(table, len, &mut runs)?;
                 self.placed_once(&mut runs)?;
                 let runs: Vec<_> = runs.into_iter().map(|r| (r.start, r.end, r.tile)).collect();
-                Ok(Mapping::fit(shape, &overlay_all(len, &runs)))
+                Ok(Mapping::fit(shape, &overlay_all(len, runs)))
             }
         }
     }
@@ -184,10 +189,37 @@ impl Elaborator<'_> {
         &mut self,
         view: ast::ExprId,
         place: &ast::Place,
-        family: &[ast::Binder],
+        family: &'a [ast::Binder],
         span: Span,
     ) -> Result<()> {
-        let mut rows: Vec<(VarId, u64, u64, u32)> = Vec::new();
+        let mapped = self.map_in_columns(view, place, family)?.map(|mapped| (by_var(mapped.rows), mapped.parts));
+        // Rows of turns that were parted lose their order, which counts where they share elements.
+        let ordered = |(rows, parts): &(Vec<VarRows>, usize)| *parts < 2 || rows.iter().all(|r| ascend(&sorted(&r.1)));
+        let by_var = match mapped.filter(ordered) {
+            Some((rows, _)) => rows,
+            None => by_var(self.map_turn_by_turn(view, place, family, span)?),
+        };
+        for (var, rows) in by_var {
+            let v = &self.graph.vars[var];
+            let len = v.len();
+            let all = match &v.mapping {
+                Some(m) => m.runs(len).chain(rows).collect(),
+                None => rows,
+            };
+            let shape = v.shape.clone();
+            self.graph.vars[var].mapping = Some(Mapping::fit(&shape, &overlay_all(len, all)));
+        }
+        Ok(())
+    }
+
+    fn map_turn_by_turn(
+        &mut self,
+        view: ast::ExprId,
+        place: &ast::Place,
+        family: &[ast::Binder],
+        span: Span,
+    ) -> Result<Vec<MapRow>> {
+        let mut rows = Vec::new();
         self.each_binding(family, &mut |this: &mut Self| {
             let tensor = this.tensor(view)?;
             let ast::Place::Expr(e) = place else {
@@ -197,26 +229,11 @@ impl Elaborator<'_> {
             this.map_rows(&tensor, place, &mut rows);
             Ok(())
         })?;
-        let mut vars: Vec<VarId> = rows.iter().map(|r| r.0).collect();
-        vars.sort();
-        vars.dedup();
-        for var in vars {
-            let rows: Vec<_> = rows.iter().filter(|r| r.0 == var).map(|&(_, a, b, t)| (a, b, t)).collect();
-            let v = &self.graph.vars[var];
-            let len = v.len();
-            let mut all: Vec<(u64, u64, u32)> = match &v.mapping {
-                Some(m) => m.runs(len).collect(),
-                None => vec![],
-            };
-            all.extend(rows);
-            let shape = v.shape.clone();
-            self.graph.vars[var].mapping = Some(Mapping::fit(&shape, &overlay_all(len, &all)));
-        }
-        Ok(())
+        Ok(rows)
     }
 
     /// The rows of one view on one place: spread in the view's order.
-    fn map_rows(&self, tensor: &Tensor, place: Place, rows: &mut Vec<(VarId, u64, u64, u32)>) {
+    fn map_rows(&self, tensor: &Tensor, place: Place, rows: &mut Vec<MapRow>) {
         let len = tensor.view.len();
         let spread = spread(place, len, tensor.ty);
         let mut targets = spread.runs(len).peekable();
@@ -228,10 +245,10 @@ impl Elaborator<'_> {
                 let count = (end - at).min(run.len - done);
                 let first = run.start as i64 + done as i64 * run.stride;
                 match run.stride {
-                    1 => rows.push((run.var, first as u64, first as u64 + count, tile)),
+                    1 => rows.push((run.var, (first as u64, first as u64 + count, tile))),
                     s => rows.extend((0..count).map(|k| {
                         let e = (first + k as i64 * s) as u64;
-                        (run.var, e, e + 1, tile)
+                        (run.var, (e, e + 1, tile))
                     })),
                 }
                 (done, at) = (done + count, at + count);
@@ -262,24 +279,46 @@ pub fn spread(place: Place, len: u64, ty: ElemType) -> Mapping {
     }
 }
 
+/// The rows of each variable, ascending by variable.
+fn by_var(rows: Vec<MapRow>) -> Vec<VarRows> {
+    let mut vars: Vec<VarId> = rows.iter().map(|r| r.0).collect();
+    vars.dedup();
+    vars.sort();
+    vars.dedup();
+    match vars[..] {
+        [var] => vec![(var, rows.into_iter().map(|r| r.1).collect())],
+        _ => {
+            let of = |var: VarId| rows.iter().filter(move |r| r.0 == var).map(|r| r.1).collect();
+            vars.iter().map(|&var| (var, of(var))).collect()
+        }
+    }
+}
+
+/// Whether rows ascend and share no element.
+fn ascend(rows: &[TileRun]) -> bool {
+    rows.windows(2).all(|w| w[0].1 <= w[1].0)
+}
+
+fn sorted(rows: &[TileRun]) -> Vec<TileRun> {
+    let mut rows = rows.to_vec();
+    rows.sort_unstable_by_key(|r| r.0);
+    rows
+}
+
 /// Runs where later ones win, with [`UNPLACED`] where there is none.
-fn overlay_all(len: u64, rows: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
-    // In the common case rows ascend and are disjoint; else paint them one after the other.
-    let sorted = rows.windows(2).all(|w| w[0].1 <= w[1].0);
-    let mut out: Vec<(u64, u64, u32)> = Vec::with_capacity(rows.len());
-    let painted;
-    let rows = if sorted {
-        rows
-    } else {
-        painted = paint(rows);
-        &painted
-    };
+fn overlay_all(len: u64, mut rows: Vec<TileRun>) -> Vec<TileRun> {
+    let mut out: Vec<TileRun> = Vec::with_capacity(rows.len());
+    // In the common case rows are disjoint; else they are painted one after the other.
+    if !ascend(&rows) {
+        let sorted = sorted(&rows);
+        rows = if ascend(&sorted) { sorted } else { paint(&rows) };
+    }
     let mut at = 0;
     let mut put = |start: u64, end: u64, tile: u32| match out.last_mut() {
         Some(last) if last.2 == tile && last.1 == start => last.1 = end,
         _ => out.push((start, end, tile)),
     };
-    for &(start, end, tile) in rows {
+    for (start, end, tile) in rows {
         if at < start {
             put(at, start, UNPLACED);
         }
@@ -293,7 +332,7 @@ fn overlay_all(len: u64, rows: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
 }
 
 /// Disjoint ascending rows: a sweep over all boundaries in which the latest row that covers a stretch wins.
-fn paint(rows: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
+fn paint(rows: &[TileRun]) -> Vec<TileRun> {
     let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(rows.len() * 2);
     for (i, &(start, end, _)) in rows.iter().enumerate() {
         events.push((start, true, i));
@@ -307,7 +346,7 @@ fn paint(rows: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
         if let Some(&top) = open.last()
             && at < position
         {
-            let row: &(u64, u64, u32) = &rows[top];
+            let row: &TileRun = &rows[top];
             out.push((at, position, row.2));
         }
         at = position;
@@ -335,6 +374,6 @@ mod tests {
     fn a_later_row_wins_and_gaps_stay_open() {
         let rows = [(0, 8, 1), (2, 4, 2), (10, 12, 3)];
         let expected = [(0, 2, 1), (2, 4, 2), (4, 8, 1), (8, 10, UNPLACED), (10, 12, 3)];
-        assert_eq!(overlay_all(12, &rows), expected);
+        assert_eq!(overlay_all(12, rows.to_vec()), expected);
     }
 }

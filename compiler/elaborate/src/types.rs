@@ -139,7 +139,7 @@ impl Elaborator<'_> {
             ref number @ (Value::Int(_) | Value::Float(_) | Value::Bool(_)) if dims.is_none_or(<[_]>::is_empty) => {
                 let ty = self.wanted_elem(name, &dotted, sizes, number)?;
                 let s = self.scalar(number, ty, span)?;
-                self.constant(s, span)?
+                Arc::new(self.constant(s, span)?)
             }
             other => {
                 let what = format!("a tensor of type {}", self.type_text(&dotted, dims));

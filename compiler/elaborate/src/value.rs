@@ -8,7 +8,7 @@ use girder_ir::view::View;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// A value of elaboration. Cloning is cheap but for views.
+/// A value of elaboration. It is small, and cloning it is cheap: evaluation moves and clones values at every step.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// No value.
@@ -30,7 +30,7 @@ pub enum Value {
     /// `(a, b)`, `(w: a, b: c)`
     Tuple(Arc<Tuple>),
     /// Elements of variables.
-    Tensor(Tensor),
+    Tensor(Arc<Tensor>),
     /// What `load` gives.
     Array(Arc<Array>),
     /// Tiles.
@@ -138,6 +138,12 @@ impl Value {
     /// Whether it is an error that was already said.
     pub fn is_error(&self) -> bool {
         matches!(self, Value::Error)
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(tensor: Tensor) -> Value {
+        Value::Tensor(Arc::new(tensor))
     }
 }
 

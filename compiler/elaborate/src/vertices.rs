@@ -226,7 +226,7 @@ impl<'a> Elaborator<'a> {
         span: Span,
     ) -> Result<crate::value::Tensor> {
         let t = match value {
-            Value::Tensor(t) => t,
+            Value::Tensor(t) => Arc::unwrap_or_clone(t),
             ref number @ (Value::Int(_) | Value::Float(_) | Value::Bool(_))
                 if field.dir == Dir::In && field.rank == 0 =>
             {

@@ -1,8 +1,10 @@
 //! Expressions in columns.
 
+use super::functions::range_of;
 use super::nest::Nest;
 use super::{Column, Found, Ints, Stop};
 use crate::calls::Given;
+use crate::codelet::ModuleRef;
 use crate::value::{Range, Value};
 use girder_source::Span;
 use girder_syntax::ast::{self, BinaryOp, ExprId, ExprKind, UnaryOp};
@@ -70,6 +72,12 @@ impl<'a> Nest<'_, 'a> {
                 self.binary(*op, left, right, e.span)
             }
             ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by),
+            ExprKind::Tuple(args) => self.tuple(args),
+            ExprKind::Block(_) | ExprKind::If { .. } => match self.block(id)? {
+                (value, false) => Ok(value),
+                // An error, to be said where it is met.
+                (_, true) => Err(Stop::Leave),
+            },
             _ => Err(Stop::Leave),
         }
     }
@@ -95,9 +103,7 @@ impl<'a> Nest<'_, 'a> {
         }
         let value = match self.expr(base)? {
             Column::Known(value) => value,
-            Column::View { like, .. } if ["shape", "rank", "len", "type"].contains(&name.name.as_str()) => {
-                Value::Tensor(like)
-            }
+            Column::View { like, .. } if ["shape", "rank", "len", "type"].contains(&name.name.as_str()) => like.into(),
             Column::Range { count, .. } if name.name == "len" => Value::Range(Range { start: 0, count, step: 1 }),
             Column::Values(all) => {
                 let member = |v: &Value| match v {
@@ -106,6 +112,10 @@ impl<'a> Nest<'_, 'a> {
                 };
                 let all: Option<Vec<Value>> = all.iter().map(member).collect();
                 return all.map(Column::of).ok_or(Stop::Leave);
+            }
+            Column::Tuple { names, parts } => {
+                let at = names.iter().position(|n| *n == name.name);
+                return at.map(|k| parts[k].clone()).ok_or(Stop::Leave);
             }
             _ => return Err(Stop::Leave),
         };
@@ -118,8 +128,15 @@ impl<'a> Nest<'_, 'a> {
         let span = tree.exprs[id].span;
         if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
             let path = crate::scope::dotted(tree, callee);
-            if path.is_some_and(|p| self.base.names_value(&p)) {
-                return Err(Stop::Leave);
+            if let Some(path) = path.filter(|p| self.base.names_value(p)) {
+                let first = path.split('.').next().unwrap_or_default();
+                return match self.local(first) {
+                    None => match self.base.expr(callee)? {
+                        Value::Fn(module, item) => self.call_named(module, item, args, span),
+                        _ => Err(Stop::Leave),
+                    },
+                    Some(_) => Err(Stop::Leave),
+                };
             }
             let base = self.expr(*base)?;
             let given = self.known_args(args)?;
@@ -131,9 +148,10 @@ impl<'a> Nest<'_, 'a> {
             None if self.base.is_name(name) => Some(self.base.name(name, span)?),
             _ => None,
         };
-        let Some(Value::Builtin(builtin)) = builtin.filter(|v| matches!(v, Value::Builtin(n) if PURE.contains(n)))
-        else {
-            return Err(Stop::Leave);
+        let builtin = match builtin {
+            Some(Value::Builtin(builtin)) if PURE.contains(&builtin) => builtin,
+            Some(Value::Fn(module, item)) => return self.call_named(module, item, args, span),
+            _ => return Err(Stop::Leave),
         };
         let values = args.iter().map(|a| self.expr(a.value)).collect::<Found<Vec<_>>>()?;
         let plain = args.iter().all(|a| a.name.is_none());
@@ -161,6 +179,15 @@ impl<'a> Nest<'_, 'a> {
             },
             _ => Err(Stop::Leave),
         }
+    }
+
+    fn call_named(&mut self, module: ModuleRef, item: usize, args: &[ast::Arg], span: Span) -> Found<Column> {
+        let mut values = vec![];
+        for a in args {
+            let name = a.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
+            values.push((name, self.expr(a.value)?));
+        }
+        self.call_fn(module, item, values, span)
     }
 
     fn extreme(&mut self, values: Vec<Column>, better: fn(i64, i64) -> i64) -> Found<Column> {
@@ -282,10 +309,7 @@ impl<'a> Nest<'_, 'a> {
             let Ints::Each(keys) = counts else { return Err(Stop::Leave) };
             return Err(Stop::Part(keys));
         }
-        Ok(match start.as_constant() {
-            Some(start) => Column::Known(Value::Range(Range { start, count: lo as u64, step })),
-            None => Column::Range { start, count: lo as u64, step },
-        })
+        Ok(range_of(start, lo as u64, step))
     }
 }
 

@@ -70,18 +70,10 @@ impl<'a> Elaborator<'a> {
     /// Evaluates a loop of a compute set in columns; `false` if it is left, and nothing was made.
     pub fn in_columns(&mut self, item: &'a VertexItem, loops: &Loops, out: &mut Families) -> Result<bool> {
         let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
-        let indices = self.indices.iter().map(|&i| Ints::constant(i)).collect();
-        let mut nest = Nest {
-            base: self,
-            indices,
-            lens: Lens::new(),
-            names: vec![],
-            counters: loops.at.iter().map(|&i| Ints::constant(i as i64)).collect(),
-            extents: loops.extents.clone(),
-            path: vec![],
-            found: vec![],
-            limit,
-        };
+        let mut nest = Nest::new(self, limit);
+        nest.indices = nest.base.indices.iter().map(|&i| Ints::constant(i)).collect();
+        nest.counters = loops.at.iter().map(|&i| Ints::constant(i as i64)).collect();
+        nest.extents = loops.extents.clone();
         let done = nest.item(item);
         let mut found = nest.found;
         match done {
@@ -163,7 +155,22 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-impl<'a> Nest<'_, 'a> {
+impl<'n, 'a> Nest<'n, 'a> {
+    /// Outside of all loops, in which there may be so many turns.
+    pub(super) fn new(base: &'n mut Elaborator<'a>, limit: usize) -> Nest<'n, 'a> {
+        Nest {
+            base,
+            lens: Lens::new(),
+            names: vec![],
+            counters: vec![],
+            indices: vec![],
+            extents: vec![],
+            path: vec![],
+            found: vec![],
+            limit,
+        }
+    }
+
     /// Evaluates an item in all turns of `lens`, in parts where they must be parted.
     fn item(&mut self, item: &'a VertexItem) -> Found<()> {
         self.parted(&mut |this| match item {
@@ -213,7 +220,7 @@ impl<'a> Nest<'_, 'a> {
     }
 
     /// Runs `f`, and where it asks for it, again for each part of the turns.
-    fn parted(&mut self, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
+    pub(super) fn parted(&mut self, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
         match f(self) {
             Err(Stop::Part(keys)) => self.apart(&keys, &mut |this| this.parted(f)),
             done => done,
@@ -268,7 +275,7 @@ impl<'a> Nest<'_, 'a> {
     }
 
     /// Runs `f` inside loops.
-    fn under(&mut self, binders: &'a [ast::Binder], f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
+    pub(super) fn under(&mut self, binders: &'a [ast::Binder], f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
         let Some((first, rest)) = binders.split_first() else { return f(self) };
         self.parted(&mut |this| {
             let span = this.base.tree().exprs[first.range].span;
@@ -339,7 +346,7 @@ impl<'a> Nest<'_, 'a> {
         }
     }
 
-    fn bind(&mut self, pattern: &ast::Pattern, value: Column) -> Found<()> {
+    pub(super) fn bind(&mut self, pattern: &ast::Pattern, value: Column) -> Found<()> {
         match pattern {
             ast::Pattern::Name(name) => self.names.push((name.name.clone(), value)),
             ast::Pattern::Wildcard(_) => {}
@@ -362,6 +369,7 @@ impl<'a> Nest<'_, 'a> {
         };
         match value {
             Column::Known(v) => member(v).map(Column::Known).ok_or(Stop::Leave),
+            Column::Tuple { parts, .. } if parts.len() == count => Ok(parts[k].clone()),
             Column::Values(all) => {
                 all.iter().map(member).collect::<Option<Vec<_>>>().map(Column::of).ok_or(Stop::Leave)
             }
@@ -451,7 +459,7 @@ impl<'a> Nest<'_, 'a> {
         Ok(())
     }
 
-    fn tile(&mut self, place: &ast::Place) -> Found<Ints> {
+    pub(super) fn tile(&mut self, place: &ast::Place) -> Found<Ints> {
         let ast::Place::Expr(e) = place else { return Err(Stop::Leave) };
         match self.expr(*e)? {
             Column::Tile(tile) => Ok(tile),
@@ -464,7 +472,7 @@ impl<'a> Nest<'_, 'a> {
 /// A view that is the same in all turns, or moves with them.
 pub(super) fn moving(like: Tensor, shift: Ints) -> Column {
     match shift.as_constant() {
-        Some(0) => Column::Known(Value::Tensor(like)),
+        Some(0) => Column::Known(like.into()),
         _ => Column::View { like, shift },
     }
 }

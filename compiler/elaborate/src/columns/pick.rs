@@ -86,6 +86,10 @@ impl Pick {
                 Column::Range { start: self.ints(start, from), count: *count, step: *step }
             }
             Column::View { like, shift } => Column::View { like: like.clone(), shift: self.ints(shift, from) },
+            Column::Tuple { names, parts } => {
+                let parts = parts.iter().map(|c| self.column(c, from)).collect();
+                Column::Tuple { names: names.clone(), parts }
+            }
         }
     }
 }
@@ -93,6 +97,13 @@ impl Pick {
 /// One thing per turn, under a loop of `n` turns in each.
 fn repeat<T: Clone>(all: &[T], n: u32) -> Arc<[T]> {
     all.iter().flat_map(|v| std::iter::repeat_n(v.clone(), n as usize)).collect()
+}
+
+/// One thing per turn from those of some turns and those of the others.
+pub fn scatter<T: Clone>(parts: &[(&[u32], Vec<T>); 2]) -> Arc<[T]> {
+    let mut all: Vec<(u32, &T)> = parts.iter().flat_map(|(turns, values)| turns.iter().copied().zip(values)).collect();
+    all.sort_unstable_by_key(|p| p.0);
+    all.into_iter().map(|p| p.1.clone()).collect()
 }
 
 /// Integers under a loop of `n` turns in each turn.
@@ -115,5 +126,9 @@ pub fn inside(column: &Column, n: u32) -> Column {
             Column::Range { start: inside_ints(start, n), count: *count, step: *step }
         }
         Column::View { like, shift } => Column::View { like: like.clone(), shift: inside_ints(shift, n) },
+        Column::Tuple { names, parts } => {
+            let parts = parts.iter().map(|c| inside(c, n)).collect();
+            Column::Tuple { names: names.clone(), parts }
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::value::{Range, Tensor, Value};
 use girder_ir::view::View;
 use girder_source::Span;
 use girder_syntax::ast::{self, Index};
+use std::sync::Arc;
 
 /// What one place of an index picks.
 enum Picked {
@@ -22,7 +23,7 @@ impl Nest<'_, '_> {
     /// `base[index, …]`
     pub(super) fn index(&mut self, base: Column, index: &[Index]) -> Found<Column> {
         match base {
-            Column::Known(Value::Tensor(t)) => self.index_view(t, Ints::constant(0), index),
+            Column::Known(Value::Tensor(t)) => self.index_view(Arc::unwrap_or_clone(t), Ints::constant(0), index),
             Column::View { like, shift } => self.index_view(like, shift, index),
             Column::Known(Value::List(items)) => {
                 let Picked::One(at) = self.only(index, items.len() as u64)? else { return Err(Stop::Leave) };
@@ -175,17 +176,17 @@ impl Nest<'_, '_> {
         span: Span,
     ) -> Found<Column> {
         let (like, shift) = match base {
-            Column::Known(Value::Tensor(t)) => (t, Ints::constant(0)),
+            Column::Known(Value::Tensor(t)) => (Arc::unwrap_or_clone(t), Ints::constant(0)),
             Column::View { like, shift } if like.view.parts.len() == 1 => (like, shift),
             _ => return Err(Stop::Leave),
         };
         if !crate::indexing::METHODS.contains(&name.name.as_str()) {
             return Err(Stop::Leave);
         }
-        match self.base.method(Value::Tensor(like), name, given, span)? {
+        match self.base.method(like.into(), name, given, span)? {
             Value::Tensor(like) => {
                 let shift = if like.view.parts.is_empty() { Ints::constant(0) } else { shift };
-                Ok(moving(like, shift))
+                Ok(moving(Arc::unwrap_or_clone(like), shift))
             }
             _ => Err(Stop::Leave),
         }

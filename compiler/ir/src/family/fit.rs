@@ -5,6 +5,7 @@
 use super::{Const, Domain, Field, FieldPart, Offset, Part, Term, TileMap};
 use crate::affine::Affine;
 use crate::ids::FieldId;
+use crate::region::gcd;
 use crate::types::Scalar;
 use crate::view::{View, ViewPart};
 use smallvec::SmallVec;
@@ -110,25 +111,30 @@ impl TileMap {
     /// The map with these tiles, by instance: separable if one term per index can say it, else a table.
     pub fn fit(domain: &Domain, tiles: &[u32]) -> TileMap {
         debug_assert_eq!(domain.count(), tiles.len() as u64);
-        let at = |i: u64| tiles[i as usize];
+        let at = |i: u64| (tiles[i as usize], i + 1);
         match TileMap::guess(domain, at) {
             Some(map) if map.iter(domain).eq(tiles.iter().copied()) => map,
             _ => TileMap::Table(tiles.into()),
         }
     }
 
-    /// The separable map that agrees with `tile` wherever at most one index is not 0, if there is one.
-    pub(crate) fn guess(domain: &Domain, tile: impl Fn(u64) -> u32) -> Option<TileMap> {
+    /// The separable map that agrees with `tile` wherever at most one index is not 0, if there is one. `tile` gives the
+    /// tile of a point and a later point up to which all have it: what is alike is looked at once.
+    pub(crate) fn guess(domain: &Domain, tile: impl Fn(u64) -> (u32, u64)) -> Option<TileMap> {
         if domain.count() == 0 {
             return Some(TileMap::one(0));
         }
-        let base = tile(0);
+        let base = tile(0).0;
         let mut terms: SmallVec<[Term; 2]> = SmallVec::new();
-        let mut line = Vec::new();
         for (dim, (&n, stride)) in domain.0.iter().zip(domain.strides()).enumerate() {
-            line.clear();
-            line.extend((0..n as u64).map(|i| tile(i * stride) as i64 - base as i64));
-            if line.iter().any(|&v| v != 0) {
+            let mut line = Line { n, steps: vec![] };
+            let mut i = 0;
+            while i < n as u64 {
+                let (tile, end) = tile(i * stride);
+                line.push(i as u32, tile as i64 - base as i64);
+                i = end.div_ceil(stride).max(i + 1);
+            }
+            if line.steps.len() > 1 {
                 let (part, stride) = Part::fit(&line)?;
                 terms.push(Term { dim: dim as u8, part, stride });
             }
@@ -137,15 +143,33 @@ impl TileMap {
     }
 }
 
+/// Values along one index of `0..n`: each from its start to that of the next. The first is 0 at 0; neighbours differ.
+struct Line {
+    n: u32,
+    steps: Vec<(u32, i64)>,
+}
+
+impl Line {
+    fn push(&mut self, start: u32, value: i64) {
+        if self.steps.last().is_none_or(|s| s.1 != value) {
+            self.steps.push((start, value));
+        }
+    }
+
+    /// Start, end and value of each step.
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, i64)> {
+        let ends = self.steps.iter().skip(1).map(|s| s.0).chain([self.n]);
+        self.steps.iter().zip(ends).map(|(&(start, value), end)| (start, end, value))
+    }
+}
+
 impl Part {
-    /// The part and stride that give these values, which start at 0 and are not all 0.
-    fn fit(line: &[i64]) -> Option<(Part, i32)> {
-        let n = line.len() as u32;
-        let first = line.iter().position(|&v| v != 0)?;
-        let common = line.iter().fold(0, |g, &v| crate::region::gcd(g, v)) * line[first].signum();
-        let block = first as u32;
+    /// The part and stride that give these values, of which there are two or more.
+    fn fit(line: &Line) -> Option<(Part, i32)> {
+        let &(block, second) = line.steps.get(1)?;
+        let common = line.steps.iter().fold(0, |g, s| gcd(g, s.1)) * second.signum();
         // Where the values first fall back to 0 a cycle ends.
-        let period = line[first..].iter().position(|&v| v == 0).map(|p| (p + first) as u32);
+        let period = line.steps[1..].iter().find(|s| s.1 == 0).map(|s| s.0);
         let tries = |stride: i64| {
             let cyclic = period.map(|p| if block == 1 { Part::Cyclic(p) } else { Part::BlockCyclic(block, p / block) });
             let balanced = balanced(line, stride).map(Part::Balanced);
@@ -153,17 +177,30 @@ impl Part {
             [Some(block), balanced, cyclic].into_iter().flatten().map(move |part| (part, stride))
         };
         let gives = |&(part, stride): &(Part, i64)| {
-            line.iter().enumerate().all(|(i, &v)| part.at(i as u32, n) as i64 * stride == v)
+            let here =
+                |(start, end, v)| part.is_even(start, end, line.n) && part.at(start, line.n) as i64 * stride == v;
+            line.iter().all(here)
         };
         let (part, stride) = tries(common).chain(tries(common.signum())).find(gives)?;
         Some((part, i32::try_from(stride).ok()?))
     }
+
+    /// Whether the value is the same at all of `start..end`, which is not empty.
+    fn is_even(self, start: u32, end: u32, n: u32) -> bool {
+        match self {
+            // These do not fall.
+            Part::Identity | Part::Block(_) | Part::Balanced(_) => self.at(start, n) == self.at(end - 1, n),
+            Part::Cyclic(p) => p == 1 || end - start == 1,
+            Part::BlockCyclic(b, p) => p == 1 || start / b == (end - 1) / b,
+        }
+    }
 }
 
 /// The least p with `i · p / n` times the stride equal to the values.
-fn balanced(line: &[i64], stride: i64) -> Option<u32> {
-    let n = line.len() as i64;
-    let least = |(i, &v): (usize, &i64)| (v / stride * n + i as i64 - 1) / i as i64;
-    let p = line.iter().enumerate().skip(1).map(least).max()?;
+fn balanced(line: &Line, stride: i64) -> Option<u32> {
+    let n = line.n as i64;
+    // Of the indices of a step the first asks for the most.
+    let least = |&(start, v): &(u32, i64)| (v / stride * n + start as i64 - 1) / start as i64;
+    let p = line.steps.iter().skip(1).map(least).max()?;
     u32::try_from(p).ok().filter(|&p| p > 0)
 }

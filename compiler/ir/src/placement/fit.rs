@@ -16,9 +16,9 @@ impl Mapping {
             return plain;
         }
         let len = shape.iter().product::<u64>();
-        let shaped = || separable(shape, &plain, len);
-        // Reading every element of a variable costs more than its runs, so runs of other lengths are left alone.
-        let flat = || even(end).then(|| separable(&[len], &plain, len))?;
+        let shaped = || separable(shape, &plain);
+        // To look for a form that cannot be there costs a search for each run.
+        let flat = || even(end).then(|| separable(&[len], &plain))?;
         let closed =
             linear(end, tile).or_else(|| same_runs(shaped()?, &plain, len)).or_else(|| same_runs(flat()?, &plain, len));
         closed.unwrap_or(plain)
@@ -55,8 +55,12 @@ fn linear(end: &[u32], tile: &[u32]) -> Option<Mapping> {
 }
 
 /// The separable mapping that agrees with the runs along each axis from the first element.
-fn separable(shape: &[u64], runs: &Mapping, len: u64) -> Option<Mapping> {
+fn separable(shape: &[u64], runs: &Mapping) -> Option<Mapping> {
     let domain = Domain(shape.iter().map(|&n| u32::try_from(n).ok()).collect::<Option<_>>()?);
-    let tiles = TileMap::guess(&domain, |e| runs.tile_of(len, e))?;
+    let Mapping::Runs { end, tile } = runs else { return None };
+    let tiles = TileMap::guess(&domain, |e| {
+        let run = end.partition_point(|&end| end as u64 <= e);
+        (tile[run], end[run] as u64)
+    })?;
     Some(Mapping::Separable { domain, tiles })
 }
