@@ -182,7 +182,7 @@ impl Lower<'_, '_> {
         let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
         let mut range = Range { lo: from, hi: to, step, trips, poll };
         self.charge_loop(&range, site);
-        match if step == 1 { self.vectors((var, lo, hi), &range, body) } else { None } {
+        match if step == 1 { self.vectors((var, lo, hi), &range, (body, label)) } else { None } {
             Some(Rest::Nothing) => return true,
             Some(Rest::From(lo, trips)) => range = Range { lo, trips, ..range },
             None => {}
@@ -225,11 +225,16 @@ impl Lower<'_, '_> {
     }
 
     /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
-    fn vectors(&mut self, (var, lo, hi): (LocalId, ExprId, ExprId), range: &Range, body: &Block) -> Option<Rest> {
-        if let Some((plan, keeps)) = self.wide_plan((var, lo, hi), range.trips, body) {
+    fn vectors(
+        &mut self,
+        index: (LocalId, ExprId, ExprId),
+        range: &Range,
+        body: (&Block, Label),
+    ) -> Option<Rest> {
+        if let Some((plan, keeps)) = self.wide_plan(index, range.trips, body) {
             return Some(self.wide_loop(&plan, range, keeps));
         }
-        let (plan, keeps) = self.loop_plan((var, lo, hi), body)?;
+        let (plan, keeps) = self.loop_plan(index, body)?;
         Some(self.vector_loop(&plan, range, keeps))
     }
 

@@ -62,7 +62,7 @@ impl Program {
     }
 
     /// The mask for each vector of a type.
-    fn masks(&mut self, ty: ElemType, mask: Reg) -> SmallVec<[Reg; 2]> {
+    pub fn masks(&mut self, ty: ElemType, mask: Reg) -> SmallVec<[Reg; 2]> {
         if is_long(ty) { smallvec![mask, self.upper_mask(mask)] } else { smallvec![mask] }
     }
 

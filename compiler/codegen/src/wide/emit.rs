@@ -349,11 +349,25 @@ impl Emit<'_> {
         Rm::Memory { base, index, offset }
     }
 
-    fn masking(&self, at: Elements, turn: Turn, zeroing: bool) -> Masking {
+    /// The places of an access that there are; under a mask, only those.
+    fn masking(&mut self, at: Elements, turn: Turn, under: Option<u8>, zeroing: bool) -> Masking {
+        let register = match (Self::places(at, turn), under) {
+            (0, under) => under.unwrap_or(0),
+            (there, None) => there,
+            (there, Some(under)) => {
+                self.r.out.mask(MASK_AND, SCRATCH_MASK, Some(under), Rm::Register(there), None);
+                SCRATCH_MASK
+            }
+        };
+        Masking { register, zeroing: zeroing && register != 0 }
+    }
+
+    /// The mask of the places that there are, 0 if all are.
+    fn places(at: Elements, turn: Turn) -> u8 {
         match (turn.tail, at.upper) {
-            (false, _) => Masking::default(),
-            (true, false) => Masking { register: TAIL, zeroing },
-            (true, true) => Masking { register: TAIL_UPPER, zeroing },
+            (false, _) => 0,
+            (true, false) => TAIL,
+            (true, true) => TAIL_UPPER,
         }
     }
 
@@ -365,18 +379,22 @@ impl Emit<'_> {
         match inst.op {
             Op::Constant { .. } | Op::Steps { .. } | Op::Same { .. } => {}
             Op::Load { code, from } => {
+                let under = args.first().map(|&mask| self.r.operand(mask));
                 let n = self.r.result(reg);
                 let rm = self.address(from, turn, None);
-                let masking = self.masking(from, turn, true);
+                let masking = self.masking(from, turn, under, true);
                 self.r.out.vector(code, n, None, rm, masking, None);
+                self.r.drop_dead(args);
             }
             Op::Gather { code, from } => {
                 let offsets = self.r.operand(args[0]);
+                let under = args.get(1).map(|&mask| self.r.operand(mask));
                 let n = self.r.result(reg);
-                self.scratch_mask(from, turn);
+                self.scratch_mask(from, turn, under);
                 self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
                 let rm = self.address(from, turn, Some(offsets));
                 self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
+                self.r.drop_dead(args);
             }
             Op::Fma { wide } => self.fma(reg, args, usize::from(wide)),
             Op::Merge { code } => {
@@ -449,10 +467,11 @@ impl Emit<'_> {
     }
 
     /// A mask that a gather or a scatter uses up.
-    fn scratch_mask(&mut self, at: Elements, turn: Turn) {
-        let places = self.masking(at, turn, false).register;
+    fn scratch_mask(&mut self, at: Elements, turn: Turn, under: Option<u8>) {
+        let places = self.masking(at, turn, under, false).register;
         let out = &mut self.r.out;
         match places {
+            SCRATCH_MASK => {}
             0 => out.mask(MASK_EQUAL, SCRATCH_MASK, Some(SCRATCH_MASK), Rm::Register(SCRATCH_MASK), None),
             _ => out.mask(MASK_LOAD, SCRATCH_MASK, None, Rm::Register(places), None),
         }
@@ -468,16 +487,18 @@ impl Emit<'_> {
             (n, Masking { register: if turn.tail { register } else { 0 }, zeroing: false })
         });
         match (*effect, target) {
-            (Effect::Store { code, to, value }, _) => {
+            (Effect::Store { code, to, value, mask }, _) => {
                 let n = self.r.operand(value);
+                let under = mask.map(|mask| self.r.operand(mask));
                 let rm = self.address(to, turn, None);
-                let masking = self.masking(to, turn, false);
+                let masking = self.masking(to, turn, under, false);
                 self.r.out.vector(code, n, None, rm, masking, None);
             }
-            (Effect::Scatter { code, to, offsets, value }, _) => {
+            (Effect::Scatter { code, to, offsets, value, mask }, _) => {
                 let offsets = self.r.operand(offsets);
                 let n = self.r.operand(value);
-                self.scratch_mask(to, turn);
+                let under = mask.map(|mask| self.r.operand(mask));
+                self.scratch_mask(to, turn, under);
                 let rm = self.address(to, turn, Some(offsets));
                 self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
             }

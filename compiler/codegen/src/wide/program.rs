@@ -52,9 +52,9 @@ pub(crate) enum Op {
     Steps { start: i64, step: i64, bytes: u8 },
     /// A number of the record in each lane.
     Same { offset: u32, bytes: u8 },
-    /// Elements side by side.
+    /// Elements side by side; with an operand, those under that mask, and zeros.
     Load { code: Code, from: Elements },
-    /// Elements apart, at the offsets that the operand has.
+    /// Elements apart, at the offsets that the operand has; with a second one, those under that mask, and zeros.
     Gather { code: Code, from: Elements },
     /// One or two vectors to one.
     Plain { code: Code, immediate: Option<u8> },
@@ -90,12 +90,15 @@ pub(crate) enum Effect {
         code: Code,
         to: Elements,
         value: Reg,
+        /// The places that are stored, if not all.
+        mask: Option<Reg>,
     },
     Scatter {
         code: Code,
         to: Elements,
         offsets: Reg,
         value: Reg,
+        mask: Option<Reg>,
     },
     /// `accumulator = accumulator op value`, of places that there are.
     Take {
@@ -199,6 +202,16 @@ impl Program {
         }
         self.known.insert(inst, reg);
         reg
+    }
+
+    /// What is loaded under a mask; without it, if that is known already.
+    pub fn load(&mut self, op: Op, args: &[Reg], mask: Option<Reg>) -> Reg {
+        let all = Inst { op, args: args.into() };
+        match (mask, self.known.get(&all)) {
+            (_, Some(&reg)) => reg,
+            (None, None) => self.make(op, args),
+            (Some(mask), None) => self.make(op, &[args, &[mask]].concat()),
+        }
     }
 
     fn new_reg(&mut self, inst: Option<Inst>, class: Class, fixed: bool) -> Reg {
@@ -310,12 +323,11 @@ impl Program {
 
 impl Effect {
     /// The registers that are read.
-    pub fn reads(&self) -> SmallVec<[Reg; 2]> {
+    pub fn reads(&self) -> SmallVec<[Reg; 4]> {
         match *self {
-            Effect::Store { value, .. } | Effect::Take { value, .. } | Effect::Put { value, .. } => {
-                [value].as_slice().into()
-            }
-            Effect::Scatter { offsets, value, .. } => [offsets, value].as_slice().into(),
+            Effect::Take { value, .. } | Effect::Put { value, .. } => [value].as_slice().into(),
+            Effect::Store { value, mask, .. } => [value].into_iter().chain(mask).collect(),
+            Effect::Scatter { offsets, value, mask, .. } => [offsets, value].into_iter().chain(mask).collect(),
             Effect::TakeFma { a, b, .. } => [a, b].as_slice().into(),
         }
     }

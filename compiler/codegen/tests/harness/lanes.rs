@@ -132,7 +132,15 @@ impl Lanes<'_, '_> {
         let (var, label) = (self.b.local(I64), self.b.label());
         self.indices.push(var);
         let mut body = self.steps(2);
-        body.push(self.store());
+        if self.choices.below(6) == 0 {
+            let cond = self.value(Bool, 1);
+            body.push(Stmt::If { cond, then: vec![Stmt::Continue(label)], els: vec![] });
+        }
+        if self.choices.below(3) == 0 {
+            body.push(self.branches(2));
+        } else {
+            body.push(self.store());
+        }
         if self.choices.below(3) == 0 {
             body.extend(self.steps(1));
             body.push(self.store());
@@ -161,6 +169,69 @@ impl Lanes<'_, '_> {
             }
         }
         block
+    }
+
+    /// A condition with stores in its branches: one, both, of the same element or not, and conditions in them.
+    fn branches(&mut self, depth: u32) -> Stmt {
+        if self.choices.below(6) == 0 {
+            return self.guarded();
+        }
+        let cond = if self.choices.below(4) == 0 {
+            let (field, zero) = (self.of(&self.scalars, self.types[0]), self.b.bits(self.types[0], 0));
+            let x = self.b.load(field, &[]);
+            self.b.binary(BinaryOp::Lt, x, zero)
+        } else {
+            self.value(Bool, 2)
+        };
+        let known = self.set.len();
+        let branch = |l: &mut Self, same: Option<(FieldId, Vec<ExprId>, ElemType)>| {
+            let mut block = if l.choices.below(3) == 0 { l.steps(0) } else { vec![] };
+            match same {
+                Some((field, index, ty)) if depth == 0 || l.choices.below(3) > 0 => {
+                    let value = l.value(ty, 2);
+                    block.push(l.b.store(field, &index, value));
+                }
+                _ if depth > 0 && l.choices.below(3) == 0 => block.push(l.branches(depth - 1)),
+                _ => block.push(l.store()),
+            }
+            l.set.truncate(known);
+            block
+        };
+        match self.choices.below(4) {
+            0 => Stmt::If { cond, then: branch(self, None), els: vec![] },
+            1 => Stmt::If { cond, then: branch(self, None), els: branch(self, None) },
+            _ => {
+                let ty = self.ty();
+                let (field, index) = (self.of(&self.outs, ty), vec![self.line_index()]);
+                let same = Some((field, index, ty));
+                Stmt::If { cond, then: branch(self, same.clone()), els: branch(self, same) }
+            }
+        }
+    }
+
+    /// An access that is inside only because of the condition.
+    fn guarded(&mut self) -> Stmt {
+        let ty = self.ty();
+        let i = match self.indices.last() {
+            Some(&i) => self.b.read(i),
+            None => self.b.int(0),
+        };
+        let by = self.choices.below(9) as i64;
+        let by = self.b.int(by);
+        let cond = self.b.binary(BinaryOp::Ge, i, by);
+        let before = self.b.binary(BinaryOp::Sub, i, by);
+        let (vectors, outs) = (self.of(&self.vectors, ty), self.of(&self.outs, ty));
+        let (x, other) = (self.b.load(vectors, &[before]), self.value(ty, 1));
+        let value = self.b.binary(BinaryOp::Add, x, other);
+        let at = if self.choices.below(3) == 0 { before } else { i };
+        let els = match self.choices.below(2) {
+            0 => vec![],
+            _ => {
+                let value = self.value(ty, 1);
+                vec![self.b.store(outs, &[i], value)]
+            }
+        };
+        Stmt::If { cond, then: vec![self.b.store(outs, &[at], value)], els }
     }
 
     /// Something with a loop, or a condition that all places share, that sets a local which is set.

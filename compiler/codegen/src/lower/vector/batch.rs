@@ -7,6 +7,7 @@
 
 use super::Plan;
 use super::emit::Group;
+use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::frame::Pointers;
 use crate::lower::stmt::Range;
@@ -37,10 +38,11 @@ impl Lower<'_, '_> {
         if self.codelet.multi {
             return None;
         }
-        let strip = self.mixed_plan(None, &self.codelet.body, &[]).filter(|plan| self.strip_pays(plan));
+        let body = (&self.codelet.body, Some(Exit::Return));
+        let strip = self.plan_of(None, body, &[], true).filter(|plan| self.strip_pays(plan));
         let strip = strip.filter(|_| lines.length >= 2 * LANES).map(|plan| BatchPlan { plan, wide: true });
         let found = strip.or_else(|| {
-            let plan = self.plan(None, &self.codelet.body, &[]).filter(|plan| self.pays(plan))?;
+            let plan = self.plan_of(None, body, &[], false).filter(|plan| self.pays(plan))?;
             Some(BatchPlan { plan, wide: false })
         });
         found.filter(|found| found.plan.stores() && lines.length >= 2 * found.fewest())

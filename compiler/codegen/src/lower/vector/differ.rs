@@ -17,6 +17,8 @@ pub(super) struct Differ<'l, 'a, 'b> {
     pub locals: EntitySet<LocalId>,
     /// What the body stores.
     pub stored: Vec<Storage>,
+    /// For a strip: it has no branches, so every condition is one of places.
+    pub mixed: bool,
 }
 
 impl Differ<'_, '_, '_> {
@@ -32,7 +34,7 @@ impl Differ<'_, '_, '_> {
                 Step::Set { local, value } => grew |= (conditional || self.differs(*value)) && self.add(*local),
                 Step::Store { .. } => {}
                 Step::If { cond, then, els, .. } => {
-                    let conditional = conditional || self.differs(*cond);
+                    let conditional = conditional || self.divides(*cond);
                     grew |= self.round(then, conditional);
                     grew |= self.round(els, conditional);
                 }
@@ -65,6 +67,11 @@ impl Differ<'_, '_, '_> {
         };
         operands(expr, |x| differs = differs || self.differs(x));
         differs
+    }
+
+    /// Whether the branches of a condition are both run, and each place keeps what its own has done.
+    pub fn divides(&self, cond: ExprId) -> bool {
+        self.differs(cond) || self.mixed && self.l.folded[cond].is_none()
     }
 
     /// Bytes from place to place, if places are vertices.

@@ -5,13 +5,14 @@
 
 use super::Plan;
 use super::emit::Group;
+use super::steps::Exit;
 use crate::lower::stmt::Range;
 use crate::lower::{Innermost, Lower};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::Block;
+use girder_ir::codelet::{Block, Label};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// What is left of a loop for scalar code.
@@ -30,10 +31,10 @@ impl Lower<'_, '_> {
     /// A plan for a loop if vectors pay, and whether the last place has to stay scalar.
     pub(in crate::lower) fn loop_plan(
         &self,
-        (var, lo, hi): (LocalId, ExprId, ExprId),
-        body: &Block,
+        index: (LocalId, ExprId, ExprId),
+        (body, label): (&Block, Label),
     ) -> Option<(Plan, bool)> {
-        let plan = self.plan(Some((var, lo, hi)), body, &[])?;
+        let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], false)?;
         let inside = super::reads(self.codelet, body);
         let keeps = self.outlives(&plan, &inside);
         (plan.stores() && self.pays(&plan)).then_some((plan, keeps))

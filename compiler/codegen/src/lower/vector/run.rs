@@ -38,7 +38,7 @@ impl Lower<'_, '_> {
     fn run(&mut self, group: &Group<'_>, steps: &[Step], groups: Groups) {
         for step in steps {
             match step {
-                Step::If { cond, then, els, differs: false } => self.either(group, *cond, (then, els), groups.clone()),
+                Step::If { cond, then, els, differs: false, .. } => self.either(group, *cond, (then, els), groups.clone()),
                 Step::For { var, lo, hi, step, body, .. } => {
                     self.inner_loop(group, *var, (*lo, *hi, *step), body, groups.clone());
                 }
@@ -75,28 +75,59 @@ impl Lower<'_, '_> {
                 let v = self.vector_value(group, *value);
                 self.vector_store(group, (*storage, index), v, *stride);
             }
-            Step::If { cond, then, els, .. } => self.both(group, *cond, (then, els), n),
+            Step::If { cond, then, els, joins, .. } => {
+                let value = self.both(group, *cond, (then, els), *joins, n);
+                if let Some((value, (storage, index, stride))) = value.zip(steps::last_store(then)) {
+                    self.vector_store(group, (storage, index), value, stride);
+                }
+            }
             Step::For { .. } | Step::Reduce(_) => unreachable!("`run` takes loops for all groups together"),
         }
     }
 
-    /// Both branches of a condition that differs.
-    fn both(&mut self, group: &Group<'_>, cond: ExprId, (then, els): (&[Step], &[Step]), n: u64) {
+    /// Both branches of a condition that differs; if they end with one store, what it stores.
+    fn both(
+        &mut self,
+        group: &Group<'_>,
+        cond: ExprId,
+        (then, els): (&[Step], &[Step]),
+        joins: bool,
+        n: u64,
+    ) -> Option<Value> {
         let mask = self.vector_value(group, cond);
         let set = steps::set_in([then, els]);
         let variables = set.keys().filter(|&l| set.contains(l)).map(|l| group.variable(l, n));
         let variables: Vec<Variable> = variables.collect();
         let before: Vec<Value> = variables.iter().map(|&v| self.b.use_var(v)).collect();
-        self.run(group, then, n..n + 1);
+        let yes = self.branch_of(group, then, joins, n);
         let after: Vec<Value> = variables.iter().map(|&v| self.b.use_var(v)).collect();
         for (&variable, &value) in variables.iter().zip(&before) {
             self.b.def_var(variable, value);
         }
-        self.run(group, els, n..n + 1);
+        let no = self.branch_of(group, els, joins, n);
         for (&variable, &yes) in variables.iter().zip(&after) {
             let no = self.b.use_var(variable);
             let value = self.blend(mask, yes, no);
             self.b.def_var(variable, value);
+        }
+        yes.zip(no).map(|(yes, no)| self.blend(mask, yes, no))
+    }
+
+    /// A branch; of one that joins the other, all but its last store, and what that stores.
+    fn branch_of(&mut self, group: &Group<'_>, steps: &[Step], joins: bool, n: u64) -> Option<Value> {
+        let (before, last) = match steps.split_last() {
+            Some((last, before)) if joins => (before, last),
+            _ => {
+                self.run(group, steps, n..n + 1);
+                return None;
+            }
+        };
+        self.run(group, before, n..n + 1);
+        self.turn_to(group, n);
+        match last {
+            Step::Store { value, .. } => Some(self.vector_value(group, *value)),
+            Step::If { cond, then, els, .. } => self.both(group, *cond, (then, els), true, n),
+            _ => unreachable!("branches that join end with a store"),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::Plan;
 use super::differ::Differ;
-use super::steps::{self, Reduction, Step};
+use super::steps::{self, Exit, Reduction, Step};
 use crate::lower::Lower;
 use crate::validate::operands;
 use cranelift_entity::EntitySet;
@@ -41,6 +41,8 @@ struct Search<'l, 'a, 'b> {
     apart: u32,
     narrow: EntitySet<ExprId>,
     ramp_uses: u32,
+    /// What every place loads, at indices that the body does not change.
+    sure: Vec<(Storage, Index)>,
 }
 
 /// Where an expression stands.
@@ -50,9 +52,11 @@ struct Context {
     conditional: bool,
     /// All places may skip it, or come to it more than once.
     inner: bool,
+    /// The other branch stores at the end what this one does.
+    joined: bool,
 }
 
-const TOP: Context = Context { conditional: false, inner: false };
+const TOP: Context = Context { conditional: false, inner: false, joined: false };
 
 impl<'a, 'b> Lower<'a, 'b> {
     /// A plan for a body that is run for every value of a loop's index (or for every vertex) and gives `values`.
@@ -62,7 +66,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         body: &Block,
         values: &[ExprId],
     ) -> Option<Plan> {
-        if self.features.vectors { self.plan_of(index, body, values, false) } else { None }
+        self.plan_of(index, (body, None), values, false)
     }
 
     /// A plan for a strip, whose values may have any width.
@@ -72,23 +76,25 @@ impl<'a, 'b> Lower<'a, 'b> {
         body: &Block,
         values: &[ExprId],
     ) -> Option<Plan> {
-        if self.features.wide { self.plan_of(index, body, values, true) } else { None }
+        self.plan_of(index, (body, None), values, true)
     }
 
-    fn plan_of(
+    /// A plan for a body that may have an early end; `mixed` for a strip.
+    pub(super) fn plan_of(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
-        body: &Block,
+        (body, exit): (&Block, Option<Exit>),
         values: &[ExprId],
         mixed: bool,
     ) -> Option<Plan> {
-        if self.counts_in(body) {
+        let available = if mixed { self.features.wide } else { self.features.vectors };
+        if !available || self.counts_in(body) {
             return None;
         }
-        let mut steps = steps::steps(body)?;
+        let mut steps = steps::steps(body, exit)?;
         let range = index.and_then(|(_, lo, hi)| self.known(lo).zip(self.known(hi)));
         let var = index.map(|i| i.0);
-        let differ = Differ { l: self, var, locals: EntitySet::new(), stored: Vec::new() };
+        let differ = Differ { l: self, var, locals: EntitySet::new(), stored: Vec::new(), mixed };
         let mut search = Search {
             differ,
             range: range.map(|(lo, hi)| (i128::from(lo), i128::from(hi) - 1)),
@@ -107,6 +113,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             apart: 0,
             narrow: EntitySet::new(),
             ramp_uses: 0,
+            sure: Vec::new(),
         };
         search.collect(&steps);
         search.differ.complete(&steps);
@@ -214,7 +221,11 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     }
 
     fn steps(&mut self, steps: &mut [Step], context: Context) -> Option<()> {
-        for step in steps {
+        let last = steps.len().wrapping_sub(1);
+        let all = context;
+        for (n, step) in steps.iter_mut().enumerate() {
+            let joined = all.joined && n == last;
+            let context = Context { joined: false, ..all };
             match step {
                 Step::Set { local, value } => {
                     self.set_value(*local, *value, context)?;
@@ -222,23 +233,22 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                 }
                 Step::Store { storage, index, value, site, stride } => {
                     let ty = self.l().element_type(*storage);
-                    // A conditional store would write places that the program does not.
-                    let proven = !context.conditional && self.l().is_proven(*site);
+                    // Only strips leave out places of a store.
+                    let every = !context.conditional || self.mixed || joined;
+                    let proven = every && self.l().is_proven(*site);
                     if !proven || !self.fits(ty) || ty == ElemType::Bool && !self.mixed {
                         return None;
                     }
-                    *stride = self.stride(*storage, index)?;
+                    *stride = self.stride(*storage, index, context.conditional)?;
                     self.take_stride(ty, *stride)?;
                     self.value(*value, context)?;
                 }
-                Step::If { cond, then, els, differs } => {
-                    *differs = self.differ.differs(*cond);
-                    if self.mixed && !*differs && self.l().folded[*cond].is_none() {
-                        return None;
-                    }
+                Step::If { cond, then, els, differs, joins } => {
+                    *differs = self.differ.divides(*cond);
+                    *joins = *differs && self.join(then, els).is_some();
                     self.value(*cond, context)?;
                     let conditional = context.conditional || *differs;
-                    self.branches(then, els, Context { conditional, inner: true })?;
+                    self.branches(then, els, Context { conditional, inner: true, joined: *joins })?;
                 }
                 Step::For { var, lo, hi, step, body, site } if !context.conditional => {
                     // A loop that counts turns would have to count those of each place.
@@ -412,12 +422,31 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         }
     }
 
+    /// The store that both branches of a condition end with, if it is the same but for the value.
+    fn join<'s>(&self, then: &'s [Step], els: &'s [Step]) -> Option<(Storage, &'s Index)> {
+        let ((a, at), (b, other)) = (self.last_store(then)?, self.last_store(els)?);
+        (a == b && self.same_place(at, other)).then_some((a, at))
+    }
+
+    fn last_store<'s>(&self, steps: &'s [Step]) -> Option<(Storage, &'s Index)> {
+        match steps.last()? {
+            Step::Store { storage, index, .. } => Some((*storage, index)),
+            Step::If { cond, then, els, .. } if self.differ.divides(*cond) => self.join(then, els),
+            _ => None,
+        }
+    }
+
+    /// Whether two indices are written alike, of what the body does not change.
+    fn same_place(&self, a: &Index, b: &Index) -> bool {
+        a.iter().zip(b).all(|(&x, &y)| self.is_fixed(x) && self.alike(x, y))
+    }
+
     /// Bytes from place to place.
-    fn stride(&self, storage: Storage, index: &Index) -> Option<i64> {
+    fn stride(&self, storage: Storage, index: &Index, conditional: bool) -> Option<i64> {
         let start = if let Storage::Field(field) = storage { self.differ.step(field) } else { 0 };
         let dims = self.l().dims(storage);
         index.iter().zip(&dims).try_fold(start, |sum, (&e, &(_, stride))| {
-            Some(sum.wrapping_add(self.slope(e, false)?.wrapping_mul(stride)))
+            Some(sum.wrapping_add(self.slope(e, conditional)?.wrapping_mul(stride)))
         })
     }
 

@@ -26,6 +26,8 @@ pub(in crate::lower) enum Step {
         els: Vec<Step>,
         /// Whether places may take different branches; `search` fills it in.
         differs: bool,
+        /// Whether both branches end with a store of one element, so that one store does; `search` fills it in.
+        joins: bool,
     },
     For {
         var: LocalId,
@@ -64,18 +66,37 @@ pub(super) fn values(r: &Reduce) -> Vec<ExprId> {
 /// Nesting beyond which a body stays scalar; early returns nest too.
 const NESTING: u32 = 32;
 
-/// The steps of a block, if it has no other statements.
-pub(super) fn steps(block: &Block) -> Option<Vec<Step>> {
+/// What ends a body early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum Exit {
+    Break(Label),
+    Continue(Label),
+    Return,
+}
+
+impl Exit {
+    fn is(self, stmt: &Stmt) -> bool {
+        match stmt {
+            Stmt::Break(label) => self == Exit::Break(*label),
+            Stmt::Continue(label) => self == Exit::Continue(*label),
+            Stmt::Return => self == Exit::Return,
+            _ => false,
+        }
+    }
+}
+
+/// The steps of a block that `exit` ends, if it has no other statements.
+pub(super) fn steps(block: &Block, exit: Option<Exit>) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
-    flatten(block, None, NESTING, &mut steps)?;
+    flatten(block, exit, NESTING, &mut steps)?;
     Some(steps)
 }
 
-/// A `break` of `label` at the end of the block changes nothing.
-fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Step>) -> Option<()> {
+/// An `exit` at the end of the block changes nothing.
+fn flatten(block: &[Stmt], exit: Option<Exit>, nesting: u32, out: &mut Vec<Step>) -> Option<()> {
     let nesting = nesting.checked_sub(1)?;
     for (n, stmt) in block.iter().enumerate() {
-        let tail = label.filter(|_| n + 1 == block.len());
+        let tail = exit.filter(|_| n + 1 == block.len());
         match stmt {
             Stmt::Set { local, value } => out.push(Step::Set { local: *local, value: *value }),
             Stmt::Store { field, index, value, site } => {
@@ -84,21 +105,24 @@ fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Ste
             }
             Stmt::If { cond, then, els } => {
                 let (mut yes, mut no) = (Vec::new(), Vec::new());
-                let leaves = label.is_some_and(|l| matches!(then.last(), Some(Stmt::Break(b)) if *b == l));
-                flatten(then, tail.or(label.filter(|_| leaves)), nesting, &mut yes)?;
-                flatten(els, tail, nesting, &mut no)?;
-                if leaves {
-                    // An early return: what follows belongs to the other branch.
-                    flatten(&block[n + 1..], label, nesting, &mut no)?;
+                let [then_leaves, els_leaves] =
+                    [then, els].map(|branch| branch.last().zip(exit).is_some_and(|(last, exit)| exit.is(last)));
+                flatten(then, tail.or(exit.filter(|_| then_leaves)), nesting, &mut yes)?;
+                flatten(els, tail.or(exit.filter(|_| els_leaves)), nesting, &mut no)?;
+                // What follows belongs to the branch that does not leave.
+                match (then_leaves, els_leaves) {
+                    (true, false) => flatten(&block[n + 1..], exit, nesting, &mut no)?,
+                    (false, true) => flatten(&block[n + 1..], exit, nesting, &mut yes)?,
+                    _ => {}
                 }
-                out.push(Step::If { cond: *cond, then: yes, els: no, differs: true });
-                if leaves {
+                out.push(Step::If { cond: *cond, then: yes, els: no, differs: true, joins: false });
+                if then_leaves || els_leaves {
                     return Some(());
                 }
             }
-            Stmt::For { var, lo, hi, step, body, site, .. } => {
+            Stmt::For { var, lo, hi, step, label, body, site } => {
                 let mut inner = Vec::new();
-                flatten(body, None, nesting, &mut inner)?;
+                flatten(body, Some(Exit::Continue(*label)), nesting, &mut inner)?;
                 out.push(Step::For { var: *var, lo: *lo, hi: *hi, step: *step, body: inner, site: *site });
             }
             Stmt::Reduce(r) if r.filter.is_none() && !matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax) => {
@@ -106,8 +130,8 @@ fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Ste
                 flatten(&r.before, None, nesting, &mut before)?;
                 out.push(Step::Reduce(Reduction { source: r.clone(), before }));
             }
-            Stmt::Labelled { label, body } => flatten(body, Some(*label), nesting, out)?,
-            Stmt::Break(label) if tail == Some(*label) => {}
+            Stmt::Labelled { label, body } => flatten(body, Some(Exit::Break(*label)), nesting, out)?,
+            _ if tail.is_some_and(|exit| exit.is(stmt)) => {}
             _ => return None,
         }
     }
@@ -117,6 +141,15 @@ fn flatten(block: &[Stmt], label: Option<Label>, nesting: u32, out: &mut Vec<Ste
 /// Whether some step stores.
 pub(super) fn any_store(steps: &[Step]) -> bool {
     any(steps, &mut |s| matches!(s, Step::Store { .. }))
+}
+
+/// The store that steps end with, with its bytes from place to place, if they end with one on every path.
+pub(super) fn last_store(steps: &[Step]) -> Option<(Storage, &Index, i64)> {
+    match steps.last()? {
+        Step::Store { storage, index, stride, .. } => Some((*storage, index, *stride)),
+        Step::If { then, joins: true, .. } => last_store(then),
+        _ => None,
+    }
 }
 
 /// The locals that steps set.

@@ -14,6 +14,7 @@ mod reduce;
 
 use super::Plan;
 use super::loops::Rest;
+use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::stmt::Range;
 use crate::wide::{LANES, Moving, Places, Pointer, Program, Strip, Value as Lanes, assemble};
@@ -24,7 +25,7 @@ use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value,
 };
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Storage};
+use girder_ir::codelet::{Block, Label, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashMap;
 
@@ -44,6 +45,8 @@ pub(super) struct Wide<'p> {
     pointers: Vec<(Place, Pointer, Value)>,
     bytes: u32,
     locals: SecondaryMap<LocalId, Option<Lanes>>,
+    /// The places that come to where the code stands, if not all do.
+    there: Option<Lanes>,
     /// What was evaluated early.
     early: FxHashMap<ExprId, Lanes>,
     /// Indices in the record: where, by how much they grow from place to place, and the first.
@@ -62,14 +65,11 @@ impl Lower<'_, '_> {
     /// A plan for a strip if it pays, and whether the last place of the loop has to stay scalar.
     pub(in crate::lower) fn wide_plan(
         &self,
-        (var, lo, hi): (LocalId, ExprId, ExprId),
+        index: (LocalId, ExprId, ExprId),
         trips: Option<u64>,
-        body: &Block,
+        (body, label): (&Block, Label),
     ) -> Option<(Plan, bool)> {
-        if !self.features.wide {
-            return None;
-        }
-        let plan = self.mixed_plan(Some((var, lo, hi)), body, &[])?;
+        let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], true)?;
         let keeps = self.outlives(&plan, &super::reads(self.codelet, body));
         let enough = trips.is_none_or(|n| n >= FEWEST + u64::from(keeps));
         (enough && plan.stores() && self.strip_pays(&plan)).then_some((plan, keeps))
@@ -191,6 +191,7 @@ impl<'p> Wide<'p> {
             pointers: Vec::new(),
             bytes: 0,
             locals: SecondaryMap::new(),
+            there: None,
             early: FxHashMap::default(),
             ramps: Vec::new(),
         }

@@ -57,7 +57,7 @@ impl Search<'_, '_, '_> {
             ExprKind::Binary { op, a, b, .. } if self.takes_binary(op, l.ty(a), b) => self.all(&[a, b], context),
             ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
                 self.value(a, context)?;
-                self.value(b, Context { conditional: true, inner: true })
+                self.value(b, Context { conditional: true, inner: true, joined: false })
             }
             ExprKind::Select { cond, a, b } => self.all(&[cond, a, b], context),
             ExprKind::Fma { a, b, c } if l.features.fma => self.all(&[a, b, c], context),
@@ -73,12 +73,17 @@ impl Search<'_, '_, '_> {
 
     fn load(&mut self, e: ExprId, storage: Storage, index: &Index, site: SiteId, context: Context) -> Option<()> {
         let ty = self.l().element_type(storage);
-        let proven = !context.conditional && self.l().is_proven(site);
+        let sure = context.conditional && self.sure.iter().any(|(s, at)| *s == storage && self.same_place(at, index));
+        // In strips, places that skip a load leave it out.
+        let proven = self.l().is_proven(site) && (!context.conditional || self.mixed || sure);
         if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool && !self.mixed {
             return None;
         }
-        let stride = self.stride(storage, index)?;
+        let stride = self.stride(storage, index, context.conditional)?;
         self.take_stride(ty, stride)?;
+        if !context.conditional && !context.inner {
+            self.sure.push((storage, index.clone()));
+        }
         if self.differ.stored.contains(&storage) {
             self.loads_of_stored = true;
             self.accesses.push((storage, index.clone()));

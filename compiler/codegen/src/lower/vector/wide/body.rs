@@ -12,7 +12,7 @@ use crate::wide::{
 };
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage};
+use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};
@@ -37,23 +37,35 @@ impl Lower<'_, '_> {
                     let v = self.wide_value(wide, *value);
                     store(wide, at, &v, *stride);
                 }
-                Step::If { cond, then, els, differs: false } => {
+                Step::If { cond, then, els, differs: false, .. } => {
                     let taken = if self.folded[*cond] == Some(0) { els } else { then };
                     self.wide_steps(wide, taken);
                 }
-                Step::If { cond, then, els, .. } => self.wide_branches(wide, *cond, then, els),
+                Step::If { cond, then, els, joins, .. } => {
+                    let value = self.wide_branches(wide, *cond, (then, els), *joins);
+                    if let Some((value, (storage, index, stride))) = value.zip(steps::last_store(then)) {
+                        let at = self.wide_place(wide, (storage, index), stride);
+                        store(wide, at, &value, stride);
+                    }
+                }
                 Step::For { .. } | Step::Reduce(_) => unreachable!("plans for strips have no loops"),
             }
         }
     }
 
-    /// Both branches; each place keeps what its own has set.
-    fn wide_branches(&mut self, wide: &mut Wide<'_>, cond: ExprId, then: &[Step], els: &[Step]) {
+    /// Both branches; each place keeps what its own has set. If they end with one store, what it stores.
+    fn wide_branches(
+        &mut self,
+        wide: &mut Wide<'_>,
+        cond: ExprId,
+        (then, els): (&[Step], &[Step]),
+        joins: bool,
+    ) -> Option<Lanes> {
         let mask = self.wide_value(wide, cond);
         let before = wide.locals.clone();
-        self.wide_steps(wide, then);
+        let yes = self.wide_where(wide, &mask, true, |l, wide| l.wide_branch(wide, then, joins));
         let after_then = std::mem::replace(&mut wide.locals, before);
-        self.wide_steps(wide, els);
+        let no = self.wide_where(wide, &mask, false, |l, wide| l.wide_branch(wide, els, joins));
         let set = steps::set_in([then, els]);
         for local in set.keys().filter(|&l| set.contains(l)) {
             wide.locals[local] = match (&after_then[local], &wide.locals[local]) {
@@ -62,6 +74,43 @@ impl Lower<'_, '_> {
                 (yes, no) => yes.clone().or(no.clone()),
             };
         }
+        yes.zip(no).map(|(yes, no)| wide.program.select(&mask, &yes, &no))
+    }
+
+    /// A branch; of one that joins the other, all but its last store, and what that stores.
+    fn wide_branch(&mut self, wide: &mut Wide<'_>, steps: &[Step], joins: bool) -> Option<Lanes> {
+        let (before, last) = match steps.split_last() {
+            Some((last, before)) if joins => (before, last),
+            _ => {
+                self.wide_steps(wide, steps);
+                return None;
+            }
+        };
+        self.wide_steps(wide, before);
+        match last {
+            Step::Store { value, .. } => Some(self.wide_value(wide, *value)),
+            Step::If { cond, then, els, .. } => self.wide_branches(wide, *cond, (then, els), true),
+            _ => unreachable!("branches that join end with a store"),
+        }
+    }
+
+    /// Code that only the places come to where a condition holds, or where it does not.
+    fn wide_where<R>(
+        &mut self,
+        wide: &mut Wide<'_>,
+        cond: &Lanes,
+        holds: bool,
+        code: impl FnOnce(&mut Self, &mut Wide<'_>) -> R,
+    ) -> R {
+        let cond = if holds { cond.clone() } else { wide.program.unary(UnaryOp::Not, cond) };
+        let there = match &wide.there {
+            Some(around) => wide.program.binary(BinaryOp::And, around, &cond),
+            None => cond,
+        };
+        let around = wide.there.replace(there);
+        let result = code(self, wide);
+        wide.there = around;
+        result
     }
 
     /// The value of an expression at sixteen places.
@@ -95,8 +144,10 @@ impl Lower<'_, '_> {
                 wide.program.binary(op, &a, &b)
             }
             ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
-                let op = if matches!(expr.kind, ExprKind::AndThen { .. }) { BinaryOp::And } else { BinaryOp::Or };
-                let (a, b) = (self.wide_value(wide, a), self.wide_value(wide, b));
+                let both = matches!(expr.kind, ExprKind::AndThen { .. });
+                let op = if both { BinaryOp::And } else { BinaryOp::Or };
+                let a = self.wide_value(wide, a);
+                let b = self.wide_where(wide, &a, both, |l, wide| l.wide_value(wide, b));
                 wide.program.binary(op, &a, &b)
             }
             ExprKind::Select { cond, a, b } => {
@@ -222,12 +273,22 @@ fn offsets(wide: &mut Wide<'_>, stride: i64) -> crate::wide::Reg {
     wide.program.make(Op::Steps { start: 0, step: stride, bytes: 4 }, &[])
 }
 
+/// The masks of the places that come here, for each vector of a type.
+fn masks(wide: &mut Wide<'_>, ty: ElemType) -> SmallVec<[Option<crate::wide::Reg>; 2]> {
+    match wide.there.clone() {
+        Some(there) => wide.program.masks(ty, there.regs[0]).into_iter().map(Some).collect(),
+        None => smallvec![None; if is_long(ty) { 2 } else { 1 }],
+    }
+}
+
 fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
     let wide_lanes = usize::from(is_long(ty));
+    let masks = masks(wide, ty);
     if stride != i64::from(ty.bytes()) {
         let offsets = offsets(wide, stride);
         let op = |from| Op::Gather { code: GATHER[wide_lanes], from };
-        let regs = parts(at, stride).into_iter().map(|from| wide.program.make(op(from), &[offsets])).collect();
+        let regs = parts(at, stride).into_iter().zip(masks);
+        let regs = regs.map(|(from, mask)| wide.program.load(op(from), &[offsets], mask)).collect();
         return Lanes { ty, regs };
     }
     let code: Code = match ty {
@@ -237,7 +298,8 @@ fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
         ElemType::I16 => LOAD_I16,
         _ => LOAD[wide_lanes],
     };
-    let regs = parts(at, stride).into_iter().map(|from| wide.program.make(Op::Load { code, from }, &[])).collect();
+    let regs = parts(at, stride).into_iter().zip(masks);
+    let regs = regs.map(|(from, mask)| wide.program.load(Op::Load { code, from }, &[], mask)).collect();
     match ty {
         ElemType::Bool => wide.program.converted(ElemType::Bool, &Lanes { ty: ElemType::I32, regs }),
         _ => Lanes { ty, regs },
@@ -247,18 +309,19 @@ fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
 fn store(wide: &mut Wide<'_>, at: Elements, value: &Lanes, stride: i64) {
     let ty = value.ty;
     let wide_lanes = usize::from(is_long(ty));
+    let masks = masks(wide, ty);
     let number = wide.program.converted(if ty == ElemType::Bool { ElemType::I32 } else { ty }, value);
-    for (to, &value) in parts(at, stride).into_iter().zip(&number.regs) {
+    for ((to, &value), mask) in parts(at, stride).into_iter().zip(&number.regs).zip(masks) {
         let effect = if stride != i64::from(ty.bytes()) {
             let offsets = offsets(wide, stride);
-            Effect::Scatter { code: SCATTER[wide_lanes], to, offsets, value }
+            Effect::Scatter { code: SCATTER[wide_lanes], to, offsets, value, mask }
         } else {
             let code = match ty.bytes() {
                 1 => STORE_8,
                 2 => STORE_16,
                 _ => STORE[wide_lanes],
             };
-            Effect::Store { code, to, value }
+            Effect::Store { code, to, value, mask }
         };
         wide.program.effect(effect);
     }
