@@ -80,6 +80,80 @@ fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
     assert!(clif.contains(&format!("load.{ty}")), "{text}\n{clif}");
 }
 
+/// Agrees, and is a strip where the host has AVX-512.
+fn becomes_a_strip(text: &str, shapes: &[&[u64]]) {
+    let case = case(text, shapes);
+    assert!(case.check().failure.is_none());
+    let clif = case.clif(girder_codegen::Isa::Avx512);
+    assert!(clif.contains("u1:0"), "{text}\n{clif}");
+}
+
+#[test]
+fn stores_under_conditions_become_vectors() {
+    let leaky = "codelet f(in x: f32[n], out y: f32[n]) {
+        for i in 0..n { if x[i] > 0.0 { y[i] = x[i]; } else { y[i] = 0.01 * x[i]; } }
+    }";
+    becomes_vectors(leaky, &[&[67], &[67]], "f32x4");
+    becomes_a_strip(leaky, &[&[67], &[67]]);
+    let steps = "codelet f(in x: f32[n], out y: f32[n]) {
+        for i in 0..n {
+            let v = x[i];
+            if v < -1.0 { y[i] = -1.0; } else if v > 1.0 { let w = v * v; y[i] = w + 0.5; } else { y[i] = v; }
+        }
+    }";
+    becomes_vectors(steps, &[&[67], &[67]], "f32x4");
+    becomes_a_strip(steps, &[&[67], &[67]]);
+    for body in [
+        "if x[i] > 0.0 { y[i] = x[i]; }",
+        "if x[i] > 0.0 { y[i] = x[i]; z[i] = 1; } else { z[i] = 2; }",
+        "if x[i] > 0.0 { continue; } y[i] = sqrt(-x[i]); z[i] += 1;",
+        "if x[i] > 0.0 { z[i] = 3; } else { continue; } y[i] = x[i];",
+        "if i >= 3 { y[i] = x[i - 3]; }",
+        "if i >= 3 && x[i - 3] > 0.0 { y[i] = x[i]; } else { if x[i] < 1.0 { z[i] = 7; } }",
+        "if s > 0.0 { y[i] = x[i]; } else { z[i] = 4; }",
+    ] {
+        let text = format!(
+            "codelet f(in x: f32[n], inout y: f32[n], inout z: u8[n], in s: f32) {{ for i in 0..n {{ {body} }} }}"
+        );
+        becomes_a_strip(&text, &[&[67], &[67], &[67], &[]]);
+    }
+    let vertex = "codelet f(in x: f32, inout y: f32) { if x < 0.0 { y = 0.0; return; } if y < x { y = sqrt(x); } }";
+    let case = vertices(vertex, &[&[], &[]], (37, Neighbours::SideBySide), &[]);
+    assert!(case.check().failure.is_none());
+    assert!(case.clif(girder_codegen::Isa::Avx512).contains("u1:0"));
+}
+
+#[test]
+fn checks_under_conditions_fail_where_the_program_comes_to_them() {
+    for body in ["if x[i] < 0.0 { y[i] = x[k[i]]; } else { y[i] = 1.0; }", "if x[i] < 0.0 { y[i] = f32(100 / k[i]); }"]
+    {
+        let text = format!("codelet f(in x: f32[n], in k: i32[n], inout y: f32[n]) {{ for i in 0..n {{ {body} }} }}");
+        assert!(case(&text, &[&[67], &[67], &[67]]).check().failure.is_some());
+        let never = text.replace("x[i] < 0.0", "x[i] < -1000.0");
+        assert!(case(&never, &[&[67], &[67], &[67]]).check().failure.is_none());
+    }
+}
+
+#[test]
+fn short_inner_loops_are_written_out_in_strips() {
+    let filter = "codelet f(in x: f32[m], in w: f32[k], out y: f32[n]) {
+        assert(m == n + k);
+        for i in 0..n { y[i] = sum j in 0..k { w[j] * x[i + j] }; }
+    }";
+    for k in [1, 3, 9, 17, 40] {
+        becomes_a_strip(filter, &[&[67 + k], &[k], &[67]]);
+    }
+    let window = "codelet f(in x: f32[m, l], in w: f32[9], out y: f32[k, n]) {
+        assert(m == k + 2 && l == n + 2);
+        for i in 0..k, j in 0..n { y[i, j] = sum a in 0..3, b in 0..3 { w[a * 3 + b] * x[i + a, j + b] }; }
+    }";
+    becomes_a_strip(window, &[&[6, 35], &[9], &[4, 33]]);
+    let horner = "codelet f(in x: f32[n], out y: f32[n]) {
+        for i in 0..n { let mut r = 0.1; for k in 0..8 { r = r * x[i] + f32(k); } y[i] = r; }
+    }";
+    becomes_a_strip(horner, &[&[67], &[67]]);
+}
+
 #[test]
 fn functions_of_one_number_become_vectors() {
     for name in ["exp", "log", "tanh", "sigmoid", "relu", "square", "sign", "rsqrt", "abs", "sqrt"] {

@@ -214,3 +214,45 @@ fn reductions_of_every_kind_agree() {
         }
     }
 }
+
+/// `for i in 0..n { y[i] = sum k in 0..taps { x[i + k] * w[k] } }`
+fn filter(n: u64, taps: u64) -> Case {
+    let mut b = Build::new();
+    let (size, taps_size, long) = (b.size("n"), b.size("taps"), b.size("long"));
+    let x = b.field(Dir::In, F32, &[DimDecl::Size(long)]);
+    let w = b.field(Dir::In, F32, &[DimDecl::Size(taps_size)]);
+    let y = b.field(Dir::Out, F32, &[DimDecl::Size(size)]);
+    let (var, k, dst, label) = (b.local(I64), b.local(I64), b.local(F32), b.label());
+    let (i, at) = (b.read(var), b.read(k));
+    let sum = b.binary(BinaryOp::Add, i, at);
+    let (p, q) = (b.load(x, &[sum]), b.load(w, &[at]));
+    let value = b.binary(BinaryOp::Mul, p, q);
+    let (lo, hi, last) = (b.int(0), b.sized(size), b.sized(taps_size));
+    let (site, turns, loop_site) = (b.site(Check::Empty), b.site(Check::Turns), b.site(Check::Turns));
+    let reduce = Reduce {
+        dst,
+        op: ReduceOp::Sum,
+        binders: vec![Binder { var: k, lo, hi: last, step: 1 }],
+        filter_before: vec![],
+        filter: None,
+        before: vec![],
+        value,
+        factors: Some((p, q)),
+        site,
+        turns,
+    };
+    let result = b.read(dst);
+    let body = vec![Stmt::Reduce(Box::new(reduce)), b.store(y, &[i], result)];
+    let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body, site: loop_site }]);
+    let shapes = vec![[n + taps].as_slice().into(), [taps].as_slice().into(), [n].as_slice().into()];
+    Case::new(codelet, shapes, &[Spread::Contiguous; 3], 2, numbers())
+}
+
+#[test]
+fn loops_with_short_reductions_agree() {
+    for n in [16, 21, 64, 100] {
+        for taps in [0, 1, 3, 5, 8, 9, 16, 17, 40] {
+            filter(n, taps).check();
+        }
+    }
+}

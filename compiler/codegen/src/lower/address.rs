@@ -283,6 +283,11 @@ impl Sum {
         self.terms.iter().map(|t| (t.0, t.1)).collect()
     }
 
+    /// Forgets a value that is zero.
+    pub(super) fn leave_out(&mut self, zero: Value) {
+        self.terms.retain(|t| t.0 != zero);
+    }
+
     /// Adds `value * factor`.
     pub(super) fn add(&mut self, value: Value, factor: i64, depth: u32) {
         if factor == 0 {

@@ -225,12 +225,7 @@ impl Lower<'_, '_> {
     }
 
     /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
-    fn vectors(
-        &mut self,
-        index: (LocalId, ExprId, ExprId),
-        range: &Range,
-        body: (&Block, Label),
-    ) -> Option<Rest> {
+    fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&Block, Label)) -> Option<Rest> {
         if let Some((plan, keeps)) = self.wide_plan(index, range.trips, body) {
             return Some(self.wide_loop(&plan, range, keeps));
         }

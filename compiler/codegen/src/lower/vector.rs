@@ -16,7 +16,7 @@
 //! What is the same at all places and depends on nothing in the body is evaluated before the loop, which is entered
 //! only if it has a place. That is sound for what every place evaluates unconditionally. Where places may skip an
 //! expression that others evaluate, it loads nothing and has no check, proven or not, for the proof may rest on the
-//! condition.
+//! condition; but that a strip loads and stores under a mask, and that a load is sure where every place has the same.
 //!
 //! Invariant: a [`Plan`] is only made for a body that `emit` and `run` can translate.
 

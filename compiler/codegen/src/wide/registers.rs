@@ -196,10 +196,12 @@ impl<'p> Registers<'p> {
         if let Some(&n) = usable.iter().find(|&&n| file[n as usize].is_none()) {
             return n;
         }
-        let far = |n: u8| file[n as usize].and_then(|reg| self.next_use(reg)).unwrap_or(u32::MAX);
+        // An operand of this step that has not been asked for yet is still to be used.
+        let still_used = |reg: Reg| self.uses.get(&reg)?.iter().rev().copied().find(|&at| at >= self.now);
+        let far = |n: u8| file[n as usize].and_then(still_used).unwrap_or(u32::MAX);
         let n = usable.into_iter().max_by_key(|&n| far(n)).expect("a step has few operands");
         let reg = file[n as usize].expect("no register is free");
-        if self.next_use(reg).is_some() {
+        if still_used(reg).is_some() {
             self.save(reg, n, false);
         }
         self.place.remove(&reg);

@@ -38,7 +38,9 @@ impl Lower<'_, '_> {
     fn run(&mut self, group: &Group<'_>, steps: &[Step], groups: Groups) {
         for step in steps {
             match step {
-                Step::If { cond, then, els, differs: false, .. } => self.either(group, *cond, (then, els), groups.clone()),
+                Step::If { cond, then, els, differs: false, .. } => {
+                    self.either(group, *cond, (then, els), groups.clone())
+                }
                 Step::For { var, lo, hi, step, body, .. } => {
                     self.inner_loop(group, *var, (*lo, *hi, *step), body, groups.clone());
                 }

@@ -10,6 +10,7 @@
 //! Invariant: a strip is called for one place at least, and does what the body does for as many as it is told.
 
 mod body;
+mod nested;
 mod reduce;
 
 use super::Plan;
@@ -47,6 +48,8 @@ pub(super) struct Wide<'p> {
     locals: SecondaryMap<LocalId, Option<Lanes>>,
     /// The places that come to where the code stands, if not all do.
     there: Option<Lanes>,
+    /// What the indices of inner loops stand at, besides what is ahead.
+    zero: Option<Value>,
     /// What was evaluated early.
     early: FxHashMap<ExprId, Lanes>,
     /// Indices in the record: where, by how much they grow from place to place, and the first.
@@ -77,7 +80,9 @@ impl Lower<'_, '_> {
 
     /// Elements that do not lie side by side are moved one by one, so there must be enough work besides.
     pub(super) fn strip_pays(&self, plan: &Plan) -> bool {
-        plan.size >= 3 * plan.apart && plan.ramp_uses <= 4
+        // What lies apart could lie side by side for the loops inside, which could be the ones that become strips.
+        let near = if plan.nested { plan.apart == 0 } else { plan.size >= 3 * plan.apart };
+        near && plan.ramp_uses <= 4
     }
 
     /// Runs places of a loop as a strip; `keeps` leaves the last one.
@@ -192,6 +197,7 @@ impl<'p> Wide<'p> {
             bytes: 0,
             locals: SecondaryMap::new(),
             there: None,
+            zero: None,
             early: FxHashMap::default(),
             ramps: Vec::new(),
         }

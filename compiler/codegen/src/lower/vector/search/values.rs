@@ -116,7 +116,7 @@ impl Search<'_, '_, '_> {
 
     /// Notes an index whose value is used.
     fn ramp(&mut self, e: ExprId, context: Context) -> Option<()> {
-        self.ramp_uses += 1;
+        self.ramp_uses = self.ramp_uses.saturating_add(self.repeated.try_into().unwrap_or(u32::MAX));
         if self.ramps.iter().all(|r| r.0 != e) {
             let slope = self.slope(e, context.conditional)?;
             self.ramps.push((e, slope));

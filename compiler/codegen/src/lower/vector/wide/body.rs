@@ -48,7 +48,15 @@ impl Lower<'_, '_> {
                         store(wide, at, &value, stride);
                     }
                 }
-                Step::For { .. } | Step::Reduce(_) => unreachable!("plans for strips have no loops"),
+                Step::For { var, lo, step, hi, body, .. } => {
+                    let turns = self.inner_turns(*var, (*lo, *hi, *step));
+                    self.written_out_turns(wide, &[turns], &mut |l, wide| l.wide_steps(wide, body));
+                }
+                Step::Reduce(r) if !wide.plan.differing.contains(r.source.dst) => self.reduce(&r.source),
+                Step::Reduce(r) => {
+                    let result = self.wide_reduction(wide, r);
+                    wide.locals[r.source.dst] = Some(result);
+                }
             }
         }
     }
@@ -219,6 +227,7 @@ impl Lower<'_, '_> {
         for (&e, (_, factor)) in index.iter().zip(self.dims(storage)) {
             self.add_scaled(&mut sum, e, factor);
         }
+        wide.zero.into_iter().for_each(|zero| sum.leave_out(zero));
         let within = sum.constant.abs() <= REACH;
         let offset = if within { std::mem::take(&mut sum.constant) } else { 0 };
         let mut terms = sum.factors();

@@ -36,7 +36,7 @@ impl Lower<'_, '_> {
         let values = steps::values(r);
         let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &values)?;
         let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
-        let straight = !plan.stores() && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
+        let straight = !plan.stores() && !plan.nested && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
         // Each row begins with the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
         if !straight || !in_place || !self.strip_pays(&plan) {

@@ -1,0 +1,104 @@
+//! Where the accesses of a body are, from place to place.
+//!
+//! Invariant: two accesses are taken for one only if no value that the body changes could tell them apart.
+
+use super::Search;
+use crate::lower::vector::steps::Step;
+use crate::validate::operands;
+use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
+use girder_ir::ids::ExprId;
+
+impl Search<'_, '_, '_> {
+    /// By how much an `i64` expression grows from place to place, if that is a number.
+    pub(super) fn slope(&self, e: ExprId, conditional: bool) -> Option<i64> {
+        if !self.differ.differs(e) {
+            return self.is_safe(e, conditional).then_some(0);
+        }
+        match self.l().codelet.exprs[e].kind {
+            ExprKind::Local(l) if Some(l) == self.differ.var => Some(1),
+            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => {
+                Some(self.slope(a, conditional)?.wrapping_add(self.slope(b, conditional)?))
+            }
+            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => {
+                Some(self.slope(a, conditional)?.wrapping_sub(self.slope(b, conditional)?))
+            }
+            ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => match (self.l().known(a), self.l().known(b)) {
+                (Some(n), _) => Some(self.slope(b, conditional)?.wrapping_mul(n)),
+                (_, Some(n)) => Some(self.slope(a, conditional)?.wrapping_mul(n)),
+                _ => None,
+            },
+            ExprKind::Unary { op: UnaryOp::Neg, x } => Some(self.slope(x, conditional)?.wrapping_neg()),
+            _ => None,
+        }
+    }
+
+    /// The store that both branches of a condition end with, if it is the same but for the value.
+    pub(super) fn join<'s>(&self, then: &'s [Step], els: &'s [Step]) -> Option<(Storage, &'s Index)> {
+        let ((a, at), (b, other)) = (self.last_store(then)?, self.last_store(els)?);
+        (a == b && self.same_place(at, other)).then_some((a, at))
+    }
+
+    fn last_store<'s>(&self, steps: &'s [Step]) -> Option<(Storage, &'s Index)> {
+        match steps.last()? {
+            Step::Store { storage, index, .. } => Some((*storage, index)),
+            Step::If { cond, then, els, .. } if self.differ.divides(*cond) => self.join(then, els),
+            _ => None,
+        }
+    }
+
+    /// Whether two indices are written alike, of what the body does not change.
+    pub(super) fn same_place(&self, a: &Index, b: &Index) -> bool {
+        a.iter().zip(b).all(|(&x, &y)| self.is_fixed(x) && self.alike(x, y))
+    }
+
+    /// Bytes from place to place.
+    pub(super) fn stride(&self, storage: Storage, index: &Index, conditional: bool) -> Option<i64> {
+        let start = if let Storage::Field(field) = storage { self.differ.step(field) } else { 0 };
+        let dims = self.l().dims(storage);
+        index.iter().zip(&dims).try_fold(start, |sum, (&e, &(_, stride))| {
+            Some(sum.wrapping_add(self.slope(e, conditional)?.wrapping_mul(stride)))
+        })
+    }
+
+    /// Whether no two places touch an element that either stores. Vertices never do, by the race rule; turns of a
+    /// loop do not if some index grows with them, and is otherwise the same in all accesses.
+    pub(super) fn stores_are_apart(&self) -> Option<()> {
+        let apart = |storage: Storage| {
+            let mut of = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index);
+            let Some(first) = of.next() else { return true };
+            let grows = |d: usize| self.slope(first[d], false).is_some_and(|s| s != 0) && self.is_fixed(first[d]);
+            (0..first.len()).any(|d| grows(d) && of.clone().all(|index| self.alike(first[d], index[d])))
+        };
+        let all = self.differ.var.is_none() || self.differ.stored.iter().all(|&s| apart(s));
+        all.then_some(())
+    }
+
+    /// Whether an index depends on nothing that the body sets.
+    fn is_fixed(&self, e: ExprId) -> bool {
+        let expr = &self.l().codelet.exprs[e];
+        let mut fixed = match expr.kind {
+            ExprKind::Local(l) => !self.sets.contains(l),
+            ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
+            _ => true,
+        };
+        operands(expr, |x| fixed = fixed && self.is_fixed(x));
+        fixed
+    }
+
+    /// Whether two expressions are written alike.
+    fn alike(&self, a: ExprId, b: ExprId) -> bool {
+        let l = self.l();
+        if a == b || l.folded[a].is_some() && l.folded[a] == l.folded[b] {
+            return true;
+        }
+        match (&l.codelet.exprs[a].kind, &l.codelet.exprs[b].kind) {
+            (ExprKind::Local(x), ExprKind::Local(y)) => x == y,
+            (ExprKind::ConstField(x), ExprKind::ConstField(y)) => x == y,
+            (&ExprKind::Unary { op, x }, &ExprKind::Unary { op: op2, x: y }) => op == op2 && self.alike(x, y),
+            (&ExprKind::Binary { op, a, b, .. }, &ExprKind::Binary { op: op2, a: a2, b: b2, .. }) => {
+                op == op2 && self.alike(a, a2) && self.alike(b, b2)
+            }
+            _ => false,
+        }
+    }
+}
