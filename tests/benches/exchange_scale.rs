@@ -6,7 +6,7 @@
 //!
 //! Invariant: the patterns are made here and depend on nothing but their size.
 
-use girder_ir::plan::{Loc, Object, Phase, Transfer};
+use girder_ir::plan::{Grouping, Loc, Object, Phase, Transfer};
 use girder_passes::schedule_exchange::{achieved_over_bound, schedule};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -66,17 +66,17 @@ const PATTERNS: [Pattern; 9] = [
 /// A transfer for each word, to each tile once.
 fn phase(users: Users) -> Phase {
     let loc = |tile: u32, word: u32| Loc { tile, object: Object::Buffer(0), offset: 4 * word };
-    let mut transfers = vec![];
+    let (mut transfers, mut groups) = (vec![], Grouping::default());
     for ((from, word), mut to) in users {
         to.sort_unstable();
         to.dedup();
         to.retain(|&tile| tile != from);
         if !to.is_empty() {
-            let to = to.into_iter().map(|tile| loc(tile, word)).collect();
-            transfers.push(Transfer { from: loc(from, word), to, words: 1 });
+            let to: Vec<Loc> = to.into_iter().map(|tile| loc(tile, word)).collect();
+            transfers.push(Transfer { from: loc(from, word), to: groups.to(&to), words: 1 });
         }
     }
-    Phase { transfers, ..Phase::default() }
+    Phase { transfers, groups: groups.list, ..Phase::default() }
 }
 
 /// Time that this process has had on processors.
@@ -96,7 +96,7 @@ fn main() {
         let mut first = f64::NAN;
         for size in [10_000, 100_000, 1_000_000] {
             let phase = phase(users(size));
-            let receipts: usize = phase.transfers.iter().map(|t| t.to.len()).sum();
+            let receipts: usize = phase.transfers.iter().map(|t| phase.receivers(t).len()).sum();
             // Short runs are repeated until the clock, which ticks a hundred times a second, can tell.
             let (before, mut runs) = (processor_time(), 0);
             let mut ratio = f64::NAN;

@@ -8,6 +8,10 @@
 //! Invariants: transfers are whole words (4 bytes) between different tiles; within one phase no byte is written twice
 //! and no byte is both read and written by transfers; local copies run after the transfers of their phase, in order.
 
+mod receivers;
+
+pub use receivers::{Grouping, Receivers, To};
+
 use crate::ids::{ComputeSetId, CopyId, FamilyId, VarId};
 use cranelift_entity::SecondaryMap;
 
@@ -41,12 +45,12 @@ pub struct Buffer {
 }
 
 /// Whole words from one tile to others, at one time.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Transfer {
     /// First word.
     pub from: Loc,
     /// First word on each receiver; receivers are different tiles, in ascending order.
-    pub to: Vec<Loc>,
+    pub to: To,
     /// How many words, at least 1.
     pub words: u32,
 }
@@ -75,6 +79,8 @@ pub struct Phase {
     pub before: Vec<LocalCopy>,
     /// Between tiles.
     pub transfers: Vec<Transfer>,
+    /// Places on several tiles, which transfers name as their receivers.
+    pub groups: Vec<Vec<Loc>>,
     /// On-tile copies after the transfers.
     pub after: Vec<LocalCopy>,
 }

@@ -22,7 +22,7 @@
 //! every receiver exactly once.
 
 use crate::ids::{ComputeSetId, CopyId};
-use crate::plan::{Loc, Transfer};
+use crate::plan::{Loc, Phase, Transfer};
 use cranelift_entity::SecondaryMap;
 
 /// Words of a transfer on their way to receivers on the sender's processor.
@@ -61,7 +61,7 @@ pub enum Served {
 pub struct PhaseSchedule {
     /// By transfer, then in the order of time; so are their ranges of `served`.
     pub pieces: Vec<Piece>,
-    /// Positions in [`Transfer::to`], ascending within each piece that names some.
+    /// Positions among [`Phase::receivers`], ascending within each piece that names some.
     pub served: Vec<u32>,
     /// Of each processor that has pieces, ascending: cycles from its first word to its last.
     pub cycles: Vec<(u32, u32)>,
@@ -76,16 +76,17 @@ impl PhaseSchedule {
         self.cycles.iter().map(|c| c.1).max().unwrap_or(0)
     }
 
-    /// The receivers of a piece of a transfer.
-    pub fn receivers<'a>(&'a self, piece: &Piece, transfer: &'a Transfer, tiles_per_ipu: u32) -> Vec<&'a Loc> {
+    /// The receivers of a piece of a transfer of a phase.
+    pub fn receivers(&self, piece: &Piece, phase: &Phase, transfer: &Transfer, tiles_per_ipu: u32) -> Vec<Loc> {
+        let to = phase.receivers(transfer);
         match piece.to {
             Served::All => {
                 let ipu = |tile| tile / tiles_per_ipu;
-                transfer.to.iter().filter(|l| ipu(l.tile) == ipu(transfer.from.tile)).collect()
+                to.filter(|l| ipu(l.tile) == ipu(transfer.from.tile)).collect()
             }
             Served::Some { first, count } => {
                 let some = self.served.get(first as usize..(first as usize).saturating_add(count as usize));
-                some.unwrap_or(&[]).iter().filter_map(|&k| transfer.to.get(k as usize)).collect()
+                some.unwrap_or(&[]).iter().filter_map(|&k| to.at(k as usize)).collect()
             }
         }
     }

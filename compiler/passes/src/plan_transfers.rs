@@ -21,6 +21,7 @@ mod moves;
 mod route;
 pub mod rows;
 mod set;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod transfers;

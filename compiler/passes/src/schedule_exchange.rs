@@ -13,10 +13,14 @@
 //! 3. edge colouring (module `colours`) of transfers to one receiver each: of whole ones, exact where each length is
 //!    regular; then of pieces, exact up to the length of a piece;
 //! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
-//!    methods above.
+//!    methods above;
+//! 5. multicasts that begin for those receivers that are free, again and again (module `joining`).
 //!
 //! Of many transfers (`MANY`) each method is tried once, on multicasts in parts, and the colouring, which also takes a
 //! few multicasts, before the greedy (`at_scale`).
+//!
+//! Before all of these, transfers to groups of receivers that many share are tried whole, in layers of disjoint groups
+//! (module `layers`).
 //!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
 //!
@@ -29,6 +33,8 @@
 mod code;
 mod colours;
 mod greedy;
+mod joining;
+mod layers;
 mod links;
 mod pairs;
 mod parts;
@@ -114,11 +120,15 @@ fn step(plan: &StepPlan, machine: &Machine) -> Option<StepSchedule> {
 
 /// The schedule of one phase; `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
-    let jobs = Jobs::of(phase, machine);
+    let layered = layers::layers(phase, machine);
+    let jobs = Jobs::of(phase, machine, |ipu| layered[ipu].is_none());
     let found = par_map_slice(&jobs, |jobs| best(jobs.clone(), machine));
     let mut result = PhaseSchedule { link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
     for (ipu, (whole, found)) in (0..).zip(jobs.iter().zip(&found)) {
-        if !found.start.is_empty() {
+        if let Some(layered) = &layered[ipu as usize] {
+            result.cycles.push((ipu, u32::try_from(layered.end).ok()?));
+            result.pieces.extend(layered.start.iter().map(|&(t, start)| uncut(phase, t, start as u32)));
+        } else if !found.start.is_empty() {
             result.cycles.push((ipu, u32::try_from(found.end).ok()?));
             write(whole, found, machine, &mut result);
         }
@@ -134,6 +144,12 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
         }
     }
     Some(result)
+}
+
+/// A transfer in one piece.
+fn uncut(phase: &Phase, transfer: u32, start: u32) -> Piece {
+    let words = phase.transfers[transfer as usize].words;
+    Piece { transfer, first: 0, words, start, to: Served::All, wide: false }
 }
 
 /// Jobs and their starts.
@@ -175,6 +191,7 @@ fn at_scale(jobs: Jobs, machine: &Machine) -> (Found, u64) {
     if whole.end <= good {
         return (whole, good);
     }
+    let original = &whole.jobs.clone();
     let single = parts::singles(&whole.jobs, &ports);
     let (jobs, ports) = match &single {
         Some(single) => (single, &Ports::new(single, machine)),
@@ -186,7 +203,23 @@ fn at_scale(jobs: Jobs, machine: &Machine) -> (Found, u64) {
     };
     let found = shortest(whole, good, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
-    (shortest(found, enough, &[&|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)))]), good)
+    let found = shortest(found, enough, &[&|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)))]);
+    (joined(found, enough, original, machine), good)
+}
+
+/// A schedule, or that of `joining` if it is not good enough and there are multicasts.
+fn joined(found: Found, good: u64, jobs: &Jobs, machine: &Machine) -> Found {
+    let ports = Ports::new(jobs, machine);
+    if found.end <= good || !ports.has_multicast() {
+        return found;
+    }
+    let found_end = found.end;
+    let method: Method = &|| {
+        let (cut, start) = joining::joining(jobs, &ports, found_end)?;
+        let end = Ports::new(&cut, machine).end(&start);
+        Some(Found { jobs: cut, start, end })
+    };
+    shortest(found, good, &[method])
 }
 
 /// The shortest schedule that the methods find for jobs of given widths, and an end that is good enough.
@@ -205,7 +238,7 @@ fn of_widths(jobs: Jobs, machine: &Machine) -> (Found, u64) {
             best = found;
         }
     }
-    (best, good)
+    (joined(best, good, &jobs, machine), good)
 }
 
 /// The shortest schedule of jobs whose receivers are served together.
@@ -294,7 +327,7 @@ fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSched
 /// of pairs where the machine allows and the sender's partner has room.
 pub fn bound(phase: &Phase, machine: &Machine) -> Vec<u64> {
     let of = |jobs: Jobs| Ports::new(pairs::widen(&jobs, machine).as_ref().unwrap_or(&jobs), machine).bound();
-    Jobs::of(phase, machine).into_iter().map(of).collect()
+    Jobs::of(phase, machine, |_| true).into_iter().map(of).collect()
 }
 
 /// The cycles of a schedule over those that no schedule can beat, of the processor where that is worst; 1 for a phase

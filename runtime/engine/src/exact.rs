@@ -212,7 +212,7 @@ impl Build<'_> {
         by_start.sort_by_key(|&i| start[i]);
         let mut sent = Vec::new();
         for i in by_start {
-            self.transfer(&phase.transfers[i], owner, &mut sent)?;
+            self.transfer(phase, &phase.transfers[i], owner, &mut sent)?;
         }
         let before = self.local(&phase.before, owner)?;
         let after = self.local(&phase.after, owner)?;
@@ -231,10 +231,16 @@ impl Build<'_> {
         self.tasks.len() - 1
     }
 
-    fn transfer(&self, transfer: &Transfer, owner: Owner, out: &mut Vec<Move>) -> Result<(), EngineError> {
+    fn transfer(
+        &self,
+        phase: &Phase,
+        transfer: &Transfer,
+        owner: Owner,
+        out: &mut Vec<Move>,
+    ) -> Result<(), EngineError> {
         let from = self.tiles.byte(self.allocated, transfer.from, owner)?;
         let bytes = transfer.words.checked_mul(4).ok_or(EngineError::Internal("a transfer is too long".into()))?;
-        for &to in &transfer.to {
+        for to in phase.receivers(transfer) {
             let to = self.tiles.byte(self.allocated, to, owner)?;
             out.push(Move { from: from as i64, to: to as i64, bytes, count: 1, from_step: 0, to_step: 0 });
         }

@@ -70,7 +70,7 @@ impl Traffic {
             let cycles = bytes.div_ceil(u64::from(machine.exchange.bytes_per_cycle));
             let mut stays = false;
             traffic.ipus.insert(home);
-            for to in &transfer.to {
+            for to in phase.receivers(transfer) {
                 let ipu = machine.ipu_of(to.tile);
                 if ipu == home {
                     stays = true;

@@ -17,9 +17,10 @@
 
 use super::buffers::{Buffers, Stop, Use};
 use super::moves::{Move, join, piece};
+use super::shared::{Sharing, places};
 use super::transfers::{Send, assemble, scattered};
 use girder_ir::ids::VarId;
-use girder_ir::plan::{Loc, LocalCopy, Object, Phase};
+use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -55,6 +56,8 @@ pub(super) struct Router {
     left: usize,
     /// What stays on its tile is copied before the words arrive: it goes to landing buffers, from where no word is sent.
     early: bool,
+    /// Of places that stand for several.
+    groups: Grouping,
 }
 
 impl Router {
@@ -87,6 +90,21 @@ impl Router {
             Some((last, pad)) => self.route(last, &pad, buffers),
             None => Ok(()),
         }
+    }
+
+    /// What vertices of several tiles read alike, by their landings.
+    pub fn sharing(&mut self, landings: Vec<Loc>) -> Sharing {
+        Sharing::new(landings, &mut self.groups)
+    }
+
+    /// Adds a move of whole words to landings on several tiles.
+    pub fn add_shared(&mut self, slot: usize, m: Move, to: &Sharing, buffers: &mut Buffers) -> Result<(), Stop> {
+        let (others, own) = to.split(m);
+        // A tile's own landing goes on where its last one stops, whatever the others do.
+        for (slot, m) in [(2 * slot, others), (2 * slot + 1, own)] {
+            m.map_or(Ok(()), |m| self.add(slot, m, Pad::Neither, buffers))?;
+        }
+        Ok(())
     }
 
     /// Ends what is open; slots then begin anew.
@@ -169,6 +187,7 @@ impl Router {
         self.close(buffers)?;
         let scattered = scattered(&mut self.sends);
         self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
+        self.stage_apart()?;
         self.staged.sort_unstable_by_key(|m| (m.to.tile, m.from.tile, m.from.object, words(m).start, m.to));
         let mut rest = self.staged.as_slice();
         while let Some(first) = rest.first() {
@@ -189,7 +208,24 @@ impl Router {
         }
         self.gathers.sort_unstable_by_key(by_form);
         self.copies.sort_unstable_by_key(by_form);
-        Ok(Phase { before: self.gathers, transfers: assemble(self.sends), after: self.copies })
+        let (transfers, groups) = assemble(self.sends, self.groups);
+        Ok(Phase { before: self.gathers, transfers, after: self.copies, groups })
+    }
+
+    /// Staged moves to several tiles as one for each: every tile has a staging buffer of its own.
+    fn stage_apart(&mut self) -> Result<(), Stop> {
+        if self.groups.list.is_empty() {
+            return Ok(());
+        }
+        let mut apart = vec![];
+        for m in std::mem::take(&mut self.staged) {
+            apart.extend(places(&self.groups, m.to, m.from.tile).map(|to| Move { to, ..m }));
+            if apart.len() > self.left {
+                return Err(Stop::TooMany);
+            }
+        }
+        self.staged = apart;
+        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@
 //! }
 //! ```
 //! `x[t, b]` is byte b of the block of `x` on tile t, `x[t..u, b]` such a byte on each tile of a range; `buffer(k)[b]` is
-//! byte b of buffer k, whose tile is known. `wide` says that it moves at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may be left out where they say 0, 0, 1
+//! byte b of buffer k, whose tile is known. A sender that stands among several receivers sends to the others. `wide` says that it moves at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may be left out where they say 0, 0, 1
 //! and [0, 0], `strides` where it is empty. Without a schedule there are no rows `cycles`, `links` and `piece`, and
 //! `before:` and `after:` have no cycle; with one, this is said of transfers that go to other processors alone.
 //!
@@ -36,7 +36,9 @@ mod families;
 pub use families::{Dim, MAX_RANK, Numbers, RowFamily, fold};
 
 use super::landing::add;
-use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
+use girder_ir::plan::{
+    Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, To, Transfer,
+};
 use girder_ir::schedule::{PhaseSchedule, Piece, Served, StepSchedule};
 
 /// Rows, buffers and receivers that the families of a step may stand for, all together.
@@ -245,6 +247,7 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
     rows.extend(phase.before.iter().map(|&copy| Row::Copy { phase: when, gather: true, copy }));
     let mut pieces = schedule.map_or(&[][..], |s| &s.pieces);
     let mut cut = vec![];
+    let grouped: Vec<Vec<Receivers>> = phase.groups.iter().map(|places| groups(places)).collect();
     for (k, transfer) in (0..).zip(&phase.transfers) {
         let (own, rest) = pieces.split_at(pieces.iter().take_while(|p| p.transfer == k).count());
         pieces = rest;
@@ -257,7 +260,10 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
                 None
             }
         };
-        let to = groups(&transfer.to);
+        let to = match transfer.to {
+            To::One(first) => vec![Receivers { first, count: 1 }],
+            To::Group { group, offset } => behind(&grouped[group as usize], offset),
+        };
         rows.push(Row::Transfer { phase: when, start, from: transfer.from, words: transfer.words, to });
     }
     for piece in cut {
@@ -285,6 +291,12 @@ fn groups(to: &[Loc]) -> Vec<Receivers> {
         }
     }
     result
+}
+
+/// The same, so many bytes behind.
+fn behind(groups: &[Receivers], offset: u32) -> Vec<Receivers> {
+    let shifted = |r: &Receivers| Receivers { first: Loc { offset: r.first.offset + offset, ..r.first }, ..*r };
+    groups.iter().map(shifted).collect()
 }
 
 /// The k-th of a group that begins here, but for the tile of a buffer.
@@ -326,6 +338,7 @@ pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables
         schedule: StepSchedule::default(),
         scheduled: false,
         entries: MAX_ENTRIES,
+        groups: Default::default(),
     };
     for (k, row) in rows.iter().enumerate() {
         let count = row.count().and_then(|n| u32::try_from(n).ok());
@@ -343,6 +356,8 @@ struct Reader<'a> {
     scheduled: bool,
     /// Rows, buffers and receivers that may still come.
     entries: u64,
+    /// Of the phase before and the phase after.
+    groups: (Grouping, Grouping),
 }
 
 const TOO_MANY: &str = "the table has too many rows, buffers and receivers";
@@ -473,6 +488,11 @@ impl Reader<'_> {
                 to.push(self.place(member)?);
             }
         }
+        let to = match when {
+            When::Before => &mut self.groups.0,
+            When::After => &mut self.groups.1,
+        }
+        .to(&to);
         let transfer = self.phase(when).transfers.len() as u32;
         if let Some((start, wide)) = start {
             self.timed(when).pieces.push(Piece { transfer, first: 0, words, start, to: Served::All, wide });
@@ -493,6 +513,8 @@ impl Reader<'_> {
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
             schedule.pieces.sort_by_key(|p| p.transfer);
         }
+        self.tables.plan.before.groups = self.groups.0.list;
+        self.tables.plan.after.groups = self.groups.1.list;
         self.tables.schedule = self.scheduled.then_some(self.schedule);
         Ok(self.tables)
     }

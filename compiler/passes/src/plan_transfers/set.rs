@@ -1,5 +1,10 @@
 //! The plan of one compute set.
 //!
+//! # Note: What is read alike
+//! Where vertices on several tiles read the same elements, as the blocks of a product do, what moves is a matter of the
+//! elements and not of who reads them: it is found once, and goes to a group of landings
+//! ([`shared`](super::shared)). So a plan takes time for each word that is sent, not for each that arrives.
+//!
 //! Invariant: every instance of every field has a landing; what is fetched before and sent home after is exactly what
 //! the note on landing in the module above says.
 
@@ -116,6 +121,8 @@ struct Site<'a> {
     offsets: Vec<i64>,
     /// Whether no other vertex of the set may read the same elements through a landing of its own.
     alone: bool,
+    /// Whether vertices read the same elements, twice or more on average, all of them in whole words.
+    repeated: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -164,11 +171,15 @@ impl<'a> Planner<'a> {
         let fields = form.as_ref().map_or(0, |f| f.0.1);
         let alone = decl.dir != Dir::In || (fields == 1 && offsets.is_sorted_by(|a, b| a < b));
         let form = form.map(|((id, _), runs)| Form { id, runs });
-        Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form, offsets, alone }
+        let repeated = !alone && decl.ty.bytes().is_multiple_of(4) && 2 * distinct(&offsets) <= offsets.len();
+        Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form, offsets, alone, repeated }
     }
 
     /// The landings of one field.
     fn field(&mut self, site: &Site, found: &InPlace, tiles: &[u32]) -> Result<FieldLandings, Stop> {
+        if let (Some(form), true) = (&site.form, site.repeated) {
+            return self.repeated(site, form, found, tiles);
+        }
         let mut all = landing::with_capacity(tiles.len());
         if !site.alone {
             self.shared_parts.reserve(site.offsets.len());
@@ -185,6 +196,47 @@ impl<'a> Planner<'a> {
             let first = self.land(site, instance, count, tiles[instance])?;
             landing::add_buffers(&mut all, first, count, site.bytes);
             instance += count;
+        }
+        Ok(all)
+    }
+
+    /// The landings of a field whose instances read the same elements on several tiles: what moves is found once for all
+    /// of these.
+    fn repeated(&mut self, site: &Site, form: &Form, found: &InPlace, tiles: &[u32]) -> Result<FieldLandings, Stop> {
+        let mut all = landing::with_capacity(tiles.len());
+        let mut views: Vec<(i64, Vec<Loc>)> = vec![];
+        let mut known: FxHashMap<i64, usize> = FxHashMap::default();
+        for (instance, (&tile, &offset)) in tiles.iter().zip(&site.offsets).enumerate() {
+            if let Some(byte) = found.at[instance] {
+                landing::add(&mut all, Landing::InPlace(byte), &found.strides[found.strides_of[instance] as usize]);
+                continue;
+            }
+            let landing = match self.shared_parts.get(&(tile, form.id, offset)) {
+                Some(&landing) => landing,
+                None => {
+                    let landing = self.room(site, tile, 0, 1)?;
+                    let view = *known.entry(offset).or_insert(views.len());
+                    if view == views.len() {
+                        views.push((offset, vec![]));
+                    }
+                    views[view].1.push(landing.1);
+                    self.shared_parts.insert((tile, form.id, offset), landing.0);
+                    landing.0
+                }
+            };
+            landing::add(&mut all, landing, &[]);
+        }
+        let to = Loc { tile: 0, object: Object::Buffer(0), offset: 0 };
+        for (offset, landings) in views {
+            if self.scene.is_cancelled() {
+                break;
+            }
+            let shift = |run: &Run| Run { start: run.start.wrapping_add(offset as u64), ..*run };
+            self.moves.gather_runs(self.scene, form.runs.iter().map(shift), to)?;
+            let sharing = self.before.sharing(landings);
+            for (slot, &m) in self.moves.list.iter().enumerate() {
+                self.before.add_shared(slot, m, &sharing, &mut self.buffers)?;
+            }
         }
         Ok(all)
     }
@@ -216,9 +268,7 @@ impl<'a> Planner<'a> {
     /// Gives one field of one vertex a landing in a buffer, and plans its filling and its way home; of several vertices, if
     /// they are [`together`](Self::together), the landing of the first.
     fn land(&mut self, site: &Site, instance: usize, count: usize, tile: u32) -> Result<Landing, Stop> {
-        if site.bytes > self.scene.block_limit as u64 {
-            return Err(Stop::TooLarge { tile, bytes: site.bytes });
-        }
+        self.fits(site, tile)?;
         let Some(form) = &site.form else { return self.land_view(site, instance as u64, tile) };
         let offset = site.offsets[instance];
         let to = Loc { tile, object: Object::Buffer(0), offset: 0 };
@@ -262,14 +312,28 @@ impl<'a> Planner<'a> {
         Ok(landing)
     }
 
+    /// Whether one landing of a field fits a tile, so that it may be looked at byte by byte.
+    fn fits(&self, site: &Site, tile: u32) -> Result<(), Stop> {
+        match site.bytes > self.scene.block_limit as u64 {
+            true => Err(Stop::TooLarge { tile, bytes: site.bytes }),
+            false => Ok(()),
+        }
+    }
+
+    /// A region of a buffer for so many vertices, which begins at a place within a word.
+    fn room(&mut self, site: &Site, tile: u32, phase: u32, count: usize) -> Result<(Landing, Loc), Stop> {
+        self.fits(site, tile)?;
+        let (buffer, offset) = self.buffers.room(tile, site.of, site.bytes * count as u64, phase, self.align(site))?;
+        Ok((Landing::Buffer { buffer, offset }, Loc { tile, object: Object::Buffer(buffer), offset }))
+    }
+
     /// A region of a buffer for what was gathered for so many vertices.
     fn fill(&mut self, site: &Site, tile: u32, count: usize) -> Result<Landing, Stop> {
-        let (align, bytes) = (self.align(site), site.bytes * count as u64);
-        let phase = phase(&self.moves.list, tile);
-        let (buffer, offset) = self.buffers.room(tile, site.of, bytes, phase, align)?;
-        let region = offset..offset + bytes as u32;
+        let bytes = site.bytes * count as u64;
+        let (landing, start) = self.room(site, tile, phase(&self.moves.list, tile), count)?;
+        let region = start.offset..start.offset + bytes as u32;
         for (slot, m) in self.moves.list.iter().enumerate() {
-            let to = Loc { tile, object: Object::Buffer(buffer), offset: offset + m.to.offset };
+            let to = Loc { offset: start.offset + m.to.offset, ..start };
             let m = Move { to, ..*m };
             if site.fetched {
                 let whole = m.count == 1 && m.to.offset == region.start && m.bytes as u64 == bytes;
@@ -281,8 +345,16 @@ impl<'a> Planner<'a> {
                 self.after.add(slot, home, Pad::Neither, &mut self.buffers)?;
             }
         }
-        Ok(Landing::Buffer { buffer, offset })
+        Ok(landing)
     }
+}
+
+/// How many different numbers there are.
+fn distinct(numbers: &[i64]) -> usize {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted.len()
 }
 
 /// What the instances of a field have in common, if it has one part and few runs: a view with offset 0, and its runs.

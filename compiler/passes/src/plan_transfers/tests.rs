@@ -138,12 +138,33 @@ fn a_broadcast_is_one_transfer_and_one_landing_per_tile() {
     let planned = b.plan();
     let steps = planned.plan.sets.values().next().unwrap();
     assert_eq!(steps.before.transfers.len(), 1);
-    assert_eq!((steps.before.transfers[0].to.len(), steps.before.transfers[0].words), (3, 784));
+    assert_eq!((steps.before.receivers(&steps.before.transfers[0]).len(), steps.before.transfers[0].words), (3, 784));
     assert_eq!((steps.buffers.len(), steps.before.after.len()), (3, 0));
     assert_eq!(steps.after, Phase::default());
     let landings = planned.plan.landings.values().next().unwrap();
     assert_eq!(landings[0].strides, [vec![4]]);
     assert_eq!(landings[1].at[3], landings[1].at[4]);
+}
+
+#[test]
+fn what_many_tiles_read_alike_is_sent_to_groups_that_are_named_once() {
+    let mut b = Build::new();
+    b.machine = b.machine.resized(1, 24);
+    // Rows of x and d on a tile each; vertex (i, j) reads column i of x and column j of d.
+    let x = b.var(ElemType::F32, &[20, 6], Mapping::Linear { first: 0, tiles: 20, grain: 6 });
+    let d = b.var(ElemType::F64, &[20, 4], Mapping::Linear { first: 2, tiles: 20, grain: 4 });
+    let y = b.var(ElemType::F32, &[24], Mapping::Linear { first: 0, tiles: 24, grain: 1 });
+    let codelet =
+        b.codelet(&[(Dir::In, ElemType::F32, 1), (Dir::In, ElemType::F64, 1), (Dir::Out, ElemType::F32, 0)], false);
+    let of = |view: &dyn Fn(u64) -> View| (0..24).map(view).collect::<Vec<_>>();
+    let views = [of(&|v| x.index(1, v / 4)), of(&|v| d.index(1, v % 4)), of(&|v| y.index(0, v))];
+    b.set(codelet, &views, &(0..24).collect::<Vec<_>>());
+    let planned = b.plan();
+    let before = &planned.plan.sets.values().next().unwrap().before;
+    assert_eq!((before.groups.len(), before.transfers.len()), (6 + 4, 20 * 6 + 20 * 4));
+    let receipts: usize = before.transfers.iter().map(|t| before.receivers(t).len()).sum();
+    // What is at home is copied there.
+    assert_eq!((receipts, before.before.len()), (20 * 6 * 4 + 20 * 4 * 6 - 40, 40));
 }
 
 #[test]
@@ -156,7 +177,14 @@ fn bytes_of_one_word_from_different_tiles_are_merged_at_home() {
     let planned = b.plan();
     let steps = planned.plan.sets.values().next().unwrap();
     assert_eq!(steps.before, Phase::default());
-    assert!(steps.after.transfers.iter().all(|t| matches!(t.to[0].object, Object::Buffer(_))));
+    assert!(
+        steps
+            .after
+            .transfers
+            .iter()
+            .flat_map(|t| steps.after.receivers(t))
+            .all(|l| matches!(l.object, Object::Buffer(_)))
+    );
     assert_eq!(steps.after.after.iter().map(|c| c.bytes * c.count).sum::<u32>(), 6);
 }
 

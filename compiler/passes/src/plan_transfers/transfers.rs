@@ -4,11 +4,12 @@
 //! result depends on the sends alone.
 
 use super::route::{MANY, SMALL, form};
+use super::shared;
 use cranelift_entity::EntityRef;
-use girder_ir::plan::{Loc, Object, Transfer};
+use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
 use girder_source::par_sort_by_total_key;
 
-/// Whole words from one tile to another.
+/// Whole words from one tile to another, or to a shared place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Send {
     /// First word.
@@ -23,8 +24,8 @@ pub(super) struct Send {
 const MAX_CUT: usize = 4;
 
 /// Cuts sends that share only a part of their words, and merges those of the same words. None of them continues another,
-/// see [`scattered`].
-pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
+/// see [`scattered`]. Gives the groups that the transfers name, too.
+pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Transfer>, Vec<Vec<Loc>>) {
     let by_source = |s: &Send| (packed(s.from), s.words, packed(s.to));
     par_sort_by_total_key(&mut sends, by_source);
     if let Some(mut cut) = cut(&sends) {
@@ -33,10 +34,27 @@ pub(super) fn assemble(mut sends: Vec<Send>) -> Vec<Transfer> {
     }
     let mut transfers = Vec::with_capacity(sends.chunk_by(same_words).count());
     for same in sends.chunk_by(same_words) {
-        merge(same, &mut transfers);
+        merge(same, &mut transfers, &mut groups);
     }
     drop(sends);
-    sorted_by_form(transfers)
+    let mut transfers = sorted_by_form(transfers, &groups);
+    let groups = numbered(&mut transfers, groups);
+    (transfers, groups)
+}
+
+/// The groups in the order in which transfers name them first.
+fn numbered(transfers: &mut [Transfer], mut groups: Grouping) -> Vec<Vec<Loc>> {
+    let (mut new, mut list) = (vec![u32::MAX; groups.list.len()], vec![]);
+    for transfer in transfers {
+        let To::Group { group, .. } = &mut transfer.to else { continue };
+        let number = &mut new[*group as usize];
+        if *number == u32::MAX {
+            *number = list.len() as u32;
+            list.push(std::mem::take(&mut groups.list[*group as usize]));
+        }
+        *group = *number;
+    }
+    list
 }
 
 fn same_words(a: &Send, b: &Send) -> bool {
@@ -53,21 +71,27 @@ fn packed(loc: Loc) -> u128 {
 }
 
 /// Sorts transfers by [`by_form`]; those that agree in it stay in their order.
-fn sorted_by_form(transfers: Vec<Transfer>) -> Vec<Transfer> {
-    let mut keys: Vec<_> = (0..).zip(&transfers).map(|(k, t)| (by_form(t), k as u32)).collect();
+fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> {
+    let mut keys: Vec<_> = (0..).zip(&transfers).map(|(k, t)| (by_form(t, groups), k as u32)).collect();
     par_sort_by_total_key(&mut keys, |k| *k);
-    let mut transfers: Vec<Option<Transfer>> = transfers.into_iter().map(Some).collect();
-    keys.into_iter().filter_map(|(_, k)| transfers[k as usize].take()).collect()
+    keys.into_iter().map(|(_, k)| transfers[k as usize]).collect()
 }
 
 /// What goes over the same distance, from and to the same bytes, follows one another, by tile: it is one round of the
 /// schedule, and one row of the text.
-fn by_form(t: &Transfer) -> (u128, u128, u128) {
-    let (from, to) = (t.from, t.to[0]);
+fn by_form(t: &Transfer, groups: &Grouping) -> (u128, u128, u128) {
+    let (to, count) = match t.to {
+        To::One(loc) => (loc, 1),
+        To::Group { group, offset } => {
+            let places = &groups.list[group as usize];
+            (Loc { offset: places[0].offset + offset, ..places[0] }, places.len())
+        }
+    };
+    let from = t.from;
     let form = |object| form(object).map_or(0, |var| 1 + var.index() as u64);
     let distance = (to.tile as i64 - from.tile as i64 + (1 << 32)) as u64;
     let pair = |high: u64, low: u64| (high as u128) << 64 | low as u128;
-    let size = (t.words as u64) << 32 | t.to.len() as u64;
+    let size = (t.words as u64) << 32 | count as u64;
     let objects = form(from.object) << 32 | form(to.object);
     let offsets = (from.offset as u64) << 32 | to.offset as u64;
     (pair(size, objects), pair(offsets, distance), packed(from))
@@ -84,13 +108,13 @@ fn join(sends: &mut Vec<Send>) {
 /// What is sent to a staging buffer instead is apart, so that nothing continues another afterwards.
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     join(sends);
-    par_sort_by_total_key(sends, |s| (s.to.tile, packed(s.from), packed(s.to), s.words));
+    par_sort_by_total_key(sends, |s| (receiver(s), packed(s.from), packed(s.to), s.words));
     let (mut kept, mut taken) = (vec![], vec![]);
     let mut rest = sends.as_slice();
     while let Some(first) = rest.first() {
         let (mut end, mut words, mut n) = (first.from.offset, 0, 0);
         let near =
-            |s: &Send, end: u32| (s.to.tile, source(s)) == (first.to.tile, source(first)) && s.from.offset <= end;
+            |s: &Send, end: u32| (receiver(s), source(s)) == (receiver(first), source(first)) && s.from.offset <= end;
         while let Some(s) = rest.get(n).filter(|s| near(s, end)) {
             end = end.max(s.from.offset + 4 * s.words);
             words += s.words as u64;
@@ -103,6 +127,11 @@ pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     }
     *sends = kept;
     taken
+}
+
+/// The tile, or the group of tiles, that a send is for.
+fn receiver(s: &Send) -> (u32, u32) {
+    (s.to.tile, shared::group(s.to).map_or(0, |g| g.0))
 }
 
 fn continues(last: &Send, next: &Send) -> bool {
@@ -146,16 +175,21 @@ fn source(s: &Send) -> (u32, Object) {
 }
 
 /// Sends of the same words, by receiver: one transfer, and another for each further place on the same tile.
-fn merge(same: &[Send], transfers: &mut Vec<Transfer>) {
-    let base = transfers.len();
-    let receivers = same.chunk_by(|a, b| a.to.tile == b.to.tile).count();
-    for tile in same.chunk_by(|a, b| a.to.tile == b.to.tile) {
-        for (k, send) in tile.iter().enumerate() {
-            if base + k == transfers.len() {
-                let room = if k == 0 { receivers } else { 1 };
-                transfers.push(Transfer { from: send.from, to: Vec::with_capacity(room), words: send.words });
+fn merge(same: &[Send], transfers: &mut Vec<Transfer>, groups: &mut Grouping) {
+    let Send { from, words, .. } = same[0];
+    if let [only] = same {
+        return transfers.push(Transfer { from, to: shared::to(only.to), words });
+    }
+    let mut places: Vec<Loc> = same.iter().flat_map(|s| shared::places(groups, s.to, from.tile)).collect();
+    places.sort_unstable_by_key(|l| packed(*l));
+    let mut lists: Vec<Vec<Loc>> = vec![];
+    for tile in places.chunk_by(|a, b| a.tile == b.tile) {
+        for (k, &place) in tile.iter().enumerate() {
+            match lists.get_mut(k) {
+                Some(list) => list.push(place),
+                None => lists.push(vec![place]),
             }
-            transfers[base + k].to.push(send.to);
         }
     }
+    transfers.extend(lists.iter().map(|list| Transfer { from, to: groups.to(list), words }));
 }

@@ -9,10 +9,11 @@
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::ids::{ComputeSetId, CopyId};
-use girder_ir::plan::{Phase, StepPlan};
+use girder_ir::plan::{Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule};
 use girder_ir::stage::Planned;
 use girder_machine::Machine;
+use rustc_hash::FxHashMap;
 
 /// Bytes of exchange code of each step: by ascending tile, of the tiles that take part.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -42,39 +43,54 @@ pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) 
     let mut instructions = vec![0; machine.tiles() as usize];
     phase(&plan.before, &schedule.before, machine, &mut instructions);
     phase(&plan.after, &schedule.after, machine, &mut instructions);
-    let bytes = |n: u64| u32::try_from(n * machine.exchange.instruction_bytes as u64).unwrap_or(u32::MAX);
+    let bytes = |n: i64| u32::try_from(n * machine.exchange.instruction_bytes as i64).unwrap_or(u32::MAX);
     (0..).zip(instructions).filter(|(_, n)| *n > 0).map(|(tile, n)| (tile, bytes(n))).collect()
 }
 
 /// Adds the instructions of one phase, by tile.
-fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instructions: &mut [u64]) {
-    let mut add = |from: u32, words: u32, to: &mut dyn Iterator<Item = u32>| {
-        let sends = words.div_ceil(machine.exchange.words_per_send.max(1));
-        instructions[from as usize] += sends as u64;
-        to.for_each(|tile| {
-            instructions[tile as usize] += machine.exchange.receive_instructions as u64;
-        });
-    };
+fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instructions: &mut [i64]) {
+    let sends = |words: u32| words.div_ceil(machine.exchange.words_per_send.max(1)) as i64;
+    let receipt = machine.exchange.receive_instructions as i64;
+    // Pieces from one processor to all of a group's tiles on it are counted first.
+    let mut to_groups: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for piece in &schedule.pieces {
         let Some(transfer) = phase.transfers.get(piece.transfer as usize) else { continue };
-        match piece.to {
-            Served::All => {
-                let home = machine.ipu_of(transfer.from.tile);
-                let tiles = transfer.to.iter().map(|l| l.tile);
-                add(transfer.from.tile, piece.words, &mut tiles.filter(|&t| machine.ipu_of(t) == home));
+        let sender = transfer.from.tile;
+        instructions[sender as usize] += sends(piece.words);
+        let home = machine.ipu_of(sender);
+        match (piece.to, transfer.to) {
+            (Served::All, To::Group { group, .. }) => {
+                *to_groups.entry((group, home)).or_default() += receipt;
+                // The sender, if it is of the group, receives nothing.
+                let places = &phase.groups[group as usize];
+                if places.binary_search_by_key(&sender, |l| l.tile).is_ok() {
+                    instructions[sender as usize] -= receipt;
+                }
             }
-            Served::Some { first, count } => {
-                let some = schedule.served.iter().skip(first as usize).take(count as usize);
-                let tiles = some.filter_map(|&k| transfer.to.get(k as usize)).map(|l| l.tile);
-                add(transfer.from.tile, piece.words, &mut { tiles });
+            _ => {
+                let to = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
+                to.iter().for_each(|l| instructions[l.tile as usize] += receipt);
             }
         }
     }
+    for ((group, home), receipts) in to_groups {
+        let here = phase.groups[group as usize].iter().filter(|l| machine.ipu_of(l.tile) == home);
+        here.for_each(|l| instructions[l.tile as usize] += receipts);
+    }
+    if machine.ipus > 1 {
+        between(phase, machine, instructions);
+    }
+}
+
+/// Adds what goes to other processors.
+fn between(phase: &Phase, machine: &Machine, instructions: &mut [i64]) {
+    let sends = |words: u32| words.div_ceil(machine.exchange.words_per_send.max(1)) as i64;
     for transfer in &phase.transfers {
         let home = machine.ipu_of(transfer.from.tile);
-        let mut away = transfer.to.iter().map(|l| l.tile).filter(|&t| machine.ipu_of(t) != home).peekable();
+        let mut away = phase.receivers(transfer).map(|l| l.tile).filter(|&t| machine.ipu_of(t) != home).peekable();
         if away.peek().is_some() {
-            add(transfer.from.tile, transfer.words, &mut away);
+            instructions[transfer.from.tile as usize] += sends(transfer.words);
+            away.for_each(|tile| instructions[tile as usize] += machine.exchange.receive_instructions as i64);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn cycles(phase: &Phase, machine: &Machine) -> Option<u32> {
         let bytes = 4 * transfer.words as u64;
         let mut last = None;
         // Receivers ascend, so those of one processor are neighbours.
-        for to in transfer.to.iter().filter(|to| machine.ipu_of(to.tile) != home) {
+        for to in phase.receivers(transfer).filter(|to| machine.ipu_of(to.tile) != home) {
             let ipu = machine.ipu_of(to.tile);
             *tiles.entry((false, to.tile)).or_default() += bytes;
             if last.is_none() {

@@ -41,12 +41,15 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// The jobs of each processor: one per transfer with receivers on it.
-    pub fn of(phase: &Phase, machine: &Machine) -> Vec<Jobs> {
+    /// The jobs of each processor that is asked for: one per transfer with receivers on it.
+    pub fn of(phase: &Phase, machine: &Machine, asked: impl Fn(usize) -> bool) -> Vec<Jobs> {
         let mut jobs = vec![Jobs::default(); machine.ipus as usize];
         for (t, transfer) in phase.transfers.iter().enumerate() {
             let ipu = machine.ipu_of(transfer.from.tile);
-            let here = transfer.to.iter().enumerate().filter(|(_, to)| machine.ipu_of(to.tile) == ipu);
+            if !asked(ipu as usize) {
+                continue;
+            }
+            let here = phase.receivers(transfer).enumerate().filter(|(_, to)| machine.ipu_of(to.tile) == ipu);
             let receivers = here.map(|(k, to)| (k as u32, to.tile));
             jobs[ipu as usize].add(t as u32, 0..transfer.words, transfer.from.tile, receivers);
         }
@@ -137,6 +140,37 @@ impl Ports {
         }
         ports.skew = skews(jobs, &numbers, base);
         ports
+    }
+
+    /// The problem of transfers from one sender to one receiver each, which are numbered apart: senders, receivers and
+    /// cycles.
+    pub fn between(edges: impl Iterator<Item = (u32, u32, u64)> + Clone, senders: u32, receivers: u32) -> Ports {
+        let mut ranks = [vec![NONE; senders as usize], vec![NONE; receivers as usize]];
+        for (sender, receiver, _) in edges.clone() {
+            (ranks[0][sender as usize], ranks[1][receiver as usize]) = (0, 0);
+        }
+        // Either side's ports by number; receivers behind senders.
+        let mut counts = [0, 0];
+        for (ranks, count) in ranks.iter_mut().zip(&mut counts) {
+            for rank in ranks.iter_mut().filter(|r| **r != NONE) {
+                (*rank, *count) = (*count, *count + 1);
+            }
+        }
+        let [outs, ins] = counts;
+        let mut is_out = vec![true; outs as usize];
+        is_out.resize((outs + ins) as usize, false);
+        let (mut load, mut holds, mut cycles, mut skew) = (vec![0; is_out.len()], vec![], vec![], vec![]);
+        let n = outs.max(ins);
+        for (sender, receiver, time) in edges {
+            let (out, into) = (ranks[0][sender as usize], ranks[1][receiver as usize]);
+            holds.extend([out, outs + into]);
+            load[out as usize] += time;
+            load[(outs + into) as usize] += time;
+            cycles.push(time);
+            skew.push((into + n - out) % n);
+        }
+        let end = (1..=cycles.len() as u32).map(|k| 2 * k).collect();
+        Ports { holds, end, cycles, skew, load, is_out }
     }
 
     fn hold(&mut self, number: &mut u32, is_out: bool, cycles: u64) {

@@ -3,12 +3,13 @@
 //! Two checks that know nothing of each other accept every schedule: the verifier, and a replay of each word, cycle by
 //! cycle, over wires with delays of their own ([`replay`]).
 
+mod groups;
 mod patterns;
 mod replay;
 
 use super::verify::phase as check;
 use super::*;
-use girder_ir::plan::{Loc, Object, Transfer};
+use girder_ir::plan::{Grouping, Loc, Object, Transfer};
 use proptest::prelude::*;
 use replay::replay;
 
@@ -19,12 +20,12 @@ fn machine(ipus: u32, tiles_per_ipu: u32) -> Machine {
 /// A phase of (sender, receivers, words).
 fn phase(list: impl IntoIterator<Item = (u32, Vec<u32>, u32)>) -> Phase {
     let loc = |tile| Loc { tile, object: Object::Buffer(0), offset: 0 };
-    let transfer = |(from, to, words): (u32, Vec<u32>, u32)| Transfer {
-        from: loc(from),
-        to: to.into_iter().map(loc).collect(),
-        words,
+    let mut groups = Grouping::default();
+    let transfer = |(from, to, words): (u32, Vec<u32>, u32)| {
+        let to: Vec<Loc> = to.into_iter().map(loc).collect();
+        Transfer { from: loc(from), to: groups.to(&to), words }
     };
-    Phase { transfers: list.into_iter().map(transfer).collect(), ..Phase::default() }
+    Phase { transfers: list.into_iter().map(transfer).collect(), groups: groups.list, ..Phase::default() }
 }
 
 /// Achieved over bound, after checking.
@@ -39,7 +40,7 @@ fn fullest(phase: &Phase, tiles: u32) -> u32 {
     let (mut out, mut into) = (vec![0; tiles as usize], vec![0; tiles as usize]);
     for t in &phase.transfers {
         out[t.from.tile as usize] += t.words;
-        t.to.iter().for_each(|to| into[to.tile as usize] += t.words);
+        phase.receivers(t).for_each(|to| into[to.tile as usize] += t.words);
     }
     out.into_iter().chain(into).max().unwrap_or(0)
 }

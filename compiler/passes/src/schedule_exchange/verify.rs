@@ -8,7 +8,7 @@
 //!
 //! Invariant: shares no code with the scheduler; durations are computed anew from the machine.
 
-use girder_ir::plan::{Phase, StepPlan, Transfer};
+use girder_ir::plan::{Loc, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
 use girder_ir::stage::Planned;
 use girder_machine::{Link, Machine};
@@ -47,7 +47,8 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
         let pieces = rest.iter().take_while(|p| p.transfer == t).count();
         let (own, others) = rest.split_at(pieces);
         rest = others;
-        words_arrive(t, transfer, own, schedule, machine)?;
+        let to: Vec<Loc> = phase.receivers(transfer).collect();
+        words_arrive((t, transfer), &to, own, schedule, machine)?;
         for piece in own {
             let bits = 32 * piece.words as u64;
             let exchange = &machine.exchange;
@@ -56,7 +57,7 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
             let per_cycle = 8 * rate as u64;
             let end = start + bits / per_cycle + !bits.is_multiple_of(per_cycle) as u64;
             let mut receivers: BTreeSet<u32> =
-                served(piece, transfer, schedule, machine)?.into_iter().map(|k| transfer.to[k].tile).collect();
+                served(piece, transfer, &to, schedule, machine)?.into_iter().map(|k| to[k].tile).collect();
             let mut senders = vec![transfer.from.tile];
             if piece.wide {
                 senders.push(lend(transfer.from.tile, &mut receivers, machine)?);
@@ -114,18 +115,19 @@ fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result
 fn served(
     piece: &Piece,
     transfer: &Transfer,
+    to: &[Loc],
     schedule: &PhaseSchedule,
     machine: &Machine,
 ) -> Result<Vec<usize>, String> {
     let ipu = |tile: u32| tile / machine.chip.tiles;
-    let here = |k: usize| ipu(transfer.to[k].tile) == ipu(transfer.from.tile);
+    let here = |k: usize| ipu(to[k].tile) == ipu(transfer.from.tile);
     match piece.to {
-        Served::All => Ok((0..transfer.to.len()).filter(|&k| here(k)).collect()),
+        Served::All => Ok((0..to.len()).filter(|&k| here(k)).collect()),
         Served::Some { first, count } => {
             let range = first as usize..first as usize + count as usize;
             let some = schedule.served.get(range).ok_or("a piece names receivers that are not there")?;
             let known = some.iter().map(|&k| k as usize).collect::<Vec<_>>();
-            match known.iter().all(|&k| k < transfer.to.len() && here(k)) {
+            match known.iter().all(|&k| k < to.len() && here(k)) {
                 true => Ok(known),
                 false => Err(format!("a piece of transfer {} names a receiver it has not", piece.transfer)),
             }
@@ -135,8 +137,8 @@ fn served(
 
 /// Every word must reach every receiver on the sender's processor once.
 fn words_arrive(
-    t: u32,
-    transfer: &Transfer,
+    (t, transfer): (u32, &Transfer),
+    receivers: &[Loc],
     pieces: &[Piece],
     schedule: &PhaseSchedule,
     machine: &Machine,
@@ -147,11 +149,11 @@ fn words_arrive(
         if piece.words == 0 {
             return Err(format!("a piece of transfer {t} has no words"));
         }
-        ranges.extend(served(piece, transfer, schedule, machine)?.into_iter().map(|k| (k, first, end)));
+        ranges.extend(served(piece, transfer, receivers, schedule, machine)?.into_iter().map(|k| (k, first, end)));
     }
     ranges.sort_unstable();
     let mut rest = ranges.as_slice();
-    for (k, to) in transfer.to.iter().enumerate() {
+    for (k, to) in receivers.iter().enumerate() {
         if to.tile / machine.chip.tiles != transfer.from.tile / machine.chip.tiles {
             continue;
         }
@@ -201,7 +203,7 @@ fn links(phase: &Phase, machine: &Machine) -> u64 {
     let mut groups: BTreeMap<Link, u64> = BTreeMap::new();
     for transfer in &phase.transfers {
         let home = ipu(transfer.from.tile);
-        let away: Vec<u32> = transfer.to.iter().map(|to| to.tile).filter(|&t| ipu(t) != home).collect();
+        let away: Vec<u32> = phase.receivers(transfer).map(|to| to.tile).filter(|&t| ipu(t) != home).collect();
         if !away.is_empty() {
             *tiles.entry((true, transfer.from.tile)).or_default() += transfer.words as u64;
         }

@@ -106,7 +106,7 @@ impl Element for Phase {
             self.after.push(LocalCopy { from, to, count: 1, bytes: size, from_step: 0, to_step: 0 });
         } else {
             assert!(size.is_multiple_of(4), "only words change tiles here");
-            self.transfers.push(Transfer { from, to: vec![to], words: size / 4 });
+            self.transfers.push(Transfer { from, to: To::One(to), words: size / 4 });
         }
     }
 }

@@ -80,7 +80,7 @@ impl Choices {
 
 fn graph(c: &mut Choices) -> Build {
     let mut b = Build::new();
-    let (ipus, tiles) = if c.below(2) == 0 { (1, 4) } else { (2, 2) };
+    let (ipus, tiles) = [(1, 4), (2, 2), (1, 12), (3, 4)][c.below(4) as usize];
     b.machine = b.machine.resized(ipus, tiles);
     b.machine.memory.store_bytes = [1, 4, 8][c.below(3) as usize];
     let types = [ElemType::U8, ElemType::Bool, ElemType::F32, ElemType::F64];
@@ -109,8 +109,8 @@ fn family(c: &mut Choices, b: &mut Build, a: &View, (ty, out): (ElemType, ElemTy
     let (d, e) = (dirs[c.below(2) as usize], dirs[c.below(2) as usize]);
     let codelet = b.codelet(&[(Dir::In, ty, 1), (Dir::In, ty, 1), (d, out, 1), (e, ty, 1)], c.below(2) == 1);
     let views = [c.reads(a, n), c.reads(a, n), c.writes(&y, n), c.writes(&z, n)];
-    let blocks = c.below(2) == 0;
-    let tiles: Vec<u32> = (0..n).map(|i| if blocks { i * 4 / n } else { c.below(4) } as u32).collect();
+    let (blocks, all) = (c.below(2) == 0, b.machine.tiles() as u64);
+    let tiles: Vec<u32> = (0..n).map(|i| if blocks { i * all / n } else { c.below(all) } as u32).collect();
     b.set(codelet, &views, &tiles);
 }
 

@@ -6,7 +6,7 @@
 use super::Expected;
 use cranelift_entity::SecondaryMap;
 use girder_ir::ids::VarId;
-use girder_ir::plan::{Buffer, Homes, Loc, LocalCopy, Object, Phase, Transfer};
+use girder_ir::plan::{Buffer, Homes, Loc, LocalCopy, Object, Phase, To, Transfer};
 use girder_ir::stage::RaceFree;
 use girder_machine::Machine;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -123,8 +123,8 @@ impl<'a> Memory<'a> {
 
     /// Replays a phase; `homes` says whether it may write blocks of variables.
     pub fn replay(&mut self, phase: &Phase, homes: bool) -> Result<(), String> {
-        let targets = phase.transfers.iter().flat_map(|t| &t.to);
-        let copied = phase.before.iter().chain(&phase.after).map(|c| &c.to);
+        let targets = phase.transfers.iter().flat_map(|t| phase.receivers(t));
+        let copied = phase.before.iter().chain(&phase.after).map(|c| c.to);
         if !homes && targets.chain(copied).any(|l| matches!(l.object, Object::Var(_))) {
             return Err("the phase before writes into a variable".into());
         }
@@ -132,16 +132,16 @@ impl<'a> Memory<'a> {
         let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
         let mut arriving = vec![];
         for transfer in &phase.transfers {
-            check(transfer, self.tokens.machine)?;
+            check(phase, transfer, self.tokens.machine)?;
             let n = 4 * transfer.words as u64;
             let words = self.bytes(transfer.from, n)?.to_vec();
             let word = |l: &Loc, k: u32| (l.tile, l.object, l.offset / 4 + k);
             read.extend((0..transfer.words).map(|k| word(&transfer.from, k)));
-            for to in &transfer.to {
-                if !(0..transfer.words).all(|k| written.insert(word(to, k))) {
+            for to in phase.receivers(transfer) {
+                if !(0..transfer.words).all(|k| written.insert(word(&to, k))) {
                     return Err(format!("two transfers write one word of tile {}", to.tile));
                 }
-                arriving.push((*to, words.clone()));
+                arriving.push((to, words.clone()));
             }
         }
         if let Some((tile, ..)) = read.intersection(&written).min() {
@@ -205,14 +205,18 @@ impl<'a> Memory<'a> {
 }
 
 /// The form of a transfer.
-fn check(transfer: &Transfer, machine: &Machine) -> Result<(), String> {
-    let aligned =
-        transfer.to.iter().chain([&transfer.from]).all(|l| l.offset.is_multiple_of(4) && l.tile < machine.tiles());
+fn check(phase: &Phase, transfer: &Transfer, machine: &Machine) -> Result<(), String> {
+    let to: Vec<Loc> = phase.receivers(transfer).collect();
+    let aligned = to.iter().chain([&transfer.from]).all(|l| l.offset.is_multiple_of(4) && l.tile < machine.tiles());
     if transfer.words == 0 || !aligned {
         return Err("a transfer is not of whole words between tiles of the machine".into());
     }
-    let ascending = transfer.to.windows(2).all(|w| w[0].tile < w[1].tile);
-    if transfer.to.is_empty() || !ascending || transfer.to.iter().any(|l| l.tile == transfer.from.tile) {
+    let all = match transfer.to {
+        To::One(_) => &[][..],
+        To::Group { group, .. } => phase.groups.get(group as usize).map_or(&[][..], Vec::as_slice),
+    };
+    let ascending = all.is_sorted_by(|a, b| a.tile < b.tile);
+    if to.is_empty() || !ascending || to.iter().any(|l| l.tile == transfer.from.tile) {
         return Err(format!("a transfer from tile {} has no ascending receivers other than it", transfer.from.tile));
     }
     Ok(())

@@ -136,6 +136,8 @@ fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
         ("multicast to 16, single", 1.10, multicast(dice, 16, 1, 64)),
         ("each word to three tiles", 1.02, asked(dice, 150_000, 50_000, None)),
         ("each word to 30 tiles", 1.05, asked(dice, 150_000, 5_000, None)),
+        ("few words to 50 tiles", 1.10, asked(dice, 10_000, 200, None)),
+        ("words to 50 tiles", 1.10, asked(dice, 100_000, 2_000, None)),
         ("a word in ten hot", 1.05, asked(dice, 150_000, 50_000, Some((10, 15)))),
     ]
 }

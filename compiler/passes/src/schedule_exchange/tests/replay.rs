@@ -20,7 +20,7 @@ pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
         let sender = transfer.from.tile;
         // Two words a cycle go over the wires of both tiles of each pair.
         let together = if piece.wide { 2 } else { 1 };
-        let receivers = schedule.receivers(piece, transfer, machine.chip.tiles);
+        let receivers = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
         let (mut out, mut into) = (vec![sender], receivers.iter().map(|l| l.tile).collect::<HashSet<_>>());
         if piece.wide {
             let base = machine.ipu_of(sender) * machine.chip.tiles;
@@ -48,7 +48,7 @@ pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
     let mut expected = 0;
     for (t, transfer) in (0..).zip(&phase.transfers) {
         let ipu = machine.ipu_of(transfer.from.tile);
-        for to in transfer.to.iter().filter(|to| machine.ipu_of(to.tile) == ipu) {
+        for to in phase.receivers(transfer).filter(|to| machine.ipu_of(to.tile) == ipu) {
             for word in 0..transfer.words {
                 assert_eq!(arrived.get(&(t, word, to.tile)), Some(&1), "word {word} of transfer {t}");
                 expected += 1;

@@ -1,0 +1,119 @@
+//! Whom transfers are for: one place, or a group of places that many transfers share.
+//!
+//! # Note: Groups
+//! What several tiles read alike, word by word from many senders, has the same receivers again and again, at places that
+//! differ by one distance on all of them. So a phase keeps each list of places once, and a transfer says which one, and
+//! how many bytes behind them its words arrive. A sender that is itself on a tile of the group sends to the others: the group
+//! is the same for all senders. Whoever looks at loads or counts looks at groups; whoever needs the places of one
+//! transfer has them one by one ([`Phase::receivers`]).
+//!
+//! Invariant: a list has one form ([`Grouping::to`]): a single place is no group, the least byte of a group is 0, groups are
+//! different and stand in the order in which transfers name them first.
+
+use super::{Loc, Phase, Transfer};
+use rustc_hash::FxHashMap;
+
+/// The receivers of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum To {
+    /// One, at this place.
+    One(Loc),
+    /// Those of a group, but for the sender.
+    Group {
+        /// Index into [`Phase::groups`].
+        group: u32,
+        /// Bytes that are added to the group's places.
+        offset: u32,
+    },
+}
+
+/// The first words of a transfer on each of its receivers, see [`Phase::receivers`].
+#[derive(Clone, Debug)]
+pub struct Receivers<'a> {
+    one: Option<Loc>,
+    /// Places before and after the sender's.
+    groups: [&'a [Loc]; 2],
+    offset: u32,
+}
+
+impl Iterator for Receivers<'_> {
+    type Item = Loc;
+
+    fn next(&mut self) -> Option<Loc> {
+        if let Some(loc) = self.one.take() {
+            return Some(loc);
+        }
+        let list = self.groups.iter_mut().find(|g| !g.is_empty())?;
+        let (first, rest) = list.split_first()?;
+        *list = rest;
+        Some(self.behind(first))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.one.is_some() as usize + self.groups[0].len() + self.groups[1].len();
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Receivers<'_> {}
+
+impl Receivers<'_> {
+    /// One of them by position.
+    pub fn at(&self, k: usize) -> Option<Loc> {
+        let [before, after] = self.groups;
+        match self.one {
+            Some(loc) => (k == 0).then_some(loc),
+            None => before.get(k).or_else(|| after.get(k.checked_sub(before.len())?)).map(|l| self.behind(l)),
+        }
+    }
+
+    fn behind(&self, loc: &Loc) -> Loc {
+        Loc { offset: loc.offset.wrapping_add(self.offset), ..*loc }
+    }
+}
+
+impl Phase {
+    /// Where the words of a transfer arrive, one place on each receiver.
+    pub fn receivers(&self, transfer: &Transfer) -> Receivers<'_> {
+        match transfer.to {
+            To::One(loc) => Receivers { one: Some(loc), groups: [&[], &[]], offset: 0 },
+            To::Group { group, offset } => {
+                let places = self.groups.get(group as usize).map_or(&[][..], Vec::as_slice);
+                let groups = match places.binary_search_by_key(&transfer.from.tile, |l| l.tile) {
+                    Ok(own) => [&places[..own], &places[own + 1..]],
+                    Err(_) => [places, &[]],
+                };
+                Receivers { one: None, groups, offset }
+            }
+        }
+    }
+}
+
+/// Groups while a phase is made.
+#[derive(Clone, Debug, Default)]
+pub struct Grouping {
+    /// What is to be [`Phase::groups`].
+    pub list: Vec<Vec<Loc>>,
+    known: FxHashMap<Vec<Loc>, u32>,
+}
+
+impl Grouping {
+    /// The form of a list of places, which are on different tiles, by ascending tile.
+    pub fn to(&mut self, places: &[Loc]) -> To {
+        if let &[loc] = places {
+            return To::One(loc);
+        }
+        let offset = places.iter().map(|l| l.offset).min().unwrap_or(0);
+        let from_zero: Vec<Loc> = places.iter().map(|l| Loc { offset: l.offset - offset, ..*l }).collect();
+        let group = match self.known.get(&from_zero) {
+            Some(&group) => group,
+            None => {
+                let group = self.list.len() as u32;
+                self.list.push(from_zero.clone());
+                self.known.insert(from_zero, group);
+                group
+            }
+        };
+        To::Group { group, offset }
+    }
+}

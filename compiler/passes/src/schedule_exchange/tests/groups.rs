@@ -1,0 +1,103 @@
+//! Transfers that share groups of receivers, and receivers that join multicasts as they can.
+
+use super::*;
+use crate::schedule_exchange::joining::joining;
+
+/// What a grid of rows × columns of tiles needs, every `step`-th of some: tile s has a word for each row and one for each
+/// column, for `senders` tiles.
+fn grid(rows: u32, columns: u32, step: u32, senders: u32) -> Vec<(u32, Vec<u32>, u32)> {
+    let tile = |i: u32, j: u32| (i * columns + j) * step;
+    let row = |i: u32| (0..columns).map(|j| tile(i, j)).collect::<Vec<_>>();
+    let column = |j: u32| (0..rows).map(|i| tile(i, j)).collect::<Vec<_>>();
+    let to_rows = (0..senders).flat_map(|s| (0..rows).map(move |i| (s, row(i), 1)));
+    let to_columns = (0..senders).flat_map(|s| (0..columns).map(move |j| (s, column(j), 1)));
+    to_rows.chain(to_columns).collect()
+}
+
+#[test]
+fn rows_and_columns_of_a_grid_are_two_layers_of_whole_transfers() {
+    let machine = machine(1, 120);
+    let phase = phase(grid(6, 5, 3, 97));
+    assert_eq!((phase.groups.len(), phase.transfers.len()), (11, 97 * 11));
+    let schedule = schedule(&phase, &machine).unwrap();
+    check(&phase, &machine, &schedule).unwrap();
+    replay(&phase, &machine, &schedule);
+    assert_eq!(schedule.pieces.len(), phase.transfers.len());
+    // 97 words for the row and 97 for the column of each tile.
+    let bound = bound(&phase, &machine)[0];
+    assert!(
+        bound >= 192 && schedule.tile_cycles() as f64 <= GOOD * bound as f64,
+        "{} of {bound}",
+        schedule.tile_cycles()
+    );
+}
+
+/// Bytes of exchange code, piece by piece and receiver by receiver.
+fn counted(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> Vec<(u32, u32)> {
+    let exchange = &machine.exchange;
+    let mut bytes = std::collections::BTreeMap::new();
+    let mut add = |tile, instructions| *bytes.entry(tile).or_default() += instructions * exchange.instruction_bytes;
+    for piece in &schedule.pieces {
+        let transfer = &phase.transfers[piece.transfer as usize];
+        add(transfer.from.tile, piece.words.div_ceil(exchange.words_per_send));
+        let to = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
+        to.iter().for_each(|l| add(l.tile, exchange.receive_instructions));
+    }
+    for transfer in &phase.transfers {
+        let home = machine.ipu_of(transfer.from.tile);
+        let away: Vec<Loc> = phase.receivers(transfer).filter(|l| machine.ipu_of(l.tile) != home).collect();
+        if !away.is_empty() {
+            add(transfer.from.tile, transfer.words.div_ceil(exchange.words_per_send));
+        }
+        away.iter().for_each(|l| add(l.tile, exchange.receive_instructions));
+    }
+    bytes.into_iter().collect()
+}
+
+proptest! {
+    #[test]
+    fn transfers_to_shared_groups_are_valid(
+        groups in proptest::collection::vec(proptest::collection::btree_set(0u32..24, 1..6), 1..6),
+        list in proptest::collection::vec((0u32..24, 0usize..6, 1u32..4), 0..160),
+        ipus in 1u32..4,
+    ) {
+        let to = |k: usize| groups[k % groups.len()].iter().copied().collect::<Vec<_>>();
+        let sends = list.into_iter().map(|(s, k, w)| (s, to(k), w));
+        let machine = machine(ipus, 24 / ipus);
+        let phase = phase(sends.filter(|(s, to, _)| to.iter().any(|t| t != s) && to[..] != [*s]));
+        let schedule = schedule(&phase, &machine).unwrap();
+        check(&phase, &machine, &schedule).unwrap();
+        replay(&phase, &machine, &schedule);
+        let counted = counted(&phase, &schedule, &machine);
+        let step = StepSchedule { before: schedule, ..StepSchedule::default() };
+        let code = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &step, &machine);
+        prop_assert_eq!(code, counted);
+    }
+
+    #[test]
+    fn receivers_that_join_get_each_transfer_once_and_one_at_a_time(
+        list in proptest::collection::vec((0u32..16, proptest::collection::btree_set(0u32..16, 1..12), 1u32..6), 0..60),
+    ) {
+        let sends = list.into_iter().map(|(s, r, w)| (s, r.into_iter().filter(|&r| r != s).collect::<Vec<_>>(), w));
+        let (phase, machine) = (phase(sends.filter(|(_, r, _)| !r.is_empty())), machine(1, 16));
+        let jobs = Jobs::of(&phase, &machine, |_| true).remove(0);
+        let ports = Ports::new(&jobs, &machine);
+        let (cut, start) = joining(&jobs, &ports, u64::MAX).unwrap();
+        let mut busy = std::collections::HashSet::new();
+        let mut receipts = vec![];
+        for (k, job) in cut.list.iter().enumerate() {
+            for cycle in start[k]..start[k] + job.words as u64 {
+                prop_assert!(busy.insert((true, cut.from[k], cycle)), "{} sends twice", cut.from[k]);
+                for &(_, tile) in cut.receivers(k) {
+                    prop_assert!(busy.insert((false, tile, cycle)), "{tile} receives twice");
+                }
+            }
+            prop_assert_eq!((job.first, job.words), (0, phase.transfers[job.transfer as usize].words));
+            receipts.extend(cut.receivers(k).iter().map(|&(position, tile)| (job.transfer, position, tile)));
+        }
+        receipts.sort_unstable();
+        let all = phase.transfers.iter().enumerate();
+        let places = all.flat_map(|(t, transfer)| (0..).zip(phase.receivers(transfer)).map(move |(k, l)| (t as u32, k, l.tile)));
+        prop_assert_eq!(receipts, places.collect::<Vec<_>>());
+    }
+}
