@@ -155,6 +155,35 @@ fn short_inner_loops_are_written_out_in_strips() {
 }
 
 #[test]
+fn totals_and_filtered_reductions_become_strips() {
+    for (before, body, after) in [
+        ("let mut c = i32(0);", "if x[i] > 1.0 { c += 1; }", "y = f32(c);"),
+        ("let mut c = i64(5);", "if x[i] > 1.0 { c -= 3; } else if x[i] < -2.0 { c += i; }", "y = f32(c);"),
+        ("let mut m = x[0];", "m = max(m, x[i]);", "y = m;"),
+        ("let mut m = f64(x[0]);", "if x[i] < 3.0 { m = min(f64(x[i]), m); }", "y = f32(m);"),
+        (
+            "let mut s = u32(1); let mut m = i32(0);",
+            "let v = i32(x[i]); s += u32(v); m = max(m, v * v);",
+            "y = f32(s) + f32(m);",
+        ),
+    ] {
+        let text = format!("codelet f(in x: f32[n], out y: f32) {{ {before} for i in 0..n {{ {body} }} {after} }}");
+        becomes_a_strip(&text, &[&[167], &[]]);
+    }
+    for value in ["sum i in 0..n where x[i] > 1.0 { x[i] }", "sum i in 0..n where x[i] < 0.0 { x[i] * w[i] }"] {
+        let text = format!("codelet f(in x: f32[n], in w: f32[n], out y: f32) {{ y = {value}; }}");
+        becomes_a_strip(&text, &[&[167], &[167], &[]]);
+        // Of no element.
+        becomes_a_strip(
+            &text.replace("where x[i] >", "where x[i] > 1e30 *").replace("< 0.0", "< -1e30"),
+            &[&[67], &[67], &[]],
+        );
+    }
+    let rows = "codelet f(in x: f32[n, m], out y: f32) { y = max i in 0..n, j in 0..m where x[i, j] < 9.0 { x[i, j] * 2.0 }; }";
+    becomes_a_strip(rows, &[&[3, 70], &[]]);
+}
+
+#[test]
 fn functions_of_one_number_become_vectors() {
     for name in ["exp", "log", "tanh", "sigmoid", "relu", "square", "sign", "rsqrt", "abs", "sqrt"] {
         let text = format!("codelet f(in x: f32[n], out y: f32[n]) {{ for i in 0..n {{ y[i] = {name}(x[i]); }} }}");

@@ -42,7 +42,7 @@ impl Lower<'_, '_> {
         }
         let counts = self.counts_in(&r.filter_before) || self.counts_in(&r.before);
         let bounds_to_run = bounds.as_ref().filter(|_| !counts);
-        if let Some(result) = bounds_to_run.and_then(|b| self.wide_reduce(r, b).or_else(|| self.vector_reduce(r, b))) {
+        if let Some(result) = bounds_to_run.and_then(|b| self.in_vectors(r, b)) {
             return self.write(r.dst, result);
         }
         if let Some(result) = bounds.as_ref().and_then(|b| self.written_out_reduce(r, b)) {
@@ -54,6 +54,11 @@ impl Lower<'_, '_> {
             _ => self.in_any_order(r, bounds),
         };
         self.write(r.dst, result);
+    }
+
+    fn in_vectors(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+        let wide = self.wide_reduce(r, bounds).or_else(|| self.wide_filtered(r, bounds));
+        wide.or_else(|| self.vector_reduce(r, bounds))
     }
 
     /// Evaluates the bounds of all binders. `None` if the reduction is known to have no place.

@@ -6,6 +6,7 @@
 //! element that either stores. Each place computes what it would alone, in the same order, so the bits are the same.
 //!
 //! - `steps`: the statements that a body may have
+//! - `totals`: locals that a loop only adds to
 //! - `differ`: which locals differ from place to place
 //! - `search`: whether a body qualifies
 //! - `emit`, `run`: its expressions and statements for one group
@@ -21,6 +22,7 @@
 //! Invariant: a [`Plan`] is only made for a body that `emit` and `run` can translate.
 
 mod steps;
+mod totals;
 mod differ;
 mod search;
 mod emit;
@@ -32,6 +34,7 @@ mod batch;
 mod wide;
 
 use cranelift_entity::EntitySet;
+use girder_ir::codelet::ReduceOp;
 use girder_ir::ids::{ExprId, LocalId};
 use steps::Step;
 
@@ -70,6 +73,8 @@ pub(super) struct Plan {
     pub narrow: EntitySet<ExprId>,
     /// How often indices are used as values; in a strip each use has a register of its own.
     pub ramp_uses: u32,
+    /// Locals that the body only adds to, and how; of strips only.
+    pub totals: Vec<(LocalId, ReduceOp)>,
 }
 
 impl Plan {

@@ -132,14 +132,20 @@ impl Lanes<'_, '_> {
         let (var, label) = (self.b.local(I64), self.b.label());
         self.indices.push(var);
         let mut body = self.steps(2);
+        let mut around = [vec![], vec![]];
+        if self.choices.below(3) == 0 {
+            let (before, inside, after) = self.total();
+            body.extend(inside);
+            around = [vec![before], after];
+        }
         if self.choices.below(6) == 0 {
             let cond = self.value(Bool, 1);
             body.push(Stmt::If { cond, then: vec![Stmt::Continue(label)], els: vec![] });
         }
-        if self.choices.below(3) == 0 {
-            body.push(self.branches(2));
-        } else {
-            body.push(self.store());
+        match self.choices.below(6) {
+            0 | 1 => body.push(self.branches(2)),
+            2 if !around[0].is_empty() => {}
+            _ => body.push(self.store()),
         }
         if self.choices.below(3) == 0 {
             body.extend(self.steps(1));
@@ -147,7 +153,59 @@ impl Lanes<'_, '_> {
         }
         self.set.clear();
         self.indices.pop();
-        vec![Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Turns) }]
+        let [mut block, after] = around;
+        block.push(Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Turns) });
+        block.extend(after);
+        block
+    }
+
+    /// A local that a loop adds to: what stands before the loop, in it, and after it.
+    fn total(&mut self) -> (Stmt, Block, Block) {
+        let ty = self.ty();
+        let local = self.b.local(ty);
+        let known = std::mem::take(&mut self.set);
+        let indices = std::mem::take(&mut self.indices);
+        let before = Stmt::Set { local, value: self.leaf(ty) };
+        (self.set, self.indices) = (known, indices);
+        let op = match ty.is_float() {
+            true => self.choices.pick(&[BinaryOp::Min, BinaryOp::Max, BinaryOp::Add]),
+            false => self.choices.pick(&[BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max]),
+        };
+        let take = |l: &mut Self| {
+            let (old, value) = (l.b.read(local), l.value(ty, 2));
+            let value = match l.choices.below(4) {
+                0 if op == BinaryOp::Add => l.b.binary(BinaryOp::Sub, old, value),
+                1 => l.b.binary(op, value, old),
+                _ => l.b.binary(op, old, value),
+            };
+            Stmt::Set { local, value }
+        };
+        let inside = match self.choices.below(5) {
+            0 => vec![take(self)],
+            1 => {
+                let (cond, then, els) = (self.value(Bool, 2), take(self), take(self));
+                vec![Stmt::If { cond, then: vec![then], els: vec![els] }]
+            }
+            2 => {
+                let (lo, hi) = (self.b.int(0), self.choices.pick(&[1, 3, 9]));
+                let (hi, n) = (self.b.int(hi), self.b.sized(self.n));
+                let hi = self.b.binary(BinaryOp::Min, hi, n);
+                let (var, label) = (self.b.local(I64), self.b.label());
+                self.inner.push(var);
+                let body = vec![take(self)];
+                self.inner.pop();
+                vec![Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Turns) }]
+            }
+            _ => {
+                let (cond, then) = (self.value(Bool, 2), take(self));
+                vec![Stmt::If { cond, then: vec![then], els: vec![] }]
+            }
+        };
+        let outer = self.indices.pop();
+        let (shown, index) = (self.b.read(local), self.line_index());
+        let after = vec![self.b.store(self.of(&self.outs, ty), &[index], shown)];
+        self.indices.extend(outer);
+        (before, inside, after)
     }
 
     fn steps(&mut self, depth: u32) -> Block {
@@ -334,6 +392,9 @@ impl Lanes<'_, '_> {
             binders.push(Binder { var: self.b.local(I64), lo, hi, step: 1 });
         }
         self.indices.extend(binders.iter().map(|b| b.var));
+        let filtered = self.choices.below(3) == 0;
+        let filter_before = if filtered { self.steps(0) } else { vec![] };
+        let filter = if filtered { Some(self.value(Bool, 2)) } else { None };
         let before = self.steps(1);
         let (value, factors) = if op == Sum && ty.is_float() && self.choices.below(2) == 0 {
             let (x, y) = (self.value(ty, 2), self.value(ty, 2));
@@ -349,12 +410,11 @@ impl Lanes<'_, '_> {
         };
         let dst = self.b.local(result);
         let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
-        let filter = None;
         let reduce = Stmt::Reduce(Box::new(Reduce {
             dst,
             op,
             binders,
-            filter_before: vec![],
+            filter_before,
             filter,
             before,
             value,

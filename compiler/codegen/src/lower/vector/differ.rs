@@ -32,7 +32,7 @@ impl Differ<'_, '_, '_> {
         for step in steps {
             match step {
                 Step::Set { local, value } => grew |= (conditional || self.differs(*value)) && self.add(*local),
-                Step::Store { .. } => {}
+                Step::Store { .. } | Step::Total(_) => {}
                 Step::If { cond, then, els, .. } => {
                     let conditional = conditional || self.divides(*cond);
                     grew |= self.round(then, conditional);

@@ -84,6 +84,7 @@ impl Lower<'_, '_> {
                 }
             }
             Step::For { .. } | Step::Reduce(_) => unreachable!("`run` takes loops for all groups together"),
+            Step::Total(_) => unreachable!("only plans for strips have totals"),
         }
     }
 

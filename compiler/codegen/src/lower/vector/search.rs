@@ -5,10 +5,11 @@
 use super::Plan;
 use super::differ::Differ;
 use super::steps::{self, Exit, Reduction, Step};
+use super::totals;
 use crate::lower::Lower;
 use crate::validate::operands;
 use cranelift_entity::EntitySet;
-use girder_ir::codelet::{Binder, Block, ExprKind, Index, Storage};
+use girder_ir::codelet::{Binder, Block, ExprKind, Index, ReduceOp, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
@@ -48,6 +49,7 @@ struct Search<'l, 'a, 'b> {
     repeated: u64,
     /// What every place loads, at indices that the body does not change.
     sure: Vec<(Storage, Index)>,
+    totals: Vec<(LocalId, ReduceOp)>,
 }
 
 /// Where an expression stands.
@@ -97,6 +99,19 @@ impl<'a, 'b> Lower<'a, 'b> {
             return None;
         }
         let mut steps = steps::steps(body, exit)?;
+        if mixed && matches!(exit, Some(Exit::Continue(_))) {
+            totals::find(self.codelet, &mut steps, body);
+        }
+        self.plan_of_steps(index, steps, values, mixed)
+    }
+
+    pub(super) fn plan_of_steps(
+        &self,
+        index: Option<(LocalId, ExprId, ExprId)>,
+        mut steps: Vec<Step>,
+        values: &[ExprId],
+        mixed: bool,
+    ) -> Option<Plan> {
         let range = index.and_then(|(_, lo, hi)| self.known(lo).zip(self.known(hi)));
         let var = index.map(|i| i.0);
         let differ = Differ { l: self, var, locals: EntitySet::new(), stored: Vec::new(), mixed };
@@ -120,6 +135,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             ramp_uses: 0,
             repeated: 1,
             sure: Vec::new(),
+            totals: Vec::new(),
         };
         search.collect(&steps);
         search.differ.complete(&steps);
@@ -134,7 +150,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
         search.stores_are_apart()?;
         let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
-        let (apart, narrow, ramp_uses) = (search.apart, search.narrow, search.ramp_uses);
+        let (apart, narrow, ramp_uses, totals) = (search.apart, search.narrow, search.ramp_uses, search.totals);
         let (var, differing) = (differ.var, differ.locals);
         let idempotent = !loads_of_stored;
         Some(Plan {
@@ -153,6 +169,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             apart,
             narrow,
             ramp_uses,
+            totals,
         })
     }
 }
@@ -188,6 +205,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     self.collect(&r.before);
                     self.nested = true;
                 }
+                Step::Total(_) => {}
             }
         }
     }
@@ -265,6 +283,12 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     self.inner((&[*var], trips), body, &[], context)?;
                 }
                 Step::Reduce(r) if !context.conditional => self.reduction(r, context)?,
+                Step::Total(total) => {
+                    total.values().into_iter().try_for_each(|e| self.value(e, context).ok_or(())).ok()?;
+                    if self.totals.iter().all(|t| t.0 != total.local) {
+                        self.totals.push((total.local, total.op));
+                    }
+                }
                 _ => return None,
             }
         }

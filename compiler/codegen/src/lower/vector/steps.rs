@@ -39,6 +39,26 @@ pub(in crate::lower) enum Step {
         site: SiteId,
     },
     Reduce(Reduction),
+    Total(Total),
+}
+
+/// `local = local op value`, of a local that the body does nothing else with.
+#[derive(Clone, Copy)]
+pub(in crate::lower) struct Total {
+    pub local: LocalId,
+    pub op: ReduceOp,
+    pub value: ExprId,
+    /// `value` is their product, and the sum takes it in by one `fma`.
+    pub factors: Option<(ExprId, ExprId)>,
+    /// It is subtracted.
+    pub negated: bool,
+}
+
+impl Total {
+    /// What each place evaluates.
+    pub fn values(&self) -> Vec<ExprId> {
+        self.factors.map_or(vec![self.value], |(x, y)| vec![x, y])
+    }
 }
 
 /// A reduction inside a body.
@@ -171,7 +191,7 @@ pub(super) fn any(steps: &[Step], is: &mut dyn FnMut(&Step) -> bool) -> bool {
     steps.iter().any(|step| {
         is(step)
             || match step {
-                Step::Set { .. } | Step::Store { .. } => false,
+                Step::Set { .. } | Step::Store { .. } | Step::Total(_) => false,
                 Step::If { then, els, .. } => any(then, is) || any(els, is),
                 Step::For { body, .. } => any(body, is),
                 Step::Reduce(r) => any(&r.before, is),

@@ -12,6 +12,7 @@
 mod body;
 mod nested;
 mod reduce;
+mod totals;
 
 use super::Plan;
 use super::loops::Rest;
@@ -29,6 +30,7 @@ use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{Block, Label, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashMap;
+use totals::Lane;
 
 /// Fewer places than this do not pay for a call.
 const FEWEST: u64 = 16;
@@ -50,6 +52,7 @@ pub(super) struct Wide<'p> {
     there: Option<Lanes>,
     /// What the indices of inner loops stand at, besides what is ahead.
     zero: Option<Value>,
+    totals: Vec<Lane>,
     /// What was evaluated early.
     early: FxHashMap<ExprId, Lanes>,
     /// Indices in the record: where, by how much they grow from place to place, and the first.
@@ -75,7 +78,8 @@ impl Lower<'_, '_> {
         let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], true)?;
         let keeps = self.outlives(&plan, &super::reads(self.codelet, body));
         let enough = trips.is_none_or(|n| n >= FEWEST + u64::from(keeps));
-        (enough && plan.stores() && self.strip_pays(&plan)).then_some((plan, keeps))
+        let works = plan.stores() || !plan.totals.is_empty();
+        (enough && works && self.has_room_for_totals(&plan) && self.strip_pays(&plan)).then_some((plan, keeps))
     }
 
     /// Elements that do not lie side by side are moved one by one, so there must be enough work besides.
@@ -119,15 +123,20 @@ impl Lower<'_, '_> {
     /// Runs `count` places from the one that the index stands at.
     pub(super) fn strip(&mut self, plan: &Plan, count: Value, known: Option<u64>, poll: bool) {
         let record = self.slot(0);
+        let totals = self.layout(plan);
+        self.begin_totals(record, &totals);
         let mut wide = Wide::new(plan, record);
+        wide.add_totals(&totals);
         self.wide_steps(&mut wide, &plan.steps);
         self.call_strip(&mut wide, count, known, poll);
+        self.end_totals(record, &totals);
     }
 
     /// Fills the record and calls the strip for all places, in chunks if they may be many.
     fn call_strip(&mut self, wide: &mut Wide<'_>, count: Value, known: Option<u64>, poll: bool) {
         let size = &mut self.b.func.sized_stack_slots[wide.slot].size;
         *size = wide.bytes.max(*size);
+        wide.set_totals_apart();
         wide.program.prune();
         let short = known.filter(|&n| !poll || n <= CHUNK);
         let number = self.strips.len() as u32;
@@ -198,6 +207,7 @@ impl<'p> Wide<'p> {
             locals: SecondaryMap::new(),
             there: None,
             zero: None,
+            totals: Vec::new(),
             early: FxHashMap::default(),
             ramps: Vec::new(),
         }

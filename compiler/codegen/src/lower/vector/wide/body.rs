@@ -37,6 +37,7 @@ impl Lower<'_, '_> {
                     let v = self.wide_value(wide, *value);
                     store(wide, at, &v, *stride);
                 }
+                Step::Total(total) => self.take_total(wide, total),
                 Step::If { cond, then, els, differs: false, .. } => {
                     let taken = if self.folded[*cond] == Some(0) { els } else { then };
                     self.wide_steps(wide, taken);

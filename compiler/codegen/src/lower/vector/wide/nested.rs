@@ -32,6 +32,7 @@ impl Lower<'_, '_> {
         steps.iter().try_fold(0u64, |sum, step| {
             let size = match step {
                 Step::Set { value, .. } | Step::Store { value, .. } => code(*value),
+                Step::Total(total) => total.values().into_iter().map(code).sum(),
                 Step::If { cond, then, els, .. } => {
                     code(*cond) + self.written_out_size(then)? + self.written_out_size(els)?
                 }

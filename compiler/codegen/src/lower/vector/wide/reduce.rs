@@ -43,9 +43,9 @@ impl Lower<'_, '_> {
             return None;
         }
         let record = self.slot(64 * if is_long(ty) { 2 } else { 1 });
-        self.begin_lanes(record, r.op, ty);
+        self.begin_lanes((record, 0), r.op, ty);
         self.wide_rows(r, &plan, outer, row, record);
-        let folded = self.fold_record(record, r.op, ty);
+        let folded = self.fold_record((record, 0), r.op, ty);
         // A float sum of no place is +0, where its lanes hold -0.
         let may_be_empty = is_ordered(r.op, ty) && r.op == ReduceOp::Sum;
         match self.any_row(outer).filter(|_| may_be_empty) {
@@ -74,7 +74,7 @@ impl Lower<'_, '_> {
         ty.by(16 / ty.bytes()).unwrap_or(I32X4)
     }
 
-    fn begin_lanes(&mut self, record: StackSlot, op: ReduceOp, ty: ElemType) {
+    pub(super) fn begin_lanes(&mut self, (record, at): (StackSlot, u32), op: ReduceOp, ty: ElemType) {
         let vector = Self::lane_vector(ty);
         let start = match op {
             ReduceOp::Any => self.b.ins().iconst(I32, 0),
@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
             _ => self.constant(ty, identity(op, ty)),
         };
         let start = self.b.ins().splat(vector, start);
-        let base = self.b.ins().stack_addr(I64, record, Offset32::new(0));
+        let base = self.b.ins().stack_addr(I64, record, Offset32::new(at as i32));
         for n in 0..LANES as i32 / vector.lane_count() as i32 {
             self.b.ins().store(MemFlagsData::new().with_notrap(), start, base, Offset32::new(16 * n));
         }
@@ -147,9 +147,9 @@ impl Lower<'_, '_> {
     }
 
     /// Folds the lanes of the record by 8, 4, 2, 1.
-    fn fold_record(&mut self, record: StackSlot, op: ReduceOp, ty: ElemType) -> Value {
+    pub(super) fn fold_record(&mut self, (record, at): (StackSlot, u32), op: ReduceOp, ty: ElemType) -> Value {
         let vector = Self::lane_vector(ty);
-        let base = self.b.ins().stack_addr(I64, record, Offset32::new(0));
+        let base = self.b.ins().stack_addr(I64, record, Offset32::new(at as i32));
         let count = LANES as usize / vector.lane_count() as usize;
         let flags = MemFlagsData::new().with_notrap();
         let mut values: SmallVec<[Value; 8]> =
@@ -169,7 +169,13 @@ impl Lower<'_, '_> {
 
 impl wide::Program {
     /// `accumulator = accumulator op value`, of places that there are.
-    fn take(&mut self, op: BinaryOp, ty: ElemType, (accumulator, reg): (usize, wide::Reg), value: wide::Reg) {
+    pub(in crate::lower) fn take(
+        &mut self,
+        op: BinaryOp,
+        ty: ElemType,
+        (accumulator, reg): (usize, wide::Reg),
+        value: wide::Reg,
+    ) {
         let lanes = |reg: wide::Reg| Lanes { ty, regs: smallvec![reg] };
         if ty.is_float() && matches!(op, BinaryOp::Min | BinaryOp::Max) {
             let new = self.binary(op, &lanes(reg), &lanes(value)).regs[0];

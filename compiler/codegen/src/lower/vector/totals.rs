@@ -1,0 +1,115 @@
+//! Totals: locals that a loop's body does nothing with but add to, so that a strip can do it lane by lane.
+//!
+//! `count += 1` under a condition, `least = min(least, x[i])`. Sums and products of floats are none of them, for their
+//! order matters.
+//!
+//! Invariant: where a [`Step::Total`] stands, its local is read and set by such steps alone in all of the body.
+
+use super::steps::{Step, Total};
+use super::{is_ordered, reads};
+use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::{BinaryOp, Block, Codelet, ExprKind, ReduceOp};
+use girder_ir::ids::{ExprId, LocalId};
+
+/// What the steps do with a local.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Use {
+    #[default]
+    Nothing,
+    /// So many steps take something in.
+    Takes(ReduceOp, u32),
+    Other,
+}
+
+/// Makes totals of the steps that are some; `body` is what the steps were made from.
+pub(super) fn find(codelet: &Codelet, steps: &mut [Step], body: &Block) {
+    let mut uses = SecondaryMap::new();
+    note(codelet, steps, false, &mut uses);
+    if uses.values().any(|u| matches!(u, Use::Takes(..))) {
+        let reads = reads(codelet, body);
+        change(codelet, steps, &|local| matches!(uses[local], Use::Takes(_, n) if n == reads[local]));
+    }
+}
+
+fn note(codelet: &Codelet, steps: &[Step], repeated: bool, uses: &mut SecondaryMap<LocalId, Use>) {
+    for step in steps {
+        match step {
+            Step::Set { local, value } => {
+                let own = total(codelet, *local, *value).filter(|t| !(repeated && is_put(codelet, t)));
+                uses[*local] = match (uses[*local], own) {
+                    (Use::Nothing, Some(t)) => Use::Takes(t.op, 1),
+                    (Use::Takes(op, n), Some(t)) if op == t.op && !is_put(codelet, &t) => Use::Takes(op, n + 1),
+                    _ => Use::Other,
+                };
+            }
+            Step::If { then, els, .. } => {
+                note(codelet, then, repeated, uses);
+                note(codelet, els, repeated, uses);
+            }
+            Step::For { var, body, .. } => {
+                uses[*var] = Use::Other;
+                note(codelet, body, true, uses);
+            }
+            Step::Reduce(r) => {
+                uses[r.source.dst] = Use::Other;
+                sets(&r.before, uses);
+            }
+            Step::Store { .. } | Step::Total(_) => {}
+        }
+    }
+}
+
+/// What a reduction's elements set is theirs.
+fn sets(steps: &[Step], uses: &mut SecondaryMap<LocalId, Use>) {
+    super::steps::any(steps, &mut |step| {
+        if let Step::Set { local, .. } = step {
+            uses[*local] = Use::Other;
+        }
+        false
+    });
+}
+
+/// `min` and `max` of floats take several instructions, which are made once for one accumulator.
+fn is_put(codelet: &Codelet, total: &Total) -> bool {
+    codelet.exprs[total.value].ty.is_float()
+}
+
+fn change(codelet: &Codelet, steps: &mut [Step], is_total: &impl Fn(LocalId) -> bool) {
+    for step in steps {
+        match step {
+            Step::Set { local, value } if is_total(*local) => {
+                if let Some(total) = total(codelet, *local, *value) {
+                    *step = Step::Total(total);
+                }
+            }
+            Step::If { then, els, .. } => {
+                change(codelet, then, is_total);
+                change(codelet, els, is_total);
+            }
+            Step::For { body, .. } => change(codelet, body, is_total),
+            _ => {}
+        }
+    }
+}
+
+/// `local = value` as something that is taken in, if it has that form.
+fn total(codelet: &Codelet, local: LocalId, value: ExprId) -> Option<Total> {
+    let ExprKind::Binary { op, a, b, site: None } = codelet.exprs[value].kind else { return None };
+    let ty = codelet.exprs[value].ty;
+    let is_old = |e: ExprId| matches!(codelet.exprs[e].kind, ExprKind::Local(l) if l == local);
+    let (op, negated) = match op {
+        BinaryOp::Add => (ReduceOp::Sum, false),
+        BinaryOp::Sub => (ReduceOp::Sum, true),
+        BinaryOp::Mul => (ReduceOp::Product, false),
+        BinaryOp::Min => (ReduceOp::Min, false),
+        BinaryOp::Max => (ReduceOp::Max, false),
+        _ => return None,
+    };
+    let value = match (is_old(a), is_old(b)) {
+        (true, _) => b,
+        (_, true) if !negated => a,
+        _ => return None,
+    };
+    let fits = super::search::takes_reduction(op, ty) && !is_ordered(op, ty);
+    fits.then_some(Total { local, op, value, factors: None, negated })
+}
