@@ -51,9 +51,12 @@ impl Elaborator<'_> {
     }
 
     /// Whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
-    pub fn is_data(&self, name: &str) -> bool {
-        if let Some(local) = self.frames.last().and_then(|f| f.names.iter().rev().find(|b| b.name == name)) {
+    pub fn is_data(&self, name: &SmolStr) -> bool {
+        if let Some(local) = self.frames.last().and_then(|f| f.names.iter().rev().find(|b| b.name == *name)) {
             return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
+        }
+        if let Some(Value::Builtin(_) | Value::Fn(..)) = self.known.get(&(self.module(), name.clone())) {
+            return false;
         }
         let found = self.modules.find(self.module(), name, |m| &m.values);
         let item = found.and_then(|(m, e)| self.modules.item(m, e));

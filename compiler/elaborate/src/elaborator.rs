@@ -73,6 +73,8 @@ pub struct Elaborator<'a> {
     pub diagnostics: &'a mut Diagnostics,
     pub graph: Graph,
     pub globals: FxHashMap<(ModuleRef, SmolStr), Global>,
+    /// What names that are no locals were found to be worth, by the module that says them.
+    pub known: FxHashMap<(ModuleRef, SmolStr), Value>,
     pub sets: FxHashMap<(ModuleRef, SmolStr), Set>,
     pub programs: FxHashMap<(ModuleRef, SmolStr, String), ProgramId>,
     pub specs: FxHashMap<crate::vertices::SpecKey, Option<SpecId>>,
@@ -329,6 +331,7 @@ impl<'a> Elaborator<'a> {
             map: cx.map,
             graph: Graph { name: module_name(modules), ..Graph::default() },
             globals: FxHashMap::default(),
+            known: FxHashMap::default(),
             sets: FxHashMap::default(),
             programs: FxHashMap::default(),
             specs: FxHashMap::default(),

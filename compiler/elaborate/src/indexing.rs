@@ -9,13 +9,14 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, Index};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
     /// `base[index, …]`
     pub fn index(&mut self, base: Value, index: &[Index], span: Span) -> Result<Value> {
         match base {
-            Value::Tensor(t) => self.index_tensor(Arc::unwrap_or_clone(t), index, span),
+            Value::Tensor(t) => self.index_tensor(&t, index, span),
             Value::List(items) => {
                 let [one] = index else {
                     return Err(self.error("elaborate::index", span, "a list has one index"));
@@ -52,7 +53,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn index_tensor(&mut self, t: Tensor, index: &[Index], span: Span) -> Result<Value> {
+    fn index_tensor(&mut self, t: &Tensor, index: &[Index], span: Span) -> Result<Value> {
         let rank = t.view.rank();
         let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
         if named > rank {
@@ -62,22 +63,27 @@ impl Elaborator<'_> {
                 format!("{} has {axes}, but here {} {indices}", t.type_name(), if named == 1 { "is" } else { "are" });
             return Err(self.error("elaborate::index", span, message));
         }
-        let Tensor { mut view, ty } = t;
+        let mut view = Cow::Borrowed(&t.view);
         let mut axis = 0;
         for one in index {
             let len = view.shape().get(axis).copied().unwrap_or(0);
             match self.one_index(one, len, span)? {
-                Picked::One(i) => view = view.into_index(axis, i as u64),
+                Picked::One(i) => {
+                    view = Cow::Owned(match view {
+                        Cow::Borrowed(view) => view.index(axis, i as u64),
+                        Cow::Owned(view) => view.into_index(axis, i as u64),
+                    });
+                }
                 Picked::Many(r) => {
                     if !(r.step == 1 && r.start == 0 && r.count == len) {
-                        view = view.slice(axis, r.start.max(0) as u64, r.count, r.step);
+                        view = Cow::Owned(view.slice(axis, r.start.max(0) as u64, r.count, r.step));
                     }
                     axis += 1;
                 }
                 Picked::Rest => axis += rank - named,
             }
         }
-        self.checked_view(view, ty, span)
+        self.checked_view(view.into_owned(), t.ty, span)
     }
 
     fn checked_view(&mut self, view: View, ty: ElemType, span: Span) -> Result<Value> {
@@ -142,7 +148,7 @@ impl Elaborator<'_> {
     fn index_array(&mut self, a: &crate::modules::Array, index: &[Index], span: Span) -> Result<Value> {
         // A view over a pretended variable picks the elements.
         let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
-        let picked = self.index_tensor(Tensor { view, ty: a.ty }, index, span)?;
+        let picked = self.index_tensor(&Tensor { view, ty: a.ty }, index, span)?;
         let Value::Tensor(t) = picked else { return Err(girder_source::Failed) };
         let size = a.ty.bytes() as usize;
         self.charge_many(t.view.len(), span)?;

@@ -15,13 +15,21 @@ impl Elaborator<'_> {
         if let Some(b) = self.local(name) {
             return if b.value.is_error() { Err(Failed) } else { Ok(b.value.clone()) };
         }
-        if let Some((module, entry)) = self.modules.find(self.module(), name, |m| &m.values) {
-            return self.global(module, entry, name, span);
+        let key = (self.module(), name.clone());
+        if let Some(value) = self.known.get(&key) {
+            return Ok(value.clone());
         }
-        if let Some(value) = self.builtin_name(name) {
-            return Ok(value);
-        }
-        Err(self.unknown_name(name, span))
+        let value = match self.modules.find(self.module(), name, |m| &m.values) {
+            Some((module, entry)) => self.global(module, entry, name, span)?,
+            None => match self.builtin_name(name) {
+                // How many tiles there are depends on the place.
+                Some(value @ Value::Int(_)) => return Ok(value),
+                Some(value) => value,
+                None => return Err(self.unknown_name(name, span)),
+            },
+        };
+        self.known.insert(key, value.clone());
+        Ok(value)
     }
 
     /// Whether a name means something here.

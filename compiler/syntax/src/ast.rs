@@ -9,11 +9,13 @@
 mod decl;
 mod expr;
 mod item;
+mod shift;
 mod stmt;
 
 pub use decl::*;
 pub use expr::*;
 pub use item::*;
+pub(crate) use shift::Shift;
 pub use stmt::*;
 
 use cranelift_entity::{PrimaryMap, entity_impl};

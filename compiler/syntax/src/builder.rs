@@ -7,6 +7,7 @@ use crate::ast::*;
 use crate::token::{Lexeme, Number, number, unquote};
 use girder_source::{Diagnostic, Span};
 use smol_str::SmolStr;
+use std::collections::VecDeque;
 
 /// What one call of the generated parser returns.
 #[derive(Debug)]
@@ -30,6 +31,25 @@ pub struct Builder<'s> {
     stmt_depths: Vec<u32>,
     /// What the actions found wrong in the item at hand.
     pub problems: Vec<Diagnostic>,
+    /// What `parsed` tokens of the item at hand stand for, in order.
+    pieces: VecDeque<Parsed>,
+}
+
+/// A run of elements with its own arenas.
+pub struct Parsed {
+    exprs: Vec<Expr>,
+    depths: Vec<u32>,
+    stmts: Vec<Stmt>,
+    stmt_depths: Vec<u32>,
+    elements: Elements,
+}
+
+/// The elements of a run.
+pub enum Elements {
+    /// Of a body.
+    Statements(Vec<StmtId>),
+    /// Of a compute set.
+    Vertices(Vec<VertexItem>),
 }
 
 /// A state of a [`Builder`] that it can go back to.
@@ -42,7 +62,8 @@ impl<'s> Builder<'s> {
     /// Starts a file; `base` is the global offset of its first byte.
     pub fn new(text: &'s str, base: u32, limit: u32) -> Builder<'s> {
         let (exprs, stmts) = (Vec::new(), Vec::new());
-        Builder { text, base, limit, exprs, depths: vec![], stmts, stmt_depths: vec![], problems: vec![] }
+        let (depths, stmt_depths, pieces) = (vec![], vec![], VecDeque::new());
+        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems: vec![], pieces }
     }
 
     /// The present state.
@@ -57,6 +78,49 @@ impl<'s> Builder<'s> {
         self.stmts.truncate(mark.stmts);
         self.stmt_depths.truncate(mark.stmts);
         self.problems.clear();
+        self.pieces.clear();
+    }
+
+    /// What was built, as a run; `None` if something is to be said about it.
+    pub fn parsed(self, elements: Elements) -> Option<Parsed> {
+        let Builder { exprs, depths, stmts, stmt_depths, .. } = self;
+        self.problems.is_empty().then_some(Parsed { exprs, depths, stmts, stmt_depths, elements })
+    }
+
+    /// What the `parsed` tokens that come stand for.
+    pub fn expect(&mut self, pieces: Vec<Parsed>) {
+        self.exprs.reserve(pieces.iter().map(|p| p.exprs.len()).sum());
+        self.depths.reserve(pieces.iter().map(|p| p.depths.len()).sum());
+        self.pieces = pieces.into();
+    }
+
+    /// Adds the statements of the next run.
+    pub fn put_stmts(&mut self, out: &mut Vec<StmtId>) {
+        if let Some((shift, Elements::Statements(mut stmts))) = self.adopt() {
+            stmts.iter_mut().for_each(|s| shift.stmt_id(s));
+            out.append(&mut stmts);
+        }
+    }
+
+    /// Adds the vertices of the next run.
+    pub fn put_vertices(&mut self, out: &mut Vec<VertexItem>) {
+        if let Some((shift, Elements::Vertices(mut vertices))) = self.adopt() {
+            vertices.iter_mut().for_each(|v| shift.vertex_item(v));
+            out.append(&mut vertices);
+        }
+    }
+
+    /// Takes over the nodes of the next run.
+    fn adopt(&mut self) -> Option<(Shift, Elements)> {
+        let mut piece = self.pieces.pop_front()?;
+        let shift = Shift { exprs: self.exprs.len() as u32, stmts: self.stmts.len() as u32 };
+        piece.exprs.iter_mut().for_each(|e| shift.expr(e));
+        piece.stmts.iter_mut().for_each(|s| shift.stmt(s));
+        self.exprs.append(&mut piece.exprs);
+        self.depths.append(&mut piece.depths);
+        self.stmts.append(&mut piece.stmts);
+        self.stmt_depths.append(&mut piece.stmt_depths);
+        Some((shift, piece.elements))
     }
 
     fn text(&self, span: Span) -> &'s str {

@@ -9,6 +9,9 @@
 
 mod balance;
 mod mend;
+mod pieces;
+#[cfg(test)]
+mod tests;
 mod unexpected;
 
 use crate::ast::{Item, ItemKind, Module};
@@ -32,6 +35,17 @@ const MOST_MENDINGS: usize = 50;
 
 /// Parses a file. What is wrong goes to `diagnostics`; what could not be parsed stands in the tree as an `Error`.
 pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut Diagnostics) -> Module {
+    parse_in_pieces(map, file, session, diagnostics, pieces::LEAST)
+}
+
+/// As [`parse`], with so many tokens in a piece of a long item.
+fn parse_in_pieces(
+    map: &SourceMap,
+    file: FileId,
+    session: &Session,
+    diagnostics: &mut Diagnostics,
+    least: usize,
+) -> Module {
     let source = map.file(file);
     let (text, base) = (source.text.as_str(), source.base);
     let lexed = lex(text, base);
@@ -42,6 +56,8 @@ pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut
     let mut parser = Parser {
         text,
         base,
+        limit: session.limits.nesting,
+        least,
         builder: Builder::new(text, base, session.limits.nesting),
         entry: generated::EntryParser::new(),
         module: Module {
@@ -71,6 +87,8 @@ pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut
 struct Parser<'s> {
     text: &'s str,
     base: u32,
+    limit: u32,
+    least: usize,
     builder: Builder<'s>,
     entry: generated::EntryParser,
     module: Module,
@@ -83,6 +101,10 @@ impl Parser<'_> {
     /// Parses the tokens of one item; `next` follows them in the file.
     fn item(&mut self, tokens: &[Lexeme], next: Option<Lexeme>) {
         let mark = self.builder.mark();
+        if let Some(entry) = self.in_pieces(tokens) {
+            return self.add(entry);
+        }
+        self.builder.back_to(&mark);
         if let Some(entry) = self.mended(tokens, next, &mark) {
             return self.add(entry);
         }
@@ -96,6 +118,19 @@ impl Parser<'_> {
         }
         self.builder.back_to(&mark);
         self.error_item(tokens);
+    }
+
+    /// Parses the tokens of a long item in pieces; `None` if it is short or something is wrong in it.
+    fn in_pieces(&mut self, tokens: &[Lexeme]) -> Option<Entry> {
+        if !self.known.is_empty() {
+            return None;
+        }
+        let text = pieces::Text { text: self.text, base: self.base, limit: self.limit, least: self.least };
+        let (left, parsed) = pieces::parse_apart(tokens, &text)?;
+        self.builder.expect(parsed);
+        let spaced = left.iter().enumerate().map(|(i, l)| Ok((i, *l, i + 1)));
+        let entry = self.entry.parse(&mut self.builder, spaced).ok()?;
+        self.builder.problems.is_empty().then_some(*entry)
     }
 
     /// Parses tokens, mending and reporting as often as it takes; `None` if nothing helps.

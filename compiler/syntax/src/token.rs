@@ -211,6 +211,8 @@ pub enum Token {
     BlockComment,
     /// Stands for text that could not be parsed and was reported.
     Error,
+    /// Stands for a run of statements or vertices that was parsed apart.
+    Parsed,
 }
 
 impl Token {

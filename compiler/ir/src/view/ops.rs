@@ -2,12 +2,20 @@
 //!
 //! Invariant: a canonical view gives a canonical view.
 
-use super::View;
+use super::{Digits, View, ViewPart};
 use smallvec::SmallVec;
 
 impl View {
     /// The view at index `i` of an axis, without that axis. Precondition: `i` is less than its length.
     pub fn index(&self, axis: usize, i: u64) -> View {
+        debug_assert!(i < self.shape()[axis]);
+        if let ([_], [1], [p]) = (&self.digits[..], &self.axes[..], &self.parts[..]) {
+            // One element of a vector, of which programs may have millions.
+            let none = Digits::new();
+            let offset = p.offset + i as i64 * p.stride[0];
+            let part = ViewPart { lo: none.clone(), len: none.clone(), var: p.var, offset, stride: SmallVec::new() };
+            return View { digits: none, axes: SmallVec::new(), parts: [part].into_iter().collect() };
+        }
         self.clone().into_index(axis, i)
     }
 

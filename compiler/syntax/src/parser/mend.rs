@@ -87,7 +87,7 @@ fn starts_item(tokens: &[Lexeme], i: usize) -> bool {
 }
 
 /// One past the bracket that closes the one at `open`.
-fn group_end(tokens: &[Lexeme], open: usize) -> usize {
+pub fn group_end(tokens: &[Lexeme], open: usize) -> usize {
     let mut depth = 0;
     for (i, l) in tokens.iter().enumerate().skip(open) {
         if l.token.opens() {
