@@ -7,6 +7,7 @@
 //! - [`interpret`] is the reference: what it computes is what a codelet means.
 //! - [`facts()`] proves checks superfluous and `out` fields fully written, for concrete sizes.
 //! - [`cost`] says how many cycles a vertex keeps a tile's contexts busy, as a closed form.
+//! - [`neighbours`] says whether one vertex does what several do.
 //! - [`verify()`] checks what `girder_ir::codelet` promises; a failure is the compiler's bug.
 //!
 //! Invariant: nothing here depends on the graph or the host.
@@ -14,6 +15,7 @@
 pub mod cost;
 pub mod facts;
 pub mod interpret;
+pub mod neighbours;
 pub mod scalar;
 pub mod sizes;
 pub mod vertices;

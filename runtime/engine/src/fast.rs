@@ -20,6 +20,7 @@ use crate::store::{Store, VertexStop};
 use crate::strides::{all_instances, const_table, field_strides, line};
 use crate::strips::fuse;
 use crate::task::{Group, Landing, RowMoves, Task, Tasks};
+use crate::windows::joined;
 use cranelift_entity::SecondaryMap;
 use girder_codegen::abi::Addressing;
 use girder_codegen::{FieldLayout, KernelSpec};
@@ -49,6 +50,8 @@ pub(crate) struct FastCode {
 /// How the vertices of a family run.
 #[derive(Clone)]
 struct FamilyCode {
+    /// What runs in place of the family: fewer vertices with longer windows.
+    joined: Option<Box<Family>>,
     kernel: usize,
     addressing: Addressing,
     /// One per edge field.
@@ -109,9 +112,13 @@ impl FastCode {
                     products[set_id].extend(calls);
                     continue;
                 }
+                let joined = joined(allocated, family).filter(|_| counting.is_none()).map(Box::new);
+                let family = joined.as_deref().unwrap_or(family);
+                let Some(shaped) = wanted.shaped(family)? else { continue };
                 let (fields, layouts, row_bytes) = accesses(allocated, family, |f| wanted.writes_all(shaped, f));
-                let code = FamilyCode { kernel: 0, addressing: Addressing::Affine, fields, row_bytes, scratch: used };
+                let (addressing, scratch) = (Addressing::Affine, used);
                 used += row_bytes * family.domain.count();
+                let code = FamilyCode { joined, kernel: 0, addressing, fields, row_bytes, scratch };
                 families[id] = Some(code);
                 strides[id] = Some((shaped, layouts));
             }
@@ -120,9 +127,12 @@ impl FastCode {
         let var_bytes = allocated.host.bytes.next_multiple_of(64);
         for (id, family) in &allocated.families {
             if let (Some(code), Some((shaped, layouts))) = (&mut families[id], strides[id].take()) {
+                let joined = code.joined.take();
+                let family = joined.as_deref().unwrap_or(family);
                 code.addressing = addressing(family, &code.fields, var_bytes + scratch_bytes);
                 let lines = row_lines(allocated, family, code);
                 code.kernel = wanted.want(shaped, layouts, code.addressing, lines);
+                code.joined = joined;
             }
         }
         Ok((wanted, FastCode { kernels: Vec::new(), families, products, var_bytes, scratch_bytes }))
@@ -345,7 +355,7 @@ impl Build<'_> {
     }
 
     fn group(&self, order: u32, id: FamilyId, code: &FamilyCode) -> Result<Group, EngineError> {
-        let family = &self.allocated.families[id];
+        let family = code.joined.as_deref().unwrap_or(&self.allocated.families[id]);
         let rows = family.domain.count();
         let (consts, const_step) = const_table(family, 0..rows);
         let kernel = self.code.kernels[code.kernel].clone();

@@ -37,6 +37,7 @@ mod strips;
 mod task;
 mod tiles;
 mod walk;
+mod windows;
 
 pub use engine::{Engine, Mode};
 pub use error::{EngineError, RunError};

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::codelets::{pick, rows, scale};
+use common::codelets::{blend, pick, rows, scale};
 use common::stages::{allocate, lower};
 use common::{Maker, Recorder, Tree, int};
 use girder_engine::{Engine, Executable, Mode, RunError};
@@ -63,7 +63,7 @@ struct Random {
     ty: ElemType,
     vars: Vec<VarId>,
     keys: VarId,
-    codelets: [SpecId; 3],
+    codelets: [SpecId; 4],
 }
 
 impl Random {
@@ -89,7 +89,7 @@ impl Random {
         // Key 7 is out of range for what `pick` picks from, now and then.
         let data = (0..8).flat_map(|_| int(dice.below(150) as i32 / 21).to_le_bytes());
         maker.init(keys, Init::Data(data.collect::<Vec<u8>>().into()));
-        let codelets = [scale(ty), rows(ty), pick(ty)].map(|c| maker.graph.codelets.push(c));
+        let codelets = [scale(ty), rows(ty), pick(ty), blend(ty)].map(|c| maker.graph.codelets.push(c));
         Random { dice, maker, ty, vars, keys, codelets }
     }
 
@@ -130,6 +130,33 @@ impl Random {
 
     fn tiles(&mut self, n: u64) -> TileMap {
         TileMap::Table((0..n).map(|_| self.dice.below(TILES as u64) as u32).collect())
+    }
+
+    /// A compute set over windows of a variable that lie side by side.
+    fn windows(&mut self, name: &str) -> Tree {
+        let (dst, src) = self.two();
+        let shape = |maker: &Maker, var: VarId| maker.graph.vars[var].shape.clone();
+        let (to, from) = (shape(&self.maker, dst), shape(&self.maker, src));
+        let most = [to[0].min(from[0]), to[1].min(from[1])];
+        let window = most.map(|n| self.dice.between(1, n.min(3)));
+        let grid = [most[0] / window[0], most[1] / window[1]];
+        let (whole, other) = (self.maker.whole(dst), self.maker.whole(src));
+        // Where the row of `s` stays, all windows read that of the first.
+        let (row, moves) = (self.dice.below(from[0]), self.dice.below(3) > 0);
+        let at = |view: &View, i: u64, j: u64| {
+            view.slice(0, i * window[0], window[0], 1).slice(1, j * window[1], window[1], 1)
+        };
+        let mut fields = vec![Vec::new(); 3];
+        for (i, j) in (0..grid[0]).flat_map(|i| (0..grid[1]).map(move |j| (i, j))) {
+            let start = if moves { j * window[1] } else { 0 };
+            fields[0].push(at(&other, i, j));
+            fields[1].push(other.index(0, row).slice(0, start, window[1], 1));
+            fields[2].push(at(&whole, i, j));
+        }
+        let set = self.maker.set(name);
+        let tiles = self.tiles(grid[0] * grid[1]);
+        self.maker.family(set, self.codelets[3], &grid.map(|n| n as u32), fields, vec![], tiles);
+        Tree::Execute(set)
     }
 
     /// A compute set over disjoint pieces of one variable.
@@ -188,7 +215,9 @@ impl Random {
         for k in 0..count {
             let name = format!("{path}.{k}");
             list.push(match self.dice.below(if depth == 0 { 5 } else { 6 }) {
-                0 | 1 => self.compute(&name),
+                0 => self.compute(&name),
+                1 if self.dice.below(2) == 0 => self.windows(&name),
+                1 => self.compute(&name),
                 2 | 3 => self.copy(&name),
                 4 => {
                     let var = self.vars[self.dice.below(VARS) as usize];

@@ -208,12 +208,12 @@ impl Emit<'_> {
         let none = Masking::default();
         for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
             let copied = match carried {
-                Carried::Accumulator { at, .. } => {
+                Carried::Accumulator { at, start: None, .. } => {
                     let from = Rm::Memory { base: RDI, index: None, offset: at.offset as i32 };
                     self.r.out.vector(LOAD[0], registers[0], None, from, none, None);
                     &registers[1..]
                 }
-                Carried::Ramp { .. } => &registers[..],
+                Carried::Accumulator { .. } | Carried::Ramp { .. } => &registers[..],
             };
             if let Some(start) = carried.start() {
                 let start = self.r.operand(start);
@@ -317,7 +317,7 @@ impl Emit<'_> {
     fn finish(&mut self) {
         let program = self.program;
         for (carried, registers) in program.carried.iter().zip(self.carried.clone()) {
-            let Carried::Accumulator { reg, at, apart } = carried else { continue };
+            let Carried::Accumulator { reg, at, apart, .. } = carried else { continue };
             self.r.hold_in(*reg, registers[0]);
             for &other in registers.iter().skip(1) {
                 let Some(apart) = apart else { continue };
@@ -535,7 +535,8 @@ impl Carried {
     /// A value that is needed before the first group.
     fn start(&self) -> Option<Reg> {
         match self {
-            Carried::Accumulator { apart, .. } => apart.as_ref().map(|a| a.start),
+            // Those that run apart begin with the same number, if they have one.
+            Carried::Accumulator { start, apart, .. } => start.or(apart.as_ref().map(|a| a.start)),
             Carried::Ramp { start, .. } => Some(*start),
         }
     }

@@ -130,8 +130,8 @@ pub(crate) enum Item {
 /// A vector that is carried from group to group.
 #[derive(Clone, Debug)]
 pub(crate) enum Carried {
-    /// Begins with what stands in the record, and ends there.
-    Accumulator { reg: Reg, at: Lanes, apart: Option<Apart> },
+    /// Begins with a number, or with what stands in the record, and ends there.
+    Accumulator { reg: Reg, at: Lanes, start: Option<Reg>, apart: Option<Apart> },
     /// Grows by a number each group.
     Ramp { reg: Reg, start: Reg, code: Code, by: Reg },
 }
@@ -235,8 +235,8 @@ impl Program {
         let mut needed = vec![false; self.made.len()];
         for carried in &self.carried {
             let regs = match carried {
-                Carried::Accumulator { reg, apart, .. } => [Some(*reg), apart.as_ref().map(|a| a.start)],
-                Carried::Ramp { start, by, .. } => [Some(*start), Some(*by)],
+                Carried::Accumulator { reg, start, apart, .. } => [Some(*reg), *start, apart.as_ref().map(|a| a.start)],
+                Carried::Ramp { start, by, .. } => [Some(*start), Some(*by), None],
             };
             regs.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);
         }
@@ -258,10 +258,11 @@ impl Program {
         self.body.retain(kept);
     }
 
-    /// A register that keeps its value from group to group: an accumulator at a place of the record.
-    pub fn accumulator(&mut self, at: Lanes) -> (usize, Reg) {
+    /// A register that keeps its value from group to group: an accumulator at a place of the record. Without a number
+    /// to start with it starts with what stands there.
+    pub fn accumulator(&mut self, at: Lanes, start: Option<Reg>) -> (usize, Reg) {
         let reg = self.new_reg(None, Class::Vector, false);
-        self.carried.push(Carried::Accumulator { reg, at, apart: None });
+        self.carried.push(Carried::Accumulator { reg, at, start, apart: None });
         (self.carried.len() - 1, reg)
     }
 

@@ -150,6 +150,26 @@ pub fn rows(ty: ElemType) -> Codelet {
     b.finish(vec![outer])
 }
 
+/// `blend(in a: T[m, n], in s: T[n], inout y: T[m, n])`: `y[i, j] = y[i, j] * 3 + a[i, j] - s[j]`, row by row.
+pub fn blend(ty: ElemType) -> Codelet {
+    let mut b = Builder::new("blend");
+    let (m, n) = (b.size("m"), b.size("n"));
+    let (a, s) = (b.field("a", Dir::In, ty, &[m, n]), b.field("s", Dir::In, ty, &[n]));
+    let y = b.field("y", Dir::InOut, ty, &[m, n]);
+    let outer = b.each(m, |b, i| {
+        let inner = b.each(n, |b, j| {
+            let (old, x, shift, three) = (b.load(y, &[i, j]), b.load(a, &[i, j]), b.load(s, &[j]), b.int(3));
+            let three = b.convert(ty, three);
+            let product = b.binary(BinaryOp::Mul, old, three);
+            let sum = b.binary(BinaryOp::Add, product, x);
+            let sum = b.binary(BinaryOp::Sub, sum, shift);
+            vec![b.store(y, &[i, j], sum)]
+        });
+        vec![inner]
+    });
+    b.finish(vec![outer])
+}
+
 /// `pick(in a: T[n], in k: i32, out y: T[m])`: `y[0] = a[k]`; the rest of `y` stays as it was, and `k` is checked.
 pub fn pick(ty: ElemType) -> Codelet {
     let mut b = Builder::new("pick");

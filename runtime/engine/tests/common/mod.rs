@@ -7,8 +7,7 @@ pub mod stages;
 
 use cranelift_entity::EntityRef;
 use girder_engine::{Host, StreamError};
-use girder_ir::affine::Affine;
-use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, FieldPart, Offset, TileMap};
+use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, FieldPart, Offset, TileMap, fit_affine};
 use girder_ir::graph::{ComputeSet, CopySet, Graph, Init, Stream, Var, VarClass};
 use girder_ir::ids::*;
 use girder_ir::placement::Mapping;
@@ -161,10 +160,7 @@ fn field(id: FieldId, domain: &Domain, views: &[View]) -> Field {
     let part = |k: usize| {
         let p = &first.parts[k];
         let offsets: Vec<u32> = views.iter().map(|v| v.parts[k].offset as u32).collect();
-        let offset = match offsets.iter().all(|&o| o == offsets[0]) {
-            true => Offset::Affine(Affine::constant(offsets[0] as i64)),
-            false => Offset::Table(offsets.into()),
-        };
+        let offset = fit_affine(domain, &offsets).map_or_else(|| Offset::Table(offsets.into()), Offset::Affine);
         FieldPart { lo: p.lo.clone(), len: p.len.clone(), var: p.var, offset, stride: p.stride.clone() }
     };
     assert_eq!(views.len() as u64, domain.count());

@@ -138,7 +138,7 @@ impl Lower<'_, '_> {
         *size = wide.bytes.max(*size);
         wide.set_totals_apart();
         wide.program.prune();
-        let short = known.filter(|&n| !poll || n <= CHUNK);
+        let short = calls_once(poll, known);
         let number = self.strips.len() as u32;
         self.strips.push(assemble(
             &wide.program,
@@ -193,6 +193,11 @@ impl Lower<'_, '_> {
         let name = ExternalName::user(self.b.func.declare_imported_user_function(name));
         self.b.import_function(ExtFuncData { name, signature, colocated: true, patchable: false })
     }
+}
+
+/// The number of places, if it is known and one call runs all of them.
+fn calls_once(poll: bool, known: Option<u64>) -> Option<u64> {
+    known.filter(|&n| !poll || n <= CHUNK)
 }
 
 impl<'p> Wide<'p> {

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a place goes to the lane of its row-major position, except where the order does not matter.
 
-use super::Wide;
+use super::{Wide, calls_once};
 use crate::lower::Lower;
 use crate::lower::reduce::{Bound, LANES, operator};
 use crate::lower::stmt::Range;
@@ -43,8 +43,13 @@ impl Lower<'_, '_> {
             return None;
         }
         let record = self.slot(64 * if is_long(ty) { 2 } else { 1 });
-        self.begin_lanes((record, 0), r.op, ty);
-        self.wide_rows(r, &plan, outer, row, record);
+        // Of one call the strip knows with what lanes begin. Lanes that are stored here in pieces and loaded there at
+        // once would keep it from beginning before all that stands before is done.
+        let once = outer.is_empty() && calls_once(row.range.poll, Some(length)).is_some();
+        if !once {
+            self.begin_lanes((record, 0), r.op, ty);
+        }
+        self.wide_rows(r, &plan, (outer, row), record, once);
         let folded = self.fold_record((record, 0), r.op, ty);
         // A float sum of no place is +0, where its lanes hold -0.
         let may_be_empty = is_ordered(r.op, ty) && r.op == ReduceOp::Sum;
@@ -89,11 +94,11 @@ impl Lower<'_, '_> {
     }
 
     /// The loops of the outer binders around a row.
-    fn wide_rows(&mut self, r: &Reduce, plan: &Plan, outer: &[Bound], row: &Bound, record: StackSlot) {
+    fn wide_rows(&mut self, r: &Reduce, plan: &Plan, (outer, row): (&[Bound], &Bound), record: StackSlot, once: bool) {
         if let Some((first, inner)) = outer.split_first() {
             self.counted(first.range.clone(), None, |l, index| {
                 l.write(first.var, index);
-                l.wide_rows(r, plan, inner, row, record);
+                l.wide_rows(r, plan, (inner, row), record, once);
                 true
             });
             return;
@@ -103,21 +108,28 @@ impl Lower<'_, '_> {
         let ty = self.ty(r.value);
         let lanes = wide.room(64 * if is_long(ty) { 2 } else { 1 });
         self.wide_steps(&mut wide, &plan.steps);
-        self.wide_take(&mut wide, r, lanes);
+        self.wide_take(&mut wide, r, lanes, once);
         let length = row.range.trips.unwrap_or(0);
         let count = self.i64(length as i64);
         self.call_strip(&mut wide, count, Some(length), row.range.poll);
     }
 
-    /// What each group of places does to the lanes.
-    fn wide_take(&mut self, wide: &mut Wide<'_>, r: &Reduce, lanes: u32) {
+    /// What each group of places does to the lanes; `once` for all places in one call.
+    fn wide_take(&mut self, wide: &mut Wide<'_>, r: &Reduce, lanes: u32, once: bool) {
         let ty = self.ty(r.value);
         let long = is_long(ty);
+        let start = match r.op {
+            ReduceOp::Any => 0,
+            ReduceOp::All => 0xffff_ffff,
+            _ => identity(r.op, ty),
+        };
+        let start = wide.program.splat(if ty == ElemType::Bool { ElemType::I32 } else { ty }, start).regs[0];
+        let first = once.then_some(start);
         let place = |part: usize| wide::Lanes { offset: lanes + 64 * part as u32, upper: part == 1 };
         if let Some((x, y)) = r.factors {
             let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
             for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {
-                let (accumulator, _) = wide.program.accumulator(place(part));
+                let (accumulator, _) = wide.program.accumulator(place(part), first);
                 wide.program.effect(Effect::TakeFma { accumulator, wide: long, a, b });
             }
             return;
@@ -129,14 +141,8 @@ impl Lower<'_, '_> {
         } else {
             value
         };
-        let start = match r.op {
-            ReduceOp::Any => 0,
-            ReduceOp::All => 0xffff_ffff,
-            _ => identity(r.op, ty),
-        };
-        let start = wide.program.splat(number.ty, start).regs[0];
         for (part, &value) in number.regs.iter().enumerate() {
-            let (accumulator, reg) = wide.program.accumulator(place(part));
+            let (accumulator, reg) = wide.program.accumulator(place(part), first);
             let from = wide.program.body.len();
             wide.program.take(operator(r.op), number.ty, (accumulator, reg), value);
             if !is_ordered(r.op, ty) && !wide.program.is_fixed(value) {

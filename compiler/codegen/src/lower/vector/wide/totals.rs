@@ -196,8 +196,8 @@ impl Wide<'_> {
     pub(super) fn add_totals(&mut self, totals: &[Kept]) {
         for &kept in totals {
             let place = |at: u32, part: u32| wide::Lanes { offset: at + 64 * part, upper: part == 1 };
-            let regs = (0..kept.size() / 64).map(|part| self.program.accumulator(place(kept.at, part))).collect();
-            let any = kept.any.map(|at| self.program.accumulator(place(at, 0)));
+            let regs = (0..kept.size() / 64).map(|part| self.program.accumulator(place(kept.at, part), None)).collect();
+            let any = kept.any.map(|at| self.program.accumulator(place(at, 0), None));
             self.bytes = kept.any.map_or(kept.at + kept.size(), |at| at + 64);
             self.totals.push(Lane { kept, regs, any, apart: None, taken: false });
         }

@@ -1,0 +1,245 @@
+//! Whether one vertex with longer fields does what several neighbours do.
+//!
+//! # Note: Neighbours
+//! Vertices of one codelet are neighbours if from one to the next every field moves by a fixed number of elements along
+//! one of its axes, or stays. Take one vertex whose fields reach from those of the first neighbour to those of the
+//! last. It does what they do if each of its stores stands in a loop, a *long* one, that has the turns of all of them,
+//! and a turn of it is the same as the turn of the neighbour that it belongs to: it reads and writes the same elements,
+//! and depends on the number of the turn, and on sizes that differ, in nothing else. Then each neighbour's turns run
+//! in the order that they have alone, and between neighbours there is none: by the race rule no one touches what
+//! another one writes.
+//!
+//! Invariant: codelets that join cannot fail, neither alone nor together.
+
+use crate::facts::facts;
+use crate::interpret::trips;
+use crate::sizes::{Sizes, static_int};
+use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::{BinaryOp, Block, Codelet, Dir, ExprKind, Index, Label, Reduce, Stmt, UnaryOp};
+use girder_ir::ids::{ExprId, FieldId, LocalId};
+use girder_ir::types::ElemType;
+
+/// How a field moves from neighbour to neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Motion {
+    /// Along which of its axes.
+    pub axis: usize,
+    /// By how many elements of this axis; not 0.
+    pub elements: i64,
+}
+
+/// Whether a vertex of sizes `all` does what `count` neighbours of sizes `one` do, at least two. Fields without a
+/// motion stay where they are.
+pub fn join(
+    codelet: &Codelet,
+    (one, all): (&Sizes, &Sizes),
+    count: u64,
+    motion: &SecondaryMap<FieldId, Option<Motion>>,
+) -> bool {
+    let never_fails = |sizes: &Sizes| {
+        let proven = facts(codelet, sizes).proven;
+        codelet.sites.keys().all(|site| proven.contains(site))
+    };
+    let mut walk = Walk {
+        codelet,
+        one,
+        all,
+        count,
+        motion,
+        long: None,
+        loops: 0,
+        set_in: SecondaryMap::new(),
+        slopes: SecondaryMap::new(),
+    };
+    let plain = !codelet.multi && codelet.locals.values().all(|l| l.array.is_none());
+    count > 1 && plain && walk.block(&codelet.body).is_some() && never_fails(one) && never_fails(all)
+}
+
+/// The long loop around a place.
+struct Long {
+    /// From 1.
+    number: u32,
+    label: Label,
+    /// From the first turn of one neighbour to the first of the next one, in values of the index.
+    travel: i64,
+    /// Labels of statements inside a turn.
+    inside: Vec<Label>,
+}
+
+/// `None` from any of its functions: not shown to be the same.
+struct Walk<'a> {
+    codelet: &'a Codelet,
+    one: &'a Sizes,
+    all: &'a Sizes,
+    count: u64,
+    motion: &'a SecondaryMap<FieldId, Option<Motion>>,
+    long: Option<Long>,
+    /// Long loops so far.
+    loops: u32,
+    /// The long loop in which a local is set; 0 is outside of all.
+    set_in: SecondaryMap<LocalId, Option<u32>>,
+    /// By how much a local grows where the index of its long loop grows by 1.
+    slopes: SecondaryMap<LocalId, i64>,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: &Block) -> Option<()> {
+        block.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Option<()> {
+        match stmt {
+            Stmt::Set { local, value } => {
+                let slope = self.slope(*value)?;
+                self.set(*local, slope)
+            }
+            Stmt::Store { field, index, value, .. } => {
+                let moves = self.long.is_some() && self.motion[*field].is_some();
+                moves.then_some(())?;
+                self.access(*field, index)?;
+                self.same(*value)
+            }
+            Stmt::If { cond, then, els } => {
+                self.same(*cond)?;
+                self.block(then)?;
+                self.block(els)
+            }
+            Stmt::For { var, lo, hi, step, label, body, .. } => self.for_loop(*var, (*lo, *hi, *step), *label, body),
+            Stmt::Labelled { label, body } => self.labelled(*label, body),
+            Stmt::Break(label) => self.leaves(*label, false),
+            Stmt::Continue(label) => self.leaves(*label, true),
+            Stmt::Return => self.long.is_none().then_some(()),
+            // It cannot fail.
+            Stmt::Assert { .. } => Some(()),
+            Stmt::Reduce(r) => self.reduce(r),
+            Stmt::Fill { .. } | Stmt::StoreLocal { .. } | Stmt::While { .. } | Stmt::Amp(_) => None,
+        }
+    }
+
+    fn labelled(&mut self, label: Label, body: &Block) -> Option<()> {
+        self.long.iter_mut().for_each(|long| long.inside.push(label));
+        self.block(body)?;
+        self.long.iter_mut().for_each(|long| long.inside.truncate(long.inside.len().saturating_sub(1)));
+        Some(())
+    }
+
+    /// A jump must not end a long loop before its last turn.
+    fn leaves(&self, label: Label, goes_on: bool) -> Option<()> {
+        let stays = |long: &Long| long.inside.contains(&label) || goes_on && long.label == label;
+        self.long.as_ref().is_none_or(stays).then_some(())
+    }
+
+    fn for_loop(
+        &mut self,
+        var: LocalId,
+        (lo, hi, step): (ExprId, ExprId, i64),
+        label: Label,
+        body: &Block,
+    ) -> Option<()> {
+        let turns = |sizes| {
+            let (lo, hi) = (static_int(self.codelet, sizes, &[], lo)?, static_int(self.codelet, sizes, &[], hi)?);
+            Some((lo, trips(lo, hi, step)))
+        };
+        let is_long = match (turns(self.one), turns(self.all)) {
+            (Some((from, one)), Some((start, all))) if from == start && one != all => {
+                (one.checked_mul(self.count) == Some(all)).then_some(one)
+            }
+            (Some(one), Some(all)) if one == all => Some(0),
+            _ => {
+                self.same(lo)?;
+                self.same(hi)?;
+                Some(0)
+            }
+        };
+        let turns = i64::try_from(is_long?).ok()?;
+        if turns == 0 {
+            self.set(var, 0)?;
+            return self.labelled(label, body);
+        }
+        self.loops += 1;
+        let travel = turns.checked_mul(step)?;
+        let around = self.long.replace(Long { number: self.loops, label, travel, inside: Vec::new() });
+        around.is_none().then_some(())?;
+        self.set(var, 1)?;
+        self.block(body)?;
+        self.long = None;
+        Some(())
+    }
+
+    fn reduce(&mut self, r: &Reduce) -> Option<()> {
+        for binder in &r.binders {
+            self.same(binder.lo)?;
+            self.same(binder.hi)?;
+        }
+        r.binders.iter().try_for_each(|binder| self.set(binder.var, 0))?;
+        self.block(&r.filter_before)?;
+        r.filter.into_iter().try_for_each(|e| self.same(e))?;
+        self.block(&r.before)?;
+        self.same(r.value)?;
+        r.factors.into_iter().try_for_each(|(x, y)| self.same(x).and(self.same(y)))?;
+        self.set(r.dst, 0)
+    }
+
+    fn here(&self) -> u32 {
+        self.long.as_ref().map_or(0, |long| long.number)
+    }
+
+    /// A local that is set in one long loop only has no value from an earlier turn where it is read: in the first turn
+    /// of all it would have none.
+    fn set(&mut self, local: LocalId, slope: i64) -> Option<()> {
+        let here = self.here();
+        let first = self.set_in[local].is_none();
+        let alike = self.set_in[local] == Some(here) && self.slopes[local] == slope;
+        (self.set_in[local], self.slopes[local]) = (Some(here), slope);
+        (first || alike).then_some(())
+    }
+
+    fn same(&self, e: ExprId) -> Option<()> {
+        (self.slope(e)? == 0).then_some(())
+    }
+
+    /// By how much a value grows where the index of the long loop grows by 1 and all else stays.
+    fn slope(&self, e: ExprId) -> Option<i64> {
+        let slope = |x: ExprId| self.slope(x);
+        let zero = |operands: &[ExprId]| operands.iter().try_for_each(|&x| self.same(x)).map(|()| 0);
+        match &self.codelet.exprs[e].kind {
+            ExprKind::Const(_) | ExprKind::ConstField(_) => Some(0),
+            &ExprKind::Local(local) => {
+                let known = self.set_in[local].is_some_and(|n| n == 0 || n == self.here());
+                known.then_some(self.slopes[local])
+            }
+            ExprKind::Size(size) => (self.one.sizes[*size] == self.all.sizes[*size]).then_some(0),
+            ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => None,
+            ExprKind::Load { field, index, .. } => self.access(*field, index).map(|()| 0),
+            &ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => slope(a)?.checked_add(slope(b)?),
+            &ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => slope(a)?.checked_sub(slope(b)?),
+            &ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => match (slope(a)?, slope(b)?) {
+                (0, 0) => Some(0),
+                (s, 0) => s.checked_mul(self.number(b)?),
+                (0, s) => s.checked_mul(self.number(a)?),
+                _ => None,
+            },
+            &ExprKind::Unary { op: UnaryOp::Neg, x } => slope(x)?.checked_neg(),
+            &ExprKind::Unary { x, .. } | &ExprKind::Convert { x } | &ExprKind::Bits { x } => zero(&[x]),
+            &ExprKind::Binary { a, b, .. } | &ExprKind::AndThen { a, b } | &ExprKind::OrElse { a, b } => zero(&[a, b]),
+            &ExprKind::Select { cond: a, a: b, b: c } | &ExprKind::Fma { a, b, c } => zero(&[a, b, c]),
+        }
+    }
+
+    fn number(&self, e: ExprId) -> Option<i64> {
+        (self.codelet.exprs[e].ty == ElemType::I64).then(|| static_int(self.codelet, self.all, &[], e))?
+    }
+
+    /// The element is that of the neighbour.
+    fn access(&self, field: FieldId, index: &Index) -> Option<()> {
+        let motion = self.motion[field];
+        // What stays is not written: neighbours that do would race.
+        (motion.is_some() || self.codelet.fields[field].dir == Dir::In).then_some(())?;
+        let travel = self.long.as_ref().map_or(0, |long| long.travel);
+        let follows = |(axis, &e): (usize, &ExprId)| {
+            let moved = motion.filter(|m| m.axis == axis).map_or(0, |m| m.elements);
+            (self.slope(e)?.checked_mul(travel)? == moved).then_some(())
+        };
+        index.iter().enumerate().try_for_each(follows)
+    }
+}
