@@ -121,6 +121,9 @@ pub struct StepPlan {
     pub before: Phase,
     /// What moves after.
     pub after: Phase,
+    /// A copy that moves in a compute set's phase before: it stands in the step right before the set's, the two have nothing
+    /// to do with one another, and its own plan is empty.
+    pub carries: Option<CopyId>,
 }
 
 impl StepPlan {

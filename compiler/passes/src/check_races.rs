@@ -28,7 +28,7 @@ use girder_ir::stage::{Placed, RaceFree};
 use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Result, par_map};
 use report::Reporter;
-pub(crate) use together::Together;
+pub(crate) use together::{Together, apart};
 use touch::{Touch, Who};
 
 /// Its flag.

@@ -85,7 +85,7 @@ fn joins(graph: &Graph, cancel: &Cancel) -> Joins {
 }
 
 /// The steps of a sequence in order, those of sequences inside it in their place.
-fn flat(graph: &Graph, seq: StepId) -> Vec<StepId> {
+pub(crate) fn flat(graph: &Graph, seq: StepId) -> Vec<StepId> {
     let mut out = vec![];
     let mut left = vec![seq];
     while let Some(step) = left.pop() {

@@ -16,6 +16,7 @@
 
 mod apart;
 mod buffers;
+mod carried;
 mod landing;
 mod moves;
 mod route;
@@ -31,11 +32,11 @@ pub use verify::{verify, verify_cost, verify_within};
 
 use crate::context::PassContext;
 use buffers::{Buffers, Stop};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::graph::{CopySet, Graph};
-use girder_ir::ids::VarId;
+use girder_ir::ids::{CopyId, VarId};
 use girder_ir::placement::Placement;
-use girder_ir::plan::{Homes, Phase, Plan, StepPlan};
+use girder_ir::plan::{Homes, Plan, StepPlan};
 use girder_ir::stage::{Planned, RaceFree};
 use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Failed, OriginId, Result, par_map_slice};
@@ -79,8 +80,14 @@ pub fn run(race_free: RaceFree, cx: &mut PassContext) -> Result<Planned> {
     let scene = scene(&race_free, cx)?;
     let sets: Vec<_> = race_free.sets.keys().collect();
     let copies: Vec<_> = race_free.copies.keys().collect();
-    let of_sets = par_map_slice(&sets, |&s| set::plan(&scene, &race_free.sets[s]));
-    let of_copies = par_map_slice(&copies, |&c| copy(&scene, &race_free.copies[c]));
+    let carried = carried::carried(&race_free, scene.cancel);
+    let mut taken: EntitySet<CopyId> = EntitySet::new();
+    taken.extend(carried.values().flatten().copied());
+    let of_sets = par_map_slice(&sets, |&s| set::plan(&scene, &race_free.sets[s], carried[s]));
+    let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
+        true => Ok(StepPlan::default()),
+        false => copy(&scene, &race_free.copies[c]),
+    });
     drop(scene);
     cx.poll()?;
     let mut plan = Plan::default();
@@ -163,10 +170,23 @@ fn keep<T>(
 fn copy(scene: &Scene, copy: &CopySet) -> std::result::Result<StepPlan, Stop> {
     let mut buffers = Buffers::new(scene.block_limit);
     let (mut router, mut moves) = (Router::new(scene.limit), Moves::new(scene));
+    add_copy(scene, copy, &mut moves, &mut router, &mut buffers)?;
+    let before = router.finish(&mut buffers)?;
+    Ok(StepPlan { buffers: buffers.list, before, ..StepPlan::default() })
+}
+
+/// Adds what a copy moves to a phase.
+fn add_copy(
+    scene: &Scene,
+    copy: &CopySet,
+    moves: &mut Moves,
+    router: &mut Router,
+    buffers: &mut Buffers,
+) -> std::result::Result<(), Stop> {
     for family in &copy.families {
         for instance in 0..family.domain.count() {
             if scene.is_cancelled() {
-                return Ok(StepPlan::default());
+                return Ok(());
             }
             moves.copy(
                 scene,
@@ -174,11 +194,10 @@ fn copy(scene: &Scene, copy: &CopySet) -> std::result::Result<StepPlan, Stop> {
                 &family.src.view(&family.domain, instance),
             )?;
             for (slot, &m) in moves.list.iter().enumerate() {
-                router.add(slot, m, Pad::Neither, &mut buffers)?;
+                router.add(slot, m, Pad::Neither, buffers)?;
             }
         }
-        router.close(&mut buffers)?;
+        router.close(buffers)?;
     }
-    let before = router.finish(&mut buffers)?;
-    Ok(StepPlan { buffers: buffers.list, before, after: Phase::default() })
+    Ok(())
 }

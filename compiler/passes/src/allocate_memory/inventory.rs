@@ -15,7 +15,7 @@ use crate::schedule_exchange::exchange_code_bytes;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, SpecId, StepId};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, SpecId, StepId, VarId};
 use girder_ir::layout::{Content, TileSet};
 use girder_ir::placement::Mapping;
 use girder_ir::plan::StepPlan;
@@ -161,10 +161,14 @@ impl<'a> List<'a> {
 
     fn variables(&mut self, liveness: &Liveness) {
         let mut known: FxHashMap<(&Mapping, u64, u64), Spread> = FxHashMap::default();
+        let carried = self.carried(liveness);
         for (id, var) in &self.input.vars {
             let Some(mapping) = &self.input.placement.vars[id] else { continue };
             let (len, bytes) = (var.len(), var.ty.bytes() as u64);
-            let live = (!var.is_persistent()).then(|| liveness.ranges[id.index()].clone().unwrap_or(0..0));
+            let live = (!var.is_persistent()).then(|| {
+                let own = liveness.ranges[id.index()].clone();
+                own.into_iter().chain(carried.get(&id).cloned()).reduce(hull).unwrap_or(0..0)
+            });
             let spread = known.entry((mapping, len, bytes));
             let spread = spread.or_insert_with(|| Spread::of_mapping(mapping, len, bytes, self.machine.tiles()));
             if !spread.runs().is_empty() {
@@ -172,6 +176,22 @@ impl<'a> List<'a> {
                 self.features.push(Feature::Block(Content::Var(id), live));
             }
         }
+    }
+
+    /// When compute sets move what copies read and write, which they carry.
+    fn carried(&self, liveness: &Liveness) -> FxHashMap<VarId, Range<u32>> {
+        let steps = steps_by_work(self.input);
+        let mut carried: FxHashMap<VarId, Range<u32>> = FxHashMap::default();
+        for set in self.input.sets.keys() {
+            let Some(copy) = self.input.plan.sets[set].carries else { continue };
+            let Some(live) = liveness.hull(steps.sets[set].iter().copied()) else { continue };
+            let views = self.input.copies[copy].families.iter().flat_map(|f| [&f.dst, &f.src]);
+            for var in views.flat_map(|field| &field.parts).map(|part| part.var) {
+                let range = carried.entry(var).or_insert_with(|| live.clone());
+                *range = hull(range.clone(), live.clone());
+            }
+        }
+        carried
     }
 
     /// What is needed only while a step runs.
@@ -205,6 +225,10 @@ impl<'a> List<'a> {
         let stacks = Stacks::new(self.machine.chip.workers);
         sweep(&runs, stacks, |s, (codelet, count), enters| s.change(codelet, *count, enters), Stacks::bytes)
     }
+}
+
+fn hull(a: Range<u32>, b: Range<u32>) -> Range<u32> {
+    a.start.min(b.start)..a.end.max(b.end)
 }
 
 /// The bytes of each tile's first, second, … buffer of a step.

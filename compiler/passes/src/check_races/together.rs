@@ -1,14 +1,22 @@
-//! Whether copies may happen at one time.
+//! Whether copies may happen at one time, alone or with a compute set.
 //!
-//! Invariant: what has been admitted obeys the race rule as one copy.
+//! Invariant: what has been admitted obeys the race rule as one step.
 
 use super::decide::decide;
-use super::touch::{Touch, of_copy};
+use super::touch::{Touch, of_copy, of_set};
 use super::{by_written_var, is_constant};
 use girder_ir::graph::Graph;
-use girder_ir::ids::{CopyId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, VarId};
 use girder_source::Cancel;
 use rustc_hash::FxHashMap;
+
+/// Whether a copy and a compute set have nothing to do with one another: neither touches what the other writes.
+pub(crate) fn apart(graph: &Graph, copy: CopyId, set: ComputeSetId, cancel: &Cancel) -> bool {
+    let (copied, touched) = (of_copy(graph, copy), of_set(graph, set));
+    by_written_var(copied.iter().chain(&touched)).into_iter().all(|(var, touches)| {
+        !is_constant(graph, var) && decide(graph.vars[var].len(), &touches, cancel).conflicts.is_empty()
+    })
+}
 
 /// Copies that happen in one exchange.
 pub(crate) struct Together {

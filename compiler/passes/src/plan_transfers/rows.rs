@@ -6,6 +6,7 @@
 //! exchange main.matvec {
 //!     cycles(before, 0..2): 784;                                  // on processors 0 and 1, of the phase before
 //!     links(after): 2008;                                         // between processors, of the phase after
+//!     carries: main.copy;                                         // this copy moves in the phase before
 //!     buffer(0..3): tile: 1, next: 1, bytes: 3136;                // buffers 0, 1, 2 on tiles 1, 2, 3
 //!     field(0, w, 0..10): byte: 0, step: 3136, strides: [4];      // in place: vertex i at byte 0 + 3136 · i of its block
 //!     field(0, x, 3..5): buffer: 0, next: 0, byte: 0, step: 0;    // in a buffer: vertices 3 and 4 in buffer 0 at byte 0
@@ -36,6 +37,7 @@ mod families;
 pub use families::{Dim, MAX_RANK, Numbers, RowFamily, fold};
 
 use super::landing::add;
+use girder_ir::ids::CopyId;
 use girder_ir::plan::{
     Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, To, Transfer,
 };
@@ -64,6 +66,11 @@ pub enum Row {
         phase: When,
         /// Of the words between processors.
         cycles: u32,
+    },
+    /// `carries: copy;`
+    Carries {
+        /// The copy that moves in the phase before.
+        copy: CopyId,
     },
     /// `buffer(first..first + count): tile: …, next: …, bytes: …;`
     Buffers {
@@ -175,6 +182,7 @@ pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<
         cycle_rows(&s.before, When::Before, &mut rows);
         cycle_rows(&s.after, When::After, &mut rows);
     }
+    rows.extend(plan.carries.map(|copy| Row::Carries { copy }));
     buffer_rows(&plan.buffers, &mut rows);
     for (family, fields) in landings.iter().enumerate() {
         for (field, all) in fields.iter().enumerate() {
@@ -380,6 +388,10 @@ impl Reader<'_> {
                 self.timed(phase).link_cycles = cycles;
                 Ok(())
             }
+            &Row::Carries { copy } => match self.tables.plan.carries.replace(copy) {
+                None => Ok(()),
+                Some(_) => Err("a compute set carries one copy".into()),
+            },
             Row::Piece { phase, piece, to } => self.piece(*phase, *piece, to),
             &Row::Buffers { first, count, tile, next, bytes } => self.buffers(first, count, tile, next, bytes),
             Row::Landings { family, field, first, count, at } => self.landings(*family, *field, *first, *count, at),

@@ -8,18 +8,18 @@
 //! Invariant: every instance of every field has a landing; what is fetched before and sent home after is exactly what
 //! the note on landing in the module above says.
 
-use super::Scene;
 use super::apart::keep_apart;
 use super::buffers::{Buffers, Stop, Use};
 use super::landing::{self, InPlace, in_place};
 use super::moves::{Move, Moves, home_run};
 use super::route::{Pad, Router};
+use super::{Scene, add_copy};
 use cranelift_entity::EntityRef;
 use girder_codelet::{Cover, bind_sizes, facts};
 use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::family::{Family, Field};
 use girder_ir::graph::ComputeSet;
-use girder_ir::ids::FieldId;
+use girder_ir::ids::{CopyId, FieldId};
 use girder_ir::plan::{FieldLandings, Landing, Loc, Object, StepPlan};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::{Run, View};
@@ -30,8 +30,8 @@ use smallvec::SmallVec;
 /// The landings of a compute set: per family, per field.
 pub(super) type Landings = Vec<Vec<FieldLandings>>;
 
-/// Plans a compute set.
-pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landings), Stop> {
+/// Plans a compute set, with a copy that moves in its phase before.
+pub(super) fn plan(scene: &Scene, set: &ComputeSet, carries: Option<CopyId>) -> Result<(StepPlan, Landings), Stop> {
     let families: Vec<&Family> = set.families.iter().map(|&f| &scene.graph.families[f]).collect();
     let map = |id| scene.placement.families[id].as_ref().expect("a placed graph has a tile for every vertex");
     let tiles: Vec<Vec<u32>> =
@@ -59,9 +59,13 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet) -> Result<(StepPlan, Landing
     for (f, (family, fields)) in families.iter().zip(in_places).enumerate() {
         landings.push(planner.family(f, family, &tiles[f], fields)?);
     }
-    let before = planner.before.finish(&mut planner.buffers)?;
-    let after = planner.after.finish(&mut planner.buffers)?;
-    Ok((StepPlan { buffers: planner.buffers.list, before, after }, landings))
+    let Planner { mut before, after, mut buffers, mut moves, .. } = planner;
+    if let Some(copy) = carries {
+        add_copy(scene, &scene.graph.copies[copy], &mut moves, &mut before, &mut buffers)?;
+    }
+    let before = before.finish(&mut buffers)?;
+    let after = after.finish(&mut buffers)?;
+    Ok((StepPlan { buffers: buffers.list, before, after, carries }, landings))
 }
 
 /// What the fields of one part see, numbered, and how many `in` fields see it.

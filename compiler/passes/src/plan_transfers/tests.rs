@@ -9,6 +9,7 @@ use girder_ir::graph::{ComputeSet, Var, VarClass};
 use girder_ir::ids::*;
 use girder_ir::placement::Mapping;
 use girder_ir::plan::*;
+use girder_ir::program::{Step, StepKind};
 use girder_ir::stage::Placed;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
@@ -94,6 +95,21 @@ impl Build {
         let field = |view| Field::uniform(FieldId::from_u32(0), view);
         let family = CopyFamily { domain: Domain::default(), dst: field(dst), src: field(src), origin: self.origin };
         self.graph.copies.push(CopySet { name: "copy".into(), families: vec![family], origin: self.origin });
+    }
+
+    /// The copy and then the compute set, in sequences inside one another; perhaps with the set once more between the two,
+    /// or with the copy once more at the end.
+    fn program(&mut self, again: &[bool; 2]) {
+        let (copy, set) = (StepKind::Copy(CopyId::from_u32(0)), StepKind::Execute(ComputeSetId::from_u32(0)));
+        let mut kinds = vec![copy.clone(), set.clone()];
+        kinds.splice(1..1, again[0].then(|| set.clone()));
+        kinds.extend(again[1].then_some(copy));
+        let all = (1..=kinds.len() as u32).map(StepId::from_u32).collect();
+        let origin = self.origin;
+        self.graph.steps.push(Step { kind: StepKind::Seq(all), origin });
+        for kind in kinds {
+            self.graph.steps.push(Step { kind, origin });
+        }
     }
 
     /// Plans, and replays the plan.
@@ -237,6 +253,30 @@ fn a_lost_transfer_is_found() {
     let copy = planned.copies.keys().next().unwrap();
     planned.plan.copies[copy].before.transfers.pop();
     assert!(verify(&planned.race_free, &machine(), &planned.plan).is_err());
+}
+
+#[test]
+fn a_set_carries_only_the_copy_that_stands_before_it() {
+    let mut b = Build::new();
+    let (f, tiles) = (ElemType::F32, Mapping::Linear { first: 0, tiles: 4, grain: 2 });
+    let v: Vec<View> = (0..3).map(|_| b.var(f, &[8], tiles.clone())).collect();
+    let codelet = b.codelet(&[(Dir::InOut, f, 1)], false);
+    b.set(codelet, &[(0..4).map(|i| v[2].slice(0, 2 * i, 2, 1)).collect()], &[0, 1, 2, 3]);
+    b.copy(&v[1], &v[0].reverse(0));
+    b.program(&[false, false]);
+    let mut planned = b.plan();
+    let (set, copy) = (ComputeSetId::from_u32(0), CopyId::from_u32(0));
+    assert_eq!(planned.plan.sets[set].carries, Some(copy));
+    assert!(!planned.plan.sets[set].before.transfers.is_empty());
+    // Its rows are the set's; a copy that moves by itself as well moves twice.
+    let Planned { race_free, plan } = &mut planned;
+    plan.copies[copy] = StepPlan { carries: None, ..plan.sets[set].clone() };
+    let error = verify(race_free, &machine(), plan).unwrap_err();
+    assert!(error.contains("what a compute set carries moves"), "{error}");
+    plan.copies[copy] = StepPlan::default();
+    race_free.placed.graph.steps.values_mut().next().unwrap().kind = StepKind::Seq([2, 1].map(StepId::from_u32).into());
+    let error = verify(race_free, &machine(), plan).unwrap_err();
+    assert_eq!(error, "`set` carries `copy`, which is not the step before it");
 }
 
 #[test]

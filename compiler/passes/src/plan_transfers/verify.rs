@@ -7,6 +7,7 @@
 //! Invariant: shares no code with the planner but the layout of blocks; nothing that a table read from text
 //! may hold makes it panic.
 
+mod carried;
 mod memory;
 
 use girder_codelet::{Cover, Sizes, bind_sizes, facts};
@@ -36,6 +37,7 @@ pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: 
     for (s, set) in &race_free.sets {
         check_set(race_free, &tokens, plan, s).map_err(|e| format!("in the exchange of `{}`, {e}", set.name))?;
     }
+    carried::check(race_free, plan)?;
     for (c, copy) in &race_free.copies {
         check_copy(race_free, &tokens, plan, c).map_err(|e| format!("in the exchange of `{}`, {e}", copy.name))?;
     }
@@ -54,7 +56,21 @@ pub fn verify_cost(graph: &Graph) -> u64 {
 type Expected = FxHashMap<(VarId, u64), u64>;
 
 fn check_copy(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: CopyId) -> Result<(), String> {
+    if plan.sets.values().any(|s| s.carries == Some(id)) {
+        // Its elements are looked at with those of the set.
+        let empty = plan.copies[id] == StepPlan::default();
+        return if empty { Ok(()) } else { Err("what a compute set carries moves".into()) };
+    }
     let steps = &plan.copies[id];
+    let expected = copied(race_free, tokens, id);
+    let mut memory = Memory::new(tokens, &steps.buffers)?;
+    memory.replay(&steps.before, true)?;
+    memory.replay(&steps.after, true)?;
+    memory.check_homes(&expected)
+}
+
+/// What each element that a copy writes holds after it.
+fn copied(race_free: &RaceFree, tokens: &Tokens, id: CopyId) -> Expected {
     let mut expected = Expected::default();
     for family in &race_free.copies[id].families {
         for instance in 0..family.domain.count() {
@@ -65,24 +81,27 @@ fn check_copy(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: CopyId) ->
             }
         }
     }
-    let mut memory = Memory::new(tokens, &steps.buffers)?;
-    memory.replay(&steps.before, true)?;
-    memory.replay(&steps.after, true)?;
-    memory.check_homes(&expected)
+    expected
 }
 
 fn check_set(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: ComputeSetId) -> Result<(), String> {
     let steps = &plan.sets[id];
     let mut memory = Memory::new(tokens, &steps.buffers)?;
-    memory.replay(&steps.before, false)?;
+    let mut expected = steps.carries.map(|copy| copied(race_free, tokens, copy)).unwrap_or_default();
+    memory.replay(&steps.before, !expected.is_empty())?;
     let fields = fields(race_free, plan, id, steps)?;
+    for field in &fields {
+        field.each(|what, at, _| match expected.contains_key(&at) {
+            true => Err(format!("{} touches element {} which a carried copy writes", what.name(), at.1)),
+            false => Ok(()),
+        })?;
+    }
     for field in fields.iter().filter(|f| f.shows_tokens()) {
         field.each(|what, at, loc| match memory.load(loc, what.bytes)? == tokens.first(at.0, at.1) {
             true => Ok(()),
             false => Err(format!("{} does not see element {} of its variable", what.name(), at.1)),
         })?;
     }
-    let mut expected = Expected::default();
     for field in fields.iter().filter(|f| f.dir != Dir::In) {
         field.each(|what, at, loc| {
             let token = tokens.first(at.0, at.1) + FRESH;

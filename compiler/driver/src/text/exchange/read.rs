@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
             (None, None) => return Err("a row of an exchange begins with its kind".into()),
         };
         let target = || to.ok_or_else(|| "a row that moves something has its target behind `->`".to_string());
-        if to.is_some() && matches!(name.as_str(), "cycles" | "links" | "piece" | "buffer" | "field") {
+        if to.is_some() && matches!(name.as_str(), "cycles" | "links" | "carries" | "piece" | "buffer" | "field") {
             return Err(format!("a row `{name}` has no target"));
         }
         match (name.as_str(), &args[..]) {
@@ -195,6 +195,7 @@ impl<'a> Reader<'a> {
                 Ok(Row::Cycles { phase: self.when(phase)?, first, count, cycles: self.only(values)? })
             }
             ("links", &[phase]) => Ok(Row::Links { phase: self.when(phase)?, cycles: self.only(values)? }),
+            ("carries", []) => self.carried(values),
             ("piece", &[phase, transfer, ref start @ ..]) => {
                 let (start, wide) = self.start(start)?.ok_or("a piece has a start cycle")?;
                 let piece = Piece { transfer: v.int(transfer)?, first: 0, words: 0, start, to: Served::All, wide };
@@ -230,6 +231,13 @@ impl<'a> Reader<'a> {
             }
             _ => Err("a start is a cycle, or a cycle and `wide`".into()),
         }
+    }
+
+    fn carried(&self, values: &[Arg]) -> std::result::Result<Row, Wrong> {
+        let [Arg { name: None, value }] = values else { return Err("the name of a copy is needed here".into()) };
+        let name = self.values.name(*value).ok_or("the name of a copy is needed here")?;
+        let copy = self.graph.copies.iter().find(|c| c.1.name == name);
+        copy.map(|(copy, _)| Row::Carries { copy }).ok_or_else(|| format!("there is no copy `{name}`"))
     }
 
     /// The only value of a row.

@@ -87,6 +87,10 @@ impl<'a> Writer<'a> {
                 let key = self.make.call_name("links", vec![arg(phase)]);
                 (key, vec![arg(self.int())], None)
             }
+            Row::Carries { copy } => {
+                let copy = self.make.name(&self.graph.copies[*copy].name);
+                (self.make.name("carries"), vec![arg(copy)], None)
+            }
             Row::Piece { phase, piece, to } => self.piece(phase_name(*phase), piece.wide, to.len()),
             Row::Buffers { .. } => {
                 let which = self.some();

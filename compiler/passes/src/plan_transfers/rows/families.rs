@@ -155,6 +155,7 @@ impl Row {
         match self {
             &Row::Cycles { first, count, cycles, .. } => n.extend([first, count, cycles].map(i64::from)),
             &Row::Links { cycles, .. } => n.push(cycles as i64),
+            Row::Carries { .. } => {}
             &Row::Buffers { first, count, tile, next, bytes } => {
                 n.extend([first as i64, count as i64, tile as i64, next as i64, bytes as i64]);
             }
@@ -198,6 +199,7 @@ impl Row {
         Some(match self {
             &Row::Cycles { phase, .. } => Row::Cycles { phase, first: n.u32()?, count: n.u32()?, cycles: n.u32()? },
             &Row::Links { phase, .. } => Row::Links { phase, cycles: n.u32()? },
+            &Row::Carries { copy } => Row::Carries { copy },
             Row::Buffers { .. } => {
                 Row::Buffers { first: n.u32()?, count: n.u32()?, tile: n.u32()?, next: n.i32()?, bytes: n.u32()? }
             }

@@ -3,6 +3,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::HashSet;
 
 /// A stream of small decisions.
 struct Choices(Vec<u32>, usize);
@@ -87,18 +88,43 @@ fn graph(c: &mut Choices) -> Build {
     let (ty, out) = (types[c.below(4) as usize], types[c.below(4) as usize]);
     let (rows, cols) = (2 + c.below(6), 2 + c.below(9));
     let a = c.matrix(&mut b, ty, rows, cols);
-    for _ in 0..2 {
-        family(c, &mut b, &a, (ty, out));
-    }
+    let written: Vec<View> = (0..2).map(|_| family(c, &mut b, &a, (ty, out))).collect();
+    // Mostly the copy has nothing to do with the set, else it reads or writes what a vertex may write.
     let src = c.reads(&a, 1).remove(0);
-    let dst = c.matrix(&mut b, ty, 2, src.len());
-    let row = c.below(2);
-    b.copy(&if c.below(2) == 0 { dst.index(0, row) } else { dst.index(0, row).reverse(0) }, &src);
+    let z = written[0].flatten();
+    let room = z.len() >= src.len();
+    let shared = if room { z.slice(0, c.below(z.len() - src.len() + 1), src.len(), 1) } else { src.clone() };
+    let dst = c.matrix(&mut b, ty, 2, src.len()).index(0, c.below(2));
+    let (dst, src) = match c.below(6) {
+        0 if room => (shared, src),
+        1 if room => (dst, shared),
+        2 => (dst.reverse(0), src),
+        _ => (dst, src),
+    };
+    b.copy(&dst, &src);
+    b.program(&[c.below(8) == 0, c.below(8) == 0]);
     b
 }
 
-/// Adds vertices that read `a` and write two fresh matrices.
-fn family(c: &mut Choices, b: &mut Build, a: &View, (ty, out): (ElemType, ElemType)) {
+/// Whether neither the copy nor the compute set touches what the other writes, element by element.
+fn is_apart(graph: &Graph) -> bool {
+    let (mut read, mut written) = (HashSet::new(), HashSet::new());
+    for family in graph.families.values() {
+        for field in &family.fields {
+            let is_read = graph.codelets[family.codelet].fields[field.field].dir == Dir::In;
+            for instance in 0..family.domain.count() {
+                let elements = field.view(&family.domain, instance);
+                if is_read { &mut read } else { &mut written }.extend(elements.elements());
+            }
+        }
+    }
+    let copy = graph.copies.values().flat_map(|c| &c.families).next().unwrap();
+    let (dst, src) = (copy.dst.view(&copy.domain, 0), copy.src.view(&copy.domain, 0));
+    !dst.elements().any(|e| read.contains(&e) || written.contains(&e)) && !src.elements().any(|e| written.contains(&e))
+}
+
+/// Adds vertices that read `a` and write two fresh matrices, the second of which is given back.
+fn family(c: &mut Choices, b: &mut Build, a: &View, (ty, out): (ElemType, ElemType)) -> View {
     let n = 2 + c.below(12);
     let width = 2 + c.below(9);
     let (y, z) = match c.below(2) {
@@ -112,6 +138,7 @@ fn family(c: &mut Choices, b: &mut Build, a: &View, (ty, out): (ElemType, ElemTy
     let (blocks, all) = (c.below(2) == 0, b.machine.tiles() as u64);
     let tiles: Vec<u32> = (0..n).map(|i| if blocks { i * all / n } else { c.below(all) } as u32).collect();
     b.set(codelet, &views, &tiles);
+    z
 }
 
 proptest! {
@@ -139,6 +166,18 @@ proptest! {
                 prop_assert_eq!(tables.schedule.unwrap_or_default(), schedule.cloned().unwrap_or_default());
             }
         }
+    }
+
+    #[test]
+    fn a_set_carries_the_copy_before_it_if_neither_touches_what_the_other_writes(
+        choices in proptest::collection::vec(any::<u32>(), 20..80),
+    ) {
+        let build = graph(&mut Choices(choices, 0));
+        let (apart, next) = (is_apart(&build.graph), build.graph.steps.len() == 3);
+        let planned = build.plan();
+        let carries = planned.plan.sets.values().next().unwrap().carries;
+        prop_assert_eq!(carries.is_some(), apart && next);
+        prop_assert_eq!(planned.plan.copies.values().next().unwrap() == &StepPlan::default(), carries.is_some());
     }
 
     #[test]

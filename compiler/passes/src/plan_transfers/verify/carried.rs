@@ -1,0 +1,45 @@
+//! Whether copies that compute sets carry stand right before these.
+//!
+//! Invariant: shares no code with the planner.
+
+use girder_ir::graph::Graph;
+use girder_ir::ids::StepId;
+use girder_ir::plan::Plan;
+use girder_ir::program::StepKind;
+
+/// Every copy that is carried is made by one step only, and the step that follows it executes its set, which no other does.
+///
+/// # Errors
+/// The first compute set whose copy stands elsewhere.
+pub(super) fn check(graph: &Graph, plan: &Plan) -> Result<(), String> {
+    for (id, set) in &graph.sets {
+        let Some(copy) = plan.sets[id].carries else { continue };
+        let Some(carried) = graph.copies.get(copy) else {
+            return Err(format!("`{}` carries a copy that does not exist", set.name));
+        };
+        let makes = |s: &&StepId| matches!(graph.steps[**s].kind, StepKind::Copy(c) if c == copy);
+        let executes = |s: &&StepId| matches!(graph.steps[**s].kind, StepKind::Execute(e) if e == id);
+        let steps: Vec<StepId> = graph.steps.keys().collect();
+        let (one, other) = (steps.iter().filter(makes).count(), steps.iter().filter(executes).count());
+        let neighbours = |all: &[StepId]| {
+            all.windows(2).any(|pair| {
+                let (before, after) = (edge(graph, pair[0], true), edge(graph, pair[1], false));
+                before.iter().any(|s| makes(&s)) && after.iter().any(|s| executes(&s))
+            })
+        };
+        let follows = graph.steps.values().any(|s| matches!(&s.kind, StepKind::Seq(all) if neighbours(all)));
+        if (one, other) != (1, 1) || !follows {
+            return Err(format!("`{}` carries `{}`, which is not the step before it", set.name, carried.name));
+        }
+    }
+    Ok(())
+}
+
+/// The last (or the first) step of what a step stands for, sequences being looked into.
+fn edge(graph: &Graph, step: StepId, last: bool) -> Option<StepId> {
+    match &graph.steps[step].kind {
+        StepKind::Seq(all) if last => edge(graph, *all.last()?, last),
+        StepKind::Seq(all) => edge(graph, *all.first()?, last),
+        _ => Some(step),
+    }
+}
