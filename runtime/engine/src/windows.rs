@@ -48,7 +48,7 @@ fn joined_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
     let best = indices.iter().find_map(|first| {
         let vertices = family.domain.0[first.at];
         let longest = (FREE_TURNS / first.elements).min(u64::from(vertices)) as u32;
-        let counts = (2..=longest).rev().filter(|n| vertices % n == 0);
+        let counts = (2..=longest).rev().filter(|n| vertices.is_multiple_of(*n));
         counts.into_iter().find_map(|count| {
             let long = grid.grown(family, first, count)?;
             let others = order.iter().filter(|&&at| at != first.at);
