@@ -43,7 +43,7 @@ fn every_stage_of_an_example_reads_back() {
     }));
 }
 
-/// From the transfers on, the text of this one has more than 50 MB.
+/// From the transfers on, the text of this one has some 4 MB.
 #[test]
 fn the_first_stages_of_digits_read_back() {
     let path = Path::new("examples/digits/digits.gir");
