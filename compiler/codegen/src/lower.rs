@@ -21,6 +21,7 @@ mod arith;
 mod convert;
 mod expr;
 mod frame;
+mod pick;
 mod reduce;
 mod stmt;
 mod turns;

@@ -6,6 +6,7 @@
 //! - `codes`, `encode`: the instructions and their bytes
 //! - `registers`: virtual registers to those of the machine
 //! - `emit`: the loop around a body
+//! - `stretch`: elements a few places apart
 //!
 //! `lower::vector` makes programs from plans, and calls their code.
 //!
@@ -17,9 +18,11 @@ mod emit;
 mod encode;
 mod program;
 mod registers;
+mod stretch;
 
 pub(crate) use arith::{Value, is_long};
 pub(crate) use codes::*;
 pub(crate) use emit::{Places, Strip, assemble};
 pub(crate) use encode::Code;
 pub(crate) use program::{Apart, Effect, Elements, LANES, Lanes, Moving, Op, Pointer, Program, Reg};
+pub(crate) use stretch::Stretch;

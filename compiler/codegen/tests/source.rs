@@ -135,6 +135,90 @@ fn checks_under_conditions_fail_where_the_program_comes_to_them() {
 }
 
 #[test]
+fn elements_a_few_apart_become_strips() {
+    let pairs = "codelet f(in x: f32[m], out y: f32[n]) {
+        assert(m == 2 * n);
+        for i in 0..n { y[i] = x[2 * i] + x[2 * i + 1]; }
+    }";
+    let grey = "codelet f(in x: u8[m], out y: u8[n]) {
+        assert(m == 3 * n);
+        for i in 0..n { y[i] = u8((77 * i32(x[3 * i]) + 150 * i32(x[3 * i + 1]) + 29 * i32(x[3 * i + 2])) >> 8); }
+    }";
+    let product = "codelet f(in x: f64[m], in w: f64[m], out y: f64[m]) {
+        for i in 0..m / 2 {
+            y[2 * i] = x[2 * i] * w[2 * i] - x[2 * i + 1] * w[2 * i + 1];
+            y[2 * i + 1] = x[2 * i] * w[2 * i + 1] + x[2 * i + 1] * w[2 * i];
+        }
+    }";
+    for n in [16, 17, 31, 47, 64, 90] {
+        becomes_a_strip(pairs, &[&[2 * n], &[n]]);
+        becomes_a_strip(grey, &[&[3 * n], &[n]]);
+        becomes_a_strip(product, &[&[2 * n], &[2 * n], &[2 * n]]);
+        for ty in ["f32", "u8", "i32", "f64"] {
+            let last_first =
+                "codelet f(in x: T[n], out y: f32[n]) { for i in 0..n { y[i] = f32(x[n - 1 - i]) + 1.0; } }";
+            becomes_a_strip(&last_first.replace('T', ty), &[&[n], &[n]]);
+        }
+        for steps in [2, 3, 4] {
+            for stored in ["y[STEPS * i + 1] = x[i];", "y[STEPS * i + 1] = x[i]; y[STEPS * i] = -x[i];"] {
+                let stored = stored.replace("STEPS", &steps.to_string());
+                let text = format!(
+                    "codelet f(in x: f32[n], inout y: f32[m]) {{
+                        assert(m == {steps} * n);
+                        for i in 0..n {{ {stored} }}
+                    }}"
+                );
+                becomes_a_strip(&text, &[&[n], &[steps * n]]);
+            }
+        }
+    }
+}
+
+#[test]
+fn neighbours_that_are_the_same_everywhere_become_strips() {
+    for ty in ["f32", "f64"] {
+        let text = "codelet f(in s: T, in t: T, inout y: T[m]) {
+            for i in 0..m / 2 { y[2 * i] = s; y[2 * i + 1] = t; }
+        }";
+        for n in [16, 17, 47] {
+            becomes_a_strip(&text.replace('T', ty), &[&[], &[], &[2 * n]]);
+        }
+    }
+}
+
+#[test]
+fn small_conditions_on_integers_are_no_branches() {
+    let text = "codelet f(in x: i32[n], out y: i32[n]) {
+        for i in 0..n {
+            let mut v = (x[i] & 63) + 1;
+            let mut steps = i32(0);
+            while v != 1 && steps < 40 {
+                if v % 2 == 0 { v = v / 2; } else { v = 3 * v + 1; }
+                steps += 1;
+            }
+            y[i] = steps;
+        }
+    }";
+    let mut case = case(text, &[&[19], &[19]]);
+    case.turns = 1 << 20;
+    assert!(case.check().failure.is_none());
+    assert!(case.clif(girder_codegen::Isa::Portable).contains("select"));
+}
+
+#[test]
+fn places_that_touch_one_element_stay_in_order() {
+    for (steps, ahead) in [(2, 2), (2, 4), (3, 3), (1, 1)] {
+        let text = format!(
+            "codelet f(in x: f32[n], inout y: f32[m]) {{
+                assert(m == {steps} * n + {ahead});
+                for i in 0..n {{ y[{steps} * i] = x[i]; y[{steps} * i + {ahead}] = x[i] + 1.0; }}
+            }}"
+        );
+        assert!(case(&text, &[&[40], &[steps * 40 + ahead]]).check().failure.is_none());
+    }
+}
+
+#[test]
 fn short_inner_loops_are_written_out_in_strips() {
     let filter = "codelet f(in x: f32[m], in w: f32[k], out y: f32[n]) {
         assert(m == n + k);

@@ -118,6 +118,9 @@ impl Lower<'_, '_> {
         if let Some(bits) = self.folded[cond] {
             return self.block(if bits != 0 { then } else { els });
         }
+        if self.picks(cond, (then, els)) {
+            return true;
+        }
         let cond = self.expr(cond);
         let [yes, no, join] = [(); 3].map(|()| self.b.create_block());
         let after_no = if els.is_empty() { join } else { no };

@@ -53,6 +53,8 @@ pair! {
     SCATTER = "vscatterdps" "vscatterdpd", 2, 1 1, 0xa2 0xa2;
     LOAD = "vmovups" "vmovupd", 1, 0 1, 0x10 0x10;
     STORE = "vmovups" "vmovupd", 1, 0 1, 0x11 0x11;
+    PERMUTE = "vpermps" "vpermpd", 2, 1 1, 0x16 0x16;
+    PERMUTE_TWO = "vpermt2ps" "vpermt2pd", 2, 1 1, 0x7f 0x7f;
 }
 
 /// From and to 32-bit integers: signed, unsigned.

@@ -37,6 +37,9 @@ const OTHER_POINTER: Gpr = Gpr(15);
 /// Vectors that are never held, besides what a body makes.
 const SPARE: usize = 4;
 
+/// What the masks of pieces are cut from.
+pub(super) const ONES: Op = Op::Constant { bits: u64::MAX, bytes: 8 };
+
 /// What is known of the places that a strip runs.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Places {
@@ -68,22 +71,31 @@ fn constants(program: &Program) -> (Pool, Bytes) {
     let (mut pool, mut out) = (Pool::default(), Bytes::default());
     let ops = || program.made.iter().flatten().map(|inst| inst.op);
     for op in ops() {
-        if let Op::Steps { start, step, bytes } = op {
-            pool.insert(op, out.bytes.len());
-            for n in 0..i64::from(VECTOR) / i64::from(bytes) {
-                let value = start.wrapping_add(step.wrapping_mul(n));
-                out.bytes.extend_from_slice(&value.to_le_bytes()[..bytes.into()]);
+        let (lanes, bytes): (Vec<i64>, usize) = match op {
+            Op::Steps { start, step, bytes } => {
+                let lane = |n| start.wrapping_add(step.wrapping_mul(n));
+                ((0..i64::from(VECTOR) / i64::from(bytes)).map(lane).collect(), bytes.into())
             }
-        }
+            Op::Order { stretch, phase, round, .. } => {
+                let stretch = &program.stretches[stretch as usize];
+                (stretch.order(phase, round), VECTOR as usize / stretch.lanes() as usize)
+            }
+            _ => continue,
+        };
+        pool.insert(op, out.bytes.len());
+        lanes.into_iter().for_each(|lane| out.bytes.extend_from_slice(&lane.to_le_bytes()[..bytes]));
     }
-    for width in [8, 4] {
-        for op in ops() {
-            if let Op::Constant { bits, bytes } = op
-                && bytes == width
-                && !pool.contains_key(&op)
-            {
+    let ones = (!program.stretches.is_empty()).then_some(ONES);
+    for width in [8, 4, 2] {
+        for op in ops().chain(ones) {
+            let (bits, bytes) = match op {
+                Op::Constant { bits, bytes } => (bits, bytes.into()),
+                Op::Places { bits } => (bits.into(), 2),
+                _ => continue,
+            };
+            if bytes == width && !pool.contains_key(&op) {
                 pool.insert(op, out.bytes.len());
-                out.bytes.extend_from_slice(&bits.to_le_bytes()[..width.into()]);
+                out.bytes.extend_from_slice(&bits.to_le_bytes()[..width]);
             }
         }
     }
@@ -100,9 +112,9 @@ fn abreast(program: &Program) -> usize {
     }
 }
 
-struct Emit<'p> {
-    program: &'p Program,
-    r: Registers<'p>,
+pub(super) struct Emit<'p> {
+    pub(super) program: &'p Program,
+    pub(super) r: Registers<'p>,
     /// The register of each carried value, for each of the groups in a row.
     carried: Vec<SmallVec<[u8; 4]>>,
     abreast: usize,
@@ -112,10 +124,10 @@ struct Emit<'p> {
 
 /// Which group of those in a row.
 #[derive(Clone, Copy)]
-struct Turn {
-    n: usize,
+pub(super) struct Turn {
+    pub n: usize,
     /// Only the places under the mask are there.
-    tail: bool,
+    pub tail: bool,
 }
 
 impl Emit<'_> {
@@ -243,8 +255,8 @@ impl Emit<'_> {
         self.r.out.copy(RDX, RSI);
         self.r.out.and(RDX, LANES as i32 - 1);
         let none = known.is_none().then(|| self.r.out.jump(Jump::Equal));
-        self.r.out.low_bits_of_edx();
-        self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RDX.0), None);
+        self.r.out.low_bits_to_esi();
+        self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RSI.0), None);
         self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
         self.group(Turn { n: 0, tail: true });
         none.into_iter().for_each(|jump| self.r.out.land(jump));
@@ -337,16 +349,22 @@ impl Emit<'_> {
     fn address(&mut self, at: Elements, turn: Turn, gathered: Option<u8>) -> Rm {
         let n = at.pointer.0 as usize;
         let pointer = self.program.pointers[n];
-        let base = POINTERS.get(n).copied().unwrap_or_else(|| {
-            self.r.out.load(OTHER_POINTER, RDI, pointer.offset as i32);
-            OTHER_POINTER
-        });
+        let base = self.base(at);
         let offset = at.offset + (pointer.stride * (turn.n as u64 * LANES) as i64) as i32;
         let index = match gathered {
             Some(offsets) => Some((offsets, 0)),
             None => Some((RAX.0, at.bytes.trailing_zeros() as u8)),
         };
         Rm::Memory { base, index, offset }
+    }
+
+    /// The register that points to the first element.
+    pub(super) fn base(&mut self, at: Elements) -> Gpr {
+        let n = at.pointer.0 as usize;
+        POINTERS.get(n).copied().unwrap_or_else(|| {
+            self.r.out.load(OTHER_POINTER, RDI, self.program.pointers[n].offset as i32);
+            OTHER_POINTER
+        })
     }
 
     /// The places of an access that there are; under a mask, only those.
@@ -377,7 +395,14 @@ impl Emit<'_> {
         let args = &inst.args;
         let none = Masking::default();
         match inst.op {
-            Op::Constant { .. } | Op::Steps { .. } | Op::Same { .. } => {}
+            op if op.is_made_again() => {}
+            Op::Piece { code, stretch, piece } => {
+                let n = self.r.result(reg);
+                let rm = self.piece_address((stretch, piece), turn);
+                let masking = self.piece_masking((stretch, piece), turn, None, true);
+                self.r.out.vector(code, n, None, rm, masking, None);
+            }
+            Op::Permute { code } => self.permute(reg, code, args),
             Op::Load { code, from } => {
                 let under = args.first().map(|&mask| self.r.operand(mask));
                 let n = self.r.result(reg);
@@ -400,7 +425,7 @@ impl Emit<'_> {
             Op::Merge { code } => {
                 let [mask, old, a, b] = *args.as_slice() else { unreachable!("it has four operands") };
                 let [k, was, x, y] = [mask, old, a, b].map(|a| self.r.operand(a));
-                let n = if self.r.dies(old) && old != a && old != b && self.is_free(old) {
+                let n = if old != a && old != b && self.gives_way(old, reg) {
                     self.r.rename(old, reg)
                 } else {
                     let n = self.r.result(reg);
@@ -419,9 +444,11 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether a value has a register of its own that nothing else stands for.
-    fn is_free(&self, reg: Reg) -> bool {
-        self.r.held(reg).is_none() && self.program.made[reg.0 as usize].is_some()
+    /// Whether a result can have the register of an operand: that dies, nothing else stands for it, and the result has
+    /// none of its own.
+    pub(super) fn gives_way(&self, operand: Reg, result: Reg) -> bool {
+        let own = self.r.held(operand).is_none() && self.program.made[operand.0 as usize].is_some();
+        own && self.r.dies(operand) && self.r.held(result).is_none()
     }
 
     fn simple(&mut self, op: Op, n: u8, operands: &[u8]) {
@@ -450,7 +477,7 @@ impl Emit<'_> {
     fn fma(&mut self, reg: Reg, args: &[Reg], wide: usize) {
         let [a, b, c] = *args else { unreachable!("it has three operands") };
         let [x, y, z] = [a, b, c].map(|a| self.r.operand(a));
-        let free = |e: &Self, reg: Reg| e.r.dies(reg) && e.is_free(reg);
+        let free = |e: &Self, operand: Reg| e.gives_way(operand, reg);
         let (code, n, second, third) = if free(self, c) {
             (FMA_231, self.r.rename(c, reg), x, y)
         } else if free(self, a) {
@@ -492,6 +519,13 @@ impl Emit<'_> {
                 let under = mask.map(|mask| self.r.operand(mask));
                 let rm = self.address(to, turn, None);
                 let masking = self.masking(to, turn, under, false);
+                self.r.out.vector(code, n, None, rm, masking, None);
+            }
+            (Effect::StorePiece { code, stretch, piece, value, mask }, _) => {
+                let n = self.r.operand(value);
+                let under = mask.map(|mask| self.r.operand(mask));
+                let rm = self.piece_address((stretch, piece), turn);
+                let masking = self.piece_masking((stretch, piece), turn, under, false);
                 self.r.out.vector(code, n, None, rm, masking, None);
             }
             (Effect::Scatter { code, to, offsets, value, mask }, _) => {

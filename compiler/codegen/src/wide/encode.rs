@@ -297,12 +297,25 @@ impl Bytes {
         self.general(0x39, b.0, Rm::Register(a.0));
     }
 
-    /// `edx = 2^edx - 1`, of a number below 32; `esi` is lost.
-    pub fn low_bits_of_edx(&mut self) {
-        self.say(format_args!("mov esi, -1; bzhi edx, esi, edx"));
+    /// `esi = 2^edx - 1`, of a number below 32.
+    pub fn low_bits_to_esi(&mut self) {
+        self.say(format_args!("mov esi, -1; bzhi esi, esi, edx"));
         self.put(&[0xbe, 0xff, 0xff, 0xff, 0xff]);
-        // bzhi edx, esi, edx
-        self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | RDX.0 << 3 | RSI.0]);
+        // bzhi esi, esi, edx
+        self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | RSI.0 << 3 | RSI.0]);
+    }
+
+    /// `rsi = (2^(rdx * times + plus) - 1) >> shift`; 64 one bits stand at `ones`.
+    pub fn low_bits_to_rsi(&mut self, (times, plus): (i32, i32), shift: u8, ones: usize) {
+        self.say(format_args!("imul rsi, rdx, {times}"));
+        self.put(&[0x48, 0x69, 0xc0 | RSI.0 << 3 | RDX.0]);
+        self.put(&times.to_le_bytes());
+        self.add(RSI, plus);
+        self.say(format_args!("bzhi rsi, [{ones:#06x}], rsi; shr rsi, {shift}"));
+        // bzhi rsi, [ones], rsi
+        self.put(&[0xc4, 0xe2, 0x80 | !RSI.0 << 3 & 0x78, 0xf5]);
+        self.operands(RSI.0, Rm::Constant(ones), None);
+        self.put(&[0x48, 0xc1, 0xe8 | RSI.0, shift]);
     }
 
     pub fn push(&mut self, r: Gpr) {

@@ -8,6 +8,7 @@
 
 use super::codes;
 use super::encode::Code;
+use super::stretch::Stretch;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -50,6 +51,14 @@ pub(crate) enum Op {
     Constant { bits: u64, bytes: u8 },
     /// `start`, `start + step`, … in the lanes.
     Steps { start: i64, step: i64, bytes: u8 },
+    /// Lanes of two vectors, as a [`Permute`](Op::Permute) takes them: those for a phase of a stretch, in the n-th round.
+    Order { stretch: u32, phase: u8, round: u8, stored: bool },
+    /// A bit for each place, the same in all groups.
+    Places { bits: u16 },
+    /// A vector of a stretch, in its order in memory.
+    Piece { code: Code, stretch: u32, piece: u8 },
+    /// First, order, second: the lanes of two vectors that the order says.
+    Permute { code: Code },
     /// A number of the record in each lane.
     Same { offset: u32, bytes: u8 },
     /// Elements side by side; with an operand, those under that mask, and zeros.
@@ -91,6 +100,14 @@ pub(crate) enum Effect {
         to: Elements,
         value: Reg,
         /// The places that are stored, if not all.
+        mask: Option<Reg>,
+    },
+    /// A vector of a stretch, in its order in memory; under a mask, if some elements of it are not the program's.
+    StorePiece {
+        code: Code,
+        stretch: u32,
+        piece: u8,
+        value: Reg,
         mask: Option<Reg>,
     },
     Scatter {
@@ -177,6 +194,7 @@ pub(crate) struct Program {
     pub body: Vec<Item>,
     pub carried: Vec<Carried>,
     pub pointers: Vec<Moving>,
+    pub stretches: Vec<Stretch>,
     /// Least and greatest value of a float, if it is not NaN.
     ranges: FxHashMap<Reg, (f64, f64)>,
 }
@@ -189,10 +207,10 @@ impl Program {
             return reg;
         }
         let class = match op {
-            Op::Compare { .. } | Op::Mask { .. } => Class::Mask,
+            Op::Compare { .. } | Op::Mask { .. } | Op::Places { .. } => Class::Mask,
             _ => Class::Vector,
         };
-        let moves = matches!(op, Op::Load { .. } | Op::Gather { .. });
+        let moves = op.loads();
         let fixed = !moves && args.iter().all(|&a| self.fixed[a.0 as usize]);
         let reg = self.new_reg(Some(inst.clone()), class, fixed);
         if fixed {
@@ -223,10 +241,10 @@ impl Program {
 
     /// Something that is stored or accumulated.
     pub fn effect(&mut self, effect: Effect) {
-        let stores = matches!(effect, Effect::Store { .. } | Effect::Scatter { .. });
+        let stores = matches!(effect, Effect::Store { .. } | Effect::StorePiece { .. } | Effect::Scatter { .. });
         self.body.push(Item::Do(effect));
         if stores {
-            self.known.retain(|inst, _| !matches!(inst.op, Op::Load { .. } | Op::Gather { .. }));
+            self.known.retain(|inst, _| !inst.op.loads());
         }
     }
 
@@ -322,12 +340,26 @@ impl Program {
     }
 }
 
+impl Op {
+    /// Whether it reads elements, which stores may change.
+    fn loads(self) -> bool {
+        matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Piece { .. })
+    }
+
+    /// Whether its result needs no slot: it can be made again from the code or the record.
+    pub fn is_made_again(self) -> bool {
+        matches!(self, Op::Constant { .. } | Op::Steps { .. } | Op::Order { .. } | Op::Places { .. } | Op::Same { .. })
+    }
+}
+
 impl Effect {
     /// The registers that are read.
     pub fn reads(&self) -> SmallVec<[Reg; 4]> {
         match *self {
             Effect::Take { value, .. } | Effect::Put { value, .. } => [value].as_slice().into(),
-            Effect::Store { value, mask, .. } => [value].into_iter().chain(mask).collect(),
+            Effect::Store { value, mask, .. } | Effect::StorePiece { value, mask, .. } => {
+                [value].into_iter().chain(mask).collect()
+            }
             Effect::Scatter { offsets, value, mask, .. } => [offsets, value].into_iter().chain(mask).collect(),
             Effect::TakeFma { a, b, .. } => [a, b].as_slice().into(),
         }

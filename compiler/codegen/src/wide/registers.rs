@@ -26,7 +26,7 @@ pub(super) type Pool = FxHashMap<Op, usize>;
 pub(super) struct Registers<'p> {
     program: &'p Program,
     pub out: Bytes,
-    pool: Pool,
+    pub pool: Pool,
     vectors: [Option<Reg>; 32],
     masks: [Option<Reg>; 8],
     place: FxHashMap<Reg, u8>,
@@ -229,7 +229,7 @@ impl<'p> Registers<'p> {
     /// Whether a value needs no slot.
     pub fn is_made_again(&self, reg: Reg) -> bool {
         let inst = self.program.made[reg.0 as usize].as_ref();
-        inst.is_some_and(|i| matches!(i.op, Op::Constant { .. } | Op::Steps { .. } | Op::Same { .. }))
+        inst.is_some_and(|i| i.op.is_made_again())
     }
 
     /// Fills a register with a value that is in none.
@@ -241,7 +241,10 @@ impl<'p> Registers<'p> {
                 let at = Rm::Constant(self.pool[&op]);
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
             }
-            Some(op @ Op::Steps { .. }) => self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None),
+            Some(op @ (Op::Steps { .. } | Op::Order { .. })) => {
+                self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
+            }
+            Some(op @ Op::Places { .. }) => self.out.mask(MASK_LOAD, n, None, Rm::Constant(self.pool[&op]), None),
             Some(Op::Same { offset, bytes }) => {
                 let at = Rm::Memory { base: RDI, index: None, offset: offset as i32 };
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
@@ -306,7 +309,7 @@ impl Effect {
             Effect::Take { accumulator, .. }
             | Effect::TakeFma { accumulator, .. }
             | Effect::Put { accumulator, .. } => Some(accumulator),
-            Effect::Store { .. } | Effect::Scatter { .. } => None,
+            Effect::Store { .. } | Effect::StorePiece { .. } | Effect::Scatter { .. } => None,
         }
     }
 }

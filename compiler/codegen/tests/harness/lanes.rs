@@ -22,6 +22,12 @@ struct Lanes<'a, 'c> {
     /// `inout o[n + 4]` and `out q[n + 4, n + 4]`, for each type.
     outs: Vec<FieldId>,
     grids: Vec<FieldId>,
+    /// `in c[4 * n + 4]` and `inout p[4 * n + 4]`, for each type, and `in d[4 * n + 4]` of narrow ones.
+    longs: Vec<FieldId>,
+    long_outs: Vec<FieldId>,
+    narrow: [FieldId; 2],
+    /// How far apart elements of those lie in this loop.
+    apart: i64,
     /// Loop indices, outermost first; the last one is that of the vectors.
     indices: Vec<LocalId>,
     /// Indices of loops inside that of the vectors.
@@ -36,7 +42,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     let types = if wide { [F64, I64, U64] } else { [F32, I32, U32] };
     let length = choices.pick(&[8u64, 16, 4, 3, 1, 7, 15, 17, 20, 21, 32, 35, 50, 64]);
     let mut b = Build::new();
-    let (n, m) = (b.size("n"), b.size("m"));
+    let (n, m, long) = (b.size("n"), b.size("m"), b.size("l"));
     let probe = b.field(Dir::In, U8, &[DimDecl::Size(n)]);
     let _ = probe;
     let line = [DimDecl::Size(m)];
@@ -47,10 +53,17 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     let scalars = fields(Dir::In, &[]);
     let outs = fields(Dir::InOut, &line);
     let grids = fields(Dir::Out, &square);
+    let longs = fields(Dir::In, &[DimDecl::Size(long)]);
+    let long_outs = fields(Dir::InOut, &[DimDecl::Size(long)]);
+    let narrow = [U8, I16].map(|ty| b.field(Dir::In, ty, &[DimDecl::Size(long)]));
     let limit = b.field(Dir::Const, U8, &[]);
     let mut shapes = Vec::new();
     for decl in b.codelet.fields.values() {
-        let lengths = decl.dims.iter().map(|d| if *d == DimDecl::Size(n) { length } else { length + 4 });
+        let lengths = decl.dims.iter().map(|d| match d {
+            DimDecl::Size(size) if *size == n => length,
+            DimDecl::Size(size) if *size == long => 4 * length + 4,
+            _ => length + 4,
+        });
         shapes.push(lengths.collect());
     }
     let spreads: Vec<Spread> = b
@@ -78,6 +91,10 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
         scalars,
         outs,
         grids,
+        longs,
+        long_outs,
+        narrow,
+        apart: 2,
         indices: Vec::new(),
         inner: Vec::new(),
         set: Vec::new(),
@@ -131,6 +148,7 @@ impl Lanes<'_, '_> {
         let (lo, hi) = self.range(limit);
         let (var, label) = (self.b.local(I64), self.b.label());
         self.indices.push(var);
+        self.apart = self.choices.pick(&[2, 3, 4, -1, 1]);
         let mut body = self.steps(2);
         let mut around = [vec![], vec![]];
         if self.choices.below(3) == 0 {
@@ -145,6 +163,7 @@ impl Lanes<'_, '_> {
         match self.choices.below(6) {
             0 | 1 => body.push(self.branches(2)),
             2 if !around[0].is_empty() => {}
+            2 | 3 => body.extend(self.neighbours()),
             _ => body.push(self.store()),
         }
         if self.choices.below(3) == 0 {
@@ -352,6 +371,11 @@ impl Lanes<'_, '_> {
     fn store(&mut self) -> Stmt {
         let ty = self.ty();
         let value = self.value(ty, 3);
+        if self.choices.below(4) == 0 {
+            let index = self.apart_index();
+            let field = self.of(&self.long_outs, ty);
+            return self.b.store(field, &[index], value);
+        }
         if self.choices.below(3) == 0 && self.indices.len() > 1 {
             let index: Vec<ExprId> = self.indices.clone().iter().map(|&i| self.b.read(i)).collect();
             let field = self.of(&self.grids, ty);
@@ -360,6 +384,64 @@ impl Lanes<'_, '_> {
         let index = self.line_index();
         let field = self.of(&self.outs, ty);
         self.b.store(field, &[index], value)
+    }
+
+    /// Stores of elements that lie side by side, some of them or all.
+    fn neighbours(&mut self) -> Block {
+        let ty = self.ty();
+        let count = self.apart.unsigned_abs() as usize;
+        let stored: Vec<i64> = (0..count as i64).filter(|_| self.choices.below(4) > 0).collect();
+        let mut block = Block::new();
+        for first in stored {
+            let value = self.value(ty, 2);
+            let i = match self.indices.last() {
+                Some(&i) => self.b.read(i),
+                None => self.b.int(0),
+            };
+            let (apart, first) = (self.b.int(self.apart.abs()), self.b.int(first));
+            let at = self.b.binary(BinaryOp::Mul, i, apart);
+            let at = self.b.binary(BinaryOp::Add, first, at);
+            let field = self.of(&self.long_outs, ty);
+            block.push(self.b.store(field, &[at], value));
+        }
+        block
+    }
+
+    /// An index of a long field whose neighbours in the vectors' loop lie apart.
+    fn apart_index(&mut self) -> ExprId {
+        let i = match self.indices.last() {
+            Some(&i) => self.b.read(i),
+            None => self.b.int(0),
+        };
+        let first = self.choices.below(self.apart.unsigned_abs() as usize + 1) as i64;
+        if self.apart < 0 {
+            let (n, first) = (self.b.sized(self.n), self.b.int(first));
+            let last = self.b.binary(BinaryOp::Add, n, first);
+            return self.b.binary(BinaryOp::Sub, last, i);
+        }
+        let (apart, first) = (self.b.int(self.apart), self.b.int(first));
+        let at = self.b.binary(BinaryOp::Mul, apart, i);
+        self.b.binary(BinaryOp::Add, at, first)
+    }
+
+    /// An element of a long field, of the type or a narrow one.
+    fn apart_element(&mut self, ty: ElemType) -> ExprId {
+        let index = self.apart_index();
+        match self.choices.below(4) {
+            0 => {
+                let field = self.choices.pick(&self.narrow);
+                let x = self.b.load(field, &[index]);
+                self.b.convert(ty, x)
+            }
+            1 => {
+                let field = self.of(&self.long_outs, ty);
+                self.b.load(field, &[index])
+            }
+            _ => {
+                let field = self.of(&self.longs, ty);
+                self.b.load(field, &[index])
+            }
+        }
     }
 
     /// An index of the vectors' loop, moved by up to four, or the last first.
@@ -518,7 +600,8 @@ impl Lanes<'_, '_> {
         {
             return self.inner_leaf(inner, ty);
         }
-        match self.choices.below(10) {
+        match self.choices.below(12) {
+            10 | 11 => self.apart_element(ty),
             0 => {
                 let bits = self.choices.value(ty);
                 self.b.bits(ty, bits)

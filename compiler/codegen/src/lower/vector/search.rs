@@ -23,6 +23,12 @@ mod values;
 
 pub(super) use values::takes_reduction;
 
+/// How many elements apart places lie, if strips load and store them as whole vectors.
+pub(super) fn near(ty: ElemType, stride: i64) -> Option<i64> {
+    let steps = stride / i64::from(ty.bytes());
+    (stride % i64::from(ty.bytes()) == 0 && matches!(steps, -1 | 2..=4)).then_some(steps)
+}
+
 /// What the decision has found so far.
 struct Search<'l, 'a, 'b> {
     differ: Differ<'l, 'a, 'b>,
@@ -264,7 +270,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                         return None;
                     }
                     *stride = self.stride(*storage, index, context.conditional)?;
-                    self.take_stride(ty, *stride)?;
+                    self.take_stride(ty, *stride, context, true)?;
                     self.value(*value, context)?;
                 }
                 Step::If { cond, then, els, differs, joins } => {
@@ -300,9 +306,11 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         self.mixed || ty == ElemType::Bool || ty.bytes() == self.width
     }
 
-    /// Notes how elements lie, if they can be moved.
-    fn take_stride(&mut self, ty: ElemType, stride: i64) -> Option<()> {
-        if stride == i64::from(ty.bytes()) {
+    /// Notes how elements lie, if they can be moved: where each place does, whole vectors of a strip may hold those
+    /// that lie a few apart.
+    fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
+        let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
+        if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
             return Some(());
         }
         self.apart += 1;

@@ -12,6 +12,7 @@
 mod body;
 mod nested;
 mod reduce;
+mod stretch;
 mod totals;
 
 use super::Plan;
@@ -50,6 +51,8 @@ pub(super) struct Wide<'p> {
     locals: SecondaryMap<LocalId, Option<Lanes>>,
     /// The places that come to where the code stands, if not all do.
     there: Option<Lanes>,
+    /// What is stored together with its neighbours.
+    pending: Vec<stretch::Pending>,
     /// What the indices of inner loops stand at, besides what is ahead.
     zero: Option<Value>,
     totals: Vec<Lane>,
@@ -128,6 +131,7 @@ impl Lower<'_, '_> {
         let mut wide = Wide::new(plan, record);
         wide.add_totals(&totals);
         self.wide_steps(&mut wide, &plan.steps);
+        wide.store_pending(None);
         self.call_strip(&mut wide, count, known, poll);
         self.end_totals(record, &totals);
     }
@@ -211,6 +215,7 @@ impl<'p> Wide<'p> {
             bytes: 0,
             locals: SecondaryMap::new(),
             there: None,
+            pending: Vec::new(),
             zero: None,
             totals: Vec::new(),
             early: FxHashMap::default(),

@@ -61,16 +61,43 @@ impl Search<'_, '_, '_> {
     }
 
     /// Whether no two places touch an element that either stores. Vertices never do, by the race rule; turns of a
-    /// loop do not if some index grows with them, and is otherwise the same in all accesses.
+    /// loop do not if, for any two accesses, some index keeps them apart.
     pub(super) fn stores_are_apart(&self) -> Option<()> {
         let apart = |storage: Storage| {
-            let mut of = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index);
-            let Some(first) = of.next() else { return true };
-            let grows = |d: usize| self.slope(first[d], false).is_some_and(|s| s != 0) && self.is_fixed(first[d]);
-            (0..first.len()).any(|d| grows(d) && of.clone().all(|index| self.alike(first[d], index[d])))
+            let of: Vec<&Index> = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index).collect();
+            let clear = |a: &Index, b: &Index| a.iter().zip(b).any(|(&x, &y)| self.keeps_apart(x, y));
+            of.iter().enumerate().all(|(n, a)| of[..=n].iter().all(|b| clear(a, b)))
         };
         let all = self.differ.var.is_none() || self.differ.stored.iter().all(|&s| apart(s));
         all.then_some(())
+    }
+
+    /// Whether two indices differ at any two places: they grow alike, and are equal at each place or as far apart as
+    /// they never come by growing.
+    fn keeps_apart(&self, a: ExprId, b: ExprId) -> bool {
+        let ((x, m), (y, n)) = (self.without_number(a), self.without_number(b));
+        let Some(slope) = self.slope(x, false).filter(|&s| s != 0) else { return false };
+        let apart = i128::from(m) - i128::from(n);
+        self.is_fixed(x) && self.alike(x, y) && (apart == 0 || apart % i128::from(slope) != 0)
+    }
+
+    /// An index as an expression and a number to be added.
+    fn without_number(&self, e: ExprId) -> (ExprId, i64) {
+        let ExprKind::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), a, b, .. } = self.l().codelet.exprs[e].kind
+        else {
+            return (e, 0);
+        };
+        match (op, self.l().known(a), self.l().known(b)) {
+            (BinaryOp::Add, Some(number), None) => {
+                let (rest, more) = self.without_number(b);
+                (rest, more.wrapping_add(number))
+            }
+            (_, None, Some(number)) => {
+                let (rest, more) = self.without_number(a);
+                (rest, if op == BinaryOp::Add { more.wrapping_add(number) } else { more.wrapping_sub(number) })
+            }
+            _ => (e, 0),
+        }
     }
 
     /// Whether an index depends on nothing that the body sets.

@@ -80,7 +80,7 @@ impl Search<'_, '_, '_> {
             return None;
         }
         let stride = self.stride(storage, index, context.conditional)?;
-        self.take_stride(ty, stride)?;
+        self.take_stride(ty, stride, context, false)?;
         if !context.conditional && !context.inner {
             self.sure.push((storage, index.clone()));
         }

@@ -35,7 +35,7 @@ impl Lower<'_, '_> {
                 Step::Store { storage, index, value, stride, .. } => {
                     let at = self.wide_place(wide, (*storage, index), *stride);
                     let v = self.wide_value(wide, *value);
-                    store(wide, at, &v, *stride);
+                    store(wide, (*storage, at), &v, *stride);
                 }
                 Step::Total(total) => self.take_total(wide, total),
                 Step::If { cond, then, els, differs: false, .. } => {
@@ -46,7 +46,7 @@ impl Lower<'_, '_> {
                     let value = self.wide_branches(wide, *cond, (then, els), *joins);
                     if let Some((value, (storage, index, stride))) = value.zip(steps::last_store(then)) {
                         let at = self.wide_place(wide, (storage, index), stride);
-                        store(wide, at, &value, stride);
+                        store(wide, (storage, at), &value, stride);
                     }
                 }
                 Step::For { var, lo, step, hi, body, .. } => {
@@ -249,6 +249,7 @@ impl Lower<'_, '_> {
     fn wide_load(&mut self, wide: &mut Wide<'_>, e: ExprId, storage: Storage, index: &Index) -> Lanes {
         let stride = wide.plan.loads.iter().find(|l| l.0 == e).map_or(0, |l| l.1);
         let ty = self.element_type(storage);
+        wide.store_pending(Some(storage));
         let at = self.wide_place(wide, (storage, index), stride);
         load(wide, at, ty, stride)
     }
@@ -273,7 +274,7 @@ fn same(l: &mut Lower<'_, '_>, wide: &mut Wide<'_>, ty: ElemType, value: Value) 
 }
 
 /// Each vector's elements of sixteen places.
-fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
+pub(super) fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
     let upper = Elements { offset: at.offset + 8 * stride as i32, upper: true, ..at };
     if at.bytes == 8 { smallvec![at, upper] } else { smallvec![at] }
 }
@@ -291,33 +292,43 @@ fn masks(wide: &mut Wide<'_>, ty: ElemType) -> SmallVec<[Option<crate::wide::Reg
     }
 }
 
-fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
-    let wide_lanes = usize::from(is_long(ty));
-    let masks = masks(wide, ty);
-    if stride != i64::from(ty.bytes()) {
-        let offsets = offsets(wide, stride);
-        let op = |from| Op::Gather { code: GATHER[wide_lanes], from };
-        let regs = parts(at, stride).into_iter().zip(masks);
-        let regs = regs.map(|(from, mask)| wide.program.load(op(from), &[offsets], mask)).collect();
-        return Lanes { ty, regs };
-    }
-    let code: Code = match ty {
+/// How elements side by side are loaded.
+pub(super) fn load_code(ty: ElemType) -> Code {
+    match ty {
         ElemType::Bool | ElemType::U8 => LOAD_U8,
         ElemType::I8 => LOAD_I8,
         ElemType::U16 => LOAD_U16,
         ElemType::I16 => LOAD_I16,
-        _ => LOAD[wide_lanes],
+        _ => LOAD[usize::from(is_long(ty))],
+    }
+}
+
+fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
+    let regs = if let Some(steps) = wide.steps(ty, stride) {
+        wide.load_stretch(at, ty, (stride, steps))
+    } else {
+        let masks = masks(wide, ty);
+        let offsets = (stride != i64::from(ty.bytes())).then(|| offsets(wide, stride));
+        let load = |(from, mask)| match offsets {
+            Some(offsets) => {
+                wide.program.load(Op::Gather { code: GATHER[usize::from(is_long(ty))], from }, &[offsets], mask)
+            }
+            None => wide.program.load(Op::Load { code: load_code(ty), from }, &[], mask),
+        };
+        parts(at, stride).into_iter().zip(masks).map(load).collect()
     };
-    let regs = parts(at, stride).into_iter().zip(masks);
-    let regs = regs.map(|(from, mask)| wide.program.load(Op::Load { code, from }, &[], mask)).collect();
     match ty {
         ElemType::Bool => wide.program.converted(ElemType::Bool, &Lanes { ty: ElemType::I32, regs }),
         _ => Lanes { ty, regs },
     }
 }
 
-fn store(wide: &mut Wide<'_>, at: Elements, value: &Lanes, stride: i64) {
+fn store(wide: &mut Wide<'_>, (storage, at): (Storage, Elements), value: &Lanes, stride: i64) {
     let ty = value.ty;
+    if let Some(steps) = wide.steps(ty, stride) {
+        return wide.store_stretch((storage, at), value, (stride, steps));
+    }
+    wide.store_pending(Some(storage));
     let wide_lanes = usize::from(is_long(ty));
     let masks = masks(wide, ty);
     let number = wide.program.converted(if ty == ElemType::Bool { ElemType::I32 } else { ty }, value);

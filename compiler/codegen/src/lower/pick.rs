@@ -1,0 +1,83 @@
+//! Conditions whose branches only set a few integers, without a branch: both sides are evaluated, and the condition
+//! picks. A branch that data decide is often predicted wrong, which costs more than a few operations.
+//!
+//! Invariant: what is evaluated on a side that the program does not take fails no check and touches no element.
+
+use super::{Home, Lower};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use girder_ir::codelet::{BinaryOp, Block, ExprKind, Stmt, UnaryOp};
+use girder_ir::ids::{ExprId, LocalId};
+
+/// Nodes of both branches up to which they are both evaluated.
+const CHEAP: u64 = 16;
+
+impl Lower<'_, '_> {
+    /// Emits a condition this way, if it is cheap enough.
+    pub(super) fn picks(&mut self, cond: ExprId, (then, els): (&Block, &Block)) -> bool {
+        let nodes = [then, els].into_iter().try_fold(0u64, |sum, block| Some(sum + self.cheap_block(block)?));
+        if self.counts_in(then) || self.counts_in(els) || nodes.is_none_or(|n| n == 0 || n > CHEAP) {
+            return false;
+        }
+        let cond = self.expr(cond);
+        let mut locals: Vec<LocalId> = Vec::new();
+        for stmt in then.iter().chain(els) {
+            if let Stmt::Set { local, .. } = stmt
+                && !locals.contains(local)
+            {
+                locals.push(*local);
+            }
+        }
+        let before: Vec<Value> = locals.iter().map(|&l| self.read(l)).collect();
+        self.block(then);
+        let yes: Vec<Value> = locals.iter().map(|&l| self.read(l)).collect();
+        locals.iter().zip(before).for_each(|(&l, v)| self.write(l, v));
+        self.block(els);
+        for (&local, yes) in locals.iter().zip(yes) {
+            let no = self.read(local);
+            let value = self.b.ins().select(cond, yes, no);
+            self.write(local, value);
+        }
+        true
+    }
+
+    /// Nodes of a block that only sets integers to what is cheap and fails nothing.
+    fn cheap_block(&self, block: &Block) -> Option<u64> {
+        block.iter().try_fold(0, |sum, stmt| match *stmt {
+            Stmt::Set { local, value } if self.is_picked(local) => Some(sum + self.cheap(value)?),
+            _ => None,
+        })
+    }
+
+    /// Whether a local is an integer in a register.
+    fn is_picked(&self, local: LocalId) -> bool {
+        let is_int = !self.codelet.locals[local].ty.is_float();
+        is_int && matches!(self.locals[local], Some(Home::Variable(_)))
+    }
+
+    fn cheap(&self, e: ExprId) -> Option<u64> {
+        use BinaryOp::*;
+        let expr = &self.codelet.exprs[e];
+        if self.folded[e].is_some() {
+            return Some(1);
+        }
+        if expr.ty.is_float() {
+            return None;
+        }
+        let nodes = match expr.kind {
+            ExprKind::Local(_) | ExprKind::Size(_) | ExprKind::ConstField(_) => 0,
+            ExprKind::Unary { op: UnaryOp::Neg | UnaryOp::Not, x } => self.cheap(x)?,
+            ExprKind::Binary { op: Div | Rem, a, b, .. } if self.folded[b].is_some_and(u64::is_power_of_two) => {
+                2 + self.cheap(a)?
+            }
+            ExprKind::Binary { op: Shl | Shr, a, b, .. }
+                if self.folded[b].is_some_and(|n| n < 8 * u64::from(expr.ty.bytes())) =>
+            {
+                self.cheap(a)?
+            }
+            ExprKind::Binary { a, b, site: None, .. } if !self.ty(a).is_float() => self.cheap(a)? + self.cheap(b)?,
+            ExprKind::Convert { x } if !self.ty(x).is_float() => self.cheap(x)?,
+            _ => return None,
+        };
+        Some(nodes + 1)
+    }
+}
