@@ -143,9 +143,11 @@ impl Elaborator<'_> {
                 if let ("len", Value::Tensor(t)) = (name, &x.value) {
                     return Ok(Value::Int(t.view.shape().first().map_or(1, |&n| n as i64)));
                 }
+                if name == "len" {
+                    return self.count(&x.value, x.span).map(|n| Value::Int(n as i64));
+                }
                 let mut values = self.items(x)?;
                 match name {
-                    "len" => Ok(Value::Int(values.len() as i64)),
                     "enumerate" => {
                         let pair = |(k, v)| Value::Tuple(Arc::new(Tuple::plain(vec![Value::Int(k as i64), v])));
                         items(values.into_iter().enumerate().map(pair).collect())

@@ -18,6 +18,7 @@ mod pick;
 mod views;
 
 pub use ints::{Ints, Lens, point_count};
+pub use maps::Mapped;
 
 use crate::value::{Tensor, Value};
 use smol_str::SmolStr;

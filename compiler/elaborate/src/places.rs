@@ -2,6 +2,7 @@
 //!
 //! Invariant: every tile in a [`Mapping`] made here exists in the machine.
 
+use crate::columns::Mapped;
 use crate::elaborator::Elaborator;
 use crate::value::{Place, Tensor, Value};
 use girder_ir::ids::VarId;
@@ -192,11 +193,8 @@ impl<'a> Elaborator<'a> {
         family: &'a [ast::Binder],
         span: Span,
     ) -> Result<()> {
-        let mapped = self.map_in_columns(view, place, family)?.map(|mapped| (by_var(mapped.rows), mapped.parts));
-        // Rows of turns that were parted lose their order, which counts where they share elements.
-        let ordered = |(rows, parts): &(Vec<VarRows>, usize)| *parts < 2 || rows.iter().all(|r| ascend(&sorted(&r.1)));
-        let by_var = match mapped.filter(ordered) {
-            Some((rows, _)) => rows,
+        let by_var = match self.map_in_columns(view, place, family)?.and_then(in_order) {
+            Some(rows) => rows,
             None => by_var(self.map_turn_by_turn(view, place, family, span)?),
         };
         for (var, rows) in by_var {
@@ -294,15 +292,22 @@ fn by_var(rows: Vec<MapRow>) -> Vec<VarRows> {
     }
 }
 
+/// The rows of each variable in an order in which later ones win. Rows of turns that were parted have lost theirs: it is
+/// any where they share no element, and unknown else.
+fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
+    let mut vars = by_var(mapped.rows);
+    if mapped.parts > 1 {
+        vars.iter_mut().for_each(|(_, rows)| rows.sort_unstable_by_key(|r| r.0));
+        if !vars.iter().all(|(_, rows)| ascend(rows)) {
+            return None;
+        }
+    }
+    Some(vars)
+}
+
 /// Whether rows ascend and share no element.
 fn ascend(rows: &[TileRun]) -> bool {
     rows.windows(2).all(|w| w[0].1 <= w[1].0)
-}
-
-fn sorted(rows: &[TileRun]) -> Vec<TileRun> {
-    let mut rows = rows.to_vec();
-    rows.sort_unstable_by_key(|r| r.0);
-    rows
 }
 
 /// Runs where later ones win, with [`UNPLACED`] where there is none.
@@ -310,7 +315,8 @@ fn overlay_all(len: u64, mut rows: Vec<TileRun>) -> Vec<TileRun> {
     let mut out: Vec<TileRun> = Vec::with_capacity(rows.len());
     // In the common case rows are disjoint; else they are painted one after the other.
     if !ascend(&rows) {
-        let sorted = sorted(&rows);
+        let mut sorted = rows.clone();
+        sorted.sort_unstable_by_key(|r| r.0);
         rows = if ascend(&sorted) { sorted } else { paint(&rows) };
     }
     let mut at = 0;

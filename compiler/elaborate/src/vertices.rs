@@ -212,10 +212,12 @@ impl<'a> Elaborator<'a> {
         Ok(())
     }
 
-    /// Whether a codelet has dimensions that are computed, perhaps from constants.
+    /// Whether a codelet has dimensions that are computed, or states cycles, perhaps from constants.
     fn computes_sizes(&self, spec: SpecId) -> bool {
+        let codelet = &self.graph.codelets[spec];
         let computed = |f: &girder_ir::codelet::FieldDecl| f.dims.iter().any(|d| matches!(d, DimDecl::Expr(_)));
-        self.graph.codelets[spec].fields.values().any(computed)
+        let states = codelet.cycles.is_some() && codelet.fields.values().any(|f| f.dir == Dir::Const);
+        states || codelet.fields.values().any(computed)
     }
 
     /// The view that a field sees; a number becomes a constant.
@@ -354,6 +356,7 @@ impl<'a> Elaborator<'a> {
         let codelet = &self.graph.codelets[spec];
         let wrong = match girder_codelet::bind_sizes(codelet, shapes, consts) {
             Ok(sizes) => {
+                self.check_cycles(spec, &sizes, consts, v)?;
                 self.warn_of_partial(spec, &sizes, header);
                 return Ok(());
             }
@@ -372,6 +375,27 @@ impl<'a> Elaborator<'a> {
         };
         let d = Diagnostic::error("elaborate::shape_mismatch", v.span, message).label(field.span, "the field");
         Err(self.say(d))
+    }
+
+    /// Checks that what `#[cycles]` states is a time.
+    fn check_cycles(
+        &mut self,
+        spec: SpecId,
+        sizes: &girder_codelet::Sizes,
+        consts: &[Scalar],
+        v: &ast::Vertex,
+    ) -> Result<()> {
+        let codelet = &self.graph.codelets[spec];
+        let Some(stated) = codelet.cycles else { return Ok(()) };
+        let name = v.codelet.dotted();
+        let message = match girder_codelet::sizes::static_int(codelet, sizes, consts, stated) {
+            Some(0..) => return Ok(()),
+            Some(cycles) => format!("a vertex of `{name}` would take {cycles} cycles"),
+            None => format!("the cycles of `{name}` have no value here: their expression overflows or divides by zero"),
+        };
+        let at = codelet.exprs[stated].span;
+        let d = Diagnostic::error("codelet::cycles", v.span, message).label(at, "the cycles that are stated");
+        Err(self.say(d.help("state a number of at least 0 for all sizes and constants that vertices have")))
     }
 
     /// The workers of a `multi` codelet share a field in ways that are not followed, so it is not warned of.
