@@ -1,7 +1,8 @@
-//! Chains of compute sets and copies that threads run strip by strip leave what the oracle leaves, and report the failure
-//! that comes first in program order.
+//! Chains of compute sets and copies that threads run strip by strip, or place by place as one, leave what the oracle
+//! leaves, and report the failure that comes first in program order.
 
-use girder_engine::Mode;
+use girder::{AnyStage, Stage};
+use girder_engine::{CodeForm, Executable, Mode};
 use girder_tests::Program;
 use proptest::prelude::*;
 
@@ -16,6 +17,12 @@ var d: i32[n];
 ";
 
 const VARS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Few cases, so that the test stays quick; `PROPTEST_CASES` asks for more.
+fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
+    ProptestConfig { failure_persistence: None, max_shrink_iters: 400, ..ProptestConfig::with_cases(cases) }
+}
 
 /// One step between two variables: most go from each element to that of the same place.
 fn step() -> impl Strategy<Value = String> {
@@ -34,7 +41,7 @@ fn step() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10) })]
+    #![proptest_config(config(10))]
 
     #[test]
     fn chains_do_what_the_oracle_does(steps in proptest::collection::vec(step(), 2..8)) {
@@ -60,4 +67,114 @@ fn the_failure_is_the_least_in_program_order() {
     let failure = outcome.failure.expect("it fails");
     let said = format!("{failure:?}");
     assert!(said.contains("early") && said.contains("5999"), "{said}");
+}
+
+/// Rows and columns of what expressions are about.
+const PLACES: &str = "
+codelet mark(in x: f32, out y: f32, inout seen: i32, const bar: f32) { y = select(x > bar, x - bar, x); seen += 1; }
+var a: f32[24, 40] = list i in 0..24 { list j in 0..40 { i - 0.25 * j } };
+var b: f32[24, 40] = list i in 0..24 { list j in 0..40 { (i * 7 + j * 3) % 11 } };
+var c: f32[24, 40];
+var row: f32[40] = list j in 0..40 { 0.5 * j };
+var column: f32[24, 1] = list i in 0..24 { [i] };
+var k: i32[24, 40] = list i in 0..24 { list j in 0..40 { i * j } };
+var u: u8[24, 40] = list i in 0..24 { list j in 0..40 { i + j } };
+var h: f64[24, 40];
+var spare: f32[24, 40];
+var s: f32 = 0.75;
+";
+
+/// An expression of `f32[24, 40]` that computes element by element, given how many names there are.
+fn elements(lets: usize) -> impl Strategy<Value = String> {
+    let mut leaves = vec!["a", "b", "c", "d", "d"].into_iter().map(String::from).collect::<Vec<_>>();
+    leaves.extend(["(a + row)", "f32(k)", "f32(u)", "f32(h)", "(column * b)", "a.reverse(axis: 1)"].map(String::from));
+    leaves.extend((0..lets).map(|n| format!("t{n}")));
+    let leaf = proptest::sample::select(leaves);
+    leaf.prop_recursive(3, 8, 2, |inner| {
+        let ops = proptest::sample::select(vec!["+", "-", "*", "+", "-"]);
+        prop_oneof![
+            4 => (inner.clone(), ops, inner.clone()).prop_map(|(x, op, y)| format!("({x} {op} {y})")),
+            2 => (inner.clone(), 0..9u8).prop_map(|(x, n)| format!("({x} * 0.{n})")),
+            1 => inner.clone().prop_map(|x| format!("max({x}, s)")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(x, y)| format!("f32({x} > {y})")),
+            1 => inner.clone().prop_map(|x| format!("sigmoid({x})")),
+            1 => (inner.clone(), inner).prop_map(|(x, y)| format!("min({x}, abs({y}))")),
+        ]
+    })
+}
+
+/// A statement after some others, each of which has made a name.
+fn statement(lets: usize) -> impl Strategy<Value = String> {
+    let var = || proptest::sample::select(vec!["a", "b", "d", "d"]);
+    let places = proptest::sample::select(vec!["[3..20]", "[.., 8..40]", "[2..24, 1..5]", ".reverse(axis: 0)", "[7]"]);
+    let other = prop_oneof![
+        3 => (var(), elements(lets)).prop_map(|(x, e)| format!("{x} <- {e};")),
+        2 => (var(), elements(lets)).prop_map(|(x, e)| format!("{x} += {e};")),
+        1 => (var(), var(), places).prop_map(|(x, y, p)| format!("{x}{p} -= 0.5 * {y}{p};")),
+        1 => (var(), var()).prop_map(|(x, y)| format!("{x}[1..] <- {y}[..23] * 1.0;")),
+        1 => elements(lets).prop_map(|e| format!("k <- i32({e});")),
+        1 => elements(lets).prop_map(|e| format!("u <- u8({e}); h <- f64({e}) * 0.5;")),
+        1 => (var(), elements(lets)).prop_map(|(x, e)| {
+            let places = format!("x: {x}[i, j], y: spare[i, j], seen: k[i, j]");
+            format!("compute {{ for i in 0..24, j in 0..40 {{ vertex mark({places}, bar: 2.0); }} }} {x} <- {e} + spare;")
+        }),
+        1 => Just("column <- column * 0.5; row += row * 0.25;".to_string()),
+        1 => Just("s <- s * 0.5;".to_string()),
+        1 => var().prop_map(|x| format!("print(\"{x}\", {x}[3, 4..9]);")),
+    ];
+    prop_oneof![
+        2 => other.prop_map(move |stmt| format!("    {stmt} let t{lets} = b;\n")),
+        1 => elements(lets).prop_map(move |e| format!("    let t{lets} = {e};\n")),
+    ]
+}
+
+/// Some statements, of which the last ones stand in a loop or a branch.
+fn program() -> impl Strategy<Value = String> {
+    let list = || (0..7usize).map(statement).collect::<Vec<_>>();
+    let around = proptest::sample::select(vec!["repeat 3", "if s > 0.5", "while s > 0.2"]);
+    let calls = proptest::sample::select(vec!["call work();", "call work(); call work();"]);
+    (list(), list(), around, calls).prop_map(|(before, inside, around, calls)| {
+        let (before, inside) = (before.concat(), inside.concat());
+        let body = format!("{before}    {around} {{\n{inside}    s <- s * 0.5;\n    }}\n");
+        format!("{PLACES}program work() {{\n    var d: f32[24, 40] = 1.0;\n{body}}}\nprogram main() {{ {calls} }}\n")
+    })
+}
+
+proptest! {
+    #![proptest_config(config(12))]
+
+    #[test]
+    fn element_by_element_is_step_by_step(text in program()) {
+        let modes = [Mode::Interpret, Mode::Exact, Mode::Fast];
+        let agree = std::panic::catch_unwind(|| Program::text(text.as_str()).compile(&modes).run_on(&modes, &[1, 2, 8]));
+        prop_assert!(agree.is_ok(), "{text}");
+    }
+}
+
+/// The kernels of fused steps, each with the lengths of the fields that it has in memory.
+fn fused(text: &str) -> Vec<String> {
+    let stage = Program::text(text).stage(Stage::Allocated).unwrap_or_else(|e| panic!("{e}"));
+    let AnyStage::Allocated(allocated) = stage else { panic!("it is allocated") };
+    let code = Executable::code_text(&allocated, CodeForm::Clif).expect("it compiles");
+    code.lines().filter_map(|l| l.split_once(": codelet fused")).map(|(_, fields)| fields.to_string()).collect()
+}
+
+#[test]
+fn what_only_fused_steps_see_is_not_in_memory() {
+    let head = "var w: f32[100];\nvar g: f32[100];\n";
+    let descent =
+        |after: &str| fused(&format!("{head}program main() {{ let d = g + 0.01 * w; w -= 0.05 * d; {after} }}"));
+    assert_eq!(descent(""), ["(x0[100], x2[100])"]);
+    // Printed, it is.
+    assert_eq!(descent("print(\"d\", d);"), ["(x0[100], x2[100], x3[100])"]);
+}
+
+#[test]
+fn steps_that_meet_elsewhere_are_not_one() {
+    let head = "var w: f32[100];\nvar g: f32[100];\n";
+    let of = |body: &str| fused(&format!("{head}program main() {{ {body} }}"));
+    let backward = of("g += w * 2.0; w += g.reverse(axis: 0) * 3.0;");
+    assert_eq!(backward, ["(x0[100], x2[100])"; 2]);
+    // The same kernel twice.
+    assert_eq!(of("g[1..] += w[..99] * 2.0; w[1..] += g[..99] * 3.0;"), ["(x0[99], x2[99])"]);
 }

@@ -2,7 +2,8 @@
 //!
 //! A family is one compiled loop over its instances. Fields whose elements do not lie at one stride per axis are
 //! fetched into scratch before a vertex and sent back after it. Families that are matrix products are not compiled but
-//! put together (`products`). Copies are lists of moves.
+//! put together (`products`), and consecutive steps that compute element by element run as one (`maps`). Copies are
+//! lists of moves.
 //!
 //! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices
 //! of a compute set share any.
@@ -13,6 +14,7 @@ use crate::error::EngineError;
 use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
 use crate::kernels::{CodeForm, KernelSet, RowLines};
+use crate::maps::{Fusion, Piece, fusions};
 use crate::moves::{Row, by_length, coalesce, push_elements};
 use crate::pool::Pool;
 use crate::products::{Call, Products, of_family};
@@ -41,6 +43,8 @@ pub(crate) struct FastCode {
     families: SecondaryMap<FamilyId, Option<FamilyCode>>,
     /// All products of a set.
     products: SecondaryMap<ComputeSetId, Vec<Call>>,
+    /// Steps at which several run as one.
+    fusions: SecondaryMap<StepId, Option<Fusion>>,
     /// Of the variables, rounded up.
     var_bytes: u64,
     /// Of the scratch of the set that needs most.
@@ -135,7 +139,9 @@ impl FastCode {
                 code.joined = joined;
             }
         }
-        Ok((wanted, FastCode { kernels: Vec::new(), families, products, var_bytes, scratch_bytes }))
+        // What is counted is asked for set by set.
+        let fusions = if counting.is_some() { SecondaryMap::new() } else { fusions(allocated, &mut wanted)? };
+        Ok((wanted, FastCode { kernels: Vec::new(), families, products, fusions, var_bytes, scratch_bytes }))
     }
 }
 
@@ -210,8 +216,7 @@ pub(crate) struct Fast<'e> {
     pool: Pool<Tasks>,
     sets: SecondaryMap<ComputeSetId, usize>,
     copies: SecondaryMap<CopyId, usize>,
-    /// Steps at which several run at once: how many, and the task for them.
-    fused: SecondaryMap<StepId, Option<(usize, usize)>>,
+    fused: Fused,
     counts: bool,
     counted: Counted,
 }
@@ -238,7 +243,14 @@ impl<'e> Fast<'e> {
         let fused = if counts {
             SecondaryMap::new()
         } else {
-            fused(allocated, &sets, &copies, &mut tasks, threads, build.bytes)?
+            let mut alone = SecondaryMap::new();
+            for (step, fusion) in code.fusions.iter() {
+                if let Some(fusion) = fusion {
+                    alone[step] = Some((fusion.steps, tasks.len()));
+                    tasks.push(build.fusion(fusion, threads)?);
+                }
+            }
+            Single { graph: allocated, sets: &sets, copies: &copies }.fuse(alone, &mut tasks, threads, build.bytes)?
         };
         let tasks = Tasks::new(arena, tasks, executable.machine.chip.workers, session);
         let (pool, counted) = (Pool::new(tasks, threads), Counted::default());
@@ -246,36 +258,57 @@ impl<'e> Fast<'e> {
     }
 }
 
-/// Adds tasks for the steps of each sequence that can run at once.
-fn fused(
-    graph: &Graph,
-    sets: &SecondaryMap<ComputeSetId, usize>,
-    copies: &SecondaryMap<CopyId, usize>,
-    tasks: &mut Vec<Task>,
-    threads: usize,
-    bytes: u64,
-) -> Result<SecondaryMap<StepId, Option<(usize, usize)>>, EngineError> {
-    let task = |step: &StepId| match graph.steps[*step].kind {
-        StepKind::Execute(set) => Some(sets[set]),
-        StepKind::Copy(copy) => Some(copies[copy]),
-        _ => None,
-    };
-    let mut fused = SecondaryMap::new();
-    for step in graph.steps.values() {
-        let StepKind::Seq(steps) = &step.kind else { continue };
-        for run in steps.chunk_by(|a, b| task(a).is_some() == task(b).is_some()) {
-            let Some(own) = run.iter().map(task).collect::<Option<Vec<usize>>>() else { continue };
-            let mut at = 0;
-            for (count, together) in fuse(tasks, &own, threads.max(1), bytes)? {
-                if let Some(task) = together {
-                    fused[run[at]] = Some((count, tasks.len()));
-                    tasks.push(task);
+/// The tasks of single steps.
+struct Single<'a> {
+    graph: &'a Graph,
+    sets: &'a SecondaryMap<ComputeSetId, usize>,
+    copies: &'a SecondaryMap<CopyId, usize>,
+}
+
+/// Steps at which several run at once: how many, and the task for them.
+type Fused = SecondaryMap<StepId, Option<(usize, usize)>>;
+
+impl Single<'_> {
+    /// Adds tasks for the steps of each sequence that can run at once, some of which are one already.
+    fn fuse(&self, mut fused: Fused, tasks: &mut Vec<Task>, threads: usize, bytes: u64) -> Result<Fused, EngineError> {
+        for step in self.graph.steps.values() {
+            let StepKind::Seq(steps) = &step.kind else { continue };
+            for run in steps.chunk_by(|a, b| self.task(*a).is_some() == self.task(*b).is_some()) {
+                let own = self.tasks(&fused, run);
+                let list: Vec<usize> = own.iter().map(|o| o.1).collect();
+                let (mut at, mut rest) = (0, &own[..]);
+                for (count, together) in fuse(tasks, &list, threads.max(1), bytes)? {
+                    let (taken, left) = rest.split_at(count);
+                    let steps = taken.iter().map(|o| o.0).sum();
+                    if let Some(task) = together {
+                        fused[run[at]] = Some((steps, tasks.len()));
+                        tasks.push(task);
+                    }
+                    (at, rest) = (at + steps, left);
                 }
-                at += count;
             }
         }
+        Ok(fused)
     }
-    Ok(fused)
+
+    /// The tasks of consecutive steps, each with the steps that it takes.
+    fn tasks(&self, fused: &Fused, mut run: &[StepId]) -> Vec<(usize, usize)> {
+        let mut own = Vec::new();
+        while let [first, ..] = run {
+            let Some((steps, task)) = fused[*first].or_else(|| Some((1, self.task(*first)?))) else { break };
+            own.push((steps, task));
+            run = &run[steps..];
+        }
+        own
+    }
+
+    fn task(&self, step: StepId) -> Option<usize> {
+        match self.graph.steps[step].kind {
+            StepKind::Execute(set) => Some(self.sets[set]),
+            StepKind::Copy(copy) => Some(self.copies[copy]),
+            _ => None,
+        }
+    }
 }
 
 impl Store for Fast<'_> {
@@ -342,6 +375,17 @@ impl Build<'_> {
         }
         let products = Products::new(calls, threads, self.bytes)?;
         Ok(Task::Products { products, others: Box::new(others) })
+    }
+
+    fn fusion(&self, fusion: &Fusion, threads: usize) -> Result<Task, EngineError> {
+        let group = |piece: &Piece| {
+            let kernel = self.code.kernels[piece.kernel].clone();
+            let offsets = Offsets::Affine { start: piece.start.clone(), step: piece.step.clone() };
+            let launch = Launch::new(kernel, piece.rows, offsets, fusion.consts.clone(), 0, self.bytes)?;
+            let (family, family_size, elements) = (fusion.family, piece.rows, piece.elements);
+            Ok(Group { launch, family, family_size, order: 0, instances: None, landing: None, elements })
+        };
+        Ok(Task::vertices(fusion.pieces.iter().map(group).collect::<Result<_, EngineError>>()?, threads))
     }
 
     fn groups(&self, set: ComputeSetId) -> Result<Vec<Group>, EngineError> {

@@ -1,17 +1,19 @@
 //! The kernels that a mode needs, each once, and how they are compiled.
 //!
-//! Invariant: one entry per codelet specialisation, shapes, byte strides and addressing; indices are given out in the
-//! order in which kernels are first wanted, so that they do not depend on hashes.
+//! Invariant: one entry per codelet (a specialisation of the graph, or one that fused steps share), shapes, byte strides
+//! and addressing; indices are given out in the order in which kernels are first wanted, so that they do not depend on
+//! hashes.
 
 use crate::counts::Counting;
 use crate::error::EngineError;
 use crate::kernel::Kernel;
+use crate::maps::Recipe;
 use crate::sizes::bind_family;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_codegen::abi::Addressing;
 use girder_codegen::{FieldLayout, Host, KernelSpec, Lines, asm_text, clif_text, compile};
 use girder_codelet::facts::{Cover, Facts, facts};
-use girder_codelet::sizes::{Shape, Sizes};
+use girder_codelet::sizes::{Shape, Sizes, bind_sizes};
 use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
@@ -32,8 +34,17 @@ pub enum CodeForm {
 pub(crate) struct KernelSet<'g> {
     graph: &'g Graph,
     counting: Option<&'g Counting>,
-    shaped: IndexMap<(SpecId, Vec<Shape>), (Sizes, Facts)>,
+    /// Codelets that the graph does not have.
+    woven: IndexMap<Recipe, Codelet>,
+    shaped: IndexMap<(Source, Vec<Shape>), (Sizes, Facts)>,
     keys: IndexSet<Key>,
+}
+
+/// Where a codelet stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    Graph(SpecId),
+    Woven(usize),
 }
 
 /// What one kernel is made from.
@@ -65,7 +76,8 @@ pub(crate) struct Shaped(usize);
 impl<'g> KernelSet<'g> {
     /// Of a graph; no kernel is wanted yet. Kernels count what `counting` says.
     pub(crate) fn new(graph: &'g Graph, counting: Option<&'g Counting>) -> KernelSet<'g> {
-        KernelSet { graph, counting, shaped: IndexMap::new(), keys: IndexSet::new() }
+        let (woven, shaped, keys) = (IndexMap::new(), IndexMap::new(), IndexSet::new());
+        KernelSet { graph, counting, woven, shaped, keys }
     }
 
     /// The codelet of a family with its sizes; `None` if it has no vertex.
@@ -73,13 +85,41 @@ impl<'g> KernelSet<'g> {
         if family.domain.count() == 0 {
             return Ok(None);
         }
-        let key = (family.codelet, family.fields.iter().map(|f| f.shape()).collect::<Vec<_>>());
+        let key = (Source::Graph(family.codelet), family.fields.iter().map(|f| f.shape()).collect::<Vec<_>>());
         if let Some(index) = self.shaped.get_index_of(&key) {
             return Ok(Some(Shaped(index)));
         }
         let Some(sizes) = bind_family(self.graph, family)? else { return Ok(None) };
         let facts = facts(&self.graph.codelets[family.codelet], &sizes);
         Ok(Some(Shaped(self.shaped.insert_full(key, (sizes, facts)).0)))
+    }
+
+    /// A codelet that cannot fail, made if it is new, with the shapes of its edge fields.
+    pub(crate) fn woven(
+        &mut self,
+        recipe: Recipe,
+        make: impl FnOnce() -> Codelet,
+        shapes: Vec<Shape>,
+    ) -> Result<Shaped, EngineError> {
+        let entry = self.woven.entry(recipe);
+        let index = entry.index();
+        let codelet = entry.or_insert_with(make);
+        let key = (Source::Woven(index), shapes);
+        if let Some(index) = self.shaped.get_index_of(&key) {
+            return Ok(Shaped(index));
+        }
+        let mut of_fields = vec![Shape::new(); codelet.fields.len()];
+        for ((field, _), shape) in codelet.edges().zip(&key.1) {
+            of_fields[field.index()] = shape.clone();
+        }
+        let sizes = bind_sizes(codelet, &of_fields, &[]);
+        let sizes = sizes.map_err(|_| EngineError::Internal("a fused codelet does not fit its fields".into()))?;
+        let mut facts = facts(codelet, &sizes);
+        // What is proven of the codelets that it is made from may lie beyond what is seen of it as a whole.
+        codelet.sites.keys().for_each(|site| {
+            facts.proven.insert(site);
+        });
+        Ok(Shaped(self.shaped.insert_full(key, (sizes, facts)).0))
     }
 
     /// Whether every run writes all elements of a field.
@@ -137,12 +177,15 @@ impl<'g> KernelSet<'g> {
         Ok(text)
     }
 
-    fn id(&self, key: &Key) -> SpecId {
-        self.shaped.get_index(key.shaped.0).map_or(SpecId::from_u32(0), |(k, _)| k.0)
+    fn source(&self, key: &Key) -> Source {
+        self.shaped.get_index(key.shaped.0).map_or(Source::Woven(usize::MAX), |(k, _)| k.0)
     }
 
-    fn codelet(&self, key: &Key) -> &'g Codelet {
-        &self.graph.codelets[self.id(key)]
+    fn codelet(&self, key: &Key) -> &Codelet {
+        match self.source(key) {
+            Source::Graph(spec) => &self.graph.codelets[spec],
+            Source::Woven(index) => &self.woven[index],
+        }
     }
 
     fn spec(&self, key: &Key) -> KernelSpec<'_> {
@@ -152,7 +195,10 @@ impl<'g> KernelSet<'g> {
         for ((field, _), layout) in codelet.edges().zip(&key.strides) {
             strides[field] = layout.clone();
         }
-        let points = self.counting.map(|c| c.points(self.id(key)));
+        let points = match self.source(key) {
+            Source::Graph(spec) => self.counting.map(|c| c.points(spec)),
+            Source::Woven(_) => None,
+        };
         let lines = key.lines.as_ref().map(|l| {
             let mut steps = SecondaryMap::new();
             for ((field, _), &step) in codelet.edges().zip(&l.steps) {

@@ -25,6 +25,7 @@ mod host;
 mod interpret;
 mod kernel;
 mod kernels;
+mod maps;
 mod moves;
 mod pool;
 mod products;

@@ -1,0 +1,289 @@
+//! One codelet that does at each place what several maps do one after another.
+//!
+//! Invariant: the codelet cannot fail: its one loop is as long as its fields, and what is in it comes from codelets
+//! whose checks are proven.
+
+use super::chain::{Chain, Kept};
+use super::map::{Applied, Function};
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use girder_ir::codelet::{
+    Block, Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt,
+};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId, SizeId, SpecId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::Span;
+use smallvec::SmallVec;
+
+/// All that a woven codelet depends on, beside the graph.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Recipe {
+    /// What is done, and with which slots.
+    maps: Vec<(Pattern, Vec<usize>)>,
+    /// Of the slots in memory.
+    fields: Vec<Thread>,
+    /// Turns of the loop.
+    places: u64,
+}
+
+/// A function but for its constants.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Pattern {
+    Copy,
+    Codelet { spec: SpecId, sizes: Vec<(SizeId, i64)>, fields: Vec<FieldId> },
+}
+
+/// A slot that is in memory.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Thread {
+    slot: usize,
+    ty: ElemType,
+    loads: bool,
+    stores: bool,
+    /// It is another element at each place of a row.
+    moves: bool,
+}
+
+impl Recipe {
+    /// Of rows of some places.
+    pub(super) fn new(chain: &Chain, kept: &Kept, places: u64) -> Recipe {
+        let pattern = |f: &Function| match f {
+            Function::Copy(_) => Pattern::Copy,
+            Function::Codelet(a) => Pattern::Codelet { spec: a.spec, sizes: a.sizes.clone(), fields: a.fields.clone() },
+        };
+        let in_memory = (0..chain.slots.len()).filter(|&n| kept.loads[n] || kept.stores[n]);
+        let thread = |(slot, access): (usize, &super::space::Access)| Thread {
+            slot,
+            ty: access.ty,
+            loads: kept.loads[slot],
+            stores: kept.stores[slot],
+            moves: access.strides.last().is_some_and(|&s| s != 0),
+        };
+        Recipe {
+            maps: chain.maps.iter().map(|m| pattern(&m.function)).zip(chain.at.iter().cloned()).collect(),
+            fields: in_memory.zip(&kept.space.accesses).map(thread).collect(),
+            places,
+        }
+    }
+
+    /// The codelet of a chain of this recipe. Its edge fields are the slots in memory, in order; its constants are those
+    /// of the maps, in order.
+    pub(super) fn codelet(&self, graph: &Graph, chain: &Chain) -> Codelet {
+        let mut weave = Weave::new(self, chain.slots.len());
+        for (map, slots) in chain.maps.iter().zip(&chain.at) {
+            match &map.function {
+                Function::Copy(ty) => weave.copy(*ty, slots[0], slots[1]),
+                Function::Codelet(applied) => weave.apply(&graph.codelets[applied.spec], applied, slots),
+            }
+        }
+        weave.finish(self)
+    }
+}
+
+/// A codelet in the making.
+struct Weave {
+    codelet: Codelet,
+    /// The index of the loop.
+    place: LocalId,
+    /// The field of each slot that is in memory, and whether it has an index.
+    fields: Vec<Option<(FieldId, bool)>>,
+    /// What each slot that was written holds.
+    values: Vec<Option<LocalId>>,
+    body: Block,
+    span: Span,
+}
+
+/// What a codelet's names are in the woven one.
+struct Names<'a> {
+    from: &'a Codelet,
+    applied: &'a Applied<'a>,
+    slots: &'a [usize],
+    consts: SecondaryMap<FieldId, Option<FieldId>>,
+    locals: SecondaryMap<LocalId, Option<LocalId>>,
+    sites: SecondaryMap<SiteId, Option<SiteId>>,
+}
+
+impl Names<'_> {
+    /// The slot of a field.
+    fn slot(&self, field: FieldId) -> usize {
+        let access = self.applied.fields.iter().position(|&f| f == field);
+        self.slots[access.expect("a map has an access for each field that it names")]
+    }
+}
+
+impl Weave {
+    fn new(recipe: &Recipe, slots: usize) -> Weave {
+        let span = Span::default();
+        let mut codelet = Codelet {
+            name: "fused".into(),
+            args: Vec::new(),
+            multi: false,
+            fields: PrimaryMap::new(),
+            sizes: PrimaryMap::new(),
+            locals: PrimaryMap::new(),
+            exprs: PrimaryMap::new(),
+            sites: PrimaryMap::new(),
+            body: Vec::new(),
+            pipelined: false,
+            apart: false,
+            cycles: None,
+            elementary: SecondaryMap::new(),
+            span,
+        };
+        let place = codelet.locals.push(Local { name: "place".into(), ty: ElemType::I64, array: None });
+        let mut fields = vec![None; slots];
+        for thread in &recipe.fields {
+            let dir = match (thread.loads, thread.stores) {
+                (true, true) => Dir::InOut,
+                (false, true) => Dir::Out,
+                (_, false) => Dir::In,
+            };
+            let dims = thread.moves.then_some(DimDecl::Fixed(recipe.places)).into_iter().collect();
+            let name = format!("x{}", thread.slot).into();
+            let field = codelet.fields.push(FieldDecl { name, dir, ty: thread.ty, dims, span });
+            fields[thread.slot] = Some((field, thread.moves));
+        }
+        Weave { codelet, place, fields, values: vec![None; slots], body: Block::new(), span }
+    }
+
+    fn expr(&mut self, ty: ElemType, kind: ExprKind) -> ExprId {
+        self.codelet.exprs.push(Expr { kind, ty, span: self.span })
+    }
+
+    fn int(&mut self, value: u64) -> ExprId {
+        self.expr(ElemType::I64, ExprKind::Const(Scalar::new(ElemType::I64, value)))
+    }
+
+    fn site(&mut self, check: Check) -> SiteId {
+        self.codelet.sites.push(Site { check, span: self.span, calls: SmallVec::new(), message: None })
+    }
+
+    /// Where a slot is in memory.
+    fn element(&mut self, slot: usize) -> (FieldId, Index, SiteId) {
+        let (field, moves) = self.fields[slot].expect("a slot that is read or kept is in memory");
+        let place = self.place;
+        let index = moves.then(|| self.expr(ElemType::I64, ExprKind::Local(place)));
+        (field, index.into_iter().collect(), self.site(Check::Index))
+    }
+
+    /// What a slot holds.
+    fn read(&mut self, ty: ElemType, slot: usize) -> ExprId {
+        let kind = match self.values[slot] {
+            Some(local) => ExprKind::Local(local),
+            None => {
+                let (field, index, site) = self.element(slot);
+                ExprKind::Load { field, index, site }
+            }
+        };
+        self.expr(ty, kind)
+    }
+
+    /// A slot takes a value; the statement that does it.
+    fn write(&mut self, ty: ElemType, slot: usize, value: ExprId) -> Stmt {
+        let local = self.codelet.locals.push(Local { name: "".into(), ty, array: None });
+        self.values[slot] = Some(local);
+        Stmt::Set { local, value }
+    }
+
+    fn copy(&mut self, ty: ElemType, from: usize, to: usize) {
+        let value = self.read(ty, from);
+        let stmt = self.write(ty, to, value);
+        self.body.push(stmt);
+    }
+
+    /// Appends statements of a codelet.
+    fn apply(&mut self, from: &Codelet, applied: &Applied<'_>, slots: &[usize]) {
+        let (consts, locals, sites) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
+        let mut names = Names { from, applied, slots, consts, locals, sites };
+        for (field, value) in &applied.consts {
+            let name = format!("c{}", self.codelet.fields.len()).into();
+            let decl = FieldDecl { name, dir: Dir::Const, ty: value.ty, dims: SmallVec::new(), span: self.span };
+            names.consts[*field] = Some(self.codelet.fields.push(decl));
+        }
+        let body = self.block(&mut names, applied.statements);
+        self.body.extend(body);
+    }
+
+    fn block(&mut self, names: &mut Names<'_>, block: &Block) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            match stmt {
+                Stmt::Set { local, value } => {
+                    let value = self.of(names, *value);
+                    done.push(Stmt::Set { local: self.local(names, *local), value });
+                }
+                Stmt::If { cond, then, els } => {
+                    let cond = self.of(names, *cond);
+                    let (then, els) = (self.block(names, then), self.block(names, els));
+                    done.push(Stmt::If { cond, then, els });
+                }
+                Stmt::Store { field, value, .. } => {
+                    let value = self.of(names, *value);
+                    done.push(self.write(names.from.fields[*field].ty, names.slot(*field), value));
+                }
+                _ => unreachable!("a body has no other statements"),
+            }
+        }
+        done
+    }
+
+    fn local(&mut self, names: &mut Names<'_>, local: LocalId) -> LocalId {
+        *names.locals[local].get_or_insert_with(|| self.codelet.locals.push(names.from.locals[local].clone()))
+    }
+
+    /// An expression of a codelet. It is made anew wherever it stands, because what a slot holds changes.
+    fn of(&mut self, names: &mut Names<'_>, e: ExprId) -> ExprId {
+        let Expr { kind, ty, .. } = &names.from.exprs[e];
+        let ty = *ty;
+        let kind = match kind {
+            ExprKind::Const(value) => ExprKind::Const(*value),
+            ExprKind::Local(local) => ExprKind::Local(self.local(names, *local)),
+            ExprKind::ConstField(field) => {
+                ExprKind::ConstField(names.consts[*field].expect("every constant has a value"))
+            }
+            ExprKind::Size(size) => {
+                let known = names.applied.sizes.iter().find(|s| s.0 == *size);
+                let (_, value) = known.expect("a map knows the sizes that it names");
+                return self.int(*value as u64);
+            }
+            ExprKind::Load { field, .. } => return self.read(ty, names.slot(*field)),
+            ExprKind::Unary { op, x } => ExprKind::Unary { op: *op, x: self.of(names, *x) },
+            ExprKind::Convert { x } => ExprKind::Convert { x: self.of(names, *x) },
+            ExprKind::Bits { x } => ExprKind::Bits { x: self.of(names, *x) },
+            ExprKind::Binary { op, a, b, site } => {
+                let site = site.map(|site| self.same_site(names, site));
+                ExprKind::Binary { op: *op, a: self.of(names, *a), b: self.of(names, *b), site }
+            }
+            ExprKind::AndThen { a, b } => ExprKind::AndThen { a: self.of(names, *a), b: self.of(names, *b) },
+            ExprKind::OrElse { a, b } => ExprKind::OrElse { a: self.of(names, *a), b: self.of(names, *b) },
+            ExprKind::Select { cond, a, b } => {
+                ExprKind::Select { cond: self.of(names, *cond), a: self.of(names, *a), b: self.of(names, *b) }
+            }
+            ExprKind::Fma { a, b, c } => {
+                ExprKind::Fma { a: self.of(names, *a), b: self.of(names, *b), c: self.of(names, *c) }
+            }
+            ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => {
+                unreachable!("a body has no other expressions")
+            }
+        };
+        self.expr(ty, kind)
+    }
+
+    fn same_site(&mut self, names: &mut Names<'_>, site: SiteId) -> SiteId {
+        *names.sites[site].get_or_insert_with(|| self.codelet.sites.push(names.from.sites[site].clone()))
+    }
+
+    /// The loop around the body, at whose end every place stores what is kept.
+    fn finish(mut self, recipe: &Recipe) -> Codelet {
+        for thread in recipe.fields.iter().filter(|t| t.stores) {
+            let local = self.values[thread.slot].expect("what is kept was written");
+            let (field, index, site) = self.element(thread.slot);
+            let value = self.expr(thread.ty, ExprKind::Local(local));
+            self.body.push(Stmt::Store { field, index, value, site });
+        }
+        let (lo, hi, site) = (self.int(0), self.int(recipe.places), self.site(Check::Turns));
+        let body = std::mem::take(&mut self.body);
+        self.codelet.body = vec![Stmt::For { var: self.place, lo, hi, step: 1, label: Label(0), body, site }];
+        self.codelet
+    }
+}
