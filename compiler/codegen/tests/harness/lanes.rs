@@ -466,7 +466,7 @@ impl Lanes<'_, '_> {
 
     fn reduce(&mut self, limit: FieldId) -> Block {
         use ReduceOp::*;
-        let op = self.choices.pick(&[Sum, Sum, Sum, Product, Min, Max, Any, All, ArgMax]);
+        let op = self.choices.pick(&[Sum, Sum, Sum, Product, Min, Max, Any, All, ArgMin, ArgMax]);
         let ty = if matches!(op, Any | All) { Bool } else { self.ty() };
         let mut binders = Vec::new();
         for _ in 0..self.choices.pick(&[1, 1, 2]) {
@@ -487,7 +487,7 @@ impl Lanes<'_, '_> {
         self.set.clear();
         self.indices.truncate(self.indices.len() - binders.len());
         let result = match op {
-            ArgMax => I64,
+            ArgMin | ArgMax => I64,
             _ => ty,
         };
         let dst = self.b.local(result);

@@ -11,10 +11,10 @@ use crate::lower::stmt::Range;
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, is_ordered, steps};
 use crate::wide::{self, Apart, Effect, Value as Lanes, is_long};
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I32, I32X4, I64};
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlot, Type, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, StackSlot, Type, Value};
 use girder_codelet::interpret::identity;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::types::ElemType;
@@ -60,6 +60,55 @@ impl Lower<'_, '_> {
             }
             None => Some(folded),
         }
+    }
+
+    /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found as a strip: the first
+    /// place that has it is then looked for, which is cheaper than to carry it along.
+    pub(in crate::lower) fn wide_best(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+        let (op, at_least) = match r.op {
+            ReduceOp::ArgMin => (ReduceOp::Min, FloatCC::LessThanOrEqual),
+            ReduceOp::ArgMax => (ReduceOp::Max, FloatCC::GreaterThanOrEqual),
+            _ => return None,
+        };
+        let [row] = bounds else { return None };
+        let best = self.wide_reduce(&Reduce { op, ..r.clone() }, bounds)?;
+        let found = self.b.create_block();
+        let index = self.b.append_block_param(found, I64);
+        if self.ty(r.value).is_float() {
+            // Nothing is better than a number that is the best, and if that is NaN the first NaN wins.
+            let [numbers, nans] = [(); 2].map(|()| self.b.create_block());
+            let is_nan = self.b.ins().fcmp(FloatCC::Unordered, best, best);
+            self.b.ins().brif(is_nan, nans, &[], numbers, &[]);
+            self.enter(nans);
+            self.first_place(r, row, found, |l, value| l.b.ins().fcmp(FloatCC::Unordered, value, value));
+            self.enter(numbers);
+            self.first_place(r, row, found, |l, value| l.b.ins().fcmp(at_least, value, best));
+        } else {
+            self.first_place(r, row, found, |l, value| l.b.ins().icmp(IntCC::Equal, value, best));
+        }
+        self.enter(found);
+        Some(self.b.ins().isub(index, row.range.lo))
+    }
+
+    /// Goes to `found` with the index of the first place whose value is as wanted; there is one.
+    fn first_place(
+        &mut self,
+        r: &Reduce,
+        row: &Bound,
+        found: Block,
+        is_wanted: impl FnOnce(&mut Self, Value) -> Value,
+    ) {
+        self.counted(row.range.clone(), None, |l, index| {
+            l.write(row.var, index);
+            l.block(&r.before);
+            let value = l.expr(r.value);
+            let wanted = is_wanted(l, value);
+            let next = l.b.create_block();
+            l.b.ins().brif(wanted, found, &[index.into()], next, &[]);
+            l.enter(next);
+            true
+        });
+        self.b.ins().jump(found, &[row.range.lo.into()]);
     }
 
     /// Whether the outer binders come to any row; `None` if they are known to.
