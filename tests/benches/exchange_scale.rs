@@ -76,7 +76,7 @@ fn phase(users: Users) -> Phase {
             transfers.push(Transfer { from: loc(from, word), to: groups.to(&to), words: 1 });
         }
     }
-    Phase { transfers, groups: groups.list, ..Phase::default() }
+    Phase { transfers, groups: groups.into_groups(), ..Phase::default() }
 }
 
 /// Time that this process has had on processors.

@@ -11,7 +11,8 @@
 //! different and stand in the order in which transfers name them first.
 
 use super::{Loc, Phase, Transfer};
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 
 /// The receivers of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -92,9 +93,9 @@ impl Phase {
 /// Groups while a phase is made.
 #[derive(Clone, Debug, Default)]
 pub struct Grouping {
-    /// What is to be [`Phase::groups`].
-    pub list: Vec<Vec<Loc>>,
-    known: FxHashMap<Vec<Loc>, u32>,
+    known: IndexSet<Vec<Loc>, FxBuildHasher>,
+    /// The list that is looked for.
+    wanted: Vec<Loc>,
 }
 
 impl Grouping {
@@ -104,16 +105,27 @@ impl Grouping {
             return To::One(loc);
         }
         let offset = places.iter().map(|l| l.offset).min().unwrap_or(0);
-        let from_zero: Vec<Loc> = places.iter().map(|l| Loc { offset: l.offset - offset, ..*l }).collect();
-        let group = match self.known.get(&from_zero) {
-            Some(&group) => group,
-            None => {
-                let group = self.list.len() as u32;
-                self.list.push(from_zero.clone());
-                self.known.insert(from_zero, group);
-                group
-            }
+        self.wanted.clear();
+        self.wanted.extend(places.iter().map(|l| Loc { offset: l.offset - offset, ..*l }));
+        let group = match self.known.get_index_of(self.wanted.as_slice()) {
+            Some(group) => group,
+            None => self.known.insert_full(self.wanted.clone()).0,
         };
-        To::Group { group, offset }
+        To::Group { group: group as u32, offset }
+    }
+
+    /// The places of a group that [`Grouping::to`] has named.
+    pub fn places(&self, group: u32) -> &[Loc] {
+        &self.known[group as usize]
+    }
+
+    /// Whether no group has been named.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// What is to be [`Phase::groups`].
+    pub fn into_groups(self) -> Vec<Vec<Loc>> {
+        self.known.into_iter().collect()
     }
 }

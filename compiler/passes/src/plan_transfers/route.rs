@@ -214,7 +214,7 @@ impl Router {
 
     /// Staged moves to several tiles as one for each: every tile has a staging buffer of its own.
     fn stage_apart(&mut self) -> Result<(), Stop> {
-        if self.groups.list.is_empty() {
+        if self.groups.is_empty() {
             return Ok(());
         }
         let mut apart = vec![];

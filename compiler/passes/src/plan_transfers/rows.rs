@@ -525,8 +525,8 @@ impl Reader<'_> {
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
             schedule.pieces.sort_by_key(|p| p.transfer);
         }
-        self.tables.plan.before.groups = self.groups.0.list;
-        self.tables.plan.after.groups = self.groups.1.list;
+        self.tables.plan.before.groups = self.groups.0.into_groups();
+        self.tables.plan.after.groups = self.groups.1.into_groups();
         self.tables.schedule = self.scheduled.then_some(self.schedule);
         Ok(self.tables)
     }

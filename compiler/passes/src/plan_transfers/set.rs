@@ -27,6 +27,9 @@ use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+/// Views of at most so many bytes are as soon planned for each of their readers as once for all.
+const SHORT: u64 = 16;
+
 /// The landings of a compute set: per family, per field.
 pub(super) type Landings = Vec<Vec<FieldLandings>>;
 
@@ -125,7 +128,7 @@ struct Site<'a> {
     offsets: Vec<i64>,
     /// Whether no other vertex of the set may read the same elements through a landing of its own.
     alone: bool,
-    /// Whether vertices read the same elements, twice or more on average, all of them in whole words.
+    /// Whether vertices read the same elements, twice or more on average, all of them in whole words and not few.
     repeated: bool,
 }
 
@@ -175,7 +178,8 @@ impl<'a> Planner<'a> {
         let fields = form.as_ref().map_or(0, |f| f.0.1);
         let alone = decl.dir != Dir::In || (fields == 1 && offsets.is_sorted_by(|a, b| a < b));
         let form = form.map(|((id, _), runs)| Form { id, runs });
-        let repeated = !alone && decl.ty.bytes().is_multiple_of(4) && 2 * distinct(&offsets) <= offsets.len();
+        let words = bytes > SHORT && decl.ty.bytes().is_multiple_of(4);
+        let repeated = !alone && words && 2 * distinct(&offsets) <= offsets.len();
         Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form, offsets, alone, repeated }
     }
 

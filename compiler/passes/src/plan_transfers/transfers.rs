@@ -33,8 +33,9 @@ pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Trans
         sends = cut;
     }
     let mut transfers = Vec::with_capacity(sends.chunk_by(same_words).count());
+    let mut places = vec![];
     for same in sends.chunk_by(same_words) {
-        merge(same, &mut transfers, &mut groups);
+        merge(same, &mut transfers, (&mut groups, &mut places));
     }
     drop(sends);
     let mut transfers = sorted_by_form(transfers, &groups);
@@ -43,14 +44,15 @@ pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Trans
 }
 
 /// The groups in the order in which transfers name them first.
-fn numbered(transfers: &mut [Transfer], mut groups: Grouping) -> Vec<Vec<Loc>> {
-    let (mut new, mut list) = (vec![u32::MAX; groups.list.len()], vec![]);
+fn numbered(transfers: &mut [Transfer], groups: Grouping) -> Vec<Vec<Loc>> {
+    let mut groups = groups.into_groups();
+    let (mut new, mut list) = (vec![u32::MAX; groups.len()], vec![]);
     for transfer in transfers {
         let To::Group { group, .. } = &mut transfer.to else { continue };
         let number = &mut new[*group as usize];
         if *number == u32::MAX {
             *number = list.len() as u32;
-            list.push(std::mem::take(&mut groups.list[*group as usize]));
+            list.push(std::mem::take(&mut groups[*group as usize]));
         }
         *group = *number;
     }
@@ -83,7 +85,7 @@ fn by_form(t: &Transfer, groups: &Grouping) -> (u128, u128, u128) {
     let (to, count) = match t.to {
         To::One(loc) => (loc, 1),
         To::Group { group, offset } => {
-            let places = &groups.list[group as usize];
+            let places = groups.places(group);
             (Loc { offset: places[0].offset + offset, ..places[0] }, places.len())
         }
     };
@@ -175,13 +177,17 @@ fn source(s: &Send) -> (u32, Object) {
 }
 
 /// Sends of the same words, by receiver: one transfer, and another for each further place on the same tile.
-fn merge(same: &[Send], transfers: &mut Vec<Transfer>, groups: &mut Grouping) {
+fn merge(same: &[Send], transfers: &mut Vec<Transfer>, (groups, places): (&mut Grouping, &mut Vec<Loc>)) {
     let Send { from, words, .. } = same[0];
     if let [only] = same {
         return transfers.push(Transfer { from, to: shared::to(only.to), words });
     }
-    let mut places: Vec<Loc> = same.iter().flat_map(|s| shared::places(groups, s.to, from.tile)).collect();
+    places.clear();
+    places.extend(same.iter().flat_map(|s| shared::places(groups, s.to, from.tile)));
     places.sort_unstable_by_key(|l| packed(*l));
+    if !places.is_empty() && places.windows(2).all(|w| w[0].tile != w[1].tile) {
+        return transfers.push(Transfer { from, to: groups.to(places), words });
+    }
     let mut lists: Vec<Vec<Loc>> = vec![];
     for tile in places.chunk_by(|a, b| a.tile == b.tile) {
         for (k, &place) in tile.iter().enumerate() {

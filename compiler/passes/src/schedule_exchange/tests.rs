@@ -25,7 +25,7 @@ fn phase(list: impl IntoIterator<Item = (u32, Vec<u32>, u32)>) -> Phase {
         let to: Vec<Loc> = to.into_iter().map(loc).collect();
         Transfer { from: loc(from), to: groups.to(&to), words }
     };
-    Phase { transfers: list.into_iter().map(transfer).collect(), groups: groups.list, ..Phase::default() }
+    Phase { transfers: list.into_iter().map(transfer).collect(), groups: groups.into_groups(), ..Phase::default() }
 }
 
 /// Achieved over bound, after checking.
