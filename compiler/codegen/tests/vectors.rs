@@ -4,6 +4,7 @@ mod harness;
 
 use girder_codegen::Isa;
 use girder_ir::codelet::*;
+use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType::*;
 use harness::build::Build;
 use harness::{Case, Spread};
@@ -54,22 +55,7 @@ fn dot(rows: u64, n: u64) -> Case {
     let value = b.binary(BinaryOp::Mul, p, q);
     let (zero, rows_e, n_e) = (b.int(0), b.sized(r), b.sized(size));
     let binders = vec![Binder { var: i, lo: zero, hi: rows_e, step: 1 }, Binder { var: j, lo: zero, hi: n_e, step: 1 }];
-    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
-    let reduce = Reduce {
-        dst,
-        op: ReduceOp::Sum,
-        binders,
-        filter_before: vec![],
-        filter: None,
-        before: vec![],
-        value,
-        factors: Some((p, q)),
-        site,
-        turns,
-    };
-    let result = b.read(dst);
-    let store = b.store(y, &[], result);
-    let codelet = b.done(vec![Stmt::Reduce(Box::new(reduce)), store]);
+    let codelet = reduced(b, (dst, y), ReduceOp::Sum, binders, (value, Some((p, q))));
     let shapes = vec![[rows, n].as_slice().into(), [n].as_slice().into(), [].as_slice().into()];
     Case::new(codelet, shapes, &[Spread::Contiguous; 3], 3, numbers())
 }
@@ -107,6 +93,22 @@ fn sums_multiply_vectors() {
         let clif = dot(rows, n).clif(Isa::Avx2);
         assert!(clif.contains("load.f32x4") && clif.contains("= fma"), "{clif}");
     }
+}
+
+/// `y = op … { value }`, by way of a local.
+fn reduced(
+    mut b: Build,
+    (dst, y): (LocalId, FieldId),
+    op: ReduceOp,
+    binders: Vec<Binder>,
+    (value, factors): (ExprId, Option<(ExprId, ExprId)>),
+) -> Codelet {
+    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+    let (filter_before, filter, before) = (vec![], None, vec![]);
+    let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+    let result = b.read(dst);
+    let store = b.store(y, &[], result);
+    b.done(vec![Stmt::Reduce(Box::new(reduce)), store])
 }
 
 /// `y = op i in 0..n { a[i] }`
@@ -167,22 +169,7 @@ fn rows_by_data(op: ReduceOp, ty: girder_ir::types::ElemType, (rows, n): (u64, u
     let count = b.load(count, &[]);
     let hi_i = b.binary(BinaryOp::Min, count, all);
     let binders = vec![Binder { var: i, lo: zero, hi: hi_i, step: 1 }, Binder { var: j, lo: zero, hi: hi_j, step: 1 }];
-    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
-    let reduce = Reduce {
-        dst,
-        op,
-        binders,
-        filter_before: vec![],
-        filter: None,
-        before: vec![],
-        value,
-        factors: None,
-        site,
-        turns,
-    };
-    let result = b.read(dst);
-    let store = b.store(y, &[], result);
-    let codelet = b.done(vec![Stmt::Reduce(Box::new(reduce)), store]);
+    let codelet = reduced(b, (dst, y), op, binders, (value, None));
     let shapes = vec![[rows, n].as_slice().into(), [].as_slice().into(), [].as_slice().into()];
     Case::new(codelet, shapes, &[Spread::Contiguous; 3], 2, move |ty| if ty == I64 { k as u64 } else { 0 })
 }

@@ -1,6 +1,5 @@
 //! Codelets by hand, for tests.
 
-use cranelift_entity::PrimaryMap;
 use girder_ir::codelet::*;
 use girder_ir::ids::*;
 use girder_ir::types::{ElemType, Scalar};
@@ -15,23 +14,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn new() -> Builder {
-        let codelet = Codelet {
-            name: "test".into(),
-            args: Vec::new(),
-            multi: false,
-            fields: PrimaryMap::new(),
-            sizes: PrimaryMap::new(),
-            locals: PrimaryMap::new(),
-            exprs: PrimaryMap::new(),
-            sites: PrimaryMap::new(),
-            body: Vec::new(),
-            pipelined: false,
-            apart: false,
-            cycles: None,
-            elementary: Default::default(),
-            span: Span::default(),
-        };
-        Builder { codelet, labels: 0 }
+        Builder { codelet: Codelet::empty("test", Span::default()), labels: 0 }
     }
 
     pub(crate) fn size(&mut self, name: &str) -> SizeId {

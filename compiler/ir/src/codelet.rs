@@ -60,6 +60,28 @@ pub struct Codelet {
     pub span: Span,
 }
 
+impl Codelet {
+    /// Without fields and with nothing to do.
+    pub fn empty(name: impl Into<SmolStr>, span: Span) -> Codelet {
+        Codelet {
+            name: name.into(),
+            args: Vec::new(),
+            multi: false,
+            fields: PrimaryMap::new(),
+            sizes: PrimaryMap::new(),
+            locals: PrimaryMap::new(),
+            exprs: PrimaryMap::new(),
+            sites: PrimaryMap::new(),
+            body: Vec::new(),
+            pipelined: false,
+            apart: false,
+            cycles: None,
+            elementary: SecondaryMap::new(),
+            span,
+        }
+    }
+}
+
 /// Functions of the prelude for which tiles have instructions, of `f32`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]

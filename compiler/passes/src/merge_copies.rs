@@ -56,16 +56,9 @@ fn joins(graph: &Graph, cancel: &Cancel) -> Joins {
         }
     }
     let mut into = Joins::new();
-    let mut inner: EntitySet<StepId> = EntitySet::new();
-    for (id, step) in &graph.steps {
-        let StepKind::Seq(all) = &step.kind else { continue };
-        inner.extend(all.iter().copied());
-        if inner.contains(id) {
-            continue;
-        }
-        let seq = id;
+    for seq in sequences(graph) {
         let mut open: Option<(CopyId, Together)> = None;
-        for step in flat(graph, seq) {
+        for step in seq {
             let StepKind::Copy(copy) = graph.steps[step].kind else {
                 open = None;
                 continue;
@@ -84,8 +77,17 @@ fn joins(graph: &Graph, cancel: &Cancel) -> Joins {
     into
 }
 
-/// The steps of a sequence in order, those of sequences inside it in their place.
-pub(crate) fn flat(graph: &Graph, seq: StepId) -> Vec<StepId> {
+/// The steps of each sequence that stands in no other, in order; those of sequences inside it in their place.
+pub(crate) fn sequences(graph: &Graph) -> impl Iterator<Item = Vec<StepId>> {
+    let mut inner: EntitySet<StepId> = EntitySet::new();
+    graph.steps.iter().filter_map(move |(id, step)| {
+        let StepKind::Seq(all) = &step.kind else { return None };
+        inner.extend(all.iter().copied());
+        (!inner.contains(id)).then(|| flat(graph, id))
+    })
+}
+
+fn flat(graph: &Graph, seq: StepId) -> Vec<StepId> {
     let mut out = vec![];
     let mut left = vec![seq];
     while let Some(step) = left.pop() {

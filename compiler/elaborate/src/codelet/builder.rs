@@ -6,7 +6,7 @@
 use super::types::{Ty, Types};
 use super::value::{Binding, Literal, Value};
 use super::{ModuleRef, Scope};
-use cranelift_entity::{PrimaryMap, SecondaryMap};
+use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{Block, Check, Codelet, Expr, ExprKind, Label, Local, Site, Stmt};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::{ElemType, Scalar};
@@ -131,7 +131,7 @@ impl<'a, 'd> Builder<'a, 'd> {
             scope,
             session,
             diagnostics,
-            out: empty_codelet(),
+            out: Codelet::empty("", Span::NONE),
             types: Types::default(),
             expr_types: SecondaryMap::new(),
             local_types: SecondaryMap::new(),
@@ -363,24 +363,5 @@ impl<'a, 'd> Builder<'a, 'd> {
             **x = self.copied(**x);
         }
         self.push(kind, self.expr_types[e], self.out.exprs[e].span)
-    }
-}
-
-fn empty_codelet() -> Codelet {
-    Codelet {
-        name: SmolStr::default(),
-        args: vec![],
-        multi: false,
-        fields: PrimaryMap::new(),
-        sizes: PrimaryMap::new(),
-        locals: PrimaryMap::new(),
-        exprs: PrimaryMap::new(),
-        sites: PrimaryMap::new(),
-        body: vec![],
-        pipelined: false,
-        apart: false,
-        cycles: None,
-        elementary: Default::default(),
-        span: Span::NONE,
     }
 }

@@ -9,10 +9,10 @@
 //! Invariant: a copy is carried by at most one set, and a set carries at most one copy; each stands in one step only.
 
 use crate::check_races::apart;
-use crate::merge_copies::flat;
-use cranelift_entity::{EntitySet, SecondaryMap};
+use crate::merge_copies::sequences;
+use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, StepId};
+use girder_ir::ids::{ComputeSetId, CopyId};
 use girder_ir::program::StepKind;
 use girder_source::Cancel;
 
@@ -27,14 +27,8 @@ pub(super) fn carried(graph: &Graph, cancel: &Cancel) -> SecondaryMap<ComputeSet
         }
     }
     let mut carried = SecondaryMap::new();
-    let mut inner: EntitySet<StepId> = EntitySet::new();
-    for (id, step) in &graph.steps {
-        let StepKind::Seq(all) = &step.kind else { continue };
-        inner.extend(all.iter().copied());
-        if inner.contains(id) {
-            continue;
-        }
-        for pair in flat(graph, id).windows(2) {
+    for seq in sequences(graph) {
+        for pair in seq.windows(2) {
             if let (&StepKind::Copy(copy), &StepKind::Execute(set)) =
                 (&graph.steps[pair[0]].kind, &graph.steps[pair[1]].kind)
                 && (copies[copy], sets[set]) == (1, 1)

@@ -5,7 +5,7 @@
 
 use super::chain::{Chain, Kept};
 use super::map::{Applied, Function};
-use cranelift_entity::{PrimaryMap, SecondaryMap};
+use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{
     Block, Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt,
 };
@@ -114,22 +114,7 @@ impl Names<'_> {
 impl Weave {
     fn new(recipe: &Recipe, slots: usize) -> Weave {
         let span = Span::default();
-        let mut codelet = Codelet {
-            name: "fused".into(),
-            args: Vec::new(),
-            multi: false,
-            fields: PrimaryMap::new(),
-            sizes: PrimaryMap::new(),
-            locals: PrimaryMap::new(),
-            exprs: PrimaryMap::new(),
-            sites: PrimaryMap::new(),
-            body: Vec::new(),
-            pipelined: false,
-            apart: false,
-            cycles: None,
-            elementary: SecondaryMap::new(),
-            span,
-        };
+        let mut codelet = Codelet::empty("fused", span);
         let place = codelet.locals.push(Local { name: "place".into(), ty: ElemType::I64, array: None });
         let mut fields = vec![None; slots];
         for thread in &recipe.fields {
