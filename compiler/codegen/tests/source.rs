@@ -86,6 +86,9 @@ fn becomes_a_strip(text: &str, shapes: &[&[u64]]) {
     assert!(case.check().failure.is_none());
     let clif = case.clif(girder_codegen::Isa::Avx512);
     assert!(clif.contains("u1:0"), "{text}\n{clif}");
+    for lower in [girder_codegen::Isa::Portable, girder_codegen::Isa::Avx2] {
+        assert!(!case.clif(lower).contains("u1:"), "{text} calls a strip on a host that has none");
+    }
 }
 
 #[test]

@@ -100,8 +100,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         values: &[ExprId],
         mixed: bool,
     ) -> Option<Plan> {
-        let available = if mixed { self.features.wide } else { self.features.vectors };
-        if !available || self.counts_in(body) {
+        if self.counts_in(body) {
             return None;
         }
         let mut steps = steps::steps(body, exit)?;
@@ -118,6 +117,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         values: &[ExprId],
         mixed: bool,
     ) -> Option<Plan> {
+        let available = if mixed { self.features.wide } else { self.features.vectors };
+        if !available {
+            return None;
+        }
         let range = index.and_then(|(_, lo, hi)| self.known(lo).zip(self.known(hi)));
         let var = index.map(|i| i.0);
         let differ = Differ { l: self, var, locals: EntitySet::new(), stored: Vec::new(), mixed };
