@@ -111,12 +111,10 @@ impl<F: Float> Blocks<'_, F> {
                 // SAFETY: the rows are inside, and there is room for as many.
                 unsafe { self.pack_rows::<V>(&slab, row, rows) };
             }
-            let strips = rows.div_ceil(V::ROWS as u64);
+            let tallest = if self.plan.pack_a { packed_rows::<V>() } else { V::ROWS } as u64;
+            let strips = rows.div_ceil(tallest);
             for s in 0..strips {
-                // Packed rows stand in groups of as many lanes, which no strip may straddle.
-                let at = |s: u64| {
-                    if self.plan.pack_a { (s * V::ROWS as u64).min(rows) } else { share(rows, strips, s).start }
-                };
+                let at = |s: u64| if self.plan.pack_a { (s * tallest).min(rows) } else { share(rows, strips, s).start };
                 let (from, to) = (at(s), if s + 1 == strips { rows } else { at(s + 1) });
                 let a = self.rows::<V>(&slab, row, from);
                 for p in 0..panels {
@@ -214,6 +212,12 @@ impl<F: Float> Blocks<'_, F> {
         // SAFETY: the caller's promise; the function is that of so many rows and vectors.
         unsafe { if c.col == element { run(&tile) } else { scattered(run, tile, c.col, rows) } }
     }
+}
+
+/// Rows of a tile of packed rows, which stand in groups of as many lanes: no tile may straddle two.
+const fn packed_rows<V: Vector>() -> usize {
+    let parts = V::LANES.div_ceil(V::ROWS).next_power_of_two();
+    V::LANES / parts
 }
 
 /// The elements of the largest tile.

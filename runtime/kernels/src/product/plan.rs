@@ -1,6 +1,7 @@
 //! How a product is cut for registers and caches.
 //!
-//! Only speed depends on what is decided here. The numbers were measured on Zen 4 (32 KiB and 1 MiB of cache for each
+//! Only speed depends on what is decided here. The numbers were measured on Zen 4 and Zen 3 (32 KiB, and 1 MiB or 512
+//! KiB, of cache for each
 //! core) against other choices, by processor time.
 //!
 //! Invariant: a plan depends on sizes and strides alone.
@@ -18,9 +19,9 @@ const COLUMN_BYTES: u64 = 4096;
 /// Rows of `a` that are packed at a time.
 const PACKED_ROWS: u64 = 128;
 /// With fewer rows a contiguous `b` is read where it is.
-const ROWS_WORTH_PACKING: u64 = 192;
+const ROWS_WORTH_PACKING: u64 = 48;
 /// A `b` of fewer bytes is read where it is.
-const BYTES_WORTH_PACKING: u64 = 256 << 10;
+const BYTES_WORTH_PACKING: u64 = 128 << 10;
 /// What packing an element across its rows costs, in `fma`s.
 const TURN: u64 = 4;
 /// What reaching an element of a scattered `c` costs, in vector `fma`s.

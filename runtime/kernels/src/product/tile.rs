@@ -45,10 +45,9 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
         t.c.wrapping_byte_offset((i as i64).wrapping_mul(t.c_row) as isize).wrapping_add(n * V::LANES)
     };
     // SAFETY: rows below `M` and columns below `columns` are inside `c`, and `last` selects the columns of the last
-    // vector; (i, k) is inside `a`, and row k of `b` has the columns, or all lanes if it is padded.
+    // vector; row k of `b` has the columns, or all lanes if it is padded.
     unsafe {
         let last = V::first(t.columns - (N - 1) * V::LANES);
-        let last_of_b = if t.padded { V::first(V::LANES) } else { last };
         let mut sums = [[V::splat(t.start.unwrap_or(V::Float::ZERO)); N]; M];
         if t.start.is_none() {
             for i in 0..M {
@@ -58,23 +57,11 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
                 sums[i][N - 1] = V::load_some(at(i, N - 1), last);
             }
         }
-        let (mut a, mut b) = (t.a, t.b);
-        for _ in 0..t.terms {
-            let row = b.cast::<V::Float>();
-            let mut vectors = [V::splat(V::Float::ZERO); N];
-            for n in 0..N - 1 {
-                vectors[n] = V::load(row.wrapping_add(n * V::LANES));
-            }
-            vectors[N - 1] = V::load_some(row.wrapping_add((N - 1) * V::LANES), last_of_b);
-            for i in 0..M {
-                let x = a.wrapping_offset((i as i64).wrapping_mul(t.a_row) as isize).cast::<V::Float>();
-                let x = V::splat(x.read_unaligned());
-                for n in 0..N {
-                    sums[i][n] = sums[i][n].fma(x, vectors[n]);
-                }
-            }
-            a = a.wrapping_offset(t.a_step as isize);
-            b = b.wrapping_offset(t.b_step as isize);
+        // Where there are few vector registers, none is left for a mask in the loop.
+        if t.padded || t.columns == N * V::LANES {
+            take::<V, M, N, true>(t, &mut sums, last);
+        } else {
+            take::<V, M, N, false>(t, &mut sums, last);
         }
         for i in 0..M {
             for n in 0..N - 1 {
@@ -82,5 +69,40 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
             }
             sums[i][N - 1].store_some(at(i, N - 1), last);
         }
+    }
+}
+
+/// Takes all terms; rows of `b` have all lanes if they are `WHOLE`, else those of `last` in the last vector.
+///
+/// # Safety
+/// As [`tile`].
+#[expect(clippy::needless_range_loop, reason = "registers are named by row and vector, as in the formula")]
+#[inline(always)]
+unsafe fn take<V: Vector, const M: usize, const N: usize, const WHOLE: bool>(
+    t: &Tile<V::Float>,
+    sums: &mut [[V; N]; M],
+    last: V::Mask,
+) {
+    let (mut a, mut b) = (t.a, t.b);
+    for _ in 0..t.terms {
+        let row = b.cast::<V::Float>();
+        // SAFETY: (i, k) is inside `a`, and row k of `b` has the columns.
+        unsafe {
+            let mut vectors = [V::splat(V::Float::ZERO); N];
+            for n in 0..N - 1 {
+                vectors[n] = V::load(row.wrapping_add(n * V::LANES));
+            }
+            let end = row.wrapping_add((N - 1) * V::LANES);
+            vectors[N - 1] = if WHOLE { V::load(end) } else { V::load_some(end, last) };
+            for i in 0..M {
+                let x = a.wrapping_offset((i as i64).wrapping_mul(t.a_row) as isize).cast::<V::Float>();
+                let x = V::splat(x.read_unaligned());
+                for n in 0..N {
+                    sums[i][n] = sums[i][n].fma(x, vectors[n]);
+                }
+            }
+        }
+        a = a.wrapping_offset(t.a_step as isize);
+        b = b.wrapping_offset(t.b_step as isize);
     }
 }

@@ -69,8 +69,8 @@ macro_rules! kernel {
 
 kernel!(f32x16, F32x16, "avx512f", [1 2 3 4 5 6 7 8], [1 2 3]);
 kernel!(f64x8, F64x8, "avx512f", [1 2 3 4 5 6 7 8], [1 2 3]);
-kernel!(f32x8, F32x8, "avx2,fma", [1 2 3 4], [1 2 3]);
-kernel!(f64x4, F64x4, "avx2,fma", [1 2 3 4], [1 2 3]);
+kernel!(f32x8, F32x8, "avx2,fma", [1 2 3 4 5 6], [1 2]);
+kernel!(f64x4, F64x4, "avx2,fma", [1 2 3 4 5 6], [1 2]);
 
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -224,8 +224,8 @@ impl Vector for F64x8 {
 impl Vector for F32x8 {
     type Float = f32;
     const LANES: usize = 8;
-    const ROWS: usize = 4;
-    const WIDTH: usize = 3;
+    const ROWS: usize = 6;
+    const WIDTH: usize = 2;
     common!(_mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
     masks_256!(i32, _mm256_maskload_ps, _mm256_maskstore_ps);
 
@@ -258,8 +258,8 @@ impl Vector for F32x8 {
 impl Vector for F64x4 {
     type Float = f64;
     const LANES: usize = 4;
-    const ROWS: usize = 4;
-    const WIDTH: usize = 3;
+    const ROWS: usize = 6;
+    const WIDTH: usize = 2;
     common!(_mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
     masks_256!(i64, _mm256_maskload_pd, _mm256_maskstore_pd);
 
