@@ -4,6 +4,7 @@
 
 use crate::isa::Isa;
 use crate::validate::CodegenError;
+use crate::wide::Width;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use girder_kernels::Level;
@@ -18,8 +19,8 @@ pub(crate) struct Features {
     pub round: bool,
     /// 128-bit vectors of 32- and 64-bit elements.
     pub vectors: bool,
-    /// 512-bit vectors, which the backend does not know.
-    pub wide: bool,
+    /// Vectors of more than 128 bits, which the backend does not know.
+    pub strips: Option<Width>,
     /// Of native functions.
     pub kernels: Level,
 }
@@ -61,10 +62,17 @@ impl Host {
         Ok(Host { isa, features, level })
     }
 
+    /// The same machine with vectors of 128 bits only, as if functions were called by another convention.
+    pub fn without_strips(mut self) -> Host {
+        self.features.strips = None;
+        self
+    }
+
     /// Architecture, level and instruction set flags, for the key of a code cache.
     pub fn name(&self) -> String {
         let on = self.isa.isa_flags().into_iter().filter(|v| v.as_bool() == Some(true));
-        let start = format!("{} {}", self.isa.triple(), self.level.name());
+        let strips = if self.features.strips.is_some() { " strips" } else { "" };
+        let start = format!("{} {}{strips}", self.isa.triple(), self.level.name());
         on.fold(start, |name, flag| name + " " + flag.name)
     }
 
@@ -126,11 +134,16 @@ impl Features {
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
                 let round = has("has_sse41");
-                let wide = level == Isa::Avx512 && isa.default_call_conv() == CallConv::SystemV;
-                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), wide, kernels }
+                let width = match level {
+                    Isa::Portable => None,
+                    Isa::Avx2 => Some(Width::Half),
+                    Isa::Avx512 => Some(Width::Full),
+                };
+                let strips = width.filter(|_| isa.default_call_conv() == CallConv::SystemV);
+                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), strips, kernels }
             }
-            "aarch64" => Features { fma: true, round: true, vectors: true, wide: false, kernels },
-            _ => Features { fma: true, round: true, vectors: false, wide: false, kernels },
+            "aarch64" => Features { fma: true, round: true, vectors: true, strips: None, kernels },
+            _ => Features { fma: true, round: true, vectors: false, strips: None, kernels },
         }
     }
 }

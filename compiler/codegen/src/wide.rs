@@ -1,5 +1,5 @@
-//! Loops in vectors of 512 bits, for which Cranelift has no types: programs over virtual registers that become machine
-//! code here.
+//! Loops in vectors of 512 or 256 bits, for which Cranelift has no types: programs over virtual registers that become
+//! machine code here.
 //!
 //! - `program`: what a strip does
 //! - `arith`: the language's operators
@@ -7,6 +7,7 @@
 //! - `registers`: virtual registers to those of the machine
 //! - `emit`: the loop around a body
 //! - `stretch`: elements a few places apart
+//! - `halves`: the same program in vectors of 256 bits; `half`: what is done under their masks
 //!
 //! `lower::vector` makes programs from plans, and calls their code.
 //!
@@ -19,10 +20,12 @@ mod encode;
 mod program;
 mod registers;
 mod stretch;
+mod halves;
+mod half;
 
 pub(crate) use arith::{Value, is_long};
 pub(crate) use codes::*;
 pub(crate) use emit::{Places, Strip, assemble};
 pub(crate) use encode::Code;
-pub(crate) use program::{Apart, Effect, Elements, LANES, Lanes, Moving, Op, Pointer, Program, Reg};
+pub(crate) use program::{Apart, Effect, Elements, LANES, Lanes, Moving, Op, Pointer, Program, Reg, Width};
 pub(crate) use stretch::Stretch;

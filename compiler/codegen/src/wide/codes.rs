@@ -5,7 +5,7 @@
 use super::encode::Code;
 
 const fn code(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> Code {
-    Code { name, map, prefix, w, opcode }
+    Code { name, map, prefix, w, opcode, short: false }
 }
 
 /// The same instruction on 32-bit and 64-bit lanes.
@@ -97,3 +97,32 @@ pub(crate) const MASK_SHIFT_RIGHT: Code = code("kshiftrw", 3, 1, 1, 0x30);
 pub(crate) const MASK_LOAD: Code = code("kmovw", 1, 0, 0, 0x90);
 pub(crate) const MASK_STORE: Code = code("kmovw", 1, 0, 0, 0x91);
 pub(crate) const MASK_OF_GENERAL: Code = code("kmovw", 1, 0, 0, 0x92);
+
+/// Those of AVX2, whose masks are vectors.
+pub(crate) const BLEND_BY: Pair = [code("vblendvps", 3, 1, 0, 0x4a), code("vblendvpd", 3, 1, 0, 0x4b)];
+pub(crate) const LOAD_SOME: Pair = [code("vmaskmovps", 2, 1, 0, 0x2c), code("vmaskmovpd", 2, 1, 0, 0x2d)];
+pub(crate) const STORE_SOME: Pair = [code("vmaskmovps", 2, 1, 0, 0x2e), code("vmaskmovpd", 2, 1, 0, 0x2f)];
+pub(crate) const EQUAL: Pair = [code("vpcmpeqd", 1, 1, 0, 0x76), code("vpcmpeqq", 2, 1, 0, 0x29)];
+pub(crate) const GREATER: Pair = [code("vpcmpgtd", 1, 1, 0, 0x66), code("vpcmpgtq", 2, 1, 0, 0x37)];
+pub(crate) const AND_NOT: Code = code("vpandn", 1, 1, 0, 0xdf);
+pub(crate) const MULTIPLY_LOW: Code = code("vpmuludq", 1, 1, 0, 0xf4);
+/// The upper 128 bits of 256, and two of 128 as one of 256.
+pub(crate) const UPPER_128: Code = code("vextractf128", 3, 1, 0, 0x19);
+pub(crate) const JOIN_128: Code = code("vinsertf128", 3, 1, 0, 0x18);
+pub(crate) const SHUFFLE: Code = code("vshufps", 1, 0, 0, 0xc6);
+pub(crate) const QUARTERS: Code = code("vpermq", 3, 1, 1, 0x00);
+/// Two vectors of 128 bits, saturating to unsigned elements of half the size.
+pub(crate) const PACK_16: Code = code("vpackusdw", 2, 1, 0, 0x2b).short();
+pub(crate) const PACK_8: Code = code("vpackuswb", 1, 1, 0, 0x67).short();
+pub(crate) const STORE_64: Code = code("vmovq", 1, 1, 0, 0xd6).short();
+pub(crate) const STORE_128: Code = STORE[0].short();
+/// The signs of lanes as bits of a general register.
+pub(crate) const SIGNS: Pair = [code("vmovmskps", 1, 0, 0, 0x50), code("vmovmskpd", 1, 1, 0, 0x50)];
+/// An element of 8, 16, 32 or 64 bits, by its number, from and to memory.
+pub(crate) const INSERT: [Code; 2] = [code("vpinsrb", 3, 1, 0, 0x20).short(), code("vpinsrw", 1, 1, 0, 0xc4).short()];
+pub(crate) const EXTRACT: [Code; 4] = [
+    code("vpextrb", 3, 1, 0, 0x14).short(),
+    code("vpextrw", 3, 1, 0, 0x15).short(),
+    code("vpextrd", 3, 1, 0, 0x16).short(),
+    code("vpextrq", 3, 1, 1, 0x16).short(),
+];

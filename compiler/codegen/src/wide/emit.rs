@@ -12,11 +12,15 @@
 //!        accumulators that ran apart are taken together; all go to the record
 //! ```
 //!
+//! Where vectors have 256 bits, a body has the instructions for both halves of a group; what is left has a body of its own,
+//! for which `rsi + 4 * rdx` points to a mask for each place.
+//!
 //! Invariant: lanes beyond the number of places load nothing, store nothing, and leave accumulators as they are.
 
 use super::codes::*;
-use super::encode::{Bytes, Gpr, Jump, Masking, RAX, RDI, RDX, RSI, RSP, Rm};
-use super::program::{Carried, Effect, Elements, Item, LANES, Op, Program, Reg, VECTOR};
+use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
+use super::halves::halves;
+use super::program::{Carried, Effect, Elements, Item, LANES, Op, Program, Reg, Width};
 use super::registers::{Pool, Registers, SCRATCH_MASK, TAIL, TAIL_UPPER, pressure};
 use smallvec::SmallVec;
 
@@ -37,6 +41,9 @@ const OTHER_POINTER: Gpr = Gpr(15);
 /// Vectors that are never held, besides what a body makes.
 const SPARE: usize = 4;
 
+/// What the masks of places that there are are cut from, where masks are vectors: sixteen lanes of ones, then of zeros.
+const WINDOW: Op = Op::There { half: 0 };
+
 /// What the masks of pieces are cut from.
 pub(super) const ONES: Op = Op::Constant { bits: u64::MAX, bytes: 8 };
 
@@ -49,8 +56,10 @@ pub(crate) struct Places {
     pub idempotent: bool,
 }
 
-/// Translates a program from which nothing can be left out.
-pub(crate) fn assemble(program: &Program, places: Places, listed: bool) -> Strip {
+/// Translates a program from which nothing can be left out, for vectors of some width.
+pub(crate) fn assemble(program: &Program, width: Width, places: Places, listed: bool) -> Strip {
+    let half = (width == Width::Half).then(|| halves(program));
+    let program = half.as_ref().unwrap_or(program);
     let known = places.known;
     let (pool, mut out) = constants(program);
     out.listing = listed.then(String::new);
@@ -62,26 +71,31 @@ pub(crate) fn assemble(program: &Program, places: Places, listed: bool) -> Strip
     let overlaps = places.idempotent && still && known.is_some_and(|n| n >= LANES);
     let mut emit = Emit { program, r: Registers::new(program, out, pool), carried: Vec::new(), abreast, overlaps };
     emit.strip(known);
-    let Bytes { bytes, listing } = emit.r.out;
+    let Bytes { bytes, listing, .. } = emit.r.out;
     Strip { bytes, entry, listing }
 }
 
 /// Constants, in front of the code.
 fn constants(program: &Program) -> (Pool, Bytes) {
-    let (mut pool, mut out) = (Pool::default(), Bytes::default());
+    let halves = program.width == Width::Half;
+    let (mut pool, mut out) = (Pool::default(), Bytes { halves, ..Bytes::default() });
     let ops = || program.made.iter().flatten().map(|inst| inst.op);
     for op in ops() {
         let (lanes, bytes): (Vec<i64>, usize) = match op {
             Op::Steps { start, step, bytes } => {
                 let lane = |n| start.wrapping_add(step.wrapping_mul(n));
-                ((0..i64::from(VECTOR) / i64::from(bytes)).map(lane).collect(), bytes.into())
+                ((0..i64::from(program.width.bytes()) / i64::from(bytes)).map(lane).collect(), bytes.into())
             }
             Op::Order { stretch, phase, round, .. } => {
                 let stretch = &program.stretches[stretch as usize];
-                (stretch.order(phase, round), VECTOR as usize / stretch.lanes() as usize)
+                (stretch.order(phase, round), Width::Full.bytes() as usize / stretch.lanes() as usize)
             }
+            WINDOW => ((0..32).map(|n| if n < 16 { -1 } else { 0 }).collect(), 4),
             _ => continue,
         };
+        if pool.contains_key(&op) {
+            continue;
+        }
         pool.insert(op, out.bytes.len());
         lanes.into_iter().for_each(|lane| out.bytes.extend_from_slice(&lane.to_le_bytes()[..bytes]));
     }
@@ -99,13 +113,14 @@ fn constants(program: &Program) -> (Pool, Bytes) {
             }
         }
     }
-    out.align(VECTOR as usize);
+    out.align(Width::Full.bytes() as usize);
     (pool, out)
 }
 
 /// How many groups run in a row: a small body shares the cost of a turn, and keeps more of its sums going.
 fn abreast(program: &Program) -> usize {
-    match program.body.len() {
+    let vectors = if program.width == Width::Half { 2 } else { 1 };
+    match program.body.len() / vectors {
         0..=8 => 4,
         9..=20 => 2,
         _ => 1,
@@ -136,6 +151,8 @@ impl Emit<'_> {
         let others = self.program.pointers.len() > POINTERS.len();
         let mut pushed: SmallVec<[Gpr; 8]> = POINTERS[CALLER_SAVES..CALLER_SAVES + saved].into();
         pushed.extend(others.then_some(OTHER_POINTER));
+        // It holds the bits of a mask.
+        pushed.extend((self.program.width == Width::Half).then_some(R14));
         pushed.iter().for_each(|&r| self.r.out.push(r));
         let frame = self.r.out.add(RSP, 0);
         for (n, pointer) in self.program.pointers.iter().enumerate().take(POINTERS.len()) {
@@ -169,7 +186,7 @@ impl Emit<'_> {
             program.body.iter().map(of).sum::<usize>() + program.carried.iter().map(steps).sum::<usize>()
         };
         let carried: usize = self.carried.iter().map(|registers| registers.len()).sum();
-        let room = 32usize.saturating_sub(pressure(program) + SPARE + carried);
+        let room = usize::from(program.width.registers()).saturating_sub(pressure(program) + SPARE + carried);
         let mut held: Vec<(bool, usize, Reg)> = program
             .before
             .iter()
@@ -255,9 +272,14 @@ impl Emit<'_> {
         self.r.out.copy(RDX, RSI);
         self.r.out.and(RDX, LANES as i32 - 1);
         let none = known.is_none().then(|| self.r.out.jump(Jump::Equal));
-        self.r.out.low_bits_to_esi();
-        self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RSI.0), None);
-        self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
+        if self.program.width == Width::Half {
+            self.r.out.negate_rdx();
+            self.r.out.point_rsi(self.r.pool.get(&WINDOW).map_or(0, |at| at + 64));
+        } else {
+            self.r.out.low_bits_to_esi();
+            self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RSI.0), None);
+            self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
+        }
         self.group(Turn { n: 0, tail: true });
         none.into_iter().for_each(|jump| self.r.out.land(jump));
     }
@@ -300,9 +322,10 @@ impl Emit<'_> {
             }
         }
         let steps: Vec<Reg> = program.carried.iter().filter_map(Carried::by).collect();
-        self.r.begin(&program.body, &steps);
-        self.items(&program.body, turn);
-        self.r.at(program.body.len());
+        let body = if turn.tail && program.width == Width::Half { &program.tail } else { &program.body };
+        self.r.begin(body, &steps);
+        self.items(body, turn);
+        self.r.at(body.len());
         for (carried, registers) in program.carried.iter().zip(&self.carried) {
             if let Carried::Ramp { code, by, .. } = carried {
                 let by = self.r.operand(*by);
@@ -346,7 +369,7 @@ impl Emit<'_> {
     }
 
     /// Where elements are, for a group; pointers without a register are fetched.
-    fn address(&mut self, at: Elements, turn: Turn, gathered: Option<u8>) -> Rm {
+    pub(super) fn address(&mut self, at: Elements, turn: Turn, gathered: Option<u8>) -> Rm {
         let n = at.pointer.0 as usize;
         let pointer = self.program.pointers[n];
         let base = self.base(at);
@@ -396,6 +419,7 @@ impl Emit<'_> {
         let none = Masking::default();
         match inst.op {
             op if op.is_made_again() => {}
+            op if self.program.width == Width::Half => self.make_half(reg, op, args, turn),
             Op::Piece { code, stretch, piece } => {
                 let n = self.r.result(reg);
                 let rm = self.piece_address((stretch, piece), turn);
@@ -451,7 +475,7 @@ impl Emit<'_> {
         own && self.r.dies(operand) && self.r.held(result).is_none()
     }
 
-    fn simple(&mut self, op: Op, n: u8, operands: &[u8]) {
+    pub(super) fn simple(&mut self, op: Op, n: u8, operands: &[u8]) {
         let out = &mut self.r.out;
         let none = Masking::default();
         let masked = |register: u8, zeroing: bool| Masking { register, zeroing };
@@ -474,7 +498,7 @@ impl Emit<'_> {
         }
     }
 
-    fn fma(&mut self, reg: Reg, args: &[Reg], wide: usize) {
+    pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], wide: usize) {
         let [a, b, c] = *args else { unreachable!("it has three operands") };
         let [x, y, z] = [a, b, c].map(|a| self.r.operand(a));
         let free = |e: &Self, operand: Reg| e.gives_way(operand, reg);
@@ -511,9 +535,11 @@ impl Emit<'_> {
             };
             let n = self.r.held(*reg).expect("accumulators are held");
             let register = if at.upper { TAIL_UPPER } else { TAIL };
-            (n, Masking { register: if turn.tail { register } else { 0 }, zeroing: false })
+            let masked = turn.tail && self.program.width == Width::Full;
+            (n, Masking { register: if masked { register } else { 0 }, zeroing: false })
         });
         match (*effect, target) {
+            (effect, None) if self.program.width == Width::Half => self.store_half(effect, turn),
             (Effect::Store { code, to, value, mask }, _) => {
                 let n = self.r.operand(value);
                 let under = mask.map(|mask| self.r.operand(mask));

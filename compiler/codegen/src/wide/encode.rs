@@ -1,5 +1,5 @@
-//! Bytes of the instructions that strips are made of: EVEX with 512-bit vectors, VEX for masks, and a few on general
-//! registers.
+//! Bytes of the instructions that strips are made of: EVEX with 512-bit vectors and VEX for masks, VEX with 256-bit and
+//! 128-bit vectors where strips are made of halves, and a few on general registers.
 //!
 //! The formats are those of Intel's manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX). Displacements always have four
 //! bytes, so that lengths do not depend on values.
@@ -18,6 +18,8 @@ pub(crate) struct Code {
     pub prefix: u8,
     pub w: u8,
     pub opcode: u8,
+    /// On 128 bits, where the others have 256.
+    pub short: bool,
 }
 
 /// A general register, by number.
@@ -29,6 +31,7 @@ pub(crate) const RDX: Gpr = Gpr(2);
 pub(crate) const RSP: Gpr = Gpr(4);
 pub(crate) const RSI: Gpr = Gpr(6);
 pub(crate) const RDI: Gpr = Gpr(7);
+pub(crate) const R14: Gpr = Gpr(14);
 
 /// The operand that may be memory.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +59,33 @@ pub(crate) struct Masking {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Jump {
     Below = 0x2,
+    /// After [`Bytes::bit`]: if the bit is clear.
     AboveOrEqual = 0x3,
     Equal = 0x4,
+}
+
+impl Code {
+    /// On 128 bits, where the others have 256.
+    pub const fn short(self) -> Code {
+        Code { short: true, ..self }
+    }
+
+    /// The name of the same instruction without EVEX.
+    fn name_in_halves(self) -> &'static str {
+        match self.name {
+            "vpandd" | "vpandq" => "vpand",
+            "vpord" | "vporq" => "vpor",
+            "vpxord" | "vpxorq" => "vpxor",
+            "vrndscaleps" => "vroundps",
+            "vrndscalepd" => "vroundpd",
+            name => name,
+        }
+    }
+
+    /// Whether the operand that may be memory is the result, of those that only halves have.
+    fn stores_in_halves(self) -> bool {
+        matches!((self.map, self.opcode), (2, 0x2e | 0x2f) | (3, 0x14 | 0x15 | 0x16 | 0x19 | 0x39) | (1, 0xd6))
+    }
 }
 
 impl Gpr {
@@ -71,16 +99,16 @@ impl Gpr {
 }
 
 impl Rm {
-    fn show(self, register: &dyn Fn(u8) -> String) -> String {
+    fn show(self, register: &dyn Fn(u8) -> String, gathers: bool) -> String {
         match self {
             Rm::Register(r) => register(r),
             Rm::Constant(at) => format!("[{at:#06x}]"),
             Rm::Memory { base, index: None, offset } => format!("[{} + {offset}]", base.name()),
-            Rm::Memory { base, index: Some((0, scale)), offset } => {
-                format!("[{} + rax * {} + {offset}]", base.name(), 1 << scale)
+            Rm::Memory { base, index: Some((n @ (0 | 2), scale)), offset } if !gathers => {
+                format!("[{} + {} * {} + {offset}]", base.name(), Gpr(n).name(), 1 << scale)
             }
-            Rm::Memory { base, index: Some((vector, _)), offset } => {
-                format!("[{} + zmm{vector} + {offset}]", base.name())
+            Rm::Memory { base, index: Some((n, _)), offset } => {
+                format!("[{} + {} + {offset}]", base.name(), register(n))
             }
         }
     }
@@ -117,6 +145,8 @@ pub(crate) struct Bytes {
     pub bytes: Vec<u8>,
     /// The same for people, a line for each instruction, if it is wanted.
     pub listing: Option<String>,
+    /// Vectors have 256 bits, and instructions on them no masks.
+    pub halves: bool,
 }
 
 impl Bytes {
@@ -134,10 +164,16 @@ impl Bytes {
     }
 
     fn say_vector(&mut self, code: Code, first: u8, second: Option<u8>, rm: Rm, masking: Masking, last: Option<u8>) {
-        let vector = |r: u8| format!("zmm{r}");
-        let name = code.name;
+        let vector = |r: u8| match (self.halves, code.short) {
+            (false, _) => format!("zmm{r}"),
+            (true, false) => format!("ymm{r}"),
+            (true, true) => format!("xmm{r}"),
+        };
+        let name = if self.halves { code.name_in_halves() } else { code.name };
         let result = match name {
-            _ if ["vcmp", "vpcmp", "vptest"].iter().any(|start| name.starts_with(start)) => format!("k{first}"),
+            _ if !self.halves && ["vcmp", "vpcmp", "vptest"].iter().any(|start| name.starts_with(start)) => {
+                format!("k{first}")
+            }
             _ if matches!(code.opcode, 0x72 | 0x73) => String::new(),
             _ => vector(first),
         };
@@ -147,15 +183,20 @@ impl Bytes {
             Masking { register, zeroing: true } => format!(" {{k{register}}}{{z}}"),
         };
         let number = last.map(|n| n.to_string());
-        let mut all = [Some(result), second.map(vector), Some(rm.show(&vector)), number];
-        if is_reversed(code) {
+        let mut all = [
+            Some(result),
+            second.map(vector),
+            Some(rm.show(&vector, name.contains("gather") || name.contains("scatter"))),
+            number,
+        ];
+        if is_reversed(code) || code.stores_in_halves() && self.halves {
             all.swap(0, 2);
         }
         let all: Vec<String> = all.into_iter().flatten().filter(|o| !o.is_empty()).collect();
         self.say(format_args!("{name}{mask} {}", all.join(", ")));
     }
 
-    /// An instruction with 512-bit vectors: `first` is the register operand, `second` the one in `vvvv`.
+    /// An instruction with vectors: `first` is the register operand, `second` the one in `vvvv`.
     pub fn vector(
         &mut self,
         code: Code,
@@ -169,6 +210,9 @@ impl Bytes {
             self.say_vector(code, first, second, rm, masking, immediate);
         }
         let second = second.unwrap_or(0);
+        if self.halves {
+            return self.half(code, first, second, rm, immediate);
+        }
         let (b, x) = match rm {
             Rm::Register(r) => (r >> 3 & 1, r >> 4 & 1),
             Rm::Memory { base, index, .. } => (base.0 >> 3, index.map_or(0, |i| i.0 >> 3 & 1)),
@@ -187,6 +231,22 @@ impl Bytes {
         self.operands(first, rm, immediate);
     }
 
+    /// An instruction with 256-bit vectors, or 128-bit ones.
+    fn half(&mut self, code: Code, first: u8, second: u8, rm: Rm, immediate: Option<u8>) {
+        let (b, x) = match rm {
+            Rm::Register(r) => (r >> 3 & 1, 0),
+            Rm::Memory { base, index, .. } => (base.0 >> 3, index.map_or(0, |i| i.0 >> 3 & 1)),
+            Rm::Constant(_) => (0, 0),
+        };
+        // The broadcast of 64 bits is the one whose `W` differs between the two encodings.
+        let w = if (code.map, code.opcode) == (2, 0x19) { 0 } else { code.w };
+        let not = |bit: u8| bit & 1 ^ 1;
+        let r = not(first >> 3) << 7 | not(x) << 6 | not(b) << 5 | code.map;
+        let v = w << 7 | (!second & 15) << 3 | u8::from(!code.short) << 2 | code.prefix;
+        self.put(&[0xc4, r, v, code.opcode]);
+        self.operands(first, rm, immediate);
+    }
+
     /// An instruction on masks; `second` is the operand in `vvvv`.
     pub fn mask(&mut self, code: Code, first: u8, second: Option<u8>, rm: Rm, immediate: Option<u8>) {
         if self.listing.is_some() {
@@ -194,7 +254,7 @@ impl Bytes {
             let general = |r: u8| Gpr(r).name().to_string();
             let number = immediate.map(|n| n.to_string());
             let from: &dyn Fn(u8) -> String = if code.opcode == 0x92 { &general } else { &mask };
-            let all = [Some(mask(first)), second.map(mask), Some(rm.show(from)), number];
+            let all = [Some(mask(first)), second.map(mask), Some(rm.show(from, false)), number];
             let all: Vec<String> = all.into_iter().flatten().collect();
             self.say(format_args!("{} {}", code.name, all.join(", ")));
         }
@@ -316,6 +376,31 @@ impl Bytes {
         self.put(&[0xc4, 0xe2, 0x80 | !RSI.0 << 3 & 0x78, 0xf5]);
         self.operands(RSI.0, Rm::Constant(ones), None);
         self.put(&[0x48, 0xc1, 0xe8 | RSI.0, shift]);
+    }
+
+    /// `rdx = -rdx`
+    pub fn negate_rdx(&mut self) {
+        self.say(format_args!("neg rdx"));
+        self.put(&[0x48, 0xf7, 0xda]);
+    }
+
+    /// `rsi` points to a byte of the code.
+    pub fn point_rsi(&mut self, at: usize) {
+        self.say(format_args!("lea rsi, [{at:#06x}]"));
+        self.put(&[0x48, 0x8d]);
+        self.operands(RSI.0, Rm::Constant(at), None);
+    }
+
+    /// `r14` gets the sign bits of a vector's lanes.
+    pub fn signs_to_r14(&mut self, code: Code, vector: u8) {
+        self.vector(code, R14.0, None, Rm::Register(vector), Masking::default(), None);
+    }
+
+    /// Skips what comes if a bit of `r14` is clear.
+    pub fn unless_bit(&mut self, bit: u8) -> Forward {
+        self.say(format_args!("bt r14, {bit}"));
+        self.put(&[0x49, 0x0f, 0xba, 0xe0 | R14.0 & 7, bit]);
+        self.jump(Jump::AboveOrEqual)
     }
 
     pub fn push(&mut self, r: Gpr) {

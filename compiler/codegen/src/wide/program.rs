@@ -14,8 +14,34 @@ use smallvec::SmallVec;
 
 /// Places that run together.
 pub(crate) const LANES: u64 = 16;
-/// Bytes of a vector.
-pub(crate) const VECTOR: u32 = 64;
+
+/// How wide the host's vectors are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Width {
+    /// 256 bits: sixteen places of 32 bits take two, and masks are vectors.
+    Half,
+    /// 512 bits, with registers for masks.
+    Full,
+}
+
+impl Width {
+    /// Bytes of a vector.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Width::Half => 32,
+            Width::Full => 64,
+        }
+    }
+
+    /// Vector registers that values may have.
+    pub const fn registers(self) -> u8 {
+        match self {
+            // One is for what an instruction uses up.
+            Width::Half => 15,
+            Width::Full => 32,
+        }
+    }
+}
 
 /// A virtual register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -83,6 +109,12 @@ pub(crate) enum Op {
     Zeroed { code: Code },
     /// One or two masks to one.
     Mask { code: Code, immediate: Option<u8> },
+    /// Of eight places the lanes of those that there are, in the last group.
+    There { half: u8 },
+    /// Mask, no, yes; the mask is a vector.
+    BlendBy { code: Code },
+    /// Eight elements of less than 32 bits under a mask that is a vector, and zeros.
+    LoadSome { code: Code, from: Elements },
 }
 
 /// An instruction with a result.
@@ -116,6 +148,13 @@ pub(crate) enum Effect {
         offsets: Reg,
         value: Reg,
         mask: Option<Reg>,
+    },
+    /// Elements of 128 bits one by one, `step` bytes apart; under a mask that is a vector, from its n-th lane on.
+    Spread {
+        to: Elements,
+        step: i32,
+        value: Reg,
+        mask: Option<(Reg, u8)>,
     },
     /// `accumulator = accumulator op value`, of places that there are.
     Take {
@@ -157,6 +196,8 @@ pub(crate) enum Carried {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lanes {
     pub offset: u32,
+    /// Lanes have 64 bits.
+    pub long: bool,
     /// Of the last eight of sixteen places.
     pub upper: bool,
 }
@@ -181,8 +222,10 @@ pub(crate) struct Moving {
 }
 
 /// A strip in the making.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Program {
+    /// Of its vectors.
+    pub width: Width,
     /// How each register is made; `None` for those that are carried.
     pub made: Vec<Option<Inst>>,
     pub classes: Vec<Class>,
@@ -192,6 +235,8 @@ pub(crate) struct Program {
     /// Registers made before the first group.
     pub before: Vec<Reg>,
     pub body: Vec<Item>,
+    /// The body for the last group, where that is another.
+    pub tail: Vec<Item>,
     pub carried: Vec<Carried>,
     pub pointers: Vec<Moving>,
     pub stretches: Vec<Stretch>,
@@ -200,6 +245,30 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    pub fn new(width: Width) -> Program {
+        Program {
+            width,
+            made: Vec::new(),
+            classes: Vec::new(),
+            fixed: Vec::new(),
+            known: FxHashMap::default(),
+            before: Vec::new(),
+            body: Vec::new(),
+            tail: Vec::new(),
+            carried: Vec::new(),
+            pointers: Vec::new(),
+            stretches: Vec::new(),
+            ranges: FxHashMap::default(),
+        }
+    }
+
+    /// Begins another body; what the first one made is not known in it.
+    pub fn begin_tail(&mut self) -> Vec<Item> {
+        let fixed = &self.fixed;
+        self.known.retain(|_, reg| fixed[reg.0 as usize]);
+        std::mem::take(&mut self.body)
+    }
+
     /// The result of an instruction.
     pub fn make(&mut self, op: Op, args: &[Reg]) -> Reg {
         let inst = Inst { op, args: args.into() };
@@ -210,7 +279,7 @@ impl Program {
             Op::Compare { .. } | Op::Mask { .. } | Op::Places { .. } => Class::Mask,
             _ => Class::Vector,
         };
-        let moves = op.loads();
+        let moves = op.loads() || matches!(op, Op::There { .. });
         let fixed = !moves && args.iter().all(|&a| self.fixed[a.0 as usize]);
         let reg = self.new_reg(Some(inst.clone()), class, fixed);
         if fixed {
@@ -241,7 +310,7 @@ impl Program {
 
     /// Something that is stored or accumulated.
     pub fn effect(&mut self, effect: Effect) {
-        let stores = matches!(effect, Effect::Store { .. } | Effect::StorePiece { .. } | Effect::Scatter { .. });
+        let stores = effect.accumulator().is_none();
         self.body.push(Item::Do(effect));
         if stores {
             self.known.retain(|inst, _| !inst.op.loads());
@@ -258,7 +327,8 @@ impl Program {
             };
             regs.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);
         }
-        let items = self.body.iter().filter_map(|i| if let Item::Do(effect) = i { Some(effect.reads()) } else { None });
+        let all = self.body.iter().chain(&self.tail);
+        let items = all.filter_map(|i| if let Item::Do(effect) = i { Some(effect.reads()) } else { None });
         items.flatten().for_each(|r| needed[r.0 as usize] = true);
         // Operands stand before what is made of them.
         for n in (0..self.made.len()).rev() {
@@ -274,6 +344,7 @@ impl Program {
         let moved = |at: usize| self.body[..at].iter().filter(|i| kept(i)).count();
         apart.for_each(|a| a.items = moved(a.items.start)..moved(a.items.end));
         self.body.retain(kept);
+        self.tail.retain(kept);
     }
 
     /// A register that keeps its value from group to group: an accumulator at a place of the record. Without a number
@@ -343,12 +414,13 @@ impl Program {
 impl Op {
     /// Whether it reads elements, which stores may change.
     fn loads(self) -> bool {
-        matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Piece { .. })
+        matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Piece { .. } | Op::LoadSome { .. })
     }
 
     /// Whether its result needs no slot: it can be made again from the code or the record.
     pub fn is_made_again(self) -> bool {
-        matches!(self, Op::Constant { .. } | Op::Steps { .. } | Op::Order { .. } | Op::Places { .. } | Op::Same { .. })
+        let in_code = matches!(self, Op::Constant { .. } | Op::Steps { .. } | Op::Order { .. } | Op::Places { .. });
+        in_code || matches!(self, Op::Same { .. } | Op::There { .. })
     }
 }
 
@@ -361,6 +433,7 @@ impl Effect {
                 [value].into_iter().chain(mask).collect()
             }
             Effect::Scatter { offsets, value, mask, .. } => [offsets, value].into_iter().chain(mask).collect(),
+            Effect::Spread { value, mask, .. } => [value].into_iter().chain(mask.map(|m| m.0)).collect(),
             Effect::TakeFma { a, b, .. } => [a, b].as_slice().into(),
         }
     }

@@ -6,8 +6,8 @@
 //! Invariant: a value that is still to be used is in a register, in its slot of the frame, or can be made again.
 
 use super::codes::*;
-use super::encode::{Bytes, Masking, RDI, RSP, Rm};
-use super::program::{Class, Effect, Item, Op, Program, Reg, VECTOR};
+use super::encode::{Bytes, Masking, RDI, RDX, RSI, RSP, Rm};
+use super::program::{Class, Effect, Item, Op, Program, Reg, Width};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -16,6 +16,8 @@ pub(super) const TAIL: u8 = 7;
 pub(super) const TAIL_UPPER: u8 = 6;
 /// A mask that gathers use up.
 pub(super) const SCRATCH_MASK: u8 = 5;
+/// A vector that instructions on halves use up.
+pub(super) const SCRATCH: u8 = Width::Half.registers();
 /// Masks that values may have.
 const MASKS: std::ops::Range<u8> = 1..5;
 
@@ -68,7 +70,10 @@ impl<'p> Registers<'p> {
 
     /// Gives a value a register for good; the caller fills it.
     pub fn hold(&mut self, reg: Reg) -> u8 {
-        let n = (0..32).rev().find(|n| self.held_vectors & 1 << n == 0).expect("fewer are held than there are");
+        let n = (0..self.program.width.registers())
+            .rev()
+            .find(|n| self.held_vectors & 1 << n == 0)
+            .expect("fewer are held than there are");
         self.held_vectors |= 1 << n;
         self.held.insert(reg, n);
         n
@@ -81,7 +86,10 @@ impl<'p> Registers<'p> {
 
     /// A register for good that no value has.
     pub fn hold_another(&mut self) -> u8 {
-        let n = (0..32).rev().find(|n| self.held_vectors & 1 << n == 0).expect("fewer are held than there are");
+        let n = (0..self.program.width.registers())
+            .rev()
+            .find(|n| self.held_vectors & 1 << n == 0)
+            .expect("fewer are held than there are");
         self.held_vectors |= 1 << n;
         n
     }
@@ -189,7 +197,10 @@ impl<'p> Registers<'p> {
 
     fn room(&mut self, class: Class) -> u8 {
         let (file, usable): (&[Option<Reg>], SmallVec<[u8; 32]>) = match class {
-            Class::Vector => (&self.vectors, (0..32).filter(|n| self.held_vectors & 1 << n == 0).collect()),
+            Class::Vector => {
+                let all = 0..self.program.width.registers();
+                (&self.vectors, all.filter(|n| self.held_vectors & 1 << n == 0).collect())
+            }
             Class::Mask => (&self.masks, MASKS.collect()),
         };
         let usable: SmallVec<[u8; 32]> = usable.into_iter().filter(|&n| !self.locked.contains(&(class, n))).collect();
@@ -213,10 +224,10 @@ impl<'p> Registers<'p> {
         if self.is_made_again(reg) || self.saved.contains_key(&reg) {
             return;
         }
-        let frame = &mut self.frame;
+        let (frame, bytes) = (&mut self.frame, self.program.width.bytes() as i32);
         let slot = *self.slots.entry(reg).or_insert_with(|| {
-            *frame += VECTOR as i32;
-            *frame - VECTOR as i32
+            *frame += bytes;
+            *frame - bytes
         });
         self.saved.insert(reg, fixed);
         let rm = Rm::Memory { base: RSP, index: None, offset: slot };
@@ -245,6 +256,10 @@ impl<'p> Registers<'p> {
                 self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
             }
             Some(op @ Op::Places { .. }) => self.out.mask(MASK_LOAD, n, None, Rm::Constant(self.pool[&op]), None),
+            Some(Op::There { half }) => {
+                let at = Rm::Memory { base: RSI, index: Some((RDX.0, 2)), offset: 32 * i32::from(half) };
+                self.out.vector(LOAD[0], n, None, at, none, None);
+            }
             Some(Op::Same { offset, bytes }) => {
                 let at = Rm::Memory { base: RDI, index: None, offset: offset as i32 };
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
@@ -309,7 +324,7 @@ impl Effect {
             Effect::Take { accumulator, .. }
             | Effect::TakeFma { accumulator, .. }
             | Effect::Put { accumulator, .. } => Some(accumulator),
-            Effect::Store { .. } | Effect::StorePiece { .. } | Effect::Scatter { .. } => None,
+            Effect::Store { .. } | Effect::StorePiece { .. } | Effect::Scatter { .. } | Effect::Spread { .. } => None,
         }
     }
 }

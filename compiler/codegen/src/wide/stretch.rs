@@ -7,7 +7,7 @@
 use super::codes::{COPY, MASK_AND, MASK_NOT, MASK_OF_GENERAL};
 use super::emit::{Emit, ONES, Turn};
 use super::encode::{Code, Masking, RSI, Rm};
-use super::program::{Elements, LANES, Program, Reg, VECTOR};
+use super::program::{Elements, LANES, Program, Reg, Width};
 use super::registers::SCRATCH_MASK;
 
 /// Elements of a group that lie two, three or four apart, or the last first, and what lies between: loaded and stored
@@ -31,7 +31,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Places of a vector.
     pub fn lanes(&self) -> i64 {
-        i64::from(VECTOR) / i64::from(self.from.bytes.max(4))
+        i64::from(Width::Full.bytes()) / i64::from(self.from.bytes.max(4))
     }
 
     /// How many vectors it takes.

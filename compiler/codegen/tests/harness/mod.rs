@@ -290,12 +290,20 @@ impl Case {
 
     /// The code before Cranelift's optimiser, with all facts, at a level that this machine may not have.
     pub fn clif(&self, level: Isa) -> String {
+        self.clif_on(&Host::with(level).expect("the level can be described"))
+    }
+
+    /// The same with vectors of 128 bits only.
+    pub fn clif_without_strips(&self) -> String {
+        self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_strips())
+    }
+
+    fn clif_on(&self, host: &Host) -> String {
         let sizes = self.sizes();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
         let mut spec = self.spec(&sizes, &facts.proven, Addressing::Affine);
         spec.lines = self.lines(u64::MAX);
-        let host = Host::with(level).expect("the level can be described");
-        girder_codegen::clif_text(&host, &spec).expect("the case compiles")
+        girder_codegen::clif_text(host, &spec).expect("the case compiles")
     }
 
     fn spec<'a>(&'a self, sizes: &'a Sizes, proven: &'a EntitySet<SiteId>, addressing: Addressing) -> KernelSpec<'a> {
@@ -329,13 +337,14 @@ impl Case {
         let expected = self.interpret();
         let none = EntitySet::new();
         let facts = girder_codelet::facts(&self.codelet, &self.sizes());
-        let [native, baseline, narrow] = hosts();
+        let [native, baseline, narrow, bare] = hosts();
         for (host, proven, addressing, lines) in [
             (native, &none, Addressing::Table64, None),
             (native, &facts.proven, Addressing::Table32, self.lines(11)),
             (native, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
             (baseline, &facts.proven, Addressing::Affine, None),
             (narrow, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
+            (bare, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
         ] {
             let found = self.compiled(host, proven, (addressing, lines));
             assert_eq!(expected.failure, found.failure, "{addressing:?} {host:?}");
@@ -359,11 +368,16 @@ impl Case {
     }
 }
 
-/// This machine, its architecture without optional instructions, and the level between if there is one.
-fn hosts() -> &'static [Host; 3] {
-    static HOSTS: std::sync::OnceLock<[Host; 3]> = std::sync::OnceLock::new();
-    let levels = [Isa::best(), Isa::Portable, Isa::Avx2.min(Isa::best())];
-    HOSTS.get_or_init(|| levels.map(|level| Host::with(level).expect("this machine has the level")))
+/// This machine, its architecture without optional instructions, the level between if there is one, and that without
+/// strips.
+fn hosts() -> &'static [Host; 4] {
+    static HOSTS: std::sync::OnceLock<[Host; 4]> = std::sync::OnceLock::new();
+    HOSTS.get_or_init(|| {
+        let between = Isa::Avx2.min(Isa::best());
+        let [native, baseline, narrow, bare] = [Isa::best(), Isa::Portable, between, between]
+            .map(|level| Host::with(level).expect("this machine has the level"));
+        [native, baseline, narrow, bare.without_strips()]
+    })
 }
 
 struct View<'a> {

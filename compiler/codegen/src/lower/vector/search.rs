@@ -8,6 +8,7 @@ use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
 use crate::lower::Lower;
 use crate::validate::operands;
+use crate::wide::Width;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, Block, ExprKind, Index, ReduceOp, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
@@ -117,7 +118,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         values: &[ExprId],
         mixed: bool,
     ) -> Option<Plan> {
-        let available = if mixed { self.features.wide } else { self.features.vectors };
+        let available = if mixed { self.features.strips.is_some() } else { self.features.vectors };
         if !available {
             return None;
         }
@@ -312,7 +313,8 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     /// Notes how elements lie, if they can be moved: where each place does, whole vectors of a strip may hold those
     /// that lie a few apart.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
-        let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
+        let wide = self.l().features.strips == Some(Width::Full);
+        let whole = self.mixed && wide && !context.conditional && (!stored || ty.bytes() >= 4);
         if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
             return Some(());
         }

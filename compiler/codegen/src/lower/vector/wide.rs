@@ -1,4 +1,4 @@
-//! Bodies as strips: sixteen places at a time, where the host has vectors of 512 bits.
+//! Bodies as strips: sixteen places at a time, where the host has vectors of 512 or 256 bits.
 //!
 //! What is the same at all places is evaluated here, once, and put into a *record* on the stack, next to the address of
 //! the first place's elements; the strip does the rest. Unlike [`Plan`]s for Cranelift's vectors, those for strips may
@@ -20,7 +20,7 @@ use super::loops::Rest;
 use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::stmt::Range;
-use crate::wide::{LANES, Moving, Places, Pointer, Program, Strip, Value as Lanes, assemble};
+use crate::wide::{LANES, Moving, Places, Pointer, Program, Strip, Value as Lanes, Width, assemble};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::I64;
@@ -41,6 +41,8 @@ const CHUNK: u64 = 1 << 16;
 /// A strip in the making.
 pub(super) struct Wide<'p> {
     plan: &'p Plan,
+    /// Of the host's vectors.
+    width: Width,
     program: Program,
     slot: StackSlot,
     /// What is put into the record, and where.
@@ -89,7 +91,12 @@ impl Lower<'_, '_> {
     pub(super) fn strip_pays(&self, plan: &Plan) -> bool {
         // What lies apart could lie side by side for the loops inside, which could be the ones that become strips.
         let near = if plan.nested { plan.apart == 0 } else { plan.size >= 3 * plan.apart };
-        near && plan.ramp_uses <= 4
+        near && plan.ramp_uses <= if self.width() == Width::Half { 1 } else { 4 }
+    }
+
+    /// Of the host's vectors, where there are strips.
+    pub(super) fn width(&self) -> Width {
+        self.features.strips.unwrap_or(Width::Full)
     }
 
     /// Runs places of a loop as a strip; `keeps` leaves the last one.
@@ -128,7 +135,7 @@ impl Lower<'_, '_> {
         let record = self.slot(0);
         let totals = self.layout(plan);
         self.begin_totals(record, &totals);
-        let mut wide = Wide::new(plan, record);
+        let mut wide = Wide::new(plan, self.width(), record);
         wide.add_totals(&totals);
         self.wide_steps(&mut wide, &plan.steps);
         wide.store_pending(None);
@@ -146,6 +153,7 @@ impl Lower<'_, '_> {
         let number = self.strips.len() as u32;
         self.strips.push(assemble(
             &wide.program,
+            wide.width,
             Places { known: short, idempotent: wide.plan.idempotent },
             self.listed,
         ));
@@ -205,11 +213,12 @@ fn calls_once(poll: bool, known: Option<u64>) -> Option<u64> {
 }
 
 impl<'p> Wide<'p> {
-    pub(super) fn new(plan: &'p Plan, slot: StackSlot) -> Wide<'p> {
+    pub(super) fn new(plan: &'p Plan, width: Width, slot: StackSlot) -> Wide<'p> {
         Wide {
             plan,
+            width,
             slot,
-            program: Program::default(),
+            program: Program::new(Width::Full),
             record: Vec::new(),
             pointers: Vec::new(),
             bytes: 0,

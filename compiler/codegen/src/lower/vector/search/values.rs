@@ -3,6 +3,7 @@
 //! Invariant: an operator is accepted only for types that the backend has the vector instruction for.
 
 use super::{Context, GREATEST, Search};
+use crate::wide::Width;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, ReduceOp, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
@@ -61,9 +62,19 @@ impl Search<'_, '_, '_> {
             }
             ExprKind::Select { cond, a, b } => self.all(&[cond, a, b], context),
             ExprKind::Fma { a, b, c } if l.features.fma => self.all(&[a, b, c], context),
-            ExprKind::Convert { x } if self.mixed || takes_conversion(l.ty(x), ty) => self.value(x, context),
+            ExprKind::Convert { x } if self.converts(l.ty(x), ty) => self.value(x, context),
             ExprKind::Bits { x } => self.value(x, context),
             _ => None,
+        }
+    }
+
+    /// Whether vectors are converted so.
+    fn converts(&self, from: ElemType, to: ElemType) -> bool {
+        let long = |ty: ElemType| ty.is_int() && ty.bytes() == 8;
+        let halves = self.l().width() == Width::Half;
+        match self.mixed {
+            true => !(halves && (from.is_float() && long(to) || long(from) && to == ElemType::F32)),
+            false => takes_conversion(from, to),
         }
     }
 

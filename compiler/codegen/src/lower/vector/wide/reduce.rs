@@ -153,7 +153,7 @@ impl Lower<'_, '_> {
             return;
         }
         self.write(row.var, row.range.lo);
-        let mut wide = Wide::new(plan, record);
+        let mut wide = Wide::new(plan, self.width(), record);
         let ty = self.ty(r.value);
         let lanes = wide.room(64 * if is_long(ty) { 2 } else { 1 });
         self.wide_steps(&mut wide, &plan.steps);
@@ -174,7 +174,7 @@ impl Lower<'_, '_> {
         };
         let start = wide.program.splat(if ty == ElemType::Bool { ElemType::I32 } else { ty }, start).regs[0];
         let first = once.then_some(start);
-        let place = |part: usize| wide::Lanes { offset: lanes + 64 * part as u32, upper: part == 1 };
+        let place = |part: usize| wide::Lanes { offset: lanes + 64 * part as u32, long, upper: part == 1 };
         if let Some((x, y)) = r.factors {
             let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
             for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {

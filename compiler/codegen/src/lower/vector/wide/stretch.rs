@@ -7,7 +7,7 @@
 use super::Wide;
 use super::body::{load_code, parts};
 use crate::lower::vector::search::near;
-use crate::wide::{Effect, Elements, Op, PERMUTE, PERMUTE_TWO, Reg, STORE, Stretch, Value as Lanes, is_long};
+use crate::wide::{Effect, Elements, Op, PERMUTE, PERMUTE_TWO, Reg, STORE, Stretch, Value as Lanes, Width, is_long};
 use girder_ir::codelet::Storage;
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
@@ -31,7 +31,8 @@ fn phase(at: Elements, steps: i64) -> (Elements, u8) {
 impl Wide<'_> {
     /// How many elements apart accesses lie here, if they are part of a stretch.
     pub(super) fn steps(&self, ty: ElemType, stride: i64) -> Option<i64> {
-        near(ty, stride).filter(|_| self.there.is_none())
+        let whole = self.there.is_none() && self.width == Width::Full;
+        near(ty, stride).filter(|_| whole)
     }
 
     pub(super) fn load_stretch(

@@ -10,7 +10,7 @@ use crate::lower::reduce::{Bound, LANES, operator};
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::steps::{self, Step, Total};
 use crate::lower::vector::{Plan, is_ordered};
-use crate::wide::{self, Apart, Effect, Reg, Value as Lanes, is_long};
+use crate::wide::{self, Apart, Effect, Reg, Value as Lanes, Width, is_long};
 use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
 use girder_codelet::interpret::identity;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
@@ -20,6 +20,8 @@ use smallvec::SmallVec;
 
 /// Vectors that the totals of a strip may take.
 const MOST: usize = 4;
+/// The same where each is two vectors, and there are half as many registers, with what says whether there was any.
+const MOST_OF_HALVES: usize = 3;
 /// A reduction over fewer places does not pay for a call and for lanes in memory.
 const FEWEST: u64 = 64;
 
@@ -69,7 +71,10 @@ impl Lower<'_, '_> {
 
     /// Whether a strip has registers for the totals of a plan.
     pub(super) fn has_room_for_totals(&self, plan: &Plan) -> bool {
-        self.layout(plan).iter().map(|k| k.size() as usize / 64).sum::<usize>() <= MOST
+        let halves = self.width() == Width::Half;
+        let vectors = |k: &Kept| k.size() as usize / 64 + usize::from(halves && k.any.is_some());
+        let most = if halves { MOST_OF_HALVES } else { MOST };
+        self.layout(plan).iter().map(vectors).sum::<usize>() <= most
     }
 
     /// Puts what changes nothing into the lanes.
@@ -182,7 +187,7 @@ impl Lower<'_, '_> {
             return;
         }
         self.write(row.var, row.range.lo);
-        let mut wide = Wide::new(plan, record);
+        let mut wide = Wide::new(plan, self.width(), record);
         wide.add_totals(totals);
         self.wide_steps(&mut wide, &plan.steps);
         let length = row.range.trips.unwrap_or(0);
@@ -195,9 +200,11 @@ impl Wide<'_> {
     /// Keeps totals in registers.
     pub(super) fn add_totals(&mut self, totals: &[Kept]) {
         for &kept in totals {
-            let place = |at: u32, part: u32| wide::Lanes { offset: at + 64 * part, upper: part == 1 };
-            let regs = (0..kept.size() / 64).map(|part| self.program.accumulator(place(kept.at, part), None)).collect();
-            let any = kept.any.map(|at| self.program.accumulator(place(at, 0), None));
+            let place = |at: u32, long, part: u32| wide::Lanes { offset: at + 64 * part, long, upper: part == 1 };
+            let long = is_long(kept.ty);
+            let lanes = |part| place(kept.at, long, part);
+            let regs = (0..kept.size() / 64).map(|part| self.program.accumulator(lanes(part), None)).collect();
+            let any = kept.any.map(|at| self.program.accumulator(place(at, false, 0), None));
             self.bytes = kept.any.map_or(kept.at + kept.size(), |at| at + 64);
             self.totals.push(Lane { kept, regs, any, apart: None, taken: false });
         }

@@ -1,0 +1,116 @@
+//! The instructions of 256-bit vectors that those of 512 bits do not have: what is done under a mask that is a vector.
+//!
+//! Elements that no instruction moves under a mask go one by one, with the mask's signs in `r14`.
+//!
+//! Invariant: elements whose places are not under the mask are not touched.
+
+use super::codes::*;
+use super::emit::{Emit, Turn};
+use super::encode::{Code, Masking, Rm};
+use super::program::{Effect, Elements, Op, Reg};
+use super::registers::SCRATCH;
+use smallvec::SmallVec;
+
+impl Emit<'_> {
+    /// Makes a value.
+    pub(super) fn make_half(&mut self, reg: Reg, op: Op, args: &[Reg], turn: Turn) {
+        match op {
+            Op::Load { code, from } => {
+                let under = args.first().map(|&mask| self.r.operand(mask));
+                let n = self.r.result(reg);
+                let rm = self.address(from, turn, None);
+                self.r.out.vector(code, n, under, rm, Masking::default(), None);
+                self.r.drop_dead(args);
+            }
+            Op::LoadSome { code, from } => self.load_some(reg, (code, from), args, turn),
+            Op::Gather { code, from } => self.gather_half(reg, (code, from), args, turn),
+            Op::Fma { wide } => self.fma(reg, args, usize::from(wide)),
+            Op::BlendBy { code } => {
+                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
+                let [mask, no, yes] = *operands.as_slice() else { unreachable!("it has three operands") };
+                self.r.drop_dead(args);
+                let n = self.r.result(reg);
+                self.r.out.vector(code, n, Some(no), Rm::Register(yes), Masking::default(), Some(mask << 4));
+            }
+            op => {
+                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
+                self.r.drop_dead(args);
+                let n = self.r.result(reg);
+                self.simple(op, n, &operands);
+            }
+        }
+    }
+
+    /// The instruction uses up its mask.
+    fn gather_half(&mut self, reg: Reg, (code, from): (Code, Elements), args: &[Reg], turn: Turn) {
+        let none = Masking::default();
+        let offsets = self.r.operand(args[0]);
+        let under = args.get(1).map(|&mask| self.r.operand(mask));
+        let n = self.r.result(reg);
+        match under {
+            Some(mask) => self.r.out.vector(COPY, SCRATCH, None, Rm::Register(mask), none, None),
+            None => self.r.out.vector(EQUAL[0], SCRATCH, Some(SCRATCH), Rm::Register(SCRATCH), none, None),
+        }
+        self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
+        let rm = self.address(from, turn, Some(offsets));
+        self.r.out.vector(code, n, Some(SCRATCH), rm, none, None);
+        self.r.drop_dead(args);
+    }
+
+    /// Eight narrow elements, those under a mask, one by one.
+    fn load_some(&mut self, reg: Reg, (code, from): (Code, Elements), args: &[Reg], turn: Turn) {
+        let none = Masking::default();
+        let mask = self.r.operand(args[0]);
+        let n = self.r.result(reg);
+        self.r.out.signs_to_r14(SIGNS[0], mask);
+        self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
+        let insert = INSERT[usize::from(from.bytes == 2)];
+        for lane in 0..8 {
+            let at = Elements { offset: from.offset + i32::from(lane * from.bytes), ..from };
+            let rm = self.address(at, turn, None);
+            let next = self.r.out.unless_bit(lane);
+            self.r.out.vector(insert, n, Some(n), rm, none, Some(lane));
+            self.r.out.land(next);
+        }
+        self.r.out.vector(code, n, None, Rm::Register(n), none, None);
+        self.r.drop_dead(args);
+    }
+
+    /// Stores a value.
+    pub(super) fn store_half(&mut self, effect: Effect, turn: Turn) {
+        match effect {
+            Effect::Store { code, to, value, mask } => {
+                let n = self.r.operand(value);
+                let under = mask.map(|mask| self.r.operand(mask));
+                let rm = self.address(to, turn, None);
+                self.r.out.vector(code, n, under, rm, Masking::default(), None);
+            }
+            Effect::Spread { to, step, value, mask } => self.spread((to, step), value, mask, turn),
+            _ => unreachable!("halves have no {effect:?}"),
+        }
+    }
+
+    /// Elements of 128 bits, one by one.
+    fn spread(&mut self, (to, step): (Elements, i32), value: Reg, mask: Option<(Reg, u8)>, turn: Turn) {
+        let n = self.r.operand(value);
+        let long = usize::from(to.bytes == 8);
+        if let Some((mask, _)) = mask {
+            let mask = self.r.operand(mask);
+            self.r.out.signs_to_r14(SIGNS[long], mask);
+        }
+        let extract = EXTRACT[to.bytes.trailing_zeros() as usize];
+        // Narrow elements side by side are those of a packed half.
+        let lanes = if to.bytes < 4 { 8 } else { 16 / to.bytes };
+        let unit = step == i32::from(to.bytes);
+        for lane in 0..lanes {
+            let at = Elements { offset: to.offset + i32::from(lane) * step, ..to };
+            let rm = match (self.address(at, turn, None), unit) {
+                (Rm::Memory { base, offset, .. }, false) => Rm::Memory { base, index: None, offset },
+                (rm, _) => rm,
+            };
+            let next = mask.map(|(_, first)| self.r.out.unless_bit(first + lane));
+            self.r.out.vector(extract, n, None, rm, Masking::default(), Some(lane));
+            next.into_iter().for_each(|next| self.r.out.land(next));
+        }
+    }
+}
