@@ -4,10 +4,9 @@
 //! (i, j, …) is `base + i · stride₀ + j · stride₁ + …` of the tile's block of one variable.
 
 use super::Scene;
-use super::buffers::Stop;
-use super::moves::{Move, Moves, locate};
+use super::moves::{Hint, locate};
 use girder_ir::family::{Domain, Field, FieldPart};
-use girder_ir::plan::{FieldLandings, Landing, Loc, Object};
+use girder_ir::plan::{FieldLandings, Homes, Landing};
 use smallvec::SmallVec;
 
 /// One field of a family: where it is in place.
@@ -75,25 +74,26 @@ pub(super) fn add_buffers(landings: &mut FieldLandings, first: Landing, count: u
 }
 
 /// Decides for all instances of a field; `tiles` are those of the vertices.
-pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u32]) -> Result<InPlace, Stop> {
-    let (mut result, mut moves) = (InPlace::default(), Moves::new(scene));
+pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u32]) -> InPlace {
+    let mut result = InPlace::default();
     if field.is_empty() {
         let strides = vec![0; field.axes.len()];
         tiles.iter().for_each(|_| result.push(Some((0, &strides))));
-        return Ok(result);
+        return result;
     }
     let [part] = field.parts.as_slice() else {
         tiles.iter().for_each(|_| result.push(None));
-        return Ok(result);
+        return result;
     };
     let homes = &scene.homes[part.var];
     let (low, high) = hull(part);
     let regular = axis_strides(field, part, homes.elem_bytes);
-    let mut hint = 0;
+    let byte_box = ByteBox::new(homes, field, part);
+    let mut hint = Hint::default();
     result.reserve(tiles.len());
-    for ((instance, &tile), offset) in tiles.iter().enumerate().zip(part.offset.values(domain)) {
+    for (&tile, offset) in tiles.iter().zip(part.offset.values(domain)) {
         let at = locate(homes, (offset + low) as u64, &mut hint);
-        let run = &homes.runs[hint];
+        let run = &homes.runs[hint.at];
         if run.tile != tile {
             result.push(None);
         } else if (offset + high) < run.end as i64 {
@@ -103,13 +103,11 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
             // Too long to be laid out row by row; as a landing it is refused.
             result.push(None);
         } else {
-            let view = field.view(domain, instance as u64);
-            moves.gather(scene, &view, Loc { tile, object: Object::Buffer(0), offset: 0 })?;
-            let found = strided_box(&moves.list, tile, &field.shape(), homes.elem_bytes);
+            let found = byte_box.at(offset, tile, &mut hint);
             result.push(found.as_ref().map(|(base, strides)| (*base, strides.as_slice())));
         }
     }
-    Ok(result)
+    result
 }
 
 /// The least and the greatest element of a part, from its offset.
@@ -142,61 +140,88 @@ fn axis_strides(field: &Field, part: &FieldPart, bytes: u32) -> Option<Vec<i32>>
     Some(strides)
 }
 
-/// The base and byte strides of the sources of moves that together gather a field of this shape to byte 0 on, if they
-/// are a strided box on one tile.
-fn strided_box(moves: &[Move], tile: u32, shape: &[u64], bytes: u32) -> Option<(u32, Vec<i32>)> {
-    if moves.iter().any(|m| m.from.tile != tile) {
-        return None;
-    }
-    let base = source(moves, 0)?;
-    let mut weight = bytes as u64;
-    let mut strides = vec![0; shape.len()];
-    // Axes of more than one element, innermost first, those that form one stride joined.
-    let mut axes: SmallVec<[(u64, i64); 4]> = SmallVec::new();
-    for (k, &len) in shape.iter().enumerate().rev().filter(|s| *s.1 > 1) {
-        let stride = source(moves, weight)? - base;
-        strides[k] = i32::try_from(stride).ok()?;
-        match axes.last_mut() {
-            Some(inner) if stride == inner.1 * inner.0 as i64 => inner.0 *= len,
-            _ => axes.push((len, stride)),
-        }
-        weight *= len;
-    }
-    let fits = |m: &Move| {
-        (0..m.count as i64).all(|c| {
-            let from = m.from.offset as i64 + c * m.from_step as i64;
-            let to = m.to.offset as i64 + c * m.to_step as i64;
-            fits(&axes, base, from, to as u64 / bytes as u64, (m.bytes / bytes) as u64, bytes)
-        })
-    };
-    moves.iter().all(fits).then_some((base as u32, strides))
+/// The elements of a field as a box of bytes on one tile, whatever runs of the mapping hold them.
+struct ByteBox<'a> {
+    homes: &'a Homes,
+    /// Length and stride of each digit of more than one element, outermost first, by axis.
+    axes: Vec<SmallVec<[(u64, i64); 4]>>,
 }
 
-/// The byte that is gathered to byte `at`.
-fn source(moves: &[Move], at: u64) -> Option<i64> {
-    moves.iter().find_map(|m| {
-        let behind = at.checked_sub(m.to.offset as u64)?;
-        let piece = if m.count > 1 { behind / m.to_step as u64 } else { 0 };
-        let inside = behind - piece * m.to_step as u64;
-        let found = piece < m.count as u64 && inside < m.bytes as u64;
-        found.then(|| m.from.offset as i64 + piece as i64 * m.from_step as i64 + inside as i64)
-    })
-}
-
-/// Whether `n` contiguous elements from byte `from` on are those at row-major position `at` and after of a box.
-fn fits(axes: &[(u64, i64)], base: i64, mut from: i64, mut at: u64, mut n: u64, bytes: u32) -> bool {
-    while n > 0 {
-        let (mut expected, mut rest) = (base, at);
-        for &(len, stride) in axes {
-            expected += (rest % len) as i64 * stride;
-            rest /= len;
-        }
-        let (len, stride) = axes.first().copied().unwrap_or((1, 0));
-        let row = n.min(len - at % len);
-        if expected != from || (row > 1 && stride != bytes as i64) {
-            return false;
-        }
-        (from, at, n) = (from + row as i64 * bytes as i64, at + row, n - row);
+impl<'a> ByteBox<'a> {
+    fn new(homes: &'a Homes, field: &Field, part: &FieldPart) -> ByteBox<'a> {
+        let mut digits = field.digits.iter().zip(&part.stride).map(|(&len, &stride)| (len as u64, stride));
+        let axis = |&n: &u8| digits.by_ref().take(n as usize).filter(|d| d.0 > 1).collect();
+        ByteBox { homes, axes: field.axes.iter().map(axis).collect() }
     }
-    true
+
+    /// The first byte and the byte strides of the axes (0 for an axis of length 1) where the first element is this one.
+    fn at(&self, first: i64, tile: u32, hint: &mut Hint) -> Option<(u32, Vec<i32>)> {
+        let base = self.byte(first, tile, hint)?;
+        let mut strides = vec![];
+        // Digits with their distances in elements and in bytes, innermost first, those that go on in both joined.
+        let mut dims: SmallVec<[(u64, i64, i64); 6]> = SmallVec::new();
+        for axis in self.axes.iter().rev() {
+            let mut of_axis: Option<(u64, i64)> = None;
+            for &(len, stride) in axis.iter().rev() {
+                let bytes = self.byte(first + stride, tile, hint)? - base;
+                of_axis = match of_axis {
+                    None => Some((len, bytes)),
+                    Some((inner, step)) if bytes == step * inner as i64 => Some((inner * len, step)),
+                    Some(_) => return None,
+                };
+                match dims.last_mut() {
+                    Some(d) if stride == d.1 * d.0 as i64 && bytes == d.2 * d.0 as i64 => d.0 *= len,
+                    _ => dims.push((len, stride, bytes)),
+                }
+            }
+            strides.push(i32::try_from(of_axis.map_or(0, |a| a.1)).ok()?);
+        }
+        strides.reverse();
+        let (row, outer) = match dims.split_first() {
+            Some((&row, outer)) => (row, outer),
+            None => ((1, 0, 0), &[][..]),
+        };
+        self.rows(first, base, outer, &mut |first, base| self.is_row(first, base, row, tile, hint))
+            .then_some((base as u32, strides))
+    }
+
+    /// Whether something holds of each row under the outer dimensions.
+    fn rows(&self, first: i64, base: i64, outer: &[(u64, i64, i64)], f: &mut impl FnMut(i64, i64) -> bool) -> bool {
+        match outer.split_last() {
+            None => f(first, base),
+            Some((&(len, stride, bytes), inner)) => {
+                (0..len as i64).all(|k| self.rows(first + k * stride, base + k * bytes, inner, f))
+            }
+        }
+    }
+
+    /// Whether the elements of a row are on the tile at equal distances from a byte on.
+    fn is_row(&self, first: i64, base: i64, row: (u64, i64, i64), tile: u32, hint: &mut Hint) -> bool {
+        let (len, stride, bytes) = row;
+        let mut k = 0;
+        while k < len as i64 {
+            if self.byte(first + k * stride, tile, hint) != Some(base + k * bytes) {
+                return false;
+            }
+            // Within a run of the mapping bytes are as far apart as elements.
+            let (run, at) = (&self.homes.runs[hint.at], first + k * stride);
+            let here = match stride {
+                0 => len as i64,
+                1.. => (run.end as i64 - 1 - at) / stride + 1,
+                _ => (at - run.start as i64) / -stride + 1,
+            };
+            let n = here.min(len as i64 - k);
+            if n > 1 && bytes != stride * self.homes.elem_bytes as i64 {
+                return false;
+            }
+            k += n;
+        }
+        true
+    }
+
+    /// The byte of an element in the tile's block, if it is on the tile.
+    fn byte(&self, element: i64, tile: u32, hint: &mut Hint) -> Option<i64> {
+        let at = locate(self.homes, element as u64, hint);
+        (at.tile == tile).then(|| at.byte(self.homes.elem_bytes) as i64)
+    }
 }

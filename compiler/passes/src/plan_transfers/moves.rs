@@ -39,10 +39,9 @@ impl Moves {
     /// The same for the runs of a view.
     pub fn gather_runs(&mut self, scene: &Scene, runs: impl Iterator<Item = Run>, to: Loc) -> Result<(), Stop> {
         self.clear();
-        let mut at = to.offset;
+        let (mut at, mut hint) = (to.offset, Hint::default());
         for run in runs {
             let bytes = scene.elem_bytes(run.var);
-            let mut hint = 0;
             split(&scene.homes[run.var], run.start, run.stride, run.len, &mut hint, |_, n, e| {
                 let from = e.loc(run.var, bytes);
                 let step = run.stride * bytes as i64;
@@ -57,9 +56,9 @@ impl Moves {
     /// The moves of an element by element copy; elements that stay where they are make none.
     pub fn copy(&mut self, scene: &Scene, dst: &View, src: &View) -> Result<(), Stop> {
         self.clear();
+        let (mut hint_d, mut hint_s) = (Hint::default(), Hint::default());
         for run in copy_runs(dst, src) {
             let bytes = scene.elem_bytes(run.dst_var);
-            let (mut hint_d, mut hint_s) = (0, 0);
             let homes = (&scene.homes[run.dst_var], &scene.homes[run.src_var]);
             let steps = (run.src_stride * bytes as i64, run.dst_stride * bytes as i64);
             split(homes.0, run.dst_start, run.dst_stride, run.len, &mut hint_d, |k, n, d| {
@@ -158,7 +157,8 @@ pub(super) fn join(last: &mut Move, next: &Move) -> bool {
 /// Where an element is, and its place in its block in terms of the run of the mapping that holds it.
 #[derive(Clone, Copy)]
 pub(super) struct At {
-    tile: u32,
+    /// Its tile.
+    pub tile: u32,
     offset: u32,
     /// Elements behind the first of the run.
     behind: u64,
@@ -167,28 +167,46 @@ pub(super) struct At {
 impl At {
     /// The element as bytes of a block.
     pub fn loc(self, var: VarId, bytes: u32) -> Loc {
-        Loc { tile: self.tile, object: Object::Var(var), offset: self.offset + self.behind as u32 * bytes }
+        Loc { tile: self.tile, object: Object::Var(var), offset: self.byte(bytes) }
+    }
+
+    /// The element's byte in its block.
+    pub fn byte(self, bytes: u32) -> u32 {
+        self.offset + self.behind as u32 * bytes
     }
 }
 
-/// The place of one element; `hint` is the index of the run of the mapping that was met last.
-pub(super) fn locate(homes: &Homes, element: u64, hint: &mut usize) -> At {
+/// Which run of a mapping was met last. Only time depends on it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Hint {
+    /// Its index.
+    pub at: usize,
+    /// Runs from the last but one that was not its neighbour: rows of a block are evenly apart.
+    jump: usize,
+}
+
+/// The place of one element.
+pub(super) fn locate(homes: &Homes, element: u64, hint: &mut Hint) -> At {
     let holds = |k: &usize| homes.runs.get(*k).is_some_and(|r| (r.start..r.end).contains(&element));
-    if !holds(hint) {
+    if !holds(&hint.at) && !holds(&(hint.at + 1)) {
         // Runs are mostly of one length, and met in order or at random.
         let guess =
             || (element.wrapping_mul(homes.runs.len() as u64) / homes.runs.last().map_or(1, |r| r.end)) as usize;
-        let near = Some(*hint + 1).filter(holds).or_else(|| Some(guess()).filter(holds));
-        *hint = near.unwrap_or_else(|| homes.runs.partition_point(|r| r.end <= element));
+        let ahead = Some(hint.at.wrapping_add(hint.jump)).filter(holds);
+        let found = ahead.or_else(|| Some(guess()).filter(holds));
+        let found = found.unwrap_or_else(|| homes.runs.partition_point(|r| r.end <= element));
+        *hint = Hint { at: found, jump: found.wrapping_sub(hint.at) };
+    } else if !holds(&hint.at) {
+        hint.at += 1;
     }
-    let run = &homes.runs[*hint];
+    let run = &homes.runs[hint.at];
     At { tile: run.tile, offset: run.offset, behind: element - run.start }
 }
 
 /// Of the run of the mapping that holds an element: the element's byte in its block, and one past its last element.
-pub(super) fn home_run(homes: &Homes, element: u64, hint: &mut usize) -> (u32, u64) {
+pub(super) fn home_run(homes: &Homes, element: u64, hint: &mut Hint) -> (u32, u64) {
     let at = locate(homes, element, hint);
-    (at.offset + at.behind as u32 * homes.elem_bytes, homes.runs[*hint].end)
+    (at.offset + at.behind as u32 * homes.elem_bytes, homes.runs[hint.at].end)
 }
 
 /// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th)`
@@ -198,14 +216,14 @@ fn split(
     start: u64,
     stride: i64,
     len: u64,
-    hint: &mut usize,
+    hint: &mut Hint,
     mut f: impl FnMut(u64, u64, At) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let mut k = 0;
     while k < len {
         let element = (start as i64 + k as i64 * stride) as u64;
         let at = locate(homes, element, hint);
-        let run = &homes.runs[*hint];
+        let run = &homes.runs[hint.at];
         let here = match stride {
             0 => len,
             1.. => (run.end - 1 - element) / stride as u64 + 1,

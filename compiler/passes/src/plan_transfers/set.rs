@@ -11,7 +11,7 @@
 use super::apart::keep_apart;
 use super::buffers::{Buffers, Stop, Use};
 use super::landing::{self, InPlace, in_place};
-use super::moves::{Move, Moves, home_run};
+use super::moves::{Hint, Move, Moves, home_run};
 use super::route::{Pad, Router};
 use super::{Scene, add_copy};
 use cranelift_entity::EntityRef;
@@ -45,7 +45,7 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet, carries: Option<CopyId>) -> 
     let mut found = found.into_iter();
     let mut in_places = vec![];
     for family in &families {
-        in_places.push(found.by_ref().take(family.fields.len()).collect::<Result<Vec<_>, _>>()?);
+        in_places.push(found.by_ref().take(family.fields.len()).collect::<Vec<_>>());
     }
     keep_apart(scene, &families, &tiles, &mut in_places)?;
     let mut planner = Planner {
@@ -79,7 +79,7 @@ fn forms(scene: &Scene, families: &[&Family]) -> FxHashMap<View, (u32, u32)> {
         let read = |f: &&Field| codelet.fields[f.field].dir == Dir::In && !f.is_empty();
         for field in family.fields.iter().filter(read) {
             let next = forms.len() as u32;
-            if let Some((view, _)) = form(family, field) {
+            if let Some(view) = common(family, field) {
                 forms.entry(view).or_insert((next, 0)).1 += 1;
             }
         }
@@ -109,8 +109,8 @@ struct Form {
     runs: SmallVec<[Run; 1]>,
 }
 
-/// Runs up to which those of all instances are found by shifting the first's.
-const MAX_RUNS: usize = 16;
+/// Runs up to which those of all instances are found by shifting the first's, which are kept.
+const MAX_RUNS: usize = 1 << 16;
 
 /// One field of one family, as far as its instances agree.
 struct Site<'a> {
@@ -122,7 +122,7 @@ struct Site<'a> {
     /// Of one instance.
     bytes: u64,
     fetched: bool,
-    /// If it has one part and few runs.
+    /// If it has one part and not too many runs.
     form: Option<Form>,
     /// Of each instance, if it has a form.
     offsets: Vec<i64>,
@@ -170,7 +170,8 @@ impl<'a> Planner<'a> {
     fn site(&self, family: &'a Family, field: &'a Field, of: Use, fetched: bool) -> Site<'a> {
         let decl = &self.scene.graph.codelets[family.codelet].fields[field.field];
         let bytes = field.len() * decl.ty.bytes() as u64;
-        let form = form(family, field).map(|(view, runs)| (self.forms.get(&view).copied().unwrap_or_default(), runs));
+        let known = |view| self.forms.get(&view).copied().unwrap_or_default();
+        let form = common(family, field).and_then(|view| Some((known(view), runs(field, family)?)));
         let offsets: Vec<i64> = match form {
             Some(_) => field.parts[0].offset.values(&family.domain).collect(),
             None => vec![],
@@ -192,7 +193,7 @@ impl<'a> Planner<'a> {
         if !site.alone {
             self.shared_parts.reserve(site.offsets.len());
         }
-        let (mut instance, mut hint) = (0, 0);
+        let (mut instance, mut hint) = (0, Hint::default());
         while instance < tiles.len() && !self.scene.is_cancelled() {
             if let Some(byte) = found.at[instance] {
                 let strides = &found.strides[found.strides_of[instance] as usize];
@@ -251,7 +252,7 @@ impl<'a> Planner<'a> {
 
     /// How many instances, from one on, land behind one another what is contiguous at one home: one move fetches or sends
     /// it all.
-    fn together(&self, site: &Site, found: &InPlace, tiles: &[u32], first: usize, hint: &mut usize) -> usize {
+    fn together(&self, site: &Site, found: &InPlace, tiles: &[u32], first: usize, hint: &mut Hint) -> usize {
         let Some(Form { runs, .. }) = &site.form else { return 1 };
         let [run] = runs.as_slice() else { return 1 };
         let align = self.align(site);
@@ -365,14 +366,21 @@ fn distinct(numbers: &[i64]) -> usize {
     sorted.len()
 }
 
-/// What the instances of a field have in common, if it has one part and few runs: a view with offset 0, and its runs.
-fn form(family: &Family, field: &Field) -> Option<(View, SmallVec<[Run; 1]>)> {
+/// What the instances of a field have in common, if it has one part: a view with offset 0.
+fn common(family: &Family, field: &Field) -> Option<View> {
     let mut view = field.view(&family.domain, 0);
     let [part] = view.parts.as_mut_slice() else { return None };
-    let offset = std::mem::take(&mut part.offset);
-    let from_offset = |run: Run| Run { start: run.start.wrapping_sub(offset as u64), ..run };
-    let runs: SmallVec<_> = field.view(&family.domain, 0).runs().take(MAX_RUNS + 1).map(from_offset).collect();
-    (runs.len() <= MAX_RUNS).then_some((view, runs))
+    part.offset = 0;
+    Some(view)
+}
+
+/// The runs of a view of one part with offset 0, if they are not too many.
+fn runs(field: &Field, family: &Family) -> Option<SmallVec<[Run; 1]>> {
+    let view = field.view(&family.domain, 0);
+    let offset = view.parts.first()?.offset as u64;
+    let from_offset = |run: Run| Run { start: run.start.wrapping_sub(offset), ..run };
+    let runs: SmallVec<_> = view.runs().take(MAX_RUNS + 1).map(from_offset).collect();
+    (runs.len() <= MAX_RUNS).then_some(runs)
 }
 
 /// The place within a word at which a landing begins, so that the longest piece from another tile keeps its own.

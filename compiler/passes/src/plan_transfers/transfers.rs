@@ -1,5 +1,9 @@
 //! Sends to single receivers as transfers to many: what goes to several tiles is sent once.
 //!
+//! # Note: Senders apart
+//! Nothing that is decided here concerns words of two tiles. So sends are shared out to their senders, and sorted and
+//! joined there, on all threads: many short sorts are faster than a long one.
+//!
 //! Invariant: each receiver gets the words that it was sent, at the places where they were sent; the order of the
 //! result depends on the sends alone.
 
@@ -7,7 +11,7 @@ use super::route::{MANY, SMALL, form};
 use super::shared;
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
-use girder_source::par_sort_by_total_key;
+use girder_source::{par_map_slice, par_sort_by_total_key};
 
 /// Whole words from one tile to another, or to a shared place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,11 +30,9 @@ const MAX_CUT: usize = 4;
 /// Cuts sends that share only a part of their words, and merges those of the same words. None of them continues another,
 /// see [`scattered`]. Gives the groups that the transfers name, too.
 pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Transfer>, Vec<Vec<Loc>>) {
-    let by_source = |s: &Send| (packed(s.from), s.words, packed(s.to));
-    par_sort_by_total_key(&mut sends, by_source);
-    if let Some(mut cut) = cut(&sends) {
-        par_sort_by_total_key(&mut cut, by_source);
-        sends = cut;
+    sends = sorted_by_source(&sends);
+    if let Some(cut) = cut(&sends) {
+        sends = sorted_by_source(&cut);
     }
     let mut transfers = Vec::with_capacity(sends.chunk_by(same_words).count());
     let mut places = vec![];
@@ -41,6 +43,39 @@ pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Trans
     let mut transfers = sorted_by_form(transfers, &groups);
     let groups = numbered(&mut transfers, groups);
     (transfers, groups)
+}
+
+/// The sends by sender, in which those of one keep their order.
+fn by_sender(sends: &[Send]) -> Vec<Send> {
+    let tiles = sends.iter().map(|s| s.from.tile as usize + 1).max().unwrap_or(0);
+    let mut at = vec![0u32; tiles + 1];
+    sends.iter().for_each(|s| at[s.from.tile as usize + 1] += 1);
+    (1..at.len()).for_each(|t| at[t] += at[t - 1]);
+    let mut order = vec![0u32; sends.len()];
+    for (k, send) in (0..).zip(sends) {
+        let place = &mut at[send.from.tile as usize];
+        order[*place as usize] = k;
+        *place += 1;
+    }
+    order.into_iter().map(|k| sends[k as usize]).collect()
+}
+
+/// What a function makes of the sends of each sender, in the order of tiles.
+fn for_each_sender<T: std::marker::Send>(
+    sends: &[Send],
+    f: impl Fn(Vec<Send>) -> T + Sync + std::marker::Send,
+) -> Vec<T> {
+    let grouped = by_sender(sends);
+    let own: Vec<&[Send]> = grouped.chunk_by(|a, b| a.from.tile == b.from.tile).collect();
+    par_map_slice(&own, |own| f(own.to_vec()))
+}
+
+fn sorted_by_source(sends: &[Send]) -> Vec<Send> {
+    let sorted = for_each_sender(sends, |mut own| {
+        own.sort_unstable_by_key(|s| (packed(s.from), s.words, packed(s.to)));
+        own
+    });
+    sorted.concat()
 }
 
 /// The groups in the order in which transfers name them first.
@@ -99,9 +134,9 @@ fn by_form(t: &Transfer, groups: &Grouping) -> (u128, u128, u128) {
     (pair(size, objects), pair(offsets, distance), packed(from))
 }
 
-/// Joins sends that continue one another; by receiver and place.
+/// Joins sends of one tile that continue one another.
 fn join(sends: &mut Vec<Send>) {
-    par_sort_by_total_key(sends, |s| (packed(s.to), packed(s.from), s.words));
+    sends.sort_unstable_by_key(|s| (packed(s.to), packed(s.from), s.words));
     sends.dedup_by(|next, last| continues(last, next) && grow(last, next.words));
 }
 
@@ -109,8 +144,15 @@ fn join(sends: &mut Vec<Send>) {
 /// from neighbouring words of one block to one tile, many that are small, or those that send each word more than twice.
 /// What is sent to a staging buffer instead is apart, so that nothing continues another afterwards.
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
-    join(sends);
-    par_sort_by_total_key(sends, |s| (receiver(s), packed(s.from), packed(s.to), s.words));
+    let (kept, taken): (Vec<_>, Vec<_>) = for_each_sender(sends, scattered_of_one).into_iter().unzip();
+    *sends = kept.concat();
+    taken.concat()
+}
+
+/// The same for the sends of one tile: those that stay, and those that are taken out.
+fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
+    join(&mut sends);
+    sends.sort_unstable_by_key(|s| (receiver(s), packed(s.from), packed(s.to), s.words));
     let (mut kept, mut taken) = (vec![], vec![]);
     let mut rest = sends.as_slice();
     while let Some(first) = rest.first() {
@@ -127,8 +169,7 @@ pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
         if small || words > 2 * distinct { &mut taken } else { &mut kept }.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
     }
-    *sends = kept;
-    taken
+    (kept, taken)
 }
 
 /// The tile, or the group of tiles, that a send is for.
