@@ -9,7 +9,7 @@
 //!
 //! 1. rounds in closed form (module `rounds`): halos, permutations, all-to-alls, gathers, broadcasts;
 //! 2. the critical-first greedy (module `greedy`), within twice the bound for transfers to one receiver each, and close to
-//!    it where loads are irregular; with multicasts, again with those first;
+//!    it where loads are irregular; with multicasts, again with each receiver served apart, and with multicasts first;
 //! 3. edge colouring (module `colours`) of transfers to one receiver each: of whole ones, exact where each length is
 //!    regular; then of pieces, exact up to the length of a piece;
 //! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
@@ -20,7 +20,7 @@
 //! few multicasts, before the greedy (`at_scale`).
 //!
 //! Before all of these, transfers to groups of receivers that many share are tried whole, in layers of disjoint groups
-//! (module `layers`).
+//! (module `layers`), and of many transfers with the groups taking turns.
 //!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
 //!
@@ -30,6 +30,7 @@
 //! Invariant: the result is a function of the phase and the machine alone; the time of scheduling grows with the number
 //! of transfers and its logarithm, whatever the pattern, not with the number of cycles.
 
+mod alike;
 mod code;
 mod colours;
 mod greedy;
@@ -72,21 +73,25 @@ const GOOD_AT_SCALE: f64 = 1.05;
 /// # Errors
 /// A phase of more cycles than a `u32` holds, or a stop by the user.
 pub fn run(planned: Planned, cx: &mut PassContext) -> Result<Scheduled> {
-    let machine = cx.machine;
-    let sets: Vec<_> = planned.sets.keys().collect();
-    let copies: Vec<_> = planned.copies.keys().collect();
-    let of_sets = par_map_slice(&sets, |&s| step(&planned.plan.sets[s], machine));
+    let (sets, copies) = (planned.sets.keys(), planned.copies.keys());
+    let plans: Vec<&StepPlan> =
+        sets.map(|s| &planned.plan.sets[s]).chain(copies.map(|c| &planned.plan.copies[c])).collect();
+    let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
+    let classes = alike::classes(&phases);
+    let found = par_map_slice(&classes.first, |&k| schedule(phases[k], cx.machine));
     cx.poll()?;
-    let of_copies = par_map_slice(&copies, |&c| step(&planned.plan.copies[c], machine));
-    cx.poll()?;
+    let mut found = classes.of.chunks_exact(2).map(|pair| {
+        let of = |class: usize| found[class].clone();
+        Some(StepSchedule { before: of(pair[0])?, after: of(pair[1])? })
+    });
     let mut schedule = Schedule::default();
     let mut complete = true;
-    for (s, found) in sets.into_iter().zip(of_sets) {
-        let set = &planned.sets[s];
+    for (s, set) in &planned.sets {
+        let found = found.next().flatten();
         complete &= keep(found, &mut schedule.sets[s], cx, &planned, &set.name, set.origin);
     }
-    for (c, found) in copies.into_iter().zip(of_copies) {
-        let copy = &planned.copies[c];
+    for (c, copy) in &planned.copies {
+        let found = found.next().flatten();
         complete &= keep(found, &mut schedule.copies[c], cx, &planned, &copy.name, copy.origin);
     }
     if complete { Ok(Scheduled { planned, schedule }) } else { Err(Failed) }
@@ -114,10 +119,6 @@ fn keep(
     complete
 }
 
-fn step(plan: &StepPlan, machine: &Machine) -> Option<StepSchedule> {
-    Some(StepSchedule { before: schedule(&plan.before, machine)?, after: schedule(&plan.after, machine)? })
-}
-
 /// The schedule of one phase; `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
@@ -127,7 +128,7 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     for (ipu, (whole, found)) in (0..).zip(jobs.iter().zip(&found)) {
         if let Some(layered) = &layered[ipu as usize] {
             result.cycles.push((ipu, u32::try_from(layered.end).ok()?));
-            result.pieces.extend(layered.start.iter().map(|&(t, start)| uncut(phase, t, start as u32)));
+            result.pieces.extend_from_slice(&layered.pieces);
         } else if !found.start.is_empty() {
             result.cycles.push((ipu, u32::try_from(found.end).ok()?));
             write(whole, found, machine, &mut result);
@@ -146,12 +147,6 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     Some(result)
 }
 
-/// A transfer in one piece.
-fn uncut(phase: &Phase, transfer: u32, start: u32) -> Piece {
-    let words = phase.transfers[transfer as usize].words;
-    Piece { transfer, first: 0, words, start, to: Served::All, wide: false }
-}
-
 /// Jobs and their starts.
 struct Found {
     jobs: Jobs,
@@ -166,13 +161,14 @@ fn best(jobs: Jobs, machine: &Machine) -> Found {
     }
     let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
     let wide = pairs::widen(&jobs, machine).filter(|wide| jobs.to.len() < MANY || !is_mostly_narrow(wide));
-    let Some(wide) = wide else { return of(jobs, machine).0 };
-    let (wide, good) = of(wide, machine);
-    if wide.end <= good {
-        return wide;
-    }
-    let narrow = of(jobs, machine).0;
-    if narrow.end < wide.end { narrow } else { wide }
+    let Some(wide) = wide else { return of(jobs, machine) };
+    let bound = Ports::new(&wide, machine).bound();
+    let good = (bound as f64 * GOOD) as u64;
+    // First what may be good enough, and moves more pieces at a time.
+    let by_gain = if Ports::new(&jobs, machine).bound() <= good { [jobs, wide] } else { [wide, jobs] };
+    let [first, second] = by_gain;
+    let first = of(first, machine);
+    shortest(first, good, &[&|| Some(of(second.clone(), machine))])
 }
 
 /// Whether the rate of pairs would change little.
@@ -183,16 +179,16 @@ fn is_mostly_narrow(jobs: &Jobs) -> bool {
 
 /// As [`of_widths`], of many jobs, with each method once: rounds, then the others with multicasts served one receiver at a
 /// time as far as their senders have the slack.
-fn at_scale(jobs: Jobs, machine: &Machine) -> (Found, u64) {
+fn at_scale(jobs: Jobs, machine: &Machine) -> Found {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
     let start = rounds::rounds(&ports);
     let whole = Found { end: ports.end(&start), jobs, start };
     if whole.end <= good {
-        return (whole, good);
+        return whole;
     }
     let original = &whole.jobs.clone();
-    let single = parts::singles(&whole.jobs, &ports);
+    let single = parts::singles(&whole.jobs, &ports, ports.bound());
     let (jobs, ports) = match &single {
         Some(single) => (single, &Ports::new(single, machine)),
         None => (&whole.jobs.clone(), &ports),
@@ -204,7 +200,7 @@ fn at_scale(jobs: Jobs, machine: &Machine) -> (Found, u64) {
     let found = shortest(whole, good, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
     let found = shortest(found, enough, &[&|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)))]);
-    (joined(found, enough, original, machine), good)
+    joined(found, enough, original, machine)
 }
 
 /// A schedule, or that of `joining` if it is not good enough and there are multicasts.
@@ -222,8 +218,8 @@ fn joined(found: Found, good: u64, jobs: &Jobs, machine: &Machine) -> Found {
     shortest(found, good, &[method])
 }
 
-/// The shortest schedule that the methods find for jobs of given widths, and an end that is good enough.
-fn of_widths(jobs: Jobs, machine: &Machine) -> (Found, u64) {
+/// The shortest schedule that the methods find for jobs of given widths.
+fn of_widths(jobs: Jobs, machine: &Machine) -> Found {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
     let mut best = one_by_one(&jobs, &ports, good, machine);
@@ -238,7 +234,7 @@ fn of_widths(jobs: Jobs, machine: &Machine) -> (Found, u64) {
             best = found;
         }
     }
-    (joined(best, good, &jobs, machine), good)
+    joined(best, good, &jobs, machine)
 }
 
 /// The shortest schedule of jobs whose receivers are served together.
@@ -247,13 +243,25 @@ fn one_by_one(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Found
     let rounds = Found::new(jobs, ports, rounds::rounds(ports));
     let greedy: Method = &|| found(greedy::greedy(ports, false));
     match ports.has_multicast() {
-        true => shortest(rounds, good, &[greedy, &|| found(greedy::greedy(ports, true))]),
+        true => {
+            let (apart, first): (Method, Method) =
+                (&|| apart(jobs, ports, good, machine), &|| found(greedy::greedy(ports, true)));
+            shortest(rounds, good, &[greedy, apart, first])
+        }
         false => {
             let (whole, pieces): (Method, Method) =
                 (&|| found(colours::whole(ports)), &|| pieces(jobs, ports, u64::MAX, machine));
             shortest(rounds, good, &[greedy, whole, pieces])
         }
     }
+}
+
+/// The shortest schedule of jobs with all multicasts served one receiver at a time, if their senders have the slack, or
+/// nearly so: what a few repetitions cost is little beside what waiting for several receivers does.
+fn apart(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<Found> {
+    let single = parts::singles(jobs, ports, good)?;
+    let ports = Ports::new(&single, machine);
+    (!ports.has_multicast()).then(|| one_by_one(&single, &ports, good, machine))
 }
 
 /// One way to find a schedule.

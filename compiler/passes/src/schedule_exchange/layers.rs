@@ -5,27 +5,40 @@
 //! the layers take place one after the other: of a product whose blocks stand in a grid of tiles, what the rows of the grid
 //! read is one layer, and what the columns read the other. Within a layer a group is one port, whatever its size, and
 //! transfers go from one port to one, so that rounds or colours come close to the layer's bound. The sum of these bounds
-//! is the bound of the whole where each layer alone fills the same tiles evenly; where it is not, other methods serve.
+//! is the bound of the whole where each layer alone fills the same tiles evenly; where it is not, groups take turns
+//! (module `turns`), and where these take too long, other methods serve.
 //!
-//! Invariant: no transfer is cut; the time is that of a sort of the transfers and of a look at each place of each group.
+//! # Note: Pairs
+//! Nothing moves at the rate of pairs of tiles here. So results are compared with a bound that holds even if all did that
+//! may: what is kept is good in any case.
+//!
+//! Invariant: layers cut no transfer; the time is that of a sort of the transfers and of some looks at each place of each
+//! group, and does not grow with what arrives.
 
-use super::GOOD;
+mod turns;
+
 use super::colours;
-use super::ports::{Ports, cycles};
+use super::ports::{self, Ports};
 use super::rounds::rounds;
-use girder_ir::plan::{Phase, To};
+use super::{GOOD, GOOD_AT_SCALE, MANY};
+use girder_ir::plan::{Phase, To, Transfer};
+use girder_ir::schedule::{Piece, Served};
 use girder_machine::Machine;
 use rustc_hash::FxHashMap;
 
-/// Transfers for each group from which on it is worth while to look at groups.
+/// Receipts for each place of a group from which on it is worth while to look at groups.
 const SHARED: usize = 4;
 /// Layers, at most.
 const MOST: u32 = 16;
+/// Receipts from which on other methods would take seconds.
+const TOO_MANY: usize = 1 << 20;
+/// How far above the bound turns may then stay.
+const FAIR: f64 = 1.25;
 
 /// The schedule of one processor.
 pub(super) struct Layered {
-    /// Transfers by position, ascending, and the cycle at which each starts.
-    pub start: Vec<(u32, u64)>,
+    /// Each to all receivers on the processor.
+    pub pieces: Vec<Piece>,
     /// One past the last cycle.
     pub end: u64,
 }
@@ -33,7 +46,7 @@ pub(super) struct Layered {
 /// A schedule of each processor whose transfers are shared out to layers well; else `None`.
 pub(super) fn layers(phase: &Phase, machine: &Machine) -> Vec<Option<Layered>> {
     let none = || (0..machine.ipus).map(|_| None).collect();
-    if phase.groups.is_empty() || phase.transfers.len() < SHARED * phase.groups.len() {
+    if !is_shared(phase) {
         return none();
     }
     let mut of_ipu: Vec<Vec<u32>> = vec![vec![]; machine.ipus as usize];
@@ -41,6 +54,16 @@ pub(super) fn layers(phase: &Phase, machine: &Machine) -> Vec<Option<Layered>> {
         of_ipu[machine.ipu_of(transfer.from.tile) as usize].push(t);
     }
     (0..).zip(of_ipu).map(|(ipu, transfers)| Shop::new(phase, machine, ipu, transfers).layered()).collect()
+}
+
+/// Whether the places of groups receive several transfers each.
+fn is_shared(phase: &Phase) -> bool {
+    let receipts = |transfer: &Transfer| match transfer.to {
+        To::Group { group, .. } => phase.groups[group as usize].len(),
+        To::One(_) => 0,
+    };
+    let places: usize = phase.groups.iter().map(Vec::len).sum();
+    places > 0 && phase.transfers.iter().map(receipts).sum::<usize>() >= SHARED * places
 }
 
 /// The transfers of one processor with their ports.
@@ -58,6 +81,7 @@ struct Edge {
     /// From the processor's first tile.
     sender: u32,
     port: u32,
+    words: u32,
     cycles: u64,
 }
 
@@ -86,8 +110,9 @@ impl<'a> Shop<'a> {
                     None => continue,
                 },
             };
-            let (sender, cycles) = (transfer.from.tile - first, cycles(transfer.words, false, machine));
-            edges.push(Edge { transfer: t, sender, port: to, cycles });
+            let (sender, words) = (transfer.from.tile - first, transfer.words);
+            let cycles = ports::cycles(words, false, machine);
+            edges.push(Edge { transfer: t, sender, port: to, words, cycles });
         }
         // A sender sends nothing to itself.
         edges.retain(|e| tiles[e.port as usize].iter().any(|&t| t != e.sender));
@@ -95,10 +120,20 @@ impl<'a> Shop<'a> {
     }
 
     fn layered(&self) -> Option<Layered> {
-        let (senders, receivers) = self.loads();
-        let bound = senders.iter().chain(&receivers).copied().max().filter(|&b| b > 0)?;
-        let good = (bound as f64 * GOOD) as u64;
-        if self.is_for_pairs() {
+        let bound = self.bound();
+        let times = |factor: f64| (bound as f64 * factor) as u64;
+        let receipts = self.receipts();
+        match self.in_layers(times(GOOD)) {
+            None if receipts < MANY => None,
+            None if receipts < TOO_MANY => turns::in_turns(self, times(GOOD_AT_SCALE)),
+            None => turns::in_turns(self, times(FAIR)),
+            found => found,
+        }
+    }
+
+    /// Whole transfers, in one layer of disjoint ports after the other.
+    fn in_layers(&self, good: u64) -> Option<Layered> {
+        if self.edges.is_empty() {
             return None;
         }
         let layer = self.share_out()?;
@@ -110,58 +145,77 @@ impl<'a> Shop<'a> {
         let mut end = 0;
         for k in 0..count {
             let own: Vec<usize> = (0..self.edges.len()).filter(|&e| layer[self.edges[e].port as usize] == k).collect();
-            let (starts, length) = self.layer(&own);
+            let edges = own.iter().map(|&e| &self.edges[e]).map(|e| (e.sender, e.port, e.cycles));
+            let (starts, length) =
+                self.schedule(Ports::between(edges, self.machine.chip.tiles, self.tiles.len() as u32));
             own.iter().zip(starts).for_each(|(&e, s)| start[e] = end + s);
             end += length;
         }
-        let start = self.edges.iter().map(|e| e.transfer).zip(start).collect();
-        (end <= good).then_some(Layered { start, end })
+        let piece = |(edge, start): (&Edge, u64)| {
+            let (transfer, words, start) = (edge.transfer, edge.words, start as u32);
+            Piece { transfer, first: 0, words, start, to: Served::All, wide: false }
+        };
+        let pieces = || self.edges.iter().zip(start).map(piece).collect();
+        (end <= good).then(|| Layered { pieces: pieces(), end })
     }
 
-    /// Cycles that each tile sends, and that it receives.
-    fn loads(&self) -> (Vec<u64>, Vec<u64>) {
+    /// How often a transfer arrives at a tile, all together.
+    fn receipts(&self) -> usize {
+        self.edges.iter().map(|e| self.tiles[e.port as usize].len()).sum()
+    }
+
+    /// The cycles that each port receives.
+    fn port_loads(&self) -> Vec<u64> {
+        let mut loads = vec![0; self.tiles.len()];
+        self.edges.iter().for_each(|e| loads[e.port as usize] += e.cycles);
+        loads
+    }
+
+    /// Cycles that no schedule can beat: those of the tile that sends or receives most, if all that may move at the rate
+    /// of pairs does.
+    fn bound(&self) -> u64 {
         let count = self.machine.chip.tiles as usize;
         let (mut senders, mut receivers) = (vec![0; count], vec![0; count]);
-        let mut ports = vec![0; self.tiles.len()];
+        let mut loads = vec![0; self.tiles.len()];
+        let may_be_wide = self.may_be_wide();
         for edge in &self.edges {
-            senders[edge.sender as usize] += edge.cycles;
-            ports[edge.port as usize] += edge.cycles;
-        }
-        for (tiles, load) in self.tiles.iter().zip(ports) {
-            tiles.iter().for_each(|&t| receivers[t as usize] += load);
-        }
-        for edge in &self.edges {
+            let cycles = match may_be_wide(edge) {
+                true => ports::cycles(edge.words, true, self.machine),
+                false => edge.cycles,
+            };
+            senders[edge.sender as usize] += cycles;
+            loads[edge.port as usize] += cycles;
             if self.tiles[edge.port as usize].binary_search(&edge.sender).is_ok() {
-                receivers[edge.sender as usize] -= edge.cycles;
+                receivers[edge.sender as usize] -= cycles as i64;
             }
         }
-        (senders, receivers)
+        for (tiles, load) in self.tiles.iter().zip(loads) {
+            tiles.iter().for_each(|&t| receivers[t as usize] += load as i64);
+        }
+        let receivers = receivers.into_iter().map(|r| r as u64);
+        senders.into_iter().chain(receivers).max().unwrap_or(0)
     }
 
-    /// Whether a notable part of the words could move at the rate of pairs of tiles, see [`pairs`](super::pairs).
-    fn is_for_pairs(&self) -> bool {
-        if self.machine.exchange.pair_bytes_per_cycle <= self.machine.exchange.bytes_per_cycle {
-            return false;
-        }
+    /// Which transfers could move at the rate of pairs of tiles, see [`pairs`](super::pairs).
+    fn may_be_wide(&self) -> impl Fn(&Edge) -> bool {
+        let exchange = &self.machine.exchange;
+        let any = exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;
         // Of each port: tiles that are there without their partner, as far as it matters, and whether there is a pair.
         let lone = |tiles: &Vec<u32>| {
             let pairs: Vec<&[u32]> = tiles.chunk_by(|a, b| a / 2 == b / 2).collect();
             let lone: Vec<u32> = pairs.iter().filter(|p| p.len() == 1).map(|p| p[0]).take(2).collect();
-            (lone, pairs.iter().any(|p| p.len() == 2))
+            (lone, any && pairs.iter().any(|p| p.len() == 2))
         };
         let of_port: Vec<_> = self.tiles.iter().map(lone).collect();
-        let may = |e: &&Edge| {
+        move |e| {
             let (lone, any) = &of_port[e.port as usize];
             *any && (lone.is_empty() || matches!(lone[..], [t] if t / 2 == e.sender / 2))
-        };
-        let words = |wide: u64, e: &Edge| wide + e.cycles;
-        64 * self.edges.iter().filter(may).fold(0, words) >= self.edges.iter().fold(0, words)
+        }
     }
 
     /// The layer of each port: the first in which all its tiles are free, the ports with the most to receive first.
     fn share_out(&self) -> Option<Vec<u32>> {
-        let mut load = vec![0u64; self.tiles.len()];
-        self.edges.iter().for_each(|e| load[e.port as usize] += e.cycles);
+        let load = self.port_loads();
         let mut order: Vec<usize> = (0..self.tiles.len()).filter(|&p| load[p] > 0).collect();
         order.sort_by_key(|&p| std::cmp::Reverse(load[p]));
         let mut taken = vec![0u32; self.machine.chip.tiles as usize];
@@ -194,10 +248,8 @@ impl<'a> Shop<'a> {
         bounds
     }
 
-    /// The starts of the transfers of one layer, and how long they take.
-    fn layer(&self, own: &[usize]) -> (Vec<u64>, u64) {
-        let edges = own.iter().map(|&e| &self.edges[e]).map(|e| (e.sender, e.port, e.cycles));
-        let ports = Ports::between(edges, self.machine.chip.tiles, self.tiles.len() as u32);
+    /// The starts of transfers from one sender to one port each, and how long they take.
+    fn schedule(&self, ports: Ports) -> (Vec<u64>, u64) {
         let start = rounds(&ports);
         let end = ports.end(&start);
         if end as f64 <= ports.bound() as f64 * GOOD {

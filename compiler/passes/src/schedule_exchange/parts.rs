@@ -7,7 +7,7 @@
 //! no more than leave `size` receivers in each ([`parts`]). Or it makes as many parts of each as there are receivers, as
 //! long as there is slack, and fewer of the rest ([`singles`]).
 //!
-//! Invariant: the load of no port exceeds the bound of the whole.
+//! Invariant: the load of no port exceeds the bound of the whole, or the limit that is given.
 
 use super::ports::{Job, Jobs, Ports};
 
@@ -22,14 +22,15 @@ pub(super) fn parts(jobs: &Jobs, ports: &Ports, size: u64) -> Option<Jobs> {
 }
 
 /// The jobs with most multicasts cut into parts of one receiver, so that few are left: of each sender as many as its slack
-/// allows, the others into larger parts; `None` if none is cut.
-pub(super) fn singles(jobs: &Jobs, ports: &Ports) -> Option<Jobs> {
+/// allows, the others into larger parts; `None` if none is cut. No sender is busy for longer than `limit`, which is not
+/// below the bound.
+pub(super) fn singles(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<Jobs> {
     let mut by_sender: Vec<(u32, u32)> = (0..ports.len() as u32)
         .filter(|&k| ports.is_multicast(k as usize))
         .map(|k| (jobs.from[k as usize], k))
         .collect();
     by_sender.sort_unstable();
-    let (bound, mut load) = (ports.bound(), ports.load.clone());
+    let mut load = ports.load.clone();
     let mut counts = vec![1; ports.len()];
     for own in by_sender.chunk_by(|a, b| a.0 == b.0) {
         // The least size that all may be cut to, then half of that as long as there is room.
@@ -37,14 +38,14 @@ pub(super) fn singles(jobs: &Jobs, ports: &Ports) -> Option<Jobs> {
         let sizes = || std::iter::successors(Some(1), |s| Some(2 * s)).take_while(|&s| s < most);
         let repeats = |k: usize, size: u64| (most_parts(jobs, k, size) - 1) * ports.cycles[k];
         let needed = |size: u64| own.iter().map(|o| repeats(o.1 as usize, size)).sum::<u64>();
-        let room = |o: &(u32, u32)| bound - fullest_out(ports, o.1 as usize, &load);
+        let room = |o: &(u32, u32)| limit - fullest_out(ports, o.1 as usize, &load);
         let slack = own.iter().map(room).min().unwrap_or(0);
         let size = sizes().find(|&size| needed(size) <= slack).unwrap_or(most);
         for size in [size, (size / 2).max(1)] {
             for &(_, k) in own {
                 let k = k as usize;
                 let more = most_parts(jobs, k, size).saturating_sub(counts[k]);
-                let more = more.min((bound - fullest_out(ports, k, &load)) / ports.cycles[k]);
+                let more = more.min((limit - fullest_out(ports, k, &load)) / ports.cycles[k]);
                 counts[k] += more;
                 let outs = ports.holds(k).iter().filter(|&&p| ports.is_out[p as usize]);
                 outs.for_each(|&p| load[p as usize] += more * ports.cycles[k]);

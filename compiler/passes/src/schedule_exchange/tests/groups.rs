@@ -32,6 +32,31 @@ fn rows_and_columns_of_a_grid_are_two_layers_of_whole_transfers() {
     );
 }
 
+/// Groups of `of` tiles in a ring of `tiles`, each of which begins `step` tiles after the last, from tile 1 on.
+fn ring(tiles: u32, of: u32, step: u32) -> impl Iterator<Item = Vec<u32>> {
+    (0..tiles).step_by(step as usize).map(move |first| {
+        let mut group: Vec<u32> = (1..=of).map(|k| (first + k) % tiles).collect();
+        group.sort_unstable();
+        group
+    })
+}
+
+#[test]
+fn groups_that_overlap_in_a_ring_take_turns() {
+    // Each tile is in five of 128 groups, of which 25 are disjoint: five layers are not enough, and six too many. Groups
+    // begin and end with half a pair, so that none moves at the rate of pairs.
+    let machine = machine(1, 1280);
+    let sends = ring(1280, 50, 10).enumerate();
+    let phase =
+        phase(sends.flat_map(|(g, group)| (0..32).map(move |s| ((g as u32 * 7 + s * 40) % 1280, group.clone(), 16))));
+    let schedule = schedule(&phase, &machine).unwrap();
+    check(&phase, &machine, &schedule).unwrap();
+    replay(&phase, &machine, &schedule);
+    assert!(schedule.pieces.iter().all(|p| p.to == Served::All));
+    let ratio = achieved_over_bound(&phase, &schedule, &machine);
+    assert!(ratio <= GOOD_AT_SCALE, "{ratio}");
+}
+
 /// Bytes of exchange code, piece by piece and receiver by receiver.
 fn counted(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> Vec<(u32, u32)> {
     let exchange = &machine.exchange;

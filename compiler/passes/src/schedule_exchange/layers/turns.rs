@@ -1,0 +1,155 @@
+//! Groups of receivers that take turns: where no few layers of disjoint groups are even, a group receives in several.
+//!
+//! # Note: Turns
+//! In a turn receive ports that have no tile in common, those whose tiles have most left to receive on average before
+//! others, and each gets as many cycles as the turn has. So a port gets what it needs in parts, between which others have theirs: what
+//! is open is not which layer a port belongs to, but how long each set of disjoint ports receives. The more turns there
+//! are, the nearer they come to the fullest tile, and the more transfers are cut at the end of one.
+//!
+//! # Note: Senders
+//! Ports that receive at one time would all ask the first senders first. So each begins at another place of its list.
+//!
+//! Invariant: every word of a transfer stands in one piece. Work is bounded by [`LOOKS`].
+
+use super::{Layered, Ports, Shop};
+use crate::schedule_exchange::ports;
+use girder_ir::schedule::{Piece, Served};
+use std::cmp::Reverse;
+
+/// How many turns fill the fullest tile.
+const TURNS: u64 = 64;
+/// Looks at places of ports, all together.
+const LOOKS: usize = 1 << 25;
+
+/// Ports without a common tile that receive at one time, and for how many cycles at most.
+struct Turn {
+    ports: Vec<u32>,
+    cycles: u64,
+}
+
+/// A part of a transfer, by its edge.
+struct Part {
+    edge: u32,
+    first: u32,
+    words: u32,
+    cycles: u64,
+}
+
+/// The schedule of ports that take turns, if it is no longer than `limit`.
+pub(super) fn in_turns(shop: &Shop, limit: u64) -> Option<Layered> {
+    let mut queues = Queues::new(shop);
+    let (mut pieces, mut end) = (vec![], 0);
+    for turn in turns(shop, limit)? {
+        let mut parts: Vec<(u32, Part)> = vec![];
+        for &port in &turn.ports {
+            queues.take(port, turn.cycles, |part| parts.push((port, part)));
+        }
+        let (start, length) = together(shop, &parts);
+        pieces.extend(parts.iter().zip(start).map(|((_, part), start)| Piece {
+            transfer: shop.edges[part.edge as usize].transfer,
+            first: part.first,
+            words: part.words,
+            start: (end + start) as u32,
+            to: Served::All,
+            wide: false,
+        }));
+        end += length;
+        if end > limit {
+            return None;
+        }
+    }
+    queues.is_empty().then_some(Layered { pieces, end })
+}
+
+/// Which ports receive together, and how long; `None` if that takes longer than `limit`, or too long to find.
+fn turns(shop: &Shop, limit: u64) -> Option<Vec<Turn>> {
+    let mut left = shop.port_loads();
+    let mut needs = vec![0u64; shop.machine.chip.tiles as usize];
+    for (tiles, &load) in shop.tiles.iter().zip(&left) {
+        tiles.iter().for_each(|&t| needs[t as usize] += load);
+    }
+    let most = (limit / TURNS).max(1);
+    let mut waiting: Vec<u32> = (0..left.len() as u32).filter(|&p| left[p as usize] > 0).collect();
+    let (mut turns, mut total, mut looks) = (vec![], 0, LOOKS);
+    let mut taken = vec![0u32; needs.len()];
+    while !waiting.is_empty() {
+        let places = waiting.iter().map(|&p| shop.tiles[p as usize].len()).sum();
+        looks = looks.checked_sub(places)?;
+        let mean = |tiles: &[u32]| tiles.iter().map(|&t| needs[t as usize]).sum::<u64>() / tiles.len().max(1) as u64;
+        waiting.sort_by_cached_key(|&p| (Reverse(mean(&shop.tiles[p as usize])), Reverse(left[p as usize]), p));
+        let number = turns.len() as u32 + 1;
+        let mut ports = vec![];
+        for &port in &waiting {
+            let tiles = &shop.tiles[port as usize];
+            if tiles.iter().all(|&t| taken[t as usize] != number) {
+                tiles.iter().for_each(|&t| taken[t as usize] = number);
+                ports.push(port);
+            }
+        }
+        let cycles = ports.iter().map(|&p| left[p as usize]).min().unwrap_or(0).min(most);
+        for &port in &ports {
+            left[port as usize] -= cycles;
+            shop.tiles[port as usize].iter().for_each(|&t| needs[t as usize] -= cycles);
+        }
+        waiting.retain(|&p| left[p as usize] > 0);
+        turns.push(Turn { ports, cycles });
+        total += cycles;
+        if total > limit {
+            return None;
+        }
+    }
+    Some(turns)
+}
+
+/// What each port still has to receive.
+struct Queues<'a> {
+    shop: &'a Shop<'a>,
+    /// Of each port, its edges from the last on, and how many words of the last have been taken.
+    of_port: Vec<(Vec<u32>, u32)>,
+}
+
+impl<'a> Queues<'a> {
+    fn new(shop: &'a Shop) -> Queues<'a> {
+        let mut of_port: Vec<(Vec<u32>, u32)> = vec![(vec![], 0); shop.tiles.len()];
+        let mut order: Vec<u32> = (0..shop.edges.len() as u32).collect();
+        order.sort_by_key(|&e| Reverse(shop.edges[e as usize].sender));
+        order.iter().for_each(|&e| of_port[shop.edges[e as usize].port as usize].0.push(e));
+        let ports = of_port.len();
+        for (k, (edges, _)) in of_port.iter_mut().enumerate() {
+            let first = k * edges.len() / ports;
+            edges.rotate_left(first);
+        }
+        Queues { shop, of_port }
+    }
+
+    /// Takes what a port receives in so many cycles.
+    fn take(&mut self, port: u32, mut cycles: u64, mut f: impl FnMut(Part)) {
+        let rate = self.shop.machine.exchange.bytes_per_cycle as u64;
+        let (edges, taken) = &mut self.of_port[port as usize];
+        while let Some(&edge) = edges.last() {
+            let left = self.shop.edges[edge as usize].words - *taken;
+            let words = (left as u64).min(cycles * rate / 4) as u32;
+            if words == 0 {
+                break;
+            }
+            let part = Part { edge, first: *taken, words, cycles: ports::cycles(words, false, self.shop.machine) };
+            cycles -= part.cycles;
+            f(part);
+            *taken += words;
+            if words == left {
+                edges.pop();
+                *taken = 0;
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.of_port.iter().all(|q| q.0.is_empty())
+    }
+}
+
+/// The starts of the parts of one turn, and how long they take.
+fn together(shop: &Shop, parts: &[(u32, Part)]) -> (Vec<u64>, u64) {
+    let edges = parts.iter().map(|(port, part)| (shop.edges[part.edge as usize].sender, *port, part.cycles));
+    shop.schedule(Ports::between(edges, shop.machine.chip.tiles, shop.tiles.len() as u32))
+}
