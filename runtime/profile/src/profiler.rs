@@ -30,7 +30,8 @@ pub struct Profiler<'a> {
 struct Row {
     executions: u64,
     total: Total,
-    compute_mean: u64,
+    /// Of all tiles.
+    compute_sum: u64,
     exchange_words: u64,
     exchange_bound: u64,
     worst: Option<ComputeTime>,
@@ -82,8 +83,8 @@ impl<'a> Profiler<'a> {
             place: place(&self.allocated.origins, step.origin, map),
             executions: row.executions,
             total: row.total,
-            compute_mean: row.compute_mean,
-            balance: ratio(row.compute_mean, row.total.compute),
+            compute_mean: row.compute_sum / self.sums.tiles,
+            balance: ratio(row.compute_sum, self.sums.tiles.saturating_mul(row.total.compute)),
             schedule: ratio(row.exchange_words, row.exchange_bound),
             worst_tile: row.worst.map(|w| w.tile),
         }
@@ -131,7 +132,7 @@ impl Sums {
         for (id, row) in &mut self.rows {
             let then = before.rows.get(id).unwrap_or(&none);
             more(&mut row.executions, then.executions);
-            more(&mut row.compute_mean, then.compute_mean);
+            more(&mut row.compute_sum, then.compute_sum);
             more(&mut row.exchange_words, then.exchange_words);
             more(&mut row.exchange_bound, then.exchange_bound);
             row.total.extend(&then.total, times);
@@ -157,7 +158,7 @@ impl Sums {
             compute: longest.compute.worst,
             ..Total::default()
         });
-        row.compute_mean = row.compute_mean.saturating_add(longest.compute.total / self.tiles);
+        row.compute_sum = row.compute_sum.saturating_add(longest.compute.total);
         let more = row.worst.is_none_or(|w| longest.compute.worst > w.worst);
         if more && longest.compute.tiles > 0 {
             row.worst = Some(longest.compute);
