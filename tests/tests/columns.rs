@@ -1,6 +1,8 @@
 //! A loop of a compute set or a `map` that is evaluated for all its turns at once makes the graph that it makes turn by
 //! turn.
 //!
+//! Statements that are alike, and are evaluated at once, make the graph that they make one by one.
+//!
 //! What has a `let mut`, inside the loop or in a function, is evaluated turn by turn; so each program is compiled with
 //! and without one that nothing needs, and both must be the same to the byte, or both be wrong.
 
@@ -231,6 +233,70 @@ fn columns_and_turns_make_one_mapping() {
             (Err(_), Err(_)) => {}
             (columns, turns) => panic!("{maps}\nin columns {columns:?}\nturn by turn {turns:?}"),
         }
+    }
+    assert!(valid > 200, "only {valid} programs are right");
+}
+
+/// Statements outside loops, in runs of which the numbers differ: `#` stands for one below 10, and once in a while for a
+/// larger one.
+fn alike() -> BoxedStrategy<Vec<String>> {
+    let forms = vec![
+        "one(x[# + 20], y[#]) on tile(#4);",
+        "one(x[5#], y[# * 6]);",
+        "one(x[l[#]], y[half(#, n: 3) % 60]) on home(#);",
+        "many(x[#..2 * #], y[#..20 by 2]);",
+        "many(x[#..1#], y[2#..3#]);",
+        "many(a: a[#, 2..7], y: b[#, ..#]);",
+        "grid(a[#..9, #..], b.transpose()[#..9, #..]) on tile(1);",
+        "state(k: #000, a: x[#], y: y[#]);",
+        "state(k: min(#, 4), a: 2.5, y: y[#]) on tile(#4);",
+        "one(#, y[#]);",
+        "none(x[#], y[#]);",
+        "many(x[#], y[#]);",
+    ];
+    let number =
+        prop_oneof![60 => (0..10u32).prop_map(|n| n.to_string()), 1 => (10..80u32).prop_map(|n| n.to_string())];
+    let row = prop::collection::vec(number, 5);
+    let run = (prop::sample::select(forms), prop::collection::vec(row, 1..7)).prop_map(|(form, rows)| {
+        let below_four = |n: &String| (n.parse().unwrap_or(0) % 4).to_string();
+        let fill = |row: &Vec<String>| {
+            let text = form.replace("#4", &below_four(&row[4]));
+            format!("vertex {}", row.iter().fold(text, |text, n| text.replacen('#', n, 1)))
+        };
+        rows.iter().map(fill).collect::<Vec<_>>()
+    });
+    prop::collection::vec(run, 1..4).prop_map(|runs| runs.concat()).boxed()
+}
+
+/// The graph, where each of its vertices stands, and all that is said.
+fn everything(text: &str) -> (Option<String>, String) {
+    let program = Program::text(text);
+    match program.stage(Stage::Graph) {
+        Ok(stage) => {
+            let graph = stage.graph();
+            let span = |f: &girder_ir::family::Family, k| format!("{:?}", f.span(&graph.origins, k));
+            let spans = graph.families.values().flat_map(|f| (0..f.domain.count()).map(move |k| span(f, k)));
+            (Some(print(&stage, &program)), spans.collect())
+        }
+        Err(failure) => (None, format!("{:?}", failure.diagnostics)),
+    }
+}
+
+#[test]
+fn statements_that_are_alike_make_the_graph_that_they_make_one_by_one() {
+    let mut runner = TestRunner::deterministic();
+    let (statements, mut valid) = (alike(), 0);
+    for _ in 0..1000 {
+        let statements = statements.new_tree(&mut runner).unwrap().current();
+        // Other spaces before every other statement: then none is like the one before it.
+        let body = |spaces: [&str; 2]| -> String {
+            statements.iter().zip(spaces.iter().cycle()).map(|(s, space)| format!("\n{space}{s}")).collect()
+        };
+        let text = |body: String| format!("{HEAD}program main() {{ compute set {{{body}\n}} }}");
+        let alike = everything(&text(body(["  ", "  "])));
+        let single = everything(&text(body(["  ", " \t"])));
+        assert_eq!(alike, single, "{}", body(["  ", "  "]));
+        valid += alike.0.is_some() as u32;
     }
     assert!(valid > 200, "only {valid} programs are right");
 }

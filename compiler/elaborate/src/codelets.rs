@@ -8,13 +8,13 @@ use crate::elaborator::{Elaborator, Global};
 use crate::modules::{Entry, Modules};
 use crate::value::Value;
 use crate::vertices::SpecKey;
-use cranelift_entity::{EntityRef, PrimaryMap};
+use cranelift_entity::EntityRef;
 use girder_ir::codelet::{Elementary, GenericArg};
 use girder_ir::graph::CodeletItem;
 use girder_ir::ids::SpecId;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostics, Failed, Result, SourceMap, Span};
-use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtId, StmtKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
@@ -189,7 +189,7 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
     if let Some(name) = own.filter(|_| !prefix.is_empty()) {
         edits.push((name.span, format!("{prefix}.{}", name.dotted())));
     }
-    for (id, e) in part(&tree.exprs, |e| e.span, node.span) {
+    for (id, e) in part::<ExprId, _>(tree.exprs.written(), |e: &ast::Expr| e.span, node.span) {
         if !matches!(e.kind, ExprKind::Name(_) | ExprKind::Field { .. }) {
             continue;
         }
@@ -256,7 +256,7 @@ fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::
         ItemKind::Fn(f) => f.params.iter().filter_map(|p| p.ty.as_ref()).chain(&f.result).collect(),
         _ => vec![],
     };
-    for (_, s) in part(&tree.stmts, |s| s.span, node.span) {
+    for (_, s) in part::<StmtId, _>(tree.stmts.as_values_slice(), |s: &ast::Stmt| s.span, node.span) {
         if let StmtKind::Decl(ast::Decl::Let(ast::Let { ty: Some(ty), .. })) = &s.kind {
             types.push(ty);
         }
@@ -267,16 +267,16 @@ fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::
 /// What stands in an item, of an arena that was filled item by item: looking at all of it for each item would take
 /// time with the square of the text.
 fn part<'t, K: EntityRef, V>(
-    arena: &'t PrimaryMap<K, V>,
+    arena: &'t [V],
     span: impl Fn(&V) -> Span + 't,
     item: Span,
 ) -> impl Iterator<Item = (K, &'t V)> {
     let (mut lo, mut hi) = (0, arena.len());
     while lo < hi {
         let middle = (lo + hi) / 2;
-        if span(&arena[K::new(middle)]).lo < item.lo { lo = middle + 1 } else { hi = middle }
+        if span(&arena[middle]).lo < item.lo { lo = middle + 1 } else { hi = middle }
     }
-    (lo..arena.len()).map(|k| (K::new(k), &arena[K::new(k)])).take_while(move |(_, v)| span(v).lo < item.hi)
+    (lo..arena.len()).map(|k| (K::new(k), &arena[k])).take_while(move |(_, v)| span(v).lo < item.hi)
 }
 
 /// Every name that an item binds somewhere: these are never outside names.
@@ -298,14 +298,14 @@ fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
     }
     bound.extend(generics.iter().map(|g| g.name.name.clone()));
     let mut add = |p: &ast::Pattern| crate::modules::pattern_names(p, &mut |i| _ = bound.insert(i.name.clone()));
-    for (_, s) in part(&tree.stmts, |s| s.span, node.span) {
+    for (_, s) in part::<StmtId, _>(tree.stmts.as_values_slice(), |s: &ast::Stmt| s.span, node.span) {
         match &s.kind {
             StmtKind::Decl(ast::Decl::Let(l)) => add(&l.pattern),
             StmtKind::For { binders, .. } => binders.iter().for_each(|b| add(&b.pattern)),
             _ => {}
         }
     }
-    for (_, e) in part(&tree.exprs, |e| e.span, node.span) {
+    for (_, e) in part::<ExprId, _>(tree.exprs.written(), |e: &ast::Expr| e.span, node.span) {
         if let ExprKind::Reduce(r) = &e.kind {
             r.binders.iter().for_each(|b| add(&b.pattern));
         }

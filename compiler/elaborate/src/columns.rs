@@ -9,6 +9,7 @@
 //!
 //! Invariant: evaluation in columns says no error that belongs to one turn, emits no step and makes no entity.
 
+mod alike;
 mod expr;
 mod functions;
 mod ints;
@@ -21,6 +22,7 @@ pub use ints::{Ints, Lens, point_count};
 pub use maps::Mapped;
 
 use crate::value::{Tensor, Value};
+use girder_syntax::ast::ExprId;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -43,6 +45,15 @@ pub enum Column {
     Tile(Ints),
     /// Columns side by side, perhaps named.
     Tuple { names: Arc<[SmolStr]>, parts: Arc<[Column]> },
+}
+
+/// What has a value in each turn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Named {
+    /// A name.
+    Name(SmolStr),
+    /// An integer of the statement before others that are like it.
+    Int(ExprId),
 }
 
 /// Why an evaluation ended.

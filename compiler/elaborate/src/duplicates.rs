@@ -14,7 +14,7 @@ pub fn duplicates(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     for (_, stmt) in tree.stmts.iter() {
         check.stmt(&stmt.kind);
     }
-    for (_, expr) in tree.exprs.iter() {
+    for expr in tree.exprs.written() {
         if let ExprKind::Reduce(r) = &expr.kind {
             check.binders(&r.binders);
         }
@@ -64,6 +64,8 @@ impl Check<'_> {
         for item in items {
             match item {
                 VertexItem::Vertex(v) => self.binders(&v.family),
+                // They have no names of their own.
+                VertexItem::Alike(_) => {}
                 VertexItem::Let(l) => self.pattern(&l.pattern),
                 VertexItem::For { binders, body, .. } => {
                     self.binders(binders);

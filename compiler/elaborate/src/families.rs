@@ -46,11 +46,12 @@ pub struct Loops {
     pub at: Vec<u32>,
 }
 
-/// Vertices of one statement and signature that were evaluated at once.
+/// Vertices of one signature that were evaluated at once.
 #[derive(Debug)]
 pub struct Block {
     pub spec: SpecId,
-    pub span: Span,
+    /// The statement; outside loops that of each vertex.
+    pub spans: Vec<Span>,
     /// The views of some vertex.
     pub like: Vec<View>,
     /// Per view: by how much each vertex's offsets exceed those of `like`.
@@ -211,7 +212,8 @@ impl Key {
 
 impl Block {
     fn key(&self) -> Key {
-        Key::new(Head { spec: self.spec, span: Some(self.span), placed: self.tiles.is_some() }, &self.like)
+        let span = (!self.extents.is_empty()).then_some(self.spans[0]);
+        Key::new(Head { spec: self.spec, span, placed: self.tiles.is_some() }, &self.like)
     }
 
     fn into_group(self, count: usize) -> Group {
@@ -241,8 +243,7 @@ impl Block {
         };
         let consts = self.consts.into_iter().map(constant).collect();
         let tiles = self.tiles.unwrap_or_default();
-        let spans = vec![self.span];
-        let indices = self.indices.iter().map(|c| c.values(lens).collect()).collect();
+        let (spans, indices) = (self.spans, self.indices.iter().map(|c| c.values(lens).collect()).collect());
         Group { count, extents: self.extents, lo, hi, like: self.like, offsets, consts, tiles, spans, indices }
     }
 }
@@ -305,6 +306,9 @@ impl Group {
         }
         self.count += other.count;
         self.tiles.extend(other.tiles);
+        if self.extents.is_empty() {
+            self.spans.extend(other.spans);
+        }
         self.indices.iter_mut().zip(other.indices).for_each(|(column, more)| column.extend(more));
         self.widen(&other.lo, &other.hi);
     }
@@ -318,7 +322,6 @@ impl Group {
             group.hi.clear();
             group.indices.clear();
         }
-        self.spans.append(&mut other.spans);
         self.append(other);
     }
 

@@ -48,6 +48,7 @@ impl<'a> Elaborator<'a> {
             let done = match item {
                 VertexItem::Vertex(v) if v.family.is_empty() => self.vertex(v, loops, out),
                 VertexItem::Vertex(v) => self.looped(item, &v.family, loops, out),
+                VertexItem::Alike(id) => self.alike(*id, loops, out),
                 VertexItem::For { binders, .. } => self.looped(item, binders, loops, out),
                 VertexItem::Let(l) => {
                     let emitted = self.emit.last().map(Vec::len);
@@ -84,6 +85,15 @@ impl<'a> Elaborator<'a> {
         }
         self.release(mark);
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Statements that are alike: in columns if that is possible, else one by one.
+    fn alike(&mut self, id: ast::AlikeId, loops: &mut Loops, out: &mut Families) -> Result<()> {
+        let exprs = &self.tree().exprs;
+        if loops.extents.is_empty() && self.alike_in_columns(exprs.alike(id), out) {
+            return Ok(());
+        }
+        self.vertex_items(exprs.others(id), loops, out)
     }
 
     /// A `for`, or a vertex with `for`: in columns if that is possible, else turn by turn.

@@ -6,16 +6,16 @@
 //! Invariant: the tree holds all that the formatter needs to write the text again, but for comments, which stand in
 //! [`Module::comments`] by position.
 
+mod alike;
 mod decl;
 mod expr;
 mod item;
-mod shift;
 mod stmt;
 
+pub use alike::*;
 pub use decl::*;
 pub use expr::*;
 pub use item::*;
-pub(crate) use shift::Shift;
 pub use stmt::*;
 
 use cranelift_entity::{PrimaryMap, entity_impl};
@@ -32,6 +32,7 @@ macro_rules! id {
 }
 id!(ExprId, "e", "Names an [`Expr`].");
 id!(StmtId, "s", "Names a [`Stmt`].");
+id!(AlikeId, "a", "Names an [`Alike`].");
 
 /// One file.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +42,7 @@ pub struct Module {
     /// Items in order.
     pub items: Vec<Item>,
     /// All expressions.
-    pub exprs: PrimaryMap<ExprId, Expr>,
+    pub exprs: Exprs,
     /// All statements.
     pub stmts: PrimaryMap<StmtId, Stmt>,
     /// Comments by position, `///` too.

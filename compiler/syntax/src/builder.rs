@@ -4,10 +4,10 @@
 //! safe; what would be deeper is an `Error` node, reported once for each item.
 
 use crate::ast::*;
+use crate::token::alike::Run;
 use crate::token::{Lexeme, Number, number, unquote};
 use girder_source::{Diagnostic, Span};
 use smol_str::SmolStr;
-use std::collections::VecDeque;
 
 /// What one call of the generated parser returns.
 #[derive(Debug)]
@@ -31,25 +31,10 @@ pub struct Builder<'s> {
     stmt_depths: Vec<u32>,
     /// What the actions found wrong in the item at hand.
     pub problems: Vec<Diagnostic>,
-    /// What `parsed` tokens of the item at hand stand for, in order.
-    pieces: VecDeque<Parsed>,
-}
-
-/// A run of elements with its own arenas.
-pub struct Parsed {
-    exprs: Vec<Expr>,
-    depths: Vec<u32>,
-    stmts: Vec<Stmt>,
-    stmt_depths: Vec<u32>,
-    elements: Elements,
-}
-
-/// The elements of a run.
-pub enum Elements {
-    /// Of a body.
-    Statements(Vec<StmtId>),
-    /// Of a compute set.
-    Vertices(Vec<VertexItem>),
+    /// What the `alike` tokens that come stand for.
+    runs: std::vec::IntoIter<Run>,
+    /// Those that were met.
+    pub alike: Vec<Alike>,
 }
 
 /// A state of a [`Builder`] that it can go back to.
@@ -60,10 +45,10 @@ pub struct Mark {
 
 impl<'s> Builder<'s> {
     /// Starts a file; `base` is the global offset of its first byte.
-    pub fn new(text: &'s str, base: u32, limit: u32) -> Builder<'s> {
-        let (exprs, stmts) = (Vec::new(), Vec::new());
-        let (depths, stmt_depths, pieces) = (vec![], vec![], VecDeque::new());
-        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems: vec![], pieces }
+    pub fn new(text: &'s str, base: u32, limit: u32, runs: Vec<Run>) -> Builder<'s> {
+        let (exprs, stmts, alike, problems) = (vec![], vec![], vec![], vec![]);
+        let (depths, stmt_depths, runs) = (vec![], vec![], runs.into_iter());
+        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, alike }
     }
 
     /// The present state.
@@ -78,49 +63,23 @@ impl<'s> Builder<'s> {
         self.stmts.truncate(mark.stmts);
         self.stmt_depths.truncate(mark.stmts);
         self.problems.clear();
-        self.pieces.clear();
     }
 
-    /// What was built, as a run; `None` if something is to be said about it.
-    pub fn parsed(self, elements: Elements) -> Option<Parsed> {
-        let Builder { exprs, depths, stmts, stmt_depths, .. } = self;
-        self.problems.is_empty().then_some(Parsed { exprs, depths, stmts, stmt_depths, elements })
-    }
-
-    /// What the `parsed` tokens that come stand for.
-    pub fn expect(&mut self, pieces: Vec<Parsed>) {
-        self.exprs.reserve(pieces.iter().map(|p| p.exprs.len()).sum());
-        self.depths.reserve(pieces.iter().map(|p| p.depths.len()).sum());
-        self.pieces = pieces.into();
-    }
-
-    /// Adds the statements of the next run.
-    pub fn put_stmts(&mut self, out: &mut Vec<StmtId>) {
-        if let Some((shift, Elements::Statements(mut stmts))) = self.adopt() {
-            stmts.iter_mut().for_each(|s| shift.stmt_id(s));
-            out.append(&mut stmts);
+    /// Adds what is like the statement before it.
+    pub fn put_alike(&mut self, at: Lexeme, out: &mut Vec<VertexItem>) {
+        let run = self.runs.next().filter(|r| r.span == at.span);
+        let all = match (out.last(), run) {
+            (Some(VertexItem::Vertex(like)), Some(run)) => Alike::new(like, run, &self.exprs, self.alike.last()),
+            _ => None,
+        };
+        match all {
+            Some(all) => {
+                out.push(VertexItem::Alike(AlikeId::from_u32(self.alike.len() as u32)));
+                self.alike.push(all);
+            }
+            // The parser then takes them one by one.
+            None => self.problems.push(Diagnostic::error("syntax::unexpected", at.span, "these are not alike")),
         }
-    }
-
-    /// Adds the vertices of the next run.
-    pub fn put_vertices(&mut self, out: &mut Vec<VertexItem>) {
-        if let Some((shift, Elements::Vertices(mut vertices))) = self.adopt() {
-            vertices.iter_mut().for_each(|v| shift.vertex_item(v));
-            out.append(&mut vertices);
-        }
-    }
-
-    /// Takes over the nodes of the next run.
-    fn adopt(&mut self) -> Option<(Shift, Elements)> {
-        let mut piece = self.pieces.pop_front()?;
-        let shift = Shift { exprs: self.exprs.len() as u32, stmts: self.stmts.len() as u32 };
-        piece.exprs.iter_mut().for_each(|e| shift.expr(e));
-        piece.stmts.iter_mut().for_each(|s| shift.stmt(s));
-        self.exprs.append(&mut piece.exprs);
-        self.depths.append(&mut piece.depths);
-        self.stmts.append(&mut piece.stmts);
-        self.stmt_depths.append(&mut piece.stmt_depths);
-        Some((shift, piece.elements))
     }
 
     fn text(&self, span: Span) -> &'s str {

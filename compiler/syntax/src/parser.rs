@@ -9,14 +9,13 @@
 
 mod balance;
 mod mend;
-mod pieces;
 #[cfg(test)]
 mod tests;
 mod unexpected;
 
-use crate::ast::{Item, ItemKind, Module};
+use crate::ast::{Exprs, Item, ItemKind, Module};
 use crate::builder::{Builder, Entry, Mark};
-use crate::token::{Lexeme, Token, lex};
+use crate::token::{Lexed, Lexeme, Token, lex, lex_in_runs};
 use balance::{Balanced, balance};
 use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
 use lalrpop_util::ParseError;
@@ -35,20 +34,20 @@ const MOST_MENDINGS: usize = 50;
 
 /// Parses a file. What is wrong goes to `diagnostics`; what could not be parsed stands in the tree as an `Error`.
 pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut Diagnostics) -> Module {
-    parse_in_pieces(map, file, session, diagnostics, pieces::LEAST)
-}
-
-/// As [`parse`], with so many tokens in a piece of a long item.
-fn parse_in_pieces(
-    map: &SourceMap,
-    file: FileId,
-    session: &Session,
-    diagnostics: &mut Diagnostics,
-    least: usize,
-) -> Module {
     let source = map.file(file);
     let (text, base) = (source.text.as_str(), source.base);
-    let lexed = lex(text, base);
+    let lexed = lex_in_runs(text, base);
+    let runs = !lexed.runs.is_empty();
+    let (mut module, mut problems) = parse_tokens(lexed, text, base, session);
+    if runs && !problems.is_empty() {
+        // Statements that are alike are looked at one by one, so that what is said does not depend on them.
+        (module, problems) = parse_tokens(lex(text, base), text, base, session);
+    }
+    diagnostics.extend(problems);
+    module
+}
+
+fn parse_tokens(lexed: Lexed, text: &str, base: u32, session: &Session) -> (Module, Vec<Diagnostic>) {
     let mut known: Vec<Span> = lexed.problems.iter().flat_map(|d| &d.labels).map(|l| l.span).collect();
     let balanced = balance(lexed.lexemes, text, base, session.limits.nesting);
     known.extend(balanced.problems.iter().flat_map(|d| &d.labels).map(|l| l.span));
@@ -56,9 +55,7 @@ fn parse_in_pieces(
     let mut parser = Parser {
         text,
         base,
-        limit: session.limits.nesting,
-        least,
-        builder: Builder::new(text, base, session.limits.nesting),
+        builder: Builder::new(text, base, session.limits.nesting, lexed.runs),
         entry: generated::EntryParser::new(),
         module: Module {
             comments: lexed.comments,
@@ -80,15 +77,13 @@ fn parse_in_pieces(
         }
         at = end;
     }
-    parser.finish(diagnostics)
+    parser.finish()
 }
 
 /// What is known of a file while it is parsed.
 struct Parser<'s> {
     text: &'s str,
     base: u32,
-    limit: u32,
-    least: usize,
     builder: Builder<'s>,
     entry: generated::EntryParser,
     module: Module,
@@ -101,10 +96,6 @@ impl Parser<'_> {
     /// Parses the tokens of one item; `next` follows them in the file.
     fn item(&mut self, tokens: &[Lexeme], next: Option<Lexeme>) {
         let mark = self.builder.mark();
-        if let Some(entry) = self.in_pieces(tokens) {
-            return self.add(entry);
-        }
-        self.builder.back_to(&mark);
         if let Some(entry) = self.mended(tokens, next, &mark) {
             return self.add(entry);
         }
@@ -118,19 +109,6 @@ impl Parser<'_> {
         }
         self.builder.back_to(&mark);
         self.error_item(tokens);
-    }
-
-    /// Parses the tokens of a long item in pieces; `None` if it is short or something is wrong in it.
-    fn in_pieces(&mut self, tokens: &[Lexeme]) -> Option<Entry> {
-        if !self.known.is_empty() {
-            return None;
-        }
-        let text = pieces::Text { text: self.text, base: self.base, limit: self.limit, least: self.least };
-        let (left, parsed) = pieces::parse_apart(tokens, &text)?;
-        self.builder.expect(parsed);
-        let spaced = left.iter().enumerate().map(|(i, l)| Ok((i, *l, i + 1)));
-        let entry = self.entry.parse(&mut self.builder, spaced).ok()?;
-        self.builder.problems.is_empty().then_some(*entry)
     }
 
     /// Parses tokens, mending and reporting as often as it takes; `None` if nothing helps.
@@ -189,7 +167,7 @@ impl Parser<'_> {
         self.module.items.push(Item { attrs: vec![], kind: ItemKind::Error, span });
     }
 
-    fn finish(mut self, diagnostics: &mut Diagnostics) -> Module {
+    fn finish(mut self) -> (Module, Vec<Diagnostic>) {
         self.problems.sort_by_key(|d| d.labels.first().map_or(0, |l| l.span.lo));
         if self.problems.len() >= MOST_ERRORS {
             self.problems.truncate(MOST_ERRORS);
@@ -197,9 +175,8 @@ impl Parser<'_> {
             let many = Diagnostic::error("syntax::many", last, format!("more than {MOST_ERRORS} errors in one file"));
             self.problems.push(many.here("the last one shown").help("correct these first: they hide what follows"));
         }
-        diagnostics.extend(self.problems);
-        self.module.exprs = self.builder.exprs.into_iter().collect();
+        self.module.exprs = Exprs::new(self.builder.exprs, self.builder.alike);
         self.module.stmts = self.builder.stmts.into_iter().collect();
-        self.module
+        (self.module, self.problems)
     }
 }

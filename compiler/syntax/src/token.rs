@@ -3,6 +3,7 @@
 //! Invariant: tokens and comments stand in the order of the text and do not overlap; every problem found here is
 //! reported here, and what stands there is either left out or a token whose value can still be taken.
 
+pub mod alike;
 mod literal;
 
 pub use literal::{Number, number, quote, unquote};
@@ -211,8 +212,8 @@ pub enum Token {
     BlockComment,
     /// Stands for text that could not be parsed and was reported.
     Error,
-    /// Stands for a run of statements or vertices that was parsed apart.
-    Parsed,
+    /// Stands for statements that are alike, see [`alike`].
+    Alike,
 }
 
 impl Token {
@@ -263,14 +264,28 @@ pub struct Lexed {
     pub comments: Vec<Comment>,
     /// What is wrong, in the order of the text.
     pub problems: Vec<Diagnostic>,
+    /// What each [`Token::Alike`] stands for, in order.
+    pub runs: Vec<alike::Run>,
 }
 
-/// Takes a file apart; `base` is the global offset of its first byte.
+/// Takes a file apart, each statement by itself; `base` is the global offset of its first byte.
 pub fn lex(text: &str, base: u32) -> Lexed {
+    lex_with(text, base, false)
+}
+
+/// Takes a file apart; statements that are alike are one token.
+pub fn lex_in_runs(text: &str, base: u32) -> Lexed {
+    lex_with(text, base, true)
+}
+
+fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
     let mut out = Lexed::default();
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let base = base + start as u32;
-    let mut lexer = Token::lexer(&text[start..]);
+    let text = &text[start..];
+    let mut lexer = Token::lexer(text);
+    // The first token of the statement at hand.
+    let mut first = 0;
     while let Some(next) = lexer.next() {
         match next {
             Ok(Token::LineComment) => line_comment(&mut lexer, base, &mut out),
@@ -278,11 +293,31 @@ pub fn lex(text: &str, base: u32) -> Lexed {
             Ok(token) => {
                 let token = value(&mut lexer, token, base, &mut out);
                 out.lexemes.push(Lexeme { token, span: span(&lexer, base) });
+                if !matches!(token, Token::Semi | Token::BraceOpen | Token::BraceClose) {
+                    continue;
+                }
+                if runs && token == Token::Semi {
+                    alike(&mut lexer, first, (text, base), &mut out);
+                }
+                first = out.lexemes.len();
             }
             Err(()) => unknown(&mut lexer, base, &mut out),
         }
     }
     out
+}
+
+/// Takes in what is like the statement from the token `first` on.
+fn alike(lexer: &mut Lexer<'_, Token>, first: usize, (text, base): (&str, u32), out: &mut Lexed) {
+    let before = first.checked_sub(1).map_or(base, |k| out.lexemes[k].span.hi);
+    if out.comments.last().is_some_and(|c| c.span.lo >= before) {
+        return;
+    }
+    if let Some(run) = alike::run_behind(&out.lexemes[first..], before, text, base) {
+        lexer.bump((run.span.hi - span(lexer, base).hi) as usize);
+        out.lexemes.push(Lexeme { token: Token::Alike, span: run.span });
+        out.runs.push(run);
+    }
 }
 
 /// The span of the token at hand.

@@ -2,7 +2,7 @@
 
 use super::functions::range_of;
 use super::nest::Nest;
-use super::{Column, Found, Ints, Stop};
+use super::{Column, Found, Ints, Named, Stop};
 use crate::calls::Given;
 use crate::codelet::ModuleRef;
 use crate::value::{Range, Value};
@@ -43,6 +43,7 @@ impl<'a> Nest<'_, 'a> {
                 Some(column) => Ok(column.clone()),
                 None => self.outer(name, id),
             },
+            ExprKind::Int { .. } if let Some(column) = self.find(&Named::Int(id)) => Ok(column.clone()),
             ExprKind::Int { .. } | ExprKind::Float { .. } | ExprKind::Str(_) | ExprKind::Bool(_) => {
                 Ok(Column::Known(self.base.expr(id)?))
             }
@@ -83,7 +84,11 @@ impl<'a> Nest<'_, 'a> {
     }
 
     fn local(&self, name: &str) -> Option<&Column> {
-        self.names.iter().rev().find(|(n, _)| n == name).map(|(_, c)| c)
+        self.find(&Named::Name(name.into()))
+    }
+
+    fn find(&self, named: &Named) -> Option<&Column> {
+        self.names.iter().rev().find(|(n, _)| n == named).map(|(_, c)| c)
     }
 
     /// A name from outside the loops. An unknown one is left, so that it is said where it is met.

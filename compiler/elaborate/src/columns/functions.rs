@@ -4,7 +4,7 @@
 
 use super::nest::Nest;
 use super::pick::scatter;
-use super::{Column, Found, Ints, Stop};
+use super::{Column, Found, Ints, Named, Stop};
 use crate::codelet::ModuleRef;
 use crate::elaborator::Frame;
 use crate::value::{Range, Tuple, Value};
@@ -47,7 +47,7 @@ impl<'a> Nest<'_, 'a> {
     }
 
     /// The parameters with their arguments.
-    fn params(&self, f: &ast::Fn, args: Vec<(SmolStr, Column)>) -> Found<Vec<(SmolStr, Column)>> {
+    fn params(&self, f: &ast::Fn, args: Vec<(SmolStr, Column)>) -> Found<Vec<(Named, Column)>> {
         let mut slots: Vec<Option<Column>> = vec![None; f.params.len()];
         let mut next = 0;
         for (name, value) in args {
@@ -65,7 +65,7 @@ impl<'a> Nest<'_, 'a> {
         }
         let param = |(p, value): (&ast::Param, Option<Column>)| {
             let value = self.stated(value.ok_or(Stop::Leave)?, p.ty.as_ref())?;
-            Ok((p.name.name.clone(), value))
+            Ok((Named::Name(p.name.name.clone()), value))
         };
         f.params.iter().zip(slots).map(param).collect()
     }

@@ -6,7 +6,7 @@
 //! that order.
 
 use super::pick::{Pick, inside, inside_ints};
-use super::{Column, Found, Ints, Lens, Stop, point_count};
+use super::{Column, Found, Ints, Lens, Named, Stop, point_count};
 use crate::codelet::{Header, ModuleRef};
 use crate::elaborator::Elaborator;
 use crate::families::{Block, Families, Loops};
@@ -16,7 +16,6 @@ use girder_ir::family::Const;
 use girder_ir::ids::FieldId;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, VertexItem};
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// Parts of one loop that differ in shape or take other branches; beyond these, turns are evaluated one by one.
@@ -27,25 +26,26 @@ pub(super) struct Nest<'n, 'a> {
     pub base: &'n mut Elaborator<'a>,
     /// The box of turns that go on together.
     pub lens: Lens,
-    /// Names of the loops and of `let`s inside them, innermost last.
-    pub names: Vec<(SmolStr, Column)>,
+    /// Names of the loops and of `let`s inside them, innermost last; integers of statements that are alike.
+    pub names: Vec<(Named, Column)>,
     /// The turn that each loop is in.
     counters: Vec<Ints>,
     /// The indices of the loops, for messages.
     indices: Vec<Ints>,
     extents: Vec<u32>,
     /// Where the statement is: numbers of items and turns of loops.
-    path: Vec<Ints>,
-    found: Vec<Statement<'a>>,
+    pub path: Vec<Ints>,
+    pub found: Vec<Statement<'a>>,
     limit: usize,
 }
 
 /// A vertex statement in all turns that it is evaluated for.
-struct Statement<'a> {
+pub(super) struct Statement<'a> {
     vertex: &'a ast::Vertex,
-    /// The path of its first vertex.
-    first: Vec<i64>,
-    lens: Lens,
+    /// Where it stands; in no loop, where each of those that are alike stands.
+    pub spans: Vec<Span>,
+    pub path: Vec<Ints>,
+    pub lens: Lens,
     counters: Vec<Ints>,
     indices: Vec<Ints>,
     extents: Vec<u32>,
@@ -60,7 +60,7 @@ struct Statement<'a> {
 /// Names, turns and path that a part of the turns goes on with.
 struct Held {
     lens: Lens,
-    names: Vec<(SmolStr, Column)>,
+    names: Vec<(Named, Column)>,
     counters: Vec<Ints>,
     indices: Vec<Ints>,
     path: Vec<Ints>,
@@ -75,16 +75,27 @@ impl<'a> Elaborator<'a> {
         nest.counters = loops.at.iter().map(|&i| Ints::constant(i as i64)).collect();
         nest.extents = loops.extents.clone();
         let done = nest.item(item);
-        let mut found = nest.found;
+        let found = nest.found;
         match done {
             Ok(()) => {}
             Err(Stop::Failed) => return Err(girder_source::Failed),
             Err(_) => return Ok(false),
         }
-        found.sort_by(|a, b| a.first.cmp(&b.first));
         if found.iter().map(|s| point_count(&s.lens)).sum::<usize>() > limit {
             return Ok(false);
         }
+        let blocks = self.settled(found)?;
+        // Parts of one signature would have to be shuffled into the order of turns.
+        if !crate::families::all_differ(&blocks) {
+            return Ok(false);
+        }
+        blocks.into_iter().for_each(|block| out.add_block(block));
+        Ok(true)
+    }
+
+    /// The blocks of what was found, in the order of their first vertices.
+    pub(super) fn settled(&mut self, mut found: Vec<Statement<'a>>) -> Result<Vec<Block>> {
+        found.sort_by_cached_key(|s| s.path.iter().map(Ints::first).collect::<Vec<i64>>());
         let mut failed = false;
         let mut blocks = vec![];
         for statement in found {
@@ -93,15 +104,7 @@ impl<'a> Elaborator<'a> {
                 Err(_) => failed = true,
             }
         }
-        if failed {
-            return Err(girder_source::Failed);
-        }
-        // Parts of one signature would have to be shuffled into the order of turns.
-        if !crate::families::all_differ(&blocks) {
-            return Ok(false);
-        }
-        blocks.into_iter().for_each(|block| out.add_block(block));
-        Ok(true)
+        if failed { Err(girder_source::Failed) } else { Ok(blocks) }
     }
 
     /// Makes the codelet and the constants of a statement, and checks its sizes.
@@ -122,9 +125,9 @@ impl<'a> Elaborator<'a> {
             like.push(tensor.view);
             shifts.push(shift);
         }
-        let v = s.vertex;
-        let args = self.with_scope(|_, d| crate::codelet::infer_args(&s.header, &s.generics, &types, v.span, d))?;
-        let spec = self.specialised(s.codelet.0, s.codelet.1, &args, v.span)?;
+        let (v, span) = (s.vertex, s.spans[0]);
+        let args = self.with_scope(|_, d| crate::codelet::infer_args(&s.header, &s.generics, &types, span, d))?;
+        let spec = self.specialised(s.codelet.0, s.codelet.1, &args, span)?;
         let mut consts = vec![];
         for (id, column, span) in constants {
             consts.push(self.const_column(column, self.graph.codelets[spec].fields[id].ty, &s.lens, span)?);
@@ -133,7 +136,7 @@ impl<'a> Elaborator<'a> {
         let tiles = s.tile.map(|t| t.values(&s.lens).map(|t| t as u32).collect());
         let like = like.into_iter().map(crate::print::settled).collect();
         let (lens, extents, counters, indices) = (s.lens, s.extents, s.counters, s.indices);
-        Ok(Block { spec, span: v.span, like, shifts, consts, tiles, lens, extents, counters, indices })
+        Ok(Block { spec, spans: s.spans, like, shifts, consts, tiles, lens, extents, counters, indices })
     }
 
     fn const_column(
@@ -178,6 +181,7 @@ impl<'n, 'a> Nest<'n, 'a> {
             // The turns of its own loops are parted inside them.
             VertexItem::Vertex(v) => this.under(&v.family, &mut |this| this.parted(&mut |this| this.vertex(v))),
             VertexItem::If { cond, then, els, .. } => this.branches(*cond, then, els.as_deref()),
+            VertexItem::Alike(id) => this.items(this.base.tree().exprs.others(*id)),
             VertexItem::Let(_) => Err(Stop::Leave),
         })
     }
@@ -348,7 +352,7 @@ impl<'n, 'a> Nest<'n, 'a> {
 
     pub(super) fn bind(&mut self, pattern: &ast::Pattern, value: Column) -> Found<()> {
         match pattern {
-            ast::Pattern::Name(name) => self.names.push((name.name.clone(), value)),
+            ast::Pattern::Name(name) => self.names.push((Named::Name(name.name.clone()), value)),
             ast::Pattern::Wildcard(_) => {}
             ast::Pattern::Tuple(parts, _) => {
                 for (k, part) in parts.iter().enumerate() {
@@ -395,7 +399,7 @@ impl<'n, 'a> Nest<'n, 'a> {
         }
     }
 
-    fn vertex(&mut self, v: &'a ast::Vertex) -> Found<()> {
+    pub(super) fn vertex(&mut self, v: &'a ast::Vertex) -> Found<()> {
         let codelet = self.base.find_codelet(&v.codelet)?;
         let header = self.base.header(codelet.0, codelet.1)?;
         let mut slots: Vec<Option<(Column, Span)>> = vec![None; header.fields.len()];
@@ -440,12 +444,13 @@ impl<'n, 'a> Nest<'n, 'a> {
             });
         }
         let tile = v.place.as_ref().map(|p| self.tile(p)).transpose()?;
-        let first = self.path.iter().map(Ints::first).collect();
-        let (lens, counters, extents) = (self.lens.clone(), self.counters.clone(), self.extents.clone());
+        let (path, lens, counters, extents) =
+            (self.path.clone(), self.lens.clone(), self.counters.clone(), self.extents.clone());
         let indices = self.indices.clone();
         self.found.push(Statement {
             vertex: v,
-            first,
+            spans: vec![v.span],
+            path,
             lens,
             counters,
             indices,

@@ -64,6 +64,6 @@ impl Pieces<'_> {
         let counters = first.iter().enumerate().map(counter).collect();
         let extents = self.shape.iter().zip(self.grid).map(|(n, c)| n.div_ceil(*c) as u32).collect();
         let consts = consts.iter().map(|&c| Const::Uniform(c)).collect();
-        Block { spec, span, like, shifts, consts, tiles: None, lens, extents, counters, indices: vec![] }
+        Block { spec, spans: vec![span], like, shifts, consts, tiles: None, lens, extents, counters, indices: vec![] }
     }
 }

@@ -183,6 +183,8 @@ pub enum Dim {
 pub enum VertexItem {
     /// `vertex dot(a: x) on tile(3) for …;`
     Vertex(Box<Vertex>),
+    /// Statements that are like the one before them.
+    Alike(AlikeId),
     /// `let`
     Let(Box<Let>),
     /// `for … { … }`

@@ -6,6 +6,7 @@ use super::Printer;
 use super::block::{Braces, Brackets};
 use super::expr::{ADD, BLOCK, OR, POSTFIX, RANGE, is_block};
 use crate::ast::*;
+use girder_source::Span;
 
 /// What stands in a body.
 #[derive(Clone, Copy)]
@@ -143,12 +144,16 @@ impl Printer<'_> {
 
     /// The inside of a compute set; `hi` is one past its brace.
     pub fn vertices(&mut self, vertices: &[VertexItem], hi: u32) {
-        let lo = |_: &Self, v: &VertexItem| match v {
-            VertexItem::Vertex(v) => v.span.lo,
-            VertexItem::Let(l) => l.span.lo,
-            VertexItem::For { span, .. } | VertexItem::If { span, .. } => span.lo,
-        };
-        self.block(Braces { hi, most: 1 }, vertices, lo, |p, v| match v {
+        let module = self.module;
+        let mut each: Vec<&VertexItem> = vec![];
+        for item in vertices {
+            match item {
+                VertexItem::Alike(id) => each.extend(module.exprs.others(*id)),
+                item => each.push(item),
+            }
+        }
+        let lo = |p: &Self, v: &&VertexItem| p.item_span(v).lo;
+        self.block(Braces { hi, most: 1 }, &each, lo, |p, v| match v {
             VertexItem::Vertex(v) => {
                 p.attrs(&v.attrs, false);
                 p.group(|p| p.vertex(v));
@@ -161,7 +166,18 @@ impl Printer<'_> {
                 p.vertices(body, span.hi);
             }),
             VertexItem::If { .. } => p.group(|p| p.vertex_if(v)),
+            // Taken apart above.
+            VertexItem::Alike(_) => {}
         });
+    }
+
+    fn item_span(&self, item: &VertexItem) -> Span {
+        match item {
+            VertexItem::Vertex(v) => v.span,
+            VertexItem::Alike(id) => self.module.exprs.alike(*id).whole(),
+            VertexItem::Let(l) => l.span,
+            VertexItem::For { span, .. } | VertexItem::If { span, .. } => *span,
+        }
     }
 
     /// Over several lines, each field has its own, and the place follows the parenthesis.
@@ -211,9 +227,7 @@ impl Printer<'_> {
     fn then_end(&self, cond: ExprId, then: &[VertexItem]) -> u32 {
         let last = match then.last() {
             None => return self.find_after(self.find_after(self.module.exprs[cond].span.hi, '{'), '}'),
-            Some(VertexItem::Vertex(v)) => v.span.hi,
-            Some(VertexItem::Let(l)) => l.span.hi,
-            Some(VertexItem::For { span, .. } | VertexItem::If { span, .. }) => span.hi,
+            Some(item) => self.item_span(item).hi,
         };
         self.find_after(last, '}')
     }

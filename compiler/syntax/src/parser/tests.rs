@@ -1,21 +1,63 @@
-//! Items in pieces of any size against items as a whole.
+//! Statements that are alike against the same statements one by one.
 
 use super::*;
+use crate::ast::{AlikeId, ExprId, StmtId};
+use crate::format;
+use proptest::prelude::*;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// The tree and the messages of a text.
-fn shown(text: &str, least: usize) -> (String, String) {
-    let (mut map, mut diagnostics) = (SourceMap::default(), Diagnostics::default());
-    let file = map.add("test.gir", text).unwrap();
-    let module = parse_in_pieces(&map, file, &Session::default(), &mut diagnostics, least);
-    (format!("{module:?}"), format!("{diagnostics:?}"))
+/// A tree as text, with each node in the place of its number.
+fn tree(module: &Module) -> String {
+    let head = shown(module, &(&module.header, &module.items));
+    format!("{head}\n{:?}", module.comments)
 }
 
-fn check(text: &str, what: &str) {
-    let whole = shown(text, usize::MAX / 2);
-    for least in [1, 7, 40] {
-        assert!(shown(text, least) == whole, "{what} in pieces of {least}");
+fn shown(module: &Module, node: &impl Debug) -> String {
+    let text = format!("{node:?}");
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric() || c == '"') {
+        let (before, word) = rest.split_at(at);
+        let end = |w: &str| w.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(w.len());
+        let len = word.strip_prefix('"').map_or_else(|| end(word), |quoted| 2 + quoted.find('"').unwrap());
+        let (word, after) = word.split_at(len);
+        out += before;
+        let number = word.get(1..).and_then(|n| n.parse::<u32>().ok());
+        out += &match (word.as_bytes()[0], number) {
+            (b'e', Some(n)) => shown(module, &module.exprs[ExprId::from_u32(n)]),
+            (b's', Some(n)) => shown(module, &module.stmts[StmtId::from_u32(n)]),
+            _ if word == "Alike" => {
+                let (id, behind) = after[2..].split_once(')').unwrap();
+                rest = behind;
+                let others = module.exprs.others(AlikeId::from_u32(id.parse().unwrap()));
+                let others: Vec<String> = others.iter().map(|v| shown(module, v)).collect();
+                out += &others.join(", ");
+                continue;
+            }
+            _ => word.to_string(),
+        };
+        rest = after;
     }
+    out + rest
+}
+
+/// Parses a text both ways; gives the number of runs.
+fn check(text: &str) -> usize {
+    let mut map = SourceMap::default();
+    map.add("before.gir", "var before: f32;").unwrap();
+    let file = map.add("test.gir", text).unwrap();
+    let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
+    let alike = parse(&map, file, &session, &mut diagnostics);
+    let (single, problems) = parse_tokens(lex(text, map.file(file).base), text, map.file(file).base, &session);
+    let mut said = Diagnostics::default();
+    said.extend(problems);
+    assert_eq!(format!("{diagnostics:?}"), format!("{said:?}"), "{text}");
+    assert_eq!(tree(&alike), tree(&single), "{text}");
+    assert_eq!(format(&alike, text), format(&single, text), "{text}");
+    let runs = lex_in_runs(text, map.file(file).base).runs;
+    runs.iter().for_each(|r| assert!(r.columns.iter().all(|c| c.len() == r.starts.len())));
+    runs.len()
 }
 
 /// All `.gir` files under a directory of the workspace.
@@ -31,47 +73,98 @@ fn files(dir: &Path, out: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn pieces_make_the_tree_and_the_messages_of_the_whole() {
+fn files_have_the_same_tree_and_messages() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut all = vec![];
     ["examples", "tests/programs", "tests/diagnostics", "stdlib"].iter().for_each(|d| files(&root.join(d), &mut all));
     assert!(all.len() > 100, "only {} files", all.len());
-    for path in all {
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        check(&text, &path.display().to_string());
-    }
+    all.iter().filter_map(|path| std::fs::read_to_string(path).ok()).for_each(|text| _ = check(&text));
 }
 
 #[test]
-fn every_form_of_statement_moves() {
-    let text = "program p(n: int) {
-        let (a, b): (int, [float]) = (1 + n, [2.0, -x[..3 by 2, ..., i]]); var v: f32[n, 2 * n] = 0.0 on tile(1);
-        map v[i] on tile(i) for i in 0..4; var w: f32[4] on { 0: 0..2; 1: i + 2..i + 3 for i in 0..2; };
-        #[note(n)] v <- v + 1.0; v[0] *= w[1]; x = y; f(a, k: b).g; while any(v > 0.0) { v <- w; break; }
-        for (i, _) in l, j in 0..i { continue; } repeat k in 0..n by 2 { call q(n); return a; }
-        compute set { let k = 3; #[quick(k)] vertex c<f32, n>(a: v[k..], v) on tile(k) for i in 0..k;
-            for i in 0..2 { vertex c(v[i]); } if n > 2 { vertex c(v); } else if n > 3 { vertex c(w); } else { } vertex c(w); }
-        copy { v[i] <- w[i] for i in 0..4; for i in 0..n { v[i] <- w[n - i]; } }
-        par { on tile(0) { v <- w; } on tile(1..3) { w <- v; } } execute s; exchange e; v <- w; { v <- w; } v <- w;
-        if n > 1 { v <- w; } else if n > 2 { w <- v; } with block(\"b\") { v <- w; } switch n { 0, 1..3 => { v <- w; } _ => { } }
-        let l = list i in 0..n where i > 2 { i * i }; let m = [0; n]; let c = if n > 1 { \"a\" } else { { \"b\" } }; on ipu(n) { v <- w; }
-        let z = !(n < 2) && true || 0x1f == n; pipeline(depth: n) { v <- w; } a + n
-    }
-    compute named { vertex c(v); vertex c(w[n]) on tile(n); vertex d(v); }";
-    assert_eq!(shown(text, usize::MAX / 2).1, shown("", usize::MAX / 2).1);
-    check(text, "all forms");
-    check(&text.replace("v <- w;", "v <- w"), "broken statements");
-    check(&text.replace("vertex d(v)", "vertex d(v))"), "an unbalanced bracket");
-}
-
-#[test]
-fn long_items_are_cut() {
-    let tokens = lex(
-        &format!("program p() {{ {} compute {{ {} }} x = 1; }}", "x = 1; ".repeat(10), "vertex c(v); ".repeat(9)),
-        0,
+fn statements_that_differ_in_integers_are_one_token() {
+    let vertices = |body: &str| format!("compute set {{{body}\n}}\nvar x: f32[4];\n");
+    let several =
+        vertices("\n  vertex c(x[1], 20);\n  vertex c(x[300], 4);\n  vertex c(x[5], 0);\n  vertex c(x[6], 70);");
+    assert_eq!(check(&several), 1);
+    let tokens = lex_in_runs(&several, 0).lexemes;
+    assert_eq!(tokens.iter().filter(|l| l.token == Token::Vertex).count(), 1);
+    assert_eq!(check(&vertices("vertex c;vertex c;vertex c;")), 1);
+    assert_eq!(
+        check(&vertices("\nvertex d(x[1]);\nvertex c(x[1]);\nvertex c(x[2]);\nvertex e(x[1]);\nvertex e(y: 2);")),
+        1
     );
-    let text = "x".repeat(400);
-    let text = pieces::Text { text: &text, base: 0, limit: 100, least: 8 };
-    let (left, parsed) = pieces::parse_apart(&tokens.lexemes, &text).unwrap();
-    assert_eq!((left.len(), parsed.len()), (5 + 5 + 2 + 4 + 6 + 1 + 4 + 1, 5 + 4));
+    assert_eq!(check(&vertices("\nvertex c(1);\nvertex c(2);\nvertex c(3);\nvertex d(1);\nvertex d(5);")), 2);
+}
+
+#[test]
+fn statements_that_differ_in_more_are_taken_one_by_one() {
+    let pairs = [
+        ("vertex c(1);", "vertex c(1.5);"),
+        ("vertex c(1);", "vertex c(01);"),
+        ("vertex c(0x10);", "vertex c(0x11);"),
+        ("vertex c(1);", "vertex c(1e5);"),
+        ("vertex c(1);", "vertex c(12px);"),
+        ("vertex c(1);", "vertex c(9999999999999999999);"),
+        ("vertex c(x, 1);", "vertex c(y, 1);"),
+        ("vertex c(1); // one", "vertex c(2); // two"),
+        ("vertex c(1);", " vertex c(2);"),
+        ("vertex c(i) for i in 0..2;", "vertex c(i) for i in 0..3;"),
+        ("let a = 1;", "let a = 2;"),
+        ("vertex c(1", "vertex c(2"),
+    ];
+    for (a, b) in pairs {
+        assert_eq!(check(&format!("compute set {{\n{a}\n{b}\n}}\n")), 0, "{a} {b}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_of_the_statement_that_it_is_wrong_with() {
+    let runs = "vertex c(x[1]);\n vertex c(x[22]);\n vertex c(x[3]);\n";
+    for broken in
+        ["vertex c(x[1);", "vertex c(x[1])", "vertex c x[1];", "}", "(", "?", "vertex c(99999999999999999999);"]
+    {
+        check(&format!("compute set {{\n {runs} {broken}\n {runs} }}\n"));
+        check(&format!("var y: f32 = {broken} compute set {{\n {runs} }}\n program p {{ vertex {runs} {broken} }}"));
+    }
+    check(&format!("fn f() {{ {runs} }} let l = [{runs}]; codelet c({runs}) {{ }}"));
+}
+
+/// Statements of a compute set, with numbers that are mostly plain.
+fn statements() -> impl Strategy<Value = String> {
+    let forms = vec![
+        "vertex c(x[#], y[#]) on tile(#);",
+        "vertex lib.c<#, f32>(a: x[#..#, ...], b: (x[..# by #])) on ipu(#).tile(#);",
+        "vertex c(-#, \"a#\", 2.5, [#, n + #], f(k: #).shape[#], x.y[# - 1..], true);",
+        "vertex c(x.reshape([#, #])[#..=#]);",
+        "#[quick(#)] vertex c(x[#]);",
+        "vertex c(v[#]) for i in 0..#;",
+        "vertex c(v[#]) on { #: 0..1; };",
+        "let k = #;",
+        "if # < 3 { vertex c(x[#]); vertex c(x[#]); } else { vertex c(#); }",
+        "for i in 0..# { vertex c(x[#]); vertex c(x[#]); vertex c(x[#]); }",
+        "// a comment #",
+    ];
+    let number = prop_oneof![
+        8 => (0..12000u32).prop_map(|n| n.to_string()),
+        1 => prop::sample::select(vec!["007", "0x1f", "1_000", "18446744073709551615", "999999999999999999", "0"])
+            .prop_map(String::from),
+    ];
+    let space = prop::sample::select(vec!["\n    ", "\n    ", "\n    ", " ", "\n\n"]);
+    let row = prop::collection::vec(number, 8);
+    let run = (prop::sample::select(forms), space, prop::collection::vec(row, 1..6)).prop_map(|(form, space, rows)| {
+        let fill = |row: &Vec<String>| row.iter().fold(form.to_string(), |text, n| text.replacen('#', n, 1));
+        let line = |row| format!("{space}{}{}", fill(row), if form.starts_with("//") { "\n" } else { "" });
+        rows.iter().map(line).collect::<String>()
+    });
+    prop::collection::vec(run, 1..5).prop_map(|runs| runs.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_statements_have_the_same_tree(first in statements(), second in statements()) {
+        check(&format!("compute a {{{first}}}\nprogram p {{ compute {{{second}}} }}\n"));
+    }
 }

@@ -1,0 +1,100 @@
+//! Statements that differ from the one before them in integers alone: they are read by comparing text.
+//!
+//! # Note: Alike
+//! A program that another program wrote may hold one statement a million times, with other numbers each time. Where
+//! the text behind a `vertex` statement goes on exactly as that statement, spaces and line ends too, but for the digits
+//! of its integers, all that is alike is one token, [`Token::Alike`](super::Token::Alike), and a table of integers. The
+//! tree keeps it as that ([`crate::ast::Alike`]), and elaboration evaluates the table by its columns. Only integers
+//! count as numbers that have one spelling, so that value and text are one, and no statement with a comment, a body, a
+//! table or a `for` is taken.
+//!
+//! Invariant: the text of a run has no errors of its own, and would be the tokens of the first statement again and
+//! again, each integer of which but for those that are spelled otherwise is in the table.
+
+use super::{Lexeme, Token};
+use girder_source::Span;
+
+/// Digits of an integer that is sure to be an `i64`.
+const MOST_DIGITS: usize = 18;
+
+/// What follows a statement and is alike.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Run {
+    /// From the first byte of its first statement to the end of its last.
+    pub span: Span,
+    /// Where each of its statements begins.
+    pub starts: Vec<u32>,
+    /// For each integer of the statement before it: the values that stand there instead.
+    pub columns: Vec<Vec<i64>>,
+}
+
+/// Looks for a run behind a statement. `text` is the file from `base` on; `before` is the end of the token before the
+/// statement.
+pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> Option<Run> {
+    use Token::*;
+    let (first, last) = (statement.first()?, statement.last()?);
+    if first.token != Vertex || last.token != Semi {
+        return None;
+    }
+    let slice = |lo: u32, hi: u32| text.as_bytes().get((lo - base) as usize..(hi - base) as usize);
+    let space = slice(before, first.span.lo)?;
+    let rest = slice(last.span.hi, base + text.len() as u32)?;
+    // Most statements that are followed by something else end here.
+    if !rest.starts_with(space) || !rest[space.len()..].starts_with(b"vertex") || !space.iter().all(is_space) {
+        return None;
+    }
+    let mut pieces = vec![];
+    let mut from = before;
+    for l in statement {
+        match l.token {
+            Int if number(slice(l.span.lo, l.span.hi)?).is_some_and(|n| n.1 == (l.span.hi - l.span.lo) as usize) => {
+                pieces.push(slice(from, l.span.lo)?);
+                from = l.span.hi;
+            }
+            For => return None,
+            _ => {}
+        }
+    }
+    pieces.push(slice(from, last.span.hi)?);
+    let run = follow(rest, &pieces, space.len(), last.span.hi);
+    (!run.starts.is_empty()).then_some(run)
+}
+
+/// Reads statements as long as they are these pieces with integers between them; `at` is the offset of the first byte,
+/// and `space` how many bytes of the first piece stand before a statement.
+fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Run {
+    let mut run = Run { columns: vec![vec![]; pieces.len() - 1], ..Run::default() };
+    let mut numbers = vec![];
+    while let Some(len) = statement(rest, pieces, &mut numbers) {
+        run.starts.push(at + space as u32);
+        run.columns.iter_mut().zip(&numbers).for_each(|(column, &n)| column.push(n));
+        at += len as u32;
+        rest = &rest[len..];
+    }
+    run.span = Span::new(run.starts.first().copied().unwrap_or(at), at);
+    run
+}
+
+/// Reads one statement: its bytes, and into `numbers` its integers.
+fn statement(text: &[u8], pieces: &[&[u8]], numbers: &mut Vec<i64>) -> Option<usize> {
+    numbers.clear();
+    let (first, others) = pieces.split_first()?;
+    let mut rest = text.strip_prefix(*first)?;
+    for piece in others {
+        let (value, len) = number(rest)?;
+        numbers.push(value);
+        rest = rest[len..].strip_prefix(*piece)?;
+    }
+    Some(text.len() - rest.len())
+}
+
+/// The integer at the start of a text and its digits, if it is spelled as it would be written.
+fn number(text: &[u8]) -> Option<(i64, usize)> {
+    let digits = text.iter().take(MOST_DIGITS + 1).take_while(|b| b.is_ascii_digit()).count();
+    let plain = (1..=MOST_DIGITS).contains(&digits) && (text[0] != b'0' || digits == 1);
+    plain.then(|| (text[..digits].iter().fold(0, |n, d| 10 * n + (d - b'0') as i64), digits))
+}
+
+fn is_space(b: &u8) -> bool {
+    matches!(b, b' ' | b'\t' | b'\r' | b'\n')
+}
