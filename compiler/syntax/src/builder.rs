@@ -5,6 +5,7 @@
 
 use crate::ast::*;
 use crate::token::alike::Run;
+use crate::token::numbers;
 use crate::token::{Lexeme, Number, number, unquote};
 use girder_source::{Diagnostic, Span};
 use smol_str::SmolStr;
@@ -229,6 +230,26 @@ impl Builder<'_> {
         let text = self.text(l.span);
         let value = if let Ok(Number::Float(v)) = number(text) { v } else { 0.0 };
         self.expr(ExprKind::Float { value, text: text.into() }, l.span)
+    }
+
+    /// Numbers of a list.
+    pub fn numbers(&mut self, l: Lexeme, out: &mut Vec<ExprId>) {
+        let text = self.text(l.span);
+        for (lo, hi) in numbers::each(text) {
+            let sign = text[lo..].starts_with('-') as usize;
+            let at = |lo: usize| Span::new(l.span.lo + lo as u32, l.span.lo + hi as u32);
+            let digits = &text[lo + sign..hi];
+            let kind = match number(digits) {
+                Ok(Number::Float(value)) => ExprKind::Float { value, text: digits.into() },
+                Ok(Number::Int(value)) => ExprKind::Int { value, text: digits.into() },
+                Err(_) => ExprKind::Error,
+            };
+            let value = self.expr(kind, at(lo + sign));
+            out.push(match sign {
+                0 => value,
+                _ => self.expr(ExprKind::Unary { op: UnaryOp::Neg, value }, at(lo)),
+            });
+        }
     }
 
     /// The value of a string token.

@@ -37,10 +37,10 @@ pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut
     let source = map.file(file);
     let (text, base) = (source.text.as_str(), source.base);
     let lexed = lex_in_runs(text, base);
-    let runs = !lexed.runs.is_empty();
+    let runs = !lexed.runs.is_empty() || lexed.lists > 0;
     let (mut module, mut problems) = parse_tokens(lexed, text, base, session);
     if runs && !problems.is_empty() {
-        // Statements that are alike are looked at one by one, so that what is said does not depend on them.
+        // Statements that are alike, and numbers, are looked at one by one, so that what is said does not depend on them.
         (module, problems) = parse_tokens(lex(text, base), text, base, session);
     }
     diagnostics.extend(problems);

@@ -5,6 +5,7 @@
 
 pub mod alike;
 mod literal;
+pub mod numbers;
 
 pub use literal::{Number, number, quote, unquote};
 
@@ -214,6 +215,8 @@ pub enum Token {
     Error,
     /// Stands for statements that are alike, see [`alike`].
     Alike,
+    /// Stands for numbers side by side in a list, see [`numbers`].
+    Numbers,
 }
 
 impl Token {
@@ -266,14 +269,16 @@ pub struct Lexed {
     pub problems: Vec<Diagnostic>,
     /// What each [`Token::Alike`] stands for, in order.
     pub runs: Vec<alike::Run>,
+    /// How many [`Token::Numbers`] there are.
+    pub lists: usize,
 }
 
-/// Takes a file apart, each statement by itself; `base` is the global offset of its first byte.
+/// Takes a file apart, each statement and number by itself; `base` is the global offset of its first byte.
 pub fn lex(text: &str, base: u32) -> Lexed {
     lex_with(text, base, false)
 }
 
-/// Takes a file apart; statements that are alike are one token.
+/// Takes a file apart; statements that are alike are one token, and so are the numbers of a list.
 pub fn lex_in_runs(text: &str, base: u32) -> Lexed {
     lex_with(text, base, true)
 }
@@ -293,6 +298,9 @@ fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
             Ok(token) => {
                 let token = value(&mut lexer, token, base, &mut out);
                 out.lexemes.push(Lexeme { token, span: span(&lexer, base) });
+                if runs && token == Token::Comma {
+                    list(&mut lexer, base, &mut out);
+                }
                 if !matches!(token, Token::Semi | Token::BraceOpen | Token::BraceClose) {
                     continue;
                 }
@@ -317,6 +325,21 @@ fn alike(lexer: &mut Lexer<'_, Token>, first: usize, (text, base): (&str, u32), 
         lexer.bump((run.span.hi - span(lexer, base).hi) as usize);
         out.lexemes.push(Lexeme { token: Token::Alike, span: run.span });
         out.runs.push(run);
+    }
+}
+
+/// Takes in the numbers of a list behind its first one.
+fn list(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
+    let before = |k: usize| out.lexemes.iter().rev().nth(k).map(|l| l.token);
+    let first = if before(2) == Some(Token::Minus) { before(3) } else { before(2) };
+    if first == Some(Token::BracketOpen)
+        && matches!(before(1), Some(Token::Int | Token::Float))
+        && let Some((space, len)) = numbers::numbers(lexer.remainder())
+    {
+        let lo = span(lexer, base).hi + space as u32;
+        lexer.bump(space + len);
+        out.lexemes.push(Lexeme { token: Token::Numbers, span: Span::new(lo, lo + len as u32) });
+        out.lists += 1;
     }
 }
 

@@ -130,6 +130,31 @@ fn what_is_wrong_is_said_of_the_statement_that_it_is_wrong_with() {
     check(&format!("fn f() {{ {runs} }} let l = [{runs}]; codelet c({runs}) {{ }}"));
 }
 
+#[test]
+fn the_numbers_of_a_list_have_the_same_tree() {
+    let numbers = |n: usize| (0..n).map(|k| (k * 7919 % 1000).to_string()).collect::<Vec<_>>().join(", ");
+    let tokens = |text: &str| lex_in_runs(text, 0).lexemes.iter().filter(|l| l.token == Token::Numbers).count();
+    let twenty = numbers(20);
+    let taken = [
+        format!("let l = [{twenty}];"),
+        format!("let l = [{twenty},];"),
+        format!("let l = [ -1,\n{},\n    x ];", twenty.replace(", 919", ",\r\n\t-9.5e-3 ,0x1f")),
+        format!("let l = [[{twenty} ], [{twenty}, 3 + 4], [0.5, {twenty} // last\n]];"),
+        format!("let l = a[1, {twenty}];"),
+        format!("let l = [1, {twenty}, 99999999999999999999, 5];"),
+        format!("let l = [1, {twenty}, 5 = 3];"),
+    ];
+    for text in taken {
+        check(&text);
+        assert!(tokens(&text) > 0, "{text}");
+    }
+    let left = [format!("let l = [{}];", numbers(16)), format!("f({twenty});"), format!("let l = [a, {twenty}; 3];")];
+    for text in left {
+        check(&text);
+        assert_eq!(tokens(&text), 0, "{text}");
+    }
+}
+
 /// Statements of a compute set, with numbers that are mostly plain.
 fn statements() -> impl Strategy<Value = String> {
     let forms = vec![

@@ -51,7 +51,7 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
                 pieces.push(slice(from, l.span.lo)?);
                 from = l.span.hi;
             }
-            For => return None,
+            For | Numbers => return None,
             _ => {}
         }
     }
