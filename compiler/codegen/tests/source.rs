@@ -382,3 +382,18 @@ fn failures_name_the_vertex_and_the_values() {
     assert_eq!((failure.instance, failure.values), (1, [4, 4]));
     assert_eq!(case.codelet.fields.values().next().map(|f| f.ty), Some(F32));
 }
+
+#[test]
+fn strips_with_more_pointers_than_registers_agree() {
+    for count in 7..14 {
+        let fields: String = (0..count).map(|k| format!("in x{k}: f32[n], in k{k}: u8[n], ")).collect();
+        let sum: String = (0..count).map(|k| format!(" + x{k}[i] * f32(k{k}[i])")).collect();
+        let text = format!(
+            "codelet f({fields}inout y: f32[n], inout z: u8[n]) {{
+                for i in 0..n {{ y[i] = y[i]{sum}; if y[i] > 0.0 {{ z[i] = k0[i]; }} }}
+            }}"
+        );
+        let shapes = vec![&[77u64][..]; 2 * count + 2];
+        becomes_a_strip(&text, &shapes);
+    }
+}

@@ -38,6 +38,12 @@ const POINTERS: [Gpr; 10] = [Gpr(1), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(3), G
 const CALLER_SAVES: usize = 5;
 /// For pointers that have no register.
 const OTHER_POINTER: Gpr = Gpr(15);
+
+/// The registers that a program's pointers may have: with halves, the last one holds the bits of masks.
+fn pointers(width: Width) -> &'static [Gpr] {
+    let count = POINTERS.len() - usize::from(width == Width::Half);
+    &POINTERS[..count]
+}
 /// Vectors that are never held, besides what a body makes.
 const SPARE: usize = 4;
 
@@ -147,16 +153,17 @@ pub(super) struct Turn {
 
 impl Emit<'_> {
     fn strip(&mut self, known: Option<u64>) {
-        let saved = self.program.pointers.len().min(POINTERS.len()).saturating_sub(CALLER_SAVES);
-        let others = self.program.pointers.len() > POINTERS.len();
+        let registers = pointers(self.program.width);
+        let saved = self.program.pointers.len().min(registers.len()).saturating_sub(CALLER_SAVES);
+        let others = self.program.pointers.len() > registers.len();
         let mut pushed: SmallVec<[Gpr; 8]> = POINTERS[CALLER_SAVES..CALLER_SAVES + saved].into();
         pushed.extend(others.then_some(OTHER_POINTER));
         // It holds the bits of a mask.
         pushed.extend((self.program.width == Width::Half).then_some(R14));
         pushed.iter().for_each(|&r| self.r.out.push(r));
         let frame = self.r.out.add(RSP, 0);
-        for (n, pointer) in self.program.pointers.iter().enumerate().take(POINTERS.len()) {
-            self.r.out.load(POINTERS[n], RDI, pointer.offset as i32);
+        for (pointer, &register) in self.program.pointers.iter().zip(registers) {
+            self.r.out.load(register, RDI, pointer.offset as i32);
         }
         self.before();
         self.r.out.clear_rax();
@@ -301,7 +308,7 @@ impl Emit<'_> {
         self.r.out.add(RAX, row);
         for (n, pointer) in self.program.pointers.iter().enumerate().filter(|p| !p.1.unit) {
             let ahead = pointer.stride as i32 * row;
-            match POINTERS.get(n) {
+            match pointers(self.program.width).get(n) {
                 Some(&r) => {
                     self.r.out.add(r, ahead);
                 }
@@ -384,7 +391,7 @@ impl Emit<'_> {
     /// The register that points to the first element.
     pub(super) fn base(&mut self, at: Elements) -> Gpr {
         let n = at.pointer.0 as usize;
-        POINTERS.get(n).copied().unwrap_or_else(|| {
+        pointers(self.program.width).get(n).copied().unwrap_or_else(|| {
             self.r.out.load(OTHER_POINTER, RDI, self.program.pointers[n].offset as i32);
             OTHER_POINTER
         })
