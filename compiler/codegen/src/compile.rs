@@ -4,6 +4,7 @@
 //! error is that of the first specification that has one.
 
 use crate::host::Host;
+use crate::interchange::interchange;
 use crate::lower;
 use crate::memory::Code;
 use crate::spec::KernelSpec;
@@ -12,6 +13,7 @@ use crate::wide::Strip;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::ExternalName;
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_codegen::{CompiledCode, Context, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilderContext;
@@ -53,14 +55,12 @@ pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, C
 
 /// One kernel in Cranelift's text, before its optimiser.
 pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    validate(kernel)?;
-    Ok(lower::lower(kernel, host, false, &mut FunctionBuilderContext::new()).0.display().to_string())
+    Ok(lowered(host, kernel, false)?.0.display().to_string())
 }
 
 /// One kernel in assembly: what Cranelift makes of it, then its strips.
 pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    validate(kernel)?;
-    let (function, strips) = lower::lower(kernel, host, true, &mut FunctionBuilderContext::new());
+    let (function, strips) = lowered(host, kernel, true)?;
     let mut context = Context::for_function(function);
     context.set_disasm(true);
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
@@ -72,6 +72,14 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
         text += strip.listing.as_deref().unwrap_or_default();
     }
     Ok(text)
+}
+
+/// Cranelift's function for a kernel, and its strips.
+fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Strip>), CodegenError> {
+    validate(kernel)?;
+    let interchanged = interchange(kernel, host.features.strips.is_some());
+    let kernel = interchanged.as_ref().map_or_else(|| kernel.clone(), |i| i.spec(kernel));
+    Ok(lower::lower(&kernel, host, listed, &mut FunctionBuilderContext::new()))
 }
 
 /// The first of each group of equal specifications, and each one's group.
@@ -92,9 +100,8 @@ fn distinct(kernels: &[KernelSpec<'_>]) -> (Vec<usize>, Vec<usize>) {
 }
 
 fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, CodegenError> {
-    validate(kernel)?;
+    let (function, strips) = lowered(host, kernel, false)?;
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
-    let (function, strips) = lower::lower(kernel, host, false, &mut FunctionBuilderContext::new());
     let params = function.params.clone();
     let mut context = Context::for_function(function);
     let code = match context.compile(&*host.isa, &mut ControlPlane::default()) {

@@ -5,6 +5,7 @@
 //! - [`compile()`] turns many of them into [`Code`], in parallel; [`clif_text`] and [`asm_text`] show one of
 //!   them.
 //! - `validate` refuses what the rest could not translate, so that nothing after it can fail.
+//! - `interchange` turns loops over columns into loops over rows.
 //! - `lower` translates one codelet; the vectorised forms of loops and reductions stand in `lower::vector`.
 //! - `wide` makes code for 512-bit vectors, which Cranelift does not have.
 //! - `helpers` and `microkernel` are native functions that compiled code calls through a table, so that code bytes
@@ -19,6 +20,7 @@ mod compile;
 mod fold;
 mod helpers;
 mod host;
+mod interchange;
 mod isa;
 mod lower;
 mod memory;

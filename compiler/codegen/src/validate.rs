@@ -99,7 +99,8 @@ pub(crate) fn validate(spec: &KernelSpec<'_>) -> Result<(), CodegenError> {
     }
 }
 
-fn array_bytes(codelet: &Codelet) -> u64 {
+/// Bytes of all local arrays.
+pub(crate) fn array_bytes(codelet: &Codelet) -> u64 {
     let bytes = |l: &girder_ir::codelet::Local| {
         let Some(dims) = &l.array else { return 0 };
         dims.iter().fold(u64::from(l.ty.bytes()), |n, &d| n.saturating_mul(u64::from(d)))
@@ -176,6 +177,29 @@ pub(crate) fn operands(expr: &Expr, mut f: impl FnMut(ExprId)) {
             f(b);
         }
         &ExprKind::Select { cond: a, a: b, b: c } | &ExprKind::Fma { a, b, c } => {
+            f(a);
+            f(b);
+            f(c);
+        }
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::ConstField(_)
+        | ExprKind::Size(_)
+        | ExprKind::Worker
+        | ExprKind::Workers => {}
+    }
+}
+
+/// Calls `f` with each operand, to change it.
+pub(crate) fn operands_mut(expr: &mut Expr, mut f: impl FnMut(&mut ExprId)) {
+    match &mut expr.kind {
+        ExprKind::Load { index, .. } | ExprKind::LoadLocal { index, .. } => index.iter_mut().for_each(f),
+        ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => f(x),
+        ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
+            f(a);
+            f(b);
+        }
+        ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => {
             f(a);
             f(b);
             f(c);

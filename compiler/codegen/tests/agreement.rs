@@ -5,6 +5,7 @@ mod harness;
 use girder_codelet::cost::{At, Cost, MemFacts, TileCosts, cost_of, counted_cost_of};
 use harness::Case;
 use harness::choices::Choices;
+use harness::columns;
 use harness::lanes;
 use harness::random::case;
 use proptest::prelude::*;
@@ -24,6 +25,16 @@ proptest! {
     #[test]
     fn random_vectors_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         lanes::case(&mut Choices::new(&bytes)).check();
+    }
+}
+
+proptest! {
+    // Large ones, so there are fewer.
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_columns_agree(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        columns::case(&mut Choices::new(&bytes)).check();
     }
 }
 

@@ -59,6 +59,56 @@ fn dot(rows: u64, n: u64) -> Case {
     Case::new(codelet, shapes, &[Spread::Contiguous; 3], 3, numbers())
 }
 
+/// `for j in 0..n { y[j] = op i in 0..m { x[i, j] * w[i] } }`, of products that the sum takes in by `fma`.
+fn columns(op: ReduceOp, (m, n): (u64, u64), spread: Spread) -> Case {
+    let mut b = Build::new();
+    let (height, width) = (b.size("m"), b.size("n"));
+    let x = b.field(Dir::In, F32, &[DimDecl::Size(height), DimDecl::Size(width)]);
+    let w = b.field(Dir::In, F32, &[DimDecl::Size(height)]);
+    let y = b.field(Dir::Out, F32, &[DimDecl::Size(width)]);
+    let (i, j, dst, label) = (b.local(I64), b.local(I64), b.local(F32), b.label());
+    let (at_i, at_j) = (b.read(i), b.read(j));
+    let (p, q) = (b.load(x, &[at_i, at_j]), b.load(w, &[at_i]));
+    let value = b.binary(BinaryOp::Mul, p, q);
+    let (lo, hi, columns) = (b.int(0), b.sized(height), b.sized(width));
+    let (site, turns, over) = (b.site(Check::Empty), b.site(Check::Turns), b.site(Check::Turns));
+    let binders = vec![Binder { var: i, lo, hi, step: 1 }];
+    let factors = (op == ReduceOp::Sum).then_some((p, q));
+    let (filter_before, filter, before) = (vec![], None, vec![]);
+    let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+    let shown = b.read(dst);
+    let body = vec![Stmt::Reduce(Box::new(reduce)), b.store(y, &[at_j], shown)];
+    let codelet = b.done(vec![Stmt::For { var: j, lo, hi: columns, step: 1, label, body, site: over }]);
+    let shapes = vec![[m, n].as_slice().into(), [m].as_slice().into(), [n].as_slice().into()];
+    Case::new(codelet, shapes, &[spread, Spread::Contiguous, Spread::Contiguous], 2, numbers())
+}
+
+#[test]
+fn columns_of_every_shape_agree() {
+    let heights = [0, 1, 63, 64, 65, 79, 80, 95, 96, 127, 128, 129, 143, 144, 200, 257];
+    for m in heights {
+        for n in [16, 17, 18, 19, 40] {
+            columns(ReduceOp::Sum, (m, n), Spread::Contiguous).check();
+            columns(ReduceOp::Max, (m, n), Spread::Contiguous).check();
+        }
+    }
+    for n in [255, 256, 257, 259, 511, 512, 530] {
+        columns(ReduceOp::Sum, (70, n), Spread::Contiguous).check();
+    }
+    columns(ReduceOp::Product, (200, 33), Spread::Contiguous).check();
+    columns(ReduceOp::Min, (100, 4099), Spread::Contiguous).check();
+    columns(ReduceOp::Sum, (100, 40), Spread::Transposed).check();
+}
+
+#[test]
+fn rows_of_columns_are_read_in_order() {
+    // The lanes of a tile of 256 columns.
+    let lanes = "explicit_slot 16384";
+    let clif = |n, spread| columns(ReduceOp::Sum, (100, n), spread).clif_without_strips();
+    assert!(clif(256, Spread::Contiguous).contains(lanes), "{}", clif(256, Spread::Contiguous));
+    assert!(!clif(256, Spread::Transposed).contains(lanes));
+}
+
 #[test]
 fn elementwise_loops_of_every_length_agree() {
     for n in 0..40 {

@@ -341,7 +341,7 @@ impl Lower<'_, '_> {
 }
 
 /// What a reduction with lanes does to two values.
-pub(super) fn operator(op: ReduceOp) -> BinaryOp {
+pub(crate) fn operator(op: ReduceOp) -> BinaryOp {
     match op {
         ReduceOp::Sum => BinaryOp::Add,
         ReduceOp::Product => BinaryOp::Mul,

@@ -39,8 +39,9 @@ use girder_ir::ids::{ExprId, LocalId};
 use steps::Step;
 
 pub(super) use loops::Rest;
-pub(super) use reads::reads;
-pub(super) use reduce::is_ordered;
+pub(crate) use reads::{reads, reads_of_reduce};
+pub(crate) use reduce::is_ordered;
+pub(crate) use search::WRITTEN_OUT;
 
 /// A body that can be translated for several places at once.
 pub(super) struct Plan {

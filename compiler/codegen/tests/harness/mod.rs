@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod choices;
+pub mod columns;
 pub mod lanes;
 pub mod random;
 

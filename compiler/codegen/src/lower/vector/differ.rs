@@ -62,6 +62,7 @@ impl Differ<'_, '_, '_> {
         let mut differs = match expr.kind {
             ExprKind::Local(l) => Some(l) == self.var || self.locals.contains(l),
             ExprKind::Load { field, .. } => self.stored.contains(&Storage::Field(field)) || self.step(field) != 0,
+            ExprKind::LoadLocal { local, .. } => self.stored.contains(&Storage::Local(local)),
             ExprKind::ConstField(_) => self.var.is_none() && !self.l.spec.shares_consts(),
             _ => false,
         };

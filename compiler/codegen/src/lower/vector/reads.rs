@@ -9,14 +9,14 @@ use girder_ir::codelet::{Block, Codelet, ExprKind, Matrix, Reduce, Stmt};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// Reads of each local in a block; recursion is bounded by `validate`.
-pub(in crate::lower) fn reads(codelet: &Codelet, block: &Block) -> SecondaryMap<LocalId, u32> {
+pub(crate) fn reads(codelet: &Codelet, block: &Block) -> SecondaryMap<LocalId, u32> {
     let mut count = Count { codelet, reads: SecondaryMap::new() };
     count.block(block);
     count.reads
 }
 
 /// Reads of each local in a reduction.
-pub(super) fn reads_of_reduce(codelet: &Codelet, r: &Reduce) -> SecondaryMap<LocalId, u32> {
+pub(crate) fn reads_of_reduce(codelet: &Codelet, r: &Reduce) -> SecondaryMap<LocalId, u32> {
     let mut count = Count { codelet, reads: SecondaryMap::new() };
     count.reduce(r);
     count.reads

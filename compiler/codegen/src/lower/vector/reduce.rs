@@ -256,6 +256,6 @@ impl Lower<'_, '_> {
 }
 
 /// Whether the result depends on the order of places.
-pub(in crate::lower) fn is_ordered(op: ReduceOp, ty: ElemType) -> bool {
+pub(crate) fn is_ordered(op: ReduceOp, ty: ElemType) -> bool {
     ty.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product)
 }

@@ -17,7 +17,7 @@ use girder_ir::types::ElemType;
 /// A body larger than this stays scalar.
 const GREATEST: u32 = 400;
 /// Nodes up to which a strip's inner loops are written out.
-const WRITTEN_OUT: u64 = 500;
+pub(crate) const WRITTEN_OUT: u64 = 500;
 
 mod places;
 mod values;

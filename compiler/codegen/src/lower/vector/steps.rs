@@ -123,6 +123,10 @@ fn flatten(block: &[Stmt], exit: Option<Exit>, nesting: u32, out: &mut Vec<Step>
                 let storage = Storage::Field(*field);
                 out.push(Step::Store { storage, index: index.clone(), value: *value, site: *site, stride: 0 });
             }
+            Stmt::StoreLocal { local, index, value, site } => {
+                let storage = Storage::Local(*local);
+                out.push(Step::Store { storage, index: index.clone(), value: *value, site: *site, stride: 0 });
+            }
             Stmt::If { cond, then, els } => {
                 let (mut yes, mut no) = (Vec::new(), Vec::new());
                 let [then_leaves, els_leaves] =

@@ -60,15 +60,20 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Whether no two places touch an element that either stores. Vertices never do, by the race rule; turns of a
-    /// loop do not if, for any two accesses, some index keeps them apart.
+    /// Whether no two places touch an element that either stores. Vertices never do in fields, by the race rule, and
+    /// always in local arrays, of which there is one; turns of a loop do not if, for any two accesses, some index keeps
+    /// them apart.
     pub(super) fn stores_are_apart(&self) -> Option<()> {
         let apart = |storage: Storage| {
             let of: Vec<&Index> = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index).collect();
             let clear = |a: &Index, b: &Index| a.iter().zip(b).any(|(&x, &y)| self.keeps_apart(x, y));
             of.iter().enumerate().all(|(n, a)| of[..=n].iter().all(|b| clear(a, b)))
         };
-        let all = self.differ.var.is_none() || self.differ.stored.iter().all(|&s| apart(s));
+        let stored = &self.differ.stored;
+        let all = match self.differ.var {
+            None => stored.iter().all(|s| matches!(s, Storage::Field(_))),
+            Some(_) => stored.iter().all(|&s| apart(s)),
+        };
         all.then_some(())
     }
 

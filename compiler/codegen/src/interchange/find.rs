@@ -1,0 +1,250 @@
+//! Which loops are interchanged: those over columns that lie side by side, each of which reduces rows that lie apart.
+//!
+//! Invariant: the reduction of a loop that is found can fail no check, and neither it nor its bounds depend on anything
+//! else that the loop does.
+
+use super::Rewrite;
+use crate::lower::{WRITTEN_OUT, reads_of_reduce};
+use crate::validate::operands;
+use crate::work::code_of;
+use girder_codelet::interpret::{FREE_TURNS, trips};
+use girder_ir::codelet::{BinaryOp, Block, ExprKind, Label, Reduce, ReduceOp, Stmt, Storage, UnaryOp};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+use girder_ir::types::ElemType;
+use smallvec::SmallVec;
+
+/// Fewer columns do not fill a vector of 512 bits, and fewer rows do not pay for lanes in memory.
+const FEWEST: (i64, i64) = (16, 64);
+
+/// `for var in first..first + columns { before; reduce; after }`
+pub(super) struct Columns<'a> {
+    pub var: LocalId,
+    pub first: i64,
+    pub columns: i64,
+    pub first_row: i64,
+    pub rows: i64,
+    pub before: &'a [Stmt],
+    pub reduce: &'a Reduce,
+    pub after: &'a [Stmt],
+}
+
+/// Whether some loop has a reduction in its body, in this block or inside.
+pub(super) fn has_candidate(block: &Block) -> bool {
+    block.iter().any(|stmt| match stmt {
+        Stmt::For { body, .. } => body.iter().any(|s| matches!(s, Stmt::Reduce(_))) || has_candidate(body),
+        Stmt::Labelled { body, .. } => has_candidate(body),
+        Stmt::If { then, els, .. } => has_candidate(then) || has_candidate(els),
+        _ => false,
+    })
+}
+
+/// A number above those of all labels.
+pub(super) fn next_label(block: &Block) -> u32 {
+    let above = |label: &Label| label.0.saturating_add(1);
+    let of = |stmt: &Stmt| match stmt {
+        Stmt::For { label, body, .. } | Stmt::Labelled { label, body } => above(label).max(next_label(body)),
+        Stmt::While { before, label, body, .. } => above(label).max(next_label(before)).max(next_label(body)),
+        Stmt::If { then, els, .. } => next_label(then).max(next_label(els)),
+        Stmt::Reduce(r) => next_label(&r.filter_before).max(next_label(&r.before)),
+        _ => 0,
+    };
+    block.iter().map(of).max().unwrap_or(0)
+}
+
+impl<'a> Rewrite<'a> {
+    /// The columns of a loop, if it is interchanged.
+    pub(super) fn columns(&self, stmt: &'a Stmt) -> Option<Columns<'a>> {
+        let Stmt::For { var, lo, hi, step: 1, body, site, .. } = stmt else { return None };
+        let at = body.iter().position(|s| matches!(s, Stmt::Reduce(_)))?;
+        let Stmt::Reduce(reduce) = &body[at] else { return None };
+        let [binder] = &reduce.binders[..] else { return None };
+        if binder.step != 1 {
+            return None;
+        }
+        let (first, columns) = self.range((*lo, *hi), *site)?;
+        let (first_row, rows) = self.range((binder.lo, binder.hi), reduce.turns)?;
+        let found =
+            Columns { var: *var, first, columns, first_row, rows, before: &body[..at], reduce, after: &body[at + 1..] };
+        let qualifies = columns >= FEWEST.0
+            && rows >= FEWEST.1
+            && !self.is_strip(reduce, rows)
+            && self.is_plain(reduce)
+            && self.stands_alone(&found)
+            && self.reads_rows(&found);
+        qualifies.then_some(found)
+    }
+
+    /// First value and number of turns of a range that is known and counts nothing.
+    fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
+        let (lo, hi) = (self.folded[lo]? as i64, self.folded[hi]? as i64);
+        let trips = trips(lo, hi, 1);
+        let free = trips <= FREE_TURNS || self.spec.proven.contains(site);
+        // What is added to an index must not wrap.
+        (free && trips < 1 << 31 && hi.checked_add(1 << 20).is_some()).then_some((lo, trips as i64))
+    }
+
+    /// Whether a strip writes the rows out, with all lanes in registers.
+    fn is_strip(&self, r: &Reduce, rows: i64) -> bool {
+        self.masks && code_of(self.spec.codelet, r.value).saturating_mul(rows as u64) <= WRITTEN_OUT
+    }
+
+    /// Whether a reduction takes numbers of four or eight bytes, and cannot fail.
+    fn is_plain(&self, r: &Reduce) -> bool {
+        let ty = self.codelet.exprs[r.value].ty;
+        let takes = matches!(r.op, ReduceOp::Sum | ReduceOp::Product | ReduceOp::Min | ReduceOp::Max);
+        let sets = r.before.iter().all(|s| matches!(s, Stmt::Set { .. }));
+        takes
+            && sets
+            && ty != ElemType::Bool
+            && ty.bytes() >= 4
+            && r.filter.is_none()
+            && self.evaluated(r).iter().all(|&e| self.cannot_fail(e))
+    }
+
+    /// What a place evaluates.
+    fn evaluated(&self, r: &Reduce) -> Vec<ExprId> {
+        let before = r.before.iter().filter_map(|s| if let Stmt::Set { value, .. } = s { Some(*value) } else { None });
+        let values = r.factors.map_or(vec![r.value], |(x, y)| vec![x, y]);
+        before.chain(values).collect()
+    }
+
+    fn cannot_fail(&self, e: ExprId) -> bool {
+        let expr = &self.spec.codelet.exprs[e];
+        let site = match expr.kind {
+            ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => Some(site),
+            ExprKind::Binary { site, .. } => site,
+            _ => None,
+        };
+        let mut safe = self.folded[e].is_some() || site.is_none_or(|site| self.spec.proven.contains(site));
+        operands(expr, |x| safe = safe && self.cannot_fail(x));
+        safe
+    }
+
+    /// Whether the reduction neither reads what the rest of the loop changes, nor sets what is read elsewhere, and the
+    /// rest is plain statements.
+    fn stands_alone(&self, c: &Columns<'a>) -> bool {
+        let mut rest = Rest { plain: true, sets: vec![c.reduce.dst], stores: Vec::new() };
+        rest.block(c.before);
+        rest.block(c.after);
+        let inside = reads_of_reduce(self.spec.codelet, c.reduce);
+        let own = set_by(&c.reduce.before).chain([c.reduce.binders[0].var]);
+        let mut loads = Vec::new();
+        self.evaluated(c.reduce).into_iter().for_each(|e| self.loads(e, &mut loads));
+        let untouched = |e: &ExprId| self.access(*e).is_some_and(|(storage, ..)| !rest.stores.contains(&storage));
+        rest.plain
+            && rest.sets.iter().all(|&local| inside[local] == 0)
+            && own.into_iter().all(|local| inside[local] == self.reads[local])
+            && loads.iter().all(untouched)
+    }
+
+    /// Whether the columns lie side by side wherever the reduction loads them, and rows apart somewhere.
+    fn reads_rows(&self, c: &Columns<'a>) -> bool {
+        let own: Vec<LocalId> = set_by(&c.reduce.before).collect();
+        let mut loads = Vec::new();
+        self.evaluated(c.reduce).into_iter().for_each(|e| self.loads(e, &mut loads));
+        let mut gains = false;
+        let near = loads.into_iter().all(|e| {
+            let bytes = i64::from(self.spec.codelet.exprs[e].ty.bytes());
+            let along = |var: LocalId| self.stride(e, var, &own);
+            let (Some(columns), Some(rows)) = (along(c.var), along(c.reduce.binders[0].var)) else { return false };
+            gains |= columns == bytes && rows.unsigned_abs() > 16 * bytes as u64;
+            bytes >= 4 && (columns == 0 || columns == bytes)
+        });
+        near && gains
+    }
+
+    fn loads(&self, e: ExprId, out: &mut Vec<ExprId>) {
+        if self.access(e).is_some() {
+            out.push(e);
+        }
+        operands(&self.spec.codelet.exprs[e], |x| self.loads(x, out));
+    }
+
+    /// What a load reads, and at which index.
+    fn access(&self, e: ExprId) -> Option<(Storage, &[ExprId])> {
+        match &self.spec.codelet.exprs[e].kind {
+            ExprKind::Load { field, index, .. } => Some((Storage::Field(*field), index)),
+            ExprKind::LoadLocal { local, index, .. } => Some((Storage::Local(*local), index)),
+            _ => None,
+        }
+    }
+
+    /// Bytes from one value of a variable to the next, if that is a number.
+    fn stride(&self, load: ExprId, var: LocalId, own: &[LocalId]) -> Option<i64> {
+        let (storage, index) = self.access(load)?;
+        let strides = self.strides(storage);
+        index
+            .iter()
+            .zip(strides)
+            .try_fold(0i64, |sum, (&e, stride)| Some(sum.wrapping_add(self.slope(e, var, own)?.wrapping_mul(stride))))
+    }
+
+    fn strides(&self, storage: Storage) -> SmallVec<[i64; 3]> {
+        match storage {
+            Storage::Field(field) => self.spec.strides[field].clone(),
+            Storage::Local(local) => {
+                let decl = &self.spec.codelet.locals[local];
+                let shape: SmallVec<[u64; 3]> = decl.array.iter().flatten().map(|&n| n.into()).collect();
+                crate::spec::KernelSpec::contiguous(&shape, decl.ty.bytes())
+            }
+        }
+    }
+
+    /// By how much an index grows with a variable; nothing is known of what the reduction sets.
+    fn slope(&self, e: ExprId, var: LocalId, own: &[LocalId]) -> Option<i64> {
+        let known = |e: ExprId| self.folded[e].map(|bits| bits as i64);
+        let slope = |e: ExprId| self.slope(e, var, own);
+        if known(e).is_some() {
+            return Some(0);
+        }
+        let expr = &self.spec.codelet.exprs[e];
+        match expr.kind {
+            ExprKind::Local(local) if local == var => Some(1),
+            ExprKind::Local(local) => (!own.contains(&local)).then_some(0),
+            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => Some(slope(a)?.wrapping_add(slope(b)?)),
+            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => Some(slope(a)?.wrapping_sub(slope(b)?)),
+            ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => match (known(a), known(b)) {
+                (Some(n), _) => Some(slope(b)?.wrapping_mul(n)),
+                (_, Some(n)) => Some(slope(a)?.wrapping_mul(n)),
+                _ => (slope(a)? == 0 && slope(b)? == 0).then_some(0),
+            },
+            ExprKind::Unary { op: UnaryOp::Neg, x } => Some(slope(x)?.wrapping_neg()),
+            _ => {
+                let mut fixed = true;
+                operands(expr, |x| fixed = fixed && slope(x) == Some(0));
+                fixed.then_some(0)
+            }
+        }
+    }
+}
+
+/// The locals that a block sets at its top.
+fn set_by(block: &[Stmt]) -> impl Iterator<Item = LocalId> {
+    block.iter().filter_map(|s| if let Stmt::Set { local, .. } = s { Some(*local) } else { None })
+}
+
+/// What the rest of a loop does.
+struct Rest {
+    /// Without loops, jumps and reductions.
+    plain: bool,
+    sets: Vec<LocalId>,
+    stores: Vec<Storage>,
+}
+
+impl Rest {
+    fn block(&mut self, block: &[Stmt]) {
+        for stmt in block {
+            match stmt {
+                Stmt::Set { local, .. } => self.sets.push(*local),
+                Stmt::Store { field, .. } => self.stores.push(Storage::Field(*field)),
+                Stmt::StoreLocal { local, .. } => self.stores.push(Storage::Local(*local)),
+                Stmt::If { then, els, .. } => {
+                    self.block(then);
+                    self.block(els);
+                }
+                Stmt::Assert { .. } => {}
+                _ => self.plain = false,
+            }
+        }
+    }
+}
