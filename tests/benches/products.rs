@@ -1,5 +1,5 @@
-//! `x @ y` in `f32` through the library on `gc200`, against the `gemm` crate with AVX-512 called directly on the same
-//! matrices.
+//! `x @ y` in `f32` through the library on `gc200`, against the `gemm` crate called directly on the same matrices, both
+//! with the best instructions that the host has.
 //!
 //! `cargo bench -p girder-tests --bench products [-- SUBSTRING]` prints a row for each shape (rows, terms, columns) and
 //! number of threads: medians of what one product takes in both, measured in turn, and the ratio of the speeds. The last

@@ -1,8 +1,7 @@
 //! How a product is cut for registers and caches.
 //!
-//! Only speed depends on what is decided here. The numbers were measured on Zen 4 and Zen 3 (32 KiB, and 1 MiB or 512
-//! KiB, of cache for each
-//! core) against other choices, by processor time.
+//! Only speed depends on what is decided here. The numbers were measured against other choices, by processor time, on
+//! Zen 4 (32 KiB and 1 MiB of cache for each core) and Zen 3 (32 KiB and 512 KiB).
 //!
 //! Invariant: a plan depends on sizes and strides alone.
 
