@@ -3,7 +3,7 @@
 //! # Note: Alike
 //! A program that another program wrote may hold one statement a million times, with other numbers each time. Where
 //! the text behind a `vertex` statement goes on exactly as that statement, spaces and line ends too, but for the digits
-//! of its integers, all that is alike is one token, [`Token::Alike`](super::Token::Alike), and a table of integers. The
+//! of its integers, all that is alike is one token, [`Token::Alike`], and a table of integers. The
 //! tree keeps it as that ([`crate::ast::Alike`]), and elaboration evaluates the table by its columns. Only integers
 //! count as numbers that have one spelling, so that value and text are one, and no statement with a comment, a body, a
 //! table or a `for` is taken.
