@@ -7,7 +7,7 @@
 //! - `validate` refuses what the rest could not translate, so that nothing after it can fail.
 //! - `interchange` turns loops over columns into loops over rows.
 //! - `lower` translates one codelet; the vectorised forms of loops and reductions stand in `lower::vector`.
-//! - `wide` makes code for 512-bit vectors, which Cranelift does not have.
+//! - `wide` makes code for vectors of more than 128 bits, which Cranelift does not have.
 //! - `helpers` and `microkernel` are native functions that compiled code calls through a table, so that code bytes
 //!   stay position-free.
 //!

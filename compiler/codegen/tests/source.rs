@@ -397,3 +397,20 @@ fn strips_with_more_pointers_than_registers_agree() {
         becomes_a_strip(&text, &shapes);
     }
 }
+
+#[test]
+fn totals_that_take_the_same_twice_agree() {
+    for body in ["p += k[i]; p += k[i];", "if k[i] > 1 { p += 1; } else { p += 2; }", "p += 1; if k[i] > 1 { p += 1; }"]
+    {
+        let text = format!(
+            "codelet f(in k: i32[n], out y: i32, out z: u8[n]) {{
+                let mut p = 0;
+                for i in 0..n {{ {body} z[i] = u8(k[i]); }}
+                y = p;
+            }}"
+        );
+        for n in [64, 77] {
+            assert!(case(&text, &[&[n], &[], &[n]]).check().failure.is_none());
+        }
+    }
+}

@@ -4,7 +4,8 @@
 //! *record*, and leaves accumulators there.
 //!
 //! Invariants: an instruction stands after those that make its operands; equal instructions on equal operands are made
-//! once, loads as long as nothing is stored; what does not change from place to place is in `before`.
+//! once, loads as long as nothing is stored, and what reads an accumulator until that changes; what does not change from
+//! place to place is in `before`.
 
 use super::codes;
 use super::encode::Code;
@@ -310,10 +311,13 @@ impl Program {
 
     /// Something that is stored or accumulated.
     pub fn effect(&mut self, effect: Effect) {
-        let stores = effect.accumulator().is_none();
+        let changed = effect.accumulator().map(|accumulator| match self.carried[accumulator] {
+            Carried::Accumulator { reg, .. } | Carried::Ramp { reg, .. } => reg,
+        });
         self.body.push(Item::Do(effect));
-        if stores {
-            self.known.retain(|inst, _| !inst.op.loads());
+        match changed {
+            Some(reg) => self.known.retain(|inst, _| !inst.args.contains(&reg)),
+            None => self.known.retain(|inst, _| !inst.op.loads()),
         }
     }
 
