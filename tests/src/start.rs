@@ -36,6 +36,8 @@ impl Trace for First {
     fn tested(&mut self, _: StepId) {}
 
     fn packet(&mut self, _: StepId) {}
+
+    fn synced(&mut self, _: StepId) {}
 }
 
 impl Program {

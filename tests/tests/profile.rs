@@ -89,3 +89,44 @@ fn sums_do_not_overflow() {
         program main() { repeat 1000 { compute { vertex long(y: y); } } }";
     assert_eq!(Program::text(text).estimate("main").cycles, u64::MAX);
 }
+
+/// A `sync();` costs what the sync of all IPUs costs, in a run as in an estimate, and those that are ahead wait.
+#[test]
+fn a_sync_takes_its_time() {
+    let text = "
+        #[cycles(5000)] codelet work(out y: f32) { y = 1.0; }
+        var y: f32;
+        program main() {
+            compute { vertex work(y: y) on tile(0); }
+            repeat 3 { sync(); }
+        }";
+    for (target, one) in [("gc2", 117), ("small-2", 0)] {
+        let machine = girder_machine::builtin(target).expect("it comes with Girder");
+        let one = if one == 0 { machine.sync_cycles(0..2) } else { one };
+        let program = Program::text(text).target(target);
+        for profile in [program.estimate("main"), program.profile(Mode::Exact, 2)] {
+            let [work, sync] = &profile.steps[..] else { panic!("two steps: {:?}", profile.steps) };
+            assert_eq!((sync.name.as_str(), sync.executions, sync.total.sync), ("sync", 3, 3 * one));
+            assert_eq!(sync.total.cycles(), sync.total.sync);
+            assert_eq!(profile.cycles, work.total.cycles() + 3 * one);
+        }
+    }
+}
+
+/// No schedule beats its bound, which knows that pairs of tiles take one stream at double width.
+#[test]
+fn the_bound_of_an_exchange_knows_pairs() {
+    let text = |first: u32| {
+        format!(
+            "codelet total(in x: f32[n], out y: f32) {{ y = sum i in 0..n {{ x[i] }}; }}
+            var x: f32[101] on tile(0);
+            var y: f32[6];
+            map y[i] on tile(i + {first}) for i in 0..6;
+            program main() {{ compute {{ for i in 0..6 {{ vertex total(x: x, y: y[i]) on tile(i + {first}); }} }} }}"
+        )
+    };
+    for first in [1, 2, 3] {
+        let profile = Program::text(text(first)).target("gc200").estimate("main");
+        assert_eq!(profile.steps[0].schedule, Some(1.0), "from tile {first} on");
+    }
+}

@@ -20,6 +20,8 @@ pub struct Timing {
     pub packets: SecondaryMap<StepId, StepTime>,
     /// Of the scalar that a `while`, `if` or `switch` looks at: its broadcast to all tiles.
     pub predicate: StepTime,
+    /// Of a `sync();`, for which all IPUs wait.
+    pub sync: StepTime,
 }
 
 /// The time of one step.
@@ -33,7 +35,8 @@ pub struct StepTime {
     pub bytes_inside: u64,
     /// Bytes that IPUs receive from others.
     pub bytes_between: u64,
-    /// The least cycles that the words of the step's phases could take: the load of the fullest port.
+    /// The least cycles that the words of the step's phases could take: the load of the fullest port, if all moves at the
+    /// rate of pairs of tiles that may.
     pub exchange_bound: u64,
     /// What the schedule takes for them.
     pub exchange_words: u64,

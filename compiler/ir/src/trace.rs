@@ -17,6 +17,9 @@ pub trait Trace {
 
     /// A packet has come from the host, or has gone to it.
     fn packet(&mut self, step: StepId);
+
+    /// All tiles have waited for each other (`sync();`).
+    fn synced(&mut self, step: StepId);
 }
 
 /// How often the counted blocks of vertices ran in the compute set just executed.

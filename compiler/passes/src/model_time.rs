@@ -19,7 +19,8 @@ use girder_machine::Machine;
 /// The times of all steps, and what is needed to add what data decide.
 pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing, Counted<'a>) {
     let counted = Counted::new(allocated, machine);
-    let mut timing = Timing { predicate: control::predicate_time(machine), ..Timing::default() };
+    let (predicate, sync) = (control::predicate_time(machine), control::sync_time(machine));
+    let mut timing = Timing { predicate, sync, ..Timing::default() };
     for id in allocated.sets.keys() {
         let compute = counted.without_counts(id);
         let ipus: Vec<u32> = compute.iter().map(|c| c.0).collect();

@@ -260,7 +260,12 @@ impl Walk<'_, '_> {
                 self.packet(id);
                 Ok(())
             }
-            Effect::Sync => Ok(()),
+            Effect::Sync => {
+                if let Some(trace) = &mut self.trace {
+                    trace.synced(id);
+                }
+                Ok(())
+            }
         }
     }
 

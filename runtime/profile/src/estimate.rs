@@ -64,6 +64,7 @@ impl Profiler<'_> {
             }
             StepKind::Call(program) => self.walk(allocated.programs[*program].body, assumed),
             StepKind::Effect(Effect::Read { .. } | Effect::Write { .. }) => self.packet(id),
+            StepKind::Effect(Effect::Sync) => self.synced(id),
             StepKind::Effect(_) => {}
         }
     }

@@ -59,6 +59,7 @@ pub enum StepKind {
     Copy,
     Predicate,
     Stream,
+    Sync,
 }
 
 /// One step over the whole run.

@@ -99,6 +99,7 @@ impl<'a> Profiler<'a> {
             ProgramStep::Effect(Effect::Read { stream: s, .. } | Effect::Write { stream: s, .. }) => {
                 (stream(*s), StepKind::Stream)
             }
+            ProgramStep::Effect(_) => ("sync".to_string(), StepKind::Sync),
             ProgramStep::While { .. } => ("while".to_string(), StepKind::Predicate),
             ProgramStep::Switch { .. } => ("switch".to_string(), StepKind::Predicate),
             _ => ("if".to_string(), StepKind::Predicate),
@@ -187,6 +188,10 @@ impl Trace for Profiler<'_> {
 
     fn packet(&mut self, step: StepId) {
         self.sums.took(step, &self.timing.packets[step]);
+    }
+
+    fn synced(&mut self, step: StepId) {
+        self.sums.took(step, &self.timing.sync);
     }
 }
 

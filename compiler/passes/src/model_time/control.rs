@@ -1,4 +1,4 @@
-//! What the steps between supersteps take: packets of streams, and the scalars that control looks at.
+//! What the steps between supersteps take: packets of streams, the scalars that control looks at, and `sync();`.
 //!
 //! # Note: Packet
 //! The host is asked, and the words travel: two syncs and two exchanges, of which the second moves each tile's words
@@ -66,5 +66,11 @@ pub(super) fn predicate_time(machine: &Machine) -> StepTime {
     let link = if machine.ipus > 1 { u64::from(machine.links.fixed_cycles) } else { 0 };
     let exchange = u64::from(machine.latency_bound()) + 1 + link;
     let time = IpuTime { sync, exchange, ..IpuTime::default() };
+    StepTime { ipus: (0..machine.ipus).map(|i| (i, time)).collect(), joined: machine.ipus > 1, ..StepTime::default() }
+}
+
+/// The time of a `sync();`: a sync whose zone is all IPUs.
+pub(super) fn sync_time(machine: &Machine) -> StepTime {
+    let time = IpuTime { sync: machine.sync_cycles(0..machine.ipus), ..IpuTime::default() };
     StepTime { ipus: (0..machine.ipus).map(|i| (i, time)).collect(), joined: machine.ipus > 1, ..StepTime::default() }
 }

@@ -6,6 +6,11 @@
 //! to the last word landed: the greatest latency of a tile, then the schedule. Words between IPUs follow those inside,
 //! after a fixed time. On-tile copies run before and after the words; each costs its fixed part on every tile that copies
 //! anything.
+//!
+//! # Note: Bound
+//! No schedule is shorter than what any port has to send or receive, if all moves at the rate of pairs that may (see the
+//! note on pairs in `girder_ir::schedule`): a tile receives so what its partner receives as well, and sends so what goes to
+//! whole pairs only; but two partners together send over no more than their two ports.
 
 use girder_ir::plan::{LocalCopy, Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, StepSchedule};
@@ -56,39 +61,74 @@ struct Traffic {
     inside: u64,
     /// Bytes received on others.
     between: u64,
-    /// Cycles that the fullest tile sends or receives words of its own IPU.
+    /// Cycles that no schedule can beat, for words that stay on their IPU: see the note.
     bound: u64,
 }
 
 impl Traffic {
     fn of(phase: &Phase, machine: &Machine) -> Traffic {
         let mut traffic = Traffic::default();
-        let mut loads: FxHashMap<(bool, u32), u64> = FxHashMap::default();
+        let mut loads = Loads::default();
+        let mut here: Vec<u32> = vec![];
         for transfer in &phase.transfers {
             let home = machine.ipu_of(transfer.from.tile);
             let bytes = 4 * u64::from(transfer.words);
-            let cycles = bytes.div_ceil(u64::from(machine.exchange.bytes_per_cycle));
-            let mut stays = false;
             traffic.ipus.insert(home);
+            here.clear();
             for to in phase.receivers(transfer) {
                 let ipu = machine.ipu_of(to.tile);
                 if ipu == home {
-                    stays = true;
                     traffic.inside += bytes;
-                    *loads.entry((false, to.tile)).or_default() += cycles;
+                    here.push(to.tile);
                 } else {
                     traffic.between += bytes;
                     traffic.ipus.insert(ipu);
                     traffic.crossing.extend([home, ipu]);
                 }
             }
-            if stays {
-                *loads.entry((true, transfer.from.tile)).or_default() += cycles;
-            }
+            loads.add(transfer.from.tile, &mut here, bytes, machine);
         }
-        traffic.bound = loads.values().copied().max().unwrap_or(0);
+        traffic.bound = loads.most(machine);
         traffic.ipus.extend(phase.before.iter().chain(&phase.after).map(|c| machine.ipu_of(c.from.tile)));
         traffic
+    }
+}
+
+/// What the ports of tiles have to send and receive.
+#[derive(Default)]
+struct Loads {
+    /// Cycles by whether it is sent, and tile.
+    ports: FxHashMap<(bool, u32), u64>,
+    /// Bytes that two partners send, by the first of them.
+    pairs: FxHashMap<u32, u64>,
+}
+
+impl Loads {
+    /// Bytes from a tile to others of its processor.
+    fn add(&mut self, from: u32, to: &mut [u32], bytes: u64, machine: &Machine) {
+        let exchange = &machine.exchange;
+        let (narrow, pair) = (exchange.bytes_per_cycle, exchange.pair_bytes_per_cycle.max(exchange.bytes_per_cycle));
+        let cycles = |wide: bool| bytes.div_ceil(u64::from(if wide { pair } else { narrow }));
+        let base = from - from % machine.chip.tiles;
+        let partner = |tile: u32| base + ((tile - base) ^ 1);
+        to.sort_unstable();
+        let is_paired = |tile: u32| to.binary_search(&partner(tile)).is_ok();
+        let any = to.iter().any(|&t| is_paired(t));
+        // The sender's partner takes the stream of other pairs on the wires that the sender lends.
+        let may_be_wide = |tile: u32| any && (is_paired(tile) || tile == partner(from));
+        for &tile in &*to {
+            *self.ports.entry((false, tile)).or_default() += cycles(may_be_wide(tile));
+        }
+        if !to.is_empty() {
+            *self.ports.entry((true, from)).or_default() += cycles(to.iter().all(|&t| may_be_wide(t)));
+            *self.pairs.entry(from.min(partner(from))).or_default() += bytes;
+        }
+    }
+
+    fn most(&self, machine: &Machine) -> u64 {
+        let rate = 2 * u64::from(machine.exchange.bytes_per_cycle);
+        let pairs = self.pairs.values().map(|bytes| bytes.div_ceil(rate));
+        self.ports.values().copied().chain(pairs).max().unwrap_or(0)
     }
 }
 
