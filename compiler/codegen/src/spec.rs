@@ -6,6 +6,7 @@ use crate::abi::Addressing;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codelet::Sizes;
 use girder_codelet::cost::Points;
+use girder_codelet::facts::Weights;
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::{FieldId, SiteId};
 use smallvec::SmallVec;
@@ -24,6 +25,8 @@ pub struct KernelSpec<'a> {
     pub strides: SecondaryMap<FieldId, FieldLayout>,
     /// Checks that cannot fail for these sizes: [`Facts::proven`](girder_codelet::Facts).
     pub proven: &'a EntitySet<SiteId>,
+    /// What loops count: [`Facts::weights`](girder_codelet::Facts).
+    pub weights: &'a Weights,
     /// How instances are found.
     pub addressing: Addressing,
     /// What is regular about them, if anything.
@@ -68,6 +71,8 @@ impl KernelSpec<'_> {
             && self.points == other.points
             && (std::ptr::eq(self.sizes, other.sizes) || self.sizes == other.sizes)
             && self.codelet.edges().all(|(f, _)| self.strides[f] == other.strides[f])
+            && (std::ptr::eq(self.weights, other.weights)
+                || self.codelet.sites.keys().all(|s| self.weights[s] == other.weights[s]))
             && (std::ptr::eq(self.proven, other.proven)
                 || self.codelet.sites.keys().all(|s| self.proven.contains(s) == other.proven.contains(s)))
     }

@@ -6,7 +6,8 @@ use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_codegen::abi::{Addressing, Batch, Failure, Status};
 use girder_codegen::{CodegenError, Host, IMPORTS, KernelSpec, compile, compile_for};
 use girder_codelet::bind_sizes;
-use girder_codelet::interpret::trips;
+use girder_codelet::facts::Weights;
+use girder_codelet::interpret::{trips, turns::TOTAL};
 use girder_ir::codelet::*;
 use girder_ir::types::ElemType::*;
 use harness::build::Build;
@@ -16,12 +17,13 @@ use harness::{Case, Spread};
 fn compiled(codelet: &Codelet) -> Result<(), CodegenError> {
     let shapes = vec![Default::default(); codelet.fields.len()];
     let sizes = bind_sizes(codelet, &shapes, &[]).expect("scalars have no sizes");
-    let proven = EntitySet::new();
+    let (proven, weights) = (EntitySet::new(), Weights::new());
     let spec = KernelSpec {
         codelet,
         sizes: &sizes,
         strides: SecondaryMap::new(),
         proven: &proven,
+        weights: &weights,
         addressing: Addressing::Affine,
         lines: None,
         points: None,
@@ -125,12 +127,13 @@ fn equal_kernels_share_code() {
     let codelet = deep(3);
     let shapes = vec![Default::default(); 2];
     let sizes = bind_sizes(&codelet, &shapes, &[]).expect("scalars have no sizes");
-    let proven = EntitySet::new();
+    let (proven, weights) = (EntitySet::new(), Weights::new());
     let spec = |addressing| KernelSpec {
         codelet: &codelet,
         sizes: &sizes,
         strides: SecondaryMap::new(),
         proven: &proven,
+        weights: &weights,
         addressing,
         lines: None,
         points: None,
@@ -207,6 +210,75 @@ fn counted_loops_are_limited() {
     }
 }
 
+/// Loops in loops, each short: `shape` says for each level, from the outermost, whether it is a `for` of known length
+/// (`n`), one whose bounds are data (`d`), a `while` (`w`) or a reduction (`s`, innermost only).
+fn nested(shape: &str, turns: i64) -> Codelet {
+    let mut b = Build::new();
+    let (data, count) = (b.field(Dir::In, I64, &[]), b.field(Dir::InOut, I64, &[]));
+    let (one, zero, known) = (b.int(1), b.int(0), b.int(turns));
+    let (old, hi) = (b.load(count, &[]), b.load(data, &[]));
+    let next = b.binary(BinaryOp::Add, old, one);
+    let mut body = vec![b.store(count, &[], next)];
+    for level in shape.chars().rev() {
+        let (var, label, site) = (b.local(I64), b.label(), b.site(Check::Turns));
+        let i = b.read(var);
+        body = match level {
+            'n' => vec![Stmt::For { var, lo: zero, hi: known, step: 1, label, body, site }],
+            'd' => vec![Stmt::For { var, lo: zero, hi, step: 1, label, body, site }],
+            's' => {
+                let (dst, empty) = (b.local(I64), b.site(Check::Empty));
+                let binders = vec![Binder { var, lo: zero, hi, step: 1 }];
+                let (filter_before, filter, before, factors) = (vec![], None, vec![], None);
+                let (op, value, site, turns) = (ReduceOp::Sum, one, empty, site);
+                let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+                let (old, sum) = (b.load(count, &[]), b.read(dst));
+                let next = b.binary(BinaryOp::Add, old, sum);
+                vec![Stmt::Reduce(Box::new(reduce)), b.store(count, &[], next)]
+            }
+            _ => {
+                let (cond, next) = (b.binary(BinaryOp::Lt, i, hi), b.binary(BinaryOp::Add, i, one));
+                body.push(Stmt::Set { local: var, value: next });
+                let start = Stmt::Set { local: var, value: zero };
+                vec![start, Stmt::While { before: vec![], cond, label, body, site }]
+            }
+        };
+    }
+    b.done(body)
+}
+
+/// Loops that count nothing alone count in other loops, in compiled code as in the interpreter.
+#[test]
+fn short_loops_in_loops_are_limited() {
+    for (shape, least) in [("nd", 0), ("nw", 0), ("ns", 0), ("ndd", 0), ("nwd", 0), ("wn", 0), ("dnw", 0), ("nn", 1)] {
+        let turns = if shape.len() == 2 { 400i64 } else { 100 };
+        let codelet = nested(shape, turns);
+        let all = (turns as u64).pow(shape.len() as u32);
+        for total in [all / 2, 4 * all] {
+            let mut values = [turns, turns, 0, 0].into_iter();
+            let fill = |_| values.next().unwrap_or(0) as u64;
+            let mut case = Case::new(codelet.clone(), vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
+            (case.turns, case.total_turns) = (u64::MAX, total);
+            let fails = case.check().failure.map(|f| f.values[1]);
+            // What is known to be short and small counts nothing.
+            let expected = (total < all && least == 0).then_some(TOTAL);
+            assert_eq!(fails, expected, "{shape} within {total} turns");
+        }
+    }
+}
+
+/// Loops whose lengths are known count their nest, before its first turn, if it is large.
+#[test]
+fn large_nests_are_limited() {
+    for shape in ["nnn", "dnn", "wnn"] {
+        let codelet = nested(shape, 4000);
+        let mut values = [4000, 4000, 0, 0].into_iter();
+        let fill = |_| values.next().unwrap_or(0) as u64;
+        let mut case = Case::new(codelet, vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
+        (case.turns, case.total_turns) = (u64::MAX, 15_000_000);
+        assert_eq!(case.check().failure.map(|f| f.values[1]), Some(TOTAL), "{shape}");
+    }
+}
+
 /// A loop without end stops when it is told to, and one with too many turns fails.
 #[test]
 fn endless_loops_stop() {
@@ -214,12 +286,13 @@ fn endless_loops_stop() {
     let (cond, label, site) = (b.bits(Bool, 1), b.label(), b.site(Check::Turns));
     let codelet = b.done(vec![Stmt::While { before: vec![], cond, label, body: vec![], site }]);
     let sizes = bind_sizes(&codelet, &[], &[]).expect("there are no fields");
-    let proven = EntitySet::new();
+    let (proven, weights) = (EntitySet::new(), Weights::new());
     let spec = KernelSpec {
         codelet: &codelet,
         sizes: &sizes,
         strides: SecondaryMap::new(),
         proven: &proven,
+        weights: &weights,
         addressing: Addressing::Affine,
         lines: None,
         points: None,

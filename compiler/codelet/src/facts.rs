@@ -28,7 +28,13 @@ pub struct Facts {
     pub cover: SecondaryMap<FieldId, Cover>,
     /// Of a `multi` codelet: an element of a field that every worker writes if it ends, whatever its number.
     pub shared: SecondaryMap<FieldId, Option<SmallVec<[i64; 3]>>>,
+    /// What loops count.
+    pub weights: Weights,
 }
+
+/// What a turn of a loop counts, by the site of its turns; 0 of a loop that counts only if it is long. See the note on
+/// turns in [`crate::interpret`].
+pub type Weights = SecondaryMap<SiteId, u64>;
 
 /// How much of a field a vertex writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -63,7 +69,7 @@ pub fn facts(codelet: &Codelet, sizes: &Sizes) -> Facts {
             shared[region.field] = region.axes.iter().map(|a| a.start.is_constant()).collect();
         }
     }
-    Facts { proven, cover, shared }
+    Facts { proven, cover, shared, weights: outcome.weights }
 }
 
 #[cfg(test)]

@@ -14,10 +14,14 @@
 //! anywhere. Worker w of a `multi` codelet starts with fresh locals, and `return` ends only its turn.
 //!
 //! # Note: Turns
-//! A `for` or a reduction of at most [`FREE_TURNS`] turns (places of all binders) counts nothing. A longer one is held
-//! against the limit `turns` when its bounds are known, and its turns are added to those of the vertex (of each worker),
-//! which are held against `total_turns`. A `while` is held against `turns` at each turn, and adds [`FREE_TURNS`] at each
-//! [`FREE_TURNS`]th. So loops in loops end as well, and short inner loops cost nothing.
+//! What a loop counts is decided for given sizes by [`crate::facts`]. The *nest* of a loop is its own turns and those of
+//! the loops inside, as far as these are known to be short. A loop that is known to have at most [`FREE_TURNS`] turns (a
+//! reduction: places of all binders), and at most [`FREE_NEST`] in its nest, counts nothing; so short inner loops cost
+//! nothing. Any other is held against the limit `turns` when its bounds are evaluated, and adds its turns times the nest
+//! of one turn to those of the vertex (of each worker), which are held against `total_turns`; a plain one that stands in
+//! no loop does so only if it has more than [`FREE_TURNS`] turns. A `while` is held against `turns` at each turn, at which
+//! it adds the nest of one; it looks at the sum before its first turn, and from then on after [`FREE_TURNS`] turns of the
+//! nest. So loops in loops end as well.
 
 mod amp;
 mod reduce;
@@ -27,6 +31,7 @@ pub use reduce::identity;
 pub use workers::{Race, Touch};
 
 use crate::cost::{Located, Points};
+use crate::facts::{Weights, facts};
 use crate::scalar;
 use crate::sizes::Sizes;
 use cranelift_entity::SecondaryMap;
@@ -62,6 +67,14 @@ pub struct Failure {
 
 /// A loop of at most so many turns is not counted.
 pub const FREE_TURNS: u64 = 1 << 12;
+
+/// A loop is counted nevertheless if the loops inside turn more often than this, all its turns together.
+pub const FREE_NEST: u64 = 1 << 24;
+
+/// Turns of a `while` between two looks at what the vertex has spent, if each adds `weight`.
+pub fn look_after(weight: u64) -> u64 {
+    (FREE_TURNS / weight.max(1)).max(1)
+}
 
 /// The second value of a failed `Turns` check: which limit its first value is.
 pub mod turns {
@@ -109,6 +122,8 @@ pub struct Interpreter<'c> {
     /// Places whose executions are counted, and how many there are.
     points: Option<(Located<'c>, usize)>,
     counters: Vec<u64>,
+    /// What loops count, for the sizes that came last.
+    weights: Option<(Sizes, Weights)>,
 }
 
 impl<'c> Interpreter<'c> {
@@ -121,7 +136,7 @@ impl<'c> Interpreter<'c> {
             next += local.array.as_ref().map_or(1, |dims| dims.iter().map(|&n| n as usize).product());
         }
         let (points, counters) = (None, Vec::new());
-        Interpreter { codelet, locals: vec![0; next], offsets, touches: None, points, counters }
+        Interpreter { codelet, locals: vec![0; next], offsets, touches: None, points, counters, weights: None }
     }
 
     /// Ends a vertex whose workers race; without this they are what they are in turn.
@@ -155,6 +170,10 @@ impl<'c> Interpreter<'c> {
         let own = self.points.as_ref().map_or(0, |p| p.1);
         self.counters.clear();
         self.counters.resize(own * turns as usize, 0);
+        if self.weights.as_ref().is_none_or(|w| w.0 != *sizes) {
+            self.weights = Some((sizes.clone(), facts(self.codelet, sizes).weights));
+        }
+        let Some((_, weights)) = &self.weights else { return Ok(()) };
         for worker in 0..turns {
             let start = own * worker as usize;
             let mut frame = Frame {
@@ -169,6 +188,7 @@ impl<'c> Interpreter<'c> {
                 workers,
                 session,
                 ticks: 0,
+                weights,
                 spent: 0,
                 stop: Stop::Cancelled,
                 points: self.points.as_ref().map(|p| &p.0),
@@ -207,7 +227,8 @@ struct Frame<'a> {
     workers: u32,
     session: &'a Session,
     ticks: u32,
-    /// Turns of long loops so far.
+    weights: &'a Weights,
+    /// Turns that count so far.
     spent: u64,
     stop: Stop,
     points: Option<&'a Located<'a>>,
@@ -243,10 +264,10 @@ impl<'a> Frame<'a> {
     /// Counts the turns of a loop before the first of them.
     fn charge(&mut self, trips: u64, site: SiteId) -> Result<(), Halt> {
         let limit = self.session.limits.turns;
-        match trips {
-            0..=FREE_TURNS => Ok(()),
-            _ if trips > limit => Err(self.fail(site, [shown(limit), turns::COUNTED])),
-            _ => self.spend(trips, site),
+        match (trips, self.weights[site]) {
+            (0..=FREE_TURNS, 0) => Ok(()),
+            _ if trips > limit.max(FREE_TURNS) => Err(self.fail(site, [shown(limit), turns::COUNTED])),
+            (_, weight) => self.spend(trips.saturating_mul(weight.max(1)), site),
         }
     }
 
@@ -477,6 +498,7 @@ impl<'a> Frame<'a> {
         site: SiteId,
     ) -> Result<Flow, Halt> {
         let limit = self.session.limits.turns;
+        let weight = self.weights[site].max(1);
         for turn in 0.. {
             match self.block(before)? {
                 Flow::Next => {}
@@ -489,9 +511,10 @@ impl<'a> Frame<'a> {
             if turn == limit {
                 return Err(self.fail(site, [shown(limit), turns::TURNED]));
             }
-            if turn > 0 && turn.is_multiple_of(FREE_TURNS) {
-                self.spend(FREE_TURNS, site)?;
+            if turn.is_multiple_of(look_after(weight)) {
+                self.spend(0, site)?;
             }
+            self.spent = self.spent.saturating_add(weight);
             self.tick()?;
             match self.block(body)? {
                 Flow::Next => {}

@@ -119,6 +119,7 @@ impl<'g> KernelSet<'g> {
         codelet.sites.keys().for_each(|site| {
             facts.proven.insert(site);
         });
+        facts.weights.clear();
         Ok(Shaped(self.shaped.insert_full(key, (sizes, facts)).0))
     }
 
@@ -206,7 +207,8 @@ impl<'g> KernelSet<'g> {
             }
             Lines { length: l.length, steps, shares_consts: l.shares_consts }
         });
-        KernelSpec { codelet, sizes, strides, proven: &facts.proven, addressing: key.addressing, lines, points }
+        let (proven, weights) = (&facts.proven, &facts.weights);
+        KernelSpec { codelet, sizes, strides, proven, weights, addressing: key.addressing, lines, points }
     }
 
     fn spans(&self, key: &Key) -> Vec<Option<(i64, i64)>> {

@@ -78,7 +78,8 @@ impl<'a> Rewrite<'a> {
     fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
         let (lo, hi) = (self.folded[lo]? as i64, self.folded[hi]? as i64);
         let trips = trips(lo, hi, 1);
-        let free = trips <= FREE_TURNS || self.spec.proven.contains(site);
+        let short = trips <= FREE_TURNS || self.spec.proven.contains(site);
+        let free = short && self.spec.weights[site] == 0;
         // What is added to an index must not wrap.
         (free && trips < 1 << 31 && hi.checked_add(1 << 20).is_some()).then_some((lo, trips as i64))
     }

@@ -350,7 +350,7 @@ impl Lower<'_, '_> {
 
     fn while_loop(&mut self, before: &Block, cond: ExprId, label: Label, body: &Block, site: SiteId) -> bool {
         let [head, go, exit] = [(); 3].map(|()| self.b.create_block());
-        let turns = self.begin_turns();
+        let turns = self.begin_turns(site);
         self.b.ins().jump(head, &[]);
         self.b.switch_to_block(head);
         self.depth += 1;

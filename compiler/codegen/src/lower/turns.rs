@@ -1,9 +1,9 @@
 //! The limits on how often loops turn: see the note on turns in `girder_codelet::interpret`.
 //!
-//! A counted loop is held against them once, before its first turn; where facts or constants show that it is short, no
-//! code is emitted.
+//! A counted loop is held against them once, before its first turn; where facts or constants show that it counts
+//! nothing, no code is emitted.
 //!
-//! Invariant: what `spent` holds never exceeds the limit `total_turns`.
+//! Invariant: what `spent` holds is what the interpreter has spent at the same place.
 
 use super::Lower;
 use super::stmt::Range;
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::Variable;
-use girder_codelet::interpret::{FREE_TURNS, turns};
+use girder_codelet::interpret::{FREE_TURNS, look_after, turns};
 use girder_ir::ids::SiteId;
 
 /// What a `while` loop counts.
@@ -20,6 +20,8 @@ pub(super) struct Turns {
     now: Variable,
     /// When to look at the limits again.
     stop: Variable,
+    /// What each counts.
+    weight: u64,
 }
 
 impl Lower<'_, '_> {
@@ -31,7 +33,7 @@ impl Lower<'_, '_> {
 
     /// Whether a loop, or a reduction with its places, is known to count nothing.
     pub(super) fn is_free(&self, site: SiteId, trips: Option<u64>) -> bool {
-        self.is_proven(site) || trips.is_some_and(|n| n <= FREE_TURNS)
+        self.spec.weights[site] == 0 && (self.is_proven(site) || trips.is_some_and(|n| n <= FREE_TURNS))
     }
 
     /// Before the first turn of a `for`.
@@ -40,10 +42,14 @@ impl Lower<'_, '_> {
         // A range so wide that the product overflows does not exist.
         let Some(reach) = FREE_TURNS.checked_mul(step).filter(|_| !self.is_free(site, range.trips)) else { return };
         if let Some(trips) = range.trips {
-            let trips = self.i64(trips as i64);
-            return self.charge(trips, site);
+            return self.charge_known(trips, site);
         }
         let (any, span) = self.span(range);
+        if self.spec.weights[site] > 0 {
+            let (trips, none) = (self.trips_of(span, step), self.i64(0));
+            let trips = self.b.ins().select(any, trips, none);
+            return self.charge_always(trips, site);
+        }
         let reach = self.i64(reach as i64);
         let wide = self.b.ins().icmp(IntCC::UnsignedGreaterThan, span, reach);
         let long = self.b.ins().band(any, wide);
@@ -59,6 +65,9 @@ impl Lower<'_, '_> {
         if self.is_free(site, known) {
             return;
         }
+        if let Some(places) = known {
+            return self.charge_known(places, site);
+        }
         let mut places = self.i64(1);
         for range in ranges {
             let (any, span) = self.span(range);
@@ -68,6 +77,9 @@ impl Lower<'_, '_> {
             let product = self.b.ins().imul(places, trips);
             let greatest = self.i64(-1);
             places = self.b.ins().select(over, greatest, product);
+        }
+        if self.spec.weights[site] > 0 {
+            return self.charge_always(places, site);
         }
         let free = self.i64(FREE_TURNS as i64);
         let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, places, free);
@@ -101,19 +113,50 @@ impl Lower<'_, '_> {
         self.enter(next);
     }
 
+    /// Turns of a number that is known.
+    fn charge_known(&mut self, trips: u64, site: SiteId) {
+        let value = self.i64(trips as i64);
+        if trips > FREE_TURNS {
+            self.limit(value, site);
+        }
+        let all = self.i64(trips.saturating_mul(self.spec.weights[site].max(1)) as i64);
+        self.spend(all, site);
+    }
+
+    /// Turns of any number that count whether or not they are many.
+    fn charge_always(&mut self, trips: Value, site: SiteId) {
+        let free = self.i64(FREE_TURNS as i64);
+        let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, free);
+        self.if_rare(long, |l| l.limit(trips, site));
+        let mut all = trips;
+        if let weight @ 2.. = self.spec.weights[site] {
+            let (weight, greatest) = (self.i64(weight as i64), self.i64(-1));
+            let over = self.b.ins().umulhi(trips, weight);
+            let product = self.b.ins().imul(trips, weight);
+            all = self.b.ins().select(over, greatest, product);
+        }
+        self.spend(all, site);
+    }
+
+    /// More turns than are free, which count once each.
     fn charge(&mut self, trips: Value, site: SiteId) {
+        self.limit(trips, site);
+        self.spend(trips, site);
+    }
+
+    fn limit(&mut self, trips: Value, site: SiteId) {
         let limit = self.turn_limit();
         let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, limit);
         self.guard(over, site, |l| l.shown(limit, turns::COUNTED));
-        self.spend(trips, site);
     }
 
     fn spend(&mut self, trips: Value, site: SiteId) {
         let (spent, limit) = (self.b.use_var(self.spent), self.total_limit());
-        let room = self.b.ins().isub(limit, spent);
-        let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, room);
-        self.guard(over, site, |l| l.shown(limit, turns::TOTAL));
         let now = self.b.ins().iadd(spent, trips);
+        let wraps = self.b.ins().icmp(IntCC::UnsignedLessThan, now, trips);
+        let many = self.b.ins().icmp(IntCC::UnsignedGreaterThan, now, limit);
+        let over = self.b.ins().bor(wraps, many);
+        self.guard(over, site, |l| l.shown(limit, turns::TOTAL));
         self.b.def_var(self.spent, now);
     }
 
@@ -122,13 +165,13 @@ impl Lower<'_, '_> {
         [self.b.ins().umin(limit, greatest), self.i64(which)]
     }
 
-    /// Before a `while`.
-    pub(super) fn begin_turns(&mut self) -> Turns {
-        let turns = Turns { now: self.b.declare_var(I64), stop: self.b.declare_var(I64) };
-        let (zero, limit, free) = (self.i64(0), self.turn_limit(), self.i64(FREE_TURNS as i64));
+    /// Before a `while`, which looks at the limits before its first turn.
+    pub(super) fn begin_turns(&mut self, site: SiteId) -> Turns {
+        let weight = self.spec.weights[site].max(1);
+        let turns = Turns { now: self.b.declare_var(I64), stop: self.b.declare_var(I64), weight };
+        let zero = self.i64(0);
         self.b.def_var(turns.now, zero);
-        let stop = self.b.ins().umin(limit, free);
-        self.b.def_var(turns.stop, stop);
+        self.b.def_var(turns.stop, zero);
         turns
     }
 
@@ -140,13 +183,16 @@ impl Lower<'_, '_> {
             let limit = l.turn_limit();
             let over = l.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
             l.guard(over, site, |l| l.shown(limit, turns::TURNED));
-            let free = l.i64(FREE_TURNS as i64);
-            l.spend(free, site);
-            let later = l.b.ins().iadd(stop, free);
+            let nothing = l.i64(0);
+            l.spend(nothing, site);
+            let later = l.b.ins().iadd_imm_s(now, look_after(turns.weight) as i64);
             let stop = l.b.ins().umin(limit, later);
             l.b.def_var(turns.stop, stop);
         });
         let next = self.b.ins().iadd_imm_s(now, 1);
         self.b.def_var(turns.now, next);
+        let spent = self.b.use_var(self.spent);
+        let spent = self.b.ins().iadd_imm_s(spent, turns.weight as i64);
+        self.b.def_var(self.spent, spent);
     }
 }

@@ -15,6 +15,7 @@ use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Addressing, Batch, Failure, Status};
 use girder_codegen::{FieldLayout, Host, IMPORTS, Isa, KernelSpec, Lines, compile_for};
 use girder_codelet::cost::Points;
+use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
 use girder_codelet::sizes::Shape;
 use girder_codelet::{Sizes, bind_sizes};
@@ -232,12 +233,12 @@ impl Case {
     pub fn compiled(
         &self,
         host: &Host,
-        proven: &EntitySet<SiteId>,
+        known: (&EntitySet<SiteId>, &Weights),
         (addressing, lines): (Addressing, Option<Lines>),
     ) -> Outcome {
         let mut memory = self.memory.clone();
         let sizes = self.sizes();
-        let mut spec = self.spec(&sizes, proven, addressing);
+        let mut spec = self.spec(&sizes, known, addressing);
         spec.lines = lines;
         let kernels = compile_for(host, &[spec]).expect("the case compiles");
         let code = kernels.load(host).expect("there is memory for code");
@@ -302,12 +303,17 @@ impl Case {
     fn clif_on(&self, host: &Host) -> String {
         let sizes = self.sizes();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
-        let mut spec = self.spec(&sizes, &facts.proven, Addressing::Affine);
+        let mut spec = self.spec(&sizes, (&facts.proven, &facts.weights), Addressing::Affine);
         spec.lines = self.lines(u64::MAX);
         girder_codegen::clif_text(host, &spec).expect("the case compiles")
     }
 
-    fn spec<'a>(&'a self, sizes: &'a Sizes, proven: &'a EntitySet<SiteId>, addressing: Addressing) -> KernelSpec<'a> {
+    fn spec<'a>(
+        &'a self,
+        sizes: &'a Sizes,
+        (proven, weights): (&'a EntitySet<SiteId>, &'a Weights),
+        addressing: Addressing,
+    ) -> KernelSpec<'a> {
         let mut strides = SecondaryMap::new();
         for (n, s) in self.strides.iter().enumerate() {
             strides[FieldId::new(n)] = s.clone();
@@ -317,6 +323,7 @@ impl Case {
             sizes,
             strides,
             proven,
+            weights,
             addressing,
             lines: None,
             points: Some(&self.points),
@@ -347,7 +354,7 @@ impl Case {
             (narrow, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
             (bare, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
         ] {
-            let found = self.compiled(host, proven, (addressing, lines));
+            let found = self.compiled(host, (proven, &facts.weights), (addressing, lines));
             assert_eq!(expected.failure, found.failure, "{addressing:?} {host:?}");
             assert_eq!(expected.counters, found.counters, "{addressing:?} {host:?}");
             if expected.memory != found.memory {

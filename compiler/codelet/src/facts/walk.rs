@@ -6,6 +6,7 @@
 mod expr;
 mod loops;
 
+use super::Weights;
 use super::region::{self, Region};
 use super::value::{Context, State, Value};
 use crate::sizes::Sizes;
@@ -18,6 +19,8 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Outcome {
     /// Sites whose check may fail.
     pub may_fail: EntitySet<SiteId>,
+    /// What loops count.
+    pub weights: Weights,
     /// What has been written on every path that ends; `None` if no path does.
     pub written: Option<Vec<Region>>,
 }
@@ -30,6 +33,9 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
         codelet,
         sizes,
         may_fail: EntitySet::with_capacity(codelet.sites.len()),
+        weights: Weights::new(),
+        nest: 0,
+        depth: 0,
         symbols: 0,
         breaks: FxHashMap::default(),
         continues: FxHashMap::default(),
@@ -37,13 +43,18 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
     };
     let end = walk.block(&codelet.body, start);
     let end = State::join_paths(end, walk.returns.take());
-    Outcome { may_fail: walk.may_fail, written: end.map(|s| s.written) }
+    Outcome { may_fail: walk.may_fail, weights: walk.weights, written: end.map(|s| s.written) }
 }
 
 struct Walk<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
     may_fail: EntitySet<SiteId>,
+    weights: Weights,
+    /// Turns, those of inner loops included, that the code since the head of the loop at hand makes and does not count.
+    nest: u64,
+    /// Loops around.
+    depth: u32,
     symbols: u32,
     /// What holds on the paths that leave a statement; only looked up, never iterated.
     breaks: FxHashMap<Label, State>,
@@ -91,8 +102,7 @@ impl<'a> Walk<'a> {
             }
             Stmt::For { var, lo, hi, step, label, body, site } => {
                 let range = self.range(*var, *lo, *hi, *step, &state);
-                self.turns(&[&range], *site);
-                return self.for_loop(range, *label, body, state);
+                return self.for_loop(range, (*label, *site), body, state);
             }
             Stmt::While { before, cond, label, body, site } => {
                 return self.while_loop(before, *cond, *label, body, *site, state);
@@ -100,10 +110,13 @@ impl<'a> Walk<'a> {
             Stmt::If { cond, then, els } => {
                 let truth = self.eval(*cond, &state).range;
                 let other = state.clone();
+                let before = self.nest;
                 let then_end = truth.contains(1).then(|| state.assume(self.context(), *cond, true)).flatten();
                 let then_end = then_end.and_then(|s| self.block(then, s));
+                let with_then = std::mem::replace(&mut self.nest, before);
                 let els_end = truth.contains(0).then(|| other.assume(self.context(), *cond, false)).flatten();
                 let els_end = els_end.and_then(|s| self.block(els, s));
+                self.nest = self.nest.max(with_then);
                 return State::join_paths(then_end, els_end);
             }
             Stmt::Labelled { label, body } => {

@@ -7,9 +7,12 @@ use crate::facts::affine::{Affine, Symbol};
 use crate::facts::interval::Interval;
 use crate::facts::region;
 use crate::facts::value::{State, Value};
-use crate::interpret::{FREE_TURNS, trips};
+use crate::interpret::{FREE_NEST, FREE_TURNS, trips};
 use girder_ir::codelet::{BinaryOp, Block, ExprKind, Label, Reduce, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
+
+/// The most that one turn counts: more than any run can turn.
+const MOST: u64 = 1 << 40;
 
 /// What is known of `var in lo..hi by step`.
 pub(super) struct Range {
@@ -94,13 +97,33 @@ impl Walk<'_> {
         }
     }
 
-    /// A loop over all of the ranges is known to be short.
-    pub(super) fn turns(&mut self, ranges: &[&Range], site: SiteId) {
-        let most = ranges.iter().map(|r| r.values.map_or(0, |_| r.at_most)).fold(1, u64::saturating_mul);
-        self.check(site, most <= FREE_TURNS);
+    /// The head of a loop; gives what [`nest_ends`](Walk::nest_ends) takes.
+    fn nest_begins(&mut self) -> u64 {
+        self.depth += 1;
+        std::mem::replace(&mut self.nest, 1)
     }
 
-    pub(super) fn for_loop(&mut self, range: Range, label: Label, body: &Block, state: State) -> Option<State> {
+    /// Behind a loop over all of the ranges: whether its turns count.
+    fn nest_ends(&mut self, around: u64, ranges: &[&Range], site: SiteId) {
+        self.depth -= 1;
+        let most = ranges.iter().map(|r| r.values.map_or(0, |_| r.at_most)).fold(1, u64::saturating_mul);
+        let each = self.nest.min(MOST);
+        let nest = most.saturating_mul(each);
+        let free = most <= FREE_TURNS && nest <= FREE_NEST;
+        self.nest = around.saturating_add(if free { nest } else { 0 });
+        if !free && (self.depth > 0 || each > 1) {
+            self.weights[site] = each;
+        }
+        self.check(site, free);
+    }
+
+    pub(super) fn for_loop(
+        &mut self,
+        range: Range,
+        (label, site): (Label, SiteId),
+        body: &Block,
+        state: State,
+    ) -> Option<State> {
         let Some(values) = range.values else { return Some(state) };
         let symbol = self.symbol();
         let mut head = self.head(&[body], state);
@@ -110,7 +133,9 @@ impl Walk<'_> {
 
         self.breaks.remove(&label);
         self.continues.remove(&label);
+        let around = self.nest_begins();
         let turn = self.block(body, inside);
+        self.nest_ends(around, &[&range], site);
         let turn = State::join_paths(turn, self.continues.remove(&label));
         let end = match (turn, &range.exact) {
             (None, _) => (!range.certain || range.shared).then_some(head),
@@ -143,6 +168,7 @@ impl Walk<'_> {
     ) -> Option<State> {
         let head = self.head(&[before, body], state);
         self.breaks.remove(&label);
+        let around = self.nest_begins();
         let end = self.block(before, head).and_then(|tested| {
             let truth = self.eval(cond, &tested).range;
             let turn = truth.contains(1).then(|| tested.clone().assume(self.context(), cond, true)).flatten();
@@ -152,13 +178,14 @@ impl Walk<'_> {
             }
             truth.contains(0).then(|| tested.assume(self.context(), cond, false)).flatten()
         });
+        self.depth -= 1;
+        self.weights[site] = std::mem::replace(&mut self.nest, around).min(MOST);
         self.continues.remove(&label);
         State::join_paths(end, self.breaks.remove(&label))
     }
 
     pub(super) fn reduce(&mut self, reduce: &Reduce, state: State) -> State {
         let ranges: Vec<Range> = reduce.binders.iter().map(|b| self.range(b.var, b.lo, b.hi, b.step, &state)).collect();
-        self.turns(&ranges.iter().collect::<Vec<_>>(), reduce.turns);
         let mut head = self.head(&[&reduce.filter_before, &reduce.before], state);
         let mut inside = Some(head.clone());
         for range in &ranges {
@@ -169,7 +196,9 @@ impl Walk<'_> {
                 state
             });
         }
+        let around = self.nest_begins();
         let value = inside.and_then(|state| self.place(reduce, state));
+        self.nest_ends(around, &ranges.iter().collect::<Vec<_>>(), reduce.turns);
         let certain = ranges.iter().all(|r| r.certain && !r.shared) && reduce.filter.is_none();
         if matches!(reduce.op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
             self.check(reduce.site, certain);
