@@ -8,7 +8,7 @@ use girder_ir::hash::hash_bytes;
 use girder_machine::Machine;
 use girder_passes::pipeline::{PASSES, Stage};
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, SourceMap, Span};
-use girder_syntax::ast::{self, Arg, ExprId, ExprKind};
+use girder_syntax::ast::{self, Arg, ExprId, ExprKind, ItemKind};
 use girder_syntax::make::{Make, named};
 use smol_str::SmolStr;
 
@@ -35,6 +35,9 @@ fn hash(machine: &Machine) -> String {
 
 /// The stage that the root module says it is; `None` if it is a program that someone wrote.
 pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<Stage>> {
+    for (_, module) in modules.iter() {
+        check_options(&module.tree, d)?;
+    }
     let tree = &modules.get(Modules::ROOT).tree;
     let Some(header) = &tree.header else { return Ok(None) };
     let Some((after, at)) = string(tree, header, "after") else { return Ok(None) };
@@ -72,6 +75,55 @@ pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) 
         }
         _ => Ok(Some(stage)),
     }
+}
+
+/// The options of a module, and whether each is a string.
+const OPTIONS: [(&str, bool); 4] = [("after", true), ("target", true), ("target_hash", true), ("version", false)];
+
+/// Says the first option of a text that means nothing: of its header, or of a table, which takes none.
+fn check_options(tree: &ast::Module, d: &mut Diagnostics) -> Result<()> {
+    let header: &[Arg] = tree.header.as_ref().map_or(&[], |h| &h.options);
+    let wrong = (0..header.len()).find_map(|k| wrong_option(tree, &header[..k], &header[k]));
+    let tables = tree.items.iter().filter_map(|item| match &item.kind {
+        ItemKind::Exchange { options, .. } | ItemKind::Layout { options, .. } => options.first(),
+        _ => None,
+    });
+    let of_table = |o: &Arg| unknown_option(place(tree, o), "a table takes no options".into(), "remove `with (…)`");
+    match wrong.or_else(|| tables.map(of_table).next()) {
+        Some(error) => {
+            d.push(error);
+            Err(Failed)
+        }
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with an option of a header that stands behind others.
+fn wrong_option(tree: &ast::Module, before: &[Arg], option: &Arg) -> Option<Diagnostic> {
+    let at = place(tree, option);
+    let known = "a module takes `after`, `target`, `target_hash` and `version`, as printed stages have them";
+    let name = option.name.as_ref()?.name.as_str();
+    let Some((_, is_string)) = OPTIONS.iter().find(|o| o.0 == name) else {
+        return Some(unknown_option(at, format!("a module has no option `{name}`"), known));
+    };
+    if before.iter().any(|o| o.name.as_ref().is_some_and(|n| n.name == name)) {
+        return Some(unknown_option(at, format!("the option `{name}` stands here twice"), "remove one"));
+    }
+    let (wanted, right) = match (is_string, &tree.exprs[option.value].kind) {
+        (true, kind) => ("a string", matches!(kind, ExprKind::Str(_))),
+        (false, kind) => ("an integer", matches!(kind, ExprKind::Int { .. })),
+    };
+    let message = || format!("the option `{name}` is {wanted}");
+    (!right).then(|| Diagnostic::error("elaborate::type_mismatch", tree.exprs[option.value].span, message()))
+}
+
+fn unknown_option(at: Span, message: String, help: &str) -> Diagnostic {
+    Diagnostic::error("elaborate::unknown_option", at, message).help(help)
+}
+
+/// Where an option stands: its name, or its value if it has none.
+fn place(tree: &ast::Module, option: &Arg) -> Span {
+    option.name.as_ref().map_or(tree.exprs[option.value].span, |n| n.span)
 }
 
 fn option(tree: &ast::Module, header: &ast::Header, name: &str) -> Option<ExprId> {
