@@ -249,6 +249,11 @@ impl<'a> Elaborator<'a> {
             (Value::Bool(b), ElemType::Bool) => Some(Scalar::bool(*b)),
             (Value::Int(i), ElemType::F32) => Some(Scalar::f32(*i as f32)),
             (Value::Int(i), ElemType::F64) => Some(Scalar::f64(*i as f64)),
+            (Value::Float(x), ElemType::F32) if x.is_finite() && (*x as f32).is_infinite() => {
+                let help = format!("the greatest is {:?}; infinity is written `f32.inf`", f32::MAX);
+                let message = format!("{x:?} does not fit the type f32");
+                return Err(self.error_help("elaborate::does_not_fit", span, message, help));
+            }
             (Value::Float(x), ElemType::F32) => Some(Scalar::f32(*x as f32)),
             (Value::Float(x), ElemType::F64) => Some(Scalar::f64(*x)),
             (Value::Int(i), t) if t.is_int() => match Scalar::int(t, *i as i128) {

@@ -36,7 +36,8 @@ impl Builder<'_, '_> {
                 None => {
                     let span = self.out.exprs[id].span;
                     let d = Diagnostic::error("codelet::literal_range", span, format!("{l} does not fit `{ty}`"));
-                    self.report(d.here(format!("this is `{ty}`")));
+                    let d = d.here(format!("this is `{ty}`"));
+                    self.report(if ty.is_float() { d.help(format!("infinity is written `{ty}.inf`")) } else { d });
                 }
             }
         }

@@ -35,8 +35,9 @@ impl NumberError {
             NumberError::TooLarge => error(format!("the number `{text}` does not fit 64 bits"))
                 .help("the largest integer is 18446744073709551615; a float is written with a point or an exponent"),
             NumberError::NoDigits => error(format!("the number `{text}` has no digits")),
-            NumberError::Infinite => error(format!("the number `{text}` is larger than any float"))
-                .help("infinity is written `f32.bits(0x7f800000)`"),
+            NumberError::Infinite => {
+                error(format!("the number `{text}` is larger than any float")).help("infinity is written `f32.inf`")
+            }
             NumberError::BadDigit(c) => error(format!("`{c}` cannot stand in the number `{text}`"))
                 .help("put a space or an operator after the number; types are converted by calls: `f32(1)`"),
         }
