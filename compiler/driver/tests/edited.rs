@@ -158,13 +158,28 @@ fn other_number(text: &str, dice: &mut Dice) -> String {
     format!("{}{next}{}", &text[..start], &text[end..])
 }
 
+/// No message shows how the compiler keeps things.
+fn in_plain_words(c: &girder::Compilation, text: &str) {
+    said(c);
+    for d in c.diagnostics.iter() {
+        let labels = d.labels.iter().map(|l| l.text.as_str());
+        for words in labels.chain([d.message.as_str()]).chain(d.help.as_deref()) {
+            // What is quoted are the user's own words.
+            let own: String = words.split('`').step_by(2).collect();
+            let inside = ["{", "}", "Some(", "None", "VarId", "Loc", "Domain", "::"];
+            let found = inside.iter().find(|i| own.contains(**i));
+            assert!(found.is_none(), "`{words}` shows `{}`\n{text}", found.unwrap_or(&""));
+        }
+    }
+}
+
 /// A text that is accepted runs, to one result in all modes.
 fn survives(text: &str) {
     let mut c = compilation();
     let root = c.add("main.gir", text).expect("small");
     let Ok(stage) = c.stage(root, Stage::Allocated) else {
         assert!(c.diagnostics.has_errors(), "{text}");
-        said(&c);
+        in_plain_words(&c, text);
         return;
     };
     let expected = try_run(c, stage, Mode::Interpret);

@@ -39,7 +39,9 @@ pub fn field(graph: &Graph, field: &Field, domain: &Domain) -> std::result::Resu
         match &p.offset {
             Offset::Affine(a) => ensure(a.coef.len() <= domain.0.len(), || "an offset of too many indices".into())?,
             Offset::Table(t) => {
-                ensure(t.len() as u64 == domain.count(), || format!("{} offsets for {domain:?}", t.len()))?;
+                ensure(t.len() as u64 == domain.count(), || {
+                    format!("{} offsets for {} instances", t.len(), domain.count())
+                })?;
             }
         }
         if let Some((first, last)) = p.offset.bounds(domain) {

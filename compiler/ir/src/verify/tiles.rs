@@ -42,7 +42,7 @@ pub fn tile_map(map: &TileMap, domain: &Domain) -> Result {
                     return Err(format!("a tile reads index {} of {}", term.dim, domain.0.len()));
                 };
                 ensure(terms[..k].iter().all(|t| t.dim != term.dim), || "two terms read one index".into())?;
-                ensure(positive(term.part), || format!("{:?} has a parameter 0", term.part))?;
+                ensure(positive(term.part), || "a term of a tile divides by 0".into())?;
                 let span = term.stride as i64 * (term.part.count(n) as i64 - 1).max(0);
                 (lo, hi) = (lo + span.min(0), hi + span.max(0));
             }

@@ -6,6 +6,8 @@
 use super::estimate;
 use super::inventory::{self, Need};
 use crate::liveness::Liveness;
+use girder_ir::codelet::GenericArg;
+use girder_ir::graph::Graph;
 use girder_ir::layout::{Block, Content, Layout};
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
@@ -21,20 +23,39 @@ pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine, over
             input.vars[e.var].name
         ));
     }
-    let on_tile = |tile: u32, blocks: &[Block]| {
-        let block = |b: &Block| format!("{:?} at {:#x}", b.content, b.address);
-        let all: Vec<String> = blocks.iter().take(8).map(block).collect();
-        move |e: String| format!("tile {tile}: {e} (blocks: {})", all.join(", "))
-    };
+    let on_tile = |tile: u32| move |e: String| format!("on tile {tile} {e}");
     for class in layout.classes() {
         let tile = class.tiles.first().unwrap_or(0);
         if class.tiles.end().is_some_and(|end| end > machine.tiles()) {
             return Err(format!("the machine has no tile {}", machine.tiles()));
         }
-        let verdict = inside(&class.blocks, machine, over_memory).and_then(|()| apart(&class.blocks));
-        verdict.map_err(on_tile(tile, &class.blocks))?;
+        let verdict = inside(input, &class.blocks, machine, over_memory).and_then(|()| apart(input, &class.blocks));
+        verdict.map_err(on_tile(tile))?;
     }
     complete(input, layout, &liveness, machine, on_tile)
+}
+
+/// What a block holds, as the table of the text says it.
+fn shown(graph: &Graph, content: Content) -> String {
+    let (set, copy) = (|id| &graph.sets[id].name, |id| &graph.copies[id].name);
+    match content {
+        Content::Var(var) => format!("`{}`", graph.vars[var].name),
+        Content::Code(spec) => {
+            let codelet = &graph.codelets[spec];
+            let arg = |a: &GenericArg| match a {
+                GenericArg::Type(ty) => format!(", {ty}"),
+                GenericArg::Int(n) => format!(", {n}"),
+            };
+            let args: Vec<String> = codelet.args.iter().map(arg).collect();
+            format!("`code({}{})`", codelet.name, args.concat())
+        }
+        Content::SetExchange(id) => format!("`transfers({})`", set(id)),
+        Content::CopyExchange(id) => format!("`transfers({})`", copy(id)),
+        Content::VertexState(id) => format!("`state({})`", set(id)),
+        Content::Stack(id) => format!("`stack({})`", set(id)),
+        Content::SetBuffer(id, k) => format!("`buffer({}, {k})`", set(id)),
+        Content::CopyBuffer(id, k) => format!("`buffer({}, {k})`", copy(id)),
+    }
 }
 
 /// Every tile has the blocks that it needs and no others.
@@ -43,7 +64,7 @@ fn complete<F: FnOnce(String) -> String>(
     layout: &Layout,
     liveness: &Liveness,
     machine: &Machine,
-    on_tile: impl Fn(u32, &[Block]) -> F,
+    on_tile: impl Fn(u32) -> F,
 ) -> Result<(), String> {
     let mut left: FxHashSet<u32> = layout.tiles().collect();
     for class in inventory::of(input, liveness, machine, &estimate::costs(input, machine), &[]) {
@@ -51,8 +72,7 @@ fn complete<F: FnOnce(String) -> String>(
         for tile in class.tiles.iter() {
             left.remove(&tile);
             if seen.insert(layout.class_of(tile)) {
-                let blocks = layout.blocks(tile);
-                matches(&class.needs, blocks).map_err(on_tile(tile, blocks))?;
+                matches(input, &class.needs, layout.blocks(tile)).map_err(on_tile(tile))?;
             }
         }
     }
@@ -63,32 +83,43 @@ fn complete<F: FnOnce(String) -> String>(
 }
 
 /// Every need has its block, of its size, live at least when it is needed; there are no others.
-fn matches(needs: &[Need], blocks: &[Block]) -> Result<(), String> {
-    if needs.len() != blocks.len() {
-        return Err(format!("{} blocks where {} are needed", blocks.len(), needs.len()));
-    }
-    for (need, block) in needs.iter().zip(blocks) {
-        let long_enough = match (&need.live, &block.live) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(n), Some(b)) => n.is_empty() || (b.start <= n.start && n.end <= b.end),
-        };
-        if need.content != block.content || need.bytes != block.bytes as u64 || !long_enough {
-            return Err(format!("the block {block:?} is not the one that {need:?} needs"));
+fn matches(graph: &Graph, needs: &[Need], blocks: &[Block]) -> Result<(), String> {
+    for need in needs {
+        let what = shown(graph, need.content);
+        let mut own = blocks.iter().filter(|b| b.content == need.content);
+        let Some(block) = own.next() else { return Err(format!("there is no block for {what}")) };
+        if own.next().is_some() {
+            return Err(format!("there are two blocks for {what}"));
+        }
+        if need.bytes != block.bytes as u64 {
+            return Err(format!("the block of {what} has {} bytes, but it needs {}", block.bytes, need.bytes));
+        }
+        match (&need.live, &block.live) {
+            (_, None) => {}
+            (None, Some(_)) => return Err(format!("the block of {what} says when it is live, but it always is")),
+            (Some(n), Some(b)) if n.is_empty() || (b.start <= n.start && n.end <= b.end) => {}
+            (Some(n), Some(b)) => {
+                let (from, to, start, end) = (b.start, b.end, n.start, n.end);
+                return Err(format!("the block of {what} is live at {from}..{to}, but it is used at {start}..{end}"));
+            }
         }
     }
-    Ok(())
+    match blocks.iter().find(|b| needs.iter().all(|n| n.content != b.content)) {
+        Some(block) => Err(format!("nothing needs the block of {}", shown(graph, block.content))),
+        None => Ok(()),
+    }
 }
 
 /// Aligned, in usable memory, and code and local arrays where they can be.
-fn inside(blocks: &[Block], machine: &Machine, over_memory: bool) -> Result<(), String> {
+fn inside(graph: &Graph, blocks: &[Block], machine: &Machine, over_memory: bool) -> Result<(), String> {
     for b in blocks {
         let (start, end) = (b.address as u64, b.address as u64 + b.bytes as u64);
+        let what = || format!("the block of {} at {start:#x}", shown(graph, b.content));
         if start % 8 != 0 {
-            return Err(format!("{:?} does not start at a multiple of 8", b.content));
+            return Err(format!("{} does not start at a multiple of 8", what()));
         }
         if end > u32::MAX as u64 || (end > machine.usable_bytes() as u64 && !over_memory) {
-            return Err(format!("{:?} ends beyond usable memory", b.content));
+            return Err(format!("{} ends at {end:#x}, beyond usable memory", what()));
         }
         let mut at = 0;
         let mut runs = |bytes: u32| {
@@ -102,14 +133,14 @@ fn inside(blocks: &[Block], machine: &Machine, over_memory: bool) -> Result<(), 
             Content::Code(_) | Content::SetExchange(_) | Content::CopyExchange(_) | Content::Stack(_)
         );
         if code && machine.memory.regions.iter().any(|r| barred(runs(r.bytes)) && !r.executable) {
-            return Err(format!("{:?} lies where code cannot run", b.content));
+            return Err(format!("{} lies where code cannot run", what()));
         }
     }
     Ok(())
 }
 
 /// No byte holds two things at one point.
-fn apart(blocks: &[Block]) -> Result<(), String> {
+fn apart(graph: &Graph, blocks: &[Block]) -> Result<(), String> {
     let always = 0..u32::MAX;
     let mut order: Vec<&Block> = blocks.iter().filter(|b| b.bytes > 0).collect();
     order.sort_by_key(|b| b.address);
@@ -118,7 +149,8 @@ fn apart(blocks: &[Block]) -> Result<(), String> {
         for b in order[i + 1..].iter().take_while(|b| (b.address as u64) < end) {
             let (x, y) = (a.live.as_ref().unwrap_or(&always), b.live.as_ref().unwrap_or(&always));
             if x.start.max(y.start) < x.end.min(y.end) {
-                return Err(format!("{:?} and {:?} overlap", a.content, b.content));
+                let [x, y] = [a, b].map(|b| format!("{} at {:#x}", shown(graph, b.content), b.address));
+                return Err(format!("{x} and {y} overlap"));
             }
         }
     }
