@@ -58,11 +58,17 @@ pub const STEPS: u64 = 100_000;
 /// After how many tries without success to go back to the best order.
 const PATIENCE: u64 = 8;
 
+/// So many items that cannot fit are not worth a packing, which takes time by their square.
+const CROWD: usize = 10_000;
+
 /// Packs items. The search goes on while the peak is above what is enough, or a tenth above the largest live set.
 pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     // What is never live overlaps anything, but has an address too.
     let unused = items.iter().filter(|i| i.live.is_empty()).map(|i| i.bytes.next_multiple_of(space.align)).max();
     let bound = space.floor() + largest_live_set(items, space.align).max(unused.unwrap_or(0));
+    if bound > effort.enough && items.len() > CROWD {
+        return side_by_side(items, space);
+    }
     let length = |i: usize| items[i].live.len() as u64;
     let keys: [&dyn Fn(usize) -> (u64, u64); 4] = [
         &|i| (u64::MAX - items[i].bytes.saturating_mul(length(i)), 0),
@@ -84,6 +90,18 @@ pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     }
     let (best, order) = best.unwrap_or_default();
     improve(items, space, bound, effort, best, order)
+}
+
+/// Every item at addresses of its own.
+fn side_by_side(items: &[Item], space: &Space) -> Packing {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| (items[i].rank, i));
+    let mut packing = Packing { address: vec![0; items.len()], peak: space.floor().next_multiple_of(space.align) };
+    for i in order {
+        packing.address[i] = packing.peak;
+        packing.peak += items[i].bytes.next_multiple_of(space.align);
+    }
+    packing
 }
 
 /// Moves what reaches the peak forward in the order, again and again: to the front of its rank, or (when that has gone

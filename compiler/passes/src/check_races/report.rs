@@ -8,7 +8,7 @@ use super::{by_written_var, is_constant};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{StepId, VarId};
 use girder_ir::placement::Placement;
-use girder_source::{Cancel, Diagnostic, OriginId};
+use girder_source::{Cancel, Diagnostic, OriginId, Span};
 
 /// Messages per step.
 const MAX_MESSAGES: usize = 4;
@@ -54,7 +54,10 @@ impl Reporter<'_> {
                 let message = format!("branches of `par` that run at one time share `{range}`, and one writes it");
                 let d = Diagnostic::error("race::branches", self.place(a, c.first.1), message);
                 let d = d.here(self.role(a, c.first.1));
-                let d = self.second(d, b, c.second.1).label(self.span(self.graph.steps[step].origin), "these branches");
+                // The word `par` alone: the whole would stand around the other places.
+                let par = self.span(self.graph.steps[step].origin);
+                let par = Span::new(par.lo, par.hi.min(par.lo + "par".len() as u32));
+                let d = self.second(d, b, c.second.1).label(par, "these branches");
                 found.push(d.help("let the branches work on variables of their own, and exchange after them"));
             }
             if found.len() >= MAX_MESSAGES {

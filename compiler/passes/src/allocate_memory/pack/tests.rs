@@ -105,3 +105,11 @@ fn two_that_never_meet_share_an_address() {
     assert_eq!(packing.address, [0, 0, 104]);
     assert_eq!(packing.peak, 112);
 }
+
+/// What cannot fit is not packed at the price of the square of its items.
+#[test]
+fn a_crowd_that_cannot_fit_stands_side_by_side() {
+    let items = vec![Item::plain(4, 0..u32::MAX); 1_000_000];
+    let packing = pack(&items, &Space::plain(0, 8), Effort { enough: 1 << 16, steps: STEPS });
+    assert_eq!((packing.peak, packing.address[1], packing.address[999_999]), (8_000_000, 8, 7_999_992));
+}
