@@ -4,7 +4,7 @@
 
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
-use crate::run::{read_array, write_array};
+use crate::run::{read_array, writable, write_array};
 use girder::{Array, show};
 use girder_engine::{Host, StreamError};
 use girder_ir::graph::Graph;
@@ -12,7 +12,7 @@ use girder_ir::ids::StreamId;
 use girder_ir::types::ElemType;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A file that feeds an `in` stream.
@@ -72,6 +72,7 @@ impl Console {
         for text in outputs {
             let (name, file) = pair(report, "--out", text)?;
             let stream = find(graph, name, false, report)?;
+            writable(Path::new(file), report)?;
             console.sinks.push(Sink { stream, path: file.into(), bytes: vec![] });
         }
         Ok(console)

@@ -25,8 +25,12 @@ pub struct Compile {
 /// Splits `name=value`.
 pub fn pair<'t>(report: &Report, flag: &str, text: &'t str) -> Result<(&'t str, &'t str), Stop> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name, value)),
-        _ => Err(report.usage(format!("`{flag} {text}` has no `=`"), format!("write `{flag} name=value`"))),
+        Some(("", _)) => {
+            let message = format!("`{flag} {text}` has no name before the `=`");
+            Err(report.usage(message, format!("write `{flag} name=value`")))
+        }
+        Some(pair) => Ok(pair),
+        None => Err(report.usage(format!("`{flag} {text}` has no `=`"), format!("write `{flag} name=value`"))),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::report::{Done, Report, Stop, print};
 use crate::stats::StatsFormat;
 use girder::{AnyStage, Array, Stage, arrays};
 use girder_engine::{Engine, Mode};
-use girder_ir::graph::Graph;
+use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ProgramId, VarId};
 use girder_profile::Profiler;
 use std::path::{Path, PathBuf};
@@ -154,7 +154,11 @@ impl Run {
                 Some((name, file)) => (name, Some(PathBuf::from(file))),
                 None => (text.as_str(), None),
             };
-            Ok((variable(graph, name, "--get", report)?, file))
+            let var = variable(graph, name, "--get", report)?;
+            if let Some(path) = &file {
+                writable(path, report)?;
+            }
+            Ok((var, file))
         };
         self.get.iter().map(one).collect()
     }
@@ -166,8 +170,9 @@ fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Va
     match known.iter().copied().find(|(_, v)| v.name == name) {
         Some((id, _)) => Ok(id),
         None => {
-            let names: Vec<&str> =
-                known.iter().map(|(_, v)| v.name.as_str()).filter(|n| !n.starts_with("constant")).collect();
+            // Constants of bodies are persistent as well, but nobody has named them for the host.
+            let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
+            let names: Vec<&str> = known.iter().filter(|(_, v)| is_on_top(v)).map(|(_, v)| v.name.as_str()).collect();
             let temporary = graph.vars.values().any(|v| v.name == name);
             let why = if temporary { "is a temporary and keeps no value" } else { "does not exist" };
             let help = match names.is_empty() {
@@ -193,10 +198,23 @@ pub fn read_array(text: &str, flag: &str, report: &Report) -> Result<Array, Stop
 
 /// Writes a `.npy` file.
 pub fn write_array(path: &Path, array: &Array, report: &Report) -> Done {
-    arrays::write(path, array).map_err(|e| {
-        let help = "name a file in a directory that exists";
-        report.error("driver::cannot_write", format!("cannot write {}: {e}", path.display()), help)
-    })
+    arrays::write(path, array).map_err(|e| cannot_write(path, e, report))
+}
+
+/// Checks that a file can be written, so that no run is in vain; changes nothing.
+pub fn writable(path: &Path, report: &Report) -> Done {
+    let is_new = !path.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_write(path, e, report))?;
+    if is_new {
+        // It is made again after the run; until then nothing is lost if it stays.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report) -> Stop {
+    let help = "name a file in a directory that exists";
+    report.error("driver::cannot_write", format!("cannot write {}: {error}", path.display()), help)
 }
 
 /// Checks that an array has the elements of a variable.

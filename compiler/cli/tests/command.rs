@@ -68,6 +68,8 @@ fn exit_codes_tell_whose_fault_it_is() {
         ("girder run missing.gir", 1, "driver::cannot_read"),
         ("girder run good.gir other", 1, "run::no_program"),
         ("girder run good.gir --get y", 1, "run::no_variable"),
+        ("girder run good.gir --in =s.npy", 2, "no name before the `=`"),
+        ("girder run good.gir --in s.npy", 2, "has no `=`"),
         ("girder check good.gir --target nothing", 1, "machine::unknown"),
         ("girder check good.gir --arg x", 2, "usage::argument"),
         ("girder check good.gir --limit elephants=3", 2, "usage::argument"),
@@ -146,6 +148,31 @@ fn arrays_go_in_and_out() {
         let done = place.line(line);
         assert!(done.code == 1 && done.errors.contains(code), "{line}: {}", done.errors);
     }
+}
+
+/// What cannot be written is said before anything runs, and nothing is left behind that was not there.
+#[test]
+fn files_are_found_to_be_unwritable_before_the_run() {
+    let place = Place::new();
+    place
+        .write("x.gir", "stream s: out f32;\nvar x: f32;\nprogram main() { print(\"ran\"); s <- x; abort(\"no\"); }\n");
+    for line in ["girder run x.gir --out s=nowhere/s.npy", "girder run x.gir --get x=nowhere/x.npy"] {
+        let done = place.line(line);
+        assert!(done.code == 1 && done.errors.contains("driver::cannot_write"), "{line}: {}", done.errors);
+        assert_eq!(done.output, "", "{line}");
+    }
+    assert_eq!(place.line("girder run x.gir --get x=x.npy").code, 1);
+    assert!(!place.path("x.npy").exists(), "a run that failed leaves no empty file");
+}
+
+/// Who asks for a wrong name is told those that can be had.
+#[test]
+fn only_names_of_the_user_are_listed() {
+    let place = Place::new();
+    let text = "var x: f32[2];\nprogram main() { const t: f32[2] = [1, 2]; x <- x + t + 1.0; x[0..2] <- [3, 4]; }\n";
+    place.write("x.gir", text);
+    let done = place.line("girder run x.gir --get y");
+    assert!(done.errors.contains("variables at the top of the module are x\n"), "{}", done.errors);
 }
 
 #[test]
