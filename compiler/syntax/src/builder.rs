@@ -1,7 +1,8 @@
 //! What the grammar's actions build: the arenas of one module, and what the actions themselves find wrong.
 //!
 //! Invariant: no chain of expressions and statements is deeper than the nesting limit, so recursion over the tree is
-//! safe; what would be deeper is an `Error` node, reported once for each item.
+//! safe; what would be deeper is an `Error` node, reported once for each item. Left operands of operators of one
+//! precedence count once, however many: whoever walks the tree descends them in a loop.
 
 use crate::ast::*;
 use crate::token::alike::Run;
@@ -145,7 +146,8 @@ impl<'s> Builder<'s> {
             Paren(e) | Field { base: e, .. } | Unary { value: e, .. } => d(e),
             Tuple(args) => self.args(args),
             List(list) => list.iter().map(d).max().unwrap_or(0),
-            Fill { value: a, count: b } | Binary { left: a, right: b, .. } => d(a).max(d(b)),
+            Fill { value: a, count: b } => d(a).max(d(b)),
+            Binary { op, left, right } => self.left_depth(*op, *left).max(d(right)),
             Call { callee, args } => d(callee).max(self.args(args)),
             Index { base, index } => d(base).max(index.iter().map(|i| self.index(i)).max().unwrap_or(0)),
             Range { start, end, by, .. } => d(start).max(d(end)).max(by.as_ref().map_or(0, d)),
@@ -169,6 +171,15 @@ impl<'s> Builder<'s> {
             Call { args, .. } => self.args(args),
             // What nests without expressions nests by brackets, which are bounded before the grammar sees them.
             _ => 0,
+        }
+    }
+
+    /// What the left operand of an operator adds to its depth: a chain `a + b + …` is as deep as its deepest operand.
+    fn left_depth(&self, op: BinaryOp, left: ExprId) -> u32 {
+        let depth = self.depth(left);
+        match &self.exprs[left.as_u32() as usize].kind {
+            ExprKind::Binary { op: other, .. } if other.precedence() == op.precedence() => depth - 1,
+            _ => depth,
         }
     }
 

@@ -177,7 +177,7 @@ fn no_nesting_is_deep_enough_to_overflow_the_stack() {
     let cases = [
         ("let x = ", "(", "1", ")", ";"),
         ("let x = ", "-", "1", "", ";"),
-        ("let x = ", "1 + ", "1", "", ";"),
+        ("let x = ", "1 + (", "1", ")", ";"),
         ("let x = a", ".b", "", "", ";"),
         ("let x = a", "()", "", "", ";"),
         ("let x = ", "f([", "1", "])", ";"),
@@ -201,6 +201,14 @@ fn no_nesting_is_deep_enough_to_overflow_the_stack() {
         assert!(diagnostics.len() <= 101);
         girder_syntax::format(&module, &text);
     }
+    // What is only long does not nest.
+    let long = format!("let x = {}1;\n", "1 + 2 * ".repeat(5 * N));
+    let (module, _, diagnostics) = parsed(&long);
+    assert!(diagnostics.is_empty());
+    let formatted = girder_syntax::format(&module, &long);
+    let (again, _, diagnostics) = parsed(&formatted);
+    assert!(diagnostics.is_empty());
+    assert_eq!(girder_syntax::format(&again, &formatted), formatted);
     let deepest = format!("let x = {}1{};", "(".repeat(190), ")".repeat(190));
     assert!(parsed(&deepest).2.is_empty());
 }

@@ -88,6 +88,8 @@ pub(super) struct Builder<'a, 'd> {
     pub out: Codelet,
     pub types: Types,
     pub expr_types: SecondaryMap<ExprId, Ty>,
+    /// How deep operations nest in an expression, from a leaf or a local on.
+    pub expr_depths: SecondaryMap<ExprId, u32>,
     pub local_types: SecondaryMap<LocalId, Ty>,
     pub local_info: SecondaryMap<LocalId, LocalInfo>,
     /// Constants whose value is written once their type is decided.
@@ -134,6 +136,7 @@ impl<'a, 'd> Builder<'a, 'd> {
             out: Codelet::empty("", Span::NONE),
             types: Types::default(),
             expr_types: SecondaryMap::new(),
+            expr_depths: SecondaryMap::new(),
             local_types: SecondaryMap::new(),
             local_info: SecondaryMap::new(),
             literals: FxHashMap::default(),
@@ -229,9 +232,23 @@ impl<'a, 'd> Builder<'a, 'd> {
     /// Adds an expression.
     pub(super) fn push(&mut self, kind: ExprKind, ty: Ty, span: Span) -> ExprId {
         self.charge(span);
+        let depth = self.depth_of(&kind);
         let id = self.out.exprs.push(Expr { kind, ty: ElemType::I64, span });
         self.expr_types[id] = ty;
+        self.expr_depths[id] = depth;
         id
+    }
+
+    fn depth_of(&self, kind: &ExprKind) -> u32 {
+        let operands: &[ExprId] = match kind {
+            ExprKind::Load { index, .. } | ExprKind::LoadLocal { index, .. } => index,
+            ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => &[*x],
+            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => &[*a, *b],
+            ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => &[*a, *b, *c],
+            ExprKind::Const(_) | ExprKind::Local(_) | ExprKind::ConstField(_) | ExprKind::Size(_) => &[],
+            ExprKind::Worker | ExprKind::Workers => &[],
+        };
+        operands.iter().map(|&e| 1 + self.expr_depths[e]).max().unwrap_or(0)
     }
 
     /// The type of an expression, as far as it is decided.

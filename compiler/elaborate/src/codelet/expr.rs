@@ -15,6 +15,9 @@ use girder_syntax::ast;
 /// Parts of one tuple, those of its members counted.
 const MAX_WEIGHT: usize = 256;
 
+/// Operations that nest in one expression before its value is kept in a local.
+const DEEPEST: u32 = 100;
+
 impl<'a> Builder<'a, '_> {
     /// The value of an expression.
     pub(super) fn expr(&mut self, e: ast::ExprId) -> Value {
@@ -55,7 +58,7 @@ impl<'a> Builder<'a, '_> {
                 self.loaded(v, span)
             }
             K::Unary { op, value } => self.unary(*op, *value, span),
-            K::Binary { op, left, right } => self.binary(*op, *left, *right, span),
+            K::Binary { .. } => self.chain(node),
             K::Range { .. } => self.not_here(span, "a range is not a value in a codelet", "write it where it is used"),
             K::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, span),
             K::Block(body) => self.body(body, wanted),
@@ -247,18 +250,55 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Unary { op, x }, ty, span))
     }
 
-    fn binary(&mut self, op: ast::BinaryOp, left: ast::ExprId, right: ast::ExprId, span: Span) -> Value {
+    /// `a op b`, and a chain `a + b + …`, whose left operands are descended in a loop.
+    fn chain(&mut self, node: &'a ast::Expr) -> Value {
+        let tree = self.tree();
+        let mut pending = vec![];
+        let mut first = node;
+        while let ast::ExprKind::Binary { op, left, right } = &first.kind {
+            pending.push((*op, [*left, *right], first.span));
+            first = &tree.exprs[*left];
+        }
+        let Some(&(_, [left, _], _)) = pending.last() else { return Value::Error };
+        let mut value = self.expr(left);
+        while let Some((op, operands, span)) = pending.pop() {
+            value = self.binary(op, value, operands, span);
+            self.cut(&mut value, span);
+        }
+        value
+    }
+
+    /// Keeps the value of an operation that nests deep in a local, so that no expression of a codelet is deep, however
+    /// long its text.
+    fn cut(&mut self, value: &mut Value, span: Span) {
+        let Value::Scalar(e) = value else { return };
+        if self.expr_depths[*e] < DEEPEST {
+            return;
+        }
+        if self.pure {
+            let message = format!("this has more than {DEEPEST} operations, and nothing here can keep a value");
+            self.report(Diagnostic::error("codelet::too_large", span, message).help("name parts of it with `let`"));
+            *value = Value::Error;
+            return;
+        }
+        self.keep(value, "");
+    }
+
+    fn binary(&mut self, op: ast::BinaryOp, value: Value, [left, right]: [ast::ExprId; 2], span: Span) -> Value {
+        let spans = [left, right].map(|e| self.tree().exprs[e].span);
         match op {
-            ast::BinaryOp::And | ast::BinaryOp::Or => self.lazy(op, left, right, span),
+            ast::BinaryOp::And | ast::BinaryOp::Or => self.lazy(op, value, right, spans, span),
             ast::BinaryOp::MatMul => {
                 let help = "in a codelet write `amp(c, a, b)`, which adds the product of `a` and `b` to `c`";
                 self.not_here(span, "`@` multiplies tensors, not fields of a codelet", help)
             }
             _ => {
-                let spans = [self.tree().exprs[left].span, self.tree().exprs[right].span];
-                let mut values = self.values(&[left, right]).into_iter();
-                let (a, b) = (values.next().unwrap_or(Value::Error), values.next().unwrap_or(Value::Error));
-                self.operate(op, a, b, spans, span)
+                let mark = self.mark();
+                let other = self.expr(right);
+                let mut value = [value];
+                self.keep_before(mark, &mut value);
+                let [value] = value;
+                self.operate(op, value, other, spans, span)
             }
         }
     }
@@ -341,10 +381,9 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    fn lazy(&mut self, op: ast::BinaryOp, left: ast::ExprId, right: ast::ExprId, span: Span) -> Value {
-        let spans = [self.tree().exprs[left].span, self.tree().exprs[right].span];
+    fn lazy(&mut self, op: ast::BinaryOp, left: Value, right: ast::ExprId, spans: [Span; 2], span: Span) -> Value {
         let and = op == ast::BinaryOp::And;
-        let a = match self.expr(left) {
+        let a = match left {
             // The other one decides, or is not elaborated at all.
             Value::Bool(a) if a == and => {
                 let b = self.expr(right);

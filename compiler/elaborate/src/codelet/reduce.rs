@@ -124,8 +124,16 @@ impl<'a> Builder<'a, '_> {
         match &self.tree().exprs[e].kind {
             ast::ExprKind::Name(n) => n == name,
             ast::ExprKind::Paren(x) | ast::ExprKind::Unary { value: x, .. } => self.mentions(*x, name, depth),
-            ast::ExprKind::Binary { left, right, .. } => {
-                self.mentions(*left, name, depth) || self.mentions(*right, name, depth)
+            ast::ExprKind::Binary { .. } => {
+                // A chain `a + b + …` is as deep as its operands.
+                let mut first = e;
+                while let ast::ExprKind::Binary { left, right, .. } = &self.tree().exprs[first].kind {
+                    if self.mentions(*right, name, depth) {
+                        return true;
+                    }
+                    first = *left;
+                }
+                self.mentions(first, name, depth)
             }
             ast::ExprKind::Call { args, .. } => args.iter().any(|a| self.mentions(a.value, name, depth)),
             _ => false,

@@ -59,19 +59,7 @@ impl<'a> Nest<'_, 'a> {
                 self.index(base, index)
             }
             ExprKind::Unary { op, value } => self.unary(*op, *value),
-            ExprKind::Binary { op, left, right } => {
-                let left = self.expr(*left)?;
-                if let (BinaryOp::And, Column::Known(Value::Bool(false)))
-                | (BinaryOp::Or, Column::Known(Value::Bool(true))) = (op, &left)
-                {
-                    return Ok(left);
-                }
-                if let (BinaryOp::And | BinaryOp::Or, Column::Bools(decided)) = (op, &left) {
-                    return self.undecided(*op, decided, *right);
-                }
-                let right = self.expr(*right)?;
-                self.binary(*op, left, right, e.span)
-            }
+            ExprKind::Binary { .. } => self.chain(id),
             ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by),
             ExprKind::Tuple(args) => self.tuple(args),
             ExprKind::Block(_) | ExprKind::If { .. } => match self.block(id)? {
@@ -81,6 +69,33 @@ impl<'a> Nest<'_, 'a> {
             },
             _ => Err(Stop::Leave),
         }
+    }
+
+    /// `a op b`, and a chain `a + b + …`, whose left operands are descended in a loop.
+    fn chain(&mut self, id: ExprId) -> Found<Column> {
+        let tree = self.base.tree();
+        let mut pending = vec![];
+        let mut first = id;
+        while let ExprKind::Binary { op, left, right } = &tree.exprs[first].kind {
+            if first != id {
+                self.base.charge(tree.exprs[first].span)?;
+            }
+            pending.push((*op, *right, tree.exprs[first].span));
+            first = *left;
+        }
+        let mut value = self.expr(first)?;
+        while let Some((op, right, span)) = pending.pop() {
+            value = match (op, value) {
+                (BinaryOp::And, left @ Column::Known(Value::Bool(false)))
+                | (BinaryOp::Or, left @ Column::Known(Value::Bool(true))) => left,
+                (BinaryOp::And | BinaryOp::Or, Column::Bools(decided)) => self.undecided(op, &decided, right)?,
+                (_, left) => {
+                    let right = self.expr(right)?;
+                    self.binary(op, left, right, span)?
+                }
+            };
+        }
+        Ok(value)
     }
 
     fn local(&self, name: &str) -> Option<&Column> {

@@ -27,6 +27,24 @@ fn deep_nesting_is_stopped() {
     assert_eq!(reports_of(&source, &[])[0].0, "codelet::too_large");
 }
 
+/// A long sum is no deep expression: neither reading it nor anything that walks its codelet needs a deep stack.
+#[test]
+fn long_chains_do_not_nest() {
+    let terms = 100_000;
+    let sum = "a + ".repeat(terms) + "a";
+    let source = format!("codelet c(in a: i32, out y: i32) {{ y = {sum}; }}");
+    assert_eq!(last(&source, &[scalar(3i32), scalar(0i32)]), scalar(3 * (terms as i32 + 1)));
+    let any = "a == 5 || ".repeat(terms) + "a == 3";
+    let source = format!("codelet c(in a: i32, out y: bool) {{ y = {any}; }}");
+    assert_eq!(last(&source, &[scalar(3i32), scalar(false)]), scalar(true));
+    let all = "n < 9 && ".repeat(300) + "true";
+    let source = format!(
+        "codelet c(in b: f32[n], in a: f32[n + {}1], out y: f32) {{ y = if {all} {{ a[0] }} else {{ 2.0 }}; }}",
+        "n + ".repeat(300)
+    );
+    assert_eq!(reports_of(&source, &[])[0].0, "codelet::too_large");
+}
+
 #[test]
 fn a_local_array_has_a_limit() {
     body_reports("let t = [[0.0; 1000]; 1000];", &[("codelet::too_large", "[[0.0; 1000]; 1000]")]);
