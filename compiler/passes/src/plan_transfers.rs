@@ -19,6 +19,7 @@ mod buffers;
 mod carried;
 mod landing;
 mod moves;
+mod repeats;
 mod route;
 pub mod rows;
 mod set;

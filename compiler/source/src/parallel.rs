@@ -1,8 +1,9 @@
-//! The one way to use several threads in the compiler: a map whose results come back in order.
+//! The one way to use several threads in the compiler: maps whose results come back in order, and works on items of their own.
 //!
 //! Invariant: the result does not depend on the number of threads; there is no shared mutation and no reduction.
 
 use rayon::prelude::*;
+use std::cmp::Ordering;
 
 /// `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
@@ -14,7 +15,12 @@ pub fn par_map_slice<I: Sync, T: Send>(items: &[I], f: impl Fn(&I) -> T + Sync +
     items.par_iter().map(f).collect()
 }
 
-/// Sorts by a key in which only equal items agree, so that their order cannot matter, on the host's threads.
-pub fn par_sort_by_total_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Sync) {
-    items.par_sort_unstable_by_key(key);
+/// Calls `f` with each item, on the host's threads.
+pub fn par_for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Sync + Send) {
+    items.into_par_iter().for_each(f);
+}
+
+/// Sorts by an order in which only equal items agree, so that theirs cannot matter, on the host's threads.
+pub fn par_sort_by_total_order<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
+    items.par_sort_unstable_by(compare);
 }

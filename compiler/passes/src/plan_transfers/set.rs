@@ -12,6 +12,7 @@ use super::apart::keep_apart;
 use super::buffers::{Buffers, Stop, Use};
 use super::landing::{self, InPlace, in_place};
 use super::moves::{Hint, Move, Moves, home_run};
+use super::repeats::{Key, Repeats};
 use super::route::{Pad, Router};
 use super::{Scene, add_copy};
 use cranelift_entity::EntityRef;
@@ -48,6 +49,7 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet, carries: Option<CopyId>) -> 
         in_places.push(found.by_ref().take(family.fields.len()).collect::<Vec<_>>());
     }
     keep_apart(scene, &families, &tiles, &mut in_places)?;
+    let forms = forms(scene, &families);
     let mut planner = Planner {
         scene,
         buffers: Buffers::new(scene.block_limit),
@@ -55,7 +57,8 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet, carries: Option<CopyId>) -> 
         after: Router::new(scene.limit),
         shared: FxHashMap::default(),
         shared_parts: FxHashMap::default(),
-        forms: forms(scene, &families),
+        repeats: repeats(scene, &families, &tiles, &in_places, &forms),
+        forms,
         moves: Moves::new(scene),
     };
     let mut landings = vec![];
@@ -72,8 +75,10 @@ pub(super) fn plan(scene: &Scene, set: &ComputeSet, carries: Option<CopyId>) -> 
 }
 
 /// What the fields of one part see, numbered, and how many `in` fields see it.
-fn forms(scene: &Scene, families: &[&Family]) -> FxHashMap<View, (u32, u32)> {
-    let mut forms = FxHashMap::default();
+type Forms = FxHashMap<View, (u32, u32)>;
+
+fn forms(scene: &Scene, families: &[&Family]) -> Forms {
+    let mut forms = Forms::default();
     for family in families.iter().filter(|f| f.domain.count() > 0) {
         let codelet = &scene.graph.codelets[family.codelet];
         let read = |f: &&Field| codelet.fields[f.field].dir == Dir::In && !f.is_empty();
@@ -87,6 +92,32 @@ fn forms(scene: &Scene, families: &[&Family]) -> FxHashMap<View, (u32, u32)> {
     forms
 }
 
+/// What fields of one part read through landings more than once on a tile.
+fn repeats(
+    scene: &Scene,
+    families: &[&Family],
+    tiles: &[Vec<u32>],
+    in_places: &[Vec<InPlace>],
+    forms: &Forms,
+) -> Repeats {
+    let mut reads = vec![];
+    for ((family, tiles), in_places) in families.iter().zip(tiles).zip(in_places) {
+        for (field, found) in family.fields.iter().zip(in_places) {
+            let form = common(family, field).and_then(|view| forms.get(&view));
+            let is_read = scene.graph.codelets[family.codelet].fields[field.field].dir == Dir::In;
+            if let (Some(&(form, _)), true) = (form, is_read && found.at.contains(&None)) {
+                reads.push((*family, field, tiles, found, form));
+            }
+        }
+    }
+    let keys = reads.iter().flat_map(|&(family, field, tiles, found, form)| {
+        let offsets = field.parts[0].offset.values(&family.domain);
+        let landed = tiles.iter().zip(offsets).zip(&found.at).filter(|(_, at)| at.is_none());
+        landed.map(move |((&tile, offset), _)| (tile, form, offset))
+    });
+    Repeats::of(reads.iter().map(|r| r.2.len()).sum(), keys)
+}
+
 struct Planner<'a> {
     scene: &'a Scene<'a>,
     buffers: Buffers,
@@ -95,9 +126,11 @@ struct Planner<'a> {
     /// Landings of `in` fields, by tile and elements.
     shared: FxHashMap<(u32, View), Landing>,
     /// The same for fields of one part: by tile, what they see but for the offset, as a number of `forms`, and the offset.
-    shared_parts: FxHashMap<(u32, u32, i64), Landing>,
+    shared_parts: FxHashMap<Key, Landing>,
+    /// Which of these are worth a place there.
+    repeats: Repeats,
     /// What fields of one part see, with offset 0, numbered; and how many `in` fields see that.
-    forms: FxHashMap<View, (u32, u32)>,
+    forms: Forms,
     moves: Moves,
 }
 
@@ -190,9 +223,6 @@ impl<'a> Planner<'a> {
             return self.repeated(site, form, found, tiles);
         }
         let mut all = landing::with_capacity(tiles.len());
-        if !site.alone {
-            self.shared_parts.reserve(site.offsets.len());
-        }
         let (mut instance, mut hint) = (0, Hint::default());
         while instance < tiles.len() && !self.scene.is_cancelled() {
             if let Some(byte) = found.at[instance] {
@@ -220,7 +250,9 @@ impl<'a> Planner<'a> {
                 landing::add(&mut all, Landing::InPlace(byte), &found.strides[found.strides_of[instance] as usize]);
                 continue;
             }
-            let landing = match self.shared_parts.get(&(tile, form.id, offset)) {
+            let key = (tile, form.id, offset);
+            let shared = self.repeats.may_repeat(&key);
+            let landing = match self.shared_parts.get(&key).filter(|_| shared) {
                 Some(&landing) => landing,
                 None => {
                     let landing = self.room(site, tile, 0, 1)?;
@@ -229,7 +261,9 @@ impl<'a> Planner<'a> {
                         views.push((offset, vec![]));
                     }
                     views[view].1.push(landing.1);
-                    self.shared_parts.insert((tile, form.id, offset), landing.0);
+                    if shared {
+                        self.shared_parts.insert(key, landing.0);
+                    }
                     landing.0
                 }
             };
@@ -287,15 +321,15 @@ impl<'a> Planner<'a> {
             self.moves.gather_runs(self.scene, std::iter::once(run), to)?;
             return self.fill(site, tile, count);
         }
-        if !site.alone
-            && let Some(&landing) = self.shared_parts.get(&(tile, form.id, offset))
-        {
+        let key = (tile, form.id, offset);
+        let shared = !site.alone && self.repeats.may_repeat(&key);
+        if shared && let Some(&landing) = self.shared_parts.get(&key) {
             return Ok(landing);
         }
         self.moves.gather_runs(self.scene, form.runs.iter().map(shift), to)?;
         let landing = self.fill(site, tile, 1)?;
-        if !site.alone {
-            self.shared_parts.insert((tile, form.id, offset), landing);
+        if shared {
+            self.shared_parts.insert(key, landing);
         }
         Ok(landing)
     }

@@ -11,7 +11,7 @@ use super::route::{MANY, SMALL, form};
 use super::shared;
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
-use girder_source::{par_map_slice, par_sort_by_total_key};
+use girder_source::{par_for_each, par_map_slice, par_sort_by_total_order};
 
 /// Whole words from one tile to another, or to a shared place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,22 +60,16 @@ fn by_sender(sends: &[Send]) -> Vec<Send> {
     order.into_iter().map(|k| sends[k as usize]).collect()
 }
 
-/// What a function makes of the sends of each sender, in the order of tiles.
-fn for_each_sender<T: std::marker::Send>(
-    sends: &[Send],
-    f: impl Fn(Vec<Send>) -> T + Sync + std::marker::Send,
-) -> Vec<T> {
-    let grouped = by_sender(sends);
-    let own: Vec<&[Send]> = grouped.chunk_by(|a, b| a.from.tile == b.from.tile).collect();
-    par_map_slice(&own, |own| f(own.to_vec()))
+fn is_one_sender(a: &Send, b: &Send) -> bool {
+    a.from.tile == b.from.tile
 }
 
 fn sorted_by_source(sends: &[Send]) -> Vec<Send> {
-    let sorted = for_each_sender(sends, |mut own| {
+    let mut sorted = by_sender(sends);
+    par_for_each(sorted.chunk_by_mut(is_one_sender).collect(), |own: &mut [Send]| {
         own.sort_unstable_by_key(|s| (packed(s.from), s.words, packed(s.to)));
-        own
     });
-    sorted.concat()
+    sorted
 }
 
 /// The groups in the order in which transfers name them first.
@@ -109,29 +103,60 @@ fn packed(loc: Loc) -> u128 {
 
 /// Sorts transfers by [`by_form`]; those that agree in it stay in their order.
 fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> {
-    let mut keys: Vec<_> = (0..).zip(&transfers).map(|(k, t)| (by_form(t, groups), k as u32)).collect();
-    par_sort_by_total_key(&mut keys, |k| *k);
+    let forms = || transfers.iter().map(|t| Form::of(t, groups));
+    let mut sizes: Vec<Size> = vec![];
+    for form in forms() {
+        if sizes.last() != Some(&form.size) {
+            sizes.push(form.size);
+        }
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    let rank = |f: &Form| sizes.partition_point(|s| *s < f.size) as u32;
+    let mut keys: Vec<(u128, u32)> = forms().zip(0..).map(|(f, k)| (f.key(rank(&f)), k)).collect();
+    let from = |k: u32| packed(transfers[k as usize].from);
+    par_sort_by_total_order(&mut keys, |a, b| {
+        a.0.cmp(&b.0).then_with(|| from(a.1).cmp(&from(b.1))).then_with(|| a.1.cmp(&b.1))
+    });
     keys.into_iter().map(|(_, k)| transfers[k as usize]).collect()
 }
 
+/// Words, receivers, and the variables that they come from and go to.
+type Size = (u32, u32, u32, u32);
+
 /// What goes over the same distance, from and to the same bytes, follows one another, by tile: it is one round of the
 /// schedule, and one row of the text.
-fn by_form(t: &Transfer, groups: &Grouping) -> (u128, u128, u128) {
-    let (to, count) = match t.to {
-        To::One(loc) => (loc, 1),
-        To::Group { group, offset } => {
-            let places = groups.places(group);
-            (Loc { offset: places[0].offset + offset, ..places[0] }, places.len())
+struct Form {
+    size: Size,
+    /// First bytes at the source and at the destination.
+    offsets: (u32, u32),
+    /// From the sender to the first receiver, and 2³²: less than 2³³.
+    distance: u64,
+}
+
+impl Form {
+    fn of(t: &Transfer, groups: &Grouping) -> Form {
+        let (to, count) = match t.to {
+            To::One(loc) => (loc, 1),
+            To::Group { group, offset } => {
+                let places = groups.places(group);
+                (Loc { offset: places[0].offset + offset, ..places[0] }, places.len() as u32)
+            }
+        };
+        let from = t.from;
+        let object = |object| form(object).map_or(0, |var| 1 + var.as_u32());
+        Form {
+            size: (t.words, count, object(from.object), object(to.object)),
+            offsets: (from.offset, to.offset),
+            distance: (to.tile as i64 - from.tile as i64 + (1 << 32)) as u64,
         }
-    };
-    let from = t.from;
-    let form = |object| form(object).map_or(0, |var| 1 + var.index() as u64);
-    let distance = (to.tile as i64 - from.tile as i64 + (1 << 32)) as u64;
-    let pair = |high: u64, low: u64| (high as u128) << 64 | low as u128;
-    let size = (t.words as u64) << 32 | count as u64;
-    let objects = form(from.object) << 32 | form(to.object);
-    let offsets = (from.offset as u64) << 32 | to.offset as u64;
-    (pair(size, objects), pair(offsets, distance), packed(from))
+    }
+
+    /// As a number, in the same order; `rank` stands for the size. There are fewer than 2³¹ sizes: each takes a transfer.
+    fn key(&self, rank: u32) -> u128 {
+        let offsets = (self.offsets.0 as u128) << 32 | self.offsets.1 as u128;
+        (rank as u128) << 97 | offsets << 33 | self.distance as u128
+    }
 }
 
 /// Joins sends of one tile that continue one another.
@@ -144,7 +169,9 @@ fn join(sends: &mut Vec<Send>) {
 /// from neighbouring words of one block to one tile, many that are small, or those that send each word more than twice.
 /// What is sent to a staging buffer instead is apart, so that nothing continues another afterwards.
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
-    let (kept, taken): (Vec<_>, Vec<_>) = for_each_sender(sends, scattered_of_one).into_iter().unzip();
+    let grouped = by_sender(sends);
+    let own: Vec<&[Send]> = grouped.chunk_by(is_one_sender).collect();
+    let (kept, taken): (Vec<_>, Vec<_>) = par_map_slice(&own, |own| scattered_of_one(own.to_vec())).into_iter().unzip();
     *sends = kept.concat();
     taken.concat()
 }
@@ -190,6 +217,9 @@ fn grow(send: &mut Send, words: u32) -> bool {
 /// The sends, sorted by source, cut wherever another send of the same block starts or ends inside; `None` if none is
 /// cut or too many are.
 fn cut(sends: &[Send]) -> Option<Vec<Send>> {
+    if sends.chunk_by(|a, b| source(a) == source(b)).all(is_apart) {
+        return None;
+    }
     let mut result = Vec::with_capacity(sends.len());
     for block in sends.chunk_by(|a, b| source(a) == source(b)) {
         let end = |s: &Send| s.from.offset + 4 * s.words;
@@ -211,6 +241,12 @@ fn cut(sends: &[Send]) -> Option<Vec<Send>> {
         }
     }
     (result.len() > sends.len()).then_some(result)
+}
+
+/// Whether sends of one block, sorted by source, are of the same words or of none in common: nothing is cut.
+fn is_apart(block: &[Send]) -> bool {
+    let end = |s: &Send| s.from.offset + 4 * s.words;
+    block.windows(2).all(|w| same_words(&w[0], &w[1]) || w[1].from.offset >= end(&w[0]))
 }
 
 fn source(s: &Send) -> (u32, Object) {

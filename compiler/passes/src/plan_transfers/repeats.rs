@@ -1,0 +1,72 @@
+//! Which vertices of a tile may read the same elements, told without a table of all that is read.
+//!
+//! # Note: Two looks
+//! Where reads are irregular nearly every one is the only one of its kind, and a table that shares landings would be
+//! filled for nothing. So each read is hashed to a bit first. Only what meets a bit that was set before can be a repetition, and
+//! the second of two equal reads always does; whoever finds its bit marked so looks into the table.
+//!
+//! Invariant: a key that comes twice may repeat; of the others few do by chance.
+
+/// What is read, by tile: the number of the form, and the offset.
+pub(super) type Key = (u32, u32, i64);
+
+/// Bits for each key.
+const ROOM: usize = 8;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Repeats {
+    seen: Vec<u64>,
+    again: Vec<u64>,
+    /// From a hash of 64 bits to a bit.
+    shift: u32,
+}
+
+impl Repeats {
+    /// Of so many keys.
+    pub fn of(count: usize, keys: impl Iterator<Item = Key>) -> Repeats {
+        let bits = (ROOM * count.max(64)).next_power_of_two();
+        let words = vec![0; bits / 64];
+        let mut repeats = Repeats { seen: words.clone(), again: words, shift: 64 - bits.ilog2() };
+        for key in keys {
+            let (word, mask) = repeats.place(&key);
+            repeats.again[word] |= repeats.seen[word] & mask;
+            repeats.seen[word] |= mask;
+        }
+        repeats.seen = vec![];
+        repeats
+    }
+
+    /// Whether a key may come more than once.
+    pub fn may_repeat(&self, key: &Key) -> bool {
+        let (word, mask) = self.place(key);
+        self.again[word] & mask != 0
+    }
+
+    fn place(&self, &(tile, form, offset): &Key) -> (usize, u64) {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = (offset as u64).wrapping_mul(ODD) ^ ((tile as u64) << 32 | form as u64);
+        let bit = (mixed ^ mixed >> 29).wrapping_mul(ODD) >> self.shift;
+        (bit as usize / 64, 1 << (bit % 64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_seen_and_others_mostly_are_not() {
+        let key = |k: u32| (k % 1472, k % 3, i64::from(k) * 7919 % 1_000_003);
+        let keys = || (0..30_000).chain(0..1_000).map(key);
+        let repeats = Repeats::of(31_000, keys());
+        assert!((0..1_000).all(|k| repeats.may_repeat(&key(k))));
+        let by_chance = (1_000..30_000).filter(|&k| repeats.may_repeat(&key(k))).count();
+        assert!(by_chance < 29_000 / 4, "{by_chance} of 29000 keys look like repetitions");
+    }
+
+    #[test]
+    fn nothing_repeats_where_there_are_no_keys() {
+        assert!(!Repeats::of(0, std::iter::empty()).may_repeat(&(0, 0, 0)));
+    }
+}
