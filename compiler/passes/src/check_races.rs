@@ -8,11 +8,13 @@
 //!
 //! # Note: Strides first
 //! Touches are compared per variable, and only of variables that the step writes. Families in closed form are decided by
-//! their strides (see [`footprint`](crate::footprint)); where strides do not decide, every run of the variable's touches
-//! is marked in a bitmap, which costs a bit per element and a step per run.
+//! their strides (see [`footprint`](crate::footprint)), and boxes of several runs at any offsets by their corners
+//! (`boxes`); where neither decides, every run of the variable's touches is marked in a bitmap, which costs a bit per element
+//! and a step per run.
 //!
 //! Invariant: silence is a proof, but for workers. Whatever the strides leave open is enumerated.
 
+mod boxes;
 mod decide;
 mod report;
 mod together;

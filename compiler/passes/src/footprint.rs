@@ -44,6 +44,19 @@ pub struct Footprint {
     domain: SmallVec<[u32; 4]>,
 }
 
+/// Boxes of one size: runs of neighbouring elements, at one distance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Boxes {
+    /// The first element of each.
+    pub bases: Vec<u64>,
+    /// Elements of a run, at least 1.
+    pub run: u64,
+    /// Runs of a box, at least 1.
+    pub runs: u64,
+    /// Elements from run to run; 0 if there is one.
+    pub distance: u64,
+}
+
 /// Dimensions in a form that depends only on the elements: ascending positive strides, neighbours merged.
 struct Normal {
     base: i64,
@@ -161,6 +174,35 @@ impl Footprint {
                 }
             }
         }
+    }
+
+    /// Its elements as a box for each instance; `None` where an instance is no such box, or names an element twice.
+    pub fn boxes(&self) -> Option<Boxes> {
+        let outer = match &self.bases {
+            Bases::One { outer, .. } => *outer,
+            Bases::Table(_) => 0,
+        };
+        let (outer, inner) = self.dims.split_at(outer);
+        let normal = normalise(0, inner);
+        let (run, runs, distance) = match normal.dims[..] {
+            [] => (1, 1, 0),
+            [Dim { len, stride: 1 }] => (len, 1, 0),
+            [Dim { len, stride }] => (1, len, stride),
+            [Dim { len: run, stride: 1 }, Dim { len, stride }] => (run, len, stride),
+            _ => return None,
+        };
+        let bases = match &self.bases {
+            Bases::Table(t) => t.iter().map(|&b| (normal.base + b as i64) as u64).collect(),
+            Bases::One { base, .. } => {
+                let first = vec![(normal.base + base) as u64];
+                let along = |bases: Vec<u64>, d: &Dim| {
+                    let step = |b: &u64, i: u64| b.wrapping_add((i as i64 * d.stride) as u64);
+                    bases.iter().flat_map(|b| (0..d.len).map(move |i| step(b, i))).collect()
+                };
+                outer.iter().fold(first, along)
+            }
+        };
+        (normal.repeats == 1).then_some(Boxes { bases, run, runs, distance: distance as u64 })
     }
 
     /// The instances that touch an element, at most `max`, ascending; an instance that names it twice comes twice.

@@ -1,7 +1,8 @@
-//! Whether touches of one variable meet where they may not: by strides, or by marking every run.
+//! Whether touches of one variable meet where they may not: by strides, by corners, or by marking every run.
 //!
 //! Invariant: an empty answer is a proof; a conflict names two touches of its element, of which the first writes.
 
+use super::boxes::surely_apart;
 use super::touch::Touch;
 use crate::footprint::Footprint;
 use girder_source::Cancel;
@@ -35,7 +36,7 @@ pub(super) struct Verdict {
 
 /// The conflicts among touches of one variable of `len` elements.
 pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
-    if surely_free(touches) {
+    if surely_free(touches) || surely_apart(touches) {
         return Verdict::default();
     }
     let mut marks = Bits::new(len);
