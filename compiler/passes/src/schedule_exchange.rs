@@ -55,6 +55,7 @@ use girder_ir::stage::{Planned, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice};
 use ports::{Jobs, Ports};
+use std::sync::Arc;
 
 /// Its flag.
 pub const NAME: &str = "schedule-exchange";
@@ -122,7 +123,8 @@ fn keep(
 /// The schedule of one phase; `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
-    let jobs = Jobs::of(phase, machine, |ipu| layered[ipu].is_none());
+    let jobs: Vec<Arc<Jobs>> =
+        Jobs::of(phase, machine, |ipu| layered[ipu].is_none()).into_iter().map(Arc::new).collect();
     let found = par_map_slice(&jobs, |jobs| best(jobs.clone(), machine));
     let mut result = PhaseSchedule { link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
     for (ipu, (whole, found)) in (0..).zip(jobs.iter().zip(&found)) {
@@ -147,21 +149,21 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     Some(result)
 }
 
-/// Jobs and their starts.
+/// Jobs, which several methods may share, and their starts.
 struct Found {
-    jobs: Jobs,
+    jobs: Arc<Jobs>,
     start: Vec<u64>,
     end: u64,
 }
 
 /// The shortest schedule that the methods find, with jobs at the rate of pairs where that helps.
-fn best(jobs: Jobs, machine: &Machine) -> Found {
+fn best(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     if jobs.list.is_empty() {
         return Found { jobs, start: vec![], end: 0 };
     }
     let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
     let wide = pairs::widen(&jobs, machine).filter(|wide| jobs.to.len() < MANY || !is_mostly_narrow(wide));
-    let Some(wide) = wide else { return of(jobs, machine) };
+    let Some(wide) = wide.map(Arc::new) else { return of(jobs, machine) };
     let bound = Ports::new(&wide, machine).bound();
     let good = (bound as f64 * GOOD) as u64;
     // First what may be good enough, and moves more pieces at a time.
@@ -179,19 +181,17 @@ fn is_mostly_narrow(jobs: &Jobs) -> bool {
 
 /// As [`of_widths`], of many jobs, with each method once: rounds, then the others with multicasts served one receiver at a
 /// time as far as their senders have the slack.
-fn at_scale(jobs: Jobs, machine: &Machine) -> Found {
-    let ports = Ports::new(&jobs, machine);
-    let good = (ports.bound() as f64 * GOOD) as u64;
-    let start = rounds::rounds(&ports);
-    let whole = Found { end: ports.end(&start), jobs, start };
+fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
+    let together = (&jobs, &Ports::new(&jobs, machine));
+    let good = (together.1.bound() as f64 * GOOD) as u64;
+    let whole = Found::new(&jobs, together.1, rounds::rounds(together.1));
     if whole.end <= good {
         return whole;
     }
-    let original = &whole.jobs.clone();
-    let single = parts::singles(&whole.jobs, &ports, ports.bound());
+    let single = parts::singles(&jobs, together.1, together.1.bound()).map(Arc::new);
     let (jobs, ports) = match &single {
         Some(single) => (single, &Ports::new(single, machine)),
-        None => (&whole.jobs.clone(), &ports),
+        None => together,
     };
     let colours: Method = match colours::whole_rounds(ports) <= good {
         true => &|| Some(Found::new(jobs, ports, colours::whole(ports))),
@@ -199,27 +199,23 @@ fn at_scale(jobs: Jobs, machine: &Machine) -> Found {
     };
     let found = shortest(whole, good, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
-    let found = shortest(found, enough, &[&|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)))]);
-    joined(found, enough, original, machine)
+    let limit = found.end;
+    let greedy: Method = &|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)));
+    shortest_of(found, enough, &[greedy, &|| joined(together, limit, machine)])
 }
 
-/// A schedule, or that of `joining` if it is not good enough and there are multicasts.
-fn joined(found: Found, good: u64, jobs: &Jobs, machine: &Machine) -> Found {
-    let ports = Ports::new(jobs, machine);
-    if found.end <= good || !ports.has_multicast() {
-        return found;
+/// The schedule of `joining`, if there are multicasts and it is shorter than a limit.
+fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) -> Option<Found> {
+    if !ports.has_multicast() {
+        return None;
     }
-    let found_end = found.end;
-    let method: Method = &|| {
-        let (cut, start) = joining::joining(jobs, &ports, found_end)?;
-        let end = Ports::new(&cut, machine).end(&start);
-        Some(Found { jobs: cut, start, end })
-    };
-    shortest(found, good, &[method])
+    let (cut, start) = joining::joining(jobs, ports, limit)?;
+    let end = Ports::new(&cut, machine).end(&start);
+    Some(Found { jobs: Arc::new(cut), start, end })
 }
 
 /// The shortest schedule that the methods find for jobs of given widths.
-fn of_widths(jobs: Jobs, machine: &Machine) -> Found {
+fn of_widths(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
     let mut best = one_by_one(&jobs, &ports, good, machine);
@@ -227,18 +223,19 @@ fn of_widths(jobs: Jobs, machine: &Machine) -> Found {
         if best.end <= good {
             break;
         }
-        let Some(parts) = parts::parts(&jobs, &ports, size) else { break };
+        let Some(parts) = parts::parts(&jobs, &ports, size).map(Arc::new) else { break };
         let of_parts = Ports::new(&parts, machine);
         let found = one_by_one(&parts, &of_parts, good, machine);
         if found.end < best.end {
             best = found;
         }
     }
-    joined(best, good, &jobs, machine)
+    let limit = best.end;
+    shortest(best, good, &[&|| joined((&jobs, &ports), limit, machine)])
 }
 
 /// The shortest schedule of jobs whose receivers are served together.
-fn one_by_one(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Found {
+fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, machine: &Machine) -> Found {
     let found = |start| Some(Found::new(jobs, ports, start));
     let rounds = Found::new(jobs, ports, rounds::rounds(ports));
     let greedy: Method = &|| found(greedy::greedy(ports, false));
@@ -259,13 +256,13 @@ fn one_by_one(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Found
 /// The shortest schedule of jobs with all multicasts served one receiver at a time, if their senders have the slack, or
 /// nearly so: what a few repetitions cost is little beside what waiting for several receivers does.
 fn apart(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<Found> {
-    let single = parts::singles(jobs, ports, good)?;
+    let single = Arc::new(parts::singles(jobs, ports, good)?);
     let ports = Ports::new(&single, machine);
     (!ports.has_multicast()).then(|| one_by_one(&single, &ports, good, machine))
 }
 
 /// One way to find a schedule.
-type Method<'a> = &'a dyn Fn() -> Option<Found>;
+type Method<'a> = &'a (dyn Fn() -> Option<Found> + Sync);
 
 /// The first of a schedule and the results of some methods that is good enough, else the shortest.
 fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
@@ -281,14 +278,27 @@ fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
     best
 }
 
+/// The same, with all methods tried side by side: for those of which the last is mostly wanted.
+fn shortest_of(first: Found, good: u64, methods: &[Method]) -> Found {
+    if first.end <= good {
+        return first;
+    }
+    let mut best = first;
+    for found in par_map_slice(methods, |method| method()).into_iter().flatten() {
+        if best.end > good && found.end < best.end {
+            best = found;
+        }
+    }
+    best
+}
+
 fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<Found> {
-    let (cut, start) = colours::pieces(jobs, ports, limit, machine)?;
-    let end = Ports::new(&cut, machine).end(&start);
-    Some(Found { jobs: cut, start, end })
+    let (cut, start, end) = colours::pieces(jobs, ports, limit, machine)?;
+    Some(Found { jobs: Arc::new(cut), start, end })
 }
 
 impl Found {
-    fn new(jobs: &Jobs, ports: &Ports, start: Vec<u64>) -> Found {
+    fn new(jobs: &Arc<Jobs>, ports: &Ports, start: Vec<u64>) -> Found {
         Found { jobs: jobs.clone(), end: ports.end(&start), start }
     }
 }

@@ -67,6 +67,9 @@ fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instruction
                     instructions[sender as usize] -= receipt;
                 }
             }
+            (Served::All, To::One(to)) if machine.ipu_of(to.tile) == home => {
+                instructions[to.tile as usize] += receipt;
+            }
             _ => {
                 let to = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
                 to.iter().for_each(|l| instructions[l.tile as usize] += receipt);

@@ -87,9 +87,10 @@ fn count(colours: &[u32]) -> u32 {
     colours.iter().filter(|&&c| c != NONE).max().map_or(0, |c| c + 1)
 }
 
-/// Jobs cut into pieces of about one length, which are coloured: with their starts. As exact as the pieces are fine.
+/// Jobs cut into pieces of about one length, which are coloured: with their starts and the end. As exact as the pieces are
+/// fine.
 /// `None` where it does not apply, or if the fullest port alone needs more cycles than `limit`.
-pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<(Jobs, Vec<u64>)> {
+pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<(Jobs, Vec<u64>, u64)> {
     if ports.len() == 0 || jobs.list.iter().any(|job| job.wide) {
         return None;
     }
@@ -104,13 +105,14 @@ pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) 
     };
     let size = u32::try_from(common as u64 * least.div_ceil(common as u64).max(1)).ok()?;
     let count = |j: usize| jobs.list[j].words.div_ceil(size) as usize;
-    let edges: Vec<u32> = (0..jobs.list.len()).flat_map(|j| std::iter::repeat_n(j as u32, count(j))).collect();
+    let mut edges: Vec<u32> = vec![];
+    (0..jobs.list.len()).for_each(|j| edges.resize(edges.len() + count(j), j as u32));
     let fullest = most_at_a_port(ports, &edges).0;
     if fullest.saturating_mul(cycles(size, false, machine)) > limit {
         return None;
     }
     let mut colours = colour(ports, &edges);
-    let mut cut = Jobs::default();
+    let (mut cut, mut times) = (Jobs::default(), Vec::with_capacity(edges.len()));
     let mut at = 0;
     for (j, job) in jobs.list.iter().enumerate() {
         // Pieces of a job are interchangeable: its words go in the order of time.
@@ -119,10 +121,12 @@ pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) 
         for k in 0..count(j) as u32 {
             let (start, end) = (job.first + k * size, job.first + job.words.min((k + 1) * size));
             cut.add_part(jobs, j, start..end, 0..job.to.len());
+            times.push(cycles(end - start, false, machine));
         }
     }
-    let start = Ports::new(&cut, machine).append(rounds(&colours));
-    Some((cut, start))
+    let start = ports.append_parts(&edges, &times, rounds(&colours));
+    let end = start.iter().zip(&times).map(|(s, t)| s + t).max().unwrap_or(0);
+    Some((cut, start, end))
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

@@ -216,12 +216,28 @@ impl Ports {
 
     /// Starts of all jobs, each as early as its ports are free of those before it in an order.
     pub fn append(&self, order: impl IntoIterator<Item = u32>) -> Vec<u64> {
-        let (mut start, mut free_at) = (vec![0; self.len()], vec![0; self.load.len()]);
-        for job in order {
-            let holds = self.holds(job as usize);
+        self.append_each(self.len(), order, |job| job, |job| self.cycles[job])
+    }
+
+    /// The same for jobs in parts: of each the job that it is a part of, and how long it takes.
+    pub fn append_parts(&self, of: &[u32], cycles: &[u64], order: impl IntoIterator<Item = u32>) -> Vec<u64> {
+        self.append_each(of.len(), order, |part| of[part] as usize, |part| cycles[part])
+    }
+
+    fn append_each(
+        &self,
+        count: usize,
+        order: impl IntoIterator<Item = u32>,
+        job: impl Fn(usize) -> usize,
+        cycles: impl Fn(usize) -> u64,
+    ) -> Vec<u64> {
+        let (mut start, mut free_at) = (vec![0; count], vec![0; self.load.len()]);
+        for k in order.into_iter().map(|k| k as usize) {
+            let holds = self.holds(job(k));
             let begin = holds.iter().map(|&p| free_at[p as usize]).max().unwrap_or(0);
-            start[job as usize] = begin;
-            holds.iter().for_each(|&p| free_at[p as usize] = begin + self.cycles[job as usize]);
+            start[k] = begin;
+            let end = begin + cycles(k);
+            holds.iter().for_each(|&p| free_at[p as usize] = end);
         }
         start
     }
