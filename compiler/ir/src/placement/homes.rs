@@ -3,24 +3,26 @@
 use super::Mapping;
 use crate::graph::Var;
 use crate::plan::{HomeRun, Homes};
-use rustc_hash::FxHashMap;
 
 impl Homes {
     /// The homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
     /// to have so many, which is more than any tile has.
     pub fn of(var: &Var, mapping: &Mapping) -> Homes {
         let bytes = var.ty.bytes() as u64;
-        let mut ends: FxHashMap<u32, u64> = FxHashMap::default();
+        // Of each tile: bytes used; none where it holds nothing.
+        let mut ends: Vec<Option<u64>> = vec![];
         let run = |(start, end, tile): (u64, u64, u32)| {
-            let used = ends.entry(tile).or_insert(0);
+            if ends.len() <= tile as usize {
+                ends.resize(tile as usize + 1, None);
+            }
+            let used = ends[tile as usize].get_or_insert(0);
             let offset = *used + (start * bytes).wrapping_sub(*used) % 8;
             *used = offset + (end - start) * bytes;
             HomeRun { start, end, tile, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
         };
         let runs = mapping.runs(var.len()).map(run).collect();
-        let mut blocks: Vec<(u32, u32)> =
-            ends.into_iter().map(|(tile, used)| (tile, u32::try_from(used).unwrap_or(u32::MAX))).collect();
-        blocks.sort_unstable();
+        let block = |(tile, used): (u32, Option<u64>)| Some((tile, u32::try_from(used?).unwrap_or(u32::MAX)));
+        let blocks = (0..).zip(ends).filter_map(block).collect();
         Homes { runs, blocks, elem_bytes: bytes as u32 }
     }
 
