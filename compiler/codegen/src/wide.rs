@@ -6,7 +6,7 @@
 //! - `codes`, `encode`: the instructions and their bytes
 //! - `registers`: virtual registers to those of the machine
 //! - `emit`: the loop around a body
-//! - `stretch`: elements a few places apart
+//! - `full`: what is done under masks, in vectors of 512 bits; `stretch`: elements a few places apart
 //! - `halves`: the same program in vectors of 256 bits; `half`: what is done under their masks
 //!
 //! `lower::vector` makes programs from plans, and calls their code.
@@ -21,6 +21,7 @@ mod program;
 mod registers;
 mod stretch;
 mod halves;
+mod full;
 mod half;
 
 pub(crate) use arith::{Value, is_long};

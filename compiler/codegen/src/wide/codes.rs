@@ -109,6 +109,12 @@ pub(crate) const MULTIPLY_LOW: Code = code("vpmuludq", 1, 1, 0, 0xf4);
 /// The upper 128 bits of 256, and two of 128 as one of 256.
 pub(crate) const UPPER_128: Code = code("vextractf128", 3, 1, 0, 0x19);
 pub(crate) const JOIN_128: Code = code("vinsertf128", 3, 1, 0, 0x18);
+pub(crate) const JOIN_ANY_128: Code = code("vperm2f128", 3, 1, 0, 0x06);
+/// Lanes of two vectors, each at its place: the second's where the immediate has a bit.
+pub(crate) const CHOOSE: Pair = [code("vblendps", 3, 1, 0, 0x0c), code("vblendpd", 3, 1, 0, 0x0d)];
+/// Lanes of two vectors in turn: the lower, or the upper ones of each 128 bits.
+pub(crate) const WEAVE_LOWER: Pair = [code("vunpcklps", 1, 0, 0, 0x14), code("vunpcklpd", 1, 1, 0, 0x14)];
+pub(crate) const WEAVE_UPPER: Pair = [code("vunpckhps", 1, 0, 0, 0x15), code("vunpckhpd", 1, 1, 0, 0x15)];
 pub(crate) const SHUFFLE: Code = code("vshufps", 1, 0, 0, 0xc6);
 pub(crate) const QUARTERS: Code = code("vpermq", 3, 1, 1, 0x00);
 /// Two vectors of 128 bits, saturating to unsigned elements of half the size.

@@ -21,7 +21,7 @@ use super::codes::*;
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
 use super::halves::halves;
 use super::program::{Carried, Effect, Elements, Item, LANES, Op, Program, Reg, Width};
-use super::registers::{Pool, Registers, SCRATCH_MASK, TAIL, TAIL_UPPER, pressure};
+use super::registers::{Pool, Registers, TAIL, TAIL_UPPER, pressure};
 use smallvec::SmallVec;
 
 /// Machine code, and where it begins to run.
@@ -96,6 +96,7 @@ fn constants(program: &Program) -> (Pool, Bytes) {
                 let stretch = &program.stretches[stretch as usize];
                 (stretch.order(phase, round), Width::Full.bytes() as usize / stretch.lanes() as usize)
             }
+            Op::Numbers { bits } => ((0..8).map(|lane| i64::from(bits >> (4 * lane) & 15)).collect(), 4),
             WINDOW => ((0..32).map(|n| if n < 16 { -1 } else { 0 }).collect(), 4),
             _ => continue,
         };
@@ -105,7 +106,7 @@ fn constants(program: &Program) -> (Pool, Bytes) {
         pool.insert(op, out.bytes.len());
         lanes.into_iter().for_each(|lane| out.bytes.extend_from_slice(&lane.to_le_bytes()[..bytes]));
     }
-    let ones = (!program.stretches.is_empty()).then_some(ONES);
+    let ones = (!halves && !program.stretches.is_empty()).then_some(ONES);
     for width in [8, 4, 2] {
         for op in ops().chain(ones) {
             let (bits, bytes) = match op {
@@ -397,82 +398,23 @@ impl Emit<'_> {
         })
     }
 
-    /// The places of an access that there are; under a mask, only those.
-    fn masking(&mut self, at: Elements, turn: Turn, under: Option<u8>, zeroing: bool) -> Masking {
-        let register = match (Self::places(at, turn), under) {
-            (0, under) => under.unwrap_or(0),
-            (there, None) => there,
-            (there, Some(under)) => {
-                self.r.out.mask(MASK_AND, SCRATCH_MASK, Some(under), Rm::Register(there), None);
-                SCRATCH_MASK
-            }
-        };
-        Masking { register, zeroing: zeroing && register != 0 }
-    }
-
-    /// The mask of the places that there are, 0 if all are.
-    fn places(at: Elements, turn: Turn) -> u8 {
-        match (turn.tail, at.upper) {
-            (false, _) => 0,
-            (true, false) => TAIL,
-            (true, true) => TAIL_UPPER,
-        }
-    }
-
     /// Makes a value.
     fn make(&mut self, reg: Reg, turn: Turn) {
         let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
-        let args = &inst.args;
-        let none = Masking::default();
-        match inst.op {
-            op if op.is_made_again() => {}
-            op if self.program.width == Width::Half => self.make_half(reg, op, args, turn),
-            Op::Piece { code, stretch, piece } => {
-                let n = self.r.result(reg);
-                let rm = self.piece_address((stretch, piece), turn);
-                let masking = self.piece_masking((stretch, piece), turn, None, true);
-                self.r.out.vector(code, n, None, rm, masking, None);
-            }
-            Op::Permute { code } => self.permute(reg, code, args),
-            Op::Load { code, from } => {
-                let under = args.first().map(|&mask| self.r.operand(mask));
-                let n = self.r.result(reg);
-                let rm = self.address(from, turn, None);
-                let masking = self.masking(from, turn, under, true);
-                self.r.out.vector(code, n, None, rm, masking, None);
-                self.r.drop_dead(args);
-            }
-            Op::Gather { code, from } => {
-                let offsets = self.r.operand(args[0]);
-                let under = args.get(1).map(|&mask| self.r.operand(mask));
-                let n = self.r.result(reg);
-                self.scratch_mask(from, turn, under);
-                self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
-                let rm = self.address(from, turn, Some(offsets));
-                self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
-                self.r.drop_dead(args);
-            }
-            Op::Fma { wide } => self.fma(reg, args, usize::from(wide)),
-            Op::Merge { code } => {
-                let [mask, old, a, b] = *args.as_slice() else { unreachable!("it has four operands") };
-                let [k, was, x, y] = [mask, old, a, b].map(|a| self.r.operand(a));
-                let n = if old != a && old != b && self.gives_way(old, reg) {
-                    self.r.rename(old, reg)
-                } else {
-                    let n = self.r.result(reg);
-                    self.r.out.vector(COPY, n, None, Rm::Register(was), none, None);
-                    n
-                };
-                self.r.out.vector(code, n, Some(x), Rm::Register(y), Masking { register: k, zeroing: false }, None);
-                self.r.drop_dead(args);
-            }
-            op => {
-                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
-                self.r.drop_dead(args);
-                let n = self.r.result(reg);
-                self.simple(op, n, &operands);
-            }
+        match (inst.op, self.program.width) {
+            (op, _) if op.is_made_again() => {}
+            (Op::Fma { wide }, _) => self.fma(reg, &inst.args, usize::from(wide)),
+            (op, Width::Half) => self.make_half(reg, op, &inst.args, turn),
+            (op, Width::Full) => self.make_full(reg, op, &inst.args, turn),
         }
+    }
+
+    /// Makes a value with one instruction.
+    pub(super) fn make_simply(&mut self, reg: Reg, op: Op, args: &[Reg]) {
+        let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
+        self.r.drop_dead(args);
+        let n = self.r.result(reg);
+        self.simple(op, n, &operands);
     }
 
     /// Whether a result can have the register of an operand: that dies, nothing else stands for it, and the result has
@@ -524,17 +466,6 @@ impl Emit<'_> {
         self.r.drop_dead(args);
     }
 
-    /// A mask that a gather or a scatter uses up.
-    fn scratch_mask(&mut self, at: Elements, turn: Turn, under: Option<u8>) {
-        let places = self.masking(at, turn, under, false).register;
-        let out = &mut self.r.out;
-        match places {
-            SCRATCH_MASK => {}
-            0 => out.mask(MASK_EQUAL, SCRATCH_MASK, Some(SCRATCH_MASK), Rm::Register(SCRATCH_MASK), None),
-            _ => out.mask(MASK_LOAD, SCRATCH_MASK, None, Rm::Register(places), None),
-        }
-    }
-
     fn effect(&mut self, effect: &Effect, turn: Turn) {
         let target = effect.accumulator().map(|k| {
             let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
@@ -547,28 +478,7 @@ impl Emit<'_> {
         });
         match (*effect, target) {
             (effect, None) if self.program.width == Width::Half => self.store_half(effect, turn),
-            (Effect::Store { code, to, value, mask }, _) => {
-                let n = self.r.operand(value);
-                let under = mask.map(|mask| self.r.operand(mask));
-                let rm = self.address(to, turn, None);
-                let masking = self.masking(to, turn, under, false);
-                self.r.out.vector(code, n, None, rm, masking, None);
-            }
-            (Effect::StorePiece { code, stretch, piece, value, mask }, _) => {
-                let n = self.r.operand(value);
-                let under = mask.map(|mask| self.r.operand(mask));
-                let rm = self.piece_address((stretch, piece), turn);
-                let masking = self.piece_masking((stretch, piece), turn, under, false);
-                self.r.out.vector(code, n, None, rm, masking, None);
-            }
-            (Effect::Scatter { code, to, offsets, value, mask }, _) => {
-                let offsets = self.r.operand(offsets);
-                let n = self.r.operand(value);
-                let under = mask.map(|mask| self.r.operand(mask));
-                self.scratch_mask(to, turn, under);
-                let rm = self.address(to, turn, Some(offsets));
-                self.r.out.vector(code, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: false }, None);
-            }
+            (effect, None) => self.store_full(effect, turn),
             (Effect::Take { code, value, .. }, Some((n, masking))) => {
                 let v = self.r.operand(value);
                 self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);

@@ -22,9 +22,13 @@ impl Emit<'_> {
                 self.r.out.vector(code, n, under, rm, Masking::default(), None);
                 self.r.drop_dead(args);
             }
-            Op::LoadSome { code, from } => self.load_some(reg, (code, from), args, turn),
+            Op::Piece { code, stretch, piece } => {
+                let n = self.r.result(reg);
+                let rm = self.piece_address((stretch, piece), turn);
+                self.r.out.vector(code, n, None, rm, Masking::default(), None);
+            }
+            Op::LoadSome { code, from, step } => self.load_some(reg, (code, from, step), args, turn),
             Op::Gather { code, from } => self.gather_half(reg, (code, from), args, turn),
-            Op::Fma { wide } => self.fma(reg, args, usize::from(wide)),
             Op::BlendBy { code } => {
                 let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
                 let [mask, no, yes] = *operands.as_slice() else { unreachable!("it has three operands") };
@@ -32,12 +36,7 @@ impl Emit<'_> {
                 let n = self.r.result(reg);
                 self.r.out.vector(code, n, Some(no), Rm::Register(yes), Masking::default(), Some(mask << 4));
             }
-            op => {
-                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
-                self.r.drop_dead(args);
-                let n = self.r.result(reg);
-                self.simple(op, n, &operands);
-            }
+            op => self.make_simply(reg, op, args),
         }
     }
 
@@ -58,7 +57,7 @@ impl Emit<'_> {
     }
 
     /// Eight narrow elements, those under a mask, one by one.
-    fn load_some(&mut self, reg: Reg, (code, from): (Code, Elements), args: &[Reg], turn: Turn) {
+    fn load_some(&mut self, reg: Reg, (code, from, step): (Code, Elements, i32), args: &[Reg], turn: Turn) {
         let none = Masking::default();
         let mask = self.r.operand(args[0]);
         let n = self.r.result(reg);
@@ -66,8 +65,8 @@ impl Emit<'_> {
         self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
         let insert = INSERT[usize::from(from.bytes == 2)];
         for lane in 0..8 {
-            let at = Elements { offset: from.offset + i32::from(lane * from.bytes), ..from };
-            let rm = self.address(at, turn, None);
+            let at = Elements { offset: from.offset + i32::from(lane) * step, ..from };
+            let rm = self.one(at, step, turn);
             let next = self.r.out.unless_bit(lane);
             self.r.out.vector(insert, n, Some(n), rm, none, Some(lane));
             self.r.out.land(next);
@@ -85,8 +84,21 @@ impl Emit<'_> {
                 let rm = self.address(to, turn, None);
                 self.r.out.vector(code, n, under, rm, Masking::default(), None);
             }
+            Effect::StorePiece { code, stretch, piece, value, .. } => {
+                let n = self.r.operand(value);
+                let rm = self.piece_address((stretch, piece), turn);
+                self.r.out.vector(code, n, None, rm, Masking::default(), None);
+            }
             Effect::Spread { to, step, value, mask } => self.spread((to, step), value, mask, turn),
             _ => unreachable!("halves have no {effect:?}"),
+        }
+    }
+
+    /// One of elements that are `step` bytes apart.
+    fn one(&mut self, at: Elements, step: i32, turn: Turn) -> Rm {
+        match self.address(at, turn, None) {
+            Rm::Memory { base, offset, .. } if step != i32::from(at.bytes) => Rm::Memory { base, index: None, offset },
+            side_by_side => side_by_side,
         }
     }
 
@@ -101,13 +113,9 @@ impl Emit<'_> {
         let extract = EXTRACT[to.bytes.trailing_zeros() as usize];
         // Narrow elements side by side are those of a packed half.
         let lanes = if to.bytes < 4 { 8 } else { 16 / to.bytes };
-        let unit = step == i32::from(to.bytes);
         for lane in 0..lanes {
             let at = Elements { offset: to.offset + i32::from(lane) * step, ..to };
-            let rm = match (self.address(at, turn, None), unit) {
-                (Rm::Memory { base, offset, .. }, false) => Rm::Memory { base, index: None, offset },
-                (rm, _) => rm,
-            };
+            let rm = self.one(at, step, turn);
             let next = mask.map(|(_, first)| self.r.out.unless_bit(first + lane));
             self.r.out.vector(extract, n, None, rm, Masking::default(), Some(lane));
             next.into_iter().for_each(|next| self.r.out.land(next));

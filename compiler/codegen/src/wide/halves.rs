@@ -15,6 +15,7 @@ mod arith;
 mod masks;
 mod moves;
 mod shape;
+mod stretches;
 
 use super::codes::UPPER_128;
 use super::encode::Code;
@@ -23,6 +24,7 @@ use super::registers::pressure;
 use masks::Mask;
 use rustc_hash::FxHashMap;
 use shape::Shape;
+use stretches::Phases;
 
 /// Needs for values of a body up to which both halves are made at once.
 const FEW: usize = 5;
@@ -33,7 +35,8 @@ pub(super) fn halves(from: &Program) -> Program {
     to.pointers.clone_from(&from.pointers);
     let (vectors, masks) = (FxHashMap::default(), FxHashMap::default());
     let shapes = shape::shapes(from);
-    let mut h = Halves { from, to, shapes, vectors, masks, accumulators: Vec::new(), tail: false };
+    let stretches = stretches::phases(from);
+    let mut h = Halves { from, to, shapes, stretches, vectors, masks, accumulators: Vec::new(), tail: false };
     h.carry();
     h.whole();
     let body = h.to.begin_tail();
@@ -51,6 +54,7 @@ struct Halves<'p> {
     from: &'p Program,
     to: Program,
     shapes: Vec<Shape>,
+    stretches: Phases,
     /// A half of a vector.
     vectors: FxHashMap<(Reg, u8), Reg>,
     /// A mask for eight places.

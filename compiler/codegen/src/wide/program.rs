@@ -90,7 +90,8 @@ pub(crate) enum Op {
     Same { offset: u32, bytes: u8 },
     /// Elements side by side; with an operand, those under that mask, and zeros.
     Load { code: Code, from: Elements },
-    /// Elements apart, at the offsets that the operand has; with a second one, those under that mask, and zeros.
+    /// Elements apart, at the offsets that the operand has; with a second one, those under that mask, and zeros. Narrow
+    /// ones are evenly apart.
     Gather { code: Code, from: Elements },
     /// One or two vectors to one.
     Plain { code: Code, immediate: Option<u8> },
@@ -114,8 +115,10 @@ pub(crate) enum Op {
     There { half: u8 },
     /// Mask, no, yes; the mask is a vector.
     BlendBy { code: Code },
-    /// Eight elements of less than 32 bits under a mask that is a vector, and zeros.
-    LoadSome { code: Code, from: Elements },
+    /// Eight elements of less than 32 bits, `step` bytes apart, under a mask that is a vector, and zeros.
+    LoadSome { code: Code, from: Elements, step: i32 },
+    /// Numbers below sixteen in eight lanes, the first in the lowest bits.
+    Numbers { bits: u32 },
 }
 
 /// An instruction with a result.
@@ -142,6 +145,12 @@ pub(crate) enum Effect {
         piece: u8,
         value: Reg,
         mask: Option<Reg>,
+    },
+    /// The elements of all phases of a stretch; there are as many as it has steps, or one.
+    Interleave {
+        to: Elements,
+        steps: i64,
+        values: [Reg; 4],
     },
     Scatter {
         code: Code,
@@ -424,7 +433,7 @@ impl Op {
     /// Whether its result needs no slot: it can be made again from the code or the record.
     pub fn is_made_again(self) -> bool {
         let in_code = matches!(self, Op::Constant { .. } | Op::Steps { .. } | Op::Order { .. } | Op::Places { .. });
-        in_code || matches!(self, Op::Same { .. } | Op::There { .. })
+        in_code || matches!(self, Op::Same { .. } | Op::There { .. } | Op::Numbers { .. })
     }
 }
 
@@ -439,6 +448,7 @@ impl Effect {
             Effect::Scatter { offsets, value, mask, .. } => [offsets, value].into_iter().chain(mask).collect(),
             Effect::Spread { value, mask, .. } => [value].into_iter().chain(mask.map(|m| m.0)).collect(),
             Effect::TakeFma { a, b, .. } => [a, b].as_slice().into(),
+            Effect::Interleave { steps, ref values, .. } => values[..steps.max(1) as usize].into(),
         }
     }
 }

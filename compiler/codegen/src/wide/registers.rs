@@ -252,7 +252,7 @@ impl<'p> Registers<'p> {
                 let at = Rm::Constant(self.pool[&op]);
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
             }
-            Some(op @ (Op::Steps { .. } | Op::Order { .. })) => {
+            Some(op @ (Op::Steps { .. } | Op::Order { .. } | Op::Numbers { .. })) => {
                 self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
             }
             Some(op @ Op::Places { .. }) => self.out.mask(MASK_LOAD, n, None, Rm::Constant(self.pool[&op]), None),
@@ -324,7 +324,11 @@ impl Effect {
             Effect::Take { accumulator, .. }
             | Effect::TakeFma { accumulator, .. }
             | Effect::Put { accumulator, .. } => Some(accumulator),
-            Effect::Store { .. } | Effect::StorePiece { .. } | Effect::Scatter { .. } | Effect::Spread { .. } => None,
+            Effect::Store { .. }
+            | Effect::StorePiece { .. }
+            | Effect::Interleave { .. }
+            | Effect::Scatter { .. }
+            | Effect::Spread { .. } => None,
         }
     }
 }

@@ -15,8 +15,10 @@ use super::registers::SCRATCH_MASK;
 ///
 /// A *phase* is one of the accesses that share a stretch: its elements are `steps * place + phase`, counted from the
 /// first place's element of phase 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stretch {
+    /// Of its vectors.
+    pub width: Width,
     /// The first place's element of phase 0.
     pub from: Elements,
     /// Elements from place to place: 2, 3, 4 or -1.
@@ -31,7 +33,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Places of a vector.
     pub fn lanes(&self) -> i64 {
-        i64::from(Width::Full.bytes()) / i64::from(self.from.bytes.max(4))
+        i64::from(self.width.bytes()) / i64::from(self.from.bytes.max(4))
     }
 
     /// How many vectors it takes.
@@ -94,8 +96,16 @@ impl Program {
             return n as u32;
         }
         let (least, greatest) = if stored { (0, (steps.max(1) - 1) as u8) } else { (phase, phase) };
-        self.stretches.push(Stretch { from, steps, least, greatest, stored });
-        self.stretches.len() as u32 - 1
+        self.whole_stretch(Stretch { width: self.width, from, steps, least, greatest, stored })
+    }
+
+    /// A stretch of which all phases are known.
+    pub fn whole_stretch(&mut self, stretch: Stretch) -> u32 {
+        let known = self.stretches.iter().position(|s| *s == stretch);
+        known.unwrap_or_else(|| {
+            self.stretches.push(stretch);
+            self.stretches.len() - 1
+        }) as u32
     }
 }
 

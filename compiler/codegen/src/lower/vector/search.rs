@@ -8,7 +8,6 @@ use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
 use crate::lower::Lower;
 use crate::validate::operands;
-use crate::wide::Width;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, Block, ExprKind, Index, ReduceOp, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
@@ -313,8 +312,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     /// Notes how elements lie, if they can be moved: where each place does, whole vectors of a strip may hold those
     /// that lie a few apart.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
-        let wide = self.l().features.strips == Some(Width::Full);
-        let whole = self.mixed && wide && !context.conditional && (!stored || ty.bytes() >= 4);
+        let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
         if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
             return Some(());
         }

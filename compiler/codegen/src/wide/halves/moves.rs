@@ -40,7 +40,7 @@ impl Halves<'_> {
         let Some(under) = under else { return self.to.make(Op::Load { code, from: near }, &[]) };
         let mask = self.form(under, from.bytes, part);
         match from.bytes {
-            1 | 2 => self.to.make(Op::LoadSome { code, from: near }, &[mask]),
+            bytes @ (1 | 2) => self.to.make(Op::LoadSome { code, from: near, step: bytes.into() }, &[mask]),
             _ => {
                 let code = LOAD_SOME[usize::from(from.bytes == 8)];
                 self.to.make(Op::Load { code, from: near }, &[mask])
@@ -50,6 +50,17 @@ impl Halves<'_> {
 
     pub(super) fn gathered(&mut self, (code, from): (Code, Elements), inst: &Inst, part: u8) -> Reg {
         let under = self.touched(from, inst.args.get(1).copied(), part);
+        if under.is_none()
+            && let Some(phase) = self.phase(inst)
+        {
+            return self.picked(phase, code, part);
+        }
+        if from.bytes < 4 {
+            let under = under.expect("narrow elements of all places are part of a stretch");
+            let (mask, step) = (self.narrow(under), self.step(inst.args[0]) as i32);
+            let from = Elements { offset: from.offset + 8 * i32::from(part) * step, ..from };
+            return self.to.make(Op::LoadSome { code, from, step }, &[mask]);
+        }
         let offsets = if from.bytes == 8 {
             // Four offsets of 32 bits for four elements.
             let all = self.vector(inst.args[0], 0);
@@ -75,8 +86,15 @@ impl Halves<'_> {
                 }
             }
             Effect::Scatter { to, offsets, value, mask, .. } => {
+                let step = self.step(offsets);
                 for part in parts(to.bytes == 8, to.upper, half) {
-                    self.scatter(to, offsets, value, mask, part);
+                    self.apart((to, step), value, mask, part);
+                }
+            }
+            Effect::Interleave { to, steps, ref values } => {
+                let values = &values[..steps.max(1) as usize];
+                for part in parts(to.bytes == 8, to.upper, half) {
+                    self.interleave((to, steps), values, part);
                 }
             }
             Effect::Take { accumulator, code, value } if !self.tail && is_one(code) => {
@@ -165,9 +183,16 @@ impl Halves<'_> {
         if bytes == 1 { self.plain(PACK_8, &[words, words]) } else { words }
     }
 
-    fn scatter(&mut self, to: Elements, offsets: Reg, value: Reg, mask: Option<Reg>, part: u8) {
-        let offsets = self.from.made[offsets.0 as usize].as_ref().map(|inst| inst.op);
-        let Some(Op::Steps { step, .. }) = offsets else { unreachable!("elements apart are evenly so") };
+    /// Bytes from each of some offsets to the next.
+    pub(super) fn step(&self, offsets: Reg) -> i64 {
+        match self.from.made[offsets.0 as usize].as_ref().map(|inst| inst.op) {
+            Some(Op::Steps { step, .. }) => step,
+            _ => unreachable!("elements apart are evenly so"),
+        }
+    }
+
+    /// Stores elements `step` bytes apart.
+    pub(super) fn apart(&mut self, (to, step): (Elements, i64), value: Reg, mask: Option<Reg>, part: u8) {
         let under = self.touched(to, mask, part);
         let mask = under.map(|under| self.form(under, to.bytes, part));
         let half = self.vector(value, part);

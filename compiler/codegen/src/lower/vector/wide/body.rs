@@ -8,7 +8,7 @@ use crate::lower::address::Sum;
 use crate::lower::vector::steps::{self, Step};
 use crate::wide::{
     Code, Effect, Elements, GATHER, LOAD, LOAD_I8, LOAD_I16, LOAD_U8, LOAD_U16, Op, SCATTER, STORE, STORE_8, STORE_16,
-    Value as Lanes, is_long,
+    Value as Lanes, Width, is_long,
 };
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -280,7 +280,7 @@ pub(super) fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
 }
 
 /// The offsets of elements that do not lie side by side.
-fn offsets(wide: &mut Wide<'_>, stride: i64) -> crate::wide::Reg {
+pub(super) fn offsets(wide: &mut Wide<'_>, stride: i64) -> crate::wide::Reg {
     wide.program.make(Op::Steps { start: 0, step: stride, bytes: 4 }, &[])
 }
 
@@ -304,14 +304,16 @@ pub(super) fn load_code(ty: ElemType) -> Code {
 }
 
 fn load(wide: &mut Wide<'_>, at: Elements, ty: ElemType, stride: i64) -> Lanes {
-    let regs = if let Some(steps) = wide.steps(ty, stride) {
+    let steps = wide.steps(ty, stride).filter(|_| wide.width == Width::Full);
+    let regs = if let Some(steps) = steps {
         wide.load_stretch(at, ty, (stride, steps))
     } else {
         let masks = masks(wide, ty);
         let offsets = (stride != i64::from(ty.bytes())).then(|| offsets(wide, stride));
         let load = |(from, mask)| match offsets {
             Some(offsets) => {
-                wide.program.load(Op::Gather { code: GATHER[usize::from(is_long(ty))], from }, &[offsets], mask)
+                let code = if ty.bytes() < 4 { load_code(ty) } else { GATHER[usize::from(is_long(ty))] };
+                wide.program.load(Op::Gather { code, from }, &[offsets], mask)
             }
             None => wide.program.load(Op::Load { code: load_code(ty), from }, &[], mask),
         };

@@ -7,7 +7,9 @@
 use super::Wide;
 use super::body::{load_code, parts};
 use crate::lower::vector::search::near;
-use crate::wide::{Effect, Elements, Op, PERMUTE, PERMUTE_TWO, Reg, STORE, Stretch, Value as Lanes, Width, is_long};
+use crate::wide::{
+    Effect, Elements, Op, PERMUTE, PERMUTE_TWO, Reg, SCATTER, STORE, Stretch, Value as Lanes, Width, is_long,
+};
 use girder_ir::codelet::Storage;
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
@@ -31,8 +33,7 @@ fn phase(at: Elements, steps: i64) -> (Elements, u8) {
 impl Wide<'_> {
     /// How many elements apart accesses lie here, if they are part of a stretch.
     pub(super) fn steps(&self, ty: ElemType, stride: i64) -> Option<i64> {
-        let whole = self.there.is_none() && self.width == Width::Full;
-        near(ty, stride).filter(|_| whole)
+        near(ty, stride).filter(|_| self.there.is_none())
     }
 
     pub(super) fn load_stretch(
@@ -95,6 +96,9 @@ impl Wide<'_> {
 
     fn store_pieces(&mut self, pending: &Pending) {
         let long = usize::from(is_long(pending.ty));
+        if self.width == Width::Half {
+            return self.store_phases(pending);
+        }
         for (part, from) in parts(pending.from, pending.stride).into_iter().enumerate() {
             let stretch = self.program.stretch(from, pending.steps, 0, true);
             let shape = self.program.stretches[stretch as usize];
@@ -102,6 +106,27 @@ impl Wide<'_> {
                 let value = self.interleaved(pending, (part, stretch), piece);
                 let mask = self.touched(pending, shape, piece);
                 self.program.effect(Effect::StorePiece { code: STORE[long], stretch, piece, value, mask });
+            }
+        }
+    }
+
+    /// For halves: all phases together, or those that there are one by one.
+    fn store_phases(&mut self, pending: &Pending) {
+        let complete = pending.values.len() as i64 == pending.steps.max(1);
+        for (part, to) in parts(pending.from, pending.stride).into_iter().enumerate() {
+            let mut values = [pending.values[0].1.regs[part]; 4];
+            for (value, (_, lanes)) in values.iter_mut().zip(&pending.values) {
+                *value = lanes.regs[part];
+            }
+            if complete {
+                self.program.effect(Effect::Interleave { to, steps: pending.steps, values });
+                continue;
+            }
+            let offsets = super::body::offsets(self, pending.stride);
+            for (&value, (phase, _)) in values.iter().zip(&pending.values) {
+                let to = Elements { offset: to.offset + i32::from(phase * to.bytes), ..to };
+                let code = SCATTER[usize::from(is_long(pending.ty))];
+                self.program.effect(Effect::Scatter { code, to, offsets, value, mask: None });
             }
         }
     }
