@@ -9,8 +9,9 @@
 //! (module `turns`), and where these take too long, other methods serve.
 //!
 //! # Note: Pairs
-//! Nothing moves at the rate of pairs of tiles here. So results are compared with a bound that holds even if all did that
-//! may: what is kept is good in any case.
+//! A layer whose groups are all whole pairs of tiles moves at their rate if that is shorter: two senders that are a pair are
+//! one port then. Results are compared with a bound that holds even if all did so that may: what is kept is good in any
+//! case.
 //!
 //! Invariant: layers cut no transfer; the time is that of a sort of the transfers and of some looks at each place of each
 //! group, and does not grow with what arrives.
@@ -18,6 +19,7 @@
 mod turns;
 
 use super::colours;
+use super::greedy::greedy;
 use super::ports::{self, Ports};
 use super::rounds::rounds;
 use super::{GOOD, GOOD_AT_SCALE, MANY};
@@ -123,7 +125,8 @@ impl<'a> Shop<'a> {
         let bound = self.bound();
         let times = |factor: f64| (bound as f64 * factor) as u64;
         let receipts = self.receipts();
-        match self.in_layers(times(GOOD)) {
+        let good = if receipts < MANY { GOOD } else { GOOD_AT_SCALE };
+        match self.in_layers(times(good)) {
             None if receipts < MANY => None,
             None if receipts < TOO_MANY => turns::in_turns(self, times(GOOD_AT_SCALE)),
             None => turns::in_turns(self, times(FAIR)),
@@ -138,14 +141,19 @@ impl<'a> Shop<'a> {
         }
         let layer = self.share_out()?;
         let count = layer.iter().max().map_or(0, |l| l + 1);
-        if self.bounds(&layer, count).iter().sum::<u64>() > good {
+        let may_be_wide = self.may_be_wide();
+        let mut all_wide = vec![true; count as usize];
+        self.edges.iter().for_each(|e| all_wide[layer[e.port as usize] as usize] &= may_be_wide(e));
+        let (narrow, pairs) = (self.bounds(&layer, count, false), self.bounds(&layer, count, true));
+        let wide: Vec<bool> = (0..count as usize).map(|k| all_wide[k] && pairs[k] < narrow[k]).collect();
+        if (0..count as usize).map(|k| if wide[k] { pairs[k] } else { narrow[k] }).sum::<u64>() > good {
             return None;
         }
         let mut start = vec![0; self.edges.len()];
         let mut end = 0;
-        for k in 0..count {
+        for (k, &wide) in (0..).zip(&wide) {
             let own: Vec<usize> = (0..self.edges.len()).filter(|&e| layer[self.edges[e].port as usize] == k).collect();
-            let edges = own.iter().map(|&e| &self.edges[e]).map(|e| (e.sender, e.port, e.cycles));
+            let edges = own.iter().map(|&e| self.held(&self.edges[e], wide));
             let (starts, length) =
                 self.schedule(Ports::between(edges, self.machine.chip.tiles, self.tiles.len() as u32));
             own.iter().zip(starts).for_each(|(&e, s)| start[e] = end + s);
@@ -153,10 +161,19 @@ impl<'a> Shop<'a> {
         }
         let piece = |(edge, start): (&Edge, u64)| {
             let (transfer, words, start) = (edge.transfer, edge.words, start as u32);
-            Piece { transfer, first: 0, words, start, to: Served::All, wide: false }
+            let wide = wide[layer[edge.port as usize] as usize];
+            Piece { transfer, first: 0, words, start, to: Served::All, wide }
         };
         let pieces = || self.edges.iter().zip(start).map(piece).collect();
         (end <= good).then(|| Layered { pieces: pieces(), end })
+    }
+
+    /// The sender, or pair of senders, the port and the cycles that an edge takes.
+    fn held(&self, edge: &Edge, wide: bool) -> (u32, u32, u64) {
+        match wide {
+            true => (edge.sender / 2, edge.port, ports::cycles(edge.words, true, self.machine)),
+            false => (edge.sender, edge.port, edge.cycles),
+        }
     }
 
     /// How often a transfer arrives at a tile, all together.
@@ -199,17 +216,21 @@ impl<'a> Shop<'a> {
     /// Which transfers could move at the rate of pairs of tiles, see [`pairs`](super::pairs).
     fn may_be_wide(&self) -> impl Fn(&Edge) -> bool {
         let exchange = &self.machine.exchange;
-        let any = exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;
-        // Of each port: tiles that are there without their partner, as far as it matters, and whether there is a pair.
+        let is_even = self.machine.chip.tiles.is_multiple_of(2);
+        let any = is_even && exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;
+        // Of each port: tiles that are there without their partner, and pairs, as far as they matter.
         let lone = |tiles: &Vec<u32>| {
             let pairs: Vec<&[u32]> = tiles.chunk_by(|a, b| a / 2 == b / 2).collect();
             let lone: Vec<u32> = pairs.iter().filter(|p| p.len() == 1).map(|p| p[0]).take(2).collect();
-            (lone, any && pairs.iter().any(|p| p.len() == 2))
+            let whole: Vec<u32> = pairs.iter().filter(|p| p.len() == 2).map(|p| p[0] / 2).take(2).collect();
+            (lone, whole)
         };
         let of_port: Vec<_> = self.tiles.iter().map(lone).collect();
         move |e| {
-            let (lone, any) = &of_port[e.port as usize];
-            *any && (lone.is_empty() || matches!(lone[..], [t] if t / 2 == e.sender / 2))
+            let (lone, whole) = &of_port[e.port as usize];
+            let own = e.sender / 2;
+            // The sender's own pair does not count: at most its partner receives there.
+            any && whole.iter().any(|&p| p != own) && (lone.is_empty() || matches!(lone[..], [t] if t / 2 == own))
         }
     }
 
@@ -232,13 +253,14 @@ impl<'a> Shop<'a> {
         Some(layer)
     }
 
-    /// The load of the fullest port of each layer.
-    fn bounds(&self, layer: &[u32], count: u32) -> Vec<u64> {
+    /// The load of the fullest port of each layer, at the rate of pairs or not.
+    fn bounds(&self, layer: &[u32], count: u32, wide: bool) -> Vec<u64> {
         let mut senders = vec![vec![0; self.machine.chip.tiles as usize]; count as usize];
         let mut ports = vec![0; self.tiles.len()];
         for edge in &self.edges {
-            senders[layer[edge.port as usize] as usize][edge.sender as usize] += edge.cycles;
-            ports[edge.port as usize] += edge.cycles;
+            let (sender, port, cycles) = self.held(edge, wide);
+            senders[layer[port as usize] as usize][sender as usize] += cycles;
+            ports[port as usize] += cycles;
         }
         let mut bounds: Vec<u64> = senders.into_iter().map(|s| s.into_iter().max().unwrap_or(0)).collect();
         for (port, load) in ports.into_iter().enumerate() {
@@ -250,15 +272,15 @@ impl<'a> Shop<'a> {
 
     /// The starts of transfers from one sender to one port each, and how long they take.
     fn schedule(&self, ports: Ports) -> (Vec<u64>, u64) {
-        let start = rounds(&ports);
-        let end = ports.end(&start);
-        if end as f64 <= ports.bound() as f64 * GOOD {
-            return (start, end);
+        let methods: [fn(&Ports) -> Vec<u64>; 3] = [rounds, colours::whole, |ports| greedy(ports, false)];
+        let mut best = (vec![], u64::MAX);
+        for method in methods {
+            if best.1 as f64 > ports.bound() as f64 * GOOD {
+                let start = method(&ports);
+                let end = ports.end(&start);
+                best = if end < best.1 { (start, end) } else { best };
+            }
         }
-        let coloured = colours::whole(&ports);
-        match ports.end(&coloured) {
-            shorter if shorter < end => (coloured, shorter),
-            _ => (start, end),
-        }
+        best
     }
 }
