@@ -49,6 +49,38 @@ fn found_placements_are_as_good_as_simple_ones_and_those_of_the_text() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn more_processors_take_no_more_cycles() {
+    let programs = [
+        ("product", "var x: f32[64, 64]; var y: f32[64, 64]; var z: f32[64, 64]; program main() { z <- x @ y; }"),
+        ("elements", "var x: f32[20000]; var y: f32[20000]; program main() { y <- exp(x * 2.0 + y) - y; x <- x * y; }"),
+        ("sum", "var x: f32[20000]; var s: f32; program main() { s <- sum(x); }"),
+        (
+            "layers",
+            "var x: f32[32, 64]; param w: f32[64, 64]; param b: f32[64]; param v: f32[64, 16]; var y: f32[32, 16];
+            program main() { repeat 100 { y <- relu(x @ w + b) @ v; w -= x.transpose() @ relu(x @ w + b); } }",
+        ),
+    ];
+    for (name, text) in programs {
+        let takes = |target: &str| {
+            let program = Program::text(text).target(target);
+            let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("{name} does not compile") };
+            cycles(graph, program.machine()).unwrap_or_else(|| panic!("{name}: there is no room on {target}"))
+        };
+        let found = ["small", "small-2", "small-4", "small-8"].map(takes);
+        println!("{name:<12}{found:?}");
+        assert!(found.windows(2).all(|w| w[1] as f64 <= 1.02 * w[0] as f64), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn codelets_for_which_one_tile_has_no_room_stand_apart() {
+    let text = "var x: f32[64]; program main() { x <- sin(x) + erf(x) * tan(x) - cos(x); }";
+    let program = Program::text(text).target("small");
+    let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
+    assert!(cycles(graph, program.machine()).is_some());
+}
+
 /// What is wrong with an example's placements.
 fn example((name, arguments, shorter): Example) -> Vec<String> {
     let path = format!("examples/{name}.gir");

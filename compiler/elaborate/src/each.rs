@@ -3,7 +3,8 @@
 //!
 //! # Note: Pieces
 //! The result is cut into boxes of equal shape, as many as the place has workers but none smaller than
-//! [`LEAST`] elements, outermost axis first; one vertex computes one piece.
+//! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor has
+//! workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
 
 mod pieces;
 
@@ -24,6 +25,8 @@ use std::sync::Arc;
 
 /// Fewer elements than this are not worth a vertex of their own.
 const LEAST: u64 = 32;
+/// Elements of a piece from which on there is work for another processor.
+const FAR: u64 = 128;
 
 /// A codelet made here: its module (holding it as the only item).
 #[derive(Debug)]
@@ -261,8 +264,11 @@ impl Elaborator<'_> {
     /// The length of a piece along each axis. See the module.
     fn pieces(&self, shape: &[u64]) -> Vec<u64> {
         let total: u64 = shape.iter().product();
-        let workers = self.current_place().count as u64 * self.machine.chip.workers as u64;
-        let mut left = (total / LEAST).clamp(1, workers);
+        let per_tile = self.machine.chip.workers as u64;
+        let workers = self.current_place().count as u64 * per_tile;
+        let near = workers.min(self.machine.chip.tiles as u64 * per_tile);
+        let processors = (total / (FAR * near)).max(1);
+        let mut left = (total / LEAST).clamp(1, workers.min(near * processors));
         let mut grid = Vec::with_capacity(shape.len());
         for &len in shape {
             let pieces = left.min(len).max(1);

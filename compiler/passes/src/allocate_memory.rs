@@ -21,6 +21,7 @@ mod tile;
 mod verify;
 mod wishes;
 
+pub(crate) use estimate::{code_bytes, costs};
 pub use host::pack_for_host;
 pub use pack::{Effort, Item, Packing, largest_live_set, pack};
 pub use space::{Space, Zone};

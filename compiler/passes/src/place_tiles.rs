@@ -10,7 +10,7 @@
 //! parts of modelled time: syncs, the load of the fullest port and the latency of an exchange, on-tile copies, and the
 //! contexts of the tile whose vertices take longest. It is summed from the runs of elements that vertices, copies and
 //! packets touch (`accesses`), without a plan or a schedule. Tiles' memory is checked as if all variables were alive
-//! together.
+//! together, and their code (`code`).
 //!
 //! # Note: Cost
 //! The pass is to take a few milliseconds, whatever the program. Steps that the text places altogether are left out. Of
@@ -29,6 +29,7 @@ use girder_source::{Failed, Result, par_map_slice};
 
 mod accesses;
 mod bench;
+mod code;
 mod estimate;
 mod given;
 mod homes;
@@ -54,13 +55,13 @@ pub fn run(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
     if !given::check(&graph, cx) {
         return Err(Failed);
     }
-    let placement = linear_placement(&graph, cx.machine.tiles());
+    let placement = linear_placement(&graph, search::least_reach(&graph, cx.machine));
     let placement = search::improve(&graph, placement, cx.machine, &cx.session.cancel);
     cx.poll()?;
     Ok(Placed { graph, placement })
 }
 
-/// The placement that costs nothing to decide.
+/// The placement that costs nothing to decide, of what the text leaves open on the first `tiles`.
 fn linear_placement(graph: &Graph, tiles: u32) -> Placement {
     let mut placement = Placement::default();
     let mut next = linear::Cursor::new(tiles);

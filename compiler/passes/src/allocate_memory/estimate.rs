@@ -16,10 +16,10 @@ use girder_ir::ids::SpecId;
 use girder_machine::Machine;
 
 /// The cost of each codelet; `None` if it has none.
-pub(super) type Costs = SecondaryMap<SpecId, Option<Cost>>;
+pub(crate) type Costs = SecondaryMap<SpecId, Option<Cost>>;
 
 /// The costs of all codelets on a machine.
-pub(super) fn costs(graph: &Graph, machine: &Machine) -> Costs {
+pub(crate) fn costs(graph: &Graph, machine: &Machine) -> Costs {
     let of_tile = TileCosts::from(machine);
     let mut costs = Costs::new();
     graph.codelets.iter().for_each(|(id, codelet)| costs[id] = cost_of(codelet, &of_tile).ok());
@@ -30,7 +30,7 @@ pub(super) fn costs(graph: &Graph, machine: &Machine) -> Costs {
 const INSTRUCTION: u64 = 4;
 
 /// Bytes of a codelet's code.
-pub(super) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
+pub(crate) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
     let instructions = match cost.and_then(Cost::code_bundles) {
         Some(bundles) if codelet.pipelined => bundles.saturating_mul(2),
         Some(bundles) => bundles,

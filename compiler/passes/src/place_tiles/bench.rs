@@ -4,6 +4,7 @@
 //! Invariant: it does not change while trials are made.
 
 use super::accesses::{self, Item, Vertices, What};
+use super::code::Code;
 use super::owners::Owners;
 use super::spread::Sites;
 use cranelift_entity::SecondaryMap;
@@ -31,6 +32,7 @@ pub(super) struct Bench<'a> {
     pub sites: SecondaryMap<ComputeSetId, Option<Arc<Sites>>>,
     /// Who owns the elements of open variables by their claims.
     pub owners: SecondaryMap<VarId, Option<Arc<Owners>>>,
+    pub code: Code,
 }
 
 /// Who uses a variable, by index into [`Bench::items`].
@@ -77,6 +79,7 @@ impl<'a> Bench<'a> {
             item_of: SecondaryMap::new(),
             sites: SecondaryMap::new(),
             owners: SecondaryMap::new(),
+            code: Code::of(graph, machine),
         };
         for (k, item) in bench.items.iter().enumerate() {
             match &item.what {

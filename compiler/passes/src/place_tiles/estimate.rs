@@ -171,20 +171,31 @@ impl Bench<'_> {
         let mut work = 0;
         for piece in pieces {
             let bytes = self.bytes(piece.to.0) * piece.each;
-            trial.runs(piece.to.0, piece.to.1, piece.to.1 + piece.len, &mut targets);
+            let whole = trial.runs(piece.to.0, piece.to.1, piece.to.1 + piece.len, &mut targets);
+            // What lies in too many pieces to look at is shared evenly by the tiles that hold it.
+            let homes = |var| self.homes(var, piece.len, trial);
             for target in &targets {
                 let start = piece.from.1 + (target.start - piece.to.1);
-                trial.runs(piece.from.0, start, start + (target.end - target.start), &mut sources);
+                if whole {
+                    trial.runs(piece.from.0, start, start + (target.end - target.start), &mut sources);
+                } else {
+                    let end = start + (target.end - target.start);
+                    let middle = (start + end) / 2;
+                    trial.runs(piece.from.0, middle, middle + 1, &mut sources);
+                    sources.iter_mut().for_each(|s| (s.start, s.end) = (start, end));
+                }
                 work += 1 + sources.len() as u64;
                 for source in &sources {
                     let len = source.end - source.start;
                     let (from, to, bytes) = (source.tile, target.tile, len as f64 * bytes);
-                    match from == to {
-                        true => traffic.copy(from, bytes),
-                        false => {
-                            let sent = Sent { var: piece.from.0, start: source.start, len, bytes, from, to };
-                            traffic.send(sent, true, self.machine);
-                        }
+                    let sent = Sent { var: piece.from.0, start: source.start, len, bytes, from, to };
+                    if !whole {
+                        let (sender, receiver) = (bytes / homes(piece.from.0), bytes / homes(piece.to.0));
+                        traffic.all_move(sent, sender, receiver, self.machine);
+                    } else if from == to {
+                        traffic.copy(from, bytes);
+                    } else {
+                        traffic.send(sent, true, self.machine);
                     }
                 }
             }

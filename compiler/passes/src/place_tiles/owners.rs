@@ -68,7 +68,7 @@ struct Claim<'a> {
 impl Owners {
     /// By claims, beginning with the one that wins, until nothing is open. Claim `first` wins over all.
     pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[Item]) -> Owners {
-        let claims = claims(id, first, users, items);
+        let claims = claims(id, var.len().max(1), first, users, items);
         let placed = given::mapping(var);
         if let (None, Some(claim)) = (placed, claims.first())
             && let Some(closed) = closed(claim, id, var.len())
@@ -104,6 +104,11 @@ impl Owners {
             Owners::Closed(closed) => std::slice::from_ref(&closed.family),
             Owners::Runs(_, families) => families,
         }
+    }
+
+    /// Whether one vertex after the other has as many elements.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Owners::Closed(_))
     }
 
     /// Whether it has so many runs that nobody should go through them all for an estimate.
@@ -201,7 +206,7 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<Closed> {
 }
 
 /// The claims on a variable, the one that wins first.
-fn claims<'a>(id: VarId, first: Option<usize>, users: &Users, items: &'a [Item<'a>]) -> Vec<Claim<'a>> {
+fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &'a [Item<'a>]) -> Vec<Claim<'a>> {
     let mut claims: Vec<(bool, Claim)> = vec![];
     for (k, &(item, family, field)) in users.fields.iter().enumerate() {
         let What::Set(_, families) = &items[item].what else { continue };
@@ -213,7 +218,9 @@ fn claims<'a>(id: VarId, first: Option<usize>, users: &Users, items: &'a [Item<'
         let named: u64 = own().map(|p| count.saturating_mul(p.elements)).fold(0, u64::saturating_add);
         let touched: u64 = own().map(|p| p.reach.min(count.saturating_mul(p.elements))).sum();
         let shared = (named as f64 / touched.max(1) as f64).max(1.0);
-        if shared <= SHARED {
+        // A few vertices at the edge of a product read what all the others do.
+        let beside = touch.dir == Dir::In && read_by(families, id) / len as f64 > SHARED;
+        if shared <= SHARED && !beside {
             let worth = items[item].weight as f64 * writes / shared;
             claims.push((first == Some(k), Claim { worth, vertices, touch }));
         }
@@ -221,6 +228,16 @@ fn claims<'a>(id: VarId, first: Option<usize>, users: &Users, items: &'a [Item<'
     // Stable: of equal claims the first in the text wins.
     claims.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.worth.total_cmp(&a.1.worth)));
     claims.into_iter().map(|c| c.1).collect()
+}
+
+/// Elements of a variable that vertices read, as often as they do.
+fn read_by(families: &[Vertices], id: VarId) -> f64 {
+    let reads = |v: &Vertices| {
+        let parts = v.fields.iter().filter(|f| f.dir == Dir::In).flat_map(|f| &f.parts);
+        let elements: u64 = parts.filter(|p| p.var == id).map(|p| p.elements).sum();
+        v.family.domain.count() as f64 * elements as f64
+    };
+    families.iter().map(reads).sum()
 }
 
 /// A variable that is being divided among owners.

@@ -64,17 +64,23 @@ impl Tiles<'_> {
 }
 
 impl Sample {
-    pub(super) fn of(families: &[Vertices], tiles: &[Tiles], machine_tiles: u32, costs: &TileCosts) -> Sample {
+    pub(super) fn of(families: &[Vertices], tiles: &[Tiles], costs: &TileCosts) -> Sample {
         let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
         let given = tiles.iter().all(|t| matches!(t, Tiles::Map(_)));
         if given && total >= MANY && tiles.iter().all(|t| matches!(t, Tiles::Map(TileMap::Separable { .. }))) {
-            return Sample::backwards(families, tiles, machine_tiles);
+            return Sample::backwards(families, tiles);
         }
-        let mut counts = vec![0u32; machine_tiles as usize];
+        // As long as the last tile says, not as the machine: few of its tiles may be in use.
+        let mut counts: Vec<u32> = vec![];
         for (vertices, tiles) in families.iter().zip(tiles) {
-            tiles.each(vertices, |_, tile| counts[tile as usize] += 1);
+            tiles.each(vertices, |_, tile| {
+                if tile as usize >= counts.len() {
+                    counts.resize(tile as usize + 1, 0);
+                }
+                counts[tile as usize] += 1;
+            });
         }
-        let used: Vec<u32> = (0..machine_tiles).filter(|&t| counts[t as usize] > 0).collect();
+        let used: Vec<u32> = (0..counts.len() as u32).filter(|&t| counts[t as usize] > 0).collect();
         let fullest = used.iter().copied().max_by_key(|&t| (counts[t as usize], std::cmp::Reverse(t)));
         let all = total <= FEW || used.len() <= TILES;
         let mut chosen = match all {
@@ -89,7 +95,7 @@ impl Sample {
         let mut found: Vec<Looked> = chosen.iter().map(looked).collect();
         // Counts tell which tiles are looked at from here on.
         let most = counts.iter().copied().max().unwrap_or(0);
-        let mut wanted = vec![false; machine_tiles as usize];
+        let mut wanted = vec![false; counts.len()];
         chosen.iter().for_each(|&t| wanted[t as usize] = true);
         for (f, (vertices, tiles)) in families.iter().zip(tiles).enumerate() {
             tiles.each(vertices, |instance, tile| {
@@ -105,14 +111,14 @@ impl Sample {
                 looked.each = n as f64 / DEPTH as f64;
             }
         }
-        let cycles = if given { 0 } else { slowest(families, tiles, u64::from(most), machine_tiles, costs) };
+        let cycles = if given { 0 } else { slowest(families, tiles, u64::from(most), counts.len(), costs) };
         let ratio = if all { 1.0 } else { used.len() as f64 / found.len() as f64 };
-        let work = (total + u64::from(machine_tiles)) / 16;
+        let work = (total + counts.len() as u64) / 16;
         Sample { tiles: found, used: used.len() as u32, ratio, cycles, work }
     }
 
     /// Of maps that the text gives in closed form: some vertices name tiles, and the maps the vertices there.
-    fn backwards(families: &[Vertices], tiles: &[Tiles], machine_tiles: u32) -> Sample {
+    fn backwards(families: &[Vertices], tiles: &[Tiles]) -> Sample {
         let mut chosen: Vec<u32> = vec![];
         for (vertices, tiles) in families.iter().zip(tiles) {
             let last = vertices.family.domain.count() - 1;
@@ -137,13 +143,13 @@ impl Sample {
         let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
         let found: Vec<Looked> = chosen.iter().map(on).collect();
         let seen: f64 = found.iter().map(|l| l.vertices.len() as f64 * l.each).sum();
-        let used = (total as f64 / seen * found.len() as f64).round().clamp(1.0, f64::from(machine_tiles));
+        let used = (total as f64 / seen * found.len() as f64).round().clamp(1.0, total.max(1) as f64);
         Sample { ratio: used / found.len() as f64, used: used as u32, tiles: found, cycles: 0, work: DEPTH as u64 }
     }
 }
 
-/// Cycles of the tile that takes longest; `most` vertices are on the fullest.
-fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, machine_tiles: u32, costs: &TileCosts) -> u64 {
+/// Cycles of the tile that takes longest, of the first `count`; `most` vertices are on the fullest.
+fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, count: usize, costs: &TileCosts) -> u64 {
     let mut kinds = families.iter().map(|v| match &v.busy {
         Work::Alike(Busy::One(cycles)) => Some(*cycles),
         _ => None,
@@ -153,7 +159,7 @@ fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, machine_tiles: u32
     {
         return equal_vertices(most, first, costs);
     }
-    let mut queues = Queues::new(machine_tiles, costs);
+    let mut queues = Queues::new(count, costs);
     for (vertices, tiles) in families.iter().zip(tiles) {
         tiles.each(vertices, |instance, tile| queues.add(tile, vertices.busy.of(instance)));
     }
@@ -169,9 +175,9 @@ struct Queues {
 }
 
 impl Queues {
-    fn new(tiles: u32, costs: &TileCosts) -> Queues {
+    fn new(tiles: usize, costs: &TileCosts) -> Queues {
         let workers = costs.workers.max(1) as usize;
-        let (ends, supervisor) = (vec![0; tiles as usize * workers], vec![0; tiles as usize]);
+        let (ends, supervisor) = (vec![0; tiles * workers], vec![0; tiles]);
         Queues { workers, ends, supervisor, supervisor_cycles: costs.supervisor_cycles }
     }
 

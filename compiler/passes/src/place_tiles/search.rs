@@ -4,6 +4,12 @@
 //! evenly with vertices beside them. The best is improved by giving single compute sets and variables another rule,
 //! those of the steps that take longest first.
 //!
+//! # Note: Reach
+//! All of this is done on one processor first, or on as many as hold the variables, and then on four times as many, as
+//! long as there are more: to cross between processors costs so much that few programs gain by it, and what is found on
+//! few is a placement on many. So a larger machine is no worse than a smaller one, as far as estimates hold. Where no step
+//! takes longer than crossing does, nothing more is tried.
+//!
 //! Of placements that take equally long the one on fewer tiles is kept.
 //!
 //! Invariants: trials are made in one order and bounded by what they look at ([`BUDGET`]), so the result is a function of
@@ -13,7 +19,7 @@ use super::accesses::What;
 use super::bench::Bench;
 use super::homes::Home;
 use super::owners::Owners;
-use super::spread::Order;
+use super::spread::{Order, Sites};
 use super::trial::{SetRule, Trial, Undo, VarRule};
 use super::{given, linear};
 use girder_ir::family::TileMap;
@@ -23,8 +29,10 @@ use girder_ir::placement::{Mapping, Placement, TileRun};
 use girder_machine::Machine;
 use girder_source::{Cancel, par_map_slice};
 
-/// Runs that all trials together look at; vertices count a sixteenth.
+/// Runs that all trials of one reach together look at; vertices count a sixteenth.
 const BUDGET: u64 = 1 << 16;
+/// How many times as many processors are tried next.
+const FURTHER: u32 = 4;
 /// Strategies that are tried side by side.
 const ABREAST: usize = 4;
 /// Rounds of improvement.
@@ -32,7 +40,7 @@ const ROUNDS: usize = 2;
 /// Steps that take less than this part of the whole are not improved.
 const SMALL: u128 = 64;
 /// Of a tile's memory, what variables and buffers may take in an estimate: the rest is for code and what they do not see.
-const ROOM: f64 = 0.75;
+pub(super) const ROOM: f64 = 0.75;
 
 /// Improves on a placement of everything that the text leaves open.
 pub(super) fn improve(graph: &Graph, placement: Placement, machine: &Machine, cancel: &Cancel) -> Placement {
@@ -46,13 +54,25 @@ pub(super) fn improve(graph: &Graph, placement: Placement, machine: &Machine, ca
     if bench.items.is_empty() {
         return placement;
     }
-    let start = Trial::start(&bench, &placement);
+    let start = Trial::start(&bench, &placement, least_reach(graph, machine));
     let vertices: u64 = bench.open_sets.iter().filter_map(|s| bench.sites[*s].as_ref()).map(|s| s.count()).sum();
     let left = (BUDGET + vertices).saturating_sub(start.work);
-    let mut search = Search { left, best: start, bench: &bench, placement: &placement, cancel };
+    let mut search = Search { left, best: start, bench: &bench, placement: &placement, cancel, tried: 0 };
     search.strategies();
     search.improve();
+    while !cancel.is_cancelled() && search.reach_further() {
+        search.left = BUDGET + vertices;
+        search.strategies();
+        search.improve();
+    }
     finish(graph, &placement, &bench, &search.best)
+}
+
+/// Tiles of as many processors, from the first on, as hold all variables with room to spare.
+pub(super) fn least_reach(graph: &Graph, machine: &Machine) -> u32 {
+    let bytes = graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add);
+    let room = (f64::from(machine.usable_bytes()) * ROOM) as u64 * u64::from(machine.chip.tiles);
+    bytes.div_ceil(room.max(1)).clamp(1, u64::from(machine.ipus)) as u32 * machine.chip.tiles
 }
 
 /// A placement of everything that is open.
@@ -71,11 +91,29 @@ struct Search<'a> {
     /// Runs that may still be looked at.
     left: u64,
     cancel: &'a Cancel,
+    /// More tiles than these have not been tried.
+    tried: u32,
 }
 
 impl<'a> Search<'a> {
     fn ended(&self) -> bool {
         self.cancel.is_cancelled() || self.left == 0
+    }
+
+    /// Lets what is open lie on more processors; `false` if there are none, or if it is not worth while.
+    fn reach_further(&mut self) -> bool {
+        let machine = self.bench.machine;
+        let (reach, all) = (self.best.reach, machine.tiles());
+        let once = |k: usize| self.best.times[k].0 / u128::from(self.bench.items[k].weight.max(1));
+        let longest = (0..self.bench.items.len()).map(once).max().unwrap_or(0);
+        let (used, further) = (self.best.used_tiles(), reach.saturating_mul(FURTHER).min(all));
+        let crossing = u128::from(machine.sync_cycles([0, 1]) + u64::from(machine.links.fixed_cycles));
+        // What does not fill the tiles that it may use would not fill more.
+        let gains = longest > crossing && u64::from(used) * 2 > u64::from(reach);
+        let is_full = self.rank(&self.best).0 > 0;
+        self.tried = reach;
+        self.best.reach = further;
+        reach < all && (gains || is_full)
     }
 
     fn room(&self) -> u64 {
@@ -87,20 +125,29 @@ impl<'a> Search<'a> {
         self.bench.graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add)
     }
 
-    /// What makes a trial better than another is less: bytes beyond the room, cycles, tiles.
+    /// What makes a trial better than another is less: bytes beyond the room (code or all), cycles, tiles.
     fn rank(&self, trial: &Trial) -> (u64, u128, u64) {
         let total = self.bytes();
         let buffers = trial.times.iter().map(|t| t.1).max().unwrap_or(0);
         let room = self.room();
         let bytes = if total + buffers <= room { 0 } else { trial.bytes(self.bench, self.placement) };
-        (bytes.saturating_sub(room), trial.cycles(), trial.used())
+        (bytes.saturating_sub(room) + self.excess(trial), trial.cycles(), trial.used())
+    }
+
+    /// Bytes of code beyond the room for it.
+    fn excess(&self, trial: &Trial) -> u64 {
+        self.bench.code.excess(self.bench, trial, self.placement)
+    }
+
+    /// As [`rank`](Search::rank), of changes that move little: variables are looked at in the end.
+    fn standing(&self) -> (u64, u128, u64) {
+        (self.excess(&self.best), self.best.cycles(), self.best.used())
     }
 
     /// Numbers of tiles worth trying for all compute sets at once, the likeliest first.
     fn sizes(&self) -> Vec<u32> {
-        let machine = self.bench.machine;
-        let all = machine.tiles();
-        let mut sizes = vec![all, machine.chip.tiles];
+        let all = self.best.reach;
+        let mut sizes = vec![all];
         let mut sets: Vec<(u128, u64)> = vec![];
         for &set in &self.bench.open_sets {
             sets.extend(self.bench.item_of[set].map(|k| (self.best.times[k].0, self.vertices(set))));
@@ -115,7 +162,7 @@ impl<'a> Search<'a> {
         let least = (self.bytes() / self.room().max(1)).min(u64::from(all)) as u32;
         let mut seen = vec![];
         sizes.retain(|t| {
-            (least.max(1)..=all).contains(t) && !seen.contains(t) && {
+            (least.max(self.tried + 1)..=all).contains(t) && !seen.contains(t) && {
                 seen.push(*t);
                 true
             }
@@ -126,7 +173,7 @@ impl<'a> Search<'a> {
     /// One vertex to a tile, or one to a worker.
     fn sizes_for(&self, count: u64) -> [u32; 2] {
         let machine = self.bench.machine;
-        let fit = |n: u64| n.clamp(1, u64::from(machine.tiles())) as u32;
+        let fit = |n: u64| n.clamp(1, u64::from(self.best.reach)) as u32;
         [fit(count.div_ceil(u64::from(machine.chip.workers))), fit(count)]
     }
 
@@ -137,7 +184,9 @@ impl<'a> Search<'a> {
     fn strategies(&mut self) {
         let bench = self.bench;
         let bytes = linear::BYTES_PER_TILE;
-        let blocks = bench.open_sets.iter().any(|s| bench.sites[*s].as_ref().is_some_and(|s| s.has_blocks()));
+        let any =
+            |f: fn(&Sites) -> bool| bench.open_sets.iter().any(|s| bench.sites[*s].as_ref().is_some_and(|s| f(s)));
+        let (blocks, grid) = (any(Sites::has_blocks), any(Sites::has_grid));
         let mut all: Vec<Strategy> = vec![];
         for (k, tiles) in self.sizes().into_iter().enumerate() {
             // Without open vertices their number of tiles makes no difference.
@@ -146,6 +195,7 @@ impl<'a> Search<'a> {
             }
             all.push(Strategy::Follow(Order::Rows, tiles));
             all.extend((blocks && tiles > 1).then_some(Strategy::Follow(Order::Blocks, tiles)));
+            all.extend((grid && tiles > 1).then_some(Strategy::Follow(Order::Grid, tiles)));
             if k == 0 {
                 all.extend([Strategy::Spread(bytes, tiles), Strategy::Spread(8 * bytes, tiles)]);
             }
@@ -164,6 +214,16 @@ impl<'a> Search<'a> {
             });
             for (found, trial) in trials {
                 self.left = self.left.saturating_sub(trial.work);
+                if found < rank {
+                    (rank, self.best) = (found, trial);
+                }
+            }
+        }
+        if !bench.code.fits() {
+            let groups = bench.code.groups(bench);
+            for order in [Order::Rows, Order::Blocks] {
+                let trial = apart(bench, &start, &groups, order);
+                let found = self.rank(&trial);
                 if found < rank {
                     (rank, self.best) = (found, trial);
                 }
@@ -211,32 +271,37 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps a change if it is one for the better.
-    fn settle(&mut self, before: (u128, u64), undo: Option<Undo>) {
+    fn settle(&mut self, before: (u64, u128, u64), undo: Option<Undo>) {
         let Some(undo) = undo else { return };
         // A change costs at least what it looks through to find what it moves.
         let listed = (self.bench.open_vars.len() + self.bench.items.len()) as u64 / 16;
         self.left = self.left.saturating_sub(std::mem::take(&mut self.best.work) + listed);
-        if (self.best.cycles(), self.best.used()) >= before {
+        if self.standing() >= before {
             self.best.undo(undo);
         }
     }
 
     fn set_rules(&mut self, set: ComputeSetId) {
-        let Some(SetRule::Spread { tiles: now, .. }) = self.best.sets[set] else { return };
+        let Some(SetRule::Spread { first, tiles: now, .. }) = self.best.sets[set] else { return };
         let mut sizes = self.sizes_for(self.vertices(set)).to_vec();
-        let all = self.bench.machine.tiles();
+        let all = self.best.reach - first;
         sizes.extend([now, now / 2, now.saturating_mul(2), 1, all]);
         sizes.retain(|t| (1..=all).contains(t));
         sizes.sort_unstable();
         sizes.dedup();
-        let blocks = self.bench.sites[set].as_ref().is_some_and(|s| s.has_blocks());
-        let orders = if blocks { &[Order::Rows, Order::Blocks][..] } else { &[Order::Rows] };
-        for rule in sizes.iter().flat_map(|&tiles| orders.iter().map(move |&order| SetRule::Spread { order, tiles })) {
+        let is = |f: fn(&Sites) -> bool| self.bench.sites[set].as_deref().is_some_and(f);
+        let orders = match (is(Sites::has_blocks), is(Sites::has_grid)) {
+            (_, true) => &[Order::Rows, Order::Blocks, Order::Grid][..],
+            (true, false) => &[Order::Rows, Order::Blocks],
+            _ => &[Order::Rows],
+        };
+        let rule = |tiles: u32| orders.iter().map(move |&order| SetRule::Spread { order, first, tiles });
+        for rule in sizes.into_iter().flat_map(rule) {
             if self.ended() {
                 return;
             }
             if self.best.sets[set] != Some(rule) {
-                let before = (self.best.cycles(), self.best.used());
+                let before = self.standing();
                 let undo = self.best.change_set(self.bench, set, rule);
                 self.settle(before, undo);
             }
@@ -249,7 +314,7 @@ impl<'a> Search<'a> {
         if self.best.vars[id].is_none() || self.best.sets.values().any(|s| *s == Some(SetRule::Beside)) {
             return;
         }
-        let all = self.bench.machine.tiles();
+        let all = self.best.reach;
         let mut rules = vec![VarRule::Follow { first: None }];
         // Owners of many runs cost more to find than all else.
         let short = self.bench.owners[id].as_ref().is_some_and(|o| !o.is_long());
@@ -266,7 +331,7 @@ impl<'a> Search<'a> {
                 return;
             }
             if self.best.vars[id] != Some(rule) {
-                let before = (self.best.cycles(), self.best.used());
+                let before = self.standing();
                 let undo = self.best.change_var(self.bench, id, rule);
                 self.settle(before, undo);
             }
@@ -280,13 +345,9 @@ fn tried<'a>(bench: &Bench<'a>, start: &Trial<'a>, strategy: Strategy) -> Trial<
     trial.work = 0;
     match strategy {
         Strategy::Follow(order, tiles) => {
-            bench.open_sets.iter().for_each(|&s| trial.place_set(bench, s, SetRule::Spread { order, tiles }));
-            for &var in &bench.open_vars {
-                let rules = [VarRule::Follow { first: None }, VarRule::Partner { copy: 0 }];
-                if !rules.into_iter().any(|rule| trial.place_var(bench, var, rule)) {
-                    trial.place_var(bench, var, VarRule::Spread { least: linear::BYTES_PER_TILE, tiles });
-                }
-            }
+            let rule = SetRule::Spread { order, first: 0, tiles };
+            bench.open_sets.iter().for_each(|&s| trial.place_set(bench, s, rule));
+            follow(bench, &mut trial, tiles);
         }
         Strategy::Spread(least, tiles) => {
             for &var in &bench.open_vars {
@@ -297,6 +358,30 @@ fn tried<'a>(bench: &Bench<'a>, start: &Trial<'a>, strategy: Strategy) -> Trial<
     }
     trial.measure(bench, 0..bench.items.len());
     trial
+}
+
+/// Groups of compute sets on tiles of their own, as many of them as there are groups allow.
+fn apart<'a>(bench: &Bench<'a>, start: &Trial<'a>, groups: &[Vec<ComputeSetId>], order: Order) -> Trial<'a> {
+    let mut trial = start.clone();
+    let (count, reach) = (groups.len() as u64, u64::from(start.reach));
+    for (k, group) in (0u64..).zip(groups) {
+        let edge = |k: u64| (k * reach / count) as u32;
+        let (first, tiles) = (edge(k), (edge(k + 1) - edge(k)).max(1));
+        group.iter().for_each(|&set| trial.place_set(bench, set, SetRule::Spread { order, first, tiles }));
+    }
+    follow(bench, &mut trial, start.reach);
+    trial.measure(bench, 0..bench.items.len());
+    trial
+}
+
+/// Lets variables follow vertices, or the other ends of copies; what follows neither is spread over so many tiles.
+fn follow(bench: &Bench, trial: &mut Trial, tiles: u32) {
+    for &var in &bench.open_vars {
+        let rules = [VarRule::Follow { first: None }, VarRule::Partner { copy: 0 }];
+        if !rules.into_iter().any(|rule| trial.place_var(bench, var, rule)) {
+            trial.place_var(bench, var, VarRule::Spread { least: linear::BYTES_PER_TILE, tiles });
+        }
+    }
 }
 
 /// The placement of a trial, in closed forms where there are any.

@@ -4,7 +4,9 @@
 //! Vertices that are neighbours in the order share a tile or have neighbouring tiles. `Rows` is the order of the first
 //! elements of their outputs (as a share of the variable, so that outputs of equal shape are laid out alike). `Blocks`
 //! cuts the outputs of rank 2 and more into bands along one axis and goes through each band along another; there are as
-//! many bands as make what a tile has nearly square, so that its edges are short.
+//! many bands as make what a tile has nearly square, so that its edges are short. `Grid` stands tiles in rows and columns, where
+//! outputs stand so: all vertices of a row of the grid are on its tiles alone, so that what they share goes to these at
+//! once, and what rows and columns share never meets; but not all tiles may have a place.
 //!
 //! Invariant: the spread is a function of the graph, the order and the number of tiles.
 
@@ -20,6 +22,7 @@ use std::sync::Arc;
 pub(super) enum Order {
     Rows,
     Blocks,
+    Grid,
 }
 
 /// The tiles of the vertices of some families, by family and instance.
@@ -41,6 +44,8 @@ struct Points {
     at: Vec<(u32, u32)>,
     /// From the first to the last along each.
     extent: (u32, u32),
+    /// The places along each, ascending, if each pair has a vertex.
+    lines: Option<(Vec<u32>, Vec<u32>)>,
 }
 
 impl Sites {
@@ -59,14 +64,22 @@ impl Sites {
         self.points.is_some()
     }
 
-    /// Spreads the vertices over `0..tiles`. Where outputs have no blocks, rows take their place.
-    pub(super) fn spread(&self, order: Order, tiles: u32) -> Spread {
-        let blocks = self.points.as_ref().filter(|_| order == Order::Blocks);
-        let found = match (blocks, &self.rows) {
+    /// Whether [`Order::Grid`] is one too.
+    pub(super) fn has_grid(&self) -> bool {
+        self.points.as_ref().is_some_and(|p| p.lines.is_some())
+    }
+
+    /// Spreads the vertices over so many tiles from `first` on. Where outputs have no blocks or grid, rows take their place.
+    pub(super) fn spread(&self, order: Order, first: u32, tiles: u32) -> Spread {
+        let points = self.points.as_ref().filter(|_| order != Order::Rows);
+        let grid = points.filter(|_| order == Order::Grid).and_then(|p| p.grid(tiles));
+        let mut found = match (points, &self.rows) {
+            _ if grid.is_some() => grid.unwrap_or_default(),
             (Some(points), _) => self.even(self.banded(points, tiles).into_iter(), tiles),
             (None, Some(rows)) => self.even(rows.iter().copied(), tiles),
             (None, None) => self.even(0..self.count() as u32, tiles),
         };
+        found.iter_mut().for_each(|tile| *tile += first);
         let mut at = 0;
         let mut next = |&(id, n): &(FamilyId, u32)| {
             let own = at..at + n as usize;
@@ -106,6 +119,25 @@ impl Sites {
         // Stable, so that what is equal along the band keeps the order of rows.
         order.sort_by_key(key);
         order
+    }
+}
+
+impl Points {
+    /// The tile of each vertex in a grid of at most so many: with as few vertices to a tile as can be, and these nearly
+    /// square.
+    fn grid(&self, tiles: u32) -> Option<Vec<u32>> {
+        let (rows, columns) = self.lines.as_ref()?;
+        let (high, wide) = (rows.len() as u64, columns.len() as u64);
+        let (tall, broad) = (u64::from(self.extent.0) / high, u64::from(self.extent.1) / wide);
+        let fits = |a: u64, b: u64| high.div_ceil(a) * wide.div_ceil(b) <= u64::from(tiles);
+        let shapes =
+            |each: u64| (1..=each.min(high)).filter(move |&a| each.is_multiple_of(a)).map(move |a| (a, each / a));
+        let least = (high * wide).div_ceil(u64::from(tiles));
+        let best = |each: u64| shapes(each).filter(|s| fits(s.0, s.1)).min_by_key(|s| s.0 * tall + s.1 * broad);
+        let (a, b) = (least..=high * wide).find_map(best)?;
+        let across = wide.div_ceil(b) as u32;
+        let line = |lines: &[u32], at: u32, each: u64| lines.partition_point(|&l| l < at) as u32 / each as u32;
+        Some(self.at.iter().map(|p| line(rows, p.0, a) * across + line(columns, p.1, b)).collect())
     }
 }
 
@@ -156,8 +188,16 @@ fn points(graph: &Graph, families: &[&Vertices]) -> Option<Points> {
     if extent.0 == 0 || extent.1 == 0 {
         return None;
     }
-    let at = offsets().map(|o| (index(o as u64, a) - reach[a].0, index(o as u64, b) - reach[b].0)).collect();
-    Some(Points { at, extent })
+    let at: Vec<(u32, u32)> =
+        offsets().map(|o| (index(o as u64, a) - reach[a].0, index(o as u64, b) - reach[b].0)).collect();
+    let lines = |mut all: Vec<u32>| {
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let lines = (lines(at.iter().map(|p| p.0).collect()), lines(at.iter().map(|p| p.1).collect()));
+    let full = lines.0.len() * lines.1.len() == at.len();
+    Some(Points { at, extent, lines: full.then_some(lines) })
 }
 
 fn weights(families: &[&Vertices], workers: u64) -> Option<Vec<u64>> {

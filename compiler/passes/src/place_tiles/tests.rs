@@ -131,7 +131,7 @@ fn blocks(rows: u64, columns: u64, order: Order, tiles: u32) -> Vec<u32> {
     let items = accesses::items(&b.graph, &machine());
     let What::Set(_, families) = &items[0].what else { panic!("one compute set") };
     let families: Vec<_> = families.iter().collect();
-    Sites::of(&b.graph, &families, 6).spread(order, tiles)[0].1.to_vec()
+    Sites::of(&b.graph, &families, 6).spread(order, 0, tiles)[0].1.to_vec()
 }
 
 proptest! {

@@ -57,8 +57,9 @@ pub(super) struct Traffic {
     small: FxHashMap<(u32, u32), Small>,
     /// What has been sent once: more receivers cost the sender nothing.
     sent: FxHashSet<(VarId, u64, u64)>,
-    /// Bytes between processors.
+    /// Bytes between processors. To one of them the same elements cross once.
     flows: BTreeMap<(u32, u32), f64>,
+    crossed: FxHashSet<(VarId, u64, u64, u32)>,
     /// Small pieces in a row from one tile, in the field at hand.
     streak: (u32, u64),
     /// Bytes that the tiles at the other ends send, receive and copy on average.
@@ -86,7 +87,7 @@ impl Traffic {
             self.loads.entry(s.from).or_default().sent += s.bytes;
         }
         let (home, away) = (machine.ipu_of(s.from), machine.ipu_of(s.to));
-        if home != away {
+        if home != away && (!gathers || self.crossed.insert((s.var, s.start, s.len, away))) {
             *self.flows.entry((home, away)).or_default() += s.bytes;
         }
         if s.bytes >= SMALL {
@@ -110,6 +111,21 @@ impl Traffic {
         self.average.before += strided;
     }
 
+    /// All tiles that hold something send and receive so many bytes, or copy them if what stands for all stays.
+    pub(super) fn all_move(&mut self, s: Sent, sent: f64, received: f64, machine: &Machine) {
+        if s.from == s.to {
+            self.average.after += received;
+        } else {
+            self.any = true;
+            self.average.sent += sent;
+            self.average.received += received;
+            let (home, away) = (machine.ipu_of(s.from), machine.ipu_of(s.to));
+            if home != away {
+                *self.flows.entry((home, away)).or_default() += s.bytes;
+            }
+        }
+    }
+
     /// The tiles at the other ends receive so many bytes each.
     pub(super) fn all_receive(&mut self, received: f64) {
         self.average.received += received;
@@ -125,7 +141,7 @@ impl Traffic {
             }
         }
         let (mut port, mut before, mut after) =
-            (self.average.sent.max(self.average.received), self.average.before, 0.0f64);
+            (self.average.sent.max(self.average.received), self.average.before, self.average.after);
         for load in self.loads.values() {
             port = port.max(load.sent).max(load.received);
             before = before.max(load.before);
@@ -140,8 +156,7 @@ impl Traffic {
             let words = (port / f64::from(machine.exchange.bytes_per_cycle)).ceil() as u64;
             cycles += u64::from(machine.latency_bound()) + words;
         }
-        let flow = |(&(a, b), bytes): (&(u32, u32), &f64)| (bytes * ratio / machine.route_bytes_per_cycle(a, b)).ceil();
-        let links = self.flows.iter().map(flow).fold(0.0, f64::max) as u64;
-        if links > 0 { cycles + u64::from(machine.links.fixed_cycles) + links } else { cycles }
+        let flow = |(&(a, b), bytes): (&(u32, u32), &f64)| (a, b, (bytes * ratio).ceil() as u64);
+        cycles + machine.link_phase_cycles(self.flows.iter().map(flow))
     }
 }

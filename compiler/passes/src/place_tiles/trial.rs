@@ -24,8 +24,8 @@ const PIECES: usize = 24;
 pub(super) enum SetRule {
     /// Where their first output is, which follows no vertex.
     Beside,
-    /// Over the first tiles.
-    Spread { order: Order, tiles: u32 },
+    /// Over neighbouring tiles.
+    Spread { order: Order, first: u32, tiles: u32 },
 }
 
 /// Where the open elements of a variable go.
@@ -55,6 +55,8 @@ pub(super) struct Trial<'a> {
     pub homes: SecondaryMap<VarId, Home>,
     tiles: SecondaryMap<FamilyId, Option<Arc<[u32]>>>,
     graph: Option<&'a Graph>,
+    /// What is open lies on the first so many tiles.
+    pub reach: u32,
     samples: Vec<Option<Arc<Sample>>>,
     /// Weighted cycles by item, and bytes of its buffers.
     pub times: Vec<(u128, u64)>,
@@ -73,9 +75,9 @@ pub(super) struct Undo {
 
 impl<'a> Trial<'a> {
     /// What the text says, and `placement` where it is silent.
-    pub(super) fn start(bench: &Bench<'a>, placement: &Placement) -> Trial<'a> {
+    pub(super) fn start(bench: &Bench<'a>, placement: &Placement, reach: u32) -> Trial<'a> {
         let items = bench.items.len();
-        let mut trial = Trial { times: vec![(0, 0); items], samples: vec![None; items], ..Trial::default() };
+        let mut trial = Trial { times: vec![(0, 0); items], samples: vec![None; items], reach, ..Trial::default() };
         trial.graph = Some(bench.graph);
         for item in &bench.items {
             item.vars().into_iter().for_each(|id| {
@@ -131,11 +133,11 @@ impl<'a> Trial<'a> {
     }
 
     /// The homes of neighbouring elements, neighbours on one tile together. What lies in many pieces is looked at in some
-    /// places, each of which stands for the elements around it.
-    pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<Run>) {
+    /// places, each of which stands for the elements around it; `false` then.
+    pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<Run>) -> bool {
         out.clear();
         if self.each_run(var, start, end, &mut |run| push(out, run, PIECES)) {
-            return;
+            return true;
         }
         out.clear();
         let (len, places) = (end - start, PIECES as u64);
@@ -148,6 +150,7 @@ impl<'a> Trial<'a> {
                 });
             }
         }
+        false
     }
 
     /// As [`runs`](Trial::runs), to the end, however many there are.
@@ -197,6 +200,11 @@ impl<'a> Trial<'a> {
         self.samples.iter().flatten().map(|s| u64::from(s.used)).sum()
     }
 
+    /// Tiles of the compute set that uses most.
+    pub(super) fn used_tiles(&self) -> u32 {
+        self.samples.iter().flatten().map(|s| s.used).max().unwrap_or(0)
+    }
+
     /// Bytes of all variables and of the greatest buffers on the fullest tile, as if all were alive together.
     pub(super) fn bytes(&self, bench: &Bench, placement: &Placement) -> u64 {
         let mut tiles = vec![0u64; bench.machine.tiles() as usize];
@@ -204,7 +212,7 @@ impl<'a> Trial<'a> {
         for (id, var) in &bench.graph.vars {
             let size = u64::from(var.ty.bytes());
             match &self.homes[id] {
-                Home::Owned(owners, _) if owners.is_long() => {
+                Home::Owned(owners, _) if owners.is_long() && owners.is_closed() => {
                     everywhere += var.bytes() / u64::from(self.tiles_of(bench, id));
                 }
                 Home::Nowhere => {
@@ -229,8 +237,11 @@ impl<'a> Trial<'a> {
     pub(super) fn place_set(&mut self, bench: &Bench, set: ComputeSetId, rule: SetRule) {
         let (Some(item), Some(sites)) = (bench.item_of[set], &bench.sites[set]) else { return };
         match rule {
-            SetRule::Spread { order, tiles } => {
-                sites.spread(order, tiles).into_iter().for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
+            SetRule::Spread { order, first, tiles } => {
+                sites
+                    .spread(order, first, tiles)
+                    .into_iter()
+                    .for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
             }
             SetRule::Beside => {
                 for vertices in bench.families(item).iter().filter(|v| v.family.tile.is_none()) {
@@ -261,7 +272,7 @@ impl<'a> Trial<'a> {
     /// Gives the open elements of a variable another home, without measuring anything. `false` if the rule does not apply.
     pub(super) fn place_var(&mut self, bench: &Bench, id: VarId, rule: VarRule) -> bool {
         let (var, users) = (&bench.graph.vars[id], &bench.users[id]);
-        let all = bench.machine.tiles();
+        let all = self.reach;
         let even = |least, tiles| Even::of(var, 0, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
         let rest = even(linear::BYTES_PER_TILE, all);
         let owners = match rule {
@@ -384,8 +395,7 @@ impl<'a> Trial<'a> {
                 (None, tiles) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
             })
             .collect();
-        let (machine, costs) = (bench.machine, &bench.costs);
-        let sample = Sample::of(families, &tiles, machine.tiles(), costs);
+        let sample = Sample::of(families, &tiles, &bench.costs);
         self.work += sample.work;
         self.samples[item] = Some(Arc::new(sample));
     }

@@ -9,6 +9,8 @@
 //! # Note: Small pieces
 //! Many small pieces at equal distances cost a transfer each. Where they are at least [`MANY`] and shorter than
 //! [`SMALL`] bytes, they are made contiguous on the sender, sent at once, and spread out on the receiver if need be. The
+//! published rows of V8 (docs/validation.md) show the vendor's compiler to do so: before the exchange a tile copies about as
+//! many bytes as its strided edges have. A plan that sent such pieces one by one would model another program. The
 //! same holds for pieces of vertices that follow one another, so that a move is kept open until the next vertex's comes.
 //! Sends between two tiles that are many and small, or mostly repeat the same words, are likewise replaced by one to a
 //! staging buffer ([`scattered`]).

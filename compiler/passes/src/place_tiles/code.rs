@@ -1,0 +1,83 @@
+//! The code of codelets on tiles: each that a vertex of a tile runs is there once, and only some memory can run code.
+//!
+//! Invariant: where all code fits on one tile nothing is counted.
+
+use super::bench::Bench;
+use super::search::ROOM;
+use super::trial::Trial;
+use crate::allocate_memory::{code_bytes, costs};
+use cranelift_entity::SecondaryMap;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, SpecId};
+use girder_ir::placement::Placement;
+use girder_machine::Machine;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Code {
+    bytes: SecondaryMap<SpecId, u64>,
+    /// Of a tile; what is left of the memory that can run code is for exchanges and local arrays.
+    room: u64,
+    fits: bool,
+}
+
+impl Code {
+    pub(super) fn of(graph: &Graph, machine: &Machine) -> Code {
+        let costs = costs(graph, machine);
+        let mut code = Code::default();
+        graph.codelets.iter().for_each(|(id, c)| code.bytes[id] = code_bytes(c, costs[id].as_ref()));
+        let executable = machine.memory.regions.iter().filter(|r| r.executable);
+        code.room = (executable.map(|r| f64::from(r.bytes)).sum::<f64>() * ROOM) as u64;
+        let used: FxHashSet<SpecId> = graph.families.values().map(|f| f.codelet).collect();
+        code.fits = used.iter().map(|&c| code.bytes[c]).fold(0, u64::saturating_add) <= code.room;
+        code
+    }
+
+    /// Whether all code fits on one tile.
+    pub(super) fn fits(&self) -> bool {
+        self.fits
+    }
+
+    /// Bytes of code beyond the room on the tile that has most.
+    pub(super) fn excess(&self, bench: &Bench, trial: &Trial, placement: &Placement) -> u64 {
+        if self.fits {
+            return 0;
+        }
+        let mut known: FxHashSet<(u32, SpecId)> = FxHashSet::default();
+        let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
+        for (id, family) in &bench.graph.families {
+            let mut add = |tile: u32| {
+                if known.insert((tile, family.codelet)) {
+                    *tiles.entry(tile).or_default() += self.bytes[family.codelet];
+                }
+            };
+            match (trial.table(id), &family.tile, &placement.families[id]) {
+                (Some(tiles), ..) => tiles.iter().for_each(|&t| add(t)),
+                (_, Some(map), _) | (_, _, Some(map)) => map.iter(&family.domain).for_each(add),
+                _ => {}
+            }
+        }
+        tiles.into_values().max().unwrap_or(0).saturating_sub(self.room)
+    }
+
+    /// The open compute sets in groups, the code of each of which fits on a tile if that of every set does; sets in the
+    /// order of the text, each in the first group that has room.
+    pub(super) fn groups(&self, bench: &Bench) -> Vec<Vec<ComputeSetId>> {
+        let mut groups: Vec<(FxHashSet<SpecId>, Vec<ComputeSetId>)> = vec![];
+        let sum = |specs: &FxHashSet<SpecId>| specs.iter().map(|&s| self.bytes[s]).fold(0, u64::saturating_add);
+        for &set in &bench.open_sets {
+            let own: FxHashSet<SpecId> =
+                bench.graph.sets[set].families.iter().map(|&f| bench.graph.families[f].codelet).collect();
+            let with = |specs: &FxHashSet<SpecId>| specs.union(&own).copied().collect::<FxHashSet<_>>();
+            match groups.iter_mut().find(|g| sum(&with(&g.0)) <= self.room) {
+                Some(group) => {
+                    group.0 = with(&group.0);
+                    group.1.push(set);
+                }
+                None => groups.push((own, vec![set])),
+            }
+        }
+        groups.into_iter().map(|g| g.1).collect()
+    }
+}
