@@ -1,6 +1,7 @@
 //! Matrix products: `x @ y` gives the bits of three plain loops, in every mode on any number of threads, and so do
 //! families of `amp` vertices, whether they tile a larger product or not.
 
+use girder::{AnyStage, Stage};
 use girder_tests::{Outcome, Program};
 
 /// Codelets that all programs here use. Some elements are infinite or -0, so that sums become NaN now and then.
@@ -85,6 +86,23 @@ fn large_products_are_shared_by_threads() {
     let views = ("x.reshape([90, 70])", "y.reshape([70, 80])");
     let text = product("f32", (90, 80), (90 * 70, 70 * 80), views, false);
     same(&Program::text(text).target("gc200").run_everywhere(), "90 x 70 x 80");
+}
+
+#[test]
+fn terms_for_which_there_is_no_room_come_in_turns() {
+    let text = "
+        let numbers = list i in 0..8, j in 0..1800 { float((7919 * i + 31 * j) % 1009) / 37.0 - 11.0 };
+        var x: f32[14400] = numbers;
+        var y: f32[14400] = numbers;
+        var z: f32[8, 8];
+        program main() { z <- x.reshape([8, 1800]) @ y.reshape([1800, 8]); }";
+    let outcomes = [("small", true), ("gc200", false)].map(|(target, turns)| {
+        let program = Program::text(text).target(target);
+        let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
+        assert_eq!(graph.sets.values().any(|s| s.name.contains("product_2")), turns, "{target}");
+        program.run_everywhere()
+    });
+    assert_eq!(outcomes[0].array("z").bytes, outcomes[1].array("z").bytes);
 }
 
 /// Vertices `vertex` at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.
