@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::check;
+use common::{check, compilation};
+use girder::{AnyStage, Stage};
+use girder_ir::layout::Content;
 
 #[test]
 fn a_family_with_a_place_and_generics() {
@@ -365,4 +367,31 @@ fn module_level_sets_and_mapped_steps() {
          copy moved { c[0, i..i + 1] <- g[4 * i..4 * i + 1] for i in 0..4; a <- 7.0; }
          program main() { execute sums; execute moved; execute nothing; execute sums; g <- concat([a, b, a, b, a, g[0..4]]); }",
     );
+}
+
+/// A field that asks for an alignment begins there, in a variable as in a landing buffer, whatever else is on the tile.
+#[test]
+fn fields_are_aligned_as_they_ask() {
+    let source =
+        "codelet f(#[align(256)] in x: f32[n], in z: f32[k], #[align(64)] inout y: f32[m]) { y[0] = x[0] + z[0]; }
+         var z: f32[3] on tile(0);
+         var x: f32[24] on tile(0);
+         var y: f32[10] on tile(0);
+         var far: f32[5] on tile(1);
+         program main() {
+             compute set {
+                 vertex f(x: x[2..10], z: z, y: y[0..3]) on tile(0);
+                 vertex f(x: far, z: z, y: y[3..6]) on tile(2);
+             }
+         }";
+    let mut c = compilation();
+    let root = c.add("main.gir", source).expect("small");
+    let Ok(AnyStage::Allocated(allocated)) = c.stage(root, Stage::Allocated) else { panic!("{:?}", c.diagnostics) };
+    assert!(c.diagnostics.iter().next().is_none(), "{:?}", c.diagnostics);
+    let address = |name: &str| {
+        let (var, _) = allocated.vars.iter().find(|(_, v)| v.name == name).expect(name);
+        allocated.layout.class(0).and_then(|class| class.block(Content::Var(var))).expect(name).address
+    };
+    assert_eq!((address("x") + 8) % 256, 0);
+    assert_eq!(address("y") % 64, 0);
 }

@@ -144,6 +144,8 @@ pub struct FieldDecl {
     pub ty: ElemType,
     /// One per dimension; a scalar has none. `const` fields are scalars.
     pub dims: SmallVec<[DimDecl; 3]>,
+    /// What the address of its first element is wished to be a multiple of: a power of two, 1 if it may be any.
+    pub align: u32,
     /// Where it is declared.
     pub span: Span,
 }

@@ -94,7 +94,7 @@ impl Build {
             let size = c.sizes.push(format!("n{letter}").into());
             let dims: SmallVec<[DimDecl; 3]> = smallvec![DimDecl::Size(size)];
             let name = letter.to_string().into();
-            let field = c.fields.push(FieldDecl { name, dir, ty: ElemType::F32, dims, span: Span::NONE });
+            let field = c.fields.push(FieldDecl { name, dir, ty: ElemType::F32, dims, align: 1, span: Span::NONE });
             if dir == Dir::Out {
                 let site =
                     c.sites.push(Site { check: Check::Index, span: Span::NONE, calls: smallvec![], message: None });

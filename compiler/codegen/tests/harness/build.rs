@@ -23,7 +23,7 @@ impl Build {
 
     pub fn field(&mut self, dir: Dir, ty: ElemType, dims: &[DimDecl]) -> FieldId {
         let name = format!("f{}", self.codelet.fields.len()).into();
-        self.codelet.fields.push(FieldDecl { name, dir, ty, dims: dims.into(), span: Span::default() })
+        self.codelet.fields.push(FieldDecl { name, dir, ty, dims: dims.into(), align: 1, span: Span::default() })
     }
 
     pub fn local(&mut self, ty: ElemType) -> LocalId {

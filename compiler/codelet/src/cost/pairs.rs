@@ -127,11 +127,11 @@ fn is_pair(walk: &Walk<'_>, a: Val, b: Val) -> bool {
 }
 
 /// Whether an access is to the element after another.
-fn follows(first: Access, second: Access) -> bool {
+pub(super) fn follows(first: Access, second: Access) -> bool {
     first.storage == second.storage && first.moving == second.moving && first.base.checked_add(1) == Some(second.base)
 }
 
 /// Whether the place is a multiple of two elements.
-fn is_aligned(walk: &Walk<'_>, access: Access) -> bool {
+pub(super) fn is_aligned(walk: &Walk<'_>, access: Access) -> bool {
     access.base % 2 == 0 && walk.graph.moving(access.moving).iter().all(|(_, factor)| factor % 2 == 0)
 }

@@ -5,12 +5,15 @@
 //! instructions, one of either kind per bundle, so it takes the greater number of bundles. A product that only a sum takes is
 //! part of it. L loads and S stores take L + S bundles; ⌈L/2⌉ + S if two loads at a time are in different elements of
 //! memory, or in interleaved memory; max(⌈L/2⌉, S) if the stores are in another element than the loads as well.
+//! Where neighbouring turns do not find neighbouring elements, each turn has loads and stores of its own; two `f32` lanes
+//! that are written out side by side are one of them.
 //! The first vector goes through the whole chain of operations; after it, each takes an interval.
 //!
 //! Invariant: a loop that is accepted has no branch, no inner loop, and carries nothing but reductions.
 
 use super::demand::{Demand, Pointer, store_slots};
-use super::graph::{Op, RegionId, Val};
+use super::graph::{Access, Op, RegionId, Val};
+use super::pairs::{follows, is_aligned};
 use super::walk::{Effect, Walk};
 use super::{MemFacts, Refusal, Want};
 use cranelift_entity::SecondaryMap;
@@ -201,7 +204,11 @@ impl Line<'_, '_, '_> {
             let own = match node.op {
                 Op::Load(access) => {
                     let pointer = Pointer { storage: access.storage, moving: access.moving };
-                    let each = if self.is_contiguous(pointer) { 1 } else { width };
+                    let each = match self.is_contiguous(pointer) {
+                        true => 1,
+                        false if self.is_second_lane(v, access, &values) => 0,
+                        false => width,
+                    };
                     line.loads.extend(std::iter::repeat_n(access.storage, each as usize));
                     line.integer += self.computed_index(pointer) * width;
                     1
@@ -226,6 +233,22 @@ impl Line<'_, '_, '_> {
         }
         line.chain = values.iter().map(|&v| ends[v]).fold(line.chain, u32::max);
         Ok(line)
+    }
+
+    /// Whether a load comes with that of the element before it, as the second half of 64 bits.
+    fn is_second_lane(&self, v: Val, second: Access, values: &[Val]) -> bool {
+        let walk = self.demand.walk;
+        let nodes = &walk.graph.nodes;
+        let is_first = |u: &Val| match nodes[*u].op {
+            Op::Load(first) => {
+                nodes[*u].ty == ElemType::F32
+                    && first.version == second.version
+                    && follows(first, second)
+                    && is_aligned(walk, first)
+            }
+            _ => false,
+        };
+        nodes[v].ty == ElemType::F32 && self.demand.costs.vector_bytes >= 8 && values.iter().any(is_first)
     }
 
     /// A product of `f32` that one sum takes.

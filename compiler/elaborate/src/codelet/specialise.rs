@@ -15,6 +15,9 @@ use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
 use girder_syntax::ast;
 
+/// The greatest alignment of a field, in bytes.
+const MAX_ALIGN: u32 = 4096;
+
 /// The typed codelet for these generic arguments, which [`infer_args`](super::infer_args) gave.
 pub fn specialise(
     scope: &dyn Scope,
@@ -130,7 +133,7 @@ impl<'a> Builder<'a, '_> {
         }
         let mut lens: Vec<Vec<ExprId>> = vec![];
         for (f, h) in item.fields.iter().zip(&header.fields) {
-            f.attrs.iter().filter(|a| a.name.name != "align").for_each(|a| self.unknown_attribute(a, "a field"));
+            let align = self.alignment(&f.attrs);
             let found: Vec<_> = dims(f).map(|d| self.dimension(d)).collect();
             lens.push(found.iter().map(|(_, len)| *len).collect());
             let ty = match h.ty {
@@ -141,7 +144,7 @@ impl<'a> Builder<'a, '_> {
                 },
             };
             let dims = found.into_iter().map(|(d, _)| d).collect();
-            self.out.fields.push(FieldDecl { name: h.name.clone(), dir: h.dir, ty, dims, span: h.span });
+            self.out.fields.push(FieldDecl { name: h.name.clone(), dir: h.dir, ty, dims, align, span: h.span });
         }
         for (i, (f, lens)) in item.fields.iter().zip(lens).enumerate() {
             let id = FieldId::from_u32(i as u32);
@@ -225,6 +228,29 @@ impl<'a> Builder<'a, '_> {
 
     fn is_apart(&self, e: ast::ExprId) -> bool {
         matches!(&self.tree().exprs[e].kind, ast::ExprKind::Name(name) if name == "apart")
+    }
+
+    /// What the attributes of a field ask of its address.
+    fn alignment(&mut self, attrs: &'a [ast::Attr]) -> u32 {
+        let mut align = 1;
+        for a in attrs {
+            if a.name.name != "align" {
+                self.unknown_attribute(a, "a field");
+                continue;
+            }
+            let value = match a.args.as_deref() {
+                Some([ast::Arg { name: None, value }]) => self.static_expr(*value, "`align`", false),
+                _ => None,
+            };
+            match value.and_then(|e| u32::try_from(self.const_int(e)?).ok()) {
+                Some(n) if n.is_power_of_two() && n <= MAX_ALIGN => align = n,
+                _ => {
+                    let message = format!("`align` has one argument, a power of two up to {MAX_ALIGN}");
+                    self.error("codelet::argument", a.name.span, message);
+                }
+            }
+        }
+        align
     }
 
     fn codelet_attributes(&mut self, attrs: &'a [ast::Attr]) {

@@ -57,6 +57,7 @@ impl Walk<'_> {
         for field in codelet.fields.values() {
             self.debug(field.dir);
             self.out.str(field.ty.name());
+            self.out.u64(u64::from(field.align));
             self.out.u64(field.dims.len() as u64);
             for dim in &field.dims {
                 match dim {

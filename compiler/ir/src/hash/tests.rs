@@ -44,7 +44,7 @@ fn codelet(names: [&str; 2], swap: bool, op: BinaryOp) -> Codelet {
     let two = add(ExprKind::Const(Scalar::f32(2.0)));
     let (x, y) = (add(ExprKind::Local(a)), add(ExprKind::Local(a)));
     let sum = add(ExprKind::Binary { op, a: x, b: y, site: None });
-    let field = FieldDecl { name: "y".into(), dir: Dir::Out, ty, dims: Default::default(), span: Span::NONE };
+    let field = FieldDecl { name: "y".into(), dir: Dir::Out, ty, dims: Default::default(), align: 1, span: Span::NONE };
     let fields: PrimaryMap<FieldId, FieldDecl> = [field].into_iter().collect();
     Codelet {
         name: names[0].into(),

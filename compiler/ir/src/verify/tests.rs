@@ -24,7 +24,7 @@ fn variable(graph: &mut Graph, name: &str, class: VarClass, ty: ElemType, shape:
 fn codelet() -> Codelet {
     let field = |(name, dir): (&str, Dir)| {
         let dims = if dir == Dir::Const { vec![] } else { vec![DimDecl::Fixed(2)] };
-        FieldDecl { name: name.into(), dir, ty: ElemType::F32, dims: dims.into(), span: Span::NONE }
+        FieldDecl { name: name.into(), dir, ty: ElemType::F32, dims: dims.into(), align: 1, span: Span::NONE }
     };
     Codelet {
         name: "scale".into(),

@@ -1,8 +1,9 @@
-//! The warning of a codelet that does not get what it wants of memory.
+//! The warnings of a codelet that does not get what it wants of memory.
 //!
-//! Invariant: only codelets that say `#[pipelined(apart)]` are spoken of, once each, and only of what the machine could give.
+//! Invariant: only codelets that say `#[pipelined(apart)]` or `#[align(n)]` are spoken of, once for each, and of the former
+//! only of what the machine could give.
 
-use super::wishes::Facts;
+use super::wishes::{self, Facts};
 use girder_codelet::cost::Want;
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::{FamilyId, SpecId};
@@ -32,7 +33,24 @@ pub(super) fn wishes_denied(
             said.push(warning(allocated, &allocated.codelets[*spec], &denied));
         }
     }
+    said.extend(allocated.codelets.keys().filter_map(|spec| misaligned(allocated, &mut facts, spec)));
     said
+}
+
+/// The warning of a codelet with fields that are not aligned as they ask.
+fn misaligned(allocated: &Allocated, facts: &mut Facts, spec: SpecId) -> Option<Diagnostic> {
+    let codelet = &allocated.codelets[spec];
+    let mut warning: Option<Diagnostic> = None;
+    for (field, align) in wishes::aligned(codelet) {
+        let mut families = allocated.families.iter().filter(|(_, f)| f.codelet == spec);
+        let Some((_, family)) = families.find(|(id, _)| !facts.is_aligned(*id, field, align)) else { continue };
+        let (set, decl) = (&allocated.sets[family.set].name, &codelet.fields[field]);
+        let text = format!("`{}` is not at a multiple of {align} for all vertices of `{set}`", decl.name);
+        let message = format!("fields of `{}` are not aligned as they ask", codelet.name);
+        let d = warning.unwrap_or_else(|| Diagnostic::warning("memory::wish_denied", codelet.span, message));
+        warning = Some(d.label(decl.span, text));
+    }
+    warning.map(|d| d.help("let what the fields see begin a variable, or a multiple of the alignment behind its start"))
 }
 
 fn warning(allocated: &Allocated, codelet: &Codelet, denied: &[(Want, FamilyId, bool)]) -> Diagnostic {

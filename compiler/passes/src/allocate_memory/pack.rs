@@ -5,7 +5,7 @@
 //! what stands at the top is moved forward in the order and all is placed anew.
 //!
 //! Invariant: items that are live together do not overlap, none leaves its zone, and none shares a memory element with
-//! one that it is to be apart from; addresses are multiples of the alignment. The result depends only on the arguments.
+//! one that it is to be apart from; addresses are multiples of the alignment, and as each item asks. The result depends only on the arguments.
 
 use super::shelf::Shelf;
 use super::space::{Space, Zone};
@@ -25,12 +25,20 @@ pub struct Item {
     pub rank: u8,
     /// Items, by index, that it must not share a memory element with.
     pub apart: SmallVec<[u32; 2]>,
+    /// Its address is the first number modulo the second, a power of two.
+    pub align: (u64, u64),
 }
 
 impl Item {
     /// Without a wish where to stand.
     pub fn plain(bytes: u64, live: Range<u32>) -> Item {
-        Item { bytes, live, zone: Zone::Any, rank: 0, apart: SmallVec::new() }
+        Item { bytes, live, zone: Zone::Any, rank: 0, apart: SmallVec::new(), align: (0, 1) }
+    }
+
+    /// The first address from `at` on that is aligned.
+    fn aligned(&self, at: u64) -> u64 {
+        let (rest, align) = self.align;
+        at + rest.wrapping_sub(at) % align
     }
 }
 
@@ -115,7 +123,7 @@ fn improve(
     mut order: Vec<usize>,
 ) -> Packing {
     // Gaps between elements are no reason to search, and what is enough is out of reach where the live set is more.
-    let has_gaps = items.iter().any(|i| i.zone == Zone::Interleaved || !i.apart.is_empty());
+    let has_gaps = items.iter().any(|i| i.zone == Zone::Interleaved || !i.apart.is_empty() || i.align.1 > 1);
     let near = if has_gaps { u64::MAX } else { bound + bound / 10 };
     let target = near.min(if bound <= effort.enough { effort.enough } else { u64::MAX });
     let (mut best_order, mut last) = (order.clone(), best.clone());
@@ -189,6 +197,10 @@ fn lowest(item: &Item, bytes: u64, shelf: &Shelf, space: &Space, barred: &[Range
         at = range.start.max(space.floor()).next_multiple_of(space.align);
         loop {
             at = shelf.lowest(&item.live, bytes, at);
+            if item.aligned(at) > at {
+                at = item.aligned(at);
+                continue;
+            }
             match barred.iter().find(|b| at < b.end && b.start < at + bytes) {
                 Some(b) => at = b.end.next_multiple_of(space.align),
                 None => break,

@@ -32,6 +32,8 @@ pub(super) struct Shape {
 enum Place {
     Apart(u32, u32),
     Interleaved(u32),
+    /// Address modulo a power of two.
+    Aligned(u32, u32, u32),
 }
 
 impl Shape {
@@ -42,6 +44,7 @@ impl Shape {
         let place = |wish: &Wish| match *wish {
             Wish::Apart(a, b) => Some(Place::Apart(index(a)?, index(b)?)),
             Wish::Interleaved(a) => Some(Place::Interleaved(index(a)?)),
+            Wish::Aligned(a, at, align) => Some(Place::Aligned(index(a)?, at, align)),
         };
         Shape { blocks, wishes: class.wishes.iter().filter_map(place).collect() }
     }
@@ -86,10 +89,17 @@ impl Shape {
                     items[b as usize].apart.push(a);
                 }
                 Place::Interleaved(a) => items[a as usize].zone = Zone::Interleaved,
+                Place::Aligned(a, at, align) => {
+                    let (old, new) = (&mut items[a as usize].align, (u64::from(at), u64::from(align)));
+                    // Of two that do not agree the first is kept.
+                    if new.1 > old.1 && new.0 % old.1 == old.0 {
+                        *old = new;
+                    }
+                }
             }
         }
         for (item, (_, _, live)) in items.iter_mut().zip(&self.blocks) {
-            let is_free = item.zone == Zone::Any && item.apart.is_empty();
+            let is_free = item.zone == Zone::Any && item.apart.is_empty() && item.align.1 == 1;
             let zone = if few { Zone::Any } else { item.zone };
             item.rank = match (zone, live, is_free) {
                 (Zone::Executable, None, _) => 0,

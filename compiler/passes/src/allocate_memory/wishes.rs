@@ -9,6 +9,7 @@ use super::estimate::Costs;
 use super::space::{Space, Zone};
 use super::spread::Spread;
 use girder_codelet::cost::{MemFacts, Want};
+use girder_ir::codelet::Codelet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
 use girder_ir::layout::{Block, Content};
@@ -25,6 +26,8 @@ pub(super) enum Wish {
     Apart(Content, Content),
     /// A block lies in interleaved memory.
     Interleaved(Content),
+    /// The address of a block is the first number modulo the second, a power of two above [`super::ALIGN`].
+    Aligned(Content, u32, u32),
 }
 
 /// What the codelets of a graph want.
@@ -33,22 +36,39 @@ pub(super) fn wants(graph: &Graph, costs: &Costs) -> Vec<(SpecId, Vec<Want>)> {
     graph.codelets.keys().filter_map(of).filter(|(_, wants)| !wants.is_empty()).collect()
 }
 
+/// The fields of a codelet that ask for an alignment in bytes.
+pub(super) fn aligned(codelet: &Codelet) -> impl Iterator<Item = (FieldId, u32)> {
+    codelet.edges().filter(|(_, decl)| decl.align > 1).map(|(id, decl)| (id, decl.align))
+}
+
 /// All wishes of a program and the tiles that have them.
 pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish, Spread)> {
     let mut ranks = Ranks::default();
     let mut wishes: IndexMap<Wish, Vec<u32>, FxBuildHasher> = IndexMap::default();
+    let mut last = None;
+    let mut add = |tile: u32, wish: Wish| {
+        if last.replace((tile, wish)) != Some((tile, wish)) {
+            wishes.entry(wish).or_default().push(tile);
+        }
+    };
     for (id, family) in &input.families {
-        let Some((_, wants)) = wants.iter().find(|w| w.0 == family.codelet) else { continue };
-        for &want in wants {
-            let mut last = None;
-            each(input, &mut ranks, id, want, |tile, a, b| {
-                let wish = match b {
-                    Some(b) if a == b => return true,
-                    Some(b) => Wish::Apart(a.min(b), a.max(b)),
-                    None => Wish::Interleaved(a),
-                };
-                if last.replace((tile, wish)) != Some((tile, wish)) {
-                    wishes.entry(wish).or_default().push(tile);
+        let wants = wants.iter().find(|w| w.0 == family.codelet);
+        for &want in wants.iter().flat_map(|w| &w.1) {
+            each(input, &mut ranks, id, fields(want), |tile, a, b| {
+                match b {
+                    Some(b) if a.0 == b => {}
+                    Some(b) => add(tile, Wish::Apart(a.0.min(b), a.0.max(b))),
+                    None => add(tile, Wish::Interleaved(a.0)),
+                }
+                true
+            });
+        }
+        for (field, align) in aligned(&input.codelets[family.codelet]) {
+            each(input, &mut ranks, id, (field, None), |tile, (content, offset), _| {
+                let at = offset.wrapping_neg().rem_euclid(i64::from(align)) as u32;
+                // Blocks begin at multiples of `ALIGN` anyhow, and at nothing else.
+                if u64::from(align) > super::ALIGN && u64::from(at).is_multiple_of(super::ALIGN) {
+                    add(tile, Wish::Aligned(content, at, align));
                 }
                 true
             });
@@ -66,14 +86,22 @@ pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish,
 #[derive(Default)]
 struct Ranks(FxHashMap<ComputeSetId, Vec<u32>>);
 
-/// Calls `f(tile, block, other block)` for what a want is about, vertex by vertex, until it says `false`. Vertices
-/// whose fields have no elements want nothing.
+/// What a want is about.
+fn fields(want: Want) -> (FieldId, Option<FieldId>) {
+    match want {
+        Want::Apart(a, b) => (a, Some(b)),
+        Want::Interleaved(a) => (a, None),
+    }
+}
+
+/// Calls `f(tile, (block, offset of the first element), block of the other field)` for one or two fields, vertex by
+/// vertex, until it says `false`. Vertices whose fields have no elements want nothing.
 fn each(
     input: &Scheduled,
     ranks: &mut Ranks,
     id: FamilyId,
-    want: Want,
-    mut f: impl FnMut(u32, Content, Option<Content>) -> bool,
+    (a, b): (FieldId, Option<FieldId>),
+    mut f: impl FnMut(u32, (Content, i64), Option<Content>) -> bool,
 ) {
     let family = &input.families[id];
     let ranks = ranks.0.entry(family.set).or_insert_with(|| input.plan.sets[family.set].buffer_ranks());
@@ -82,21 +110,20 @@ fn each(
         let part = family.fields[k].parts.first().filter(|_| !family.fields[k].is_empty())?;
         let landings: &FieldLandings = input.plan.landings[id].get(k)?;
         Some(|instance: usize| match *landings.at.get(instance)? {
-            Landing::InPlace(_) => Some(Content::Var(part.var)),
-            Landing::Buffer { buffer, .. } => Some(Content::SetBuffer(family.set, *ranks.get(buffer as usize)?)),
+            Landing::InPlace(base) => Some((Content::Var(part.var), i64::from(base))),
+            Landing::Buffer { buffer, offset } => {
+                Some((Content::SetBuffer(family.set, *ranks.get(buffer as usize)?), i64::from(offset)))
+            }
         })
     };
-    let (a, b) = match want {
-        Want::Apart(a, b) => (place(a), Some(place(b))),
-        Want::Interleaved(a) => (place(a), None),
-    };
+    let (a, b) = (place(a), b.map(place));
     let (Some(a), Some(map)) = (a, &input.placement.families[id]) else { return };
     for (instance, tile) in map.iter(&family.domain).enumerate() {
         let Some(first) = a(instance) else { return };
         let second = match &b {
             Some(b) => match b.as_ref().and_then(|b| b(instance)) {
                 None => return,
-                second => second,
+                Some(second) => Some(second.0),
             },
             None => None,
         };
@@ -132,7 +159,7 @@ impl<'a> Facts<'a> {
         let Facts { allocated, space, usable, ranks } = self;
         let layout = &allocated.layout;
         let (mut all, mut last) = (true, None);
-        each(allocated, ranks, family, want, |tile, a, b| {
+        each(allocated, ranks, family, fields(want), |tile, (a, _), b| {
             let here = Some((layout.class_of(tile), a, b));
             if last != here {
                 last = here;
@@ -148,10 +175,22 @@ impl<'a> Facts<'a> {
         all
     }
 
+    /// Whether a field of every vertex of a family begins at a multiple of some bytes.
+    pub(super) fn is_aligned(&mut self, family: FamilyId, field: FieldId, align: u32) -> bool {
+        let layout = &self.allocated.layout;
+        let mut all = true;
+        each(self.allocated, &mut self.ranks, family, (field, None), |tile, (content, offset), _| {
+            let block = layout.class(tile).and_then(|class| class.block(content));
+            all = block.is_some_and(|b| (i64::from(b.address) + offset).rem_euclid(i64::from(align)) == 0);
+            all
+        });
+        all
+    }
+
     /// Whether a want fails because two fields of some vertex have one block, wherever that is.
     pub(super) fn is_one_block(&mut self, family: FamilyId, want: Want) -> bool {
         let mut one = false;
-        each(self.allocated, &mut self.ranks, family, want, |_, a, b| {
+        each(self.allocated, &mut self.ranks, family, fields(want), |_, (a, _), b| {
             one = b == Some(a);
             !one
         });

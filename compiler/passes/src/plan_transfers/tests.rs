@@ -66,7 +66,7 @@ impl Build {
         for &(dir, ty, rank) in fields {
             let dims: Vec<SizeId> = (0..rank).map(|_| c.sizes.push("n".into())).collect();
             let dims = dims.iter().map(|&s| DimDecl::Size(s)).collect();
-            let field = c.fields.push(FieldDecl { name: "f".into(), dir, ty, dims, span: Span::NONE });
+            let field = c.fields.push(FieldDecl { name: "f".into(), dir, ty, dims, align: 1, span: Span::NONE });
             if full && dir == Dir::Out {
                 let stmt = fill(&mut c, field);
                 c.body.push(stmt);

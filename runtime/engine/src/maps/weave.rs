@@ -125,7 +125,7 @@ impl Weave {
             };
             let dims = thread.moves.then_some(DimDecl::Fixed(recipe.places)).into_iter().collect();
             let name = format!("x{}", thread.slot).into();
-            let field = codelet.fields.push(FieldDecl { name, dir, ty: thread.ty, dims, span });
+            let field = codelet.fields.push(FieldDecl { name, dir, ty: thread.ty, dims, align: 1, span });
             fields[thread.slot] = Some((field, thread.moves));
         }
         Weave { codelet, place, fields, values: vec![None; slots], body: Block::new(), span }
@@ -182,7 +182,8 @@ impl Weave {
         let mut names = Names { from, applied, slots, consts, locals, sites };
         for (field, value) in &applied.consts {
             let name = format!("c{}", self.codelet.fields.len()).into();
-            let decl = FieldDecl { name, dir: Dir::Const, ty: value.ty, dims: SmallVec::new(), span: self.span };
+            let decl =
+                FieldDecl { name, dir: Dir::Const, ty: value.ty, dims: SmallVec::new(), align: 1, span: self.span };
             names.consts[*field] = Some(self.codelet.fields.push(decl));
         }
         let body = self.block(&mut names, applied.statements);

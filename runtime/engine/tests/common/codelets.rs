@@ -23,7 +23,7 @@ impl Builder {
 
     pub fn field(&mut self, name: &str, dir: Dir, ty: ElemType, dims: &[SizeId]) -> FieldId {
         let dims = dims.iter().map(|&s| DimDecl::Size(s)).collect();
-        self.codelet.fields.push(FieldDecl { name: name.into(), dir, ty, dims, span: Span::default() })
+        self.codelet.fields.push(FieldDecl { name: name.into(), dir, ty, dims, align: 1, span: Span::default() })
     }
 
     pub fn local(&mut self, ty: ElemType) -> LocalId {

@@ -366,3 +366,30 @@ fn single_vertices_fill_contexts_in_queue_order() {
     assert_eq!(tile_cycles([Busy::One(5), Busy::One(1), Busy::All(4), Busy::One(2)], &costs), 11);
     assert_eq!(tile_cycles([], &costs), 0);
 }
+
+/// F23: four columns take two bundles for each row that is added.
+#[test]
+fn f23_sums_of_rows_load_two_lanes_at_once() {
+    let sums = cost(
+        "#[pipelined] codelet reduce(in x: f32[p, n, 4], out y: f32[n, 4]) {
+             for j in 0..n {
+                 let mut a = 0.0;
+                 let mut b = 0.0;
+                 let mut c = 0.0;
+                 let mut d = 0.0;
+                 for i in 0..p {
+                     a += x[i, j, 0];
+                     b += x[i, j, 1];
+                     c += x[i, j, 2];
+                     d += x[i, j, 3];
+                 }
+                 y[j, 0] = a;
+                 y[j, 1] = b;
+                 y[j, 2] = c;
+                 y[j, 3] = d;
+             }
+         }",
+    );
+    let of = |p: u64, n: u64| bundles(&sums, &[&[p, n, 4], &[n, 4]], &none());
+    assert_eq!(of(66, 16) - of(64, 16), 2 * 2 * 16);
+}
