@@ -14,7 +14,7 @@
 //! anywhere. Worker w of a `multi` codelet starts with fresh locals, and `return` ends only its turn.
 //!
 //! # Note: Turns
-//! What a loop counts is decided for given sizes by [`crate::facts`]. The *nest* of a loop is its own turns and those of
+//! What a loop counts is decided for given sizes by [`crate::facts`](mod@crate::facts). The *nest* of a loop is its own turns and those of
 //! the loops inside, as far as these are known to be short. A loop that is known to have at most [`FREE_TURNS`] turns (a
 //! reduction: places of all binders), and at most [`FREE_NEST`] in its nest, counts nothing; so short inner loops cost
 //! nothing. Any other is held against the limit `turns` when its bounds are evaluated, and adds its turns times the nest
