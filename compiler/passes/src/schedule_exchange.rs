@@ -7,20 +7,23 @@
 //! than the load of the fullest port ([`bound`]). These methods are tried in turn until one is within `GOOD` of that;
 //! else the shortest result is kept (the first on a tie):
 //!
-//! 1. rounds in closed form (module `rounds`): halos, permutations, all-to-alls, gathers, broadcasts;
-//! 2. the critical-first greedy (module `greedy`), within twice the bound for transfers to one receiver each, and close to
+//! 1. rounds in closed form (module `rounds`): halos, permutations, all-to-alls, gathers, broadcasts; with multicasts, also with
+//!    each receiver served apart;
+//! 2. edge colouring (module `colours`) of transfers to one receiver each, cut into a few pieces where that is exact;
+//! 3. the critical-first greedy (module `greedy`), within twice the bound for transfers to one receiver each, and close to
 //!    it where loads are irregular; with multicasts, again with each receiver served apart, and with multicasts first;
-//! 3. edge colouring (module `colours`) of transfers to one receiver each: of whole ones, exact where each length is
-//!    regular; then of pieces, exact up to the length of a piece;
-//! 4. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
+//! 4. edge colouring of whole transfers, exact where each length is regular; then of many pieces, exact up to the length
+//!    of a piece;
+//! 5. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
 //!    methods above;
-//! 5. multicasts that begin for those receivers that are free, again and again (module `joining`).
+//! 6. multicasts that begin for those receivers that are free, again and again (module `joining`).
 //!
 //! Of many transfers (`MANY`) each method is tried once, on multicasts in parts, and the colouring, which also takes a
 //! few multicasts, before the greedy (`at_scale`).
 //!
-//! Before all of these, transfers to groups of receivers that many share are tried whole, in layers of disjoint groups
-//! (module `layers`), and of many transfers with the groups taking turns.
+//! Before all of these, transfers to groups of receivers that many share are tried in layers of disjoint groups, or with
+//! the groups taking turns (module `layers`); of many transfers the others are then tried only if that is far from the
+//! bound.
 //!
 //! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
 //!
@@ -66,6 +69,8 @@ pub const SENTENCE: &str = "gives every transfer a start cycle, so that no tile 
 const GOOD: f64 = 1.02;
 /// Receivers on one processor from which on each method is tried once.
 const MANY: usize = 1 << 16;
+/// Pieces for each job that are tried before the greedy.
+const FEW_PIECES: usize = 8;
 /// How far above the bound the others may then stay before the greedy is tried, which takes longest.
 const GOOD_AT_SCALE: f64 = 1.05;
 
@@ -123,17 +128,22 @@ fn keep(
 /// The schedule of one phase; `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
-    let jobs: Vec<Arc<Jobs>> =
-        Jobs::of(phase, machine, |ipu| layered[ipu].is_none()).into_iter().map(Arc::new).collect();
+    let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);
+    let jobs: Vec<Arc<Jobs>> = Jobs::of(phase, machine, |ipu| !is_found(ipu)).into_iter().map(Arc::new).collect();
     let found = par_map_slice(&jobs, |jobs| best(jobs.clone(), machine));
     let mut result = PhaseSchedule { link_cycles: links::cycles(phase, machine)?, ..PhaseSchedule::default() };
     for (ipu, (whole, found)) in (0..).zip(jobs.iter().zip(&found)) {
-        if let Some(layered) = &layered[ipu as usize] {
-            result.cycles.push((ipu, u32::try_from(layered.end).ok()?));
-            result.pieces.extend_from_slice(&layered.pieces);
-        } else if !found.start.is_empty() {
-            result.cycles.push((ipu, u32::try_from(found.end).ok()?));
-            write(whole, found, machine, &mut result);
+        let layered = layered[ipu as usize].as_ref();
+        match layered.filter(|l| found.start.is_empty() || l.end < found.end) {
+            Some(layered) => {
+                result.cycles.push((ipu, u32::try_from(layered.end).ok()?));
+                layered.write(&mut result);
+            }
+            None if !found.start.is_empty() => {
+                result.cycles.push((ipu, u32::try_from(found.end).ok()?));
+                write(whole, found, machine, &mut result);
+            }
+            None => {}
         }
     }
     // Found by processor and receiver; told by transfer and time.
@@ -195,7 +205,7 @@ fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     };
     let colours: Method = match colours::whole_rounds(ports) <= good {
         true => &|| Some(Found::new(jobs, ports, colours::whole(ports))),
-        false => &|| pieces(jobs, ports, good, machine),
+        false => &|| pieces(jobs, ports, colours::MANY_EDGES, good, machine),
     };
     let found = shortest(whole, good, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
@@ -241,24 +251,33 @@ fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, machine: &Machine) -> 
     let greedy: Method = &|| found(greedy::greedy(ports, false));
     match ports.has_multicast() {
         true => {
-            let (apart, first): (Method, Method) =
-                (&|| apart(jobs, ports, good, machine), &|| found(greedy::greedy(ports, true)));
-            shortest(rounds, good, &[greedy, apart, first])
+            let (apart_rounds, apart, first): (Method, Method, Method) = (
+                &|| {
+                    apart(jobs, ports, good, machine)
+                        .map(|(jobs, ports)| Found::new(&jobs, &ports, rounds::rounds(&ports)))
+                },
+                &|| apart(jobs, ports, good, machine).map(|(jobs, ports)| one_by_one(&jobs, &ports, good, machine)),
+                &|| found(greedy::greedy(ports, true)),
+            );
+            shortest(rounds, good, &[apart_rounds, greedy, apart, first])
         }
         false => {
-            let (whole, pieces): (Method, Method) =
-                (&|| found(colours::whole(ports)), &|| pieces(jobs, ports, u64::MAX, machine));
-            shortest(rounds, good, &[greedy, whole, pieces])
+            let (few, whole, many): (Method, Method, Method) = (
+                &|| pieces(jobs, ports, FEW_PIECES * ports.len(), good, machine),
+                &|| found(colours::whole(ports)),
+                &|| pieces(jobs, ports, colours::MANY_EDGES, u64::MAX, machine),
+            );
+            shortest(rounds, good, &[few, greedy, whole, many])
         }
     }
 }
 
-/// The shortest schedule of jobs with all multicasts served one receiver at a time, if their senders have the slack, or
-/// nearly so: what a few repetitions cost is little beside what waiting for several receivers does.
-fn apart(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<Found> {
+/// The jobs with all multicasts served one receiver at a time, if their senders have the slack, or nearly so: what a few
+/// repetitions cost is little beside what waiting for several receivers does.
+fn apart(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<(Arc<Jobs>, Ports)> {
     let single = Arc::new(parts::singles(jobs, ports, good)?);
     let ports = Ports::new(&single, machine);
-    (!ports.has_multicast()).then(|| one_by_one(&single, &ports, good, machine))
+    (!ports.has_multicast()).then_some((single, ports))
 }
 
 /// One way to find a schedule.
@@ -292,8 +311,8 @@ fn shortest_of(first: Found, good: u64, methods: &[Method]) -> Found {
     best
 }
 
-fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<Found> {
-    let (cut, start, end) = colours::pieces(jobs, ports, limit, machine)?;
+fn pieces(jobs: &Jobs, ports: &Ports, count: usize, limit: u64, machine: &Machine) -> Option<Found> {
+    let (cut, start, end) = colours::pieces(jobs, ports, count, limit, machine)?;
     Some(Found { jobs: Arc::new(cut), start, end })
 }
 

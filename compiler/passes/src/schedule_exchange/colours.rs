@@ -22,7 +22,7 @@ use girder_source::par_map;
 use std::cmp::Reverse;
 
 /// Pieces that [`pieces`] makes of a few jobs.
-const MANY_EDGES: usize = 500_000;
+pub(super) const MANY_EDGES: usize = 500_000;
 /// Lengths of jobs above which [`whole`] serves only where all else is worse.
 const MANY_LENGTHS: usize = 64;
 /// Entries (ports × colours) above which a graph is halved.
@@ -87,10 +87,16 @@ fn count(colours: &[u32]) -> u32 {
     colours.iter().filter(|&&c| c != NONE).max().map_or(0, |c| c + 1)
 }
 
-/// Jobs cut into pieces of about one length, which are coloured: with their starts and the end. As exact as the pieces are
-/// fine.
+/// Jobs cut into about `count` pieces of about one length, or one or two pieces each if that is more, which are coloured: with
+/// their starts and the end. As exact as the pieces are fine.
 /// `None` where it does not apply, or if the fullest port alone needs more cycles than `limit`.
-pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) -> Option<(Jobs, Vec<u64>, u64)> {
+pub(super) fn pieces(
+    jobs: &Jobs,
+    ports: &Ports,
+    count: usize,
+    limit: u64,
+    machine: &Machine,
+) -> Option<(Jobs, Vec<u64>, u64)> {
     if ports.len() == 0 || jobs.list.iter().any(|job| job.wide) {
         return None;
     }
@@ -98,7 +104,7 @@ pub(super) fn pieces(jobs: &Jobs, ports: &Ports, limit: u64, machine: &Machine) 
     let most = ports.bound() * machine.exchange.bytes_per_cycle as u64 / 4;
     let total: u64 = jobs.list.iter().map(|job| job.words as u64).sum();
     // A piece of the common length wastes nothing; else the last piece of a job wastes half of one.
-    let room = MANY_EDGES.max(2 * ports.len()) - ports.len();
+    let room = count.max(2 * ports.len()) - ports.len();
     let least = match total / common as u64 <= 2 * ports.len() as u64 {
         true => 0,
         false => (most / PIECES).max(total / room as u64),

@@ -5,17 +5,23 @@
 //! the layers take place one after the other: of a product whose blocks stand in a grid of tiles, what the rows of the grid
 //! read is one layer, and what the columns read the other. Within a layer a group is one port, whatever its size, and
 //! transfers go from one port to one, so that rounds or colours come close to the layer's bound. The sum of these bounds
-//! is the bound of the whole where each layer alone fills the same tiles evenly; where it is not, groups take turns
-//! (module `turns`), and where these take too long, other methods serve.
+//! is the bound of the whole where each layer alone fills the same tiles evenly. Where it is not, every transfer then
+//! begins as early as its tiles are free of those before it (`early`), or groups take turns (module `turns`).
+//!
+//! # Note: Places
+//! A word of which one tile needs the row and another the column goes to both, and such crosses all meet. But the two
+//! put it into different places of their memory. So where whole transfers make no layers, receivers are told apart by
+//! where the words go, and served apart: a sender that repeats its words has seldom most to do.
 //!
 //! # Note: Pairs
 //! A layer whose groups are all whole pairs of tiles moves at their rate if that is shorter: two senders that are a pair are
 //! one port then. Results are compared with a bound that holds even if all did so that may: what is kept is good in any
 //! case.
 //!
-//! Invariant: layers cut no transfer; the time is that of a sort of the transfers and of some looks at each place of each
-//! group, and does not grow with what arrives.
+//! Invariant: layers cut no transfer's words; the time is that of a sort of the transfers and of some looks at each place of
+//! each group, and with `early` at each receipt.
 
+mod shop;
 mod turns;
 
 use super::colours;
@@ -23,122 +29,87 @@ use super::greedy::greedy;
 use super::ports::{self, Ports};
 use super::rounds::rounds;
 use super::{GOOD, GOOD_AT_SCALE, MANY};
-use girder_ir::plan::{Phase, To, Transfer};
-use girder_ir::schedule::{Piece, Served};
+use girder_ir::plan::Phase;
+use girder_ir::schedule::{PhaseSchedule, Piece, Served};
 use girder_machine::Machine;
-use rustc_hash::FxHashMap;
+use shop::{Edge, Shop};
 
-/// Receipts for each place of a group from which on it is worth while to look at groups.
-const SHARED: usize = 4;
 /// Layers, at most.
 const MOST: u32 = 16;
-/// Receipts from which on other methods would take seconds.
-const TOO_MANY: usize = 1 << 20;
-/// How far above the bound turns may then stay.
+/// How far above the bound turns may stay to be tried.
 const FAIR: f64 = 1.25;
+/// How far above it the schedule of many receipts may stay: other methods take seconds, and are seldom shorter.
+const ENOUGH: f64 = 1.6;
 
 /// The schedule of one processor.
 pub(super) struct Layered {
-    /// Each to all receivers on the processor.
-    pub pieces: Vec<Piece>,
+    /// In no order; `served` of a piece are in [`Layered::served`].
+    pieces: Vec<Piece>,
+    served: Vec<u32>,
     /// One past the last cycle.
     pub end: u64,
+    /// Whether other methods need not be tried.
+    pub is_good: bool,
 }
 
-/// A schedule of each processor whose transfers are shared out to layers well; else `None`.
+impl Layered {
+    /// Adds the pieces to those of other processors.
+    pub fn write(&self, result: &mut PhaseSchedule) {
+        let shift = result.served.len() as u32;
+        result.served.extend_from_slice(&self.served);
+        result.pieces.extend(self.pieces.iter().map(|piece| match piece.to {
+            Served::All => *piece,
+            Served::Some { first, count } => Piece { to: Served::Some { first: first + shift, count }, ..*piece },
+        }));
+    }
+}
+
+/// A schedule of each processor whose transfers can be shared out to layers; else `None`.
 pub(super) fn layers(phase: &Phase, machine: &Machine) -> Vec<Option<Layered>> {
-    let none = || (0..machine.ipus).map(|_| None).collect();
-    if !is_shared(phase) {
-        return none();
+    if phase.groups.is_empty() {
+        return (0..machine.ipus).map(|_| None).collect();
     }
     let mut of_ipu: Vec<Vec<u32>> = vec![vec![]; machine.ipus as usize];
     for (t, transfer) in (0..).zip(&phase.transfers) {
         of_ipu[machine.ipu_of(transfer.from.tile) as usize].push(t);
     }
-    (0..).zip(of_ipu).map(|(ipu, transfers)| Shop::new(phase, machine, ipu, transfers).layered()).collect()
+    (0..).zip(of_ipu).map(|(ipu, transfers)| of_processor(phase, machine, ipu, &transfers)).collect()
 }
 
-/// Whether the places of groups receive several transfers each.
-fn is_shared(phase: &Phase) -> bool {
-    let receipts = |transfer: &Transfer| match transfer.to {
-        To::Group { group, .. } => phase.groups[group as usize].len(),
-        To::One(_) => 0,
-    };
-    let places: usize = phase.groups.iter().map(Vec::len).sum();
-    places > 0 && phase.transfers.iter().map(receipts).sum::<usize>() >= SHARED * places
-}
-
-/// The transfers of one processor with their ports.
-struct Shop<'a> {
-    machine: &'a Machine,
-    edges: Vec<Edge>,
-    /// Tiles of each receiving port, from the processor's first; no two ports have the same.
-    tiles: Vec<Vec<u32>>,
-}
-
-/// A transfer.
-#[derive(Clone, Copy)]
-struct Edge {
-    transfer: u32,
-    /// From the processor's first tile.
-    sender: u32,
-    port: u32,
-    words: u32,
-    cycles: u64,
-}
-
-impl<'a> Shop<'a> {
-    fn new(phase: &Phase, machine: &'a Machine, ipu: u32, transfers: Vec<u32>) -> Shop<'a> {
-        let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
-        let here = |tile: u32| tile.checked_sub(first).filter(|t| *t < count);
-        let mut ports: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-        let mut tiles: Vec<Vec<u32>> = vec![];
-        let mut port = |own: Vec<u32>| {
-            *ports.entry(own).or_insert_with_key(|own| {
-                tiles.push(own.clone());
-                tiles.len() as u32 - 1
-            })
-        };
-        let of_group: Vec<u32> =
-            phase.groups.iter().map(|g| port(g.iter().filter_map(|l| here(l.tile)).collect())).collect();
-        let mut of_one: Vec<Option<u32>> = vec![None; count as usize];
-        let mut edges = Vec::with_capacity(transfers.len());
-        for t in transfers {
-            let transfer = &phase.transfers[t as usize];
-            let to = match transfer.to {
-                To::Group { group, .. } => of_group[group as usize],
-                To::One(loc) => match here(loc.tile) {
-                    Some(tile) => *of_one[tile as usize].get_or_insert_with(|| port(vec![tile])),
-                    None => continue,
-                },
-            };
-            let (sender, words) = (transfer.from.tile - first, transfer.words);
-            let cycles = ports::cycles(words, false, machine);
-            edges.push(Edge { transfer: t, sender, port: to, words, cycles });
-        }
-        // A sender sends nothing to itself.
-        edges.retain(|e| tiles[e.port as usize].iter().any(|&t| t != e.sender));
-        Shop { machine, edges, tiles }
+/// The shortest schedule that layers give, of whole transfers or of receivers by place.
+fn of_processor(phase: &Phase, machine: &Machine, ipu: u32, transfers: &[u32]) -> Option<Layered> {
+    let whole = Shop::new(phase, machine, ipu, transfers, false);
+    let bound = whole.bound();
+    let found = whole.layered(bound);
+    if found.as_ref().is_some_and(|f| f.is_good) {
+        return found;
     }
+    let apart = Shop::new(phase, machine, ipu, transfers, true);
+    let apart = if apart.is_cut() { apart.layered(bound) } else { None };
+    found.into_iter().chain(apart).min_by_key(|f| f.end)
+}
 
-    fn layered(&self) -> Option<Layered> {
-        let bound = self.bound();
-        let times = |factor: f64| (bound as f64 * factor) as u64;
-        let receipts = self.receipts();
-        let good = if receipts < MANY { GOOD } else { GOOD_AT_SCALE };
-        match self.in_layers(times(good)) {
-            None if receipts < MANY => None,
-            None if receipts < TOO_MANY => turns::in_turns(self, times(GOOD_AT_SCALE)),
-            None => turns::in_turns(self, times(FAIR)),
-            found => found,
-        }
-    }
-
-    /// Whole transfers, in one layer of disjoint ports after the other.
-    fn in_layers(&self, good: u64) -> Option<Layered> {
-        if self.edges.is_empty() {
+impl Shop<'_> {
+    /// A schedule of receivers that are shared; `bound` is that of whole transfers.
+    fn layered(&self, bound: u64) -> Option<Layered> {
+        if !self.is_shared() {
             return None;
         }
+        let times = |factor: f64| (bound as f64 * factor) as u64;
+        let receipts = self.receipts();
+        let good = times(if receipts < MANY { GOOD } else { GOOD_AT_SCALE });
+        let mut best = self.in_layers(good);
+        if best.as_ref().is_none_or(|b| b.end > good) && receipts >= MANY {
+            let turns = turns::in_turns(self, times(FAIR));
+            best = best.into_iter().chain(turns).min_by_key(|b| b.end);
+        }
+        let enough = if receipts < MANY { good } else { times(ENOUGH) };
+        best.map(|b| Layered { is_good: b.end <= enough, ..b })
+    }
+
+    /// Whole transfers, in one layer of disjoint ports after the other; each then as early as its tiles allow, if that is not
+    /// good.
+    fn in_layers(&self, good: u64) -> Option<Layered> {
         let layer = self.share_out()?;
         let count = layer.iter().max().map_or(0, |l| l + 1);
         let may_be_wide = self.may_be_wide();
@@ -146,9 +117,6 @@ impl<'a> Shop<'a> {
         self.edges.iter().for_each(|e| all_wide[layer[e.port as usize] as usize] &= may_be_wide(e));
         let (narrow, pairs) = (self.bounds(&layer, count, false), self.bounds(&layer, count, true));
         let wide: Vec<bool> = (0..count as usize).map(|k| all_wide[k] && pairs[k] < narrow[k]).collect();
-        if (0..count as usize).map(|k| if wide[k] { pairs[k] } else { narrow[k] }).sum::<u64>() > good {
-            return None;
-        }
         let mut start = vec![0; self.edges.len()];
         let mut end = 0;
         for (k, &wide) in (0..).zip(&wide) {
@@ -159,13 +127,47 @@ impl<'a> Shop<'a> {
             own.iter().zip(starts).for_each(|(&e, s)| start[e] = end + s);
             end += length;
         }
-        let piece = |(edge, start): (&Edge, u64)| {
-            let (transfer, words, start) = (edge.transfer, edge.words, start as u32);
-            let wide = wide[layer[edge.port as usize] as usize];
-            Piece { transfer, first: 0, words, start, to: Served::All, wide }
-        };
-        let pieces = || self.edges.iter().zip(start).map(piece).collect();
-        (end <= good).then(|| Layered { pieces: pieces(), end })
+        let is_wide = |e: &Edge| wide[layer[e.port as usize] as usize];
+        if end > good {
+            end = self.early(&mut start, is_wide);
+        }
+        let mut found = Layered { pieces: vec![], served: self.served.clone(), end, is_good: false };
+        found.pieces.extend(self.edges.iter().zip(start).map(|(edge, start)| Piece {
+            transfer: edge.transfer,
+            first: 0,
+            words: edge.words,
+            start: start as u32,
+            to: edge.to,
+            wide: is_wide(edge),
+        }));
+        Some(found)
+    }
+
+    /// Starts each transfer, in the order in which they start, as soon as its tiles are free of those before it. Returns the
+    /// end.
+    fn early(&self, start: &mut [u64], is_wide: impl Fn(&Edge) -> bool) -> u64 {
+        let mut order: Vec<u32> = (0..self.edges.len() as u32).collect();
+        order.sort_by_key(|&e| start[e as usize]);
+        let mut free_at = vec![[0u64; 2]; self.machine.chip.tiles as usize];
+        let mut last = 0;
+        for e in order {
+            let edge = &self.edges[e as usize];
+            let wide = is_wide(edge);
+            let (sender, tiles) = (edge.sender as usize, &self.tiles[edge.port as usize]);
+            let cycles = ports::cycles(edge.words, wide, self.machine);
+            // At the rate of pairs the partner lends its wires, and the sender its own where the partner listens.
+            let senders = if wide { [sender, sender ^ 1] } else { [sender, sender] };
+            let lends = wide && tiles.binary_search(&(edge.sender ^ 1)).is_ok();
+            let others = tiles.iter().map(|&t| t as usize).filter(|&t| t != sender);
+            let into = || others.clone().chain(lends.then_some(sender));
+            let begin = into().map(|t| free_at[t][1]).chain(senders.map(|s| free_at[s][0])).max().unwrap_or(0);
+            let end = begin + cycles;
+            into().for_each(|t| free_at[t][1] = end);
+            senders.iter().for_each(|&s| free_at[s][0] = end);
+            start[e as usize] = begin;
+            last = end.max(last);
+        }
+        last
     }
 
     /// The sender, or pair of senders, the port and the cycles that an edge takes.
@@ -174,11 +176,6 @@ impl<'a> Shop<'a> {
             true => (edge.sender / 2, edge.port, ports::cycles(edge.words, true, self.machine)),
             false => (edge.sender, edge.port, edge.cycles),
         }
-    }
-
-    /// How often a transfer arrives at a tile, all together.
-    fn receipts(&self) -> usize {
-        self.edges.iter().map(|e| self.tiles[e.port as usize].len()).sum()
     }
 
     /// The cycles that each port receives.

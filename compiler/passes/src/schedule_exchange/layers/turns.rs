@@ -13,7 +13,7 @@
 
 use super::{Layered, Ports, Shop};
 use crate::schedule_exchange::ports;
-use girder_ir::schedule::{Piece, Served};
+use girder_ir::schedule::Piece;
 use std::cmp::Reverse;
 
 /// How many turns fill the fullest tile.
@@ -50,7 +50,7 @@ pub(super) fn in_turns(shop: &Shop, limit: u64) -> Option<Layered> {
             first: part.first,
             words: part.words,
             start: (end + start) as u32,
-            to: Served::All,
+            to: shop.edges[part.edge as usize].to,
             wide: false,
         }));
         end += length;
@@ -58,7 +58,7 @@ pub(super) fn in_turns(shop: &Shop, limit: u64) -> Option<Layered> {
             return None;
         }
     }
-    queues.is_empty().then_some(Layered { pieces, end })
+    queues.is_empty().then(|| Layered { pieces, served: shop.served.clone(), end, is_good: false })
 }
 
 /// Which ports receive together, and how long; `None` if that takes longer than `limit`, or too long to find.

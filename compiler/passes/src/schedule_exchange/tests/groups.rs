@@ -32,6 +32,51 @@ fn rows_and_columns_of_a_grid_are_two_layers_of_whole_transfers() {
     );
 }
 
+#[test]
+fn groups_without_their_senders_are_whole_rows_and_columns() {
+    // Each tile of a grid has two words for the others of its row and of its column.
+    let (rows, columns) = (40, 36);
+    let machine = machine(1, rows * columns);
+    let own = |s: u32| {
+        let row = (0..columns).map(move |j| s / columns * columns + j).filter(move |&t| t != s);
+        let column = (0..rows).map(move |i| i * columns + s % columns).filter(move |&t| t != s);
+        [(s, row.collect(), 2), (s, column.collect(), 2)]
+    };
+    let phase = phase((0..rows * columns).flat_map(own));
+    let schedule = schedule(&phase, &machine).unwrap();
+    check(&phase, &machine, &schedule).unwrap();
+    replay(&phase, &machine, &schedule);
+    assert!(schedule.pieces.iter().all(|p| p.to == Served::All));
+    let ratio = achieved_over_bound(&phase, &schedule, &machine);
+    assert!(ratio <= GOOD_AT_SCALE, "{ratio}");
+}
+
+#[test]
+fn crosses_are_served_by_the_places_of_their_words() {
+    // Word w goes to row w mod 46 and to column w mod 32 of a grid, into blocks of their own; where these meet, into one.
+    let (rows, columns, words) = (46, 32, 8832);
+    let machine = machine(1, rows * columns);
+    let mut groups = Grouping::default();
+    let transfer = |w: u32| {
+        let from = w * 7 % (rows * columns);
+        let (i, j) = (w % rows, w % columns);
+        let place = |tile: u32, kind| Loc { tile, object: Object::Buffer(2 * tile + kind), offset: w / rows * 4 };
+        let of_row = (0..columns).map(|j| place(i * columns + j, 0));
+        let of_column = (0..rows).filter(|&r| r != i).map(|r| place(r * columns + j, 1));
+        let mut to: Vec<Loc> = of_row.chain(of_column).filter(|l| l.tile != from).collect();
+        to.sort_unstable();
+        Transfer { from: Loc { tile: from, object: Object::Buffer(0), offset: 4 * w }, to: groups.to(&to), words: 1 }
+    };
+    let transfers = (0..words).map(transfer).collect();
+    let phase = Phase { transfers, groups: groups.into_groups(), ..Phase::default() };
+    let schedule = schedule(&phase, &machine).unwrap();
+    check(&phase, &machine, &schedule).unwrap();
+    replay(&phase, &machine, &schedule);
+    assert!(schedule.pieces.len() <= 2 * phase.transfers.len());
+    let ratio = achieved_over_bound(&phase, &schedule, &machine);
+    assert!(ratio <= 1.1, "{ratio}");
+}
+
 /// Groups of `of` tiles in a ring of `tiles`, each of which begins `step` tiles after the last, from tile 1 on.
 fn ring(tiles: u32, of: u32, step: u32) -> impl Iterator<Item = Vec<u32>> {
     (0..tiles).step_by(step as usize).map(move |first| {

@@ -49,6 +49,23 @@ fn halo(up: u32, down: u32, left: u32, right: u32) -> Vec<Send> {
     sends
 }
 
+/// The edges of blocks that differ by a row or a column, with their corners.
+fn uneven_halo() -> Vec<Send> {
+    let cut = |i: i32, n: i32, p: i32| (i + 1) * n / p - i * n / p;
+    let mut sends = vec![];
+    for (i, j) in (0..32i32).flat_map(|i| (0..46i32).map(move |j| (i, j))) {
+        for (di, dj) in (-1..=1).flat_map(|di| (-1..=1).map(move |dj| (di, dj))).filter(|d| *d != (0, 0)) {
+            let (k, l) = (i + di, j + dj);
+            if (0..32).contains(&k) && (0..46).contains(&l) {
+                let (height, width) = (cut(i, 3991, 32), cut(j, 7993, 46));
+                let words = if di == 0 { height } else { 1 } * if dj == 0 { width } else { 1 };
+                sends.push(((46 * i + j) as u32, vec![(46 * k + l) as u32], words as u32));
+            }
+        }
+    }
+    sends
+}
+
 fn multicast(dice: &mut Dice, fan_out: usize, each: u32, words: u32) -> Vec<Send> {
     let mut sends = vec![];
     for s in 0..N {
@@ -118,6 +135,7 @@ fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
         ("scatter", 1.05, (1..N).map(|r| (0, vec![r], 3 + r % 5)).collect()),
         ("halo 16/48", 1.05, halo(48, 48, 16, 16)),
         ("halo 5/17/40/64", 1.05, halo(5, 40, 17, 64)),
+        ("halo of uneven blocks", 1.02, uneven_halo()),
         ("transpose", 1.05, transpose),
         ("all to all", 1.05, all_to_all(368, |_, _| 2)),
         ("all to all, ragged", 1.05, all_to_all(368, |s, r| 1 + (s * r) % 3)),

@@ -1,0 +1,235 @@
+//! The transfers of one processor as edges between senders and groups of receivers.
+//!
+//! # Note: The sender among its receivers
+//! A word that one of its users sends itself goes to the others only, so that each sender of a group has a group of its own,
+//! all but it. These are one port, in which the sender hears nothing: what counts is who is kept from receiving
+//! something else.
+//!
+//! Invariant: no two ports have the same tiles; every receiver on the processor is in the port of exactly one edge of each of
+//! its transfers.
+
+use crate::schedule_exchange::ports;
+use girder_ir::plan::{Loc, Object, Phase, To};
+use girder_ir::schedule::Served;
+use girder_machine::Machine;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Receipts for each place of a port of several tiles from which on it is worth while to look at ports.
+const SHARED: usize = 4;
+/// Places of a word, at most, by which its receivers are told apart.
+const PLACES: usize = 4;
+
+/// By what places are told apart: the number of the block among those of the tile that words of the phase go to; and, if there
+/// is one on each tile, the byte.
+type Place = (u32, u32);
+
+/// The transfers of one processor with their ports.
+pub(super) struct Shop<'a> {
+    pub machine: &'a Machine,
+    pub edges: Vec<Edge>,
+    /// Tiles of each receiving port, from the processor's first, ascending; no two ports have the same.
+    pub tiles: Vec<Vec<u32>>,
+    /// What the edges that serve some receivers serve.
+    pub served: Vec<u32>,
+}
+
+/// A transfer to all of its receivers on the processor, or to some.
+#[derive(Clone, Copy)]
+pub(super) struct Edge {
+    pub transfer: u32,
+    /// From the processor's first tile.
+    pub sender: u32,
+    pub port: u32,
+    pub words: u32,
+    pub cycles: u64,
+    /// Some are in [`Shop::served`].
+    pub to: Served,
+}
+
+/// Receivers that are served together: their port, and which they are.
+type Part = (u32, Served);
+
+/// Ports while they are found.
+#[derive(Default)]
+struct Tiles {
+    numbers: FxHashMap<Vec<u32>, u32>,
+    list: Vec<Vec<u32>>,
+}
+
+impl Tiles {
+    fn number(&mut self, tiles: Vec<u32>) -> u32 {
+        *self.numbers.entry(tiles).or_insert_with_key(|tiles| {
+            self.list.push(tiles.clone());
+            self.list.len() as u32 - 1
+        })
+    }
+}
+
+impl<'a> Shop<'a> {
+    /// The transfers with their receivers together, or apart by the place of the word on its tile.
+    pub fn new(phase: &Phase, machine: &'a Machine, ipu: u32, transfers: &[u32], by_place: bool) -> Shop<'a> {
+        let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
+        let here = |tile: u32| tile.checked_sub(first).filter(|t| *t < count);
+        let (mut tiles, mut served) = (Tiles::default(), vec![]);
+        let blocks = if by_place { Blocks::of(phase, machine, ipu) } else { Blocks::default() };
+        let mut of_group: Vec<Option<Vec<Part>>> = vec![None; phase.groups.len()];
+        let mut of_one: Vec<Option<Part>> = vec![None; count as usize];
+        let mut edges = Vec::with_capacity(transfers.len());
+        for &t in transfers {
+            let transfer = &phase.transfers[t as usize];
+            let one;
+            let parts: &[Part] = match transfer.to {
+                To::Group { group, .. } => of_group[group as usize].get_or_insert_with(|| {
+                    let places = (0..).zip(&phase.groups[group as usize]);
+                    let own = places.filter_map(|(k, l)| here(l.tile).map(|t| (t, k, blocks.place(t, l))));
+                    parts(&own.collect::<Vec<_>>(), &mut tiles, &mut served)
+                }),
+                To::One(loc) => match here(loc.tile) {
+                    Some(tile) => {
+                        let all = || (tiles.number(vec![tile]), Served::All);
+                        one = [*of_one[tile as usize].get_or_insert_with(all)];
+                        &one
+                    }
+                    None => continue,
+                },
+            };
+            let (sender, words) = (transfer.from.tile - first, transfer.words);
+            let cycles = ports::cycles(words, false, machine);
+            edges.extend(parts.iter().map(|&(port, to)| Edge { transfer: t, sender, port, words, cycles, to }));
+        }
+        let mut shop = Shop { machine, edges, tiles: tiles.list, served };
+        shop.join_senders(tiles.numbers);
+        shop
+    }
+
+    /// Gives the ports that are one but for their only sender the same number.
+    fn join_senders(&mut self, numbers: FxHashMap<Vec<u32>, u32>) {
+        // Of each port: its only sender.
+        let mut only: Vec<Option<Option<u32>>> = vec![None; self.tiles.len()];
+        for edge in &self.edges {
+            let known = only[edge.port as usize].get_or_insert(Some(edge.sender));
+            *known = known.filter(|&s| s == edge.sender);
+        }
+        let mut unions: FxHashMap<Vec<u32>, Vec<u32>> = FxHashMap::default();
+        for (port, sender) in (0..).zip(only) {
+            let tiles = &self.tiles[port as usize];
+            if let Some(Some(sender)) = sender
+                && let Err(at) = tiles.binary_search(&sender)
+                && tiles.len() > 1
+            {
+                let mut union = tiles.clone();
+                union.insert(at, sender);
+                unions.entry(union).or_default().push(port);
+            }
+        }
+        let mut joined: Vec<u32> = (0..self.tiles.len() as u32).collect();
+        for (union, own) in unions {
+            let target = match numbers.get(&union) {
+                Some(&port) => port,
+                // The tiles of the first of several take the sender in.
+                None if own.len() > 1 => {
+                    self.tiles[own[0] as usize] = union;
+                    own[0]
+                }
+                None => continue,
+            };
+            own.iter().for_each(|&port| joined[port as usize] = target);
+        }
+        self.edges.iter_mut().for_each(|e| e.port = joined[e.port as usize]);
+        self.renumber();
+    }
+
+    /// Drops the ports without edges.
+    fn renumber(&mut self) {
+        let mut number = vec![u32::MAX; self.tiles.len()];
+        self.edges.iter().for_each(|e| number[e.port as usize] = 0);
+        let mut tiles = vec![];
+        for (number, own) in number.iter_mut().zip(std::mem::take(&mut self.tiles)) {
+            if *number == 0 {
+                *number = tiles.len() as u32;
+                tiles.push(own);
+            }
+        }
+        self.tiles = tiles;
+        self.edges.iter_mut().for_each(|e| e.port = number[e.port as usize]);
+    }
+
+    /// Whether some edge serves only some receivers.
+    pub fn is_cut(&self) -> bool {
+        self.edges.iter().any(|e| e.to != Served::All)
+    }
+
+    /// Whether the places of ports of several tiles receive several transfers each.
+    pub fn is_shared(&self) -> bool {
+        let several = |port: u32| Some(self.tiles[port as usize].len()).filter(|&n| n > 1).unwrap_or(0);
+        let places: usize = (0..self.tiles.len() as u32).map(several).sum();
+        places > 0 && self.edges.iter().map(|e| several(e.port)).sum::<usize>() >= SHARED * places
+    }
+
+    /// How often a transfer arrives at a tile, all together.
+    pub fn receipts(&self) -> usize {
+        self.edges.iter().map(|e| self.tiles[e.port as usize].len()).sum()
+    }
+}
+
+/// The blocks of each tile that words of a phase go to.
+#[derive(Default)]
+struct Blocks {
+    /// Ascending.
+    of_tile: Vec<SmallVec<[Object; 2]>>,
+    /// Whether each tile has one at most.
+    are_alone: bool,
+}
+
+impl Blocks {
+    /// Those of one processor.
+    fn of(phase: &Phase, machine: &Machine, ipu: u32) -> Blocks {
+        let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
+        let mut of_tile = vec![SmallVec::new(); count as usize];
+        let mut add = |loc: &Loc| {
+            if let Some(list) = loc.tile.checked_sub(first).and_then(|t| of_tile.get_mut(t as usize))
+                && !list.contains(&loc.object)
+            {
+                list.push(loc.object);
+            }
+        };
+        phase.groups.iter().flatten().for_each(&mut add);
+        for transfer in &phase.transfers {
+            if let To::One(loc) = &transfer.to {
+                add(loc);
+            }
+        }
+        of_tile.iter_mut().for_each(|list| list.sort_unstable());
+        Blocks { are_alone: of_tile.iter().all(|list| list.len() < 2), of_tile }
+    }
+
+    /// Of a tile from the processor's first.
+    fn place(&self, tile: u32, loc: &Loc) -> Place {
+        let Some(list) = self.of_tile.get(tile as usize) else { return (0, 0) };
+        let number = list.binary_search(&loc.object).unwrap_or(0) as u32;
+        (number, if self.are_alone { loc.offset } else { 0 })
+    }
+}
+
+/// The receivers of a group on a processor (tile from its first, position, place): one part for each place, or all in one if
+/// that are too many.
+fn parts(own: &[(u32, u32, Place)], tiles: &mut Tiles, served: &mut Vec<u32>) -> Vec<Part> {
+    if own.is_empty() {
+        return vec![];
+    }
+    let mut places: SmallVec<[Place; 8]> = own.iter().map(|o| o.2).collect();
+    places.sort_unstable();
+    places.dedup();
+    if places.len() == 1 || places.len() > PLACES {
+        return vec![(tiles.number(own.iter().map(|o| o.0).collect()), Served::All)];
+    }
+    let part = |&place: &Place| {
+        let some = || own.iter().filter(|o| o.2 == place);
+        let first = served.len() as u32;
+        served.extend(some().map(|o| o.1));
+        let port = tiles.number(some().map(|o| o.0).collect());
+        (port, Served::Some { first, count: served.len() as u32 - first })
+    };
+    places.iter().map(part).collect()
+}
