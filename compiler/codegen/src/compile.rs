@@ -17,7 +17,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_codegen::{CompiledCode, Context, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilderContext;
-use girder_source::par_map;
+use girder_source::par_map_uneven;
 use rustc_hash::FxHashMap;
 
 /// Bytes of stack that a kernel may use.
@@ -49,7 +49,8 @@ pub fn compile(kernels: &[KernelSpec<'_>]) -> Result<Code, CodegenError> {
 /// Compiles for a given machine, to bytes.
 pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, CodegenError> {
     let (distinct, index) = distinct(kernels);
-    let codes = par_map(distinct.len(), |n| machine_code(host, &kernels[distinct[n]]));
+    let length = |&n: &usize| kernels[n].codelet.exprs.len() as u64;
+    let codes = par_map_uneven(&distinct, length, |&n| machine_code(host, &kernels[n]));
     Ok(Kernels { codes: codes.into_iter().collect::<Result<_, _>>()?, index })
 }
 

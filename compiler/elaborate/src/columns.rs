@@ -10,6 +10,7 @@
 //! Invariant: evaluation in columns says no error that belongs to one turn, emits no step and makes no entity.
 
 mod alike;
+mod blocks;
 mod expr;
 mod functions;
 mod ints;
@@ -18,6 +19,7 @@ mod nest;
 mod pick;
 mod views;
 
+pub use blocks::{Block, in_rows};
 pub use ints::{Ints, Lens, point_count};
 pub use maps::Mapped;
 

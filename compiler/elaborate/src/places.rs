@@ -2,7 +2,7 @@
 //!
 //! Invariant: every tile in a [`Mapping`] made here exists in the machine.
 
-use crate::columns::Mapped;
+use crate::columns::{Block, Mapped, in_rows};
 use crate::elaborator::Elaborator;
 use crate::value::{Place, Tensor, Value};
 use girder_ir::ids::VarId;
@@ -292,18 +292,21 @@ fn by_var(rows: Vec<MapRow>) -> Vec<VarRows> {
     }
 }
 
-/// The rows of each variable in an order in which later ones win. Rows of turns that were parted have lost theirs: it is
+/// The rows of each variable in an order in which later ones win. Blocks of turns that were parted have lost theirs: it is
 /// any where they share no element, and unknown else.
 fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
-    let mut vars = mapped.vars;
+    let (mut vars, parted) = (mapped.vars, mapped.parts > 1);
     vars.sort_by_key(|v| v.0);
-    if mapped.parts > 1 {
-        vars.iter_mut().for_each(|(_, rows)| sort_by_start(rows));
-        if !vars.iter().all(|(_, rows)| ascend(rows)) {
-            return None;
-        }
-    }
-    Some(vars)
+    let rows = |blocks: Vec<Block>| {
+        in_rows(&blocks).or_else(|| {
+            let mut rows: Vec<TileRun> = blocks.into_iter().flat_map(Block::runs).collect();
+            if parted {
+                sort_by_start(&mut rows);
+            }
+            (!parted || ascend(&rows)).then_some(rows)
+        })
+    };
+    vars.into_iter().map(|(var, blocks)| Some((var, rows(blocks)?))).collect()
 }
 
 /// Whether rows ascend and share no element.
@@ -336,13 +339,20 @@ fn sort_by_start(rows: &mut Vec<TileRun>) {
 
 /// Runs where later ones win, with [`UNPLACED`] where there is none.
 fn overlay_all(len: u64, mut rows: Vec<TileRun>) -> Vec<TileRun> {
-    let mut out: Vec<TileRun> = Vec::with_capacity(rows.len());
     // In the common case rows are disjoint; else they are painted one after the other.
     if !ascend(&rows) {
         let mut sorted = rows.clone();
         sort_by_start(&mut sorted);
         rows = if ascend(&sorted) { sorted } else { paint(&rows) };
     }
+    let is_tight = |w: &[TileRun]| w[0].1 == w[1].0 && w[0].2 != w[1].2;
+    if rows.first().is_some_and(|r| r.0 == 0)
+        && rows.last().is_some_and(|r| r.1 == len)
+        && rows.windows(2).all(is_tight)
+    {
+        return rows;
+    }
+    let mut out: Vec<TileRun> = Vec::with_capacity(rows.len());
     let mut at = 0;
     let mut put = |start: u64, end: u64, tile: u32| match out.last_mut() {
         Some(last) if last.2 == tile && last.1 == start => last.1 = end,

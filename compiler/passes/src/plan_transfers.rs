@@ -34,13 +34,14 @@ pub use verify::{verify, verify_cost, verify_within};
 use crate::context::PassContext;
 use buffers::{Buffers, Stop};
 use cranelift_entity::{EntitySet, SecondaryMap};
-use girder_ir::graph::{CopySet, Graph};
+use girder_ir::family::{Family, Field};
+use girder_ir::graph::{ComputeSet, CopySet, Graph};
 use girder_ir::ids::{CopyId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::plan::{Homes, Plan, StepPlan};
 use girder_ir::stage::{Planned, RaceFree};
 use girder_machine::Machine;
-use girder_source::{Cancel, Diagnostic, Failed, OriginId, Result, par_map_slice};
+use girder_source::{Cancel, Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
 use moves::Moves;
 use route::{Pad, Router};
 
@@ -84,7 +85,15 @@ pub fn run(race_free: RaceFree, cx: &mut PassContext) -> Result<Planned> {
     let carried = carried::carried(&race_free, scene.cancel);
     let mut taken: EntitySet<CopyId> = EntitySet::new();
     taken.extend(carried.values().flatten().copied());
-    let of_sets = par_map_slice(&sets, |&s| set::plan(&scene, &race_free.sets[s], carried[s]));
+    let elements = |set: &ComputeSet| {
+        let of = |family: &Family| family.domain.count() * family.fields.iter().map(Field::len).sum::<u64>();
+        set.families.iter().map(|&f| of(&race_free.families[f])).sum()
+    };
+    let of_sets = par_map_uneven(
+        &sets,
+        |&s| elements(&race_free.sets[s]),
+        |&s| set::plan(&scene, &race_free.sets[s], carried[s]),
+    );
     let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
         true => Ok(StepPlan::default()),
         false => copy(&scene, &race_free.copies[c]),

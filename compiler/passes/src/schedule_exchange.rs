@@ -56,7 +56,7 @@ use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
 use girder_ir::stage::{Planned, Scheduled};
 use girder_machine::Machine;
-use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice};
+use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
 use ports::{Jobs, Ports};
 use std::sync::Arc;
 
@@ -84,7 +84,8 @@ pub fn run(planned: Planned, cx: &mut PassContext) -> Result<Scheduled> {
         sets.map(|s| &planned.plan.sets[s]).chain(copies.map(|c| &planned.plan.copies[c])).collect();
     let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
     let classes = alike::classes(&phases);
-    let found = par_map_slice(&classes.first, |&k| schedule(phases[k], cx.machine));
+    let weight = |&k: &usize| phases[k].transfers.len() as u64;
+    let found = par_map_uneven(&classes.first, weight, |&k| schedule(phases[k], cx.machine));
     cx.poll()?;
     let mut found = classes.of.chunks_exact(2).map(|pair| {
         let of = |class: usize| found[class].clone();

@@ -2,13 +2,12 @@
 //!
 //! Invariant: the rows are those of the evaluation turn by turn; where turns were parted they come in another order.
 
+use super::blocks::Block;
 use super::nest::Nest;
 use super::{Column, Found, Ints, Stop};
 use crate::elaborator::Elaborator;
-use crate::places::VarRows;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::VarId;
-use girder_ir::placement::TileRun;
 use girder_ir::view::Run;
 use girder_source::{Failed, Result};
 use girder_syntax::ast;
@@ -16,16 +15,16 @@ use girder_syntax::ast;
 /// Turns of one `map`, which take room while they are evaluated.
 const MAX_TURNS: usize = 1 << 22;
 
-/// The rows of a `map`, by variable.
+/// What a `map` puts on tiles, by variable.
 #[derive(Debug, Default)]
 pub struct Mapped {
-    pub vars: Vec<VarRows>,
+    pub vars: Vec<(VarId, Vec<Block>)>,
     /// How many parts of the turns they come from.
     pub parts: usize,
 }
 
 impl Mapped {
-    fn rows_of(&mut self, var: VarId) -> &mut Vec<TileRun> {
+    fn blocks_of(&mut self, var: VarId) -> &mut Vec<Block> {
         let known = self.vars.iter().position(|v| v.0 == var);
         let k = known.unwrap_or_else(|| {
             self.vars.push((var, vec![]));
@@ -70,16 +69,10 @@ impl Nest<'_, '_> {
         vars.sort();
         vars.dedup();
         for var in vars {
-            let own: Vec<&Run> = runs.iter().filter(|r| r.var == var).collect();
-            let rows = out.rows_of(var);
+            let own = Block::of(&runs.iter().filter(|r| r.var == var).collect::<Vec<_>>());
+            let blocks = out.blocks_of(var);
             for (tile, shift) in tile.values(&self.lens).zip(shift.values(&self.lens)) {
-                let row = |start: i64, len: u64| ((start + shift) as u64, (start + shift) as u64 + len, tile as u32);
-                for run in &own {
-                    match run.stride {
-                        1 => rows.push(row(run.start as i64, run.len)),
-                        _ => rows.extend(run.elements().map(|e| row(e as i64, 1))),
-                    }
-                }
+                blocks.extend(own.iter().map(|b| b.shifted(shift, tile as u32)));
             }
         }
         Ok(())

@@ -87,7 +87,7 @@ pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     let mut order: Vec<usize> = (0..items.len()).collect();
     let mut best: Option<(Packing, Vec<usize>)> = None;
     for key in keys {
-        order.sort_by_key(|&i| (items[i].rank, key(i), i));
+        order.sort_by_cached_key(|&i| (items[i].rank, key(i), i));
         let packing = place(items, &order, space);
         if best.as_ref().is_none_or(|(b, _)| packing.peak < b.peak) {
             best = Some((packing, order.clone()));
@@ -151,14 +151,19 @@ fn improve(
 /// The greatest sum of rounded sizes that are live at one time: no packing has a lower peak.
 pub fn largest_live_set(items: &[Item], align: u64) -> u64 {
     let mut changes: Vec<(u32, bool, u64)> = vec![];
+    let mut always = 0;
     for item in items.iter().filter(|i| !i.live.is_empty()) {
         let bytes = item.bytes.next_multiple_of(align);
+        if item.live == (0..u32::MAX) {
+            always += bytes;
+            continue;
+        }
         changes.push((item.live.start, true, bytes));
         changes.push((item.live.end, false, bytes));
     }
     // What ends at a point leaves before what begins there.
     changes.sort_unstable();
-    let (mut now, mut most) = (0, 0);
+    let (mut now, mut most) = (always, always);
     for (_, begins, bytes) in changes {
         if begins {
             now += bytes;

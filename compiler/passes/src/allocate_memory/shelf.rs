@@ -1,5 +1,8 @@
 //! What is placed so far, by address and by time.
 //!
+//! What stands side by side and is live at the same time is one: most of what a tile holds is always live, and stands
+//! in one row from the bottom.
+//!
 //! Invariant: what is put does not overlap anything that is live with it.
 
 use super::pack::Item;
@@ -70,7 +73,10 @@ impl Shelf {
 
 fn insert(list: &mut Vec<Placed>, placed: Placed) {
     let at = list.partition_point(|p| p.start <= placed.start);
-    list.insert(at, placed);
+    match list[..at].last_mut() {
+        Some(before) if before.end == placed.start && before.live == placed.live => before.end = placed.end,
+        _ => list.insert(at, placed),
+    }
 }
 
 fn meets(a: &Range<u32>, b: &Range<u32>) -> bool {

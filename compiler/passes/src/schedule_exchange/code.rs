@@ -13,6 +13,7 @@ use girder_ir::plan::{Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule};
 use girder_ir::stage::Planned;
 use girder_machine::Machine;
+use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
 
 /// Bytes of exchange code of each step: by ascending tile, of the tiles that take part.
@@ -26,12 +27,16 @@ pub struct ExchangeCode {
 
 /// Bytes of exchange code per tile and step.
 pub fn exchange_code_bytes(planned: &Planned, schedule: &Schedule, machine: &Machine) -> ExchangeCode {
+    let sets = planned.sets.keys().map(|s| (&planned.plan.sets[s], &schedule.sets[s]));
+    let copies = planned.copies.keys().map(|c| (&planned.plan.copies[c], &schedule.copies[c]));
+    let steps: Vec<_> = sets.chain(copies).collect();
+    let mut found = par_map_slice(&steps, |(plan, schedule)| step(plan, schedule, machine)).into_iter();
     let mut code = ExchangeCode::default();
-    for s in planned.sets.keys() {
-        code.sets[s] = step(&planned.plan.sets[s], &schedule.sets[s], machine);
+    for (s, own) in planned.sets.keys().zip(&mut found) {
+        code.sets[s] = own;
     }
-    for c in planned.copies.keys() {
-        code.copies[c] = step(&planned.plan.copies[c], &schedule.copies[c], machine);
+    for (c, own) in planned.copies.keys().zip(found) {
+        code.copies[c] = own;
     }
     code
 }

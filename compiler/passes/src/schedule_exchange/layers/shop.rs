@@ -124,13 +124,14 @@ impl<'a> Shop<'a> {
             }
         }
         let mut joined: Vec<u32> = (0..self.tiles.len() as u32).collect();
+        let mut unions: Vec<_> = unions.into_iter().collect();
+        unions.sort_unstable_by(|a, b| a.1.cmp(&b.1));
         for (union, own) in unions {
             let target = match numbers.get(&union) {
                 Some(&port) => port,
-                // The tiles of the first of several take the sender in.
                 None if own.len() > 1 => {
-                    self.tiles[own[0] as usize] = union;
-                    own[0]
+                    self.tiles.push(union);
+                    self.tiles.len() as u32 - 1
                 }
                 None => continue,
             };

@@ -52,6 +52,17 @@ fn groups_without_their_senders_are_whole_rows_and_columns() {
 }
 
 #[test]
+fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
+    // With its sender the last group is the first, which with its own sender is a third: whole pairs, but not of the last.
+    let machine = machine(1, 8);
+    let sends = [(1, vec![0, 2, 3]), (0, vec![1, 2, 3]), (3, vec![0, 2])];
+    let phase = phase((0..8).flat_map(|_| sends.iter().map(|(s, to)| (*s, to.clone(), 4))));
+    let schedule = schedule(&phase, &machine).unwrap();
+    check(&phase, &machine, &schedule).unwrap();
+    replay(&phase, &machine, &schedule);
+}
+
+#[test]
 fn crosses_are_served_by_the_places_of_their_words() {
     // Word w goes to row w mod 46 and to column w mod 32 of a grid, into blocks of their own; where these meet, into one.
     let (rows, columns, words) = (46, 32, 8832);
