@@ -15,7 +15,8 @@
 //! # Note: Turns
 //! A turn of a counted loop is an increment, a comparison and a branch. If nobody needs the index, and every
 //! place is stepped through by one access of its own, accesses step by themselves and one instruction, decrement and
-//! branch, is left.
+//! branch, is left. That takes the number of turns: a loop with a step that is not known before the codelet runs compares
+//! its index instead of dividing, so its turns are never short.
 //!
 //! Invariant: a value is charged once, to the region that is its home.
 
@@ -47,6 +48,8 @@ pub(super) struct Demand<'w, 'c> {
     seen: FxHashSet<Val>,
     open: Vec<Val>,
     scaled: FxHashSet<(Val, bool)>,
+    /// Indices that loops move on by a step of their own.
+    strided: FxHashSet<Val>,
     pointers: FxHashSet<Pointer>,
     fields: FxHashSet<Storage>,
     /// Accesses by the loop that moves them: pointer, number added, and whether the access stands in the loop's own
@@ -72,6 +75,7 @@ pub(super) fn demand<'w, 'c>(
         seen: FxHashSet::default(),
         open: vec![],
         scaled: FxHashSet::default(),
+        strided: walk.loops.iter().filter_map(|l| l.strided).collect(),
         pointers: FxHashSet::default(),
         fields: FxHashSet::default(),
         accesses: FxHashMap::default(),
@@ -144,6 +148,9 @@ impl Demand<'_, '_> {
             }
             self.needed.push(v);
             let node = &self.walk.graph.nodes[v];
+            if self.strided.contains(&v) {
+                continue;
+            }
             if let Op::Load(access) = node.op {
                 self.access(access, node.home);
             } else {
@@ -235,7 +242,7 @@ impl Demand<'_, '_> {
             let pointers = self.accesses.get(&l.region);
             let alone = |p: &FxHashSet<(i64, bool)>| p.len() == 1 && p.iter().all(|a| a.1);
             let steps_alone = pointers.is_none_or(|p| p.values().all(alone));
-            let is_short = !l.has_inner && !self.index_needed.contains(&l.region) && steps_alone;
+            let is_short = l.strided.is_none() && !l.has_inner && !self.index_needed.contains(&l.region) && steps_alone;
             let own = if is_short { 1 } else { u64::from(self.costs.loop_bundles) + self.strides(l.region) };
             self.charge(l.region, own);
         }

@@ -349,6 +349,20 @@ impl Graph {
         made.or_else(|| Some(Poly { moving: smallvec![(smallvec![v], 1)], base: 0 }))
     }
 
+    /// The step of `i = lo + k · step`, where `k` is the index of a loop.
+    pub fn step_of(&self, i: Val, lo: Val, number: u32) -> Option<Val> {
+        let far = self.nodes[i].poly.as_ref()?.plus(self.nodes[lo].poly.as_ref()?, -1)?;
+        let is_index = |v: Val| matches!(self.nodes[v].op, Op::Index(n) if n == number);
+        match (&far.moving[..], far.base) {
+            ([(product, 1)], 0) => match product[..] {
+                [a, b] if is_index(a) => Some(b),
+                [a, b] if is_index(b) => Some(a),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The number of a moving part.
     pub fn number(&mut self, moving: &Moving) -> u32 {
         if let Some(&n) = self.numbers.get(moving) {

@@ -48,6 +48,11 @@ pub(super) struct Loop {
     pub has_inner: bool,
     /// Whether it may end before its last turn.
     pub is_cut_short: bool,
+    /// Behind its last index.
+    pub end: Val,
+    /// What it is written with, if its turns only stand for `for i in lo..hi by step` with a step that is not known
+    /// before the codelet runs: `i`, which the loop moves on itself.
+    pub strided: Option<Val>,
 }
 
 /// A loop that is not counted: why it cannot be pipelined.
@@ -346,6 +351,9 @@ impl<'c> Walk<'c> {
         let c = self.expr(cond)?;
         if let Some(known) = self.graph.const_of(c) {
             return self.block(if known.bits != 0 { then } else { els });
+        }
+        if els.is_empty() && self.is_own_range(c) {
+            return self.block(then);
         }
         let mut changes = Changes::of(then);
         changes.block(els);

@@ -77,13 +77,65 @@ impl Walk<'_> {
         let region = self.graph.region(around, Some(number), count, own);
         let plain = |q: &Quantity| !q.any(&mut |p| matches!(p, Quantity::Index(_)));
         let first = self.graph.nodes[counted.lo].quantity.clone().filter(plain);
-        let Counted { step, span, is_cut_short, .. } = counted;
-        self.loops.push(Loop { region, around, first, setup, step, turns, span, has_inner: false, is_cut_short });
+        let Counted { step, span, is_cut_short, hi: end, .. } = counted;
+        let (has_inner, strided) = (false, None);
+        self.loops.push(Loop {
+            region,
+            around,
+            first,
+            setup,
+            step,
+            turns,
+            span,
+            has_inner,
+            is_cut_short,
+            end,
+            strided,
+        });
         let index = self.graph.opaque(Op::Index(number), &[], ElemType::I64, region);
         self.turns(region, label, &changes, &mut |w| {
             w.now[counted.var.as_u32() as usize] = Some(index);
             body(w)
         })
+    }
+
+    /// Whether a condition is `lo <= i && i < hi` of the `i` that a loop written `for i in lo..hi by step` has, where the
+    /// step is not known before the codelet runs. It then holds in every turn, and says so only to the proofs: see
+    /// `elaborate::codelet::loops`. The loop is told that it moves `i` on.
+    pub(super) fn is_own_range(&mut self, cond: Val) -> bool {
+        let operands = |w: &Self, v: Val, op: BinaryOp| match w.graph.nodes[v].op {
+            Op::Binary(o) if o == op => Some((w.graph.nodes[v].args[0], w.graph.nodes[v].args[1])),
+            _ => None,
+        };
+        let bounds = operands(self, cond, BinaryOp::And).and_then(|(above, below)| {
+            let (i, lo) = operands(self, above, BinaryOp::Ge)?;
+            let (same, hi) = operands(self, below, BinaryOp::Lt)?;
+            (i == same).then_some((i, lo, hi))
+        });
+        let Some((i, lo, hi)) = bounds else { return false };
+        let Some(number) = self.graph.regions[self.here].turn_of.filter(|&n| (n as usize) < self.loops.len()) else {
+            return false;
+        };
+        let end = self.loops[number as usize].end;
+        let Some(step) = self.graph.step_of(i, lo, number) else { return false };
+        if self.turns_of(lo, hi, step) != end {
+            return false;
+        }
+        self.loops[number as usize].strided = Some(i);
+        true
+    }
+
+    /// `lo < hi ? (hi - lo - 1) / step + 1 : 0`
+    fn turns_of(&mut self, lo: Val, hi: Val, step: Val) -> Val {
+        let at = self.here;
+        let (zero, one) = (self.graph.int(0), self.graph.int(1));
+        let mut pure = |op, args: &[Val], ty| self.graph.pure(op, args, ty, at);
+        let some = pure(Op::Binary(BinaryOp::Lt), &[lo, hi], ElemType::Bool);
+        let length = pure(Op::Binary(BinaryOp::Sub), &[hi, lo], ElemType::I64);
+        let reach = pure(Op::Binary(BinaryOp::Sub), &[length, one], ElemType::I64);
+        let whole = pure(Op::Binary(BinaryOp::Div), &[reach, step], ElemType::I64);
+        let turns = pure(Op::Binary(BinaryOp::Add), &[whole, one], ElemType::I64);
+        pure(Op::Select, &[some, turns, zero], ElemType::I64)
     }
 
     /// The body of any loop, with what it carries; afterwards control is behind the loop.

@@ -123,6 +123,43 @@ fn v8_takes_24_bundles_a_value() {
     assert_eq!(of(101) - of(100), 24);
 }
 
+/// F4: PopLibs' estimate of i32 addition, whose workers take every sixth element.
+#[test]
+fn f4_takes_7_bundles_an_element_of_a_worker() {
+    let add = |body: &str| {
+        let source = format!(
+            "multi codelet add(in x: i32[n], in y: i32[n], out z: i32[n]) {{ for i in worker..n by workers {{ {body} }} }}"
+        );
+        each_of_six(&cost(&source))
+    };
+    assert_eq!(add("z[i] = x[i] + y[i];"), 7);
+    assert_eq!(add("z[i] = x[i] + i32(i);"), 6, "the index is there, and not computed");
+    let step = cost(
+        "codelet add(in x: i32[n], in y: i32[n], out z: i32[n], const s: int) {
+        for i in 0..n by s { z[i] = x[i] + y[i]; }
+    }",
+    );
+    assert_eq!(step.1.to_string().matches("7·").count(), 1, "{}", step.1);
+    assert_eq!(
+        add("if i >= worker && i < n { z[i] = x[i] + y[i]; }"),
+        7,
+        "a condition that the range answers is no work"
+    );
+    let other = cost(
+        "multi codelet c(in x: i32[n], in y: i32[n], out z: i32[n]) {
+             for i in worker..n by workers { if i >= worker && i < n - 1 { z[i] = x[i] + y[i]; } }
+         }",
+    );
+    assert!(!other.1.points().is_empty(), "another one is: {}", other.1);
+}
+
+/// Bundles of six more elements for worker 0.
+fn each_of_six(cost: &(Codelet, Cost)) -> u64 {
+    let of = |n| bundles(cost, &[&[n], &[n], &[n]], &none());
+    assert_eq!(of(66) - of(60), of(6006) - of(6000));
+    of(66) - of(60)
+}
+
 const SCALED_ADD: &str = "#[pipelined]
     multi codelet scaled_add(inout y: f32[n], in x: f32[n], const a: f32) {
         for i in worker * n / workers..(worker + 1) * n / workers { y[i] = y[i] + a * x[i]; }
@@ -316,6 +353,17 @@ fn shares_of_workers_have_closed_forms() {
              if n > m { for i in worker * n / workers..(worker + 1) * n / workers { b[i] *= 2.0; } }
          }
          codelet fn div_up(a: int, b: int) -> int { (a + b - 1) / b }",
+        |n, m| vec![vec![n, m], vec![n]],
+    );
+}
+
+#[test]
+fn strides_of_workers_have_closed_forms() {
+    closed_forms_hold(
+        "multi codelet c(in a: f32[n, m], inout b: f32[n]) {
+             for i in worker..n by workers { for j in 0..m { b[i] += a[i, j] * f32(i); } }
+             for i in worker..n by workers, j in 1..m by workers { b[i] *= a[i, j]; }
+         }",
         |n, m| vec![vec![n, m], vec![n]],
     );
 }
