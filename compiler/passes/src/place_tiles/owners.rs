@@ -21,8 +21,9 @@ use smallvec::SmallVec;
 
 /// A field whose elements are shared by more vertices than this claims nothing: wherever they are, they travel.
 const SHARED: f64 = 8.0;
-/// Runs of one claim that are listed at most; what would take more is laid out evenly.
-const LISTED: u64 = 1 << 16;
+/// Runs of one claim that are listed at most, or one for each vertex if these are more, as the tiles of the vertices are
+/// listed too; what would take more is laid out evenly.
+const LISTED: u64 = 1 << 20;
 
 /// What decides an element's tile.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -216,10 +217,10 @@ fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &
         let own = || touch.parts.iter().filter(|p| p.var == id);
         let count = vertices.family.domain.count();
         let named: u64 = own().map(|p| count.saturating_mul(p.elements)).fold(0, u64::saturating_add);
-        let touched: u64 = own().map(|p| p.reach.min(count.saturating_mul(p.elements))).sum();
+        let touched: u64 = own().map(|p| p.reach.min(touch.distinct.saturating_mul(p.elements))).sum();
         let shared = (named as f64 / touched.max(1) as f64).max(1.0);
         // A few vertices at the edge of a product read what all the others do.
-        let beside = touch.dir == Dir::In && read_by(families, id) / len as f64 > SHARED;
+        let beside = touch.dir == Dir::In && times_read(families, id, len) > SHARED;
         if shared <= SHARED && !beside {
             let worth = items[item].weight as f64 * writes / shared;
             claims.push((first == Some(k), Claim { worth, vertices, touch }));
@@ -230,14 +231,17 @@ fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &
     claims.into_iter().map(|c| c.1).collect()
 }
 
-/// Elements of a variable that vertices read, as often as they do.
-fn read_by(families: &[Vertices], id: VarId) -> f64 {
-    let reads = |v: &Vertices| {
-        let parts = v.fields.iter().filter(|f| f.dir == Dir::In).flat_map(|f| &f.parts);
-        let elements: u64 = parts.filter(|p| p.var == id).map(|p| p.elements).sum();
-        v.family.domain.count() as f64 * elements as f64
-    };
-    families.iter().map(reads).sum()
+/// How often vertices read those elements of a variable that they read.
+fn times_read(families: &[Vertices], id: VarId, len: u64) -> f64 {
+    let (mut named, mut touched) = (0.0, 0.0);
+    for v in families {
+        for field in v.fields.iter().filter(|f| f.dir == Dir::In) {
+            let elements: u64 = field.parts.iter().filter(|p| p.var == id).map(|p| p.elements).sum();
+            named += v.family.domain.count() as f64 * elements as f64;
+            touched += field.distinct as f64 * elements as f64;
+        }
+    }
+    named / touched.clamp(1.0, len as f64)
 }
 
 /// A variable that is being divided among owners.
@@ -296,7 +300,7 @@ impl Field {
         let mut runs = vec![];
         for part in claim.touch.parts.iter().filter(|p| p.var == id) {
             let each = part.runs.len() as f64 * part.each;
-            if each * domain.count() as f64 > LISTED as f64 {
+            if each * domain.count() as f64 > LISTED.max(domain.count()) as f64 {
                 return;
             }
             list(part, domain, family, &mut runs);

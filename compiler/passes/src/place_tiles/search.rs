@@ -204,8 +204,9 @@ impl<'a> Search<'a> {
         let mut rank = self.rank(&start);
         // What is left then is for single compute sets and variables.
         let keep = self.left / 2;
-        for some in all.chunks(ABREAST) {
-            if self.cancel.is_cancelled() || self.left <= keep {
+        for (k, some) in all.chunks(ABREAST).enumerate() {
+            // The likeliest are tried even where to look at the first placement has taken all that there was.
+            if self.cancel.is_cancelled() || (k > 0 && self.left <= keep) {
                 return;
             }
             let trials = par_map_slice(some, |&strategy| {

@@ -89,22 +89,31 @@ impl Sites {
         self.families.iter().map(&mut next).collect()
     }
 
-    /// Each tile takes the vertices that begin in its share of the weight.
-    fn even(&self, order: impl Iterator<Item = u32>, tiles: u32) -> Vec<u32> {
+    /// Each tile takes the vertices that begin in its share: of their number, if no tile then has more to do than with a
+    /// share of the weight. Steps that are cut alike lie alike then, though the last piece is shorter than the others by
+    /// another part of the work in each of them.
+    fn even(&self, order: impl Iterator<Item = u32> + Clone, tiles: u32) -> Vec<u32> {
         let n = self.count();
-        let mut found = vec![0; n as usize];
-        match &self.weights {
-            None => order.zip(0u64..).for_each(|(site, k)| found[site as usize] = (k * u64::from(tiles) / n) as u32),
-            Some(weights) => {
-                let total = weights.iter().map(|&w| u128::from(w)).sum::<u128>().max(1);
-                let mut before = 0u128;
-                for site in order {
-                    found[site as usize] = (before * u128::from(tiles) / total) as u32;
-                    before += u128::from(weights[site as usize]);
-                }
-            }
+        let mut by_number = vec![0; n as usize];
+        (order.clone().zip(0u64..)).for_each(|(site, k)| by_number[site as usize] = (k * u64::from(tiles) / n) as u32);
+        let Some(weights) = &self.weights else { return by_number };
+        let mut by_weight = vec![0; n as usize];
+        let total = weights.iter().map(|&w| u128::from(w)).sum::<u128>().max(1);
+        let mut before = 0u128;
+        for site in order {
+            by_weight[site as usize] = (before * u128::from(tiles) / total) as u32;
+            before += u128::from(weights[site as usize]);
         }
-        found
+        let fullest = |found: &[u32]| {
+            let mut loads = vec![0u64; tiles as usize];
+            let add = |(&tile, &weight): (&u32, &u64)| {
+                let load = &mut loads[tile as usize];
+                *load = load.saturating_add(weight);
+            };
+            found.iter().zip(weights).for_each(add);
+            loads.into_iter().max()
+        };
+        if fullest(&by_number) <= fullest(&by_weight) { by_number } else { by_weight }
     }
 
     /// Band by band, see the note.
