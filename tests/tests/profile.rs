@@ -80,6 +80,28 @@ fn a_superstep_adds_up() {
     assert_eq!(profile.cycles, step.total.cycles());
 }
 
+/// The last line of the table says what would help.
+#[test]
+fn the_limit_is_what_makes_a_program_slow() {
+    let limit = |text: &str| Program::text(text).target("gc200").estimate("main").limit;
+    let codelet = "codelet halve(inout x: f32[n]) { for i in 0..n { x[i] = x[i] * 0.5; } }";
+    let tiny = limit("var x: f32[10]; program main() { repeat 1000 { x <- x * 0.5 + 1.0; } }");
+    assert!(tiny.contains("supersteps cost whatever they do") && tiny.contains("of 2,000"), "{tiny}");
+    let alone = limit(&format!(
+        "{codelet} var x: f32[20000]; map x on tile(3); program main() {{ compute {{ vertex halve(x: x) on tile(3); }} }}"
+    ));
+    assert!(alone.ends_with("; tile 3 works there alone: spread the work"), "{alone}");
+    let uneven = limit(&format!(
+        "{codelet} var x: f32[20000]; map x[..10000] on tile(3); map x[10000..] on tile(4); program main() {{
+             compute {{ vertex halve(x: x[..10000]) on tile(3); vertex halve(x: x[10000..]) on tile(4); }}
+         }}"
+    ));
+    assert!(uneven.ends_with("its fullest tile, 3, works 736.0 times the mean: spread the work"), "{uneven}");
+    let far =
+        limit("var x: f32[60000]; var y: f32[60000]; map x on tile(3); map y on tile(4); program main() { y <- x; }");
+    assert!(far.contains("exchange takes") && far.contains("inputs nearer to their users"), "{far}");
+}
+
 /// Cycles that the text states may be any number.
 #[test]
 fn sums_do_not_overflow() {

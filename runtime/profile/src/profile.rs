@@ -76,6 +76,8 @@ pub struct StepProfile {
     /// Cycles of all executions.
     #[serde(flatten)]
     pub total: Total,
+    /// Of these, what every execution costs whatever it does: sync, latency of the first word, start of vertices.
+    pub fixed: u64,
     /// Vertices, on the mean tile of the IPU that takes longest; tiles without a vertex count with 0.
     pub compute_mean: u64,
     /// `compute_mean / compute`: 1 is perfect.

@@ -83,11 +83,25 @@ impl<'a> Profiler<'a> {
             place: place(&self.allocated.origins, step.origin, map),
             executions: row.executions,
             total: row.total,
+            fixed: self.fixed(row),
             compute_mean: row.compute_sum / self.sums.tiles,
             balance: ratio(row.compute_sum, self.sums.tiles.saturating_mul(row.total.compute)),
             schedule: ratio(row.exchange_words, row.exchange_bound),
             worst_tile: row.worst.map(|w| w.tile),
         }
+    }
+
+    /// What every execution of a step costs whatever it does: its syncs, the latency of its first word (and what a phase
+    /// between processors takes beyond its bytes), and the launch of a compute set with the start of one vertex.
+    fn fixed(&self, row: &Row) -> u64 {
+        let tile = &self.machine.tile;
+        let start = u64::from(tile.vertex_bundles) * u64::from(tile.worker_period);
+        let launch = u64::from(tile.launch_cycles) + u64::from(tile.supervisor_cycles) + start;
+        let crossing = if row.total.bytes_between > 0 { self.machine.links.fixed_cycles } else { 0 };
+        let latency = u64::from(self.machine.latency_bound()) + u64::from(crossing);
+        let of = |each: u64, all: u64| row.executions.saturating_mul(each).min(all);
+        let sum = of(latency, row.total.exchange).saturating_add(of(launch, row.total.compute));
+        sum.saturating_add(row.total.sync)
     }
 
     fn name(&self, id: StepId) -> (String, StepKind) {

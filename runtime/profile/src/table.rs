@@ -129,6 +129,16 @@ pub(crate) fn limit(profile: &Profile) -> String {
         ("the host", total.host),
     ];
     let all = total.cycles();
+    let fixed = profile.steps.iter().fold(0u64, |sum, s| sum.saturating_add(s.fixed));
+    if fixed > all / 2 && profile.supersteps > 1 {
+        return format!(
+            "limit: {:.0} % of the cycles are what supersteps cost whatever they do (sync, first word, start of vertices), \
+             {} in each of {}: fewer and larger steps",
+            100.0 * fixed as f64 / all as f64,
+            grouped(fixed / profile.supersteps),
+            grouped(profile.supersteps),
+        );
+    }
     let Some((name, most)) = parts.into_iter().max_by_key(|p| p.1).filter(|p| p.1 > 0) else {
         return "limit: nothing ran on the machine".to_string();
     };
@@ -142,12 +152,21 @@ pub(crate) fn limit(profile: &Profile) -> String {
     let share = 100.0 * most as f64 / all as f64;
     let Some(step) = profile.steps.iter().max_by_key(|s| of(&s.total)) else { return String::new() };
     let inside = 100.0 * of(&step.total) as f64 / most as f64;
-    format!("limit: {name} takes {share:.0} % of the cycles, {inside:.0} % of it in `{}`{}", step.name, why(name, step))
+    format!(
+        "limit: {name} takes {share:.0} % of the cycles, {inside:.0} % of it in `{}`{}",
+        step.name,
+        why(name, step, profile)
+    )
 }
 
 /// What the figures of a step say about its part.
-fn why(part: &str, step: &StepProfile) -> String {
+fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
+    // A tile that has all the work is that many times above the mean; rounding of cycles aside.
+    let alone = |b: f64| b * (f64::from(profile.tiles_per_ipu) - 0.5) < 1.0;
     match (part, step.balance, step.schedule, step.worst_tile) {
+        ("compute", Some(b), _, Some(tile)) if b < 0.8 && alone(b) => {
+            format!("; tile {tile} works there alone: spread the work")
+        }
         ("compute", Some(b), _, Some(tile)) if b < 0.8 => {
             format!("; its fullest tile, {tile}, works {:.1} times the mean: spread the work", 1.0 / b)
         }
