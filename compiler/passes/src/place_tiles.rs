@@ -52,7 +52,7 @@ pub const SENTENCE: &str = "gives every element and every vertex a tile that the
 
 /// Places a graph.
 pub fn run(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
-    if !given::check(&graph, cx) {
+    if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
         return Err(Failed);
     }
     let placement = linear_placement(&graph, search::least_reach(&graph, cx.machine));

@@ -1,12 +1,13 @@
-//! What the text says of places: tiles that do not exist, and what it leaves open.
+//! What the text says of places: tiles that do not exist, more than all tiles hold, and what it leaves open.
 
 use super::linear;
 use crate::PassContext;
 use girder_ir::family::{Domain, TileMap};
-use girder_ir::graph::{Graph, Var};
+use girder_ir::graph::{Graph, Var, VarClass};
 use girder_ir::placement::{Mapping, UNPLACED};
 use girder_machine::Machine;
-use girder_source::{Diagnostic, OriginId};
+use girder_source::{Diagnostic, OriginId, Span};
+use std::cmp::Reverse;
 
 /// The mapping of a variable that the text places at least in part.
 pub(super) fn mapping(var: &Var) -> Option<&Mapping> {
@@ -33,6 +34,39 @@ pub(super) fn check(graph: &Graph, cx: &mut PassContext) -> bool {
         }
     }
     fits
+}
+
+/// Variables that are named where all together are too large.
+const NAMED: usize = 4;
+
+/// Reports variables that no placement finds room for: those that are always there take more than all tiles together hold,
+/// or one alone does. Nobody should wait for a search to hear that.
+pub(super) fn fits(graph: &Graph, cx: &mut PassContext) -> bool {
+    let room = u64::from(cx.machine.usable_bytes()) * u64::from(cx.machine.tiles());
+    let of = |all: &[&Var]| all.iter().fold(0u64, |sum, v| sum.saturating_add(v.bytes()));
+    let mut large: Vec<&Var> = graph.vars.values().filter(|v| v.class != VarClass::Temp).collect();
+    if of(&large) <= room {
+        large = graph.vars.values().filter(|v| v.bytes() > room).collect();
+    }
+    if large.is_empty() || of(&large) <= room || cx.session.allow_over_memory {
+        return true;
+    }
+    large.sort_by_key(|v| Reverse(v.bytes()));
+    let what = match &large[..] {
+        [one] => format!("`{}` takes", one.name),
+        _ => "the variables take".to_string(),
+    };
+    let (bytes, tiles, name) = (of(&large), cx.machine.tiles(), &cx.machine.name);
+    let message = format!("{what} {bytes} bytes, but all {tiles} tiles of `{name}` together have {room}");
+    let spans = large.iter().map(|v| graph.origins.span(v.origin));
+    let mut d = Diagnostic::error("memory::out_of_memory", Span::NONE, message);
+    for (var, span) in large.iter().zip(spans).take(NAMED) {
+        d = d.label(span, format!("`{}`: {} bytes", var.name, var.bytes()));
+    }
+    let help = "take a larger `--target`, make the largest of these smaller, or pass `--allow-over-memory` to go on as if \
+                tiles were larger";
+    cx.diagnostics.push(d.help(help));
+    false
 }
 
 /// Reports a tile that the machine does not have; `false`.
