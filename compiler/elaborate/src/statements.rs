@@ -211,7 +211,7 @@ impl Elaborator<'_> {
             };
         }
         let old = self.expr(target)?;
-        if op == AssignOp::Write {
+        let AssignOp::With(operator) = op else {
             return match old {
                 Value::Stream(stream) => {
                     let value = self.expr(value)?;
@@ -220,12 +220,6 @@ impl Elaborator<'_> {
                 Value::Tensor(t) => self.write_expr(&t, value, span),
                 other => Err(self.not_writable(&other, span)),
             };
-        }
-        let operator = match op {
-            AssignOp::Add => ast::BinaryOp::Add,
-            AssignOp::Sub => ast::BinaryOp::Sub,
-            AssignOp::Mul => ast::BinaryOp::Mul,
-            _ => ast::BinaryOp::Div,
         };
         let right = self.expr(value)?;
         match old {

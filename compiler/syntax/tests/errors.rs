@@ -109,7 +109,7 @@ fn typical_mistakes_have_their_own_help() {
     check_stmt("copy { a «=» b; }", "`to <- from;`");
     check_stmt("let c = a «and» b;", "written `&&`");
     check_stmt("a+«+»;", "write `x += 1`");
-    check_stmt("a %«=» 2;", "x = x % 2");
+    check_stmt("a @«=» b;", "x <- x @ y");
     check_stmt("f(x «=» 3);", "named with `:`");
     check_stmt("for i «=» 0..3 { f(); }", "write `i in 0..n`");
     check_stmt("if a { f(); }«;»", "remove it");

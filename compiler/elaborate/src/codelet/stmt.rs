@@ -154,10 +154,7 @@ impl<'a> Builder<'a, '_> {
                 return;
             }
             ast::AssignOp::Set => None,
-            ast::AssignOp::Add => Some(ast::BinaryOp::Add),
-            ast::AssignOp::Sub => Some(ast::BinaryOp::Sub),
-            ast::AssignOp::Mul => Some(ast::BinaryOp::Mul),
-            ast::AssignOp::Div => Some(ast::BinaryOp::Div),
+            ast::AssignOp::With(op) => Some(op),
         };
         let mut target = self.target(target);
         let old = match arithmetic {

@@ -33,14 +33,8 @@ pub enum AssignOp {
     Write,
     /// `=`
     Set,
-    /// `+=`
-    Add,
-    /// `-=`
-    Sub,
-    /// `*=`
-    Mul,
-    /// `/=`
-    Div,
+    /// `+=` and its kin: an arithmetic or bitwise operator, of which the target is the first operand.
+    With(BinaryOp),
 }
 
 /// The forms of statements.

@@ -106,14 +106,12 @@ impl Printer<'_> {
 
     fn assign(&mut self, op: AssignOp, target: ExprId, value: ExprId) {
         self.reserving(3, |p| p.expr(target, POSTFIX));
-        self.word(match op {
-            AssignOp::Write => " <- ",
-            AssignOp::Set => " = ",
-            AssignOp::Add => " += ",
-            AssignOp::Sub => " -= ",
-            AssignOp::Mul => " *= ",
-            AssignOp::Div => " /= ",
-        });
+        let (operator, sign) = match op {
+            AssignOp::Write => ("", "<-"),
+            AssignOp::Set => ("", "="),
+            AssignOp::With(op) => (op.token(), "="),
+        };
+        [" ", operator, sign, " "].into_iter().for_each(|part| self.word(part));
         self.reserving(1, |p| p.expr(value, BLOCK));
         self.word(";");
     }

@@ -269,9 +269,7 @@ fn hint(place: &Place) -> Option<String> {
         (Some(Dot), Int | Float) => "elements of a tuple are read with brackets: `t[0]`",
         (_, Dot) if next.is_some_and(|l| l.token == Int) => "a float needs a digit before its point: `0.5`",
         (Some(Plus | Minus), Semi | BraceClose) if one == two => "write `x += 1` or `x -= 1`",
-        (Some(Percent | Caret | And | Or | Shl | Shr | At), Eq) if touches(1) => {
-            "only `+=`, `-=`, `*=` and `/=` exist: write the operation out, `x = x % 2`"
-        }
+        (Some(At), Eq) if touches(1) => "there is no `@=`: write the product out, `x <- x @ y`",
         (Some(Plus), Plus) => "write `x += 1`",
         (_, Eq) if place.fits(":") && matches!(two, Some(Var | Param | Temp | Const)) => {
             "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"

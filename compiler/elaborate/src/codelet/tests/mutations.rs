@@ -59,7 +59,7 @@ fn tokens(source: &str) -> Vec<String> {
     let mut joins = false;
     for ch in source.chars() {
         let word = ch.is_alphanumeric() || ch == '_' || ch == '"';
-        let pairs = ["..", "=>", "==", "->", "<-", "+=", "-=", "<<", ">>", "&&", "||", "!=", "<=", ">=", "..="];
+        let pairs = ["..", "=>", "==", "->", "<-", "+=", "-=", "^=", "<<", ">>", "&&", "||", "!=", "<=", ">=", "..="];
         match list.last_mut() {
             Some(l) if word && joins => l.push(ch),
             Some(l) if !word && pairs.contains(&format!("{l}{ch}").as_str()) => l.push(ch),
