@@ -2,10 +2,10 @@
 //! machine code here.
 //!
 //! - `program`: what a strip does
-//! - `arith`: the language's operators
+//! - `arith`: the language's operators; `convert`: from type to type
 //! - `codes`, `encode`: the instructions and their bytes
 //! - `registers`: virtual registers to those of the machine
-//! - `emit`: the loop around a body
+//! - `emit`: the loop around a body; `weave`: several groups of places in its turn, step by step
 //! - `full`: what is done under masks, in vectors of 512 bits; `stretch`: elements a few places apart
 //! - `halves`: the same program in vectors of 256 bits; `half`: what is done under their masks
 //!
@@ -14,11 +14,13 @@
 //! Invariant: code is position-free: it reads its own constants and what its arguments point to.
 
 mod arith;
+mod convert;
 mod codes;
 mod emit;
 mod encode;
 mod program;
 mod registers;
+mod weave;
 mod stretch;
 mod halves;
 mod full;

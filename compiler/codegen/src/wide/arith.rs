@@ -8,7 +8,6 @@
 use super::codes::*;
 use super::encode::Code;
 use super::program::{Op, Program, Reg};
-use girder_codelet::scalar::{NAN_F32, NAN_F64, convert, int_range};
 use girder_ir::codelet::{BinaryOp, UnaryOp};
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};
@@ -21,7 +20,7 @@ pub(crate) struct Value {
 }
 
 /// What a comparison of floats takes as its immediate.
-mod order {
+pub(super) mod order {
     pub const EQ: u8 = 0x00;
     pub const LT: u8 = 0x11;
     pub const LE: u8 = 0x12;
@@ -37,12 +36,12 @@ pub(crate) fn is_long(ty: ElemType) -> bool {
     ty.bytes() == 8
 }
 
-fn pick(pair: [Code; 2], ty: ElemType) -> Code {
+pub(super) fn pick(pair: [Code; 2], ty: ElemType) -> Code {
     pair[usize::from(is_long(ty))]
 }
 
 impl Program {
-    fn each(&mut self, code: Code, immediate: Option<u8>, values: &[&Value]) -> SmallVec<[Reg; 2]> {
+    pub(super) fn each(&mut self, code: Code, immediate: Option<u8>, values: &[&Value]) -> SmallVec<[Reg; 2]> {
         let parts = values[0].regs.len();
         (0..parts)
             .map(|n| {
@@ -67,7 +66,7 @@ impl Program {
     }
 
     /// One mask of those of each vector.
-    fn one_mask(&mut self, masks: &[Reg]) -> Reg {
+    pub(super) fn one_mask(&mut self, masks: &[Reg]) -> Reg {
         match *masks {
             [lower, upper] => self.mask(MASK_JOIN, &[upper, lower]),
             _ => masks[0],
@@ -95,7 +94,7 @@ impl Program {
     }
 
     /// Brings an integer of less than 32 bits back into its range.
-    fn in_range(&mut self, ty: ElemType, v: Value) -> Value {
+    pub(super) fn in_range(&mut self, ty: ElemType, v: Value) -> Value {
         let bits = 8 * ty.bytes() as u8;
         if !ty.is_int() || bits >= 32 {
             return Value { ty, ..v };
@@ -109,6 +108,23 @@ impl Program {
             self.plain(AND[0], &[x, low])
         };
         Value { ty, regs: smallvec![reg] }
+    }
+
+    /// A register whose low bits are those of an integer of less than 32 bits, before it was brought back into its range.
+    pub fn uncut(&self, ty: ElemType, reg: Reg) -> Reg {
+        let made = |reg: Reg| self.made[reg.0 as usize].as_ref();
+        let bits = 8 * ty.bytes() as u8;
+        let before = made(reg).and_then(|inst| match (inst.op, inst.args.as_slice()) {
+            (Op::Plain { code, .. }, &[of, low]) if code == AND[0] && bits < 32 => {
+                (self.constant_of(low) == Some((1 << bits) - 1)).then_some(of)
+            }
+            (Op::Shift { code, by, .. }, &[up]) if code == SHIFT_RIGHT_SIGNED[0] && bits < 32 && by == 32 - bits => {
+                let shifted = made(up)?;
+                (shifted.op == Op::Shift { code: SHIFT_LEFT[0], digit: 6, by }).then(|| shifted.args[0])
+            }
+            _ => None,
+        });
+        before.unwrap_or(reg)
     }
 
     /// `op x`
@@ -173,7 +189,7 @@ impl Program {
     }
 
     /// The operands of a plain instruction, if that made a value.
-    fn operands(&self, x: &Value, code: Code) -> Option<(Value, Value)> {
+    pub(super) fn operands(&self, x: &Value, code: Code) -> Option<(Value, Value)> {
         let (mut a, mut b) = (x.clone(), x.clone());
         for (n, &reg) in x.regs.iter().enumerate() {
             let inst = self.made[reg.0 as usize].as_ref()?;
@@ -312,7 +328,7 @@ impl Program {
         self.compared(code, immediate, a, b)
     }
 
-    fn compared(&mut self, code: Code, immediate: u8, a: &Value, b: &Value) -> Value {
+    pub(super) fn compared(&mut self, code: Code, immediate: u8, a: &Value, b: &Value) -> Value {
         let op = Op::Compare { code, immediate: Some(immediate) };
         let masks: SmallVec<[Reg; 2]> = a.regs.iter().zip(&b.regs).map(|(&x, &y)| self.make(op, &[x, y])).collect();
         Value { ty: ElemType::Bool, regs: smallvec![self.one_mask(&masks)] }
@@ -370,145 +386,5 @@ impl Program {
         let regs: SmallVec<[Reg; 2]> =
             (0..a.regs.len()).map(|n| self.make(op, &[masks[n], b.regs[n], a.regs[n]])).collect();
         Value { ty, regs }
-    }
-
-    /// The bits as a type of the same width, with the canonical NaN.
-    pub fn bits(&mut self, to: ElemType, x: &Value) -> Value {
-        if !x.ty.is_float() {
-            return Value { ty: to, ..x.clone() };
-        }
-        let nan = self.splat(x.ty, if is_long(x.ty) { NAN_F64 } else { NAN_F32.into() });
-        let is_nan = self.compared(pick(COMPARE, x.ty), order::UNORDERED, x, x);
-        Value { ty: to, ..self.select(&is_nan, &nan, x) }
-    }
-
-    /// The upper eight of sixteen 32-bit lanes.
-    fn upper(&mut self, reg: Reg) -> Reg {
-        self.make(Op::Reversed { code: UPPER, immediate: Some(1) }, &[reg])
-    }
-
-    /// An operation on eight 32-bit lanes that gives eight 64-bit ones.
-    fn widened(&mut self, code: Code, x: &Value) -> SmallVec<[Reg; 2]> {
-        let upper = self.upper(x.regs[0]);
-        smallvec![self.plain(code, &[x.regs[0]]), self.plain(code, &[upper])]
-    }
-
-    /// Two vectors of eight 32-bit lanes as one.
-    fn joined(&mut self, halves: &[Reg]) -> Reg {
-        self.make(Op::Plain { code: JOIN, immediate: Some(1) }, halves)
-    }
-
-    /// The value in another type.
-    pub fn converted(&mut self, to: ElemType, x: &Value) -> Value {
-        let from = x.ty;
-        match (from, to) {
-            _ if from == to => x.clone(),
-            (ElemType::Bool, _) => {
-                let (one, zero) = (self.splat(to, convert(ElemType::Bool, to, 1)), self.splat(to, 0));
-                self.select(x, &one, &zero)
-            }
-            (_, ElemType::Bool) if from.is_float() => {
-                let zero = self.splat(from, 0);
-                self.compared(pick(COMPARE, from), order::NE, x, &zero)
-            }
-            (_, ElemType::Bool) => {
-                let op = Op::Compare { code: pick(TEST, from), immediate: None };
-                let masks: SmallVec<[Reg; 2]> = x.regs.iter().map(|&r| self.make(op, &[r, r])).collect();
-                Value { ty: to, regs: smallvec![self.one_mask(&masks)] }
-            }
-            _ if from.is_float() && to.is_float() => self.float_to_float(to, x),
-            _ if from.is_float() => self.float_to_int(to, x),
-            _ if to.is_float() => self.int_to_float(to, x),
-            _ => self.resized(to, x),
-        }
-    }
-
-    fn float_to_float(&mut self, to: ElemType, x: &Value) -> Value {
-        let regs = if is_long(to) {
-            self.widened(F64_OF_F32, x)
-        } else {
-            let halves = self.each(F32_OF_F64, None, &[x]);
-            smallvec![self.joined(&halves)]
-        };
-        Value { ty: to, regs }
-    }
-
-    fn int_to_float(&mut self, to: ElemType, x: &Value) -> Value {
-        let unsigned = usize::from(matches!(x.ty, ElemType::U32 | ElemType::U64));
-        let regs = match (is_long(x.ty), is_long(to)) {
-            (false, false) => self.each(F32_OF_INT[unsigned], None, &[x]),
-            (false, true) => self.widened(F64_OF_INT[unsigned], x),
-            (true, true) => self.each(F64_OF_LONG[unsigned], None, &[x]),
-            (true, false) => {
-                let halves = self.each(F32_OF_LONG[unsigned], None, &[x]);
-                smallvec![self.joined(&halves)]
-            }
-        };
-        Value { ty: to, regs }
-    }
-
-    /// Saturates; NaN gives 0.
-    fn float_to_int(&mut self, to: ElemType, x: &Value) -> Value {
-        if to.bytes() < 4 {
-            let (least, greatest) = int_range(to).expect("it is an integer");
-            let wide = self.float_to_int(ElemType::I32, x);
-            let least = self.splat(ElemType::I32, least as u64 & 0xffff_ffff);
-            let greatest = self.splat(ElemType::I32, greatest as u64);
-            let above = self.binary(BinaryOp::Max, &wide, &least);
-            return Value { ty: to, ..self.binary(BinaryOp::Min, &above, &greatest) };
-        }
-        if is_long(to) && !is_long(x.ty) {
-            let x = self.float_to_float(ElemType::F64, x);
-            return self.float_to_int(to, &x);
-        }
-        let unsigned = !to.is_signed_int();
-        let codes = match (is_long(x.ty), is_long(to)) {
-            (false, _) => INT_OF_F32,
-            (true, false) => INT_OF_F64,
-            (true, true) => LONG_OF_F64,
-        };
-        let zero = self.splat(x.ty, 0);
-        // What is too large for an unsigned integer becomes the greatest one by itself.
-        let how = if unsigned { order::GE } else { order::ORDERED };
-        let compare = Op::Compare { code: pick(COMPARE, x.ty), immediate: Some(how) };
-        let mut regs: SmallVec<[Reg; 2]> = SmallVec::new();
-        for (&r, &z) in x.regs.iter().zip(&zero.regs) {
-            let valid = self.make(compare, &[r, if unsigned { z } else { r }]);
-            regs.push(self.make(Op::Zeroed { code: codes[usize::from(unsigned)] }, &[valid, r]));
-        }
-        if is_long(x.ty) && !is_long(to) {
-            regs = smallvec![self.joined(&regs)];
-        }
-        let result = Value { ty: to, regs };
-        let limit = if is_long(to) { 9223372036854775808.0 } else { 2147483648.0f64 };
-        if unsigned || x.regs.iter().all(|&r| self.range(r).1 < limit) {
-            return result;
-        }
-        let limit = self.splat(x.ty, convert(ElemType::F64, x.ty, limit.to_bits()));
-        let above = self.compared(pick(COMPARE, x.ty), order::GE, x, &limit);
-        let greatest = self.splat(to, int_range(to).map_or(0, |r| r.1 as u64));
-        self.select(&above, &greatest, &result)
-    }
-
-    /// Between integers: wraps, or extends by the source's sign.
-    fn resized(&mut self, to: ElemType, x: &Value) -> Value {
-        let from = x.ty;
-        match (is_long(from), is_long(to)) {
-            (true, true) => Value { ty: to, ..x.clone() },
-            (false, true) => {
-                let regs = self.widened(LONG_OF_INT[usize::from(from == ElemType::U32)], x);
-                Value { ty: to, regs }
-            }
-            (true, false) => {
-                let halves: SmallVec<[Reg; 2]> = x
-                    .regs
-                    .iter()
-                    .map(|&r| self.make(Op::Reversed { code: INT_OF_LONG, immediate: None }, &[r]))
-                    .collect();
-                let regs = smallvec![self.joined(&halves)];
-                self.in_range(to, Value { ty: to, regs })
-            }
-            (false, false) => self.in_range(to, x.clone()),
-        }
     }
 }

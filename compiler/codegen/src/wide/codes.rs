@@ -82,6 +82,9 @@ pub(crate) const LOAD_U16: Code = code("vpmovzxwd", 2, 1, 0, 0x33);
 pub(crate) const LOAD_I16: Code = code("vpmovsxwd", 2, 1, 0, 0x23);
 pub(crate) const STORE_8: Code = code("vpmovdb", 2, 2, 0, 0x31);
 pub(crate) const STORE_16: Code = code("vpmovdw", 2, 2, 0, 0x33);
+/// Bytes as they are, and those of each 128 bits in another order.
+pub(crate) const LOAD_BYTES: Code = code("vmovdqu8", 1, 3, 0, 0x6f);
+pub(crate) const SHUFFLE_BYTES: Code = code("vpshufb", 2, 1, 0, 0x00);
 pub(crate) const COPY: Code = code("vmovaps", 1, 0, 0, 0x28);
 
 pub(crate) const MASK_AND: Code = code("kandw", 1, 0, 0, 0x41);
@@ -97,6 +100,9 @@ pub(crate) const MASK_SHIFT_RIGHT: Code = code("kshiftrw", 3, 1, 1, 0x30);
 pub(crate) const MASK_LOAD: Code = code("kmovw", 1, 0, 0, 0x90);
 pub(crate) const MASK_STORE: Code = code("kmovw", 1, 0, 0, 0x91);
 pub(crate) const MASK_OF_GENERAL: Code = code("kmovw", 1, 0, 0, 0x92);
+/// Of 64 places.
+pub(crate) const LONG_MASK_LOAD: Code = code("kmovq", 1, 0, 1, 0x90);
+pub(crate) const LONG_MASK_OF_GENERAL: Code = code("kmovq", 1, 3, 1, 0x92);
 
 /// Those of AVX2, whose masks are vectors.
 pub(crate) const BLEND_BY: Pair = [code("vblendvps", 3, 1, 0, 0x4a), code("vblendvpd", 3, 1, 0, 0x4b)];

@@ -20,8 +20,9 @@
 use super::codes::*;
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
 use super::halves::halves;
-use super::program::{Carried, Effect, Elements, Item, LANES, Op, Program, Reg, Width};
+use super::program::{Carried, Class, Effect, Elements, Item, LANES, Op, Program, Reg, Width};
 use super::registers::{Pool, Registers, TAIL, TAIL_UPPER, pressure};
+use super::weave::woven;
 use smallvec::SmallVec;
 
 /// Machine code, and where it begins to run.
@@ -45,7 +46,7 @@ fn pointers(width: Width) -> &'static [Gpr] {
     &POINTERS[..count]
 }
 /// Vectors that are never held, besides what a body makes.
-const SPARE: usize = 4;
+pub(super) const SPARE: usize = 4;
 
 /// What the masks of places that there are are cut from, where masks are vectors: sixteen lanes of ones, then of zeros.
 const WINDOW: Op = Op::There { half: 0 };
@@ -67,11 +68,15 @@ pub(crate) fn assemble(program: &Program, width: Width, places: Places, listed: 
     let half = (width == Width::Half).then(|| halves(program));
     let program = half.as_ref().unwrap_or(program);
     let known = places.known;
+    let groups = known.map_or(u64::MAX, |n| n / LANES);
+    let woven = woven(program, groups);
+    let (program, abreast) = match &woven {
+        Some((program, abreast)) => (program, *abreast),
+        None => (program, (abreast(program) as u64).min(groups).max(1) as usize),
+    };
     let (pool, mut out) = constants(program);
     out.listing = listed.then(String::new);
     let entry = out.bytes.len();
-    let groups = known.map_or(u64::MAX, |n| n / LANES);
-    let abreast = (abreast(program) as u64).min(groups).max(1) as usize;
     // The last group can end with the last place.
     let still = program.carried.is_empty() && program.pointers.iter().all(|p| p.unit);
     let overlaps = places.idempotent && still && known.is_some_and(|n| n >= LANES);
@@ -96,6 +101,8 @@ fn constants(program: &Program) -> (Pool, Bytes) {
                 let stretch = &program.stretches[stretch as usize];
                 (stretch.order(phase, round), Width::Full.bytes() as usize / stretch.lanes() as usize)
             }
+            Op::Quarters { stretch } => (program.stretches[stretch as usize].quarters(), 4),
+            Op::Picked { stretch, phase, upper } => (program.stretches[stretch as usize].picked(phase, upper), 1),
             Op::Numbers { bits } => ((0..8).map(|lane| i64::from(bits >> (4 * lane) & 15)).collect(), 4),
             WINDOW => ((0..32).map(|n| if n < 16 { -1 } else { 0 }).collect(), 4),
             _ => continue,
@@ -107,8 +114,12 @@ fn constants(program: &Program) -> (Pool, Bytes) {
         lanes.into_iter().for_each(|lane| out.bytes.extend_from_slice(&lane.to_le_bytes()[..bytes]));
     }
     let ones = (!halves && !program.stretches.is_empty()).then_some(ONES);
+    let bytes = |op: Op| match op {
+        Op::Bytes { stretch } => program.stretches[stretch as usize].bytes(),
+        op => op,
+    };
     for width in [8, 4, 2] {
-        for op in ops().chain(ones) {
+        for op in ops().map(bytes).chain(ones) {
             let (bits, bytes) = match op {
                 Op::Constant { bits, bytes } => (bits, bytes.into()),
                 Op::Places { bits } => (bits.into(), 2),
@@ -194,11 +205,13 @@ impl Emit<'_> {
             program.body.iter().map(of).sum::<usize>() + program.carried.iter().map(steps).sum::<usize>()
         };
         let carried: usize = self.carried.iter().map(|registers| registers.len()).sum();
-        let room = usize::from(program.width.registers()).saturating_sub(pressure(program) + SPARE + carried);
+        let pressure = |items: &[Item]| pressure(program, items, Class::Vector);
+        let pressure = pressure(&program.body).max(pressure(&program.row));
+        let room = usize::from(program.width.registers()).saturating_sub(pressure + SPARE + carried);
         let mut held: Vec<(bool, usize, Reg)> = program
             .before
             .iter()
-            .filter(|r| program.classes[r.0 as usize] == super::program::Class::Vector)
+            .filter(|r| program.classes[r.0 as usize] == Class::Vector)
             .map(|&r| (self.r.is_made_again(r), uses(r), r))
             .filter(|h| h.1 > 0)
             .collect();
@@ -305,7 +318,10 @@ impl Emit<'_> {
             self.r.out.align(32);
         }
         let head = self.r.out.bytes.len();
-        (0..abreast).for_each(|n| self.group(Turn { n, tail: false }));
+        match abreast > 1 && !self.program.row.is_empty() {
+            true => self.row(),
+            false => (0..abreast).for_each(|n| self.group(Turn { n, tail: false })),
+        }
         self.r.out.add(RAX, row);
         for (n, pointer) in self.program.pointers.iter().enumerate().filter(|p| !p.1.unit) {
             let ahead = pointer.stride as i32 * row;
@@ -321,14 +337,31 @@ impl Emit<'_> {
         skip.into_iter().for_each(|jump| self.r.out.land(jump));
     }
 
-    /// The body for one group.
-    fn group(&mut self, turn: Turn) {
+    /// The body for some groups, woven.
+    fn row(&mut self) {
         let program = self.program;
-        for (carried, registers) in program.carried.iter().zip(&self.carried) {
+        self.r.begin(&program.row, &[]);
+        for (at, item) in program.row.iter().enumerate() {
+            let turn = Turn { n: at % self.abreast, tail: false };
+            self.accumulate_in(turn);
+            self.item((at, item), turn);
+        }
+        self.r.end();
+    }
+
+    /// Lets the accumulators be those of a group.
+    fn accumulate_in(&mut self, turn: Turn) {
+        for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
             if let Carried::Accumulator { reg, .. } = carried {
                 self.r.hold_in(*reg, registers[turn.n.min(registers.len() - 1)]);
             }
         }
+    }
+
+    /// The body for one group.
+    fn group(&mut self, turn: Turn) {
+        let program = self.program;
+        self.accumulate_in(turn);
         let steps: Vec<Reg> = program.carried.iter().filter_map(Carried::by).collect();
         let body = if turn.tail && program.width == Width::Half { &program.tail } else { &program.body };
         self.r.begin(body, &steps);
@@ -344,15 +377,17 @@ impl Emit<'_> {
     }
 
     fn items(&mut self, items: &[Item], turn: Turn) {
-        for (at, item) in items.iter().enumerate() {
-            self.r.at(at);
-            match item {
-                Item::Make(reg) => {
-                    self.make(*reg, turn);
-                    self.r.drop_dead(&[*reg]);
-                }
-                Item::Do(effect) => self.effect(effect, turn),
+        items.iter().enumerate().for_each(|item| self.item(item, turn));
+    }
+
+    fn item(&mut self, (at, item): (usize, &Item), turn: Turn) {
+        self.r.at(at);
+        match item {
+            Item::Make(reg) => {
+                self.make(*reg, turn);
+                self.r.drop_dead(&[*reg]);
             }
+            Item::Do(effect) => self.effect(effect, turn),
         }
     }
 
@@ -505,7 +540,7 @@ impl Carried {
     }
 
     /// Whether groups in a row have accumulators of their own.
-    fn is_apart(&self) -> bool {
+    pub(super) fn is_apart(&self) -> bool {
         matches!(self, Carried::Accumulator { apart: Some(_), .. })
     }
 

@@ -19,6 +19,10 @@ impl Emit<'_> {
                 let masking = self.piece_masking((stretch, piece), turn, None, true);
                 self.r.out.vector(code, n, None, rm, masking, None);
             }
+            Op::Bytes { stretch } => {
+                let n = self.r.result(reg);
+                self.load_bytes(n, stretch, turn);
+            }
             Op::Permute { code } => self.permute(reg, code, args),
             Op::Load { code, from } => {
                 let under = args.first().map(|&mask| self.r.operand(mask));

@@ -90,7 +90,7 @@ impl Halves<'_> {
 
     /// The body for all places.
     fn whole(&mut self) {
-        if pressure(self.from) <= FEW {
+        if pressure(self.from, &self.from.body, Class::Vector) <= FEW {
             return self.body(&[0, 1]);
         }
         self.body(&[0]);

@@ -84,6 +84,12 @@ pub(crate) enum Op {
     Places { bits: u16 },
     /// A vector of a stretch, in its order in memory.
     Piece { code: Code, stretch: u32, piece: u8 },
+    /// All of a stretch of narrow elements, in their order in memory.
+    Bytes { stretch: u32 },
+    /// Lanes of 32 bits that bring the bytes of four places into each 128.
+    Quarters { stretch: u32 },
+    /// Of these bytes, where those of a phase stand; in the upper ones of a lane if there is a sign to be copied.
+    Picked { stretch: u32, phase: u8, upper: bool },
     /// First, order, second: the lanes of two vectors that the order says.
     Permute { code: Code },
     /// A number of the record in each lane.
@@ -232,7 +238,7 @@ pub(crate) struct Moving {
 }
 
 /// A strip in the making.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Program {
     /// Of its vectors.
     pub width: Width,
@@ -247,6 +253,8 @@ pub(crate) struct Program {
     pub body: Vec<Item>,
     /// The body for the last group, where that is another.
     pub tail: Vec<Item>,
+    /// The body for some groups in a row, each step for one after the other; empty if they do not run so.
+    pub row: Vec<Item>,
     pub carried: Vec<Carried>,
     pub pointers: Vec<Moving>,
     pub stretches: Vec<Stretch>,
@@ -265,6 +273,7 @@ impl Program {
             before: Vec::new(),
             body: Vec::new(),
             tail: Vec::new(),
+            row: Vec::new(),
             carried: Vec::new(),
             pointers: Vec::new(),
             stretches: Vec::new(),
@@ -311,7 +320,7 @@ impl Program {
         }
     }
 
-    fn new_reg(&mut self, inst: Option<Inst>, class: Class, fixed: bool) -> Reg {
+    pub(super) fn new_reg(&mut self, inst: Option<Inst>, class: Class, fixed: bool) -> Reg {
         self.made.push(inst);
         self.classes.push(class);
         self.fixed.push(fixed);
@@ -427,17 +436,45 @@ impl Program {
 impl Op {
     /// Whether it reads elements, which stores may change.
     fn loads(self) -> bool {
-        matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Piece { .. } | Op::LoadSome { .. })
+        matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Piece { .. } | Op::Bytes { .. } | Op::LoadSome { .. })
     }
 
     /// Whether its result needs no slot: it can be made again from the code or the record.
     pub fn is_made_again(self) -> bool {
-        let in_code = matches!(self, Op::Constant { .. } | Op::Steps { .. } | Op::Order { .. } | Op::Places { .. });
+        let in_code = matches!(
+            self,
+            Op::Constant { .. }
+                | Op::Steps { .. }
+                | Op::Order { .. }
+                | Op::Quarters { .. }
+                | Op::Picked { .. }
+                | Op::Places { .. }
+        );
         in_code || matches!(self, Op::Same { .. } | Op::There { .. } | Op::Numbers { .. })
     }
 }
 
 impl Effect {
+    /// The same on other registers.
+    pub fn renamed(self, name: impl Fn(Reg) -> Reg) -> Effect {
+        let mut effect = self;
+        match &mut effect {
+            Effect::Take { value, .. } | Effect::Put { value, .. } => *value = name(*value),
+            Effect::Store { value, mask, .. } | Effect::StorePiece { value, mask, .. } => {
+                (*value, *mask) = (name(*value), mask.map(name));
+            }
+            Effect::Scatter { offsets, value, mask, .. } => {
+                (*offsets, *value, *mask) = (name(*offsets), name(*value), mask.map(name));
+            }
+            Effect::Spread { value, mask, .. } => {
+                (*value, *mask) = (name(*value), mask.map(|(mask, first)| (name(mask), first)));
+            }
+            Effect::TakeFma { a, b, .. } => (*a, *b) = (name(*a), name(*b)),
+            Effect::Interleave { values, .. } => *values = values.map(name),
+        }
+        effect
+    }
+
     /// The registers that are read.
     pub fn reads(&self) -> SmallVec<[Reg; 4]> {
         match *self {

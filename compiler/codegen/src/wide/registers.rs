@@ -19,7 +19,7 @@ pub(super) const SCRATCH_MASK: u8 = 5;
 /// A vector that instructions on halves use up.
 pub(super) const SCRATCH: u8 = Width::Half.registers();
 /// Masks that values may have.
-const MASKS: std::ops::Range<u8> = 1..5;
+pub(super) const MASKS: std::ops::Range<u8> = 1..5;
 
 /// Where constants stand in the code.
 pub(super) type Pool = FxHashMap<Op, usize>;
@@ -252,7 +252,13 @@ impl<'p> Registers<'p> {
                 let at = Rm::Constant(self.pool[&op]);
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
             }
-            Some(op @ (Op::Steps { .. } | Op::Order { .. } | Op::Numbers { .. })) => {
+            Some(
+                op @ (Op::Steps { .. }
+                | Op::Order { .. }
+                | Op::Quarters { .. }
+                | Op::Picked { .. }
+                | Op::Numbers { .. }),
+            ) => {
                 self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
             }
             Some(op @ Op::Places { .. }) => self.out.mask(MASK_LOAD, n, None, Rm::Constant(self.pool[&op]), None),
@@ -276,8 +282,8 @@ impl<'p> Registers<'p> {
     }
 }
 
-/// How many vectors a body needs at once for what it makes.
-pub(super) fn pressure(program: &Program) -> usize {
+/// How many registers of a class some steps need at once for what they make.
+pub(super) fn pressure(program: &Program, items: &[Item], class: Class) -> usize {
     let mut last: FxHashMap<Reg, usize> = FxHashMap::default();
     let reads = |item: &Item| -> SmallVec<[Reg; 4]> {
         match item {
@@ -285,15 +291,15 @@ pub(super) fn pressure(program: &Program) -> usize {
             Item::Do(effect) => effect.reads().into_iter().collect(),
         }
     };
-    for (at, item) in program.body.iter().enumerate() {
+    for (at, item) in items.iter().enumerate() {
         reads(item).into_iter().for_each(|reg| {
             last.insert(reg, at);
         });
     }
     let (mut live, mut most) = (0usize, 0);
-    for (at, item) in program.body.iter().enumerate() {
+    for (at, item) in items.iter().enumerate() {
         if let Item::Make(reg) = item
-            && program.classes[reg.0 as usize] == Class::Vector
+            && program.classes[reg.0 as usize] == class
         {
             live += 1;
             most = most.max(live);
@@ -301,15 +307,14 @@ pub(super) fn pressure(program: &Program) -> usize {
         let mut seen: SmallVec<[Reg; 4]> = SmallVec::new();
         for reg in reads(item) {
             let made_here = program.made[reg.0 as usize].is_some() && !program.is_fixed(reg);
-            if made_here && program.classes[reg.0 as usize] == Class::Vector && last[&reg] == at && !seen.contains(&reg)
-            {
+            if made_here && program.classes[reg.0 as usize] == class && last[&reg] == at && !seen.contains(&reg) {
                 live -= 1;
                 seen.push(reg);
             }
         }
         if let Item::Make(reg) = item
             && !last.contains_key(reg)
-            && program.classes[reg.0 as usize] == Class::Vector
+            && program.classes[reg.0 as usize] == class
         {
             live -= 1;
         }

@@ -4,10 +4,10 @@
 //!
 //! Invariant: of a piece, nothing outside the elements of the places that there are is touched.
 
-use super::codes::{COPY, MASK_AND, MASK_NOT, MASK_OF_GENERAL};
+use super::codes::{COPY, LOAD_BYTES, LONG_MASK_LOAD, LONG_MASK_OF_GENERAL, MASK_AND, MASK_NOT, MASK_OF_GENERAL};
 use super::emit::{Emit, ONES, Turn};
 use super::encode::{Code, Masking, RSI, Rm};
-use super::program::{Elements, LANES, Program, Reg, Width};
+use super::program::{Elements, LANES, Op, Program, Reg, Width};
 use super::registers::SCRATCH_MASK;
 
 /// Elements of a group that lie two, three or four apart, or the last first, and what lies between: loaded and stored
@@ -50,6 +50,44 @@ impl Stretch {
         let first = i64::from(self.least) + lanes * i64::from(piece);
         // The last one ends with the last element.
         first.min(self.steps * (lanes - 1) + i64::from(self.greatest) + 1 - lanes)
+    }
+
+    /// Whether all elements are narrow and in 64 bytes, so that one load and a shuffle of each phase do.
+    pub fn is_short(self) -> bool {
+        self.steps > 0 && self.from.bytes < 4 && self.steps * i64::from(self.from.bytes) <= 4
+    }
+
+    /// Bytes from the first phase that is loaded of one place to that of the next.
+    fn step_bytes(&self) -> i64 {
+        self.steps * i64::from(self.from.bytes)
+    }
+
+    /// Bytes between what is loaded of one place and of the next.
+    fn gap(&self) -> i64 {
+        (self.steps - 1 - i64::from(self.greatest - self.least)) * i64::from(self.from.bytes)
+    }
+
+    /// A bit for each byte of all places of a short stretch.
+    pub fn bytes(&self) -> Op {
+        let count = self.step_bytes() * LANES as i64 - self.gap();
+        Op::Constant { bits: u64::MAX >> (64 - count), bytes: 8 }
+    }
+
+    /// Of a short stretch, lanes of 32 bits: each 128 bits get the bytes of their four places.
+    pub fn quarters(&self) -> Vec<i64> {
+        (0..LANES as i64).map(|lane| (lane / 4 * self.step_bytes() + lane % 4).min(LANES as i64 - 1)).collect()
+    }
+
+    /// Of these, the byte that comes to each place; none where the highest bit is set.
+    pub fn picked(&self, phase: u8, upper: bool) -> Vec<i64> {
+        let bytes = i64::from(self.from.bytes);
+        let first = if upper { 4 - bytes } else { 0 };
+        let of = |byte: i64| {
+            let (place, byte) = (byte / 4 % 4, byte % 4 - first);
+            let at = place * self.step_bytes() + i64::from(phase - self.least) * bytes + byte;
+            if (0..bytes).contains(&byte) { at } else { 0x80 }
+        };
+        (0..4 * LANES as i64).map(of).collect()
     }
 
     /// The lanes that a permutation takes for the n-th round: of two vectors, the second one's after the first one's.
@@ -121,6 +159,23 @@ impl Emit<'_> {
         let bytes = stretch.start(piece) * i64::from(stretch.from.bytes) + stride * (turn.n as u64 * LANES) as i64;
         let base = self.base(stretch.from);
         Rm::Memory { base, index: None, offset: stretch.from.offset + bytes as i32 }
+    }
+
+    /// Loads a short stretch.
+    pub(super) fn load_bytes(&mut self, n: u8, stretch: u32, turn: Turn) {
+        let stretch = self.stretch(stretch);
+        let stride = self.program.pointers[stretch.from.pointer.0 as usize].stride;
+        let offset = i64::from(stretch.least) * i64::from(stretch.from.bytes) + stride * (turn.n as u64 * LANES) as i64;
+        let rm = Rm::Memory { base: self.base(stretch.from), index: None, offset: stretch.from.offset + offset as i32 };
+        let (all, ones) = (self.r.pool[&stretch.bytes()], self.r.pool[&ONES]);
+        let out = &mut self.r.out;
+        if turn.tail {
+            out.low_bits_to_rsi((stretch.step_bytes() as i32, -stretch.gap() as i32), 0, ones);
+            out.mask(LONG_MASK_OF_GENERAL, SCRATCH_MASK, None, Rm::Register(RSI.0), None);
+        } else {
+            out.mask(LONG_MASK_LOAD, SCRATCH_MASK, None, Rm::Constant(all), None);
+        }
+        out.vector(LOAD_BYTES, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: true }, None);
     }
 
     /// The lanes of a piece that are touched: those of places that there are, and under a mask.

@@ -344,6 +344,8 @@ fn store(wide: &mut Wide<'_>, (storage, at): (Storage, Elements), value: &Lanes,
                 2 => STORE_16,
                 _ => STORE[wide_lanes],
             };
+            // Vectors of 512 bits are cut to elements by the store itself; halves saturate.
+            let value = if wide.width == Width::Full { wide.program.uncut(ty, value) } else { value };
             Effect::Store { code, to, value, mask }
         };
         wide.program.effect(effect);

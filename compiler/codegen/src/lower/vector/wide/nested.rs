@@ -16,6 +16,9 @@ use girder_codelet::interpret::identity;
 use girder_ir::codelet::{BinaryOp, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId};
 
+/// Lanes of a reduction whose order does not matter: its steps take a few cycles each.
+const UNORDERED: usize = 4;
+
 /// The turns of an inner loop: its index, the first value, by how much it grows, and how many there are.
 #[derive(Clone, Copy)]
 pub(super) struct Turns {
@@ -76,10 +79,11 @@ impl Lower<'_, '_> {
         self.ahead[turns.index] = 0;
     }
 
-    /// A reduction of each place's own elements: sixteen lanes, folded by 8, 4, 2, 1, if their order matters.
+    /// A reduction of each place's own elements: sixteen lanes, folded by 8, 4, 2, 1, if their order matters, else as many
+    /// as do not wait for each other.
     pub(super) fn wide_reduction(&mut self, wide: &mut Wide<'_>, r: &Reduction) -> Lanes {
         let (op, ty) = (operator(r.source.op), self.ty(r.source.value));
-        let count = if is_ordered(r.source.op, ty) { LANES as usize } else { 1 };
+        let count = if is_ordered(r.source.op, ty) { LANES as usize } else { UNORDERED };
         let indices: Vec<Turns> = r.binders().iter().map(|b| self.inner_turns(b.var, (b.lo, b.hi, b.step))).collect();
         let mut lanes: Vec<Lanes> = Vec::new();
         let mut place = 0;

@@ -8,7 +8,8 @@ use super::Wide;
 use super::body::{load_code, parts};
 use crate::lower::vector::search::near;
 use crate::wide::{
-    Effect, Elements, Op, PERMUTE, PERMUTE_TWO, Reg, SCATTER, STORE, Stretch, Value as Lanes, Width, is_long,
+    Effect, Elements, Op, PERMUTE, PERMUTE_TWO, Program, Reg, SCATTER, SHIFT_RIGHT_SIGNED, SHUFFLE_BYTES, STORE,
+    Stretch, Value as Lanes, Width, is_long,
 };
 use girder_ir::codelet::Storage;
 use girder_ir::types::ElemType;
@@ -30,6 +31,23 @@ fn phase(at: Elements, steps: i64) -> (Elements, u8) {
     (Elements { offset: at.offset - phase * i32::from(at.bytes), ..at }, phase as u8)
 }
 
+/// A phase of a short stretch: a shuffle brings its bytes to their places.
+fn short(program: &mut Program, (stretch, phase): (u32, u8), ty: ElemType, steps: i64) -> Reg {
+    let signed = ty.is_signed_int();
+    let bits = 8 * ty.bytes() as u8;
+    let mut bytes = program.make(Op::Bytes { stretch }, &[]);
+    if steps * i64::from(ty.bytes()) < 4 {
+        let quarters = program.make(Op::Quarters { stretch }, &[]);
+        bytes = program.plain(PERMUTE[0], &[quarters, bytes]);
+    }
+    let picked = program.make(Op::Picked { stretch, phase, upper: signed }, &[]);
+    let lanes = program.plain(SHUFFLE_BYTES, &[bytes, picked]);
+    match signed {
+        true => program.make(Op::Shift { code: SHIFT_RIGHT_SIGNED[0], digit: 4, by: 32 - bits }, &[lanes]),
+        false => lanes,
+    }
+}
+
 impl Wide<'_> {
     /// How many elements apart accesses lie here, if they are part of a stretch.
     pub(super) fn steps(&self, ty: ElemType, stride: i64) -> Option<i64> {
@@ -47,6 +65,9 @@ impl Wide<'_> {
         let program = &mut self.program;
         let part = |from| {
             let stretch = program.stretch(from, steps, phase, false);
+            if program.stretches[stretch as usize].is_short() {
+                return short(program, (stretch, phase), ty, steps);
+            }
             let mut piece = |piece| program.make(Op::Piece { code, stretch, piece }, &[]);
             let pieces: SmallVec<[Reg; 4]> = (0..steps.max(1) as u8).map(&mut piece).collect();
             let order = |round| Op::Order { stretch, phase, round, stored: false };
