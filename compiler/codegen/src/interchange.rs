@@ -19,6 +19,7 @@
 //! What comes out is a codelet again, whose innermost loops `lower::vector` takes like any other.
 //!
 //! - `find`: which loops qualify
+//! - `tiles`: loops over what lies side by side along the outer index, in tiles
 //! - `copy`: expressions and statements at another index
 //!
 //! Invariant: every lane takes the elements that it takes in the text, in that order, so the bits are the same; what is
@@ -26,6 +27,7 @@
 
 mod copy;
 mod find;
+mod tiles;
 
 use crate::fold::fold;
 use crate::spec::KernelSpec;
@@ -147,6 +149,10 @@ impl<'a> Rewrite<'a> {
         {
             self.changed = true;
             return tiled;
+        }
+        if let Some(apart) = self.apart(stmt) {
+            self.changed = true;
+            return self.in_tiles(&apart);
         }
         let inner = |rewrite: &mut Self, body: &'a Block| rewrite.block(body);
         vec![match stmt {

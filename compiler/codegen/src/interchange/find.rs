@@ -4,6 +4,7 @@
 //! else that the loop does.
 
 use super::Rewrite;
+use super::tiles::is_nest;
 use crate::lower::{WRITTEN_OUT, reads_of_reduce};
 use crate::validate::operands;
 use crate::work::code_of;
@@ -28,9 +29,10 @@ pub(super) struct Columns<'a> {
     pub after: &'a [Stmt],
 }
 
-/// Whether some loop has a reduction in its body, in this block or inside.
+/// Whether some loop has a reduction in its body, or is a nest, in this block or inside.
 pub(super) fn has_candidate(block: &Block) -> bool {
     block.iter().any(|stmt| match stmt {
+        nest if is_nest(nest) => true,
         Stmt::For { body, .. } => body.iter().any(|s| matches!(s, Stmt::Reduce(_))) || has_candidate(body),
         Stmt::Labelled { body, .. } => has_candidate(body),
         Stmt::If { then, els, .. } => has_candidate(then) || has_candidate(els),
@@ -75,7 +77,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// First value and number of turns of a range that is known and counts nothing.
-    fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
+    pub(super) fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
         let (lo, hi) = (self.folded[lo]? as i64, self.folded[hi]? as i64);
         let trips = trips(lo, hi, 1);
         let short = trips <= FREE_TURNS || self.spec.proven.contains(site);
@@ -109,7 +111,7 @@ impl<'a> Rewrite<'a> {
         before.chain(values).collect()
     }
 
-    fn cannot_fail(&self, e: ExprId) -> bool {
+    pub(super) fn cannot_fail(&self, e: ExprId) -> bool {
         let expr = &self.spec.codelet.exprs[e];
         let site = match expr.kind {
             ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => Some(site),
@@ -154,7 +156,7 @@ impl<'a> Rewrite<'a> {
         near && gains
     }
 
-    fn loads(&self, e: ExprId, out: &mut Vec<ExprId>) {
+    pub(super) fn loads(&self, e: ExprId, out: &mut Vec<ExprId>) {
         if self.access(e).is_some() {
             out.push(e);
         }
@@ -162,7 +164,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// What a load reads, and at which index.
-    fn access(&self, e: ExprId) -> Option<(Storage, &[ExprId])> {
+    pub(super) fn access(&self, e: ExprId) -> Option<(Storage, &[ExprId])> {
         match &self.spec.codelet.exprs[e].kind {
             ExprKind::Load { field, index, .. } => Some((Storage::Field(*field), index)),
             ExprKind::LoadLocal { local, index, .. } => Some((Storage::Local(*local), index)),
@@ -172,7 +174,15 @@ impl<'a> Rewrite<'a> {
 
     /// Bytes from one value of a variable to the next, if that is a number.
     fn stride(&self, load: ExprId, var: LocalId, own: &[LocalId]) -> Option<i64> {
-        let (storage, index) = self.access(load)?;
+        self.stride_of(self.access(load)?, var, own)
+    }
+
+    pub(super) fn stride_of(
+        &self,
+        (storage, index): (Storage, &[ExprId]),
+        var: LocalId,
+        own: &[LocalId],
+    ) -> Option<i64> {
         let strides = self.strides(storage);
         index
             .iter()

@@ -40,7 +40,7 @@ struct Lanes<'a, 'c> {
 pub fn case(choices: &mut Choices<'_>) -> Case {
     let wide = choices.below(3) == 0;
     let types = if wide { [F64, I64, U64] } else { [F32, I32, U32] };
-    let length = choices.pick(&[8u64, 16, 4, 3, 1, 7, 15, 17, 20, 21, 32, 35, 50, 64]);
+    let length = choices.pick(&[8u64, 16, 4, 3, 1, 7, 15, 17, 20, 21, 32, 35, 50, 64, 100]);
     let mut b = Build::new();
     let (n, m, long) = (b.size("n"), b.size("m"), b.size("l"));
     let probe = b.field(Dir::In, U8, &[DimDecl::Size(n)]);
