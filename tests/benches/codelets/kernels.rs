@@ -353,6 +353,19 @@ pub(super) const OTHERS: &[Kernel] = &[
         close: 0.0,
     },
     Kernel {
+        name: "curve",
+        unit: Flop(42.0),
+        c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) { float t = i * (1.0f / n), z = t;
+            for (int k = 0; k < 10; k++) z = (z * t - 0.75f) * z + 0.25f;
+            y[i] = z * x[i]; }",
+        girder: "in x: f32[n], in w: f32, out y: f32[n]) { for i in 0..n {
+            let t = f32(i) * (1.0 / f32(n)); let mut z = t;
+            for k in 0..10 { z = (z * t - 0.75) * z + 0.25; }
+            y[i] = z * x[i]; } }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-5,
+    },
+    Kernel {
         name: "iterate 20",
         unit: Flop(60.0),
         c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) { float z = 0, c = x[i] * 0.25f;

@@ -340,12 +340,15 @@ impl Emit<'_> {
     /// The body for some groups, woven.
     fn row(&mut self) {
         let program = self.program;
-        self.r.begin(&program.row, &[]);
+        self.r.begin(&program.row, &program.row_steps);
+        let ahead = program.row.len() - program.body.len() * self.abreast;
         for (at, item) in program.row.iter().enumerate() {
-            let turn = Turn { n: at % self.abreast, tail: false };
+            let turn = Turn { n: at.saturating_sub(ahead) % self.abreast, tail: false };
             self.accumulate_in(turn);
             self.item((at, item), turn);
         }
+        self.r.at(program.row.len());
+        self.grow(&program.row_steps);
         self.r.end();
     }
 
@@ -367,13 +370,20 @@ impl Emit<'_> {
         self.r.begin(body, &steps);
         self.items(body, turn);
         self.r.at(body.len());
-        for (carried, registers) in program.carried.iter().zip(&self.carried) {
-            if let Carried::Ramp { code, by, .. } = carried {
-                let by = self.r.operand(*by);
-                self.r.out.vector(*code, registers[0], Some(registers[0]), Rm::Register(by), Masking::default(), None);
-            }
-        }
+        self.grow(&steps);
         self.r.end();
+    }
+
+    /// Adds to each ramp its step.
+    fn grow(&mut self, steps: &[Reg]) {
+        let ramps = self.program.carried.iter().zip(&self.carried).filter_map(|(carried, registers)| match carried {
+            Carried::Ramp { code, .. } => Some((*code, registers[0])),
+            Carried::Accumulator { .. } => None,
+        });
+        for ((code, n), &by) in ramps.zip(steps) {
+            let by = self.r.operand(by);
+            self.r.out.vector(code, n, Some(n), Rm::Register(by), Masking::default(), None);
+        }
     }
 
     fn items(&mut self, items: &[Item], turn: Turn) {

@@ -255,6 +255,8 @@ pub(crate) struct Program {
     pub tail: Vec<Item>,
     /// The body for some groups in a row, each step for one after the other; empty if they do not run so.
     pub row: Vec<Item>,
+    /// By how much ramps grow in such a row.
+    pub row_steps: Vec<Reg>,
     pub carried: Vec<Carried>,
     pub pointers: Vec<Moving>,
     pub stretches: Vec<Stretch>,
@@ -274,6 +276,7 @@ impl Program {
             body: Vec::new(),
             tail: Vec::new(),
             row: Vec::new(),
+            row_steps: Vec::new(),
             carried: Vec::new(),
             pointers: Vec::new(),
             stretches: Vec::new(),

@@ -6,10 +6,12 @@
 //! Places touch no element that another one stores, so groups may run in any order. Only an accumulator whose order
 //! matters has to take in one group after the other.
 //!
-//! Invariant: a row has the steps of its groups in turn, the n-th of a group at `n * groups + group`.
+//! What grows from group to group is made for all groups before their first step, and grows once for a row.
+//!
+//! Invariant: after that, a row has the steps of its groups in turn, the n-th of a group at `n * groups + group`.
 
 use super::emit::SPARE;
-use super::program::{Carried, Class, Effect, Item, Program, Reg, Width};
+use super::program::{Carried, Class, Effect, Inst, Item, Op, Program, Reg, Width};
 use super::registers::{MASKS, pressure};
 use rustc_hash::FxHashMap;
 
@@ -36,7 +38,10 @@ pub(super) fn woven(program: &Program, most: u64) -> Option<(Program, usize)> {
 
 /// Whether what is carried has its order if groups are woven.
 fn in_any_order(program: &Program, n: usize) -> bool {
-    let Carried::Accumulator { reg, apart, .. } = &program.carried[n] else { return false };
+    let (reg, apart) = match &program.carried[n] {
+        Carried::Accumulator { reg, apart, .. } => (reg, apart),
+        Carried::Ramp { by, .. } => return program.constant_of(*by).is_some(),
+    };
     let takes = |item: &Item| match item {
         Item::Make(made) => {
             let inst = program.made[made.0 as usize].as_ref();
@@ -60,9 +65,30 @@ fn fits(program: &Program, groups: usize) -> bool {
 }
 
 impl Program {
+    /// Some times a constant, in each lane.
+    fn times(&mut self, by: Reg, times: u64) -> Reg {
+        let Some(Op::Constant { bits, bytes }) = self.made[by.0 as usize].as_ref().map(|inst| inst.op) else {
+            unreachable!("what grows does so by a constant")
+        };
+        let low = if bytes == 8 { u64::MAX } else { u64::from(u32::MAX) };
+        self.constant(bits.wrapping_mul(times) & low, bytes)
+    }
+
     /// Makes the row of some groups.
     fn weave(&mut self, groups: usize) {
         let mut names: Vec<FxHashMap<Reg, Reg>> = vec![FxHashMap::default(); groups];
+        for carried in self.carried.clone() {
+            let Carried::Ramp { reg, code, by, .. } = carried else { continue };
+            for (group, names) in names.iter_mut().enumerate().skip(1) {
+                let ahead = self.times(by, group as u64);
+                let inst = Inst { op: Op::Plain { code, immediate: None }, args: [reg, ahead].as_slice().into() };
+                let own = self.new_reg(Some(inst), Class::Vector, false);
+                names.insert(reg, own);
+                self.row.push(Item::Make(own));
+            }
+            let step = self.times(by, groups as u64);
+            self.row_steps.push(step);
+        }
         for item in self.body.clone() {
             for (group, names) in names.iter_mut().enumerate() {
                 let name = |reg: Reg| names.get(&reg).copied().unwrap_or(reg);
