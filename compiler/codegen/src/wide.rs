@@ -5,6 +5,7 @@
 //! - `arith`: the language's operators; `convert`: from type to type
 //! - `codes`, `encode`: the instructions and their bytes
 //! - `registers`: virtual registers to those of the machine
+//! - `constants`: what stands before the code
 //! - `emit`: the loop around a body; `weave`: several groups of places in its turn, step by step
 //! - `full`: what is done under masks, in vectors of 512 bits; `stretch`: elements a few places apart
 //! - `halves`: the same program in vectors of 256 bits; `half`: what is done under their masks
@@ -16,6 +17,7 @@
 mod arith;
 mod convert;
 mod codes;
+mod constants;
 mod emit;
 mod encode;
 mod program;

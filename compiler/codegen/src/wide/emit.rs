@@ -18,10 +18,11 @@
 //! Invariant: lanes beyond the number of places load nothing, store nothing, and leave accumulators as they are.
 
 use super::codes::*;
+use super::constants::{WINDOW, constants};
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
 use super::halves::halves;
 use super::program::{Carried, Class, Effect, Elements, Item, LANES, Op, Program, Reg, Width};
-use super::registers::{Pool, Registers, TAIL, TAIL_UPPER, pressure};
+use super::registers::{Registers, TAIL, TAIL_UPPER, pressure};
 use super::weave::woven;
 use smallvec::SmallVec;
 
@@ -47,12 +48,6 @@ fn pointers(width: Width) -> &'static [Gpr] {
 }
 /// Vectors that are never held, besides what a body makes.
 pub(super) const SPARE: usize = 4;
-
-/// What the masks of places that there are are cut from, where masks are vectors: sixteen lanes of ones, then of zeros.
-const WINDOW: Op = Op::There { half: 0 };
-
-/// What the masks of pieces are cut from.
-pub(super) const ONES: Op = Op::Constant { bits: u64::MAX, bytes: 8 };
 
 /// What is known of the places that a strip runs.
 #[derive(Clone, Copy, Default, Debug)]
@@ -84,55 +79,6 @@ pub(crate) fn assemble(program: &Program, width: Width, places: Places, listed: 
     emit.strip(known);
     let Bytes { bytes, listing, .. } = emit.r.out;
     Strip { bytes, entry, listing }
-}
-
-/// Constants, in front of the code.
-fn constants(program: &Program) -> (Pool, Bytes) {
-    let halves = program.width == Width::Half;
-    let (mut pool, mut out) = (Pool::default(), Bytes { halves, ..Bytes::default() });
-    let ops = || program.made.iter().flatten().map(|inst| inst.op);
-    for op in ops() {
-        let (lanes, bytes): (Vec<i64>, usize) = match op {
-            Op::Steps { start, step, bytes } => {
-                let lane = |n| start.wrapping_add(step.wrapping_mul(n));
-                ((0..i64::from(program.width.bytes()) / i64::from(bytes)).map(lane).collect(), bytes.into())
-            }
-            Op::Order { stretch, phase, round, .. } => {
-                let stretch = &program.stretches[stretch as usize];
-                (stretch.order(phase, round), Width::Full.bytes() as usize / stretch.lanes() as usize)
-            }
-            Op::Quarters { stretch } => (program.stretches[stretch as usize].quarters(), 4),
-            Op::Picked { stretch, phase, upper } => (program.stretches[stretch as usize].picked(phase, upper), 1),
-            Op::Numbers { bits } => ((0..8).map(|lane| i64::from(bits >> (4 * lane) & 15)).collect(), 4),
-            WINDOW => ((0..32).map(|n| if n < 16 { -1 } else { 0 }).collect(), 4),
-            _ => continue,
-        };
-        if pool.contains_key(&op) {
-            continue;
-        }
-        pool.insert(op, out.bytes.len());
-        lanes.into_iter().for_each(|lane| out.bytes.extend_from_slice(&lane.to_le_bytes()[..bytes]));
-    }
-    let ones = (!halves && !program.stretches.is_empty()).then_some(ONES);
-    let bytes = |op: Op| match op {
-        Op::Bytes { stretch } => program.stretches[stretch as usize].bytes(),
-        op => op,
-    };
-    for width in [8, 4, 2] {
-        for op in ops().map(bytes).chain(ones) {
-            let (bits, bytes) = match op {
-                Op::Constant { bits, bytes } => (bits, bytes.into()),
-                Op::Places { bits } => (bits.into(), 2),
-                _ => continue,
-            };
-            if bytes == width && !pool.contains_key(&op) {
-                pool.insert(op, out.bytes.len());
-                out.bytes.extend_from_slice(&bits.to_le_bytes()[..width]);
-            }
-        }
-    }
-    out.align(Width::Full.bytes() as usize);
-    (pool, out)
 }
 
 /// How many groups run in a row: a small body shares the cost of a turn, and keeps more of its sums going.

@@ -5,7 +5,8 @@
 //! Invariant: of a piece, nothing outside the elements of the places that there are is touched.
 
 use super::codes::{COPY, LOAD_BYTES, LONG_MASK_LOAD, LONG_MASK_OF_GENERAL, MASK_AND, MASK_NOT, MASK_OF_GENERAL};
-use super::emit::{Emit, ONES, Turn};
+use super::constants::ONES;
+use super::emit::{Emit, Turn};
 use super::encode::{Code, Masking, RSI, Rm};
 use super::program::{Elements, LANES, Op, Program, Reg, Width};
 use super::registers::SCRATCH_MASK;
