@@ -162,6 +162,29 @@ fn reduced(
 
 /// `y = op i in 0..n { a[i] }`
 fn fold(op: ReduceOp, ty: girder_ir::types::ElemType, n: u64) -> Case {
+    let mut n_th = 0u64;
+    fold_of(op, ty, n, move |ty| {
+        n_th += 1;
+        let v = (n_th.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 4096.0 - 2048.0;
+        // A zero of each sign, and now and then nothing else.
+        let v = if n_th.is_multiple_of(5) {
+            -0.0
+        } else if n_th.is_multiple_of(7) {
+            0.0
+        } else {
+            v
+        };
+        girder_codelet::scalar::convert(F64, ty, v.to_bits())
+    })
+}
+
+/// The same of some elements.
+fn fold_of(
+    op: ReduceOp,
+    ty: girder_ir::types::ElemType,
+    n: u64,
+    elements: impl FnMut(girder_ir::types::ElemType) -> u64,
+) -> Case {
     let mut b = Build::new();
     let size = b.size("n");
     let a = b.field(Dir::In, ty, &[DimDecl::Size(size)]);
@@ -188,20 +211,7 @@ fn fold(op: ReduceOp, ty: girder_ir::types::ElemType, n: u64) -> Case {
     let store = b.store(y, &[], result);
     let codelet = b.done(vec![Stmt::Reduce(Box::new(reduce)), store]);
     let shapes = vec![[n].as_slice().into(), [].as_slice().into()];
-    let mut n = 0u64;
-    Case::new(codelet, shapes, &[Spread::Contiguous; 2], 2, move |ty| {
-        n += 1;
-        let v = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 4096.0 - 2048.0;
-        // A zero of each sign, and now and then nothing else.
-        let v = if n.is_multiple_of(5) {
-            -0.0
-        } else if n.is_multiple_of(7) {
-            0.0
-        } else {
-            v
-        };
-        girder_codelet::scalar::convert(F64, ty, v.to_bits())
-    })
+    Case::new(codelet, shapes, &[Spread::Contiguous; 2], 2, elements)
 }
 
 /// `y = op i in 0..min(k, rows), j in 0..n { a[i, j] }`: how many rows there are stands in memory, none included.
@@ -247,6 +257,22 @@ fn reductions_of_every_kind_agree() {
         }
         for op in [Any, All] {
             fold(op, Bool, n).check();
+        }
+    }
+}
+
+#[test]
+fn the_last_place_may_be_the_least_or_the_greatest() {
+    for n in 65..=81 {
+        for ty in [F32, F64, I64, U64] {
+            for (op, sign) in [(ReduceOp::Min, -1.0), (ReduceOp::Max, 1.0)] {
+                let mut at = 0.0;
+                let rising = move |ty| {
+                    at += 1.0;
+                    girder_codelet::scalar::convert(F64, ty, f64::to_bits(1000.0 + sign * at))
+                };
+                fold_of(op, ty, n, rising).check();
+            }
         }
     }
 }

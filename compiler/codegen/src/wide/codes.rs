@@ -85,7 +85,8 @@ pub(crate) const STORE_16: Code = code("vpmovdw", 2, 2, 0, 0x33);
 /// Bytes as they are, and those of each 128 bits in another order.
 pub(crate) const LOAD_BYTES: Code = code("vmovdqu8", 1, 3, 0, 0x6f);
 pub(crate) const SHUFFLE_BYTES: Code = code("vpshufb", 2, 1, 0, 0x00);
-pub(crate) const COPY: Code = code("vmovaps", 1, 0, 0, 0x28);
+/// Which of the two matters under a mask.
+pub(crate) const COPY: Pair = [code("vmovaps", 1, 0, 0, 0x28), code("vmovapd", 1, 1, 1, 0x28)];
 
 pub(crate) const MASK_AND: Code = code("kandw", 1, 0, 0, 0x41);
 /// `!a & b`

@@ -214,7 +214,7 @@ impl Emit<'_> {
             if let Some(start) = carried.start() {
                 let start = self.r.operand(start);
                 for &n in copied {
-                    self.r.out.vector(COPY, n, None, Rm::Register(start), none, None);
+                    self.r.out.vector(COPY[0], n, None, Rm::Register(start), none, None);
                 }
             }
         }
@@ -450,7 +450,7 @@ impl Emit<'_> {
             (FMA_213, self.r.rename(b, reg), x, z)
         } else {
             let n = self.r.result(reg);
-            self.r.out.vector(COPY, n, None, Rm::Register(z), Masking::default(), None);
+            self.r.out.vector(COPY[0], n, None, Rm::Register(z), Masking::default(), None);
             (FMA_231, n, x, y)
         };
         self.r.out.vector(code[wide], n, Some(second), Rm::Register(third), Masking::default(), None);
@@ -465,22 +465,22 @@ impl Emit<'_> {
             let n = self.r.held(*reg).expect("accumulators are held");
             let register = if at.upper { TAIL_UPPER } else { TAIL };
             let masked = turn.tail && self.program.width == Width::Full;
-            (n, Masking { register: if masked { register } else { 0 }, zeroing: false })
+            (n, Masking { register: if masked { register } else { 0 }, zeroing: false }, at.long)
         });
         match (*effect, target) {
             (effect, None) if self.program.width == Width::Half => self.store_half(effect, turn),
             (effect, None) => self.store_full(effect, turn),
-            (Effect::Take { code, value, .. }, Some((n, masking))) => {
+            (Effect::Take { code, value, .. }, Some((n, masking, _))) => {
                 let v = self.r.operand(value);
                 self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);
             }
-            (Effect::TakeFma { wide, a, b, .. }, Some((n, masking))) => {
+            (Effect::TakeFma { wide, a, b, .. }, Some((n, masking, _))) => {
                 let (a, b) = (self.r.operand(a), self.r.operand(b));
                 self.r.out.vector(FMA_231[usize::from(wide)], n, Some(a), Rm::Register(b), masking, None);
             }
-            (Effect::Put { value, .. }, Some((n, masking))) => {
+            (Effect::Put { value, .. }, Some((n, masking, long))) => {
                 let v = self.r.operand(value);
-                self.r.out.vector(COPY, n, None, Rm::Register(v), masking, None);
+                self.r.out.vector(COPY[usize::from(long)], n, None, Rm::Register(v), masking, None);
             }
             _ => unreachable!("only accumulators take values"),
         }

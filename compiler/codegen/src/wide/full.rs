@@ -49,7 +49,7 @@ impl Emit<'_> {
                     self.r.rename(old, reg)
                 } else {
                     let n = self.r.result(reg);
-                    self.r.out.vector(COPY, n, None, Rm::Register(was), none, None);
+                    self.r.out.vector(COPY[0], n, None, Rm::Register(was), none, None);
                     n
                 };
                 self.r.out.vector(code, n, Some(x), Rm::Register(y), Masking { register: k, zeroing: false }, None);

@@ -47,7 +47,7 @@ impl Emit<'_> {
         let under = args.get(1).map(|&mask| self.r.operand(mask));
         let n = self.r.result(reg);
         match under {
-            Some(mask) => self.r.out.vector(COPY, SCRATCH, None, Rm::Register(mask), none, None),
+            Some(mask) => self.r.out.vector(COPY[0], SCRATCH, None, Rm::Register(mask), none, None),
             None => self.r.out.vector(EQUAL[0], SCRATCH, Some(SCRATCH), Rm::Register(SCRATCH), none, None),
         }
         self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);

@@ -226,7 +226,7 @@ impl Emit<'_> {
             self.r.rename(a, reg)
         } else {
             let n = self.r.result(reg);
-            self.r.out.vector(COPY, n, None, Rm::Register(x), Masking::default(), None);
+            self.r.out.vector(COPY[0], n, None, Rm::Register(x), Masking::default(), None);
             n
         };
         self.r.out.vector(code, n, Some(by), Rm::Register(y), Masking::default(), None);
