@@ -96,7 +96,11 @@ impl<'a> Shop<'a> {
             };
             let (sender, words) = (transfer.from.tile - first, transfer.words);
             let cycles = ports::cycles(words, false, machine);
-            edges.extend(parts.iter().map(|&(port, to)| Edge { transfer: t, sender, port, words, cycles, to }));
+            for &(port, to) in parts {
+                if let Some(to) = without_sender(to, phase, t, &mut served) {
+                    edges.push(Edge { transfer: t, sender, port, words, cycles, to });
+                }
+            }
         }
         let mut shop = Shop { machine, edges, tiles: tiles.list, served };
         shop.join_senders(tiles.numbers);
@@ -172,6 +176,25 @@ impl<'a> Shop<'a> {
     pub fn receipts(&self) -> usize {
         self.edges.iter().map(|e| self.tiles[e.port as usize].len()).sum()
     }
+}
+
+/// Some receivers of a group as positions among those of a transfer, whose sender may be of the group; `None` if it is the
+/// only one.
+fn without_sender(to: Served, phase: &Phase, transfer: u32, served: &mut Vec<u32>) -> Option<Served> {
+    let (Served::Some { first, count }, transfer) = (to, &phase.transfers[transfer as usize]) else { return Some(to) };
+    let To::Group { group, .. } = transfer.to else { return Some(to) };
+    let Ok(own) = phase.groups[group as usize].binary_search_by_key(&transfer.from.tile, |l| l.tile) else {
+        return Some(to);
+    };
+    let (own, start) = (own as u32, served.len());
+    for k in first as usize..(first + count) as usize {
+        let position = served[k];
+        if position != own {
+            served.push(position - (position > own) as u32);
+        }
+    }
+    let left = served.len() - start;
+    (left > 0).then_some(Served::Some { first: start as u32, count: left as u32 })
 }
 
 /// The blocks of each tile that words of a phase go to.
