@@ -11,6 +11,8 @@ impl Homes {
         let bytes = var.ty.bytes() as u64;
         // Of each tile: bytes used; none where it holds nothing.
         let mut ends: Vec<Option<u64>> = vec![];
+        let listed = if let Mapping::Runs { tile, .. } = mapping { tile.len() } else { 0 };
+        let mut runs = Vec::with_capacity(listed);
         let run = |(start, end, tile): (u64, u64, u32)| {
             if ends.len() <= tile as usize {
                 ends.resize(tile as usize + 1, None);
@@ -20,7 +22,7 @@ impl Homes {
             *used = offset + (end - start) * bytes;
             HomeRun { start, end, tile, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
         };
-        let runs = mapping.runs(var.len()).map(run).collect();
+        runs.extend(mapping.runs(var.len()).map(run));
         let block = |(tile, used): (u32, Option<u64>)| Some((tile, u32::try_from(used?).unwrap_or(u32::MAX)));
         let blocks = (0..).zip(ends).filter_map(block).collect();
         Homes { runs, blocks, elem_bytes: bytes as u32 }

@@ -27,8 +27,8 @@ impl Mapping {
         let steps = match self {
             Mapping::One(_) | Mapping::Linear { .. } => Steps::Even,
             Mapping::Runs { .. } => Steps::Row(0),
-            Mapping::Separable { domain, tiles: TileMap::Separable { terms, .. } } => {
-                Steps::Terms(Box::new(TermSteps::new(domain, terms)))
+            Mapping::Separable { domain, tiles: TileMap::Separable { base, terms } } => {
+                Steps::Terms(Box::new(TermSteps::new(domain, *base, terms)))
             }
             Mapping::Separable { .. } => Steps::Element,
         };
@@ -141,40 +141,62 @@ enum Steps<'a> {
 #[derive(Clone, Debug)]
 struct TermSteps<'a> {
     domain: &'a Domain,
+    base: u32,
+    terms: &'a [Term],
     /// The innermost term.
     inner: Option<Term>,
     /// Elements from one index of its dimension to the next.
     block: u64,
     point: SmallVec<[u32; 4]>,
+    /// The base with all other terms at the point.
+    outer: i64,
 }
 
 impl<'a> TermSteps<'a> {
-    fn new(domain: &'a Domain, terms: &[Term]) -> TermSteps<'a> {
+    fn new(domain: &'a Domain, base: u32, terms: &'a [Term]) -> TermSteps<'a> {
         let inner = terms.iter().max_by_key(|t| t.dim).copied();
         let dim = inner.map_or(0, |t| t.dim as usize);
         let block = domain.0.iter().skip(dim + 1).map(|&n| n as u64).product();
         let point = SmallVec::from_elem(0, dim + 1);
-        TermSteps { domain, inner, block, point }
+        let mut steps = TermSteps { domain, base, terms, inner, block, point, outer: 0 };
+        steps.outer = steps.others();
+        steps
     }
 
-    /// How many elements the point stands for; moves to the next.
-    fn step(&mut self) -> u64 {
-        let Some(term) = self.inner else { return self.domain.count() };
+    /// The base and what the terms but the innermost add at the point.
+    fn others(&self) -> i64 {
+        let inner = self.inner.map(|t| t.dim);
+        let others = self.terms.iter().filter(|t| Some(t.dim) != inner);
+        self.base as i64 + others.map(|t| self.value(t)).sum::<i64>()
+    }
+
+    fn value(&self, term: &Term) -> i64 {
+        let dim = term.dim as usize;
+        term.stride as i64 * term.part.at(self.point[dim], self.domain.0[dim]) as i64
+    }
+
+    /// How many elements the point stands for, and their tile; moves to the next.
+    fn step(&mut self) -> (u64, u32) {
+        let Some(term) = self.inner else { return (self.domain.count(), self.base) };
         let dim = term.dim as usize;
         let n = self.domain.0[dim];
+        let tile = (self.outer + self.value(&term)) as u32;
         let next = term.part.run_end(self.point[dim], n);
         let elements = (next - self.point[dim]) as u64 * self.block;
         self.point[dim] = next;
-        for k in (0..=dim).rev() {
-            if self.point[k] < self.domain.0[k] {
-                break;
+        if next == n {
+            for k in (0..=dim).rev() {
+                if self.point[k] < self.domain.0[k] {
+                    break;
+                }
+                self.point[k] = 0;
+                if k > 0 {
+                    self.point[k - 1] += 1;
+                }
             }
-            self.point[k] = 0;
-            if k > 0 {
-                self.point[k - 1] += 1;
-            }
+            self.outer = self.others();
         }
-        elements
+        (elements, tile)
     }
 }
 
@@ -185,15 +207,14 @@ impl MappingRuns<'_> {
         }
         let start = self.at;
         let tile = match (&mut self.steps, self.mapping) {
-            (Steps::Row(k), Mapping::Runs { end, tile }) => {
-                *k += 1;
-                self.at = end[*k - 1] as u64;
-                return Some((start, self.at, tile[*k - 1]));
+            (Steps::Terms(steps), _) => {
+                let (elements, tile) = steps.step();
+                self.at = start + elements;
+                return Some((start, self.at, tile));
             }
             _ => self.mapping.tile_of(self.len, start),
         };
         self.at = match (&mut self.steps, self.mapping) {
-            (Steps::Terms(steps), _) => start + steps.step(),
             (Steps::Even, Mapping::Linear { first, tiles, grain }) => {
                 let grains = self.len.div_ceil(*grain as u64);
                 let end = (tile - first + 1) as u64 * grains;
@@ -204,12 +225,28 @@ impl MappingRuns<'_> {
         };
         Some((start, self.at, tile))
     }
+
+    /// The next of runs that are listed, of which neighbours may be on one tile.
+    fn listed(&mut self, (end, tile): (&[u32], &[u32])) -> Option<TileRun> {
+        let Steps::Row(k) = &mut self.steps else { return None };
+        let here = *tile.get(*k)?;
+        *k += 1;
+        while tile.get(*k) == Some(&here) {
+            *k += 1;
+        }
+        let start = std::mem::replace(&mut self.at, end[*k - 1] as u64);
+        Some((start, self.at, here))
+    }
 }
 
 impl Iterator for MappingRuns<'_> {
     type Item = TileRun;
 
+    #[inline]
     fn next(&mut self) -> Option<TileRun> {
+        if let Mapping::Runs { end, tile } = self.mapping {
+            return self.listed((end, tile));
+        }
         let mut run = self.held.take().or_else(|| self.step())?;
         while let Some(next) = self.step() {
             if next.2 != run.2 {

@@ -8,6 +8,7 @@
 
 use super::spread::Spread;
 use girder_ir::layout::TileSet;
+use girder_source::par_map_slice;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::ops::Range;
@@ -73,17 +74,18 @@ impl Patterns {
                 }
             }
         }
-        let mut classes: Vec<Alike> = vec![];
+        let mut classes: Vec<(TileSet, u32)> = vec![];
         let mut class_of = vec![u32::MAX; tree.nodes.len()];
         for (tile, node) in (0u32..).zip(node_of).filter(|(_, node)| *node > 0) {
             let class = &mut class_of[node as usize];
             if *class == u32::MAX {
                 *class = classes.len() as u32;
-                classes.push(Alike { tiles: TileSet::default(), features: self.features(&tree, node) });
+                classes.push((TileSet::default(), node));
             }
-            classes[*class as usize].tiles.push(tile);
+            classes[*class as usize].0.push(tile);
         }
-        classes
+        let features = par_map_slice(&classes, |(_, node)| self.features(&tree, *node));
+        classes.into_iter().zip(features).map(|((tiles, _), features)| Alike { tiles, features }).collect()
     }
 
     /// The features of a node and all above it.

@@ -22,6 +22,7 @@ use girder_ir::plan::StepPlan;
 use girder_ir::program::StepKind;
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
+use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -71,9 +72,10 @@ pub(super) fn of(
         list.push(Feature::Wish(*wish), spread);
     }
     let List { patterns, features, .. } = list;
-    let class = |alike: Alike| {
-        let mut class = Class { tiles: alike.tiles, needs: vec![], wishes: vec![] };
-        for (k, bytes) in alike.features {
+    let class = |alike: &Alike| {
+        let mut class = Class { tiles: alike.tiles.clone(), needs: vec![], wishes: vec![] };
+        class.needs.reserve_exact(alike.features.len());
+        for &(k, bytes) in &alike.features {
             match features[k as usize].clone() {
                 Feature::Block(content, live) => class.needs.push(Need { content, bytes, live }),
                 Feature::Wish(wish) => class.wishes.push(wish),
@@ -82,7 +84,7 @@ pub(super) fn of(
         class.needs.sort_unstable_by_key(|n| n.content);
         class
     };
-    patterns.classes(machine.tiles()).into_iter().map(class).collect()
+    par_map_slice(&patterns.classes(machine.tiles()), class)
 }
 
 /// Where the vertices of each family are.
