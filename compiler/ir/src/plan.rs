@@ -164,11 +164,23 @@ pub struct HomeRun {
     pub offset: u32,
 }
 
+/// Of every so manyth element, a power of two: the run that holds it. There are about as many as runs, so that the run of any
+/// element is found by a few looks, however many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunIndex {
+    /// The binary logarithm of how far they are apart.
+    pub shift: u32,
+    /// By element.
+    pub runs: Vec<u32>,
+}
+
 /// Where every element of one variable is: a function of its mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Homes {
     /// Ascending, covering all elements.
     pub runs: Vec<HomeRun>,
+    /// Where the run of an element is.
+    pub index: RunIndex,
     /// Bytes of the block on each tile that holds any, by ascending tile.
     pub blocks: Vec<(u32, u32)>,
     /// Bytes of one element.

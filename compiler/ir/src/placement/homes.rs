@@ -2,7 +2,7 @@
 
 use super::Mapping;
 use crate::graph::Var;
-use crate::plan::{HomeRun, Homes};
+use crate::plan::{HomeRun, Homes, RunIndex};
 
 impl Homes {
     /// The homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
@@ -25,12 +25,21 @@ impl Homes {
         runs.extend(mapping.runs(var.len()).map(run));
         let block = |(tile, used): (u32, Option<u64>)| Some((tile, u32::try_from(used?).unwrap_or(u32::MAX)));
         let blocks = (0..).zip(ends).filter_map(block).collect();
-        Homes { runs, blocks, elem_bytes: bytes as u32 }
+        Homes { index: RunIndex::of(&runs), runs, blocks, elem_bytes: bytes as u32 }
+    }
+
+    /// The index of the run that holds an element; past the last run if there is none.
+    pub fn run_of(&self, element: u64) -> usize {
+        let RunIndex { shift, runs } = &self.index;
+        let at = (element >> shift) as usize;
+        let Some(&first) = runs.get(at) else { return self.runs.len() };
+        let end = runs.get(at + 1).map_or(self.runs.len(), |&next| next as usize + 1);
+        first as usize + self.runs[first as usize..end].partition_point(|r| r.end <= element)
     }
 
     /// The tile of an element and its byte in the tile's block. Precondition: the variable has the element.
     pub fn locate(&self, element: u64) -> (u32, u32) {
-        let run = &self.runs[self.runs.partition_point(|r| r.end <= element)];
+        let run = &self.runs[self.run_of(element)];
         (run.tile, run.offset.saturating_add(((element - run.start) as u32).saturating_mul(self.elem_bytes)))
     }
 
@@ -41,11 +50,26 @@ impl Homes {
 
     /// The runs that hold elements of `start..end`, clipped to it.
     pub fn runs_in(&self, start: u64, end: u64) -> impl Iterator<Item = HomeRun> {
-        let first = self.runs.partition_point(|r| r.end <= start);
+        let first = self.run_of(start);
         self.runs[first..].iter().take_while(move |r| r.start < end).map(move |r| {
             let from = r.start.max(start);
             let skipped = ((from - r.start) as u32).saturating_mul(self.elem_bytes);
             HomeRun { start: from, end: r.end.min(end), tile: r.tile, offset: r.offset.saturating_add(skipped) }
         })
+    }
+}
+
+impl RunIndex {
+    /// Of runs that ascend and cover all elements.
+    fn of(runs: &[HomeRun]) -> RunIndex {
+        let Some(len) = runs.last().map(|r| r.end) else { return RunIndex::default() };
+        let shift = (len / runs.len() as u64).max(1).ilog2();
+        let mut index = RunIndex { shift, runs: Vec::with_capacity((len >> shift) as usize + 1) };
+        for (k, run) in (0..).zip(runs) {
+            // Those that it holds and no run before it.
+            let end = run.end.div_ceil(1 << shift) as usize;
+            index.runs.resize(end.max(index.runs.len()), k);
+        }
+        index
     }
 }

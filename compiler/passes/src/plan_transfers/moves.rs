@@ -189,12 +189,9 @@ pub(super) struct Hint {
 pub(super) fn locate(homes: &Homes, element: u64, hint: &mut Hint) -> At {
     let holds = |k: &usize| homes.runs.get(*k).is_some_and(|r| (r.start..r.end).contains(&element));
     if !holds(&hint.at) && !holds(&(hint.at + 1)) {
-        // Runs are mostly of one length, and met in order or at random.
-        let guess =
-            || (element.wrapping_mul(homes.runs.len() as u64) / homes.runs.last().map_or(1, |r| r.end)) as usize;
+        // Rows of a block are evenly apart, others anywhere.
         let ahead = Some(hint.at.wrapping_add(hint.jump)).filter(holds);
-        let found = ahead.or_else(|| Some(guess()).filter(holds));
-        let found = found.unwrap_or_else(|| homes.runs.partition_point(|r| r.end <= element));
+        let found = ahead.unwrap_or_else(|| homes.run_of(element));
         *hint = Hint { at: found, jump: found.wrapping_sub(hint.at) };
     } else if !holds(&hint.at) {
         hint.at += 1;

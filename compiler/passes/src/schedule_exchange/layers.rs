@@ -21,6 +21,7 @@
 //! Invariant: layers cut no transfer's words; the time is that of a sort of the transfers and of some looks at each place of
 //! each group, and with `early` at each receipt.
 
+mod sharing;
 mod shop;
 mod turns;
 
@@ -32,8 +33,12 @@ use super::{GOOD, GOOD_AT_SCALE, MANY};
 use girder_ir::plan::Phase;
 use girder_ir::schedule::{PhaseSchedule, Piece, Served};
 use girder_machine::Machine;
-use shop::{Edge, Shop};
+use sharing::sharing;
+use shop::{Blocks, Edge, Shop};
 
+/// Receipts for each place of a group from which on it is worth while to look at groups; and where there are many.
+const SHARED: usize = 4;
+const SHARED_BY_MANY: usize = 16;
 /// Layers, at most.
 const MOST: u32 = 16;
 /// How far above the bound turns may stay to be tried.
@@ -78,25 +83,32 @@ pub(super) fn layers(phase: &Phase, machine: &Machine) -> Vec<Option<Layered>> {
 
 /// The shortest schedule that layers give, of whole transfers or of receivers by place.
 fn of_processor(phase: &Phase, machine: &Machine, ipu: u32, transfers: &[u32]) -> Option<Layered> {
-    let whole = Shop::new(phase, machine, ipu, transfers, false);
-    let bound = whole.bound();
-    let found = whole.layered(bound);
+    let tiles = (ipu * machine.chip.tiles, machine.chip.tiles);
+    let shop = |blocks: Option<&Blocks>| {
+        let is_worth = sharing(phase, tiles, transfers, blocks) >= SHARED;
+        is_worth.then(|| Shop::new(phase, machine, ipu, transfers, blocks))
+    };
+    let whole = shop(None);
+    let found = whole.as_ref().and_then(|whole| whole.layered(whole.bound()));
     if found.as_ref().is_some_and(|f| f.is_good) {
         return found;
     }
-    let apart = Shop::new(phase, machine, ipu, transfers, true);
-    let apart = if apart.is_cut() { apart.layered(bound) } else { None };
+    let apart = shop(Some(&Blocks::of(phase, machine, ipu))).filter(Shop::is_cut);
+    let apart = apart.and_then(|apart| {
+        let bound = whole.map(|whole| whole.bound());
+        apart.layered(bound.unwrap_or_else(|| Shop::new(phase, machine, ipu, transfers, None).bound()))
+    });
     found.into_iter().chain(apart).min_by_key(|f| f.end)
 }
 
 impl Shop<'_> {
     /// A schedule of receivers that are shared; `bound` is that of whole transfers.
     fn layered(&self, bound: u64) -> Option<Layered> {
-        if !self.is_shared() {
+        let receipts = self.receipts();
+        if !self.is_shared(if receipts < MANY { SHARED } else { SHARED_BY_MANY }) {
             return None;
         }
         let times = |factor: f64| (bound as f64 * factor) as u64;
-        let receipts = self.receipts();
         let good = times(if receipts < MANY { GOOD } else { GOOD_AT_SCALE });
         let mut best = self.in_layers(good);
         if best.as_ref().is_none_or(|b| b.end > good) && receipts >= MANY {

@@ -15,14 +15,12 @@ use girder_machine::Machine;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Receipts for each place of a port of several tiles from which on it is worth while to look at ports.
-const SHARED: usize = 4;
 /// Places of a word, at most, by which its receivers are told apart.
 const PLACES: usize = 4;
 
 /// By what places are told apart: the number of the block among those of the tile that words of the phase go to; and, if there
 /// is one on each tile, the byte.
-type Place = (u32, u32);
+pub(super) type Place = (u32, u32);
 
 /// The transfers of one processor with their ports.
 pub(super) struct Shop<'a> {
@@ -67,12 +65,11 @@ impl Tiles {
 }
 
 impl<'a> Shop<'a> {
-    /// The transfers with their receivers together, or apart by the place of the word on its tile.
-    pub fn new(phase: &Phase, machine: &'a Machine, ipu: u32, transfers: &[u32], by_place: bool) -> Shop<'a> {
+    /// The transfers with their receivers together, or apart by the blocks that the words go to.
+    pub fn new(phase: &Phase, machine: &'a Machine, ipu: u32, transfers: &[u32], blocks: Option<&Blocks>) -> Shop<'a> {
         let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
         let here = |tile: u32| tile.checked_sub(first).filter(|t| *t < count);
         let (mut tiles, mut served) = (Tiles::default(), vec![]);
-        let blocks = if by_place { Blocks::of(phase, machine, ipu) } else { Blocks::default() };
         let mut of_group: Vec<Option<Vec<Part>>> = vec![None; phase.groups.len()];
         let mut of_one: Vec<Option<Part>> = vec![None; count as usize];
         let mut edges = Vec::with_capacity(transfers.len());
@@ -82,7 +79,8 @@ impl<'a> Shop<'a> {
             let parts: &[Part] = match transfer.to {
                 To::Group { group, .. } => of_group[group as usize].get_or_insert_with(|| {
                     let places = (0..).zip(&phase.groups[group as usize]);
-                    let own = places.filter_map(|(k, l)| here(l.tile).map(|t| (t, k, blocks.place(t, l))));
+                    let own = places
+                        .filter_map(|(k, l)| here(l.tile).map(|t| (t, k, blocks.map_or((0, 0), |b| b.place(t, l)))));
                     parts(&own.collect::<Vec<_>>(), &mut tiles, &mut served)
                 }),
                 To::One(loc) => match here(loc.tile) {
@@ -165,11 +163,11 @@ impl<'a> Shop<'a> {
         self.edges.iter().any(|e| e.to != Served::All)
     }
 
-    /// Whether the places of ports of several tiles receive several transfers each.
-    pub fn is_shared(&self) -> bool {
+    /// Whether the places of ports of several tiles receive so many transfers each.
+    pub fn is_shared(&self, least: usize) -> bool {
         let several = |port: u32| Some(self.tiles[port as usize].len()).filter(|&n| n > 1).unwrap_or(0);
         let places: usize = (0..self.tiles.len() as u32).map(several).sum();
-        places > 0 && self.edges.iter().map(|e| several(e.port)).sum::<usize>() >= SHARED * places
+        places > 0 && self.edges.iter().map(|e| several(e.port)).sum::<usize>() >= least * places
     }
 
     /// How often a transfer arrives at a tile, all together.
@@ -198,8 +196,7 @@ fn without_sender(to: Served, phase: &Phase, transfer: u32, served: &mut Vec<u32
 }
 
 /// The blocks of each tile that words of a phase go to.
-#[derive(Default)]
-struct Blocks {
+pub(super) struct Blocks {
     /// Ascending.
     of_tile: Vec<SmallVec<[Object; 2]>>,
     /// Whether each tile has one at most.
@@ -208,7 +205,7 @@ struct Blocks {
 
 impl Blocks {
     /// Those of one processor.
-    fn of(phase: &Phase, machine: &Machine, ipu: u32) -> Blocks {
+    pub fn of(phase: &Phase, machine: &Machine, ipu: u32) -> Blocks {
         let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
         let mut of_tile = vec![SmallVec::new(); count as usize];
         let mut add = |loc: &Loc| {
@@ -229,8 +226,8 @@ impl Blocks {
     }
 
     /// Of a tile from the processor's first.
-    fn place(&self, tile: u32, loc: &Loc) -> Place {
-        let Some(list) = self.of_tile.get(tile as usize) else { return (0, 0) };
+    pub fn place(&self, tile: u32, loc: &Loc) -> Place {
+        let list = &self.of_tile[tile as usize];
         let number = list.binary_search(&loc.object).unwrap_or(0) as u32;
         (number, if self.are_alone { loc.offset } else { 0 })
     }

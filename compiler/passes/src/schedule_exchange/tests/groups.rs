@@ -77,7 +77,7 @@ fn crosses_are_served_by_the_places_of_their_words() {
         let mut to: Vec<Loc> = of_row.chain(of_column).collect();
         to.sort_unstable();
         // Every other group has its sender in it, which receives nothing.
-        to.retain(|l| l.tile != from || w % 2 == 0);
+        to.retain(|l| l.tile != from || w.is_multiple_of(2));
         Transfer { from: Loc { tile: from, object: Object::Buffer(0), offset: 4 * w }, to: groups.to(&to), words: 1 }
     };
     let transfers = (0..words).map(transfer).collect();
