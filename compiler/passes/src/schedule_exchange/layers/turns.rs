@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 /// How many turns fill the fullest tile.
 const TURNS: u64 = 64;
 /// Looks at places of ports, all together.
-const LOOKS: usize = 1 << 25;
+const LOOKS: usize = 1 << 23;
 
 /// Ports without a common tile that receive at one time, and for how many cycles at most.
 struct Turn {
