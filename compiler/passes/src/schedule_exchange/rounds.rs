@@ -8,47 +8,59 @@
 //! Where lengths differ a little, as at the edges of blocks that are not all of one size, transfers over one distance are
 //! still one round, or those of one length are: whichever ends first.
 //!
-//! Invariant: no search; the time is that of two sorts.
+//! Invariant: no search; the time is that of a few passes over the jobs.
 
+use super::GOOD;
 use super::ports::Ports;
 use std::cmp::Reverse;
 
 /// Start cycles of all jobs: round after round, long ones first.
 pub(super) fn rounds(ports: &Ports) -> Vec<u64> {
+    let skew = |j: u32| ports.skew[j as usize];
+    let by_skew = sorted((0..ports.len() as u32).collect(), skew);
     if ports.cycles.iter().all(|c| *c == ports.cycles[0]) {
-        return ports.append(by_skew(ports));
+        return ports.append(by_skew);
     }
-    let mut by_length: Vec<(Reverse<u64>, u32, u32)> =
-        (0..ports.len()).map(|j| (Reverse(ports.cycles[j]), ports.skew[j], j as u32)).collect();
-    by_length.sort_unstable();
-    let by_length = ports.append(by_length.into_iter().map(|o| o.2));
-    let by_distance = ports.append(by_distance(ports));
-    if ports.end(&by_distance) < ports.end(&by_length) { by_distance } else { by_length }
+    let lengths = distinct(&ports.cycles);
+    let rank = |cycles: u64| lengths.partition_point(|&l| l > cycles) as u32;
+    let ranks: Vec<u32> = ports.cycles.iter().map(|&c| rank(c)).collect();
+    let by_length = sorted(by_skew, |j| ranks[j as usize]);
+    let start = ports.append(by_length.iter().copied());
+    let end = ports.end(&start);
+    if end <= (ports.bound() as f64 * GOOD) as u64 {
+        return start;
+    }
+    // Of each skew the longest; that with the longest of all comes first.
+    let most = ports.skew.iter().copied().max().unwrap_or(0) as usize;
+    let mut longest = vec![u32::MAX; most + 1];
+    for (&skew, &rank) in ports.skew.iter().zip(&ranks) {
+        longest[skew as usize] = rank.min(longest[skew as usize]);
+    }
+    let by_distance = sorted(sorted(by_length, skew), |j| longest[skew(j) as usize]);
+    let other = ports.append(by_distance);
+    if ports.end(&other) < end { other } else { start }
 }
 
-/// All jobs by skew, the skew with the longest job first; of one skew the longest first.
-fn by_distance(ports: &Ports) -> Vec<u32> {
-    let most = ports.skew.iter().copied().max().unwrap_or(0) as usize;
-    let mut longest = vec![0; most + 1];
-    for (&skew, &cycles) in ports.skew.iter().zip(&ports.cycles) {
-        longest[skew as usize] = cycles.max(longest[skew as usize]);
-    }
-    let mut order: Vec<u32> = (0..ports.len() as u32).collect();
-    let key = |j: u32| (Reverse(longest[ports.skew[j as usize] as usize]), ports.skew[j as usize]);
-    order.sort_by_key(|&j| (key(j), Reverse(ports.cycles[j as usize])));
-    order
+/// The numbers that there are, descending.
+fn distinct(numbers: &[u64]) -> Vec<u64> {
+    let mut list: Vec<u64> = numbers.to_vec();
+    list.dedup();
+    list.sort_unstable_by_key(|&n| Reverse(n));
+    list.dedup();
+    list
 }
 
-/// All jobs by skew, those that agree in their order.
-fn by_skew(ports: &Ports) -> Vec<u32> {
-    let most = ports.skew.iter().copied().max().unwrap_or(0) as usize;
+/// Jobs by a small number; those that agree in it keep their order.
+fn sorted(jobs: Vec<u32>, key: impl Fn(u32) -> u32) -> Vec<u32> {
+    let most = jobs.iter().map(|&j| key(j)).max().unwrap_or(0) as usize;
     let mut at = vec![0u32; most + 2];
-    ports.skew.iter().for_each(|&s| at[s as usize + 1] += 1);
+    jobs.iter().for_each(|&j| at[key(j) as usize + 1] += 1);
     (1..at.len()).for_each(|k| at[k] += at[k - 1]);
-    let mut order = vec![0; ports.len()];
-    for (j, &skew) in (0..).zip(&ports.skew) {
-        order[at[skew as usize] as usize] = j;
-        at[skew as usize] += 1;
+    let mut order = vec![0; jobs.len()];
+    for j in jobs {
+        let place = &mut at[key(j) as usize];
+        order[*place as usize] = j;
+        *place += 1;
     }
     order
 }
