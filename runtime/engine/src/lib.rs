@@ -28,6 +28,7 @@ mod kernels;
 mod maps;
 mod moves;
 mod pool;
+mod processor;
 mod products;
 mod report;
 mod runs;

@@ -7,11 +7,13 @@
 //! the epoch; so a thread that is late finds its claim taken, and one that takes it knows that the epoch, and with it
 //! the task, has not changed since.
 //!
-//! Waiting threads spin for some microseconds, because the next task is usually that near, then sleep.
+//! Waiting threads spin for some microseconds, because the next task is usually that near, then sleep. One that wakes on the
+//! processor of the caller leaves it ([`processor`]).
 //!
 //! Invariant: between two calls of [`Pool::run`] no thread but the caller touches the work; a task has ended on all
 //! threads, and its effects are visible to the caller, when `run` returns.
 
+use crate::processor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -44,6 +46,8 @@ struct Shared<W> {
     task: AtomicUsize,
     /// The last task that was published; 0 is none.
     epoch: AtomicU64,
+    /// Where the caller ran when it last woke a thread.
+    caller: AtomicUsize,
     stop: AtomicBool,
     /// One per thread beside the caller.
     slots: Vec<Slot>,
@@ -75,7 +79,7 @@ impl<W: Work> Pool<W> {
     pub(crate) fn new(work: W, threads: usize) -> Pool<W> {
         let slots = (1..threads.max(1)).map(|_| Slot::default()).collect();
         let (task, epoch, stop) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicBool::new(false));
-        let shared = Arc::new(Shared { work, task, epoch, stop, slots });
+        let shared = Arc::new(Shared { work, task, epoch, caller: AtomicUsize::new(usize::MAX), stop, slots });
         let start = |index: usize| {
             let shared = shared.clone();
             let name = format!("girder-{}", index + 1);
@@ -117,6 +121,7 @@ impl<W: Work> Pool<W> {
         self.shared.epoch.store(self.epoch, Ordering::SeqCst);
         for (slot, thread) in self.shared.slots.iter().zip(&self.threads).take(owners) {
             if slot.asleep.load(Ordering::SeqCst) {
+                self.shared.caller.store(processor::here().unwrap_or(usize::MAX), Ordering::Relaxed);
                 thread.thread().unpark();
             }
         }
@@ -164,6 +169,10 @@ impl<W: Work> Shared<W> {
             std::thread::park();
         };
         slot.asleep.store(false, Ordering::Relaxed);
+        let caller = self.caller.load(Ordering::Relaxed);
+        if processor::here() == Some(caller) {
+            processor::leave(caller);
+        }
         (!self.stop.load(Ordering::Acquire)).then_some(epoch)
     }
 }

@@ -1,0 +1,55 @@
+//! Which of the host's processors a thread runs on.
+//!
+//! # Note: A thread beside its caller
+//! A host may wake a thread on the processor of the one that wakes it, though another is idle, and leave both there for
+//! milliseconds: many supersteps. So a thread that wakes there moves away. It may be moved again at once by the host, which
+//! knows what else runs.
+//!
+//! Invariant: where the host does not say or allow it, nothing happens; only time depends on it.
+
+/// The processor that the calling thread runs on; `None` where the host does not say.
+#[cfg(target_os = "linux")]
+pub(crate) fn here() -> Option<usize> {
+    Some(rustix::thread::sched_getcpu())
+}
+
+/// Moves the calling thread to another processor than this one, if it may run on another.
+#[cfg(target_os = "linux")]
+pub(crate) fn leave(processor: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    if processor < CpuSet::MAX_CPU {
+        others.unset(processor);
+    }
+    if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
+        // It has moved; from now on it may run anywhere again. If this fails it stays with the others.
+        let _ = sched_setaffinity(None, &allowed);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn here() -> Option<usize> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn leave(_: usize) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::thread::sched_getaffinity;
+
+    #[test]
+    fn a_thread_leaves_its_processor_and_may_return() {
+        let allowed = sched_getaffinity(None).unwrap();
+        let processor = here().unwrap();
+        leave(processor);
+        assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+        // No such processor, and one that it is not on.
+        leave(1 << 20);
+        leave(processor);
+        assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+    }
+}
