@@ -14,14 +14,28 @@ fn grid(rows: u32, columns: u32, step: u32, senders: u32) -> Vec<(u32, Vec<u32>,
     to_rows.chain(to_columns).collect()
 }
 
+/// A schedule that both checks accept.
+fn replayed(phase: &Phase, machine: &Machine) -> PhaseSchedule {
+    let schedule = schedule(phase, machine).unwrap();
+    check(phase, machine, &schedule).unwrap();
+    replay(phase, machine, &schedule);
+    schedule
+}
+
+/// Panics unless each piece serves all receivers of its transfer, and the schedule is close to the bound.
+fn assert_whole_and_good(phase: &Phase, machine: &Machine) {
+    let schedule = replayed(phase, machine);
+    assert!(schedule.pieces.iter().all(|p| p.to == Served::All));
+    let ratio = achieved_over_bound(phase, &schedule, machine);
+    assert!(ratio <= GOOD_AT_SCALE, "{ratio}");
+}
+
 #[test]
 fn rows_and_columns_of_a_grid_are_two_layers_of_whole_transfers() {
     let machine = machine(1, 120);
     let phase = phase(grid(6, 5, 3, 97));
     assert_eq!((phase.groups.len(), phase.transfers.len()), (11, 97 * 11));
-    let schedule = schedule(&phase, &machine).unwrap();
-    check(&phase, &machine, &schedule).unwrap();
-    replay(&phase, &machine, &schedule);
+    let schedule = replayed(&phase, &machine);
     assert_eq!(schedule.pieces.len(), phase.transfers.len());
     // 97 words for the row and 97 for the column of each tile.
     let bound = bound(&phase, &machine)[0];
@@ -43,12 +57,7 @@ fn groups_without_their_senders_are_whole_rows_and_columns() {
         [(s, row.collect(), 2), (s, column.collect(), 2)]
     };
     let phase = phase((0..rows * columns).flat_map(own));
-    let schedule = schedule(&phase, &machine).unwrap();
-    check(&phase, &machine, &schedule).unwrap();
-    replay(&phase, &machine, &schedule);
-    assert!(schedule.pieces.iter().all(|p| p.to == Served::All));
-    let ratio = achieved_over_bound(&phase, &schedule, &machine);
-    assert!(ratio <= GOOD_AT_SCALE, "{ratio}");
+    assert_whole_and_good(&phase, &machine);
 }
 
 #[test]
@@ -57,9 +66,7 @@ fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
     let machine = machine(1, 8);
     let sends = [(1, vec![0, 2, 3]), (0, vec![1, 2, 3]), (3, vec![0, 2])];
     let phase = phase((0..8).flat_map(|_| sends.iter().map(|(s, to)| (*s, to.clone(), 4))));
-    let schedule = schedule(&phase, &machine).unwrap();
-    check(&phase, &machine, &schedule).unwrap();
-    replay(&phase, &machine, &schedule);
+    replayed(&phase, &machine);
 }
 
 #[test]
@@ -82,9 +89,7 @@ fn crosses_are_served_by_the_places_of_their_words() {
     };
     let transfers = (0..words).map(transfer).collect();
     let phase = Phase { transfers, groups: groups.into_groups(), ..Phase::default() };
-    let schedule = schedule(&phase, &machine).unwrap();
-    check(&phase, &machine, &schedule).unwrap();
-    replay(&phase, &machine, &schedule);
+    let schedule = replayed(&phase, &machine);
     assert!(schedule.pieces.len() <= 2 * phase.transfers.len());
     let ratio = achieved_over_bound(&phase, &schedule, &machine);
     assert!(ratio <= 1.1, "{ratio}");
@@ -107,12 +112,7 @@ fn groups_that_overlap_in_a_ring_take_turns() {
     let sends = ring(1280, 50, 10).enumerate();
     let phase =
         phase(sends.flat_map(|(g, group)| (0..32).map(move |s| ((g as u32 * 7 + s * 40) % 1280, group.clone(), 16))));
-    let schedule = schedule(&phase, &machine).unwrap();
-    check(&phase, &machine, &schedule).unwrap();
-    replay(&phase, &machine, &schedule);
-    assert!(schedule.pieces.iter().all(|p| p.to == Served::All));
-    let ratio = achieved_over_bound(&phase, &schedule, &machine);
-    assert!(ratio <= GOOD_AT_SCALE, "{ratio}");
+    assert_whole_and_good(&phase, &machine);
 }
 
 /// Bytes of exchange code, piece by piece and receiver by receiver.
@@ -148,9 +148,7 @@ proptest! {
         let sends = list.into_iter().map(|(s, k, w)| (s, to(k), w));
         let machine = machine(ipus, 24 / ipus);
         let phase = phase(sends.filter(|(s, to, _)| to.iter().any(|t| t != s) && to[..] != [*s]));
-        let schedule = schedule(&phase, &machine).unwrap();
-        check(&phase, &machine, &schedule).unwrap();
-        replay(&phase, &machine, &schedule);
+        let schedule = replayed(&phase, &machine);
         let counted = counted(&phase, &schedule, &machine);
         let step = StepSchedule { before: schedule, ..StepSchedule::default() };
         let code = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &step, &machine);
