@@ -19,7 +19,7 @@ mod nest;
 mod pick;
 mod views;
 
-pub use blocks::{Block, in_rows};
+pub use blocks::{Block, Grid};
 pub use ints::{Ints, Lens, point_count};
 pub use maps::Mapped;
 

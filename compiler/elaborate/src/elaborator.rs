@@ -87,6 +87,8 @@ pub struct Elaborator<'a> {
     pub items: FxHashSet<(ModuleRef, usize)>,
     pub each: FxHashMap<SmolStr, std::sync::Arc<crate::each::EachCodelet>>,
     pub constants: FxHashMap<Scalar, VarId>,
+    /// What `map` statements put on tiles, in their order.
+    pub mapped: Vec<crate::maps::VarRows>,
     /// Fields that were warned of.
     pub warned: FxHashSet<(SpecId, girder_ir::ids::FieldId)>,
     pub taken: Taken,
@@ -340,6 +342,7 @@ impl<'a> Elaborator<'a> {
             items: FxHashSet::default(),
             each: FxHashMap::default(),
             constants: FxHashMap::default(),
+            mapped: vec![],
             warned: FxHashSet::default(),
             taken: Taken::default(),
             taken_sets: Taken::default(),

@@ -31,6 +31,7 @@ mod control;
 mod arms;
 mod declarations;
 mod places;
+mod maps;
 mod vertices;
 mod families;
 mod columns;
@@ -111,6 +112,7 @@ impl Elaborator<'_> {
             }
         }
         self.root_programs();
+        self.settle_maps();
         self.check_unused_codelets();
     }
 

@@ -15,6 +15,7 @@
 //! step, the placement and the machine.
 
 mod apart;
+mod bands;
 mod buffers;
 mod carried;
 mod landing;

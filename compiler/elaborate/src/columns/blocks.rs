@@ -64,42 +64,85 @@ impl Block {
 /// A block in the rows of a matrix: its first row, one past its last, its first column, one past its last, its tile.
 type Placed = (u64, u64, u64, u64, u32);
 
-/// The rows of all blocks, ascending, if they are blocks of one matrix that share no element.
-pub fn in_rows(blocks: &[Block]) -> Option<Vec<TileRun>> {
-    let pitch = blocks.iter().find(|b| b.rows > 1)?.pitch;
-    let placed = |b: &Block| {
-        let (row, column) = (b.start / pitch, b.start % pitch);
-        let fits = (b.rows == 1 || b.pitch == pitch) && column + b.len <= pitch;
-        fits.then_some((row, row + b.rows, column, column + b.len, b.tile))
-    };
-    let mut waiting: Vec<Placed> = blocks.iter().map(placed).collect::<Option<_>>()?;
-    waiting.sort_unstable();
-    let mut waiting = waiting.into_iter().peekable();
-    let mut runs = Vec::with_capacity(blocks.iter().map(|b| b.rows as usize).sum());
-    // By column.
-    let mut open: Vec<Placed> = vec![];
-    while let Some(mut row) = waiting.peek().map(|b| b.0) {
-        loop {
-            open.retain(|b| b.1 > row);
-            while let Some(block) = waiting.next_if(|b| b.0 == row) {
-                let at = open.partition_point(|b| b.2 < block.2);
-                let meets = |other: Option<&Placed>| other.is_some_and(|o| o.2 < block.3 && block.2 < o.3);
-                if meets(open.get(at)) || meets(at.checked_sub(1).and_then(|k| open.get(k))) {
-                    return None;
+/// Blocks of one matrix that share no element, see the note.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    /// Elements of a row of the matrix.
+    pitch: u64,
+    /// Rows that hold the same blocks: the first, one past the last, and one past the last of their blocks in `blocks`.
+    bands: Vec<(u64, u64, usize)>,
+    /// Of each band, from left to right: first column, one past the last, tile.
+    blocks: Vec<(u64, u64, u32)>,
+}
+
+impl Grid {
+    /// A grid of these blocks, if they are blocks of one matrix and share no element.
+    pub fn of(blocks: &[Block]) -> Option<Grid> {
+        let pitch = blocks.iter().find(|b| b.rows > 1)?.pitch;
+        let placed = |b: &Block| {
+            let (row, column) = (b.start / pitch, b.start % pitch);
+            let fits = (b.rows == 1 || b.pitch == pitch) && column + b.len <= pitch;
+            fits.then_some((row, row + b.rows, column, column + b.len, b.tile))
+        };
+        let mut waiting: Vec<Placed> = blocks.iter().map(placed).collect::<Option<_>>()?;
+        waiting.sort_unstable();
+        let mut waiting = waiting.into_iter().peekable();
+        let mut grid = Grid { pitch, ..Grid::default() };
+        // By column.
+        let mut open: Vec<Placed> = vec![];
+        while let Some(mut row) = waiting.peek().map(|b| b.0) {
+            loop {
+                open.retain(|b| b.1 > row);
+                while let Some(block) = waiting.next_if(|b| b.0 == row) {
+                    let at = open.partition_point(|b| b.2 < block.2);
+                    let meets = |other: Option<&Placed>| other.is_some_and(|o| o.2 < block.3 && block.2 < o.3);
+                    if meets(open.get(at)) || meets(at.checked_sub(1).and_then(|k| open.get(k))) {
+                        return None;
+                    }
+                    open.insert(at, block);
                 }
-                open.insert(at, block);
+                let Some(end) = open.iter().map(|b| b.1).chain(waiting.peek().map(|b| b.0)).min() else { break };
+                if open.is_empty() {
+                    break;
+                }
+                grid.blocks.extend(open.iter().map(|b| (b.2, b.3, b.4)));
+                grid.bands.push((row, end, grid.blocks.len()));
+                row = end;
             }
-            let Some(end) = open.iter().map(|b| b.1).chain(waiting.peek().map(|b| b.0)).min() else { break };
-            if open.is_empty() {
-                break;
-            }
-            for row in row..end {
-                runs.extend(open.iter().map(|b| (row * pitch + b.2, row * pitch + b.3, b.4)));
-            }
-            row = end;
         }
+        Some(grid)
     }
-    Some(runs)
+
+    /// How many rows its blocks have.
+    pub fn count(&self) -> usize {
+        let begins = std::iter::once(0).chain(self.bands.iter().map(|b| b.2));
+        self.bands.iter().zip(begins).map(|(b, begin)| (b.1 - b.0) as usize * (b.2 - begin)).sum()
+    }
+
+    /// The rows of all its blocks, ascending.
+    pub fn runs(&self) -> impl Iterator<Item = TileRun> {
+        let begins = std::iter::once(0).chain(self.bands.iter().map(|b| b.2));
+        self.bands.iter().zip(begins).flat_map(move |(&(first, end, last), begin)| {
+            let row = move |row: u64| {
+                let shifted = move |&(from, to, tile): &(u64, u64, u32)| (row + from, row + to, tile);
+                self.blocks[begin..last].iter().map(shifted)
+            };
+            (first..end).flat_map(move |k| row(k * self.pitch))
+        })
+    }
+
+    /// Whether they are all of the elements up to one.
+    pub fn covers(&self, len: u64) -> bool {
+        let (mut row, mut begin) = (0, 0);
+        let whole = self.bands.iter().all(|&(first, end, last)| {
+            let own = &self.blocks[begin..last];
+            let tight = own.iter().try_fold(0, |at, b| (b.0 == at).then_some(b.1)) == Some(self.pitch);
+            let follows = std::mem::replace(&mut row, end) == first;
+            begin = last;
+            tight && follows
+        });
+        whole && row * self.pitch == len
+    }
 }
 
 #[cfg(test)]
@@ -114,14 +157,17 @@ mod tests {
     fn rows_of_blocks_side_by_side_take_turns() {
         let blocks = [block(3, 2, 8, 5, 1), block(0, 2, 8, 3, 0), block(16, 1, 8, 8, 2)];
         let expected = [(0, 3, 0), (3, 8, 1), (8, 11, 0), (11, 16, 1), (16, 24, 2)];
-        assert_eq!(in_rows(&blocks).unwrap(), expected);
+        let grid = Grid::of(&blocks).unwrap();
+        assert_eq!(grid.runs().collect::<Vec<_>>(), expected);
+        assert!(grid.covers(24));
+        assert!(!grid.covers(32));
     }
 
     #[test]
     fn blocks_that_meet_or_have_other_rows_are_left() {
-        assert!(in_rows(&[block(0, 2, 8, 3, 0), block(2, 2, 8, 3, 1)]).is_none());
-        assert!(in_rows(&[block(0, 2, 8, 3, 0), block(40, 2, 7, 3, 1)]).is_none());
-        assert!(in_rows(&[block(6, 2, 8, 3, 0)]).is_none());
+        assert!(Grid::of(&[block(0, 2, 8, 3, 0), block(2, 2, 8, 3, 1)]).is_none());
+        assert!(Grid::of(&[block(0, 2, 8, 3, 0), block(40, 2, 7, 3, 1)]).is_none());
+        assert!(Grid::of(&[block(6, 2, 8, 3, 0)]).is_none());
     }
 
     #[test]
@@ -145,7 +191,10 @@ mod tests {
             rows.sort_unstable();
             let disjoint = rows.windows(2).all(|w| w[0].1 <= w[1].0);
             found[disjoint as usize] += 1;
-            assert_eq!(in_rows(&blocks), disjoint.then_some(rows));
+            let grid = Grid::of(&blocks);
+            let covers = |len: u64| rows.iter().try_fold(0, |at, r| (r.0 == at).then_some(r.1)) == Some(len);
+            assert!(grid.iter().all(|g| [9, 18, 27, 36].iter().all(|&len| g.covers(len) == covers(len))));
+            assert_eq!(grid.map(|g| g.runs().collect::<Vec<_>>()), disjoint.then_some(rows));
         }
         assert!(found.iter().all(|&n| n > 500), "{found:?}");
     }

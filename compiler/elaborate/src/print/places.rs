@@ -18,7 +18,7 @@ impl Printer<'_> {
     pub(super) fn mapping(&mut self, mapping: &Mapping, shape: &[u64], len: u64) -> Option<Place> {
         let fitted = match mapping {
             Mapping::One(_) | Mapping::Linear { tiles: 2.., .. } => mapping.clone(),
-            other => Mapping::fit(shape, &other.runs(len).collect::<Vec<_>>()),
+            other => Mapping::fit(shape, other.runs(len)),
         };
         match &fitted {
             Mapping::One(UNPLACED) => None,

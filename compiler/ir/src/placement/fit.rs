@@ -9,8 +9,8 @@ use crate::region::gcd;
 impl Mapping {
     /// The simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile, linear,
     /// separable over the shape or over the flat element, else the runs.
-    pub fn fit(shape: &[u64], runs: &[TileRun]) -> Mapping {
-        let plain = Mapping::from_runs(runs.iter().copied());
+    pub fn fit(shape: &[u64], runs: impl IntoIterator<Item = TileRun>) -> Mapping {
+        let plain = Mapping::from_runs(runs);
         let Mapping::Runs { end, tile } = &plain else { return plain };
         if tile.contains(&UNPLACED) {
             return plain;

@@ -77,7 +77,7 @@ proptest! {
     fn fitting_keeps_the_tiles_and_finds_closed_forms((mapping, shape) in mapping()) {
         let len = shape.iter().product();
         let tiles = list(&mapping, len);
-        let fit = Mapping::fit(&shape, &runs_of(&tiles));
+        let fit = Mapping::fit(&shape, runs_of(&tiles));
         check_runs(&fit, &tiles);
         let closed = matches!(mapping, Mapping::One(_) | Mapping::Linear { .. })
             || matches!(mapping, Mapping::Separable { tiles: TileMap::Separable { .. }, .. });
@@ -130,9 +130,9 @@ fn linear_mappings_agree_with_the_golden_case() {
     let linear = Mapping::Linear { first: 2, tiles: 4, grain: 32 };
     let runs: Vec<TileRun> = linear.runs(128).collect();
     assert_eq!(runs, [(0, 32, 2), (32, 64, 3), (64, 96, 4), (96, 128, 5)]);
-    assert_eq!(Mapping::fit(&[128], &runs), linear);
+    assert_eq!(Mapping::fit(&[128], runs), linear);
     let wrapped = [(0, 32, 6), (32, 64, 7), (64, 96, 0), (96, 128, 1)];
-    let fit = Mapping::fit(&[128], &wrapped);
+    let fit = Mapping::fit(&[128], wrapped);
     assert!(matches!(fit, Mapping::Runs { .. }));
     assert_eq!(fit.runs(128).collect::<Vec<_>>(), wrapped);
 }
@@ -141,7 +141,7 @@ fn linear_mappings_agree_with_the_golden_case() {
 fn forms_are_the_simplest() {
     let fit = |shape: &[u64], tile: &dyn Fn(u64) -> u32| {
         let tiles: Vec<u32> = (0..shape.iter().product()).map(tile).collect();
-        Mapping::fit(shape, &runs_of(&tiles))
+        Mapping::fit(shape, runs_of(&tiles))
     };
     assert_eq!(fit(&[10], &|_| 3), Mapping::One(3));
     assert_eq!(fit(&[10, 784], &|e| (e / 784 / 5) as u32), Mapping::Linear { first: 0, tiles: 2, grain: 3920 });

@@ -98,7 +98,7 @@ fn with_neighbours(mapping: &Mapping, var: &Var) -> Mapping {
     {
         first.2 = second.2;
     }
-    Mapping::fit(&var.shape, &runs)
+    Mapping::fit(&var.shape, runs)
 }
 
 /// Completes a mapping: its open elements lie as those of `spread`, a variable of so many elements.
@@ -119,7 +119,7 @@ pub(super) fn fill(var: &Var, mapping: &Mapping, spread: &Mapping) -> Mapping {
             at = if taken < left { Some((left - taken, tile)) } else { rest.next() };
         }
     }
-    Mapping::fit(&var.shape, &runs)
+    Mapping::fit(&var.shape, runs)
 }
 
 /// The part that holds the first element of a family's first output (else of what it updates, else of what it reads).

@@ -425,7 +425,7 @@ fn mapping(var: &Var, id: VarId, trial: &Trial, placement: &Placement) -> Mappin
     }
     let runs = trial.all_runs(id, var.len());
     let runs: Vec<TileRun> = runs.into_iter().map(|r| (r.start, r.end, r.tile)).collect();
-    Mapping::fit(&var.shape, &whole_granules(var, runs))
+    Mapping::fit(&var.shape, whole_granules(var, runs))
 }
 
 /// Moves the ends of runs to whole words: narrow elements of one granule lie on one tile.

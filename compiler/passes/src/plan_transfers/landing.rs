@@ -34,7 +34,9 @@ impl InPlace {
 
 /// The index of strides in a list of distinct ones, which takes them in if they are new.
 fn intern(list: &mut Vec<Vec<i32>>, strides: &[i32]) -> u32 {
-    let index = list.iter().rposition(|s| s == strides).unwrap_or_else(|| {
+    // A few numbers are compared one by one as fast as the call of a comparison is made.
+    let same = |s: &Vec<i32>| s.len() == strides.len() && s.iter().zip(strides).all(|(a, b)| a == b);
+    let index = list.iter().rposition(same).unwrap_or_else(|| {
         list.push(strides.to_vec());
         list.len() - 1
     });
@@ -140,6 +142,16 @@ fn axis_strides(field: &Field, part: &FieldPart, bytes: u32) -> Option<Vec<i32>>
     Some(strides)
 }
 
+/// What the rows of a box have in common, and where the last one was.
+struct Walk<'a> {
+    /// Length, stride, and bytes from one element to the next.
+    row: (u64, i64, i64),
+    tile: u32,
+    /// Runs of the mapping from the last row but one to the last.
+    jump: usize,
+    hint: &'a mut Hint,
+}
+
 /// The elements of a field as a box of bytes on one tile, whatever runs of the mapping hold them.
 struct ByteBox<'a> {
     homes: &'a Homes,
@@ -181,18 +193,40 @@ impl<'a> ByteBox<'a> {
             Some((&row, outer)) => (row, outer),
             None => ((1, 0, 0), &[][..]),
         };
-        self.rows(first, base, outer, &mut |first, base| self.is_row(first, base, row, tile, hint))
-            .then_some((base as u32, strides))
+        let mut walk = Walk { row, tile, jump: 0, hint };
+        self.rows(first, base, outer, &mut walk).then_some((base as u32, strides))
     }
 
-    /// Whether something holds of each row under the outer dimensions.
-    fn rows(&self, first: i64, base: i64, outer: &[(u64, i64, i64)], f: &mut impl FnMut(i64, i64) -> bool) -> bool {
+    /// Whether all rows under the outer dimensions are on the tile at the bytes that are due.
+    fn rows(&self, first: i64, base: i64, outer: &[(u64, i64, i64)], walk: &mut Walk) -> bool {
         match outer.split_last() {
-            None => f(first, base),
+            None => {
+                let guess = walk.hint.at.wrapping_add(walk.jump);
+                if self.is_within(guess, first, base, walk) {
+                    walk.hint.at = guess;
+                    return true;
+                }
+                let last = walk.hint.at;
+                let is_row = self.is_row(first, base, walk.row, walk.tile, walk.hint);
+                walk.jump = walk.hint.at.wrapping_sub(last);
+                is_row
+            }
             Some((&(len, stride, bytes), inner)) => {
-                (0..len as i64).all(|k| self.rows(first + k * stride, base + k * bytes, inner, f))
+                (0..len as i64).all(|k| self.rows(first + k * stride, base + k * bytes, inner, walk))
             }
         }
+    }
+
+    /// Whether one run of the mapping holds a row, at the bytes that are due: rows of a block are evenly apart.
+    fn is_within(&self, run: usize, first: i64, base: i64, walk: &Walk) -> bool {
+        let (len, stride, bytes) = walk.row;
+        let span = (len as i64 - 1) * stride;
+        let (low, high) = (first + span.min(0), first + span.max(0));
+        let each = self.homes.elem_bytes as i64;
+        self.homes.runs.get(run).is_some_and(|r| {
+            let holds = r.start as i64 <= low && high < r.end as i64 && r.tile == walk.tile;
+            holds && (len == 1 || bytes == stride * each) && r.offset as i64 + (first - r.start as i64) * each == base
+        })
     }
 
     /// Whether the elements of a row are on the tile at equal distances from a byte on.

@@ -2,9 +2,10 @@
 //! one block.
 //!
 //! Invariant: the moves of a view hold each of its elements once, in row-major order as far as blocks allow; the cost
-//! is that of its runs and of the runs of the mapping that they meet.
+//! is that of its runs and of the runs of the mapping that they meet, of which those of rows that are cut alike cost little.
 
 use super::Scene;
+use super::bands::{Band, Cut, alike, bands};
 use super::buffers::Stop;
 use girder_ir::ids::VarId;
 use girder_ir::plan::{Homes, Loc, LocalCopy, Object};
@@ -22,34 +23,56 @@ pub(super) struct Moves {
     last: FxHashMap<Ends, usize>,
     /// How many there may be.
     limit: usize,
+    /// Those of the row at hand.
+    cuts: Vec<Cut>,
 }
 
 impl Moves {
     /// None so far.
     pub fn new(scene: &Scene) -> Moves {
-        Moves { list: vec![], last: FxHashMap::default(), limit: scene.limit }
+        Moves { list: vec![], last: FxHashMap::default(), limit: scene.limit, cuts: vec![] }
     }
 
     /// The moves that bring the elements of a view to a row-major, contiguous place from byte 0 of `to` on. The view is
     /// at most 4 GiB.
     pub fn gather(&mut self, scene: &Scene, view: &View, to: Loc) -> Result<(), Stop> {
-        self.gather_runs(scene, view.runs(), to)
+        self.gather_bands(scene, &bands(view.runs()), 0, to)
     }
 
-    /// The same for the runs of a view.
-    pub fn gather_runs(&mut self, scene: &Scene, runs: impl Iterator<Item = Run>, to: Loc) -> Result<(), Stop> {
+    /// The same for the runs of a view, all of them so many elements further on.
+    pub fn gather_bands(&mut self, scene: &Scene, bands: &[Band], shift: i64, to: Loc) -> Result<(), Stop> {
         self.clear();
-        let (mut at, mut hint) = (to.offset, Hint::default());
-        for run in runs {
-            let bytes = scene.elem_bytes(run.var);
-            split(&scene.homes[run.var], run.start, run.stride, run.len, &mut hint, |_, n, e| {
-                let from = e.loc(run.var, bytes);
-                let step = run.stride * bytes as i64;
-                self.push(elements(from, Loc { offset: at, ..to }, n, bytes, step, bytes as i64))?;
-                at += n as u32 * bytes;
-                Ok(())
-            })?;
+        let (mut at, mut hint, mut cuts) = (to.offset, Hint::default(), std::mem::take(&mut self.cuts));
+        for band in bands {
+            let Run { var, len, stride, .. } = band.run;
+            let (homes, bytes) = (&scene.homes[var], scene.elem_bytes(var));
+            let row_bytes = len as u32 * bytes;
+            let mut row = 0;
+            while row < band.count {
+                let rest = band.behind(row, shift);
+                cuts.clear();
+                split(homes, rest.run.start, stride, len, &mut hint, |first, len, at, run| {
+                    cuts.push(Cut { first, len, at, run, step: 0 });
+                    Ok(())
+                })?;
+                let rows = alike(homes, &rest, &mut cuts);
+                for c in &cuts {
+                    let to = Loc { offset: at + c.first as u32 * bytes, ..to };
+                    self.push(elements(c.at.loc(var, bytes), to, c.len, bytes, stride * bytes as i64, bytes as i64))?;
+                }
+                // The rows below, of which each goes on where the one above it stops.
+                for c in cuts.iter().filter(|_| rows > 1) {
+                    let to = Loc { offset: at + row_bytes + c.first as u32 * bytes, ..to };
+                    let from = c.at.loc(var, bytes);
+                    let from = Loc { offset: (from.offset as i64 + c.step) as u32, ..from };
+                    let below = elements(from, to, rows as u64 - 1, c.len as u32 * bytes, c.step, row_bytes as i64);
+                    self.push(below)?;
+                }
+                at += rows * row_bytes;
+                row += rows;
+            }
         }
+        self.cuts = cuts;
         Ok(())
     }
 
@@ -61,10 +84,10 @@ impl Moves {
             let bytes = scene.elem_bytes(run.dst_var);
             let homes = (&scene.homes[run.dst_var], &scene.homes[run.src_var]);
             let steps = (run.src_stride * bytes as i64, run.dst_stride * bytes as i64);
-            split(homes.0, run.dst_start, run.dst_stride, run.len, &mut hint_d, |k, n, d| {
+            split(homes.0, run.dst_start, run.dst_stride, run.len, &mut hint_d, |k, n, d, _| {
                 let to = d.loc(run.dst_var, bytes);
                 let start = (run.src_start as i64 + k as i64 * run.src_stride) as u64;
-                split(homes.1, start, run.src_stride, n, &mut hint_s, |k, n, s| {
+                split(homes.1, start, run.src_stride, n, &mut hint_s, |k, n, s, _| {
                     let from = s.loc(run.src_var, bytes);
                     let to = Loc { offset: (to.offset as i64 + k as i64 * steps.1) as u32, ..to };
                     match from == to && steps.0 == steps.1 {
@@ -155,7 +178,7 @@ pub(super) fn join(last: &mut Move, next: &Move) -> bool {
 }
 
 /// Where an element is, and its place in its block in terms of the run of the mapping that holds it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     /// Its tile.
     pub tile: u32,
@@ -206,15 +229,15 @@ pub(super) fn home_run(homes: &Homes, element: u64, hint: &mut Hint) -> (u32, u6
     (at.offset + at.behind as u32 * homes.elem_bytes, homes.runs[hint.at].end)
 }
 
-/// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th)`
-/// for the k-th to the (k + n - 1)-th.
+/// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th, its
+/// run)` for the k-th to the (k + n - 1)-th.
 fn split(
     homes: &Homes,
     start: u64,
     stride: i64,
     len: u64,
     hint: &mut Hint,
-    mut f: impl FnMut(u64, u64, At) -> Result<(), Stop>,
+    mut f: impl FnMut(u64, u64, At, usize) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let mut k = 0;
     while k < len {
@@ -227,7 +250,7 @@ fn split(
             _ => (element - run.start) / stride.unsigned_abs() + 1,
         };
         let n = here.min(len - k);
-        f(k, n, at)?;
+        f(k, n, at, hint.at)?;
         k += n;
     }
     Ok(())

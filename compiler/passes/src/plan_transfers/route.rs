@@ -23,7 +23,9 @@ use super::shared::{Sharing, places};
 use super::transfers::{Send, assemble, scattered};
 use girder_ir::ids::VarId;
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 
 /// Pieces from which on they are made contiguous.
@@ -46,8 +48,8 @@ pub(super) enum Pad {
 #[derive(Default)]
 pub(super) struct Router {
     gathers: Vec<LocalCopy>,
-    /// Where pieces were gathered, by move (with `to` at the place within a word).
-    gathered: FxHashMap<Move, Loc>,
+    /// Where pieces are gathered to be sent, by move (with `to` at the place within a word).
+    gathered: IndexMap<Move, Loc, FxBuildHasher>,
     sends: Vec<Send>,
     /// Moves whose source words go to a staging buffer; the pieces of one lie in words that are sent together.
     staged: Vec<Move>,
@@ -146,14 +148,12 @@ impl Router {
         let to_step = m.bytes as i32;
         let phase = if m.to_step == to_step { m.to.offset % 4 } else { 0 };
         let key = Move { to: Loc { tile: m.from.tile, object: Object::Buffer(0), offset: phase }, to_step, ..m };
-        if let Some(&at) = self.gathered.get(&key) {
-            return Ok(at);
-        }
+        let slot = match self.gathered.entry(key) {
+            Entry::Occupied(slot) => return Ok(*slot.get()),
+            Entry::Vacant(slot) => slot,
+        };
         let (buffer, offset) = buffers.room(m.from.tile, Use::Send, m.count as u64 * m.bytes as u64, phase, 4)?;
-        let at = Loc { tile: m.from.tile, object: Object::Buffer(buffer), offset };
-        self.gathers.push(Move { to: at, ..key });
-        self.gathered.insert(key, at);
-        Ok(at)
+        Ok(*slot.insert(Loc { tile: m.from.tile, object: Object::Buffer(buffer), offset }))
     }
 
     /// Sends one piece, see the note on words.
@@ -208,10 +208,9 @@ impl Router {
             }
             rest = &rest[n..];
         }
-        self.gathers.sort_unstable_by_key(by_form);
-        self.copies.sort_unstable_by_key(by_form);
+        self.gathers.extend(self.gathered.into_iter().map(|(m, to)| Move { to, ..m }));
         let (transfers, groups) = assemble(self.sends, self.groups);
-        Ok(Phase { before: self.gathers, transfers, after: self.copies, groups })
+        Ok(Phase { before: sorted_by_form(&self.gathers), transfers, after: sorted_by_form(&self.copies), groups })
     }
 
     /// Staged moves to several tiles as one for each: every tile has a staging buffer of its own.
@@ -231,11 +230,31 @@ impl Router {
     }
 }
 
-/// The order of copies, none of which needs another: what is alike on several tiles follows one another, by tile.
-fn by_form(m: &Move) -> impl Ord + use<> {
-    let (from, to) = (m.from, m.to);
-    let form = (m.bytes, m.count, m.from_step, m.to_step, form(from.object), form(to.object));
-    (form, to.offset, from.offset, to.tile, to.object)
+/// Bytes, count, steps, and the variables that bytes come from and go to.
+type Shape = (u32, u32, i32, i32, Option<VarId>, Option<VarId>);
+
+/// Copies, none of which needs another, in their order: what is alike on several tiles follows one another, by tile.
+fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
+    let shape = |m: &Move| (m.bytes, m.count, m.from_step, m.to_step, form(m.from.object), form(m.to.object));
+    let mut shapes: Vec<Shape> = copies.chunk_by(|a, b| shape(a) == shape(b)).map(|c| shape(&c[0])).collect();
+    shapes.sort_unstable();
+    shapes.dedup();
+    // Numbers are compared faster.
+    let (mut last, mut rank) = (None, 0);
+    let mut key = |m: &Move| {
+        let here = shape(m);
+        if last != Some(here) {
+            (last, rank) = (Some(here), shapes.partition_point(|s| *s < here));
+        }
+        let place = (m.to.offset as u128) << 64 | (m.from.offset as u128) << 32 | m.to.tile as u128;
+        (rank as u128) << 96 | place
+    };
+    let mut keys: Vec<(u128, u32)> = copies.iter().map(&mut key).zip(0..).collect();
+    keys.sort_unstable_by(|a, b| {
+        let to = |k: u32| copies[k as usize].to.object;
+        a.0.cmp(&b.0).then_with(|| to(a.1).cmp(&to(b.1))).then_with(|| a.1.cmp(&b.1))
+    });
+    keys.into_iter().map(|(_, k)| copies[k as usize]).collect()
 }
 
 /// The variable; all buffers are alike.

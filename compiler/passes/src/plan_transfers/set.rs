@@ -9,6 +9,7 @@
 //! the note on landing in the module above says.
 
 use super::apart::keep_apart;
+use super::bands::{Band, bands};
 use super::buffers::{Buffers, Stop, Use};
 use super::landing::{self, InPlace, in_place};
 use super::moves::{Hint, Move, Moves, home_run};
@@ -139,7 +140,7 @@ struct Form {
     /// In [`Planner::forms`].
     id: u32,
     /// Its runs, from the offset.
-    runs: SmallVec<[Run; 1]>,
+    bands: SmallVec<[Band; 1]>,
 }
 
 /// Runs up to which those of all instances are found by shifting the first's, which are kept.
@@ -204,14 +205,14 @@ impl<'a> Planner<'a> {
         let decl = &self.scene.graph.codelets[family.codelet].fields[field.field];
         let bytes = field.len() * decl.ty.bytes() as u64;
         let known = |view| self.forms.get(&view).copied().unwrap_or_default();
-        let form = common(family, field).and_then(|view| Some((known(view), runs(field, family)?)));
+        let form = common(family, field).and_then(|view| Some((known(view), bands_of(field, family)?)));
         let offsets: Vec<i64> = match form {
             Some(_) => field.parts[0].offset.values(&family.domain).collect(),
             None => vec![],
         };
         let fields = form.as_ref().map_or(0, |f| f.0.1);
         let alone = decl.dir != Dir::In || (fields == 1 && offsets.is_sorted_by(|a, b| a < b));
-        let form = form.map(|((id, _), runs)| Form { id, runs });
+        let form = form.map(|((id, _), bands)| Form { id, bands });
         let words = bytes > SHORT && decl.ty.bytes().is_multiple_of(4);
         let repeated = !alone && words && 2 * distinct(&offsets) <= offsets.len();
         Site { family, field, of, dir: decl.dir, ty: decl.ty, bytes, fetched, form, offsets, alone, repeated }
@@ -274,8 +275,7 @@ impl<'a> Planner<'a> {
             if self.scene.is_cancelled() {
                 break;
             }
-            let shift = |run: &Run| Run { start: run.start.wrapping_add(offset as u64), ..*run };
-            self.moves.gather_runs(self.scene, form.runs.iter().map(shift), to)?;
+            self.moves.gather_bands(self.scene, &form.bands, offset, to)?;
             let sharing = self.before.sharing(landings);
             for (slot, &m) in self.moves.list.iter().enumerate() {
                 self.before.add_shared(slot, m, &sharing, &mut self.buffers)?;
@@ -287,8 +287,8 @@ impl<'a> Planner<'a> {
     /// How many instances, from one on, land behind one another what is contiguous at one home: one move fetches or sends
     /// it all.
     fn together(&self, site: &Site, found: &InPlace, tiles: &[u32], first: usize, hint: &mut Hint) -> usize {
-        let Some(Form { runs, .. }) = &site.form else { return 1 };
-        let [run] = runs.as_slice() else { return 1 };
+        let Some(Form { bands, .. }) = &site.form else { return 1 };
+        let [Band { run, count: 1, .. }] = bands.as_slice() else { return 1 };
         let align = self.align(site);
         if !site.alone || (run.stride != 1 && run.len > 1) || !site.bytes.is_multiple_of(align as u64) {
             return 1;
@@ -315,10 +315,10 @@ impl<'a> Planner<'a> {
         let Some(form) = &site.form else { return self.land_view(site, instance as u64, tile) };
         let offset = site.offsets[instance];
         let to = Loc { tile, object: Object::Buffer(0), offset: 0 };
-        let shift = |run: &Run| Run { start: run.start.wrapping_add(offset as u64), ..*run };
         if count > 1 {
-            let run = Run { len: form.runs[0].len * count as u64, stride: 1, ..shift(&form.runs[0]) };
-            self.moves.gather_runs(self.scene, std::iter::once(run), to)?;
+            let run = form.bands[0].run;
+            let whole = Run { len: run.len * count as u64, stride: 1, ..run };
+            self.moves.gather_bands(self.scene, &[Band { run: whole, count: 1, distance: 0 }], offset, to)?;
             return self.fill(site, tile, count);
         }
         let key = (tile, form.id, offset);
@@ -326,7 +326,7 @@ impl<'a> Planner<'a> {
         if shared && let Some(&landing) = self.shared_parts.get(&key) {
             return Ok(landing);
         }
-        self.moves.gather_runs(self.scene, form.runs.iter().map(shift), to)?;
+        self.moves.gather_bands(self.scene, &form.bands, offset, to)?;
         let landing = self.fill(site, tile, 1)?;
         if shared {
             self.shared_parts.insert(key, landing);
@@ -409,12 +409,12 @@ fn common(family: &Family, field: &Field) -> Option<View> {
 }
 
 /// The runs of a view of one part with offset 0, if they are not too many.
-fn runs(field: &Field, family: &Family) -> Option<SmallVec<[Run; 1]>> {
+fn bands_of(field: &Field, family: &Family) -> Option<SmallVec<[Band; 1]>> {
     let view = field.view(&family.domain, 0);
     let offset = view.parts.first()?.offset as u64;
     let from_offset = |run: Run| Run { start: run.start.wrapping_sub(offset), ..run };
-    let runs: SmallVec<_> = view.runs().take(MAX_RUNS + 1).map(from_offset).collect();
-    (runs.len() <= MAX_RUNS).then_some(runs)
+    let bands = bands(view.runs().take(MAX_RUNS + 1).map(from_offset));
+    (bands.iter().map(|b| b.count as usize).sum::<usize>() <= MAX_RUNS).then_some(bands)
 }
 
 /// The place within a word at which a landing begins, so that the longest piece from another tile keeps its own.
