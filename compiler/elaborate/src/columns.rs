@@ -2,7 +2,8 @@
 //!
 //! # Note: Columns
 //! The body of a loop in a compute set is evaluated once, for all its turns. An integer is an affine function of the
-//! turns as long as it can be, and else a list with one value per turn; a view is one view and by how much it moves.
+//! turns as long as it can be, else a table along the one index that it depends on or a sum of such, and else a list with
+//! one value per turn; a view is one view and by how much it moves.
 //! Where turns differ in more than that (in the length of a slice, in what a condition says) they are parted, and each
 //! part goes on for itself. What cannot be evaluated so, or would be an error in some turn, is left to the evaluation
 //! turn by turn (`vertices`), which gives the same graph and says the errors.
@@ -20,7 +21,7 @@ mod pick;
 mod views;
 
 pub use blocks::{Block, Grid};
-pub use ints::{Ints, Lens, point_count};
+pub use ints::{Ints, Lens, On, point_count};
 pub use maps::Mapped;
 
 use crate::value::{Tensor, Value};
@@ -35,8 +36,8 @@ pub enum Column {
     Known(Value),
     /// Integers.
     Ints(Ints),
-    /// Booleans.
-    Bools(Arc<[bool]>),
+    /// Booleans: 1 where it is true, else 0.
+    Bools(Ints),
     /// Values of other kinds.
     Values(Arc<[Value]>),
     /// Ranges of one length.
@@ -66,7 +67,7 @@ pub enum Stop {
     /// An error was said.
     Failed,
     /// Turns with different keys go on apart.
-    Part(Arc<[i64]>),
+    Part(Ints),
 }
 
 /// What an evaluation in columns gives.
@@ -86,9 +87,9 @@ impl Column {
         if let Some(ints) = ints {
             return Column::Ints(Ints::Each(ints.into()));
         }
-        let bools: Option<Vec<bool>> =
-            values.iter().map(|v| if let Value::Bool(b) = v { Some(*b) } else { None }).collect();
-        bools.map_or_else(|| Column::Values(values.into()), |b| Column::Bools(b.into()))
+        let bools: Option<Vec<i64>> =
+            values.iter().map(|v| if let Value::Bool(b) = v { Some(*b as i64) } else { None }).collect();
+        bools.map_or_else(|| Column::Values(values.into()), |b| Column::Bools(Ints::Each(b.into())))
     }
 
     /// As integers, if they are.

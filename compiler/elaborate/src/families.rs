@@ -228,12 +228,12 @@ impl Block {
                 .map(|(&l, &h)| h - l + 1)
                 .eq(std::iter::repeat_n(1, outer).chain(self.lens.iter().copied()));
         let lens = &self.lens;
-        let column = |offset: i64, shift: &Ints| match shift {
-            Ints::Affine(a) if boxed => {
+        let column = |offset: i64, shift: &Ints| match shift.as_affine().filter(|_| boxed) {
+            Some(a) => {
                 let coef: SmallVec<[i64; 4]> = std::iter::repeat_n(0, outer).chain(a.coef.iter().copied()).collect();
                 Column::Closed(Affine { base: a.base + offset, coef })
             }
-            shift => Column::Listed(shift.values(lens).map(|s| (s + offset) as u32).collect()),
+            None => Column::Listed(shift.list(lens).into_iter().map(|s| (s + offset) as u32).collect()),
         };
         let columns = |(view, shift): (&View, &Ints)| view.offsets().map(|o| column(o, shift)).collect();
         let offsets = self.like.iter().zip(&self.shifts).map(columns).collect();
@@ -280,7 +280,7 @@ impl Group {
         let lens: Lens = self.lo.iter().zip(&self.hi).map(|(l, h)| h - l + 1).collect();
         for column in self.offsets.iter_mut().flatten() {
             if let Column::Closed(affine) = column {
-                let values = Ints::Affine(affine.clone()).values(&lens).map(|v| v as u32).collect();
+                let values = Ints::affine(affine.clone()).values(&lens).map(|v| v as u32).collect();
                 *column = Column::Listed(values);
             }
         }
@@ -350,7 +350,7 @@ impl Group {
                 Offset::Affine(Affine::new(a.base, &coef))
             }
             (Column::Closed(a), None) => {
-                let values: Vec<u32> = Ints::Affine(a.clone()).values(&lens()).map(|v| v as u32).collect();
+                let values: Vec<u32> = Ints::affine(a.clone()).values(&lens()).map(|v| v as u32).collect();
                 Offset::fit(domain, &values)
             }
             (Column::Listed(values), _) => Offset::fit(domain, values),

@@ -2,6 +2,7 @@
 
 use super::functions::range_of;
 use super::nest::Nest;
+use super::pick::{Pick, merged};
 use super::{Column, Found, Ints, Named, Stop};
 use crate::calls::Given;
 use crate::codelet::ModuleRef;
@@ -242,19 +243,23 @@ impl<'a> Nest<'_, 'a> {
             }
             (UnaryOp::Neg, Column::Ints(ints)) => Ok(Column::Ints(ints.scale(-1, &self.lens)?)),
             (UnaryOp::Not, Column::Ints(ints)) => Ok(Column::Ints(ints.map(&self.lens, |v| Some(!v))?)),
-            (UnaryOp::Not, Column::Bools(bools)) => Ok(Column::Bools(bools.iter().map(|b| !b).collect())),
+            (UnaryOp::Not, Column::Bools(bools)) => Ok(Column::Bools(bools.map(&self.lens, |b| Some(1 - b))?)),
             _ => Err(Stop::Leave),
         }
     }
 
     /// `left && right`, `left || right`: the right side is evaluated in the turns that the left side does not decide.
-    fn undecided(&mut self, op: BinaryOp, left: &[bool], right: ExprId) -> Found<Column> {
+    fn undecided(&mut self, op: BinaryOp, left: &Ints, right: ExprId) -> Found<Column> {
         let open = op == BinaryOp::And;
-        let turns: Vec<u32> = (0u32..).zip(left).filter(|p| *p.1 == open).map(|p| p.0).collect();
-        let mut all = left.to_vec();
-        if !turns.is_empty() {
+        let parts = Pick::by_key(left, &self.lens, 2).ok_or(Stop::Leave)?;
+        let mut values = vec![];
+        for (key, pick) in &parts {
+            if (*key != 0) != open {
+                values.push((pick, Ints::constant(*key)));
+                continue;
+            }
             let mut found = None;
-            let evaluated = self.within(turns.clone(), &mut |this| {
+            let evaluated = self.within(pick, &mut |this| {
                 found = Some(this.expr(right)?);
                 Ok(())
             });
@@ -263,10 +268,12 @@ impl<'a> Nest<'_, 'a> {
                 Err(Stop::Part(_)) => return Err(Stop::Leave),
                 other => other?,
             }
-            let values = bools(found.ok_or(Stop::Leave)?, turns.len())?;
-            turns.iter().zip(values.iter()).for_each(|(&t, &v)| all[t as usize] = v);
+            values.push((pick, bools(found.ok_or(Stop::Leave)?)?));
         }
-        Ok(Column::Bools(all.into()))
+        Ok(Column::Bools(match <[_; 1]>::try_from(values) {
+            Ok([(_, all)]) => all,
+            Err(values) => merged(&values, &self.lens)?,
+        }))
     }
 
     fn binary(&mut self, op: BinaryOp, left: Column, right: Column, span: Span) -> Found<Column> {
@@ -294,8 +301,7 @@ impl<'a> Nest<'_, 'a> {
                     Ge => i64::ge,
                     _ => return Ok(Column::Ints(a.binary(op, &b, &self.lens)?)),
                 };
-                let pairs = a.values(&self.lens).zip(b.values(&self.lens));
-                Ok(Column::Bools(pairs.map(|(a, b)| compare(&a, &b)).collect()))
+                Ok(Column::Bools(a.zip(&b, &self.lens, |a, b| Some(compare(&a, &b) as i64))?))
             }
         }
     }
@@ -326,8 +332,7 @@ impl<'a> Nest<'_, 'a> {
         };
         let (lo, hi) = counts.bounds(&self.lens);
         if lo != hi {
-            let Ints::Each(keys) = counts else { return Err(Stop::Leave) };
-            return Err(Stop::Part(keys));
+            return Err(Stop::Part(counts));
         }
         Ok(range_of(start, lo as u64, step))
     }
@@ -347,10 +352,10 @@ fn given(column: Column, arg: &ast::Arg, tree: &ast::Module) -> Found<Given> {
 }
 
 /// One boolean per turn.
-fn bools(column: Column, count: usize) -> Found<Arc<[bool]>> {
+fn bools(column: Column) -> Found<Ints> {
     match column {
         Column::Bools(bools) => Ok(bools),
-        Column::Known(Value::Bool(b)) => Ok(vec![b; count].into()),
+        Column::Known(Value::Bool(b)) => Ok(Ints::constant(b as i64)),
         _ => Err(Stop::Leave),
     }
 }

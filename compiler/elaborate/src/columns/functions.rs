@@ -3,7 +3,7 @@
 //! Invariant: what a function may do beside having a value (steps, variables, assertions, names that change) is left.
 
 use super::nest::Nest;
-use super::pick::scatter;
+use super::pick::{Pick, merged};
 use super::{Column, Found, Ints, Named, Stop};
 use crate::codelet::ModuleRef;
 use crate::elaborator::Frame;
@@ -142,20 +142,19 @@ impl<'a> Nest<'_, 'a> {
             Column::Bools(bools) => bools,
             _ => return Err(Stop::Leave),
         };
-        let turns = |wanted| (0u32..).zip(bools.iter()).filter(|p| *p.1 == wanted).map(|p| p.0).collect::<Vec<_>>();
-        let (yes, no) = (turns(true), turns(false));
-        if no.is_empty() {
-            return self.body(then);
-        }
-        if yes.is_empty() {
-            return self.otherwise(els);
-        }
-        let (a, left_a) = self.for_turns(&yes, bools.len(), &mut |this| this.body(then))?;
-        let (b, left_b) = self.for_turns(&no, bools.len(), &mut |this| this.otherwise(els))?;
-        let joined = (left_a == left_b).then(|| self.joined(&yes, &a, &no, &b)).flatten();
+        let parts = Pick::by_key(&bools, &self.lens, 2).ok_or(Stop::Leave)?;
+        let of = |wanted: bool| parts.iter().find(|p| (p.0 != 0) == wanted).map(|p| &p.1);
+        let (yes, no) = match (of(true), of(false)) {
+            (Some(yes), Some(no)) => (yes, no),
+            (Some(_), None) => return self.body(then),
+            (None, _) => return self.otherwise(els),
+        };
+        let (a, left_a) = self.for_turns(yes, no, &mut |this| this.body(then))?;
+        let (b, left_b) = self.for_turns(no, yes, &mut |this| this.otherwise(els))?;
+        let joined = (left_a == left_b).then(|| self.joined((yes, &a), (no, &b))).flatten();
         match joined {
             Some(value) => Ok((value, left_a)),
-            None => Err(Stop::Part(bools.iter().map(|&b| b as i64).collect())),
+            None => Err(Stop::Part(bools)),
         }
     }
 
@@ -163,31 +162,26 @@ impl<'a> Nest<'_, 'a> {
         els.map_or(Ok((Column::Known(Value::Unit), false)), |e| self.block(e))
     }
 
-    /// Evaluates for some of the turns; where these must be parted, all are.
-    fn for_turns(&mut self, turns: &[u32], count: usize, f: &mut dyn FnMut(&mut Self) -> Found<Ended>) -> Found<Ended> {
+    /// Evaluates for some of the turns; where these must be parted, all are, and the others stay together.
+    fn for_turns(&mut self, turns: &Pick, others: &Pick, f: &mut dyn FnMut(&mut Self) -> Found<Ended>) -> Found<Ended> {
         let mut found = None;
-        let done = self.within(turns.to_vec(), &mut |this| {
+        let done = self.within(turns, &mut |this| {
             found = Some(f(this)?);
             Ok(())
         });
         match done {
             Ok(()) => found.ok_or(Stop::Leave),
             Err(Stop::Part(keys)) => {
-                let mut all = vec![i64::MIN; count];
-                turns.iter().zip(keys.iter()).for_each(|(&t, &key)| all[t as usize] = key);
-                Err(Stop::Part(all.into()))
+                let rest = Ints::constant(i64::MIN);
+                Err(Stop::Part(merged(&[(turns, keys), (others, rest)], &self.lens)?))
             }
             Err(stop) => Err(stop),
         }
     }
 
-    /// One column from two over the turns `yes` and `no`, if one can hold both.
-    fn joined(&self, yes: &[u32], a: &Column, no: &[u32], b: &Column) -> Option<Column> {
-        let lens = |turns: &[u32]| super::pick::Pick::new(turns.to_vec(), &self.lens).lens();
-        let (yes_lens, no_lens) = (lens(yes), lens(no));
-        let both = |a: &Ints, b: &Ints| {
-            Ints::Each(scatter(&[(yes, a.values(&yes_lens).collect()), (no, b.values(&no_lens).collect())]))
-        };
+    /// One column from two over different turns, if one can hold both.
+    fn joined(&self, (yes, a): (&Pick, &Column), (no, b): (&Pick, &Column)) -> Option<Column> {
+        let both = |a: &Ints, b: &Ints| merged(&[(yes, a.clone()), (no, b.clone())], &self.lens).ok();
         let ints = |c: &Column| match c {
             Column::Known(Value::Int(i)) => Some(Ints::constant(*i)),
             Column::Ints(ints) => Some(ints.clone()),
@@ -203,26 +197,26 @@ impl<'a> Nest<'_, 'a> {
             Column::Tile(tile) => Some(tile.clone()),
             _ => None,
         };
-        let bools = |c: &Column, count: usize| match c {
-            Column::Known(Value::Bool(b)) => Some(vec![*b; count]),
-            Column::Bools(bools) => Some(bools.to_vec()),
+        let bools = |c: &Column| match c {
+            Column::Known(Value::Bool(b)) => Some(Ints::constant(*b as i64)),
+            Column::Bools(bools) => Some(bools.clone()),
             _ => None,
         };
         if let (Column::Known(Value::Unit), Column::Known(Value::Unit)) = (a, b) {
             return Some(Column::Known(Value::Unit));
         }
         if let (Some(a), Some(b)) = (ints(a), ints(b)) {
-            return Some(Column::Ints(both(&a, &b)));
+            return both(&a, &b).map(Column::Ints);
         }
         if let (Some(a), Some(b)) = (tile(a), tile(b)) {
-            return Some(Column::Tile(both(&a, &b)));
+            return both(&a, &b).map(Column::Tile);
         }
-        if let (Some(a), Some(b)) = (bools(a, yes.len()), bools(b, no.len())) {
-            return Some(Column::Bools(scatter(&[(yes, a), (no, b)])));
+        if let (Some(a), Some(b)) = (bools(a), bools(b)) {
+            return both(&a, &b).map(Column::Bools);
         }
         match (range(a)?, range(b)?) {
             ((a, count, step), (b, n, by)) if count == n && step == by => {
-                Some(Column::Range { start: both(&a, &b), count, step })
+                Some(Column::Range { start: both(&a, &b)?, count, step })
             }
             _ => None,
         }

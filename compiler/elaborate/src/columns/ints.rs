@@ -1,4 +1,8 @@
-//! Integers in columns: closed while they are affine, listed otherwise.
+//! Integers in columns: closed while they are sums of functions of single indices, listed otherwise.
+//!
+//! # Note: Tables
+//! What depends on one index of several is worth a table along it, however many turns the others take: `n * p / pieces` is
+//! evaluated once for each `p`. Such tables and affine functions add up to most that programs cut by.
 //!
 //! Invariant: every value fits the 64-bit `int`; what would not is left to the evaluation turn by turn.
 
@@ -14,10 +18,41 @@ pub type Lens = SmallVec<[u32; 4]>;
 /// One integer per turn.
 #[derive(Clone, Debug)]
 pub enum Ints {
-    /// A function of the turn.
-    Affine(Affine),
+    /// An affine function of the turn and tables along different indices, whose coefficients are 0.
+    Sum(Affine, Tables),
     /// Listed.
     Each(Arc<[i64]>),
+}
+
+/// A function of one index.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The index.
+    pub dim: usize,
+    /// By its value.
+    pub values: Arc<[i64]>,
+}
+
+/// By ascending index.
+pub type Tables = SmallVec<[Table; 1]>;
+
+/// What values depend on, as far as their form tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum On {
+    Nothing,
+    /// One index.
+    One(usize),
+    Several,
+}
+
+impl On {
+    fn and(self, other: On) -> On {
+        match (self, other) {
+            (On::Nothing, on) | (on, On::Nothing) => on,
+            (On::One(a), On::One(b)) if a == b => self,
+            _ => On::Several,
+        }
+    }
 }
 
 /// How many turns a box has.
@@ -28,73 +63,162 @@ pub fn point_count(lens: &[u32]) -> usize {
 impl Ints {
     /// The same in every turn.
     pub fn constant(value: i64) -> Ints {
-        Ints::Affine(Affine::constant(value))
+        Ints::affine(Affine::constant(value))
+    }
+
+    /// An affine function of the turn.
+    pub fn affine(affine: Affine) -> Ints {
+        Ints::Sum(affine, Tables::new())
     }
 
     /// The number of the turn along one index.
     pub fn index(dim: usize) -> Ints {
         let mut coef: SmallVec<[i64; 4]> = SmallVec::from_elem(0, dim);
         coef.push(1);
-        Ints::Affine(Affine { base: 0, coef })
+        Ints::affine(Affine { base: 0, coef })
+    }
+
+    /// A value for each value of one index.
+    pub fn along(dim: usize, values: Vec<i64>) -> Ints {
+        Ints::Sum(Affine::default(), Tables::from_elem(Table { dim, values: values.into() }, 1))
+    }
+
+    /// The affine function, if it is one by its form.
+    pub fn as_affine(&self) -> Option<&Affine> {
+        match self {
+            Ints::Sum(a, tables) => tables.is_empty().then_some(a),
+            Ints::Each(_) => None,
+        }
     }
 
     /// The value, if it is the same by its form.
     pub fn as_constant(&self) -> Option<i64> {
-        match self {
-            Ints::Affine(a) if a.coef.is_empty() => Some(a.base),
-            _ => None,
-        }
+        self.as_affine().filter(|a| a.coef.is_empty()).map(|a| a.base)
     }
 
     /// The value in the first turn. Precondition: there is one.
     pub fn first(&self) -> i64 {
         match self {
-            Ints::Affine(a) => a.base,
+            Ints::Sum(a, tables) => a.base + tables.iter().map(|t| t.values[0]).sum::<i64>(),
             Ints::Each(v) => v[0],
         }
     }
 
     /// The least and the greatest value. Precondition: there is a turn.
     pub fn bounds(&self, lens: &[u32]) -> (i64, i64) {
+        let of_list = |v: &[i64]| v.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x)));
         match self {
-            Ints::Affine(a) => a.bounds(lens).unwrap_or((a.base, a.base)),
-            Ints::Each(v) => v.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x))),
+            Ints::Sum(a, tables) => {
+                let bounds = a.bounds(lens).unwrap_or((a.base, a.base));
+                tables.iter().map(|t| of_list(&t.values)).fold(bounds, |(lo, hi), (l, h)| (lo + l, hi + h))
+            }
+            Ints::Each(v) => of_list(v),
+        }
+    }
+
+    /// What the values depend on.
+    pub fn on(&self, lens: &[u32]) -> On {
+        match self {
+            Ints::Sum(a, tables) => {
+                let moves = a.coef.iter().zip(lens).map(|(&c, &n)| c != 0 && n > 1).enumerate().filter(|d| d.1);
+                let dims = moves.map(|d| d.0).chain(tables.iter().map(|t| t.dim));
+                dims.map(On::One).fold(On::Nothing, On::and)
+            }
+            Ints::Each(_) => {
+                let long = lens.iter().enumerate().filter(|d| *d.1 > 1).map(|d| On::One(d.0));
+                long.fold(On::Nothing, On::and)
+            }
+        }
+    }
+
+    /// The values along an index, on which alone they depend.
+    pub fn line(&self, dim: usize, lens: &[u32]) -> Vec<i64> {
+        match self {
+            Ints::Sum(a, tables) => {
+                let step = a.coef.get(dim).copied().unwrap_or(0);
+                let (own, others): (Vec<&Table>, Vec<&Table>) = tables.iter().partition(|t| t.dim == dim);
+                let base = a.base + others.iter().map(|t| t.values[0]).sum::<i64>();
+                match own.first() {
+                    Some(table) => table.values.iter().map(|v| base + v).collect(),
+                    None => (0..lens[dim] as i64).map(|i| base + i * step).collect(),
+                }
+            }
+            Ints::Each(values) => values.to_vec(),
         }
     }
 
     /// The values by turn.
     pub fn values<'a>(&'a self, lens: &'a [u32]) -> Box<dyn Iterator<Item = i64> + 'a> {
-        let a = match self {
+        let (a, tables) = match self {
             Ints::Each(v) => return Box::new(v.iter().copied()),
-            Ints::Affine(a) => a,
+            Ints::Sum(a, tables) => (a, tables),
         };
         let count = point_count(lens);
-        if a.coef.is_empty() {
-            return Box::new(std::iter::repeat_n(a.base, count));
+        if let Some(value) = self.as_constant() {
+            return Box::new(std::iter::repeat_n(value, count));
         }
-        let inner = *lens.last().unwrap_or(&1) as i64;
-        let step = a.coef.get(lens.len() - 1).copied().unwrap_or(0);
-        let outer = &lens[..lens.len() - 1];
-        let starts = (0..count as u64 / inner.max(1) as u64).map(move |row| start_of(a, outer, row));
-        Box::new(starts.flat_map(move |start| (0..inner).map(move |i| start + i * step)))
+        let Some((&inner, outer)) = lens.split_last() else { return Box::new(std::iter::once(self.first())) };
+        let step = a.coef.get(outer.len()).copied().unwrap_or(0);
+        let table = tables.iter().find(|t| t.dim == outer.len()).map(|t| &t.values);
+        let starts = (0..count as u64 / inner.max(1) as u64).map(move |row| start_of(a, tables, outer, row));
+        Box::new(starts.flat_map(move |start| {
+            (0..inner as usize).map(move |i| start + i as i64 * step + table.map_or(0, |t| t[i]))
+        }))
+    }
+
+    /// The same as a list.
+    pub fn list(&self, lens: &[u32]) -> Vec<i64> {
+        let (Ints::Sum(a, tables), Some((&inner, outer))) = (self, lens.split_last()) else {
+            return self.values(lens).collect();
+        };
+        let step = a.coef.get(outer.len()).copied().unwrap_or(0);
+        let table = tables.iter().find(|t| t.dim == outer.len()).map(|t| &t.values);
+        let mut list = Vec::with_capacity(point_count(lens));
+        for row in 0..point_count(outer) as u64 {
+            let start = start_of(a, tables, outer, row);
+            match table {
+                Some(table) => list.extend(table.iter().map(|v| start + v)),
+                None => list.extend((0..inner as i64).map(|i| start + i * step)),
+            }
+        }
+        list
     }
 
     /// `f` of every value.
     pub fn map(&self, lens: &[u32], f: impl Fn(i64) -> Option<i64>) -> Found<Ints> {
-        let values: Option<Arc<[i64]>> = self.values(lens).map(f).collect::<Option<Vec<i64>>>().map(Arc::from);
-        values.map(Ints::Each).ok_or(Stop::Leave)
+        let all = |values: Vec<i64>| values.into_iter().map(&f).collect::<Option<Vec<i64>>>().ok_or(Stop::Leave);
+        Ok(match self.on(lens) {
+            On::Nothing => Ints::constant(f(self.first()).ok_or(Stop::Leave)?),
+            On::One(dim) => Ints::along(dim, all(self.line(dim, lens))?),
+            On::Several => Ints::Each(all(self.list(lens))?.into()),
+        })
     }
 
     /// `f` of every pair of values.
     pub fn zip(&self, other: &Ints, lens: &[u32], f: impl Fn(i64, i64) -> Option<i64>) -> Found<Ints> {
-        let pairs = self.values(lens).zip(other.values(lens));
-        pairs.map(|(a, b)| f(a, b)).collect::<Option<Vec<i64>>>().map(|v| Ints::Each(v.into())).ok_or(Stop::Leave)
+        let all = |a: Vec<i64>, b: Vec<i64>| {
+            let pairs = a.into_iter().zip(b);
+            pairs.map(|(a, b)| f(a, b)).collect::<Option<Vec<i64>>>().ok_or(Stop::Leave)
+        };
+        Ok(match self.on(lens).and(other.on(lens)) {
+            On::Nothing => Ints::constant(f(self.first(), other.first()).ok_or(Stop::Leave)?),
+            On::One(dim) => Ints::along(dim, all(self.spread(dim, lens), other.spread(dim, lens))?),
+            On::Several => Ints::Each(all(self.list(lens), other.list(lens))?.into()),
+        })
+    }
+
+    /// The values along an index, on which they depend or on nothing.
+    fn spread(&self, dim: usize, lens: &[u32]) -> Vec<i64> {
+        match self.on(lens) {
+            On::Nothing => vec![self.first(); lens[dim] as usize],
+            _ => self.line(dim, lens),
+        }
     }
 
     /// `self + other`
     pub fn add(&self, other: &Ints, lens: &[u32]) -> Found<Ints> {
         match (self, other) {
-            (Ints::Affine(a), Ints::Affine(b)) => sum(a, b, 1, lens).map(Ints::Affine),
+            (Ints::Sum(..), Ints::Sum(..)) => self.plus(other, 1, lens),
             _ => self.zip(other, lens, i64::checked_add),
         }
     }
@@ -102,7 +226,7 @@ impl Ints {
     /// `self - other`
     pub fn sub(&self, other: &Ints, lens: &[u32]) -> Found<Ints> {
         match (self, other) {
-            (Ints::Affine(a), Ints::Affine(b)) => sum(a, b, -1, lens).map(Ints::Affine),
+            (Ints::Sum(..), Ints::Sum(..)) => self.plus(other, -1, lens),
             _ => self.zip(other, lens, i64::checked_sub),
         }
     }
@@ -110,9 +234,35 @@ impl Ints {
     /// `self * factor`
     pub fn scale(&self, factor: i64, lens: &[u32]) -> Found<Ints> {
         match self {
-            Ints::Affine(a) => sum(&Affine::constant(0), a, factor, lens).map(Ints::Affine),
+            Ints::Sum(..) => Ints::constant(0).plus(self, factor, lens),
             Ints::Each(_) => self.map(lens, |v| v.checked_mul(factor)),
         }
+    }
+
+    /// `self + factor · other` of two sums, if nothing overflows over the box.
+    fn plus(&self, other: &Ints, factor: i64, lens: &[u32]) -> Found<Ints> {
+        let (Ints::Sum(a, own), Ints::Sum(b, others)) = (self, other) else { return Err(Stop::Leave) };
+        let mut affine = sum(a, b, factor).ok_or(Stop::Leave)?;
+        let mut dims: SmallVec<[usize; 4]> = own.iter().chain(others).map(|t| t.dim).collect();
+        dims.sort_unstable();
+        dims.dedup();
+        let mut tables = Tables::new();
+        for dim in dims {
+            let step = affine.coef.get_mut(dim).map_or(0, std::mem::take);
+            let of = |tables: &Tables, i: usize| tables.iter().find(|t| t.dim == dim).map_or(0, |t| t.values[i]);
+            let value = |i: usize| {
+                let scaled = of(others, i).checked_mul(factor)?;
+                of(own, i).checked_add(scaled)?.checked_add(step.checked_mul(i as i64)?)
+            };
+            let values: Option<Vec<i64>> = (0..lens[dim] as usize).map(value).collect();
+            tables.push(Table { dim, values: values.ok_or(Stop::Leave)?.into() });
+        }
+        affine = Affine::new(affine.base, &affine.coef);
+        let reach = |(&c, &n): (&i64, &u32)| (c as i128 * (n as i128 - 1)).abs();
+        let most = (affine.base as i128).abs() + affine.coef.iter().zip(lens).map(reach).sum::<i128>();
+        let highest = |t: &Table| t.values.iter().map(|&v| (v as i128).abs()).max().unwrap_or(0);
+        let most = most + tables.iter().map(highest).sum::<i128>();
+        if most > i64::MAX as i128 { Err(Stop::Leave) } else { Ok(Ints::Sum(affine, tables)) }
     }
 
     /// `self op other` where it gives an integer; division by zero and overflow are left.
@@ -140,24 +290,23 @@ impl Ints {
     }
 }
 
-/// The value at the first point of a row of the innermost index.
-fn start_of(a: &Affine, outer: &[u32], mut row: u64) -> i64 {
+/// The value at the first point of a row of the innermost index, but for what that index adds.
+fn start_of(a: &Affine, tables: &Tables, outer: &[u32], mut row: u64) -> i64 {
     let mut start = a.base;
     for (k, &n) in outer.iter().enumerate().rev() {
-        start += a.coef.get(k).copied().unwrap_or(0) * (row % n as u64) as i64;
+        let at = row % n as u64;
+        start += a.coef.get(k).copied().unwrap_or(0) * at as i64;
+        start += tables.iter().find(|t| t.dim == k).map_or(0, |t| t.values[at as usize]);
         row /= n as u64;
     }
     start
 }
 
-/// `a + factor · b` if neither it nor a coefficient overflows over the box.
-fn sum(a: &Affine, b: &Affine, factor: i64, lens: &[u32]) -> Found<Affine> {
+/// `a + factor · b` if no coefficient overflows.
+fn sum(a: &Affine, b: &Affine, factor: i64) -> Option<Affine> {
     let term = |x: i64, y: i64| y.checked_mul(factor).and_then(|y| x.checked_add(y));
     let at = |a: &Affine, k: usize| a.coef.get(k).copied().unwrap_or(0);
     let coef: Option<SmallVec<[i64; 4]>> =
         (0..a.coef.len().max(b.coef.len())).map(|k| term(at(a, k), at(b, k))).collect();
-    let sum = term(a.base, b.base).zip(coef).map(|(base, coef)| Affine::new(base, &coef)).ok_or(Stop::Leave)?;
-    let reach = |(&c, &n): (&i64, &u32)| (c as i128 * (n as i128 - 1)).abs();
-    let most = (sum.base as i128).abs() + sum.coef.iter().zip(lens).map(reach).sum::<i128>();
-    if most > i64::MAX as i128 { Err(Stop::Leave) } else { Ok(sum) }
+    term(a.base, b.base).zip(coef).map(|(base, coef)| Affine::new(base, &coef))
 }

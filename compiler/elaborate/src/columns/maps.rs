@@ -71,7 +71,7 @@ impl Nest<'_, '_> {
         for var in vars {
             let own = Block::of(&runs.iter().filter(|r| r.var == var).collect::<Vec<_>>());
             let blocks = out.blocks_of(var);
-            for (tile, shift) in tile.values(&self.lens).zip(shift.values(&self.lens)) {
+            for (tile, shift) in tile.list(&self.lens).into_iter().zip(shift.list(&self.lens)) {
                 blocks.extend(own.iter().map(|b| b.shifted(shift, tile as u32)));
             }
         }

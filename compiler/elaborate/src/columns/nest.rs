@@ -149,7 +149,7 @@ impl<'a> Elaborator<'a> {
         let values: Vec<Value> = match column {
             Column::Known(value) => return self.const_scalar(&value, ty, span).map(Const::Uniform),
             Column::Ints(ints) => ints.values(lens).map(Value::Int).collect(),
-            Column::Bools(bools) => bools.iter().map(|&b| Value::Bool(b)).collect(),
+            Column::Bools(bools) => bools.values(lens).map(|b| Value::Bool(b != 0)).collect(),
             Column::Values(values) => values.to_vec(),
             _ => return Err(girder_source::Failed),
         };
@@ -232,17 +232,11 @@ impl<'n, 'a> Nest<'n, 'a> {
     }
 
     /// Runs `f` for the turns of each key.
-    fn apart(&mut self, keys: &[i64], f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
-        let mut parts: indexmap::IndexMap<i64, Vec<u32>, rustc_hash::FxBuildHasher> = Default::default();
-        for (turn, &key) in (0u32..).zip(keys) {
-            parts.entry(key).or_default().push(turn);
-            if parts.len() > MAX_PARTS {
-                return Err(Stop::Leave);
-            }
-        }
+    fn apart(&mut self, keys: &Ints, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
+        let parts = Pick::by_key(keys, &self.lens, MAX_PARTS).ok_or(Stop::Leave)?;
         let mut failed = false;
-        for (_, turns) in parts {
-            match self.within(turns, f) {
+        for (_, pick) in parts {
+            match self.within(&pick, f) {
                 Ok(()) => {}
                 Err(Stop::Failed) => failed = true,
                 Err(stop) => return Err(stop),
@@ -252,8 +246,7 @@ impl<'n, 'a> Nest<'n, 'a> {
     }
 
     /// Runs `f` for some turns, at least one.
-    pub(super) fn within(&mut self, turns: Vec<u32>, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
-        let pick = Pick::new(turns, &self.lens);
+    pub(super) fn within(&mut self, pick: &Pick, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
         let lens = &self.lens;
         let part = Held {
             lens: pick.lens(),
@@ -343,6 +336,10 @@ impl<'n, 'a> Nest<'n, 'a> {
                 if l.iter().any(|v| matches!(v, Value::Tensor(_) | Value::Array(_))) {
                     return Err(Stop::Leave);
                 }
+                let int = |k: i64| if let Value::Int(i) = l[k as usize] { Some(i) } else { None };
+                if let Ok(ints) = turn.map(&self.lens, int) {
+                    return Ok(Column::Ints(ints));
+                }
                 let all = turn.values(&self.lens).map(|k| l[k as usize].clone()).collect();
                 Ok(Column::of(all))
             }
@@ -386,11 +383,11 @@ impl<'n, 'a> Nest<'n, 'a> {
         match self.expr(cond)? {
             Column::Known(Value::Bool(b)) => self.items(if b { then } else { els }),
             Column::Bools(bools) => {
-                let turns = |wanted| (0u32..).zip(bools.iter()).filter(|p| *p.1 == wanted).map(|p| p.0).collect();
-                for (wanted, items) in [(true, then), (false, els)] {
-                    let turns: Vec<u32> = turns(wanted);
-                    if !turns.is_empty() && !items.is_empty() {
-                        self.within(turns, &mut |this| this.items(items))?;
+                let parts = Pick::by_key(&bools, &self.lens, 2).ok_or(Stop::Leave)?;
+                for (wanted, items) in [(1, then), (0, els)] {
+                    let part = parts.iter().find(|p| p.0 == wanted);
+                    if let Some((_, pick)) = part.filter(|_| !items.is_empty()) {
+                        self.within(pick, &mut |this| this.items(items))?;
                     }
                 }
                 Ok(())

@@ -30,11 +30,9 @@ impl Nest<'_, '_> {
                 if let Some(at) = at.as_constant() {
                     return Ok(Column::Known(items[at as usize].clone()));
                 }
-                let picked = at.values(&self.lens).map(|i| &items[i as usize]);
-                let ints: Option<Vec<i64>> =
-                    picked.map(|v| if let Value::Int(i) = v { Some(*i) } else { None }).collect();
-                if let Some(ints) = ints {
-                    return Ok(Column::Ints(Ints::Each(ints.into())));
+                let int = |i: i64| if let Value::Int(i) = items[i as usize] { Some(i) } else { None };
+                if let Ok(ints) = at.map(&self.lens, int) {
+                    return Ok(Column::Ints(ints));
                 }
                 if items.iter().any(|v| matches!(v, Value::Tensor(_) | Value::Array(_))) {
                     return Err(Stop::Leave);

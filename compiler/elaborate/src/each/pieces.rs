@@ -54,12 +54,13 @@ impl Pieces<'_> {
             let mut strides = v.parts[0].stride.iter();
             let stride = |&digits: &u8| if digits == 0 { 0 } else { *strides.next().unwrap_or(&0) };
             let coef: Vec<i64> = v.axes.iter().map(stride).zip(self.grid).map(|(s, &c)| s * c as i64).collect();
-            Ints::Affine(Affine::new(0, &coef))
+            Ints::affine(Affine::new(0, &coef))
         };
         let shifts = views.iter().map(|v| if v.rank() == 0 { Ints::constant(0) } else { shift(v) }).collect();
-        let counter = |(k, &f): (usize, &u32)| match Ints::index(k) {
-            Ints::Affine(turn) => Ints::Affine(Affine { base: f as i64, ..turn }),
-            listed => listed,
+        let counter = |(k, &f): (usize, &u32)| {
+            let mut coef = vec![0; k];
+            coef.push(1);
+            Ints::affine(Affine::new(f as i64, &coef))
         };
         let counters = first.iter().enumerate().map(counter).collect();
         let extents = self.shape.iter().zip(self.grid).map(|(n, c)| n.div_ceil(*c) as u32).collect();
