@@ -151,21 +151,28 @@ pub struct Plan {
     pub landings: SecondaryMap<FamilyId, Vec<FieldLandings>>,
 }
 
-/// A run of a variable's elements on one tile.
+/// A run of a variable's elements on one tile. There are many of them, and a variable has fewer than 2³² elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HomeRun {
     /// First flat element.
-    pub start: u64,
+    pub start: u32,
     /// One past the last.
-    pub end: u64,
+    pub end: u32,
     /// Its tile.
     pub tile: u32,
     /// Byte of the first element in the tile's block of the variable.
     pub offset: u32,
 }
 
-/// Of every so manyth element, a power of two: the run that holds it. There are about as many as runs, so that the run of any
-/// element is found by a few looks, however many there are.
+impl HomeRun {
+    /// Its flat elements.
+    pub fn elements(&self) -> std::ops::Range<u64> {
+        self.start as u64..self.end as u64
+    }
+}
+
+/// Of every so manyth element, a power of two: the run that holds it. There are at most as many as runs, and at least half as
+/// many, so that the run of any element is found by a few looks, however many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunIndex {
     /// The binary logarithm of how far they are apart.

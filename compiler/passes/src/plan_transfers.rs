@@ -20,6 +20,7 @@ mod buffers;
 mod carried;
 mod landing;
 mod moves;
+mod order;
 mod repeats;
 mod route;
 pub mod rows;

@@ -3,7 +3,7 @@
 //! Invariant: the result does not depend on the number of threads; there is no shared mutation and no reduction.
 
 use rayon::prelude::*;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 
 /// `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
@@ -32,9 +32,4 @@ pub fn par_map_uneven<I: Sync, T: Send>(
 /// Calls `f` with each item, on the host's threads.
 pub fn par_for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Sync + Send) {
     items.into_par_iter().for_each(f);
-}
-
-/// Sorts by an order in which only equal items agree, so that theirs cannot matter, on the host's threads.
-pub fn par_sort_by_total_order<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
-    items.par_sort_unstable_by(compare);
 }

@@ -67,7 +67,7 @@ impl Tiles {
             // Neighbouring runs are often on the same tiles in turn; a block's address is looked up once per run.
             for run in Homes::of(var, mapping).runs {
                 let at = tiles.var_byte(&allocated.layout, run.tile, id, run.offset)?;
-                home.runs.push((run.start, run.end, at));
+                home.runs.push((run.start as u64, run.end as u64, at));
             }
             tiles.homes[id] = home;
         }

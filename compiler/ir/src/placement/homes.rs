@@ -20,7 +20,8 @@ impl Homes {
             let used = ends[tile as usize].get_or_insert(0);
             let offset = *used + (start * bytes).wrapping_sub(*used) % 8;
             *used = offset + (end - start) * bytes;
-            HomeRun { start, end, tile, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            HomeRun { start: start as u32, end: end as u32, tile, offset }
         };
         runs.extend(mapping.runs(var.len()).map(run));
         let block = |(tile, used): (u32, Option<u64>)| Some((tile, u32::try_from(used?).unwrap_or(u32::MAX)));
@@ -34,40 +35,30 @@ impl Homes {
         let at = (element >> shift) as usize;
         let Some(&first) = runs.get(at) else { return self.runs.len() };
         let end = runs.get(at + 1).map_or(self.runs.len(), |&next| next as usize + 1);
-        first as usize + self.runs[first as usize..end].partition_point(|r| r.end <= element)
+        first as usize + self.runs[first as usize..end].partition_point(|r| r.end as u64 <= element)
     }
 
     /// The tile of an element and its byte in the tile's block. Precondition: the variable has the element.
     pub fn locate(&self, element: u64) -> (u32, u32) {
         let run = &self.runs[self.run_of(element)];
-        (run.tile, run.offset.saturating_add(((element - run.start) as u32).saturating_mul(self.elem_bytes)))
+        (run.tile, run.offset.saturating_add((element as u32 - run.start).saturating_mul(self.elem_bytes)))
     }
 
     /// Bytes of the block on a tile, if it holds any element.
     pub fn block(&self, tile: u32) -> Option<u32> {
         self.blocks.binary_search_by_key(&tile, |b| b.0).ok().map(|i| self.blocks[i].1)
     }
-
-    /// The runs that hold elements of `start..end`, clipped to it.
-    pub fn runs_in(&self, start: u64, end: u64) -> impl Iterator<Item = HomeRun> {
-        let first = self.run_of(start);
-        self.runs[first..].iter().take_while(move |r| r.start < end).map(move |r| {
-            let from = r.start.max(start);
-            let skipped = ((from - r.start) as u32).saturating_mul(self.elem_bytes);
-            HomeRun { start: from, end: r.end.min(end), tile: r.tile, offset: r.offset.saturating_add(skipped) }
-        })
-    }
 }
 
 impl RunIndex {
     /// Of runs that ascend and cover all elements.
     fn of(runs: &[HomeRun]) -> RunIndex {
-        let Some(len) = runs.last().map(|r| r.end) else { return RunIndex::default() };
-        let shift = (len / runs.len() as u64).max(1).ilog2();
+        let Some(len) = runs.last().map(|r| r.end as u64) else { return RunIndex::default() };
+        let shift = (len / runs.len() as u64).max(1).ilog2() + 1;
         let mut index = RunIndex { shift, runs: Vec::with_capacity((len >> shift) as usize + 1) };
         for (k, run) in (0..).zip(runs) {
             // Those that it holds and no run before it.
-            let end = run.end.div_ceil(1 << shift) as usize;
+            let end = (run.end as u64).div_ceil(1 << shift) as usize;
             index.runs.resize(end.max(index.runs.len()), k);
         }
         index

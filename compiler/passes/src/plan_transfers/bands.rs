@@ -90,8 +90,8 @@ pub(super) fn alike(homes: &Homes, band: &Band, cuts: &mut [Cut]) -> u32 {
         for k in 1..rows {
             (element, run) = (element.wrapping_add(band.distance as u64), run.wrapping_add(jump));
             let byte = match homes.runs.get(run) {
-                Some(r) if r.start <= element && element + cut.len <= r.end && r.tile == cut.at.tile => {
-                    r.offset as i64 + (element - r.start) as i64 * bytes as i64
+                Some(r) if r.start as u64 <= element && element + cut.len <= r.end as u64 && r.tile == cut.at.tile => {
+                    r.offset as i64 + (element as u32 - r.start) as i64 * bytes as i64
                 }
                 _ => {
                     rows = k;

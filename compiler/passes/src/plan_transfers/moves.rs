@@ -184,7 +184,7 @@ pub(super) struct At {
     pub tile: u32,
     offset: u32,
     /// Elements behind the first of the run.
-    behind: u64,
+    behind: u32,
 }
 
 impl At {
@@ -195,7 +195,7 @@ impl At {
 
     /// The element's byte in its block.
     pub fn byte(self, bytes: u32) -> u32 {
-        self.offset + self.behind as u32 * bytes
+        self.offset + self.behind * bytes
     }
 }
 
@@ -210,7 +210,7 @@ pub(super) struct Hint {
 
 /// The place of one element.
 pub(super) fn locate(homes: &Homes, element: u64, hint: &mut Hint) -> At {
-    let holds = |k: &usize| homes.runs.get(*k).is_some_and(|r| (r.start..r.end).contains(&element));
+    let holds = |k: &usize| homes.runs.get(*k).is_some_and(|r| r.elements().contains(&element));
     if !holds(&hint.at) && !holds(&(hint.at + 1)) {
         // Rows of a block are evenly apart, others anywhere.
         let ahead = Some(hint.at.wrapping_add(hint.jump)).filter(holds);
@@ -220,13 +220,13 @@ pub(super) fn locate(homes: &Homes, element: u64, hint: &mut Hint) -> At {
         hint.at += 1;
     }
     let run = &homes.runs[hint.at];
-    At { tile: run.tile, offset: run.offset, behind: element - run.start }
+    At { tile: run.tile, offset: run.offset, behind: element as u32 - run.start }
 }
 
 /// Of the run of the mapping that holds an element: the element's byte in its block, and one past its last element.
 pub(super) fn home_run(homes: &Homes, element: u64, hint: &mut Hint) -> (u32, u64) {
     let at = locate(homes, element, hint);
-    (at.offset + at.behind as u32 * homes.elem_bytes, homes.runs[hint.at].end)
+    (at.byte(homes.elem_bytes), homes.runs[hint.at].end as u64)
 }
 
 /// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th, its
@@ -243,7 +243,7 @@ fn split(
     while k < len {
         let element = (start as i64 + k as i64 * stride) as u64;
         let at = locate(homes, element, hint);
-        let run = &homes.runs[hint.at];
+        let run = homes.runs[hint.at].elements();
         let here = match stride {
             0 => len,
             1.. => (run.end - 1 - element) / stride as u64 + 1,

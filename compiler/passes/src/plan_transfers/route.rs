@@ -19,6 +19,7 @@
 
 use super::buffers::{Buffers, Stop, Use};
 use super::moves::{Move, join, piece};
+use super::order::order;
 use super::shared::{Sharing, places};
 use super::transfers::{Send, assemble, scattered};
 use girder_ir::ids::VarId;
@@ -241,7 +242,7 @@ fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
     shapes.dedup();
     // Numbers are compared faster.
     let (mut last, mut rank) = (None, 0);
-    let mut key = |m: &Move| {
+    let key = |m: &Move| {
         let here = shape(m);
         if last != Some(here) {
             (last, rank) = (Some(here), shapes.partition_point(|s| *s < here));
@@ -249,12 +250,8 @@ fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
         let place = (m.to.offset as u128) << 64 | (m.from.offset as u128) << 32 | m.to.tile as u128;
         (rank as u128) << 96 | place
     };
-    let mut keys: Vec<(u128, u32)> = copies.iter().map(&mut key).zip(0..).collect();
-    keys.sort_unstable_by(|a, b| {
-        let to = |k: u32| copies[k as usize].to.object;
-        a.0.cmp(&b.0).then_with(|| to(a.1).cmp(&to(b.1))).then_with(|| a.1.cmp(&b.1))
-    });
-    keys.into_iter().map(|(_, k)| copies[k as usize]).collect()
+    let order = order(copies.iter().map(key), |k| copies[k as usize].to.object);
+    order.into_iter().map(|k| copies[k as usize]).collect()
 }
 
 /// The variable; all buffers are alike.

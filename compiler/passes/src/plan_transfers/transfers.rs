@@ -7,11 +7,12 @@
 //! Invariant: each receiver gets the words that it was sent, at the places where they were sent; the order of the
 //! result depends on the sends alone.
 
+use super::order::order;
 use super::route::{MANY, SMALL, form};
 use super::shared;
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
-use girder_source::{par_for_each, par_map_slice, par_sort_by_total_order};
+use girder_source::{par_for_each, par_map_slice};
 
 /// Whole words from one tile to another, or to a shared place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,12 +114,8 @@ fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> 
     sizes.sort_unstable();
     sizes.dedup();
     let rank = |f: &Form| sizes.partition_point(|s| *s < f.size) as u32;
-    let mut keys: Vec<(u128, u32)> = forms().zip(0..).map(|(f, k)| (f.key(rank(&f)), k)).collect();
-    let from = |k: u32| packed(transfers[k as usize].from);
-    par_sort_by_total_order(&mut keys, |a, b| {
-        a.0.cmp(&b.0).then_with(|| from(a.1).cmp(&from(b.1))).then_with(|| a.1.cmp(&b.1))
-    });
-    keys.into_iter().map(|(_, k)| transfers[k as usize]).collect()
+    let order = order(forms().map(|f| f.key(rank(&f))), |k| packed(transfers[k as usize].from));
+    order.into_iter().map(|k| transfers[k as usize]).collect()
 }
 
 /// Words, receivers, and the variables that they come from and go to.

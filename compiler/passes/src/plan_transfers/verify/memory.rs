@@ -92,8 +92,8 @@ impl<'a> Memory<'a> {
                 // The next block starts at a multiple of 8; until there, the words of the last elements go on.
                 let mut block = vec![0; bytes.next_multiple_of(8) as usize];
                 for run in self.tokens.runs[var][&at.tile].iter().map(|&k| homes.runs[k]) {
-                    let n = (run.end - run.start) * homes.elem_bytes as u64;
-                    let first = self.tokens.first(var, run.start);
+                    let n = (run.end - run.start) as u64 * homes.elem_bytes as u64;
+                    let first = self.tokens.first(var, run.start as u64);
                     (0..n).for_each(|b| block[run.offset as usize + b as usize] = first + b);
                 }
                 Ok(block)
@@ -191,8 +191,8 @@ impl<'a> Memory<'a> {
         for (tile, var) in touched {
             let homes = &tokens.homes[var];
             for run in tokens.runs[var][&tile].iter().map(|&k| homes.runs[k]) {
-                for element in (run.start..run.end).filter(|&e| !expected.contains_key(&(var, e))) {
-                    let offset = run.offset + (element - run.start) as u32 * homes.elem_bytes;
+                for element in run.elements().filter(|&e| !expected.contains_key(&(var, e))) {
+                    let offset = run.offset + (element as u32 - run.start) * homes.elem_bytes;
                     let at = Loc { tile, object: Object::Var(var), offset };
                     if self.load(at, homes.elem_bytes)? != tokens.first(var, element) {
                         return Err(format!("element {element} of a variable on tile {tile} is overwritten"));
