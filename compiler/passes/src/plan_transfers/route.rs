@@ -240,17 +240,12 @@ fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
     let mut shapes: Vec<Shape> = copies.chunk_by(|a, b| shape(a) == shape(b)).map(|c| shape(&c[0])).collect();
     shapes.sort_unstable();
     shapes.dedup();
-    // Numbers are compared faster.
-    let (mut last, mut rank) = (None, 0);
-    let key = |m: &Move| {
-        let here = shape(m);
-        if last != Some(here) {
-            (last, rank) = (Some(here), shapes.partition_point(|s| *s < here));
-        }
-        let place = (m.to.offset as u128) << 64 | (m.from.offset as u128) << 32 | m.to.tile as u128;
-        (rank as u128) << 96 | place
+    let key = |k: usize| {
+        let m = &copies[k];
+        let rank = shapes.partition_point(|s| *s < shape(m)) as u64;
+        [rank, m.to.offset as u64, m.from.offset as u64, m.to.tile as u64]
     };
-    let order = order(copies.iter().map(key), |k| copies[k as usize].to.object);
+    let order = order(copies.len(), key, |k| copies[k].to.object);
     order.into_iter().map(|k| copies[k as usize]).collect()
 }
 

@@ -31,9 +31,9 @@ const MAX_CUT: usize = 4;
 /// Cuts sends that share only a part of their words, and merges those of the same words. None of them continues another,
 /// see [`scattered`]. Gives the groups that the transfers name, too.
 pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Transfer>, Vec<Vec<Loc>>) {
-    sends = sorted_by_source(&sends);
+    sends = sorted_by_source(sends);
     if let Some(cut) = cut(&sends) {
-        sends = sorted_by_source(&cut);
+        sends = sorted_by_source(cut);
     }
     let mut transfers = Vec::with_capacity(sends.chunk_by(same_words).count());
     let mut places = vec![];
@@ -65,8 +65,11 @@ fn is_one_sender(a: &Send, b: &Send) -> bool {
     a.from.tile == b.from.tile
 }
 
-fn sorted_by_source(sends: &[Send]) -> Vec<Send> {
-    let mut sorted = by_sender(sends);
+fn sorted_by_source(sends: Vec<Send>) -> Vec<Send> {
+    let mut sorted = match sends.is_sorted_by_key(|s| s.from.tile) {
+        true => sends,
+        false => by_sender(&sends),
+    };
     par_for_each(sorted.chunk_by_mut(is_one_sender).collect(), |own: &mut [Send]| {
         own.sort_unstable_by_key(|s| (packed(s.from), s.words, packed(s.to)));
     });
@@ -113,8 +116,12 @@ fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> 
     }
     sizes.sort_unstable();
     sizes.dedup();
-    let rank = |f: &Form| sizes.partition_point(|s| *s < f.size) as u32;
-    let order = order(forms().map(|f| f.key(rank(&f))), |k| packed(transfers[k as usize].from));
+    let key = |k: usize| {
+        let (t, form) = (&transfers[k], Form::of(&transfers[k], groups));
+        let rank = sizes.partition_point(|s| *s < form.size) as u64;
+        [rank, form.offsets.0 as u64, form.offsets.1 as u64, form.distance, t.from.tile as u64]
+    };
+    let order = order(transfers.len(), key, |k| packed(transfers[k].from));
     order.into_iter().map(|k| transfers[k as usize]).collect()
 }
 
@@ -127,7 +134,7 @@ struct Form {
     size: Size,
     /// First bytes at the source and at the destination.
     offsets: (u32, u32),
-    /// From the sender to the first receiver, and 2³²: less than 2³³.
+    /// From the sender to the first receiver, and 2³², so that it is positive.
     distance: u64,
 }
 
@@ -148,12 +155,6 @@ impl Form {
             distance: (to.tile as i64 - from.tile as i64 + (1 << 32)) as u64,
         }
     }
-
-    /// As a number, in the same order; `rank` stands for the size. There are fewer than 2³¹ sizes: each takes a transfer.
-    fn key(&self, rank: u32) -> u128 {
-        let offsets = (self.offsets.0 as u128) << 32 | self.offsets.1 as u128;
-        (rank as u128) << 97 | offsets << 33 | self.distance as u128
-    }
 }
 
 /// Joins sends of one tile that continue one another.
@@ -168,9 +169,28 @@ fn join(sends: &mut Vec<Send>) {
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     let grouped = by_sender(sends);
     let own: Vec<&[Send]> = grouped.chunk_by(is_one_sender).collect();
-    let (kept, taken): (Vec<_>, Vec<_>) = par_map_slice(&own, |own| scattered_of_one(own.to_vec())).into_iter().unzip();
-    *sends = kept.concat();
-    taken.concat()
+    let found = par_map_slice(&own, |own| (!is_spread(own)).then(|| scattered_of_one(own.to_vec())));
+    if found.iter().all(Option::is_none) {
+        *sends = grouped;
+        return vec![];
+    }
+    sends.clear();
+    let mut taken = vec![];
+    for (own, found) in own.into_iter().zip(found) {
+        match found {
+            None => sends.extend_from_slice(own),
+            Some((kept, others)) => {
+                sends.extend(kept);
+                taken.extend(others);
+            }
+        }
+    }
+    taken
+}
+
+/// Whether the sends of one tile go to one receiver after the other, each of which gets one: there is nothing to join.
+fn is_spread(own: &[Send]) -> bool {
+    own.windows(2).all(|w| receiver(&w[0]) < receiver(&w[1]))
 }
 
 /// The same for the sends of one tile: those that stay, and those that are taken out.
