@@ -237,6 +237,52 @@ fn columns_and_turns_make_one_mapping() {
     assert!(valid > 200, "only {valid} programs are right");
 }
 
+/// A reduction over `i` and `j`; `LEAVE` stands at the beginning of its body.
+fn reduction() -> BoxedStrategy<String> {
+    let op = prop::sample::select(vec!["sum", "min", "max", "list", "minimize", "argmax", "any", "all"]);
+    let family = prop_oneof![
+        3 => (1..9u32, 1..9u32).prop_map(|(n, m)| format!("i in 0..{n}, j in 0..{m}")),
+        1 => (3..8u32).prop_map(|n| format!("i in 0..{n}, j in 0..i")),
+        1 => (3..30u32).prop_map(|n| format!("i in [3, 1, 2], j in {n}..0 by -1")),
+        1 => Just("i in l, j in l".to_string()),
+    ];
+    let filter = prop_oneof![2 => Just(String::new()), 1 => condition().prop_map(|c| format!(" where {c}"))];
+    let value = prop_oneof![
+        4 => integer(),
+        1 => (integer(), integer()).prop_map(|(a, b)| format!("let k = {a}; {b}")),
+        1 => (condition(), integer(), integer()).prop_map(|(c, a, b)| format!("if {c} {{ {a} }} else {{ {b} }}")),
+    ];
+    (op, family, filter, value.clone(), value, condition())
+        .prop_map(|(op, family, filter, value, other, condition)| {
+            let filter = filter.replace('k', "i");
+            let (body, shown) = match op {
+                "any" | "all" => (condition.replace('k', "i"), "if found { print(\"all or any\"); }"),
+                "minimize" => {
+                    (format!("({{ {value} }}, {{ {other} }})"), "let (p, q) = found; print(\"p\", p); print(\"q\", q);")
+                }
+                "argmax" => (value, "let (p, q) = found; print(\"p\", p); print(\"q\", q);"),
+                "list" => (value, "for v in found { print(\"v\", v); }"),
+                _ => (value, "print(\"v\", found);"),
+            };
+            format!("let k = 2; let found = {op} {family}{filter} {{ LEAVE {body} }}; program main() {{ {shown} }}")
+        })
+        .boxed()
+}
+
+#[test]
+fn columns_and_turns_reduce_to_one_value() {
+    let mut runner = TestRunner::deterministic();
+    let (reduction, mut valid) = (reduction(), 0);
+    for _ in 0..1500 {
+        let reduction = reduction.new_tree(&mut runner).unwrap().current();
+        let columns = graph(&format!("{HEAD}{}", reduction.replace("LEAVE", "")));
+        let turns = graph(&format!("{HEAD}{}", reduction.replace("LEAVE", "let mut _leave = 0;")));
+        assert_eq!(columns, turns, "{reduction}");
+        valid += columns.is_ok() as u32;
+    }
+    assert!(valid > 300, "only {valid} reductions are right");
+}
+
 /// Statements outside loops, in runs of which the numbers differ: `#` stands for one below 10, and once in a while for a
 /// larger one.
 fn alike() -> BoxedStrategy<Vec<String>> {

@@ -18,6 +18,7 @@ mod ints;
 mod maps;
 mod nest;
 mod pick;
+mod reductions;
 mod views;
 
 pub use blocks::{Block, Grid};

@@ -6,14 +6,14 @@ use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{self, BinaryOp, ExprId};
 use std::sync::Arc;
 
-impl Elaborator<'_> {
+impl<'a> Elaborator<'a> {
     /// `op binders where filter { value }`
     pub fn reduce(
         &mut self,
         op: &ast::Ident,
-        binders: &[ast::Binder],
+        binders: &'a [ast::Binder],
         filter: Option<ExprId>,
-        body: &ast::Body,
+        body: &'a ast::Body,
         span: Span,
     ) -> Result<Value> {
         let known = ["sum", "product", "min", "max", "any", "all", "argmin", "argmax", "list", "minimize"];
@@ -24,6 +24,11 @@ impl Elaborator<'_> {
                 Some(n) => d.help(format!("did you mean `{n}`?")),
                 None => d.help(format!("reductions are {}", known.join(", "))),
             }));
+        }
+        let placed = op.name.starts_with("arg") || op.name == "minimize";
+        if let Some(found) = self.reduced_in_columns(binders, filter, body, placed)? {
+            let (values, places): (Vec<Value>, Vec<Option<Value>>) = found.into_iter().unzip();
+            return self.folded(&op.name, values, places.into_iter().flatten().collect(), span);
         }
         let mut places = Vec::new();
         let mut values = Vec::new();
@@ -38,7 +43,7 @@ impl Elaborator<'_> {
             }
             let value = this.block(body)?;
             this.charge_values(1, span)?;
-            if op.name.starts_with("arg") || op.name == "minimize" {
+            if placed {
                 places.push(this.binder_values(binders));
             }
             values.push(value);

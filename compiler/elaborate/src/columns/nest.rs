@@ -29,7 +29,7 @@ pub(super) struct Nest<'n, 'a> {
     /// Names of the loops and of `let`s inside them, innermost last; integers of statements that are alike.
     pub names: Vec<(Named, Column)>,
     /// The turn that each loop is in.
-    counters: Vec<Ints>,
+    pub counters: Vec<Ints>,
     /// The indices of the loops, for messages.
     indices: Vec<Ints>,
     extents: Vec<u32>,

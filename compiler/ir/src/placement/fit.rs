@@ -5,6 +5,7 @@
 use super::{Mapping, TileRun, UNPLACED};
 use crate::family::{Domain, TileMap};
 use crate::region::gcd;
+use std::cell::Cell;
 
 impl Mapping {
     /// The simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile, linear,
@@ -54,12 +55,26 @@ fn linear(end: &[u32], tile: &[u32]) -> Option<Mapping> {
     (fits && ends()).then_some(linear)
 }
 
+/// The run of an element, which is at or behind one.
+fn behind(end: &[u32], mut run: usize, element: u64) -> usize {
+    let mut step = 1;
+    while end.get(run + step).is_some_and(|&end| end as u64 <= element) {
+        run += step;
+        step *= 2;
+    }
+    let last = (run + step).min(end.len());
+    run + end[run..last].partition_point(|&end| end as u64 <= element)
+}
+
 /// The separable mapping that agrees with the runs along each axis from the first element.
 fn separable(shape: &[u64], runs: &Mapping) -> Option<Mapping> {
     let domain = Domain(shape.iter().map(|&n| u32::try_from(n).ok()).collect::<Option<_>>()?);
     let Mapping::Runs { end, tile } = runs else { return None };
+    // Elements are asked for along each axis, ascending: the next is not far from the last.
+    let last = Cell::new(0);
     let tiles = TileMap::guess(&domain, |e| {
-        let run = end.partition_point(|&end| end as u64 <= e);
+        let run = behind(end, if e == 0 { 0 } else { last.get() }, e);
+        last.set(run);
         (tile[run], end[run] as u64)
     })?;
     Some(Mapping::Separable { domain, tiles })

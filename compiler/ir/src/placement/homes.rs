@@ -11,8 +11,7 @@ impl Homes {
         let bytes = var.ty.bytes() as u64;
         // Of each tile: bytes used; none where it holds nothing.
         let mut ends: Vec<Option<u64>> = vec![];
-        let listed = if let Mapping::Runs { tile, .. } = mapping { tile.len() } else { 0 };
-        let mut runs = Vec::with_capacity(listed);
+        let mut runs = Vec::with_capacity(mapping.listed());
         let run = |(start, end, tile): (u64, u64, u32)| {
             if ends.len() <= tile as usize {
                 ends.resize(tile as usize + 1, None);

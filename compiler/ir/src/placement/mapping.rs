@@ -35,6 +35,11 @@ impl Mapping {
         MappingRuns { mapping: self, len, at: 0, steps, held: None }
     }
 
+    /// How many runs it lists; 0 for a closed form.
+    pub fn listed(&self) -> usize {
+        if let Mapping::Runs { tile, .. } = self { tile.len() } else { 0 }
+    }
+
     /// Whether every element has a tile.
     pub fn is_complete(&self) -> bool {
         match self {

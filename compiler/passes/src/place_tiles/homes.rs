@@ -15,7 +15,7 @@ pub(super) enum Home {
     Nowhere,
     Even(Even),
     /// Ascending, covering all elements, and on how many tiles.
-    Runs(Arc<[Run]>, u32),
+    Runs(Arc<Vec<Run>>, u32),
     /// Where owners are; what has none lies evenly.
     Owned(Arc<Owners>, Even),
 }
@@ -39,12 +39,16 @@ impl Home {
                 Home::Even(Even { first, tiles, grain, grains })
             }
             _ => {
-                let runs: Arc<[Run]> =
-                    mapping.runs(var.len()).map(|(start, end, tile)| Run { start, end, tile }).collect();
-                let mut tiles: Vec<u32> = runs.iter().map(|r| r.tile).collect();
-                tiles.sort_unstable();
-                tiles.dedup();
-                Home::Runs(runs, tiles.len() as u32)
+                let mut runs = Vec::with_capacity(mapping.listed());
+                let mut seen: Vec<bool> = vec![];
+                for (start, end, tile) in mapping.runs(var.len()) {
+                    runs.push(Run { start, end, tile });
+                    if seen.len() <= tile as usize {
+                        seen.resize(tile as usize + 1, false);
+                    }
+                    seen[tile as usize] = true;
+                }
+                Home::Runs(Arc::new(runs), seen.into_iter().filter(|&s| s).count() as u32)
             }
         }
     }
