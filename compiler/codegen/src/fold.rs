@@ -2,7 +2,6 @@
 //!
 //! Invariant: a folded expression has the value that evaluating it gives, and evaluating it fails no check.
 
-use crate::validate::operands;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::{Sizes, scalar};
 use girder_ir::codelet::{Codelet, ExprKind};
@@ -28,7 +27,7 @@ fn visit(
     if std::mem::replace(&mut seen[e], true) {
         return;
     }
-    operands(&codelet.exprs[e], |x| visit(codelet, sizes, x, known, seen));
+    codelet.exprs[e].kind.operands().iter().for_each(|&x| visit(codelet, sizes, x, known, seen));
     known[e] = value(codelet, sizes, e, known);
 }
 

@@ -5,7 +5,7 @@
 
 use crate::spec::KernelSpec;
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Codelet, Expr, ExprKind, Stmt};
+use girder_ir::codelet::{Block, Codelet, Stmt};
 use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 
@@ -117,15 +117,7 @@ fn block_depth(body: &Block) -> Option<u32> {
         if depth > DEPTH {
             return None;
         }
-        for stmt in block {
-            match stmt {
-                Stmt::For { body, .. } | Stmt::Labelled { body, .. } => open.push((body, depth + 1)),
-                Stmt::While { before, body, .. } => open.extend([(before, depth + 1), (body, depth + 1)]),
-                Stmt::If { then, els, .. } => open.extend([(then, depth + 1), (els, depth + 1)]),
-                Stmt::Reduce(r) => open.extend([(&r.filter_before, depth + 1), (&r.before, depth + 1)]),
-                _ => {}
-            }
-        }
+        open.extend(block.iter().flat_map(Stmt::blocks).map(|inner| (inner, depth + 1)));
     }
     Some(deepest)
 }
@@ -149,10 +141,12 @@ impl Depths {
                 }
                 let mut pending = None;
                 let mut deepest = 0;
-                operands(&codelet.exprs[e], |x| match depth[x] {
-                    0 => pending = Some(x),
-                    d => deepest = deepest.max(d),
-                });
+                for &x in codelet.exprs[e].kind.operands().iter() {
+                    match depth[x] {
+                        0 => pending = Some(x),
+                        d => deepest = deepest.max(d),
+                    }
+                }
                 match pending {
                     Some(x) => open.push(x),
                     None => {
@@ -164,51 +158,5 @@ impl Depths {
             }
         }
         (result.deepest <= DEPTH).then_some(result)
-    }
-}
-
-/// Calls `f` with each operand.
-pub(crate) fn operands(expr: &Expr, mut f: impl FnMut(ExprId)) {
-    match &expr.kind {
-        ExprKind::Load { index, .. } | ExprKind::LoadLocal { index, .. } => index.iter().for_each(|&e| f(e)),
-        &ExprKind::Unary { x, .. } | &ExprKind::Convert { x } | &ExprKind::Bits { x } => f(x),
-        &ExprKind::Binary { a, b, .. } | &ExprKind::AndThen { a, b } | &ExprKind::OrElse { a, b } => {
-            f(a);
-            f(b);
-        }
-        &ExprKind::Select { cond: a, a: b, b: c } | &ExprKind::Fma { a, b, c } => {
-            f(a);
-            f(b);
-            f(c);
-        }
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::ConstField(_)
-        | ExprKind::Size(_)
-        | ExprKind::Worker
-        | ExprKind::Workers => {}
-    }
-}
-
-/// Calls `f` with each operand, to change it.
-pub(crate) fn operands_mut(expr: &mut Expr, mut f: impl FnMut(&mut ExprId)) {
-    match &mut expr.kind {
-        ExprKind::Load { index, .. } | ExprKind::LoadLocal { index, .. } => index.iter_mut().for_each(f),
-        ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => f(x),
-        ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
-            f(a);
-            f(b);
-        }
-        ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => {
-            f(a);
-            f(b);
-            f(c);
-        }
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::ConstField(_)
-        | ExprKind::Size(_)
-        | ExprKind::Worker
-        | ExprKind::Workers => {}
     }
 }

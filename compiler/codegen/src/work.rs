@@ -2,7 +2,6 @@
 //!
 //! Invariant: a loop whose trip count is not known counts as [`UNKNOWN`] work, so that it always polls.
 
-use crate::validate::operands;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::interpret::trips;
 use girder_ir::codelet::{Block, Codelet, Reduce, Stmt};
@@ -53,31 +52,29 @@ pub(crate) fn of_reduce(folded: &Folded, r: &Reduce) -> u64 {
 
 /// Nodes of a block: how much code it becomes once.
 pub(crate) fn code_of_block(codelet: &Codelet, block: &Block) -> u64 {
-    let all = |blocks: &[&Block], exprs: &[ExprId]| {
-        let inner = blocks.iter().map(|b| code_of_block(codelet, b)).fold(0, u64::saturating_add);
-        exprs.iter().map(|&e| code_of(codelet, e)).fold(inner, u64::saturating_add)
-    };
-    let of = |stmt: &Stmt| match stmt {
-        Stmt::Set { value, .. } => all(&[], &[*value]),
-        Stmt::Fill { value, .. } => 16 + all(&[], &[*value]),
-        Stmt::StoreLocal { index, value, .. } | Stmt::Store { index, value, .. } => {
-            all(&[], index) + all(&[], &[*value])
-        }
-        Stmt::For { lo, hi, body, .. } => 8 + all(&[body], &[*lo, *hi]),
-        Stmt::While { before, cond, body, .. } => 8 + all(&[before, body], &[*cond]),
-        Stmt::If { cond, then, els } => 2 + all(&[then, els], &[*cond]),
-        Stmt::Labelled { body, .. } => all(&[body], &[]),
-        Stmt::Assert { cond, .. } => all(&[], &[*cond]),
+    block.iter().map(|stmt| code_of_stmt(codelet, stmt)).fold(0, u64::saturating_add)
+}
+
+fn code_of_stmt(codelet: &Codelet, stmt: &Stmt) -> u64 {
+    let own = match stmt {
         // These are large, or loops of their own.
-        Stmt::Reduce(_) | Stmt::Amp(_) => 1000,
+        Stmt::Reduce(_) | Stmt::Amp(_) => return 1000,
+        Stmt::Fill { .. } => 16,
+        Stmt::For { .. } | Stmt::While { .. } => 8,
+        Stmt::If { .. } => 2,
         Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return => 1,
+        Stmt::Set { .. }
+        | Stmt::Store { .. }
+        | Stmt::StoreLocal { .. }
+        | Stmt::Labelled { .. }
+        | Stmt::Assert { .. } => 0,
     };
-    block.iter().map(of).fold(0, u64::saturating_add)
+    let mut nodes = stmt.blocks().map(|b| code_of_block(codelet, b)).fold(own, u64::saturating_add);
+    stmt.for_each_expr(|e| nodes = nodes.saturating_add(code_of(codelet, e)));
+    nodes
 }
 
 /// Nodes of an expression.
 pub(crate) fn code_of(codelet: &Codelet, e: ExprId) -> u64 {
-    let mut nodes = 1u64;
-    operands(&codelet.exprs[e], |x| nodes = nodes.saturating_add(code_of(codelet, x)));
-    nodes
+    codelet.exprs[e].kind.operands().iter().fold(1, |nodes, &x| nodes.saturating_add(code_of(codelet, x)))
 }

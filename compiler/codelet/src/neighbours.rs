@@ -201,7 +201,6 @@ impl Walk<'_> {
     /// By how much a value grows where the index of the long loop grows by 1 and all else stays.
     fn slope(&self, e: ExprId) -> Option<i64> {
         let slope = |x: ExprId| self.slope(x);
-        let zero = |operands: &[ExprId]| operands.iter().try_for_each(|&x| self.same(x)).map(|()| 0);
         match &self.codelet.exprs[e].kind {
             ExprKind::Const(_) | ExprKind::ConstField(_) => Some(0),
             &ExprKind::Local(local) => {
@@ -220,9 +219,7 @@ impl Walk<'_> {
                 _ => None,
             },
             &ExprKind::Unary { op: UnaryOp::Neg, x } => slope(x)?.checked_neg(),
-            &ExprKind::Unary { x, .. } | &ExprKind::Convert { x } | &ExprKind::Bits { x } => zero(&[x]),
-            &ExprKind::Binary { a, b, .. } | &ExprKind::AndThen { a, b } | &ExprKind::OrElse { a, b } => zero(&[a, b]),
-            &ExprKind::Select { cond: a, a: b, b: c } | &ExprKind::Fma { a, b, c } => zero(&[a, b, c]),
+            kind => kind.operands().iter().try_for_each(|&x| self.same(x)).map(|()| 0),
         }
     }
 

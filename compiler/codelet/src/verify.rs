@@ -6,8 +6,6 @@
 mod expr;
 mod stmt;
 
-pub(crate) use expr::operands;
-
 use girder_ir::codelet::{Check, Codelet, DimDecl, Dir, ExprKind, Index};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
@@ -92,7 +90,7 @@ impl<'a> Verifier<'a> {
             | ExprKind::LoadLocal { .. }
             | ExprKind::Worker
             | ExprKind::Workers => Err(format!("{e} is not known before the vertex runs")),
-            ref kind => expr::operands(kind).into_iter().try_for_each(|x| self.is_static(x)),
+            ref kind => kind.operands().iter().try_for_each(|&x| self.is_static(x)),
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: what has no such local in it is shared, not copied.
 
-use crate::validate::operands_mut;
 use girder_ir::codelet::{Block, Codelet, ExprKind, Index, Stmt};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashMap;
@@ -28,10 +27,10 @@ impl<'c> Copy<'c> {
         }
         let mut expr = self.codelet.exprs[e].clone();
         let mut changed = false;
-        operands_mut(&mut expr, |x| {
-            let new = self.expr(*x);
-            changed |= new != *x;
-            *x = new;
+        expr.kind.map_operands(|x| {
+            let new = self.expr(x);
+            changed |= new != x;
+            new
         });
         let new = if changed { self.codelet.exprs.push(expr) } else { e };
         self.done.insert(e, new);

@@ -6,10 +6,9 @@
 use super::Rewrite;
 use super::tiles::is_nest;
 use crate::lower::{WRITTEN_OUT, reads_of_reduce};
-use crate::validate::operands;
 use crate::work::code_of;
 use girder_codelet::interpret::{FREE_TURNS, trips};
-use girder_ir::codelet::{BinaryOp, Block, ExprKind, Label, Reduce, ReduceOp, Stmt, Storage, UnaryOp};
+use girder_ir::codelet::{BinaryOp, Block, ExprKind, Reduce, ReduceOp, Stmt, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
@@ -42,14 +41,11 @@ pub(super) fn has_candidate(block: &Block) -> bool {
 
 /// A number above those of all labels.
 pub(super) fn next_label(block: &Block) -> u32 {
-    let above = |label: &Label| label.0.saturating_add(1);
-    let of = |stmt: &Stmt| match stmt {
-        Stmt::For { label, body, .. } | Stmt::Labelled { label, body } => above(label).max(next_label(body)),
-        Stmt::While { before, label, body, .. } => above(label).max(next_label(before)).max(next_label(body)),
-        Stmt::If { then, els, .. } => next_label(then).max(next_label(els)),
-        Stmt::Reduce(r) => next_label(&r.filter_before).max(next_label(&r.before)),
+    let above = |stmt: &Stmt| match stmt {
+        Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => label.0.saturating_add(1),
         _ => 0,
     };
+    let of = |stmt: &Stmt| stmt.blocks().map(next_label).fold(above(stmt), u32::max);
     block.iter().map(of).max().unwrap_or(0)
 }
 
@@ -112,15 +108,9 @@ impl<'a> Rewrite<'a> {
     }
 
     pub(super) fn cannot_fail(&self, e: ExprId) -> bool {
-        let expr = &self.spec.codelet.exprs[e];
-        let site = match expr.kind {
-            ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => Some(site),
-            ExprKind::Binary { site, .. } => site,
-            _ => None,
-        };
-        let mut safe = self.folded[e].is_some() || site.is_none_or(|site| self.spec.proven.contains(site));
-        operands(expr, |x| safe = safe && self.cannot_fail(x));
-        safe
+        let kind = &self.spec.codelet.exprs[e].kind;
+        let safe = self.folded[e].is_some() || kind.site().is_none_or(|site| self.spec.proven.contains(site));
+        safe && kind.operands().iter().all(|&x| self.cannot_fail(x))
     }
 
     /// Whether the reduction neither reads what the rest of the loop changes, nor sets what is read elsewhere, and the
@@ -160,7 +150,7 @@ impl<'a> Rewrite<'a> {
         if self.access(e).is_some() {
             out.push(e);
         }
-        operands(&self.spec.codelet.exprs[e], |x| self.loads(x, out));
+        self.spec.codelet.exprs[e].kind.operands().iter().for_each(|&x| self.loads(x, out));
     }
 
     /// What a load reads, and at which index.
@@ -220,11 +210,7 @@ impl<'a> Rewrite<'a> {
                 _ => (slope(a)? == 0 && slope(b)? == 0).then_some(0),
             },
             ExprKind::Unary { op: UnaryOp::Neg, x } => Some(slope(x)?.wrapping_neg()),
-            _ => {
-                let mut fixed = true;
-                operands(expr, |x| fixed = fixed && slope(x) == Some(0));
-                fixed.then_some(0)
-            }
+            _ => expr.kind.operands().iter().all(|&x| slope(x) == Some(0)).then_some(0),
         }
     }
 }

@@ -7,7 +7,6 @@
 //! checked from the first on.
 
 use super::{Home, Innermost, Lower, clif};
-use crate::validate::operands;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::I64;
@@ -254,11 +253,7 @@ impl Lower<'_, '_> {
             ExprKind::Local(local) => self.local_depths[local],
             ExprKind::ConstField(_) | ExprKind::Size(_) | ExprKind::Const(_) | ExprKind::Workers => 1,
             ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => self.depth,
-            _ => {
-                let mut deepest = 1;
-                operands(&self.codelet.exprs[e], |x| deepest = deepest.max(self.shallow_depth(x)));
-                deepest
-            }
+            ref kind => kind.operands().iter().map(|&x| self.shallow_depth(x)).fold(1, u32::max),
         }
     }
 

@@ -151,16 +151,9 @@ impl Lower<'_, '_> {
             return true;
         }
         *budget -= 1;
-        let expr = &self.codelet.exprs[e];
-        let site = match expr.kind {
-            // Memory is not read where the program does not, proven or not.
-            ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => return true,
-            ExprKind::Binary { site, .. } => site,
-            _ => None,
-        };
-        let mut fails = site.is_some();
-        crate::validate::operands(expr, |x| fails = fails || self.fails_within(x, budget));
-        fails
+        let kind = &self.codelet.exprs[e].kind;
+        // A load has a site: memory is not read where the program does not, proven or not.
+        kind.site().is_some() || kind.operands().iter().any(|&x| self.fails_within(x, budget))
     }
 
     /// An `i64` that is known.

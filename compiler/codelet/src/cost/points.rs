@@ -79,14 +79,5 @@ pub fn blocks(codelet: &Codelet) -> Vec<&Block> {
 
 /// The blocks directly inside a block.
 fn inner(block: &Block) -> impl Iterator<Item = &Block> {
-    block
-        .iter()
-        .flat_map(|stmt| match stmt {
-            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
-            Stmt::While { before, body, .. } => [Some(before), Some(body)],
-            Stmt::If { then, els, .. } => [Some(then), Some(els)],
-            Stmt::Reduce(r) => [Some(&r.filter_before), Some(&r.before)],
-            _ => [None, None],
-        })
-        .flatten()
+    block.iter().flat_map(Stmt::blocks)
 }

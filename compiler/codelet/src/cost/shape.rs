@@ -23,33 +23,17 @@ impl Changes {
     pub fn block(&mut self, block: &Block) {
         for stmt in block {
             match stmt {
-                Stmt::Set { local, .. } => drop(self.locals.insert(*local)),
                 Stmt::Fill { local, .. } | Stmt::StoreLocal { local, .. } => {
                     self.storages.insert(Storage::Local(*local));
                 }
                 Stmt::Store { field, .. } => drop(self.storages.insert(Storage::Field(*field))),
-                Stmt::For { var, body, .. } => {
-                    self.locals.insert(*var);
-                    self.block(body);
-                }
-                Stmt::While { before, body, .. } => {
-                    self.block(before);
-                    self.block(body);
-                }
-                Stmt::If { then, els, .. } => {
-                    self.block(then);
-                    self.block(els);
-                }
-                Stmt::Labelled { body, .. } => self.block(body),
-                Stmt::Reduce(r) => {
-                    self.locals.insert(r.dst);
-                    self.locals.extend(r.binders.iter().map(|b| b.var));
-                    self.block(&r.filter_before);
-                    self.block(&r.before);
-                }
                 Stmt::Amp(a) => drop(self.storages.insert(a.c.base)),
-                Stmt::Break(_) | Stmt::Continue(_) | Stmt::Assert { .. } | Stmt::Return => {}
+                _ => {}
             }
+            stmt.for_each_assigned(|local| {
+                self.locals.insert(local);
+            });
+            stmt.blocks().for_each(|inner| self.block(inner));
         }
     }
 }
@@ -76,21 +60,12 @@ impl Exits {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
-        let mut blocks = |list: &[&Block]| list.iter().for_each(|b| b.iter().for_each(|s| self.stmt(s)));
+        stmt.blocks().flatten().for_each(|s| self.stmt(s));
         match stmt {
             Stmt::Break(l) => drop(self.breaks.insert(*l)),
             Stmt::Continue(l) => drop(self.continues.insert(*l)),
             Stmt::Return => self.returns = true,
-            Stmt::For { body, label, .. } | Stmt::Labelled { body, label } => {
-                blocks(&[body]);
-                self.forget(*label);
-            }
-            Stmt::While { before, body, label, .. } => {
-                blocks(&[before, body]);
-                self.forget(*label);
-            }
-            Stmt::If { then, els, .. } => blocks(&[then, els]),
-            Stmt::Reduce(r) => blocks(&[&r.filter_before, &r.before]),
+            Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => self.forget(*label),
             _ => {}
         }
     }
@@ -146,7 +121,7 @@ fn is_cheap(codelet: &Codelet, e: ExprId) -> bool {
     match &codelet.exprs[e].kind {
         ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
         ExprKind::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. } | ExprKind::Unary { op: UnaryOp::Sqrt, .. } => false,
-        kind => crate::verify::operands(kind).into_iter().all(|x| is_cheap(codelet, x)),
+        kind => kind.operands().iter().all(|&x| is_cheap(codelet, x)),
     }
 }
 
@@ -192,9 +167,9 @@ pub(super) fn operations(codelet: &Codelet, e: ExprId) -> u64 {
     match &codelet.exprs[e].kind {
         ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,
         kind => {
-            let operands = crate::verify::operands(kind);
+            let operands = kind.operands();
             let own = u64::from(!operands.is_empty());
-            operands.into_iter().fold(own, |n, x| n.saturating_add(operations(codelet, x)))
+            operands.iter().fold(own, |n, &x| n.saturating_add(operations(codelet, x)))
         }
     }
 }

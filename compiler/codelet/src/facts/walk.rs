@@ -193,35 +193,7 @@ fn leave(paths: &mut FxHashMap<Label, State>, label: Label, state: State) -> Opt
 /// Calls `f` with every scalar that a block may assign, inner loops' indices included.
 fn assigned(block: &Block, f: &mut impl FnMut(LocalId)) {
     for stmt in block {
-        match stmt {
-            Stmt::Set { local, .. } => f(*local),
-            Stmt::For { var, body, .. } => {
-                f(*var);
-                assigned(body, f);
-            }
-            Stmt::While { before, body, .. } => {
-                assigned(before, f);
-                assigned(body, f);
-            }
-            Stmt::If { then, els, .. } => {
-                assigned(then, f);
-                assigned(els, f);
-            }
-            Stmt::Labelled { body, .. } => assigned(body, f),
-            Stmt::Reduce(reduce) => {
-                f(reduce.dst);
-                reduce.binders.iter().for_each(|b| f(b.var));
-                assigned(&reduce.filter_before, f);
-                assigned(&reduce.before, f);
-            }
-            Stmt::Fill { .. }
-            | Stmt::StoreLocal { .. }
-            | Stmt::Store { .. }
-            | Stmt::Break(_)
-            | Stmt::Continue(_)
-            | Stmt::Assert { .. }
-            | Stmt::Return
-            | Stmt::Amp(_) => {}
-        }
+        stmt.for_each_assigned(&mut *f);
+        stmt.blocks().for_each(|inner| assigned(inner, f));
     }
 }

@@ -4,24 +4,6 @@ use super::{Result, Verifier, ensure};
 use girder_ir::codelet::{BinaryOp, Check, Dir, ExprKind, UnaryOp};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
-use smallvec::{SmallVec, smallvec};
-
-/// The operands of an expression, indices included, in the order of evaluation.
-pub(crate) fn operands(kind: &ExprKind) -> SmallVec<[ExprId; 3]> {
-    match *kind {
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::ConstField(_)
-        | ExprKind::Size(_)
-        | ExprKind::Worker
-        | ExprKind::Workers => smallvec![],
-        ExprKind::Load { ref index, .. } | ExprKind::LoadLocal { ref index, .. } => index.clone(),
-        ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => smallvec![x],
-        ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => smallvec![a, b],
-        ExprKind::Select { cond, a, b } => smallvec![cond, a, b],
-        ExprKind::Fma { a, b, c } => smallvec![a, b, c],
-    }
-}
 
 impl Verifier<'_> {
     /// Checks one expression; its operands are checked by themselves.
@@ -32,7 +14,7 @@ impl Verifier<'_> {
         ensure(ty.is_supported(), || format!("{ty} is not supported"))?;
         let is = |expected: ElemType| ensure(ty == expected, || format!("is {ty}, not {expected}"));
         // Trees only: an operand is older than what uses it, so recursion ends.
-        for x in operands(&c.exprs[e].kind) {
+        for &x in c.exprs[e].kind.operands().iter() {
             self.ty(x)?;
             ensure(x < e, || format!("its operand {x} comes after it"))?;
         }

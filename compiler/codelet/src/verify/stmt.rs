@@ -1,6 +1,6 @@
 //! Statements: types, labels, and that nothing is read before it is assigned.
 
-use super::{Result, Verifier, ensure, expr};
+use super::{Result, Verifier, ensure};
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{
     Amp, Binder, Block, Check, Dir, ExprKind, Index, Label, Matrix, Reduce, ReduceOp, Stmt, Storage,
@@ -65,7 +65,7 @@ impl Walk<'_> {
         if let (ExprKind::Local(local) | ExprKind::LoadLocal { local, .. }, Some(set)) = (kind, assigned) {
             ensure(set.contains(*local), || format!("{local} is read by {e} before it is assigned"))?;
         }
-        expr::operands(kind).into_iter().try_for_each(|x| self.reads(x, assigned))
+        kind.operands().iter().try_for_each(|&x| self.reads(x, assigned))
     }
 
     fn value(&self, e: ExprId, ty: ElemType, assigned: &Assigned) -> Result {

@@ -232,23 +232,11 @@ impl<'a, 'd> Builder<'a, 'd> {
     /// Adds an expression.
     pub(super) fn push(&mut self, kind: ExprKind, ty: Ty, span: Span) -> ExprId {
         self.charge(span);
-        let depth = self.depth_of(&kind);
+        let depth = kind.operands().iter().map(|&x| 1 + self.expr_depths[x]).max().unwrap_or(0);
         let id = self.out.exprs.push(Expr { kind, ty: ElemType::I64, span });
         self.expr_types[id] = ty;
         self.expr_depths[id] = depth;
         id
-    }
-
-    fn depth_of(&self, kind: &ExprKind) -> u32 {
-        let operands: &[ExprId] = match kind {
-            ExprKind::Load { index, .. } | ExprKind::LoadLocal { index, .. } => index,
-            ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => &[*x],
-            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => &[*a, *b],
-            ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => &[*a, *b, *c],
-            ExprKind::Const(_) | ExprKind::Local(_) | ExprKind::ConstField(_) | ExprKind::Size(_) => &[],
-            ExprKind::Worker | ExprKind::Workers => &[],
-        };
-        operands.iter().map(|&e| 1 + self.expr_depths[e]).max().unwrap_or(0)
     }
 
     /// The type of an expression, as far as it is decided.
@@ -370,15 +358,10 @@ impl<'a, 'd> Builder<'a, 'd> {
     /// A copy of an expression over sizes and constants.
     fn copied(&mut self, e: ExprId) -> ExprId {
         let mut kind = self.out.exprs[e].kind.clone();
-        let operands: &mut [&mut ExprId] = match &mut kind {
-            ExprKind::Unary { x, .. } | ExprKind::Convert { x } => &mut [x],
-            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => &mut [a, b],
-            ExprKind::Select { cond, a, b } => &mut [cond, a, b],
-            _ => return self.copied_leaf(e),
-        };
-        for x in operands {
-            **x = self.copied(**x);
+        if kind.operands().is_empty() {
+            return self.copied_leaf(e);
         }
+        kind.map_operands(|x| self.copied(x));
         self.push(kind, self.expr_types[e], self.out.exprs[e].span)
     }
 }

@@ -110,15 +110,7 @@ impl<'a> Builder<'a, '_> {
     fn is_small_expr(&self, e: ExprId, budget: &mut u32) -> bool {
         let Some(left) = budget.checked_sub(1) else { return false };
         *budget = left;
-        let mut all = |list: &[ExprId]| list.iter().all(|&e| self.is_small_expr(e, budget));
         match &self.out.exprs[e].kind {
-            ExprKind::Const(_) | ExprKind::Local(_) | ExprKind::ConstField(_) | ExprKind::Size(_) => true,
-            ExprKind::Worker | ExprKind::Workers => true,
-            &ExprKind::Unary { x, .. } | &ExprKind::Convert { x } | &ExprKind::Bits { x } => all(&[x]),
-            &ExprKind::Binary { a, b, site: None, .. } => all(&[a, b]),
-            &ExprKind::AndThen { a, b } | &ExprKind::OrElse { a, b } => all(&[a, b]),
-            &ExprKind::Select { cond, a, b } => all(&[cond, a, b]),
-            &ExprKind::Fma { a, b, c } => all(&[a, b, c]),
             ExprKind::Load { field, index, .. } => {
                 let dims = &self.out.fields[*field].dims;
                 index.iter().zip(dims).all(|(&i, &dim)| match dim {
@@ -131,7 +123,7 @@ impl<'a> Builder<'a, '_> {
                 let dims = self.out.locals[*local].array.iter().flatten();
                 index.iter().zip(dims).all(|(&i, &n)| self.is_below_number(i, n.into()))
             }
-            _ => false,
+            kind => kind.site().is_none() && kind.operands().iter().all(|&x| self.is_small_expr(x, budget)),
         }
     }
 

@@ -57,25 +57,12 @@ impl Builder<'_, '_> {
     /// Only sums of floats take products as `fma`.
     fn drop_integer_factors(&self, block: &mut Block) {
         for stmt in block {
-            match stmt {
-                Stmt::Reduce(r) => {
-                    if !self.out.exprs[r.value].ty.is_float() {
-                        r.factors = None;
-                    }
-                    self.drop_integer_factors(&mut r.filter_before);
-                    self.drop_integer_factors(&mut r.before);
-                }
-                Stmt::For { body, .. } | Stmt::Labelled { body, .. } => self.drop_integer_factors(body),
-                Stmt::While { before, body, .. } => {
-                    self.drop_integer_factors(before);
-                    self.drop_integer_factors(body);
-                }
-                Stmt::If { then, els, .. } => {
-                    self.drop_integer_factors(then);
-                    self.drop_integer_factors(els);
-                }
-                _ => {}
+            if let Stmt::Reduce(r) = stmt
+                && !self.out.exprs[r.value].ty.is_float()
+            {
+                r.factors = None;
             }
+            stmt.blocks_mut().for_each(|inner| self.drop_integer_factors(inner));
         }
     }
 }

@@ -215,14 +215,13 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn over_sizes(&self, e: ExprId, consts: bool) -> bool {
-        let all = |list: &[ExprId]| list.iter().all(|&e| self.over_sizes(e, consts));
-        match self.out.exprs[e].kind {
-            ExprKind::Const(_) | ExprKind::Size(_) => true,
+        match &self.out.exprs[e].kind {
             ExprKind::ConstField(_) => consts,
-            ExprKind::Unary { x, .. } | ExprKind::Convert { x } => all(&[x]),
-            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => all(&[a, b]),
-            ExprKind::Select { cond, a, b } => all(&[cond, a, b]),
-            _ => false,
+            ExprKind::Local(_) | ExprKind::Worker | ExprKind::Workers => false,
+            ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
+            // These are of floats, or come from them.
+            ExprKind::Fma { .. } | ExprKind::Bits { .. } => false,
+            kind => kind.operands().iter().all(|&x| self.over_sizes(x, consts)),
         }
     }
 

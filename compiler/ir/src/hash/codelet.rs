@@ -7,7 +7,7 @@
 
 use super::{Hash128, StableHasher};
 use crate::codelet::{
-    Amp, Binder, Block, Codelet, DimDecl, Expr, ExprKind, GenericArg, Label, Matrix, Reduce, Stmt, Storage,
+    Amp, Binder, Block, Codelet, DimDecl, ExprKind, GenericArg, Label, Matrix, Reduce, Stmt, Storage,
 };
 use crate::ids::{ExprId, LocalId, SiteId};
 use cranelift_entity::EntityRef;
@@ -29,12 +29,6 @@ struct Walk<'c> {
     locals: FxHashMap<LocalId, u64>,
     labels: FxHashMap<Label, u64>,
     exprs: FxHashMap<ExprId, u64>,
-}
-
-/// An operator that is its operands and a name.
-fn list(name: &'static str, list: &[ExprId], operands: &mut SmallVec<[ExprId; 16]>) -> &'static str {
-    operands.extend_from_slice(list);
-    name
 }
 
 fn numbers<K>() -> FxHashMap<K, u64> {
@@ -126,15 +120,14 @@ impl Walk<'_> {
             let codelet = self.codelet;
             let expr = &codelet.exprs[id];
             self.out.str(expr.ty.name());
-            let first = stack.len();
-            self.node(expr, &mut stack);
-            stack[first..].reverse();
+            self.node(&expr.kind);
+            stack.extend(expr.kind.operands().iter().rev().copied());
         }
     }
 
-    /// One expression; its operands go on the stack in order.
-    fn node(&mut self, expr: &Expr, operands: &mut SmallVec<[ExprId; 16]>) {
-        let name = match &expr.kind {
+    /// One expression without its operands.
+    fn node(&mut self, kind: &ExprKind) {
+        let name = match kind {
             ExprKind::Const(value) => return self.tagged("const", value.bits as i64),
             ExprKind::ConstField(field) => return self.tagged("field", field.index() as i64),
             ExprKind::Size(size) => return self.tagged("size", size.index() as i64),
@@ -146,40 +139,37 @@ impl Walk<'_> {
             }
             ExprKind::Load { field, index, site } => {
                 self.tagged("of", field.index() as i64);
-                self.place(*site, index, operands);
+                self.place(*site, index);
                 "load"
             }
             ExprKind::LoadLocal { local, index, site } => {
                 self.local(*local);
-                self.place(*site, index, operands);
+                self.place(*site, index);
                 "load local"
             }
-            ExprKind::Unary { op, x } => {
+            ExprKind::Unary { op, .. } => {
                 self.debug(op);
-                operands.push(*x);
                 "unary"
             }
-            ExprKind::Binary { op, a, b, site } => {
+            ExprKind::Binary { op, site, .. } => {
                 self.debug(op);
                 self.out.u64(site.is_some() as u64);
                 site.iter().for_each(|&s| self.site(s));
-                operands.extend([*a, *b]);
                 "binary"
             }
-            ExprKind::AndThen { a, b } => list("and then", &[*a, *b], operands),
-            ExprKind::OrElse { a, b } => list("or else", &[*a, *b], operands),
-            ExprKind::Select { cond, a, b } => list("select", &[*cond, *a, *b], operands),
-            ExprKind::Fma { a, b, c } => list("fma", &[*a, *b, *c], operands),
-            ExprKind::Convert { x } => list("convert", &[*x], operands),
-            ExprKind::Bits { x } => list("bits", &[*x], operands),
+            ExprKind::AndThen { .. } => "and then",
+            ExprKind::OrElse { .. } => "or else",
+            ExprKind::Select { .. } => "select",
+            ExprKind::Fma { .. } => "fma",
+            ExprKind::Convert { .. } => "convert",
+            ExprKind::Bits { .. } => "bits",
         };
         self.out.str(name);
     }
 
-    fn place(&mut self, site: SiteId, index: &[ExprId], operands: &mut SmallVec<[ExprId; 16]>) {
+    fn place(&mut self, site: SiteId, index: &[ExprId]) {
         self.site(site);
         self.out.u64(index.len() as u64);
-        operands.extend_from_slice(index);
     }
 
     fn block(&mut self, block: &Block) {

@@ -65,11 +65,7 @@ fn gather(codelet: &Codelet, block: &[Stmt], field: FieldId, out: &mut Vec<Span>
     for stmt in block {
         match stmt {
             Stmt::Store { field: f, site, .. } if *f == field => out.push(codelet.sites[*site].span),
-            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => gather(codelet, body, field, out),
-            Stmt::While { before, body, .. } => [before, body].iter().for_each(|b| gather(codelet, b, field, out)),
-            Stmt::If { then, els, .. } => [then, els].iter().for_each(|b| gather(codelet, b, field, out)),
-            Stmt::Reduce(r) => [&r.filter_before, &r.before].iter().for_each(|b| gather(codelet, b, field, out)),
-            _ => {}
+            _ => stmt.blocks().for_each(|inner| gather(codelet, inner, field, out)),
         }
     }
 }

@@ -84,7 +84,6 @@ impl Walk<'_> {
 
     fn expr(&mut self, e: ExprId) -> bool {
         match &self.codelet.exprs[e].kind {
-            ExprKind::Const(_) | ExprKind::ConstField(_) => true,
             ExprKind::Size(size) => {
                 if !self.sizes.contains(size) {
                     self.sizes.push(*size);
@@ -93,14 +92,8 @@ impl Walk<'_> {
             }
             ExprKind::Local(local) => !self.vars.contains(local),
             ExprKind::Load { field, index, .. } => self.element(*field, index, false),
-            ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => self.expr(*x),
-            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
-                self.expr(*a) && self.expr(*b)
-            }
-            ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => {
-                self.expr(*a) && self.expr(*b) && self.expr(*c)
-            }
             ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => false,
+            kind => kind.operands().iter().all(|&x| self.expr(x)),
         }
     }
 

@@ -221,8 +221,7 @@ impl Weave {
     fn of(&mut self, names: &mut Names<'_>, e: ExprId) -> ExprId {
         let Expr { kind, ty, .. } = &names.from.exprs[e];
         let ty = *ty;
-        let kind = match kind {
-            ExprKind::Const(value) => ExprKind::Const(*value),
+        let mut kind = match kind {
             ExprKind::Local(local) => ExprKind::Local(self.local(names, *local)),
             ExprKind::ConstField(field) => {
                 ExprKind::ConstField(names.consts[*field].expect("every constant has a value"))
@@ -233,25 +232,15 @@ impl Weave {
                 return self.int(*value as u64);
             }
             ExprKind::Load { field, .. } => return self.read(ty, names.slot(*field)),
-            ExprKind::Unary { op, x } => ExprKind::Unary { op: *op, x: self.of(names, *x) },
-            ExprKind::Convert { x } => ExprKind::Convert { x: self.of(names, *x) },
-            ExprKind::Bits { x } => ExprKind::Bits { x: self.of(names, *x) },
-            ExprKind::Binary { op, a, b, site } => {
-                let site = site.map(|site| self.same_site(names, site));
-                ExprKind::Binary { op: *op, a: self.of(names, *a), b: self.of(names, *b), site }
-            }
-            ExprKind::AndThen { a, b } => ExprKind::AndThen { a: self.of(names, *a), b: self.of(names, *b) },
-            ExprKind::OrElse { a, b } => ExprKind::OrElse { a: self.of(names, *a), b: self.of(names, *b) },
-            ExprKind::Select { cond, a, b } => {
-                ExprKind::Select { cond: self.of(names, *cond), a: self.of(names, *a), b: self.of(names, *b) }
-            }
-            ExprKind::Fma { a, b, c } => {
-                ExprKind::Fma { a: self.of(names, *a), b: self.of(names, *b), c: self.of(names, *c) }
-            }
             ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => {
                 unreachable!("a body has no other expressions")
             }
+            &ExprKind::Binary { op, a, b, site } => {
+                ExprKind::Binary { op, a, b, site: site.map(|site| self.same_site(names, site)) }
+            }
+            kind => kind.clone(),
         };
+        kind.map_operands(|x| self.of(names, x));
         self.expr(ty, kind)
     }
 

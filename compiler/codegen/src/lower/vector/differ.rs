@@ -5,7 +5,6 @@
 
 use super::steps::Step;
 use crate::lower::Lower;
-use crate::validate::operands;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{ExprKind, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
@@ -59,15 +58,14 @@ impl Differ<'_, '_, '_> {
             return false;
         }
         let expr = &self.l.codelet.exprs[e];
-        let mut differs = match expr.kind {
+        let differs = match expr.kind {
             ExprKind::Local(l) => Some(l) == self.var || self.locals.contains(l),
             ExprKind::Load { field, .. } => self.stored.contains(&Storage::Field(field)) || self.step(field) != 0,
             ExprKind::LoadLocal { local, .. } => self.stored.contains(&Storage::Local(local)),
             ExprKind::ConstField(_) => self.var.is_none() && !self.l.spec.shares_consts(),
             _ => false,
         };
-        operands(expr, |x| differs = differs || self.differs(x));
-        differs
+        differs || expr.kind.operands().iter().any(|&x| self.differs(x))
     }
 
     /// Whether the branches of a condition are both run, and each place keeps what its own has done.

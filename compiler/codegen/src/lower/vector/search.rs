@@ -7,7 +7,6 @@ use super::differ::Differ;
 use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
 use crate::lower::Lower;
-use crate::validate::operands;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, Block, ExprKind, Index, ReduceOp, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
@@ -248,9 +247,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         if expr.ty != ElemType::Bool {
             return Some(expr.ty.bytes());
         }
-        let mut width = None;
-        operands(expr, |x| width = width.or_else(|| self.width_of(x)));
-        width
+        expr.kind.operands().iter().find_map(|&x| self.width_of(x))
     }
 
     fn steps(&mut self, steps: &mut [Step], context: Context) -> Option<()> {
@@ -403,7 +400,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         }
         let expr = &self.l().codelet.exprs[e];
         let proven = |site: SiteId| !conditional && self.l().is_proven(site);
-        let mut safe = match expr.kind {
+        let safe = match expr.kind {
             ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => {
                 proven(site) || self.l().is_at_fixed_place(e)
             }
@@ -412,8 +409,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
             _ => true,
         };
         // The second operand of `&&` and `||` is only evaluated where the scalar code does.
-        operands(expr, |x| safe = safe && self.is_safe(x, conditional));
-        safe
+        safe && expr.kind.operands().iter().all(|&x| self.is_safe(x, conditional))
     }
 
     /// Whether a local has its value of this place: the body does not set it, or already has.
@@ -427,23 +423,21 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
             return false;
         }
         let expr = &self.l().codelet.exprs[e];
-        let mut early = match expr.kind {
+        let early = match expr.kind {
             ExprKind::Local(l) => !self.sets.contains(l),
             _ => true,
         };
-        operands(expr, |x| early = early && self.is_early(x, context));
-        early
+        early && expr.kind.operands().iter().all(|&x| self.is_early(x, context))
     }
 
     /// Whether an expression may be evaluated anywhere.
     fn is_total(&self, e: ExprId) -> bool {
         let expr = &self.l().codelet.exprs[e];
-        let mut total = match expr.kind {
+        let total = match expr.kind {
             ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => self.l().is_at_fixed_place(e),
             ExprKind::Binary { site, .. } => site.is_none() || self.l().folded[e].is_some(),
             _ => true,
         };
-        operands(expr, |x| total = total && self.is_total(x));
-        total
+        total && expr.kind.operands().iter().all(|&x| self.is_total(x))
     }
 }

@@ -4,7 +4,6 @@
 
 use super::Search;
 use crate::lower::vector::steps::Step;
-use crate::validate::operands;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::ExprId;
 
@@ -108,13 +107,12 @@ impl Search<'_, '_, '_> {
     /// Whether an index depends on nothing that the body sets.
     fn is_fixed(&self, e: ExprId) -> bool {
         let expr = &self.l().codelet.exprs[e];
-        let mut fixed = match expr.kind {
+        let fixed = match expr.kind {
             ExprKind::Local(l) => !self.sets.contains(l),
             ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
             _ => true,
         };
-        operands(expr, |x| fixed = fixed && self.is_fixed(x));
-        fixed
+        fixed && expr.kind.operands().iter().all(|&x| self.is_fixed(x))
     }
 
     /// Whether two expressions are written alike.

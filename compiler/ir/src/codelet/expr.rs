@@ -1,0 +1,274 @@
+//! Expressions: their forms, and what they are computed from.
+//!
+//! Invariant: [`ExprKind::operands`] and [`ExprKind::map_operands`] walk the same operands in the same order, that of
+//! evaluation; nothing else in the tree knows which operands a form has without looking at what they mean.
+
+use crate::ids::{ExprId, FieldId, LocalId, SiteId, SizeId};
+use crate::types::{ElemType, Scalar};
+use girder_source::Span;
+use smallvec::SmallVec;
+
+/// A typed expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// Which.
+    pub kind: ExprKind,
+    /// The type of its value. `int` values of the language (sizes, loop indices) are `i64`.
+    pub ty: ElemType,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A list of indices, one per dimension.
+pub type Index = SmallVec<[ExprId; 3]>;
+
+/// The forms of expressions.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A value of the expression's type.
+    Const(Scalar),
+    /// A scalar local.
+    Local(LocalId),
+    /// A `const` field.
+    ConstField(FieldId),
+    /// A size, `i64`.
+    Size(SizeId),
+    /// In a `multi` codelet: this worker, `i64`, from 0.
+    Worker,
+    /// In a `multi` codelet: how many workers a tile has, `i64`.
+    Workers,
+    /// An element of a field; `i64` indices.
+    Load {
+        /// Not `const`.
+        field: FieldId,
+        /// One per dimension.
+        index: Index,
+        /// The bounds check, [`Check::Index`](super::Check::Index).
+        site: SiteId,
+    },
+    /// An element of a local array; `i64` indices.
+    LoadLocal {
+        /// An array.
+        local: LocalId,
+        /// One per dimension.
+        index: Index,
+        /// The bounds check, [`Check::Index`](super::Check::Index).
+        site: SiteId,
+    },
+    /// One operand.
+    Unary {
+        /// Which.
+        op: UnaryOp,
+        /// Has the expression's type, but for `Popcount`/`Clz` too.
+        x: ExprId,
+    },
+    /// Two operands of one type. Comparisons give `bool`; all others the operands' type.
+    Binary {
+        /// Which.
+        op: BinaryOp,
+        /// Left.
+        a: ExprId,
+        /// Right.
+        b: ExprId,
+        /// For integer `Div` and `Rem` ([`Check::Division`](super::Check::Division)) and shifts ([`Check::Shift`](super::Check::Shift)); `None` for all others.
+        site: Option<SiteId>,
+    },
+    /// `bool` short-circuit: `a && b`.
+    AndThen {
+        /// First.
+        a: ExprId,
+        /// Only if `a`.
+        b: ExprId,
+    },
+    /// `bool` short-circuit: `a || b`.
+    OrElse {
+        /// First.
+        a: ExprId,
+        /// Only if not `a`.
+        b: ExprId,
+    },
+    /// `cond ? a : b`; both are evaluated, and have the expression's type.
+    Select {
+        /// `bool`
+        cond: ExprId,
+        /// If so.
+        a: ExprId,
+        /// If not.
+        b: ExprId,
+    },
+    /// `a * b + c`, rounded once; floats.
+    Fma {
+        /// Factor.
+        a: ExprId,
+        /// Factor.
+        b: ExprId,
+        /// Summand.
+        c: ExprId,
+    },
+    /// The value of `x` in the expression's type. To a narrower integer it wraps; from float to integer it truncates
+    /// and saturates, NaN gives 0; from `bool` 0 or 1; to `bool` whether it is not zero; to float it rounds to
+    /// nearest, ties to even.
+    Convert {
+        /// Of any type.
+        x: ExprId,
+    },
+    /// The bits of `x` as the expression's type, of the same width; a NaN is first made the canonical one
+    /// (`0x7fc00000`, `0x7ff8000000000000`).
+    Bits {
+        /// Of any type of the same width.
+        x: ExprId,
+    },
+}
+
+impl ExprKind {
+    /// What it is computed from, indices included, in the order of evaluation.
+    pub fn operands(&self) -> Operands<'_> {
+        match *self {
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::ConstField(_)
+            | ExprKind::Size(_)
+            | ExprKind::Worker
+            | ExprKind::Workers => Operands::Listed(&[]),
+            ExprKind::Load { ref index, .. } | ExprKind::LoadLocal { ref index, .. } => Operands::Listed(index),
+            ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => Operands::One([x]),
+            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
+                Operands::Two([a, b])
+            }
+            ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => Operands::Three([a, b, c]),
+        }
+    }
+
+    /// Puts another expression in the place of each operand, in the order of evaluation.
+    pub fn map_operands(&mut self, mut f: impl FnMut(ExprId) -> ExprId) {
+        let mut put = |x: &mut ExprId| *x = f(*x);
+        match self {
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::ConstField(_)
+            | ExprKind::Size(_)
+            | ExprKind::Worker
+            | ExprKind::Workers => {}
+            ExprKind::Load { index, .. } | ExprKind::LoadLocal { index, .. } => index.iter_mut().for_each(put),
+            ExprKind::Unary { x, .. } | ExprKind::Convert { x } | ExprKind::Bits { x } => put(x),
+            ExprKind::Binary { a, b, .. } | ExprKind::AndThen { a, b } | ExprKind::OrElse { a, b } => {
+                put(a);
+                put(b);
+            }
+            ExprKind::Select { cond: a, a: b, b: c } | ExprKind::Fma { a, b, c } => {
+                put(a);
+                put(b);
+                put(c);
+            }
+        }
+    }
+
+    /// The check that it may fail by itself, whatever its operands do.
+    pub fn site(&self) -> Option<SiteId> {
+        match *self {
+            ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => Some(site),
+            ExprKind::Binary { site, .. } => site,
+            _ => None,
+        }
+    }
+}
+
+/// The operands of an expression as a list, without an allocation.
+#[derive(Clone, Copy, Debug)]
+pub enum Operands<'e> {
+    /// The indices of an access; none for a leaf.
+    Listed(&'e [ExprId]),
+    /// Of an operator with one.
+    One([ExprId; 1]),
+    /// Of an operator with two.
+    Two([ExprId; 2]),
+    /// Of an operator with three.
+    Three([ExprId; 3]),
+}
+
+impl std::ops::Deref for Operands<'_> {
+    type Target = [ExprId];
+
+    fn deref(&self) -> &[ExprId] {
+        match self {
+            Operands::Listed(list) => list,
+            Operands::One(list) => list,
+            Operands::Two(list) => list,
+            Operands::Three(list) => list,
+        }
+    }
+}
+
+/// Operators of one operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum UnaryOp {
+    /// `-x`: numbers; integers wrap.
+    Neg,
+    /// `!x`: `bool` and integers (all bits).
+    Not,
+    /// Numbers; integers wrap (`abs(min) == min`); unsigned unchanged.
+    Abs,
+    /// Floats.
+    Floor,
+    /// Floats.
+    Ceil,
+    /// Floats; to nearest, ties to even.
+    Round,
+    /// Floats; towards zero.
+    Trunc,
+    /// Floats; correctly rounded.
+    Sqrt,
+    /// Integers: bits that are set.
+    Popcount,
+    /// Integers: leading zeros; of zero the width.
+    Clz,
+}
+
+/// Operators of two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BinaryOp {
+    /// Integers wrap.
+    Add,
+    /// Integers wrap.
+    Sub,
+    /// Integers wrap.
+    Mul,
+    /// Integers truncate; a zero divisor fails the check; `min / -1` wraps to `min`.
+    Div,
+    /// Sign of the dividend; integers: zero divisor fails, `min % -1` is 0; floats: as C's `fmod`, exactly.
+    Rem,
+    /// NaN if either is NaN; -0 is less than +0.
+    Min,
+    /// NaN if either is NaN; -0 is less than +0.
+    Max,
+    /// `bool` and integers.
+    And,
+    /// `bool` and integers.
+    Or,
+    /// `bool` and integers.
+    Xor,
+    /// Integers; the right operand has the same type; a width that is negative or not less than the type's fails.
+    Shl,
+    /// As `Shl`; signed integers keep the sign.
+    Shr,
+    /// Gives `bool`; NaN equals nothing. `bool`, numbers.
+    Eq,
+    /// Gives `bool`.
+    Ne,
+    /// Gives `bool`. Numbers.
+    Lt,
+    /// Gives `bool`. Numbers.
+    Le,
+    /// Gives `bool`. Numbers.
+    Gt,
+    /// Gives `bool`. Numbers.
+    Ge,
+}
+
+impl BinaryOp {
+    /// Whether it gives `bool` whatever its operands are.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
+    }
+}

@@ -1,0 +1,330 @@
+//! Statements: their forms, and what stands in them.
+//!
+//! Invariant: the queries of [`Stmt`] name all forms, so that a new one cannot be forgotten by those who use them.
+
+use super::Index;
+use crate::ids::{ExprId, FieldId, LocalId, SiteId};
+
+/// Statements in order.
+pub type Block = Vec<Stmt>;
+
+/// Names a loop or labelled block for `break` and `continue`; unique in its codelet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Label(pub u32);
+
+/// The forms of statements.
+#[derive(Clone, Debug)]
+pub enum Stmt {
+    /// A scalar local takes a value of its type.
+    Set {
+        /// Scalar.
+        local: LocalId,
+        /// Of its type.
+        value: ExprId,
+    },
+    /// Every element of a local array takes a value of its type.
+    Fill {
+        /// Array.
+        local: LocalId,
+        /// Of its type.
+        value: ExprId,
+    },
+    /// An element of a local array takes a value. The indices are evaluated before the value.
+    StoreLocal {
+        /// Array.
+        local: LocalId,
+        /// `i64`, one per dimension.
+        index: Index,
+        /// Of its type.
+        value: ExprId,
+        /// [`Check::Index`](super::Check::Index)
+        site: SiteId,
+    },
+    /// An element of an `out` or `inout` field takes a value. The indices are evaluated before the value.
+    Store {
+        /// `out` or `inout`.
+        field: FieldId,
+        /// `i64`, one per dimension.
+        index: Index,
+        /// Of its type.
+        value: ExprId,
+        /// [`Check::Index`](super::Check::Index)
+        site: SiteId,
+    },
+    /// `for var in lo..hi by step`: `lo` and `hi` are evaluated once; `var` is set before each turn to `lo`,
+    /// `lo + step`, … while it is less than `hi` (greater, for a negative step). The body does not assign `var`.
+    /// The number of turns is limited before the first.
+    For {
+        /// `i64`
+        var: LocalId,
+        /// `i64`
+        lo: ExprId,
+        /// `i64`
+        hi: ExprId,
+        /// Not zero.
+        step: i64,
+        /// For `break` and `continue`.
+        label: Label,
+        /// Each turn.
+        body: Block,
+        /// [`Check::Turns`](super::Check::Turns)
+        site: SiteId,
+    },
+    /// `before` runs, then `cond` is tested, then `body` runs, and again. The number of turns is limited.
+    While {
+        /// What the condition needs.
+        before: Block,
+        /// `bool`
+        cond: ExprId,
+        /// For `break` and `continue`.
+        label: Label,
+        /// Each turn.
+        body: Block,
+        /// [`Check::Turns`](super::Check::Turns)
+        site: SiteId,
+    },
+    /// `if`
+    If {
+        /// `bool`
+        cond: ExprId,
+        /// If so.
+        then: Block,
+        /// If not.
+        els: Block,
+    },
+    /// Statements that `Break(label)` leaves (an inlined function's `return`, or a `break` through several loops).
+    Labelled {
+        /// Its name.
+        label: Label,
+        /// In order.
+        body: Block,
+    },
+    /// Leaves the loop or block of this name.
+    Break(Label),
+    /// Goes on with the next turn of the loop of this name.
+    Continue(Label),
+    /// Fails unless the condition holds.
+    Assert {
+        /// `bool`
+        cond: ExprId,
+        /// [`Check::Assert`](super::Check::Assert)
+        site: SiteId,
+    },
+    /// Ends this vertex.
+    Return,
+    /// A reduction in the fixed order of the language.
+    Reduce(Box<Reduce>),
+    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`.
+    Amp(Box<Amp>),
+}
+
+impl Stmt {
+    /// The blocks directly inside it, in the order in which they run.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let blocks = match self {
+            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
+            Stmt::While { before, body, .. } => [Some(before), Some(body)],
+            Stmt::If { then, els, .. } => [Some(then), Some(els)],
+            Stmt::Reduce(r) => [Some(&r.filter_before), Some(&r.before)],
+            Stmt::Set { .. }
+            | Stmt::Fill { .. }
+            | Stmt::StoreLocal { .. }
+            | Stmt::Store { .. }
+            | Stmt::Break(_)
+            | Stmt::Continue(_)
+            | Stmt::Assert { .. }
+            | Stmt::Return
+            | Stmt::Amp(_) => [None, None],
+        };
+        blocks.into_iter().flatten()
+    }
+
+    /// As [`Stmt::blocks`], to change them.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        let blocks = match self {
+            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
+            Stmt::While { before, body, .. } => [Some(before), Some(body)],
+            Stmt::If { then, els, .. } => [Some(then), Some(els)],
+            Stmt::Reduce(r) => [Some(&mut r.filter_before), Some(&mut r.before)],
+            Stmt::Set { .. }
+            | Stmt::Fill { .. }
+            | Stmt::StoreLocal { .. }
+            | Stmt::Store { .. }
+            | Stmt::Break(_)
+            | Stmt::Continue(_)
+            | Stmt::Assert { .. }
+            | Stmt::Return
+            | Stmt::Amp(_) => [None, None],
+        };
+        blocks.into_iter().flatten()
+    }
+
+    /// Calls `f` with every expression that it evaluates outside its blocks.
+    pub fn for_each_expr(&self, mut f: impl FnMut(ExprId)) {
+        match self {
+            Stmt::Set { value, .. } | Stmt::Fill { value, .. } => f(*value),
+            Stmt::StoreLocal { index, value, .. } | Stmt::Store { index, value, .. } => {
+                index.iter().for_each(|&e| f(e));
+                f(*value);
+            }
+            Stmt::For { lo, hi, .. } => {
+                f(*lo);
+                f(*hi);
+            }
+            Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Assert { cond, .. } => f(*cond),
+            Stmt::Reduce(r) => r.for_each_expr(f),
+            Stmt::Amp(amp) => {
+                for m in [&amp.c, &amp.a, &amp.b] {
+                    m.at.iter().for_each(|&e| f(e));
+                    f(m.rows);
+                    f(m.cols);
+                }
+            }
+            Stmt::Labelled { .. } | Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return => {}
+        }
+    }
+
+    /// Calls `f` with every scalar local that it assigns outside its blocks, an index of a loop included.
+    pub fn for_each_assigned(&self, mut f: impl FnMut(LocalId)) {
+        match self {
+            Stmt::Set { local, .. } => f(*local),
+            Stmt::For { var, .. } => f(*var),
+            Stmt::Reduce(r) => {
+                f(r.dst);
+                r.binders.iter().for_each(|b| f(b.var));
+            }
+            Stmt::Fill { .. }
+            | Stmt::StoreLocal { .. }
+            | Stmt::Store { .. }
+            | Stmt::While { .. }
+            | Stmt::If { .. }
+            | Stmt::Labelled { .. }
+            | Stmt::Break(_)
+            | Stmt::Continue(_)
+            | Stmt::Assert { .. }
+            | Stmt::Return
+            | Stmt::Amp(_) => {}
+        }
+    }
+}
+
+/// Which reduction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum ReduceOp {
+    Sum,
+    Product,
+    Min,
+    Max,
+    Any,
+    All,
+    ArgMin,
+    ArgMax,
+}
+
+/// `dst = op binders where filter { before; value }`.
+///
+/// The element at row-major position p of the binders' ranges (skipped places count) goes to lane p mod 16. Each lane
+/// starts at the identity (`Sum`: -0.0 for floats, 0 for integers; `Product`: 1; `Min`: +inf or the greatest integer;
+/// `Max`: -inf or the least; `Any`: false; `All`: true) and takes its elements in order as `lane = lane op value`;
+/// then lanes fold by 8, 4, 2, 1: `lane[l] = lane[l] op lane[l + s]` for l < s. The result is lane 0, but an empty
+/// float `Sum` (no element taken) is +0.0. Where `factors` is set, `lane = fma(x, y, lane)` (floats).
+///
+/// `ArgMin`/`ArgMax` give the row-major position (`i64`) of the first place that has the least or greatest value; the
+/// first NaN, if there is one, wins; without any element the check fails.
+#[derive(Clone, Debug)]
+pub struct Reduce {
+    /// Scalar local: the value's type, `bool` for `Any`/`All`, `i64` for `ArgMin`/`ArgMax`.
+    pub dst: LocalId,
+    /// Which.
+    pub op: ReduceOp,
+    /// Outermost first.
+    pub binders: Vec<Binder>,
+    /// What `filter` needs.
+    pub filter_before: Block,
+    /// `bool`: places where it is false are skipped.
+    pub filter: Option<ExprId>,
+    /// What the value needs.
+    pub before: Block,
+    /// The value of a place.
+    pub value: ExprId,
+    /// For a float `Sum` whose body is a product `x * y`: its factors (`value` is their product).
+    pub factors: Option<(ExprId, ExprId)>,
+    /// [`Check::Empty`](super::Check::Empty); only `ArgMin`/`ArgMax` can fail it.
+    pub site: SiteId,
+    /// [`Check::Turns`](super::Check::Turns) of all places, before the first.
+    pub turns: SiteId,
+}
+
+impl Reduce {
+    /// Calls `f` with every expression that it evaluates outside its blocks.
+    pub fn for_each_expr(&self, mut f: impl FnMut(ExprId)) {
+        for binder in &self.binders {
+            f(binder.lo);
+            f(binder.hi);
+        }
+        self.filter.into_iter().for_each(&mut f);
+        f(self.value);
+        if let Some((x, y)) = self.factors {
+            f(x);
+            f(y);
+        }
+    }
+}
+
+/// `var in lo..hi by step`; the bounds do not depend on other binders of the same reduction.
+#[derive(Clone, Debug)]
+pub struct Binder {
+    /// `i64`
+    pub var: LocalId,
+    /// `i64`
+    pub lo: ExprId,
+    /// `i64`
+    pub hi: ExprId,
+    /// Not zero.
+    pub step: i64,
+}
+
+/// A matrix product into `c`. All three are two-dimensional.
+#[derive(Clone, Debug)]
+pub struct Amp {
+    /// m × n, read and written; a float type.
+    pub c: Matrix,
+    /// m × k
+    pub a: Matrix,
+    /// k × n
+    pub b: Matrix,
+    /// [`Check::Shape`](super::Check::Shape): the shapes must fit, and each matrix lie inside its field or array.
+    pub site: SiteId,
+}
+
+/// A two-dimensional sub-view of a field or local array: element (i, j) is at `at` with `i * row_step` added to the
+/// index of dimension `row_dim` and `j * col_step` to that of `col_dim`.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// What it lies in.
+    pub base: Storage,
+    /// Index of element (0, 0), `i64`, one per dimension of the base.
+    pub at: Index,
+    /// Dimension of the base along which rows advance.
+    pub row_dim: u8,
+    /// Dimension of the base along which columns advance.
+    pub col_dim: u8,
+    /// Step of the index from row to row.
+    pub row_step: i64,
+    /// Step of the index from column to column.
+    pub col_step: i64,
+    /// Number of rows, `i64`.
+    pub rows: ExprId,
+    /// Number of columns, `i64`.
+    pub cols: ExprId,
+}
+
+/// What has elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Storage {
+    /// A field that is not `const`.
+    Field(FieldId),
+    /// A local array.
+    Local(LocalId),
+}
