@@ -7,7 +7,8 @@
 
 use super::codes::*;
 use super::encode::Code;
-use super::program::{Op, Program, Reg};
+use super::inst::{Op, Reg};
+use super::program::Program;
 use girder_ir::codelet::{BinaryOp, UnaryOp};
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};

@@ -3,7 +3,8 @@
 //! Invariant: a constant stands at a multiple of its size, once for all that read it.
 
 use super::encode::Bytes;
-use super::program::{Op, Program, Width};
+use super::inst::{Op, Width};
+use super::program::Program;
 use super::registers::Pool;
 
 /// What the masks of places that there are are cut from, where masks are vectors: sixteen lanes of ones, then of zeros.

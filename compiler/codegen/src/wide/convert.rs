@@ -5,7 +5,8 @@
 use super::arith::{Value, is_long, order, pick};
 use super::codes::*;
 use super::encode::Code;
-use super::program::{Op, Program, Reg};
+use super::inst::{Op, Reg};
+use super::program::Program;
 use girder_codelet::scalar::{NAN_F32, NAN_F64, convert, int_range};
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};

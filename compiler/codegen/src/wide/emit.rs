@@ -21,7 +21,8 @@ use super::codes::*;
 use super::constants::{WINDOW, constants};
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
 use super::halves::halves;
-use super::program::{Carried, Class, Effect, Elements, Item, LANES, Op, Program, Reg, Width};
+use super::inst::{Class, Item, Reg, Width};
+use super::program::{Carried, LANES, Program};
 use super::registers::{Registers, TAIL, TAIL_UPPER, pressure};
 use super::weave::woven;
 use smallvec::SmallVec;
@@ -39,10 +40,10 @@ pub(crate) struct Strip {
 const POINTERS: [Gpr; 10] = [Gpr(1), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(3), Gpr(5), Gpr(12), Gpr(13), Gpr(14)];
 const CALLER_SAVES: usize = 5;
 /// For pointers that have no register.
-const OTHER_POINTER: Gpr = Gpr(15);
+pub(super) const OTHER_POINTER: Gpr = Gpr(15);
 
 /// The registers that a program's pointers may have: with halves, the last one holds the bits of masks.
-fn pointers(width: Width) -> &'static [Gpr] {
+pub(super) fn pointers(width: Width) -> &'static [Gpr] {
     let count = POINTERS.len() - usize::from(width == Width::Half);
     &POINTERS[..count]
 }
@@ -364,155 +365,6 @@ impl Emit<'_> {
             }
             let to = Rm::Memory { base: RDI, index: None, offset: at.offset as i32 };
             self.r.out.vector(STORE[0], registers[0], None, to, Masking::default(), None);
-        }
-    }
-
-    /// Where elements are, for a group; pointers without a register are fetched.
-    pub(super) fn address(&mut self, at: Elements, turn: Turn, gathered: Option<u8>) -> Rm {
-        let n = at.pointer.0 as usize;
-        let pointer = self.program.pointers[n];
-        let base = self.base(at);
-        let offset = at.offset + (pointer.stride * (turn.n as u64 * LANES) as i64) as i32;
-        let index = match gathered {
-            Some(offsets) => Some((offsets, 0)),
-            None => Some((RAX.0, at.bytes.trailing_zeros() as u8)),
-        };
-        Rm::Memory { base, index, offset }
-    }
-
-    /// The register that points to the first element.
-    pub(super) fn base(&mut self, at: Elements) -> Gpr {
-        let n = at.pointer.0 as usize;
-        pointers(self.program.width).get(n).copied().unwrap_or_else(|| {
-            self.r.out.load(OTHER_POINTER, RDI, self.program.pointers[n].offset as i32);
-            OTHER_POINTER
-        })
-    }
-
-    /// Makes a value.
-    fn make(&mut self, reg: Reg, turn: Turn) {
-        let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
-        match (inst.op, self.program.width) {
-            (op, _) if op.is_made_again() => {}
-            (Op::Fma { wide }, _) => self.fma(reg, &inst.args, usize::from(wide)),
-            (op, Width::Half) => self.make_half(reg, op, &inst.args, turn),
-            (op, Width::Full) => self.make_full(reg, op, &inst.args, turn),
-        }
-    }
-
-    /// Makes a value with one instruction.
-    pub(super) fn make_simply(&mut self, reg: Reg, op: Op, args: &[Reg]) {
-        let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
-        self.r.drop_dead(args);
-        let n = self.r.result(reg);
-        self.simple(op, n, &operands);
-    }
-
-    /// Whether a result can have the register of an operand: that dies, nothing else stands for it, and the result has
-    /// none of its own.
-    pub(super) fn gives_way(&self, operand: Reg, result: Reg) -> bool {
-        let own = self.r.held(operand).is_none() && self.program.made[operand.0 as usize].is_some();
-        own && self.r.dies(operand) && self.r.held(result).is_none()
-    }
-
-    pub(super) fn simple(&mut self, op: Op, n: u8, operands: &[u8]) {
-        let out = &mut self.r.out;
-        let none = Masking::default();
-        let masked = |register: u8, zeroing: bool| Masking { register, zeroing };
-        match (op, operands) {
-            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a]) => {
-                out.vector(code, n, None, Rm::Register(a), none, immediate);
-            }
-            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a, b]) => {
-                out.vector(code, n, Some(a), Rm::Register(b), none, immediate);
-            }
-            (Op::Reversed { code, immediate }, &[a]) => out.vector(code, a, None, Rm::Register(n), none, immediate),
-            (Op::Shift { code, digit, by }, &[a]) => out.vector(code, digit, Some(n), Rm::Register(a), none, Some(by)),
-            (Op::Blend { code }, &[k, no, yes]) => {
-                out.vector(code, n, Some(no), Rm::Register(yes), masked(k, false), None)
-            }
-            (Op::Zeroed { code }, &[k, a]) => out.vector(code, n, None, Rm::Register(a), masked(k, true), None),
-            (Op::Mask { code, immediate }, &[a]) => out.mask(code, n, None, Rm::Register(a), immediate),
-            (Op::Mask { code, immediate }, &[a, b]) => out.mask(code, n, Some(a), Rm::Register(b), immediate),
-            _ => unreachable!("{op:?} takes other operands"),
-        }
-    }
-
-    pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], wide: usize) {
-        let [a, b, c] = *args else { unreachable!("it has three operands") };
-        let [x, y, z] = [a, b, c].map(|a| self.r.operand(a));
-        let free = |e: &Self, operand: Reg| e.gives_way(operand, reg);
-        let (code, n, second, third) = if free(self, c) {
-            (FMA_231, self.r.rename(c, reg), x, y)
-        } else if free(self, a) {
-            (FMA_213, self.r.rename(a, reg), y, z)
-        } else if free(self, b) {
-            (FMA_213, self.r.rename(b, reg), x, z)
-        } else {
-            let n = self.r.result(reg);
-            self.r.out.vector(COPY[0], n, None, Rm::Register(z), Masking::default(), None);
-            (FMA_231, n, x, y)
-        };
-        self.r.out.vector(code[wide], n, Some(second), Rm::Register(third), Masking::default(), None);
-        self.r.drop_dead(args);
-    }
-
-    fn effect(&mut self, effect: &Effect, turn: Turn) {
-        let target = effect.accumulator().map(|k| {
-            let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
-                unreachable!("only accumulators take values")
-            };
-            let n = self.r.held(*reg).expect("accumulators are held");
-            let register = if at.upper { TAIL_UPPER } else { TAIL };
-            let masked = turn.tail && self.program.width == Width::Full;
-            (n, Masking { register: if masked { register } else { 0 }, zeroing: false }, at.long)
-        });
-        match (*effect, target) {
-            (effect, None) if self.program.width == Width::Half => self.store_half(effect, turn),
-            (effect, None) => self.store_full(effect, turn),
-            (Effect::Take { code, value, .. }, Some((n, masking, _))) => {
-                let v = self.r.operand(value);
-                self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);
-            }
-            (Effect::TakeFma { wide, a, b, .. }, Some((n, masking, _))) => {
-                let (a, b) = (self.r.operand(a), self.r.operand(b));
-                self.r.out.vector(FMA_231[usize::from(wide)], n, Some(a), Rm::Register(b), masking, None);
-            }
-            (Effect::Put { value, .. }, Some((n, masking, long))) => {
-                let v = self.r.operand(value);
-                self.r.out.vector(COPY[usize::from(long)], n, None, Rm::Register(v), masking, None);
-            }
-            _ => unreachable!("only accumulators take values"),
-        }
-        self.r.drop_dead(&effect.reads());
-    }
-}
-
-impl Carried {
-    fn reg(&self) -> Reg {
-        match *self {
-            Carried::Accumulator { reg, .. } | Carried::Ramp { reg, .. } => reg,
-        }
-    }
-
-    /// Whether groups in a row have accumulators of their own.
-    pub(super) fn is_apart(&self) -> bool {
-        matches!(self, Carried::Accumulator { apart: Some(_), .. })
-    }
-
-    /// A value that is needed before the first group.
-    fn start(&self) -> Option<Reg> {
-        match self {
-            // Those that run apart begin with the same number, if they have one.
-            Carried::Accumulator { start, apart, .. } => start.or(apart.as_ref().map(|a| a.start)),
-            Carried::Ramp { start, .. } => Some(*start),
-        }
-    }
-
-    fn by(&self) -> Option<Reg> {
-        match self {
-            Carried::Accumulator { .. } => None,
-            Carried::Ramp { by, .. } => Some(*by),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::codes::*;
 use super::emit::{Emit, Turn};
 use super::encode::{Masking, Rm};
-use super::program::{Effect, Elements, Op, Reg};
+use super::inst::{Effect, Elements, Op, Reg};
 use super::registers::{SCRATCH_MASK, TAIL, TAIL_UPPER};
 
 impl Emit<'_> {

@@ -7,7 +7,7 @@
 use super::codes::*;
 use super::emit::{Emit, Turn};
 use super::encode::{Code, Masking, Rm};
-use super::program::{Effect, Elements, Op, Reg};
+use super::inst::{Effect, Elements, Op, Reg};
 use super::registers::SCRATCH;
 use smallvec::SmallVec;
 

@@ -19,7 +19,8 @@ mod stretches;
 
 use super::codes::UPPER_128;
 use super::encode::Code;
-use super::program::{Carried, Class, Item, Lanes, Op, Program, Reg, Width};
+use super::inst::{Class, Item, Op, Reg, Width};
+use super::program::{Carried, Lanes, Program};
 use super::registers::pressure;
 use masks::Mask;
 use rustc_hash::FxHashMap;

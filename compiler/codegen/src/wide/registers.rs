@@ -7,7 +7,8 @@
 
 use super::codes::*;
 use super::encode::{Bytes, Masking, RDI, RDX, RSI, RSP, Rm};
-use super::program::{Class, Effect, Item, Op, Program, Reg, Width};
+use super::inst::{Class, Effect, Item, Op, Reg, Width};
+use super::program::Program;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 

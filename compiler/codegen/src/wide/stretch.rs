@@ -8,7 +8,8 @@ use super::codes::{COPY, LOAD_BYTES, LONG_MASK_LOAD, LONG_MASK_OF_GENERAL, MASK_
 use super::constants::ONES;
 use super::emit::{Emit, Turn};
 use super::encode::{Code, Masking, RSI, Rm};
-use super::program::{Elements, LANES, Op, Program, Reg, Width};
+use super::inst::{Elements, Op, Reg, Width};
+use super::program::{LANES, Program};
 use super::registers::SCRATCH_MASK;
 
 /// Elements of a group that lie two, three or four apart, or the last first, and what lies between: loaded and stored

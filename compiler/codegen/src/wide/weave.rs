@@ -11,7 +11,8 @@
 //! Invariant: after that, a row has the steps of its groups in turn, the n-th of a group at `n * groups + group`.
 
 use super::emit::SPARE;
-use super::program::{Carried, Class, Effect, Inst, Item, Op, Program, Reg, Width};
+use super::inst::{Class, Effect, Inst, Item, Op, Reg, Width};
+use super::program::{Carried, Program};
 use super::registers::{MASKS, pressure};
 use rustc_hash::FxHashMap;
 

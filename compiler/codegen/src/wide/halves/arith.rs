@@ -6,7 +6,7 @@ use super::Halves;
 use super::shape::{narrows, widens};
 use crate::wide::codes::*;
 use crate::wide::encode::Code;
-use crate::wide::program::{Inst, Op, Reg};
+use crate::wide::inst::{Inst, Op, Reg};
 
 /// Two to the 52nd: a number whose last bit counts ones.
 const TWO_52: u64 = 0x4330_0000_0000_0000;

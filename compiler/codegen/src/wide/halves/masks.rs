@@ -5,7 +5,7 @@
 use super::Halves;
 use crate::wide::codes::*;
 use crate::wide::encode::Code;
-use crate::wide::program::{Op, Reg};
+use crate::wide::inst::{Op, Reg};
 
 /// A mask for eight places, in one or both of its forms.
 #[derive(Clone, Copy, Debug)]

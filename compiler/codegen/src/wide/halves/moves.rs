@@ -7,7 +7,8 @@ use super::arith::is_one;
 use super::masks::Mask;
 use crate::wide::codes::*;
 use crate::wide::encode::Code;
-use crate::wide::program::{Carried, Effect, Elements, Inst, Lanes, Op, Reg};
+use crate::wide::inst::{Effect, Elements, Inst, Op, Reg};
+use crate::wide::program::{Carried, Lanes};
 
 /// The elements of a half of a vector that lie side by side.
 fn side_by_side(at: Elements, part: u8) -> Elements {

@@ -4,7 +4,8 @@
 
 use crate::wide::codes::*;
 use crate::wide::encode::Code;
-use crate::wide::program::{Carried, Class, Op, Program, Reg};
+use crate::wide::inst::{Class, Op, Reg};
+use crate::wide::program::{Carried, Program};
 
 /// The places that a vector, or a mask, has lanes for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,8 @@
 use super::Halves;
 use crate::wide::codes::*;
 use crate::wide::encode::Code;
-use crate::wide::program::{Effect, Elements, Inst, Item, Op, Program, Reg, Width};
+use crate::wide::inst::{Effect, Elements, Inst, Item, Op, Reg, Width};
+use crate::wide::program::Program;
 use crate::wide::stretch::Stretch;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
