@@ -16,6 +16,7 @@
 
 mod quantity;
 mod points;
+mod poly;
 mod graph;
 mod shape;
 mod walk;

@@ -21,8 +21,9 @@
 //! Invariant: a value is charged once, to the region that is its home.
 
 use super::TileCosts;
-use super::graph::{Access, Moving, Op, RegionId, Val};
+use super::graph::{Access, Op, RegionId, Val};
 use super::pairs::Pairs;
+use super::poly::Moving;
 use super::quantity::Quantity;
 use super::walk::{Effect, Product, Walk};
 use girder_ir::codelet::{BinaryOp, Storage, UnaryOp};

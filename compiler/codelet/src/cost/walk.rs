@@ -7,13 +7,16 @@
 //! Invariant: nothing here costs anything; `demand` decides what is computed.
 
 mod expr;
+mod branches;
 mod loops;
+mod reduce;
 
 use super::graph::{Access, Count, Graph, Op, RegionId, Val};
 use super::points::{Point, blocks};
 use super::quantity::Quantity;
-use super::shape::{self, Changes, Exits};
-use girder_ir::codelet::{Block, Codelet, Label, Stmt, Storage};
+use super::shape::{Changes, Exits};
+use branches::Target;
+use girder_ir::codelet::{Block, Codelet, Stmt, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
@@ -81,14 +84,6 @@ const REGISTERS: u32 = 16;
 
 /// Where a scalar is kept: locals by number, then elements of arrays.
 type Slot = usize;
-
-/// What leaving a label takes along.
-struct Target {
-    label: Label,
-    slots: Vec<Slot>,
-    broken: Vec<Vec<Option<Val>>>,
-    continued: Vec<Vec<Option<Val>>>,
-}
 
 /// A store that happened, or a place before which any number may have.
 #[derive(Clone, Copy)]
@@ -308,113 +303,6 @@ impl<'c> Walk<'c> {
         self.extra(2 + bytes.div_ceil(8));
         self.barrier(&FxHashSet::from_iter([Storage::Local(local)]));
         Ok(())
-    }
-
-    fn leave(&mut self, label: Label, again: bool) {
-        let Some(at) = self.targets.iter().rposition(|t| t.label == label) else { return };
-        let values = self.snapshot(&self.targets[at].slots);
-        let target = &mut self.targets[at];
-        if again { target.continued.push(values) } else { target.broken.push(values) }
-    }
-
-    fn labelled(&mut self, label: Label, body: &Block) -> Step<bool> {
-        let changes = Changes::of(body);
-        let slots = self.slots(&changes);
-        self.targets.push(Target { label, slots: slots.clone(), broken: vec![], continued: vec![] });
-        let falls = self.block(body)?;
-        let mut ways = self.targets.pop().map_or(vec![], |t| t.broken);
-        if falls {
-            ways.push(self.snapshot(&slots));
-        }
-        let left = !ways.is_empty();
-        if ways.len() > 1 {
-            self.barrier(&changes.storages);
-        }
-        self.join(&slots, &ways);
-        Ok(left)
-    }
-
-    /// Control has come one of several ways.
-    fn join(&mut self, slots: &[Slot], ways: &[Vec<Option<Val>>]) {
-        for (i, &slot) in slots.iter().enumerate() {
-            let mut values: Vec<Val> = ways.iter().filter_map(|w| w[i]).collect();
-            values.dedup();
-            self.now[slot] = match values[..] {
-                [] => None,
-                [v] if self.graph.is_inside(self.graph.nodes[v].home, self.here) => Some(v),
-                _ => Some(self.graph.opaque(Op::Join, &values, self.slot_type(slot), self.here)),
-            };
-        }
-    }
-
-    fn branch(&mut self, cond: ExprId, then: &Block, els: &Block) -> Step<bool> {
-        let c = self.expr(cond)?;
-        if let Some(known) = self.graph.const_of(c) {
-            return self.block(if known.bits != 0 { then } else { els });
-        }
-        if els.is_empty() && self.is_own_range(c) {
-            return self.block(then);
-        }
-        let mut changes = Changes::of(then);
-        changes.block(els);
-        let slots = self.slots(&changes);
-        let before = self.snapshot(&slots);
-        if shape::is_choice(self.codelet, then, els) {
-            return self.choice(c, then, els, (&slots, &before));
-        }
-        self.effect(Effect::Branch(c));
-        let plain = |q: &Quantity| !q.any(&mut |p| matches!(p, Quantity::Index(_)));
-        let holds = self.graph.nodes[c].quantity.clone().filter(plain).filter(|_| self.closed);
-        let not = holds.clone().map(|q| Quantity::Number(1).add_scaled(q, -1));
-        let mut ways = vec![];
-        for (arm, own) in [(then, holds), (els, not)] {
-            slots.iter().zip(&before).for_each(|(&s, &v)| self.now[s] = v);
-            if arm.is_empty() {
-                ways.push(before.clone());
-                continue;
-            }
-            let around = self.graph.regions[self.here].count.clone();
-            let count = match own.clone().and_then(|q| around.factor.mul(q).fits()) {
-                Some(factor) => Count { counted: around.counted, factor },
-                None => self.counted(self.point(arm, 0)),
-            };
-            let own = own.filter(|_| count.counted == around.counted);
-            let (falls, values) = self.inside(count, own, |w| {
-                w.barrier(&changes.storages);
-                if std::ptr::eq(arm, then) && !els.is_empty() {
-                    // The jump over the other arm.
-                    w.extra(1);
-                }
-                let falls = w.block(arm)?;
-                Ok((falls, w.snapshot(&slots)))
-            })?;
-            if falls {
-                ways.push(values);
-            }
-        }
-        self.barrier(&changes.storages);
-        let goes_on = !ways.is_empty();
-        self.join(&slots, &ways);
-        Ok(goes_on)
-    }
-
-    /// Both arms are computed, and each result is taken from one.
-    fn choice(&mut self, c: Val, then: &Block, els: &Block, (slots, before): (&[Slot], &[Option<Val>])) -> Step<bool> {
-        self.block(then)?;
-        let taken = self.snapshot(slots);
-        slots.iter().zip(before).for_each(|(&s, &v)| self.now[s] = v);
-        self.block(els)?;
-        for (i, &slot) in slots.iter().enumerate() {
-            let value = match (taken[i], self.now[slot]) {
-                (Some(a), Some(b)) => self.graph.pure(Op::Select, &[c, a, b], self.slot_type(slot), self.here),
-                (a, b) => match a.or(b) {
-                    Some(v) => v,
-                    None => continue,
-                },
-            };
-            self.now[slot] = Some(value);
-        }
-        Ok(true)
     }
 
     fn zero(&mut self, ty: ElemType) -> Val {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: all shapes and corners are checked before the first element is touched.
 
-use super::{Frame, Halt, Place};
+use super::frame::{Frame, Halt, Place};
 use crate::scalar;
 use girder_ir::codelet::{Amp, Matrix, Storage};
 use girder_ir::ids::SiteId;

@@ -2,7 +2,8 @@
 //!
 //! Invariant: the lane of a place depends only on its row-major position, so skipping places moves no other.
 
-use super::{Frame, Halt, trips};
+use super::frame::{Frame, Halt};
+use super::trips;
 use crate::scalar;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::ids::{ExprId, SiteId};

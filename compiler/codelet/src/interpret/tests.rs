@@ -4,7 +4,8 @@ use super::*;
 use crate::build::Builder;
 use crate::sizes::{Shape, bind_sizes};
 use girder_ir::codelet::*;
-use girder_ir::types::Scalar;
+use girder_ir::ids::ExprId;
+use girder_ir::types::{ElemType, Scalar};
 use girder_source::Limits;
 use proptest::prelude::*;
 

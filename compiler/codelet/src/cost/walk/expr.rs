@@ -3,7 +3,8 @@
 //! Invariant: two accesses of one storage whose places differ by a number other than 0 are never the same element.
 
 use super::{Effect, InMemory, Step, Walk, Written};
-use crate::cost::graph::{Access, Moving, Op, Val};
+use crate::cost::graph::{Access, Op, Val};
+use crate::cost::poly::Moving;
 use crate::cost::walk::Product;
 use girder_ir::codelet::{Amp, BinaryOp, DimDecl, ExprKind, Index, Storage};
 use girder_ir::ids::ExprId;

@@ -1,0 +1,67 @@
+//! Integers as sums of products of values: by what an index moves, and by how much two indices are apart.
+//!
+//! Invariant: products are in order, each once and with a factor that is not 0, so that equal sums are written alike.
+
+use super::graph::Val;
+use smallvec::{SmallVec, smallvec};
+
+/// A sum of products of values with factors, without its constant.
+pub(super) type Moving = SmallVec<[(SmallVec<[Val; 2]>, i64); 2]>;
+
+/// An integer as a sum of products.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Poly {
+    pub moving: Moving,
+    pub base: i64,
+}
+
+/// Longest sums of products.
+const TERMS: usize = 16;
+/// Longest products.
+const DEGREE: usize = 3;
+
+impl Default for Poly {
+    fn default() -> Poly {
+        Poly { moving: SmallVec::new(), base: 0 }
+    }
+}
+
+impl Poly {
+    /// `self + k · other`
+    pub fn plus(&self, other: &Poly, k: i64) -> Option<Poly> {
+        let mut moving = self.moving.clone();
+        for (product, f) in &other.moving {
+            let f = f.checked_mul(k)?;
+            match moving.binary_search_by(|t| t.0.cmp(product)) {
+                Ok(i) => moving[i].1 = moving[i].1.checked_add(f)?,
+                Err(i) => moving.insert(i, (product.clone(), f)),
+            }
+        }
+        moving.retain(|t| t.1 != 0);
+        let base = self.base.checked_add(other.base.checked_mul(k)?)?;
+        (moving.len() <= TERMS).then_some(Poly { moving, base })
+    }
+
+    /// `self · other`
+    pub fn times(&self, other: &Poly) -> Option<Poly> {
+        let mut result = Poly { moving: SmallVec::new(), base: self.base.checked_mul(other.base)? };
+        let terms = |p: &Poly| -> Vec<(SmallVec<[Val; 2]>, i64)> {
+            p.moving.iter().cloned().chain([(SmallVec::new(), p.base)]).collect()
+        };
+        for (a, f) in terms(self) {
+            for (b, g) in terms(other) {
+                let mut product: SmallVec<[Val; 2]> = a.iter().chain(&b).copied().collect();
+                let factor = f.checked_mul(g)?;
+                if product.is_empty() || factor == 0 {
+                    continue;
+                }
+                if product.len() > DEGREE {
+                    return None;
+                }
+                product.sort();
+                result = result.plus(&Poly { moving: smallvec![(product, factor)], base: 0 }, 1)?;
+            }
+        }
+        Some(result)
+    }
+}

@@ -1,0 +1,127 @@
+//! One turn of one worker: its locals, the memory that it sees, and what it has spent.
+//!
+//! Invariant: fields are touched through [`Frame::load`] and [`Frame::store`] only, so that workers are watched wherever
+//! they touch one.
+
+use super::{FREE_TURNS, Failure, Stop, Touch, VertexMemory, turns};
+use crate::cost::Located;
+use crate::facts::Weights;
+use crate::interpret::workers::Touches;
+use crate::sizes::Sizes;
+use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::{Codelet, Expr, Storage};
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
+use girder_source::Session;
+use smallvec::SmallVec;
+
+/// The run has ended; why is in [`Frame::stop`], so that the common result stays small.
+pub(super) struct Halt;
+
+/// One turn of one worker.
+pub(super) struct Frame<'a> {
+    pub codelet: &'a Codelet,
+    pub locals: &'a mut [u64],
+    pub offsets: &'a SecondaryMap<LocalId, usize>,
+    pub sizes: &'a Sizes,
+    pub memory: &'a mut dyn VertexMemory,
+    pub touches: Option<&'a mut Touches>,
+    pub consts: &'a [u64],
+    pub worker: u32,
+    pub workers: u32,
+    pub session: &'a Session,
+    pub ticks: u32,
+    pub weights: &'a Weights,
+    /// Turns that count so far.
+    pub spent: u64,
+    pub stop: Stop,
+    pub points: Option<&'a Located<'a>>,
+    pub counters: &'a mut [u64],
+}
+
+/// Places of an access; no codelet of ordinary rank spills it.
+pub(super) type Place = SmallVec<[i64; 4]>;
+
+impl<'a> Frame<'a> {
+    pub fn expr(&self, e: ExprId) -> &'a Expr {
+        &self.codelet.exprs[e]
+    }
+
+    #[cold]
+    pub fn fail(&mut self, site: SiteId, values: [i64; 2]) -> Halt {
+        let worker = self.codelet.multi.then_some(self.worker);
+        self.stop = Stop::Failed(Failure { site, values, worker });
+        Halt
+    }
+
+    /// Polls the stop flag now and then; called once per turn of every loop.
+    #[inline]
+    pub fn tick(&mut self) -> Result<(), Halt> {
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(1024) && self.session.cancel.is_cancelled() {
+            self.stop = Stop::Cancelled;
+            return Err(Halt);
+        }
+        Ok(())
+    }
+
+    /// Counts the turns of a loop before the first of them.
+    pub fn charge(&mut self, trips: u64, site: SiteId) -> Result<(), Halt> {
+        let limit = self.session.limits.turns;
+        match (trips, self.weights[site]) {
+            (0..=FREE_TURNS, 0) => Ok(()),
+            _ if trips > limit.max(FREE_TURNS) => Err(self.fail(site, [shown(limit), turns::COUNTED])),
+            (_, weight) => self.spend(trips.saturating_mul(weight.max(1)), site),
+        }
+    }
+
+    pub fn spend(&mut self, turns: u64, site: SiteId) -> Result<(), Halt> {
+        let limit = self.session.limits.total_turns;
+        self.spent = self.spent.saturating_add(turns);
+        if self.spent > limit { Err(self.fail(site, [shown(limit), turns::TOTAL])) } else { Ok(()) }
+    }
+
+    /// Length of a dimension.
+    pub fn length(&self, storage: Storage, dim: usize) -> i64 {
+        match storage {
+            Storage::Field(field) => self.sizes.shapes[field][dim] as i64,
+            Storage::Local(local) => self.codelet.locals[local].array.as_ref().map_or(0, |dims| i64::from(dims[dim])),
+        }
+    }
+
+    /// Row-major position of a place, if it is inside.
+    pub fn flat(&mut self, storage: Storage, place: &[i64], site: SiteId) -> Result<u64, Halt> {
+        let mut flat = 0;
+        for (dim, &index) in place.iter().enumerate() {
+            let length = self.length(storage, dim);
+            if index < 0 || index >= length {
+                return Err(self.fail(site, [index, length]));
+            }
+            flat = flat * length as u64 + index as u64;
+        }
+        Ok(flat)
+    }
+
+    pub fn load(&mut self, field: FieldId, flat: u64, site: SiteId) -> Result<u64, Halt> {
+        self.note(field, flat, site, false)?;
+        Ok(self.memory.load(field, flat))
+    }
+
+    pub fn store(&mut self, field: FieldId, flat: u64, bits: u64, site: SiteId) -> Result<(), Halt> {
+        self.note(field, flat, site, true)?;
+        self.memory.store(field, flat, bits);
+        Ok(())
+    }
+
+    fn note(&mut self, field: FieldId, flat: u64, site: SiteId, written: bool) -> Result<(), Halt> {
+        let Some(touches) = &mut self.touches else { return Ok(()) };
+        touches.note(self.codelet, field, flat, Touch { worker: self.worker, site, written }).map_err(|race| {
+            self.stop = Stop::Raced(race);
+            Halt
+        })
+    }
+}
+
+/// A limit as a value of a failure.
+pub(super) fn shown(limit: u64) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
