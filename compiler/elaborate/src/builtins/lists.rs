@@ -1,0 +1,78 @@
+//! Functions of lists, tuples and ranges.
+//!
+//! Invariant: the values of a list are charged before they are made.
+
+use crate::calls::Given;
+use crate::elaborator::Elaborator;
+use crate::value::{Tuple, Value};
+use girder_source::{Result, Span};
+use std::sync::Arc;
+
+impl Elaborator<'_> {
+    pub(super) fn call_list(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
+        let items = |values: Vec<Value>| Ok(Value::List(Arc::new(values)));
+        match name {
+            "zip" => {
+                let mut columns = Vec::new();
+                for g in given {
+                    columns.push(self.items(g)?);
+                }
+                let len = columns.first().map_or(0, Vec::len);
+                if columns.iter().any(|c| c.len() != len) {
+                    let lens: Vec<usize> = columns.iter().map(Vec::len).collect();
+                    return Err(self.error("elaborate::arguments", span, format!("`zip` of lists of {lens:?} values")));
+                }
+                let row = |k: usize| columns.iter().map(|c| c[k].clone()).collect();
+                items((0..len).map(|k| Value::Tuple(Arc::new(Tuple::plain(row(k))))).collect())
+            }
+            "leaves" => {
+                let [x] = self.required(name, ["x"], given, span)?;
+                let mut out = Vec::new();
+                self.leaves(&x.value, x.span, &mut out)?;
+                items(out)
+            }
+            _ => {
+                let [x] = self.required(name, ["x"], given, span)?;
+                if let ("len", Value::Tensor(t)) = (name, &x.value) {
+                    return Ok(Value::Int(t.view.shape().first().map_or(1, |&n| n as i64)));
+                }
+                if name == "len" {
+                    return self.count(&x.value, x.span).map(|n| Value::Int(n as i64));
+                }
+                let mut values = self.items(x)?;
+                match name {
+                    "enumerate" => {
+                        let pair = |(k, v)| Value::Tuple(Arc::new(Tuple::plain(vec![Value::Int(k as i64), v])));
+                        items(values.into_iter().enumerate().map(pair).collect())
+                    }
+                    "reversed" => {
+                        values.reverse();
+                        items(values)
+                    }
+                    _ => items(values),
+                }
+            }
+        }
+    }
+
+    /// The values of a list, tuple or range.
+    fn items(&mut self, g: Given) -> Result<Vec<Value>> {
+        let count = self.count(&g.value, g.span)?;
+        self.charge_values(count, g.span)?;
+        Ok((0..count).map(|k| self.nth(&g.value, k)).collect())
+    }
+
+    /// The tensors in a nested value, in order.
+    fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+        match value {
+            Value::List(l) => l.iter().try_for_each(|v| self.leaves(v, span, out)),
+            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.leaves(v, span, out)),
+            Value::Unit => Ok(()),
+            other => {
+                self.charge_values(1, span)?;
+                out.push(other.clone());
+                Ok(())
+            }
+        }
+    }
+}

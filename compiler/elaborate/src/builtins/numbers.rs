@@ -1,0 +1,180 @@
+//! Functions of static numbers, and the numbers that types have.
+//!
+//! Invariant: no operation on integers wraps; one that overflows is an error.
+
+use crate::calls::Given;
+use crate::elaborator::Elaborator;
+use crate::value::Value;
+use girder_ir::types::ElemType;
+use girder_source::{Result, Span};
+
+/// Functions of the prelude that static numbers have too.
+pub const STATIC: [&str; 14] =
+    ["sqrt", "exp", "log", "tanh", "sin", "cos", "relu", "square", "pow", "abs", "floor", "ceil", "round", "trunc"];
+
+impl Elaborator<'_> {
+    /// Functions of static numbers; of tensors through the prelude.
+    pub(super) fn call_number(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
+        if given.iter().any(|g| matches!(g.value, Value::Tensor(_))) {
+            if name == "int" || name == "float" {
+                let help = "its elements are known only at run time; convert them with `i32(x)`, `f32(x)`, …";
+                return Err(self.error_help(
+                    "elaborate::type_mismatch",
+                    span,
+                    format!("`{name}` makes a static value, not of a tensor"),
+                    help,
+                ));
+            }
+            // Of one tensor it is the least (greatest) element, perhaps along an axis; of two it goes element by element.
+            let one = given.iter().filter(|g| g.name.is_empty()).count() == 1;
+            let function = match (name, one) {
+                ("min", true) => "min_of",
+                ("max", true) => "max_of",
+                ("min", false) => "minimum",
+                ("max", false) => "maximum",
+                (other, _) => other,
+            };
+            return self.prelude_given(function, given, span);
+        }
+        self.each_static(name, given.into_iter().map(|g| g.value).collect(), span)
+    }
+
+    /// A function of static numbers.
+    pub fn each_static(&mut self, name: &str, values: Vec<Value>, span: Span) -> Result<Value> {
+        let wrong = |this: &mut Self| {
+            let found: Vec<String> = values.iter().map(Value::describe).collect();
+            let message = format!(
+                "`{name}` does not take {}",
+                if found.is_empty() { "nothing".into() } else { found.join(" and ") }
+            );
+            Err(this.error("elaborate::arguments", span, message))
+        };
+        if values.iter().any(Value::is_error) {
+            return Err(girder_source::Failed);
+        }
+        let value = match (name, &values[..]) {
+            ("div_ceil", [Value::Int(a), Value::Int(b)]) => {
+                let q = a.checked_div_euclid(*b);
+                match q {
+                    None => return Err(self.error("elaborate::division_by_zero", span, format!("div_ceil({a}, {b})"))),
+                    Some(_) => Value::Int(
+                        (*a as i128).div_euclid(*b as i128) as i64
+                            + i64::from((*a as i128).rem_euclid(*b as i128) != 0),
+                    ),
+                }
+            }
+            ("int", [Value::Int(i)]) => Value::Int(*i),
+            ("int", [Value::Bool(b)]) => Value::Int(*b as i64),
+            ("int", [Value::Float(x)]) => Value::Int(*x as i64),
+            ("float", [Value::Int(i)]) => Value::Float(*i as f64),
+            ("float", [Value::Float(x)]) => Value::Float(*x),
+            ("string", [Value::Int(i)]) => Value::Str(i.to_string().into()),
+            ("string", [Value::Float(x)]) => Value::Str(format!("{x:?}").into()),
+            ("string", [Value::Str(s)]) => Value::Str(s.clone()),
+            ("string", [Value::Bool(b)]) => Value::Str(b.to_string().into()),
+            ("min", [first, rest @ ..]) => return self.fold_extreme(first, rest, true, span),
+            ("max", [first, rest @ ..]) => return self.fold_extreme(first, rest, false, span),
+            ("abs", [Value::Int(i)]) => match i.checked_abs() {
+                Some(v) => Value::Int(v),
+                None => return Err(self.error("elaborate::overflow", span, format!("abs({i})"))),
+            },
+            ("log2", [Value::Int(i)]) if *i > 0 => Value::Int(i.ilog2() as i64),
+            ("pow", [Value::Int(a), Value::Int(b)]) if *b >= 0 => {
+                match u32::try_from(*b).ok().and_then(|b| a.checked_pow(b)) {
+                    Some(v) => Value::Int(v),
+                    None => return Err(self.error("elaborate::overflow", span, format!("pow({a}, {b})"))),
+                }
+            }
+            ("floor" | "ceil" | "round" | "trunc", [Value::Int(i)]) => Value::Int(*i),
+            (_, [x]) => {
+                let x = match x {
+                    Value::Float(x) => *x,
+                    Value::Int(i) => *i as f64,
+                    _ => return wrong(self),
+                };
+                Value::Float(match name {
+                    "abs" => x.abs(),
+                    "floor" => x.floor(),
+                    "ceil" => x.ceil(),
+                    "trunc" => x.trunc(),
+                    "round" => x.round_ties_even(),
+                    "sqrt" => x.sqrt(),
+                    "exp" => x.exp(),
+                    "log" => x.ln(),
+                    "log2" => x.log2(),
+                    "tanh" => x.tanh(),
+                    "sin" => x.sin(),
+                    "cos" => x.cos(),
+                    "relu" => x.max(0.0),
+                    "square" => x * x,
+                    _ => return wrong(self),
+                })
+            }
+            ("pow", [Value::Float(a), Value::Float(b)]) => Value::Float(a.powf(*b)),
+            ("pow", [Value::Float(a), Value::Int(b)]) => Value::Float(a.powf(*b as f64)),
+            ("pow", [Value::Int(a), Value::Float(b)]) => Value::Float((*a as f64).powf(*b)),
+            _ => return wrong(self),
+        };
+        Ok(value)
+    }
+
+    fn fold_extreme(&mut self, first: &Value, rest: &[Value], least: bool, span: Span) -> Result<Value> {
+        let mut best = match (first, rest) {
+            (Value::List(l), []) if !l.is_empty() => return self.fold_extreme(&l[0], &l[1..], least, span),
+            (first, _) => first.clone(),
+        };
+        for v in rest {
+            let op = girder_syntax::ast::BinaryOp::Lt;
+            let less = self.binary(op, v.clone(), best.clone(), span)?;
+            let more = self.binary(op, best.clone(), v.clone(), span)?;
+            if matches!((least, less, more), (true, Value::Bool(true), _) | (false, _, Value::Bool(true))) {
+                best = v.clone();
+            }
+        }
+        // As for `+`, an integer beside a float is a float.
+        let any_float = [first].into_iter().chain(rest).any(|v| matches!(v, Value::Float(_)));
+        Ok(match best {
+            Value::Int(i) if any_float => Value::Float(i as f64),
+            best => best,
+        })
+    }
+
+    /// `f32.max` and its kin.
+    pub fn type_constant(&mut self, ty: ElemType, name: &str, span: Span) -> Result<Value> {
+        let float = |single: f32, double: f64| match ty {
+            ElemType::F32 => Some(Value::Float(single as f64)),
+            ElemType::F64 => Some(Value::Float(double)),
+            _ => None,
+        };
+        let bits = ty.bytes() * 8;
+        let value = match (name, ty.is_int(), ty.is_signed_int()) {
+            ("bytes", ..) => Some(Value::Int(ty.bytes() as i64)),
+            ("max", true, true) => Some(Value::Int(i64::MAX >> (64 - bits))),
+            ("min", true, true) => Some(Value::Int(i64::MIN >> (64 - bits))),
+            ("max", true, false) if bits < 64 => Some(Value::Int((1i64 << bits) - 1)),
+            ("min", true, false) => Some(Value::Int(0)),
+            ("max", ..) => float(f32::MAX, f64::MAX),
+            ("min", ..) => float(f32::MIN, f64::MIN),
+            ("epsilon", ..) => float(f32::EPSILON, f64::EPSILON),
+            ("inf", ..) => float(f32::INFINITY, f64::INFINITY),
+            ("nan", ..) => float(f32::NAN, f64::NAN),
+            _ => None,
+        };
+        value.map_or_else(
+            || Err(self.error("names::unknown", span, format!("the type `{ty}` has no `{name}` here"))),
+            Ok,
+        )
+    }
+
+    /// `f32.bits(0x7fc00000)`: the element with these bits.
+    pub fn type_bits(&mut self, ty: ElemType, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [bits] = self.required("bits", ["bits"], given, span)?;
+        match (bits.value, ty) {
+            (Value::Int(b), ElemType::F32) if u32::try_from(b).is_ok() => {
+                Ok(Value::Float(f32::from_bits(b as u32) as f64))
+            }
+            (Value::Int(b), ElemType::F64) => Ok(Value::Float(f64::from_bits(b as u64))),
+            (other, _) => Err(self.expected("the bits of a float (an integer)", &other, bits.span)),
+        }
+    }
+}
