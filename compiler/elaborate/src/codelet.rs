@@ -10,7 +10,6 @@
 
 mod header;
 mod specialise;
-mod eval;
 mod builder;
 mod types;
 mod value;
@@ -33,7 +32,6 @@ mod finish;
 mod tests;
 
 pub use builtins::is_builtin;
-pub use eval::eval_int;
 pub use header::{Class, Header, HeaderField, HeaderGeneric, HeaderType, header, infer_args};
 pub use specialise::{result_type, specialise};
 

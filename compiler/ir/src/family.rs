@@ -13,7 +13,6 @@ mod tests;
 mod tiles;
 
 pub use fit::fit_affine;
-pub use queries::fields_meet;
 pub use tiles::{ByTile, TileIter};
 
 use crate::affine::Affine;

@@ -1,14 +1,10 @@
 //! Stable 128-bit content hashes: SipHash-2-4 with 128 bits of output (Aumasson and Bernstein 2012, key 0), over
-//! bytes in a fixed order.
+//! bytes.
 //!
-//! Invariant: a hash depends on content alone: not on ids, spans, the order of hash maps, the host or the version of
-//! the compiler, unless what is written to it changes.
+//! Invariant: a hash depends on the bytes alone, not on the host or the version of the compiler.
 
-mod codelet;
 #[cfg(test)]
 mod tests;
-
-pub use codelet::codelet_hash;
 
 /// A hash of content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,8 +30,7 @@ pub fn hash_bytes(bytes: &[u8]) -> Hash128 {
 }
 
 /// Takes content piece by piece.
-#[derive(Clone, Debug)]
-pub struct StableHasher {
+struct StableHasher {
     v: [u64; 4],
     tail: u64,
     len: u64,
@@ -58,8 +53,7 @@ impl StableHasher {
         StableHasher { v, tail: 0, len: 0 }
     }
 
-    /// Takes bytes as they are. Strings of varying length need [`StableHasher::str`], else neighbours run together.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    fn bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.tail |= (byte as u64) << (8 * (self.len % 8));
             self.len += 1;
@@ -70,29 +64,8 @@ impl StableHasher {
         }
     }
 
-    /// Takes a number, little end first.
-    pub fn u64(&mut self, value: u64) {
-        if self.len.is_multiple_of(8) {
-            self.len += 8;
-            self.word(value);
-        } else {
-            self.bytes(&value.to_le_bytes());
-        }
-    }
-
-    /// Takes a signed number.
-    pub fn i64(&mut self, value: i64) {
-        self.u64(value as u64);
-    }
-
-    /// Takes a string with its length.
-    pub fn str(&mut self, text: &str) {
-        self.u64(text.len() as u64);
-        self.bytes(text.as_bytes());
-    }
-
     /// The hash of all that was taken.
-    pub fn finish(mut self) -> Hash128 {
+    fn finish(mut self) -> Hash128 {
         self.word(self.tail | (self.len << 56));
         self.v[2] ^= 0xee;
         let low = self.squeeze();

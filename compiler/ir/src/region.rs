@@ -78,11 +78,6 @@ impl Region {
         Some(true)
     }
 
-    /// Whether it holds an element; `None` if only listing the elements can tell.
-    pub fn contains(&self, element: i64) -> Option<bool> {
-        self.meets(&Region { offset: element, dims: SmallVec::new(), repeats: false }).map(|e| e.is_some())
-    }
-
     /// The least element that both hold, if any; `None` if only listing the elements can tell.
     pub fn meets(&self, other: &Region) -> Option<Option<i64>> {
         let ((a, a_end), (b, b_end)) = (self.hull(), other.hull());
@@ -229,14 +224,14 @@ pub fn least_common(a: &[(VarId, Region)], b: &[(VarId, Region)]) -> Option<(Var
 }
 
 /// The elements of regions as intervals, unsorted.
-pub fn list(regions: &[(VarId, Region)]) -> Vec<Interval> {
+fn list(regions: &[(VarId, Region)]) -> Vec<Interval> {
     let mut all = Vec::new();
     regions.iter().for_each(|(var, r)| r.list(*var, &mut all));
     all
 }
 
 /// The least element that both lists hold; sorts them.
-pub fn first_common(a: &mut [Interval], b: &mut [Interval]) -> Option<(VarId, u64)> {
+fn first_common(a: &mut [Interval], b: &mut [Interval]) -> Option<(VarId, u64)> {
     a.sort_unstable();
     b.sort_unstable();
     let (mut i, mut j) = (0, 0);

@@ -117,11 +117,6 @@ impl Machine {
         self.group_bytes_per_second(group) / self.chip.clock_hz
     }
 
-    /// Usable bytes per cycle of the narrowest link group on the way between two processors.
-    pub fn route_bytes_per_cycle(&self, from: u32, to: u32) -> f64 {
-        self.route(from, to).map(|link| self.group_bytes_per_cycle(link.group)).fold(f64::INFINITY, f64::min)
-    }
-
     /// Cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its rate. Flows
     /// are (from, to, bytes); those that stay on their processor count for nothing, and without any other it is 0.
     pub fn link_phase_cycles(&self, flows: impl IntoIterator<Item = (u32, u32, u64)>) -> u64 {

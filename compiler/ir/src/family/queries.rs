@@ -31,22 +31,6 @@ impl FieldPart {
 }
 
 impl Field {
-    /// The variables that it sees, ascending, with the least and greatest element of each over all instances.
-    pub fn hull(&self, domain: &Domain) -> Vec<(VarId, u64, u64)> {
-        let mut hulls: Vec<(VarId, u64, u64)> = Vec::new();
-        for part in &self.parts {
-            let Some((first, last)) = part.offset.bounds(domain) else { continue };
-            let (lo, hi) = part.region_at(0).hull();
-            let (lo, hi) = ((first + lo) as u64, (last + hi) as u64);
-            match hulls.iter_mut().find(|h| h.0 == part.var) {
-                Some(h) => (h.1, h.2) = (h.1.min(lo), h.2.max(hi)),
-                None => hulls.push((part.var, lo, hi)),
-            }
-        }
-        hulls.sort_unstable_by_key(|h| h.0);
-        hulls
-    }
-
     /// Its elements over all instances, one set per part, if all offsets are closed. Empty for an empty domain.
     pub fn regions(&self, domain: &Domain) -> Option<Vec<(VarId, Region)>> {
         if domain.count() == 0 {
@@ -55,10 +39,10 @@ impl Field {
         self.parts.iter().map(|p| Some((p.var, p.region(domain)?))).collect()
     }
 
-    /// Its elements over all instances as intervals, unsorted; of one variable, or of all.
-    pub fn intervals(&self, domain: &Domain, var: Option<VarId>) -> Vec<Interval> {
+    /// Its elements over all instances as intervals, unsorted.
+    fn intervals(&self, domain: &Domain) -> Vec<Interval> {
         let mut all = Vec::new();
-        for part in self.parts.iter().filter(|p| var.is_none_or(|v| v == p.var)) {
+        for part in &self.parts {
             let mut region = part.region_at(0);
             let first = region.offset;
             for offset in part.offset.values(domain) {
@@ -78,45 +62,8 @@ impl Field {
         if self.parts.iter().any(|p| p.region_at(0).repeats) {
             return false;
         }
-        let mut all = self.intervals(domain, None);
+        let mut all = self.intervals(domain);
         all.sort_unstable();
         all.windows(2).all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1)
     }
-
-    /// The least instance that sees an element, if any does. Looks at every instance.
-    pub fn instance_with(&self, domain: &Domain, var: VarId, element: u64) -> Option<u64> {
-        let sees = |part: &FieldPart| {
-            let mut region = part.region_at(0);
-            let first = region.offset;
-            part.offset.values(domain).position(|offset| {
-                region.offset = first + offset;
-                region.contains(element as i64).unwrap_or_else(|| {
-                    let mut all = Vec::new();
-                    region.list(var, &mut all);
-                    all.iter().any(|i| (i.1..i.2).contains(&element))
-                })
-            })
-        };
-        self.parts.iter().filter(|p| p.var == var).filter_map(sees).min().map(|i| i as u64)
-    }
-}
-
-/// The least element that two fields both see over all their instances, if any.
-pub fn fields_meet(a: (&Field, &Domain), b: (&Field, &Domain)) -> Option<(VarId, u64)> {
-    let (hulls, others) = (a.0.hull(a.1), b.0.hull(b.1));
-    let meets = |h: &&(VarId, u64, u64)| others.iter().any(|o| o.0 == h.0 && o.1 <= h.2 && h.1 <= o.2);
-    for &(var, ..) in hulls.iter().filter(meets) {
-        let closed = |(field, domain): (&Field, &Domain)| -> Option<Vec<(VarId, Region)>> {
-            let parts = field.parts.iter().filter(|p| p.var == var);
-            parts.map(|p| Some((var, p.region(domain)?))).collect()
-        };
-        let witness = match (closed(a), closed(b)) {
-            (Some(x), Some(y)) => region::least_common(&x, &y),
-            _ => region::first_common(&mut a.0.intervals(a.1, Some(var)), &mut b.0.intervals(b.1, Some(var))),
-        };
-        if witness.is_some() {
-            return witness;
-        }
-    }
-    None
 }

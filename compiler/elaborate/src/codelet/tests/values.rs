@@ -1,6 +1,7 @@
 //! Arithmetic, literals, conversions.
 
 use super::*;
+use girder_codelet::sizes::Shape;
 
 #[test]
 fn a_saxpy_loop() {
@@ -157,5 +158,7 @@ fn attributes_reach_the_codelet() {
         codelet fn div_ceil(a: int, b: int) -> int { (a + b - 1) / b }");
     let c = world.compile(&[], &mut Diagnostics::default()).unwrap();
     assert!(c.pipelined);
-    assert_eq!(crate::codelet::eval_int(&c, c.cycles.unwrap(), &[7]), Some(30 + 24 + 7));
+    let sizes = girder_codelet::bind_sizes(&c, &[Shape::from_slice(&[7]), Shape::default()], &[]).unwrap();
+    let cycles = girder_codelet::sizes::static_int(&c, &sizes, &[], c.cycles.unwrap());
+    assert_eq!(cycles, Some(30 + 24 + 7));
 }
