@@ -284,7 +284,7 @@ impl<'a> Rewrite<'a> {
                 (Some(old), None) => self.combine(lanes, old, value),
             })
         };
-        taken.iter().fold(old, add).expect("there is a row")
+        taken.iter().fold(old, add).expect("a block takes at least one row")
     }
 
     /// The same where any order will do: as few as possible wait for one another.

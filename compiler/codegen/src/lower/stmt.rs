@@ -250,7 +250,7 @@ impl Lower<'_, '_> {
             if falls {
                 self.b.ins().jump(next, &[]);
             }
-            let jump = self.jumps.pop().expect("pushed above");
+            let jump = self.jumps.pop().expect("a body pops the jumps that it pushes");
             left |= jump.leave.used;
             goes_on = falls || jump.again.is_some_and(|t| t.used);
             if !goes_on {
@@ -298,7 +298,7 @@ impl Lower<'_, '_> {
         if falls {
             self.b.ins().jump(latch, &[]);
         }
-        let jump = self.jumps.pop().expect("pushed above");
+        let jump = self.jumps.pop().expect("a body pops the jumps that it pushes");
         let turns = falls || jump.again.is_some_and(|t| t.used);
         if turns {
             self.enter(latch);

@@ -211,8 +211,8 @@ impl<'p> Registers<'p> {
         // An operand of this step that has not been asked for yet is still to be used.
         let still_used = |reg: Reg| self.uses.get(&reg)?.iter().rev().copied().find(|&at| at >= self.now);
         let far = |n: u8| file[n as usize].and_then(still_used).unwrap_or(u32::MAX);
-        let n = usable.into_iter().max_by_key(|&n| far(n)).expect("a step has few operands");
-        let reg = file[n as usize].expect("no register is free");
+        let n = usable.into_iter().max_by_key(|&n| far(n)).expect("a step has fewer operands than there are registers");
+        let reg = file[n as usize].expect("a register that is not free holds a value");
         if still_used(reg).is_some() {
             self.save(reg, n, false);
         }

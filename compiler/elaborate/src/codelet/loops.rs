@@ -132,7 +132,7 @@ impl<'a> Builder<'a, '_> {
             for o in open.into_iter().rev() {
                 if let Some(stmts) = inner.take() {
                     debug_assert!(!stmts.is_empty());
-                    s.blocks.last_mut().expect("opened above").extend(stmts);
+                    s.blocks.last_mut().expect("each loop opened a block of its own").extend(stmts);
                 }
                 let mut turn = s.blocks.pop().unwrap_or_default();
                 if let Some((cond, before)) = o.guard {

@@ -148,7 +148,7 @@ impl Halves<'_> {
             rest = rest.chunks(2).zip(pairs).map(|(pair, shuffle)| self.shuffled(pair, shuffle)).collect();
             rest = self.chosen(rest, long);
         }
-        let whole = rest.pop().expect("there is a piece");
+        let whole = rest.pop().expect("a load wants at least one piece");
         self.placed(whole, long).reg
     }
 

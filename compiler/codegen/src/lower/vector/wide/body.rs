@@ -137,7 +137,7 @@ impl Lower<'_, '_> {
             return self.wide_ramp(wide, e, slope, ElemType::I64);
         }
         match expr.kind {
-            ExprKind::Local(local) => wide.locals[local].clone().expect("it is set before it is read"),
+            ExprKind::Local(local) => wide.locals[local].clone().expect("a plan reads locals only where they are set"),
             ExprKind::Load { field, ref index, .. } => self.wide_load(wide, e, Storage::Field(field), index),
             ExprKind::LoadLocal { local, ref index, .. } => self.wide_load(wide, e, Storage::Local(local), index),
             ExprKind::Unary { op, x } => {
