@@ -21,6 +21,7 @@ mod arith;
 mod convert;
 mod expr;
 mod frame;
+mod loops;
 mod pick;
 mod reduce;
 mod stmt;

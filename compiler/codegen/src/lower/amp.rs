@@ -9,7 +9,7 @@
 use super::{Lower, clif};
 use crate::helpers::Import;
 use crate::lower::address::Sum;
-use crate::lower::stmt::Range;
+use crate::lower::loops::Range;
 use crate::microkernel::call_offset;
 use crate::work::SHORT;
 use cranelift_codegen::ir::condcodes::IntCC;

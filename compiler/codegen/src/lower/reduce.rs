@@ -8,7 +8,7 @@
 //! Invariant: a place that is skipped still advances the position.
 
 use super::{Lower, Target, clif};
-use crate::lower::stmt::Range;
+use crate::lower::loops::Range;
 use crate::lower::vector::is_ordered;
 use crate::work;
 use cranelift_codegen::ir::condcodes::FloatCC;

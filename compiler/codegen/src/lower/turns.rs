@@ -6,7 +6,7 @@
 //! Invariant: what `spent` holds is what the interpreter has spent at the same place.
 
 use super::Lower;
-use super::stmt::Range;
+use super::loops::Range;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};

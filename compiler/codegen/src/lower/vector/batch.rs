@@ -10,7 +10,7 @@ use super::emit::Group;
 use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::frame::Pointers;
-use crate::lower::stmt::Range;
+use crate::lower::loops::Range;
 use crate::spec::Lines;
 use crate::wide::LANES;
 use cranelift_codegen::ir::condcodes::IntCC;

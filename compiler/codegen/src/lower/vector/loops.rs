@@ -6,7 +6,7 @@
 use super::Plan;
 use super::emit::Group;
 use super::steps::Exit;
-use crate::lower::stmt::Range;
+use crate::lower::loops::Range;
 use crate::lower::{Innermost, Lower};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;

@@ -6,8 +6,8 @@
 use super::emit::Group;
 use super::steps::{self, Reduction, Step};
 use crate::lower::Lower;
+use crate::lower::loops::Range;
 use crate::lower::reduce::{Bound, LANES, operator};
-use crate::lower::stmt::Range;
 use crate::lower::vector::is_ordered;
 use crate::work;
 use cranelift_codegen::ir::immediates::Offset32;

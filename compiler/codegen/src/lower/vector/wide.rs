@@ -19,7 +19,7 @@ use super::Plan;
 use super::loops::Rest;
 use super::steps::Exit;
 use crate::lower::Lower;
-use crate::lower::stmt::Range;
+use crate::lower::loops::Range;
 use crate::wide::{LANES, Moving, Places, Pointer, Program, Strip, Value as Lanes, Width, assemble};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;

@@ -6,8 +6,8 @@
 
 use super::{Wide, calls_once};
 use crate::lower::Lower;
+use crate::lower::loops::Range;
 use crate::lower::reduce::{Bound, LANES, operator};
-use crate::lower::stmt::Range;
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, is_ordered, steps};
 use crate::wide::{self, Apart, Effect, Value as Lanes, is_long};

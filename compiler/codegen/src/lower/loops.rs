@@ -1,0 +1,249 @@
+//! Loops that stay scalar, written out or turn by turn, and what is left to do where vectors have taken some turns.
+//!
+//! Invariant: a loop is charged once, before its first turn, however it is translated.
+
+use super::{Jump, Lower, Target};
+use crate::lower::vector::Rest;
+use crate::work::{self, SHORT};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use girder_ir::codelet::{Block, Label, Stmt};
+use girder_ir::ids::{ExprId, LocalId, SiteId};
+
+/// `lo`, `lo + step`, … while less than `hi` (greater, for a negative step).
+#[derive(Clone, Debug)]
+pub(super) struct Range {
+    pub lo: Value,
+    pub hi: Value,
+    pub step: i64,
+    /// The trip count, if it is known; not 0 then.
+    pub trips: Option<u64>,
+    /// Whether to look at the stop flag each turn.
+    pub poll: bool,
+}
+
+/// Loops of at most so many turns are written out, if that is not too much code.
+const WRITTEN_OUT: u64 = 8;
+/// Turns of a short scalar loop that are written out in a row, and nodes of a body that is short.
+const ABREAST: u64 = 4;
+const SHORT_BODY: u64 = 32;
+/// Nodes of code up to which it is repeated.
+const SMALL: u64 = 120;
+
+impl Lower<'_, '_> {
+    pub(super) fn for_loop(
+        &mut self,
+        var: LocalId,
+        (lo, hi, step): (ExprId, ExprId, i64),
+        (label, site): (Label, SiteId),
+        body: &Block,
+    ) -> bool {
+        let (from, to) = (self.expr(lo), self.expr(hi));
+        let trips = self.known_trips(lo, hi, step);
+        if trips == Some(0) {
+            return true;
+        }
+        let each = work::of_block(&self.folded, body);
+        let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
+        let mut range = Range { lo: from, hi: to, step, trips, poll };
+        self.charge_loop(&range, site);
+        match if step == 1 { self.vectors((var, lo, hi), &range, (body, label)) } else { None } {
+            Some(Rest::Nothing) => return true,
+            Some(Rest::From(lo, trips)) => range = Range { lo, trips, ..range },
+            None => {}
+        }
+        if let (Some(all), Some(left), Some(lo)) = (trips, range.trips, self.known(lo))
+            && left <= WRITTEN_OUT
+            && left * work::code_of_block(self.codelet, body) <= SMALL
+        {
+            let indices = (all - left..all).map(|n| lo.wrapping_add((n as i64).wrapping_mul(step)));
+            return self.written_out(var, indices, label, body);
+        }
+        if let Some(trips) = range.trips.filter(|&n| n >= 4 * ABREAST && self.repeats(body)) {
+            let rows = trips / ABREAST;
+            let turns = Range { step: step.wrapping_mul(ABREAST as i64), trips: Some(rows), ..range.clone() };
+            self.counted(turns, None, |l, first| {
+                l.write(var, first);
+                let falls = (0..ABREAST as i64).all(|n| {
+                    l.ahead[var] = n.wrapping_mul(step);
+                    l.block(body)
+                });
+                l.ahead[var] = 0;
+                falls
+            });
+            let lo = self.b.ins().iadd_imm_s(range.lo, step.wrapping_mul((rows * ABREAST) as i64));
+            match trips % ABREAST {
+                0 => return true,
+                left => range = Range { lo, trips: Some(left), ..range },
+            }
+        }
+        self.counted(range, Some(label), |l, i| {
+            l.write(var, i);
+            l.block(body)
+        })
+    }
+
+    /// Whether turns of a loop are so short that some are written out in a row: a few plain statements.
+    fn repeats(&self, body: &Block) -> bool {
+        let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
+        body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
+    }
+
+    /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
+    fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&Block, Label)) -> Option<Rest> {
+        if let Some((plan, keeps)) = self.wide_plan(index, range.trips, body) {
+            return Some(self.wide_loop(&plan, range, keeps));
+        }
+        let (plan, keeps) = self.loop_plan(index, body)?;
+        Some(self.vector_loop(&plan, range, keeps))
+    }
+
+    /// A loop without a loop: the body once per index.
+    fn written_out(&mut self, var: LocalId, indices: impl Iterator<Item = i64>, label: Label, body: &Block) -> bool {
+        let exit = self.b.create_block();
+        let target = |block| Target { block, used: false };
+        let (mut goes_on, mut left) = (true, false);
+        for index in indices {
+            let next = self.b.create_block();
+            self.jumps.push(Jump { label, leave: target(exit), again: Some(target(next)) });
+            let value = self.i64(index);
+            self.write(var, value);
+            let falls = self.block(body);
+            if falls {
+                self.b.ins().jump(next, &[]);
+            }
+            let jump = self.jumps.pop().expect("a body pops the jumps that it pushes");
+            left |= jump.leave.used;
+            goes_on = falls || jump.again.is_some_and(|t| t.used);
+            if !goes_on {
+                break;
+            }
+            self.enter(next);
+        }
+        if goes_on {
+            self.b.ins().jump(exit, &[]);
+        }
+        if goes_on || left {
+            self.enter(exit);
+        }
+        goes_on || left
+    }
+
+    /// A loop over a range. The body gets the index and says whether it falls through; with a label, `break` and
+    /// `continue` may leave it. Whether control goes on after the loop.
+    pub(super) fn counted(
+        &mut self,
+        range: Range,
+        label: Option<Label>,
+        body: impl FnOnce(&mut Self, Value) -> bool,
+    ) -> bool {
+        let [head, latch, exit] = [(); 3].map(|()| self.b.create_block());
+        let index = self.b.append_block_param(head, I64);
+        if range.trips.is_some() {
+            self.b.ins().jump(head, &[range.lo.into()]);
+        } else {
+            let order = if range.step > 0 { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
+            let any = self.b.ins().icmp(order, range.lo, range.hi);
+            self.b.ins().brif(any, head, &[range.lo.into()], exit, &[]);
+        }
+        self.b.switch_to_block(head);
+        self.depth += 1;
+        let around = self.innermost.take();
+        if range.poll {
+            self.poll();
+        }
+        let target = |block| Target { block, used: false };
+        // Loops that the source does not name have a label that no `break` uses.
+        let label = label.unwrap_or(Label(u32::MAX));
+        self.jumps.push(Jump { label, leave: target(exit), again: Some(target(latch)) });
+        let falls = body(self, index);
+        if falls {
+            self.b.ins().jump(latch, &[]);
+        }
+        let jump = self.jumps.pop().expect("a body pops the jumps that it pushes");
+        let turns = falls || jump.again.is_some_and(|t| t.used);
+        if turns {
+            self.enter(latch);
+            self.turn(&range, head, index, exit);
+        }
+        self.b.seal_block(head);
+        self.depth -= 1;
+        self.innermost = around;
+        // With a known trip count and no turn, only `break` leads out.
+        let leaves = range.trips.is_none() || turns || jump.leave.used;
+        if leaves {
+            self.enter(exit);
+        }
+        leaves
+    }
+
+    /// The end of a turn: on to the next, or out.
+    fn turn(
+        &mut self,
+        range: &Range,
+        head: cranelift_codegen::ir::Block,
+        index: Value,
+        exit: cranelift_codegen::ir::Block,
+    ) {
+        let (lo, step) = (range.lo, range.step);
+        if range.trips == Some(1) {
+            self.b.ins().jump(exit, &[]);
+            return;
+        }
+        let next = self.b.ins().iadd_imm_s(index, step);
+        let more = match range.trips {
+            Some(trips) => {
+                // Wraps as the index does, and no index of an earlier turn equals it.
+                let end = self.b.ins().iadd_imm_s(lo, step.wrapping_mul(trips as i64));
+                self.b.ins().icmp(IntCC::NotEqual, next, end)
+            }
+            None if step == 1 => self.b.ins().icmp(IntCC::SignedLessThan, next, range.hi),
+            None if step == -1 => self.b.ins().icmp(IntCC::SignedGreaterThan, next, range.hi),
+            None => {
+                // What remains is positive as an unsigned number, also where `next` would overflow.
+                let remains =
+                    if step > 0 { self.b.ins().isub(range.hi, index) } else { self.b.ins().isub(index, range.hi) };
+                let stride = self.i64(step.unsigned_abs() as i64);
+                self.b.ins().icmp(IntCC::UnsignedGreaterThan, remains, stride)
+            }
+        };
+        self.b.ins().brif(more, head, &[next.into()], exit, &[]);
+    }
+
+    pub(super) fn while_loop(
+        &mut self,
+        before: &Block,
+        cond: ExprId,
+        label: Label,
+        body: &Block,
+        site: SiteId,
+    ) -> bool {
+        let [head, go, exit] = [(); 3].map(|()| self.b.create_block());
+        let turns = self.begin_turns(site);
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        self.depth += 1;
+        self.poll();
+        let target = |block| Target { block, used: false };
+        self.jumps.push(Jump { label, leave: target(exit), again: Some(target(head)) });
+        let mut ends = false;
+        if self.block(before) {
+            ends = true;
+            let more = self.expr(cond);
+            self.b.ins().brif(more, go, &[], exit, &[]);
+            self.enter(go);
+            self.count_turn(&turns, site);
+            if self.block(body) {
+                self.b.ins().jump(head, &[]);
+            }
+        }
+        let left = self.jumps.pop().is_some_and(|j| j.leave.used);
+        self.b.seal_block(head);
+        self.depth -= 1;
+        if ends || left {
+            self.enter(exit);
+        }
+        ends || left
+    }
+}
