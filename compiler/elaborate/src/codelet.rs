@@ -18,6 +18,7 @@ mod stmt;
 mod loops;
 mod control;
 mod expr;
+mod operators;
 mod fold;
 mod view;
 mod array;
