@@ -3,8 +3,8 @@
 //!
 //! - [`cost_of`] reads a typed codelet; [`Cost::eval`] gives the bundles of one worker, [`Cost::busy`] what a vertex keeps
 //!   busy on its tile, and [`tile_cycles`] the cycles of a tile's queue.
-//! - `walk` turns the body into values and regions (`graph`), `demand` finds what is computed, and `pairs` what of that
-//!   is computed two lanes at a time; `pipeline` is `#[pipelined]`.
+//! - `walk` turns the body into values and regions (`graph`, with indices as sums of products, `poly`), `demand` finds what
+//!   is computed, and `pairs` what of that is computed two lanes at a time; `pipeline` is `#[pipelined]`.
 //! - [`Points`] are the places whose executions are counted while a vertex runs, by the interpreter and by compiled code.
 //!
 //! The model has two kinds of code, and that is not a matter of taste: published measurements of compiled codelets

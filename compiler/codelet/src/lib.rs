@@ -3,7 +3,8 @@
 //!
 //! - [`scalar`] is the one definition of every operation on values; constant folding, the interpreter and the tests
 //!   of generated code all use it.
-//! - [`bind_sizes`] gives the named sizes their numbers from the shapes of a vertex's views.
+//! - [`bind_sizes`] gives the named sizes their numbers from the shapes of a vertex's views; [`vertices`] finds shapes and
+//!   constants in a family.
 //! - [`interpret`] is the reference: what it computes is what a codelet means.
 //! - [`facts()`] proves checks superfluous and `out` fields fully written, for concrete sizes.
 //! - [`cost`] says how many cycles a vertex keeps a tile's contexts busy, as a closed form.
