@@ -10,7 +10,7 @@ use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 use girder_passes::context::PassContext;
 use girder_passes::pipeline::{self, AnyStage, Stage};
-use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span};
+use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -122,13 +122,8 @@ impl Compilation {
     }
 
     fn on_a_large_stack<T: Send>(&mut self, f: impl FnOnce(&mut Self) -> Result<T> + Send) -> Result<T> {
-        let done = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || f(self));
-            thread.map(|t| t.join())
-        });
-        match done {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        match on_stack(STACK, || f(self)) {
+            Ok(result) => result,
             Err(e) => Err(self.fail("driver::no_thread", format!("cannot start a thread: {e}"), "free some memory")),
         }
     }

@@ -3,16 +3,38 @@
 //! Invariant: the result does not depend on the number of threads; there is no shared mutation and no reduction.
 
 use rayon::prelude::*;
+use std::cell::Cell;
 use std::cmp::Reverse;
+
+thread_local! {
+    /// Whether this thread takes all of what it maps itself, see [`on_stack`].
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// `f()` on a new thread with a stack of so many bytes; an error if the host gives no such thread.
+///
+/// The caller does nothing else until `f` ends. If it is one of the threads that take items of a map, all the others may wait in
+/// the same way, and nobody would be left for what `f` maps; so `f` maps on its own thread then.
+pub fn on_stack<T: Send>(bytes: usize, f: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    let alone = ALONE.get() || rayon::current_thread_index().is_some();
+    let joined = std::thread::scope(|scope| {
+        let run = || {
+            ALONE.set(alone);
+            f()
+        };
+        std::thread::Builder::new().stack_size(bytes).spawn_scoped(scope, run).map(|thread| thread.join())
+    })?;
+    Ok(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
 
 /// `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    (0..n).into_par_iter().map(f).collect()
+    if ALONE.get() { (0..n).map(f).collect() } else { (0..n).into_par_iter().map(f).collect() }
 }
 
 /// `f` of each item, computed on the host's threads, in order.
 pub fn par_map_slice<I: Sync, T: Send>(items: &[I], f: impl Fn(&I) -> T + Sync + Send) -> Vec<T> {
-    items.par_iter().map(f).collect()
+    if ALONE.get() { items.iter().map(f).collect() } else { items.par_iter().map(f).collect() }
 }
 
 /// `f` of each item, computed on the host's threads, in order: for a few items that take long, and not equally long. Threads take
@@ -22,6 +44,9 @@ pub fn par_map_uneven<I: Sync, T: Send>(
     weight: impl Fn(&I) -> u64,
     f: impl Fn(&I) -> T + Sync + Send,
 ) -> Vec<T> {
+    if ALONE.get() {
+        return items.iter().map(f).collect();
+    }
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_cached_key(|&k| Reverse(weight(&items[k])));
     let mut found: Vec<(usize, T)> = order.into_iter().par_bridge().map(|k| (k, f(&items[k]))).collect();
@@ -31,5 +56,22 @@ pub fn par_map_uneven<I: Sync, T: Send>(
 
 /// Calls `f` with each item, on the host's threads.
 pub fn par_for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Sync + Send) {
-    items.into_par_iter().for_each(f);
+    if ALONE.get() { items.into_iter().for_each(f) } else { items.into_par_iter().for_each(f) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_a_stack_of_its_own_does_not_wait_for_ever() {
+        // More callers than there are threads, each of which shares out work behind a thread that it waits for.
+        let sum = |k: usize| {
+            let inner = || par_map_uneven(&[1, 2, 3], |_| 1, |i| i * k) == [k, 2 * k, 3 * k];
+            let nested = || on_stack(1 << 20, || par_map(4, |_| inner()).into_iter().all(|right| right));
+            on_stack(1 << 20, nested).unwrap().unwrap()
+        };
+        assert_eq!(par_map(64, sum), [true; 64]);
+        assert!(sum(7));
+    }
 }
