@@ -181,6 +181,17 @@ pub struct RunIndex {
     pub runs: Vec<u32>,
 }
 
+/// Rows of blocks: runs that come again, as long and on the same tile, so many runs and so many elements further on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunRows {
+    /// Runs from one to the same of the next row; 0 if there are no rows.
+    pub jump: usize,
+    /// Elements from one to the same of the next row.
+    pub distance: u64,
+    /// By run: how often it comes again, bytes of its block evenly apart.
+    pub again: Vec<u32>,
+}
+
 /// Where every element of one variable is: a function of its mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Homes {
@@ -188,6 +199,8 @@ pub struct Homes {
     pub runs: Vec<HomeRun>,
     /// Where the run of an element is.
     pub index: RunIndex,
+    /// Which of them are rows of blocks.
+    pub rows: RunRows,
     /// Bytes of the block on each tile that holds any, by ascending tile.
     pub blocks: Vec<(u32, u32)>,
     /// Bytes of one element.

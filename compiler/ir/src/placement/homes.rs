@@ -2,7 +2,7 @@
 
 use super::Mapping;
 use crate::graph::Var;
-use crate::plan::{HomeRun, Homes, RunIndex};
+use crate::plan::{HomeRun, Homes, RunIndex, RunRows};
 
 impl Homes {
     /// The homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
@@ -25,7 +25,7 @@ impl Homes {
         runs.extend(mapping.runs(var.len()).map(run));
         let block = |(tile, used): (u32, Option<u64>)| Some((tile, u32::try_from(used?).unwrap_or(u32::MAX)));
         let blocks = (0..).zip(ends).filter_map(block).collect();
-        Homes { index: RunIndex::of(&runs), runs, blocks, elem_bytes: bytes as u32 }
+        Homes { index: RunIndex::of(&runs), rows: RunRows::of(&runs), runs, blocks, elem_bytes: bytes as u32 }
     }
 
     /// The index of the run that holds an element; past the last run if there is none.
@@ -46,6 +46,31 @@ impl Homes {
     /// Bytes of the block on a tile, if it holds any element.
     pub fn block(&self, tile: u32) -> Option<u32> {
         self.blocks.binary_search_by_key(&tile, |b| b.0).ok().map(|i| self.blocks[i].1)
+    }
+}
+
+impl RunRows {
+    /// Of runs that ascend, if those before the first tile's second run all come again.
+    fn of(runs: &[HomeRun]) -> RunRows {
+        let Some(first) = runs.first() else { return RunRows::default() };
+        let Some(jump) = runs[1..].iter().position(|r| r.tile == first.tile).map(|k| k + 1) else {
+            return RunRows::default();
+        };
+        let distance = runs[jump].start - first.start;
+        let comes_again = |k: usize| {
+            let (a, b) = (&runs[k], &runs[k + jump]);
+            b.start - a.start == distance && b.end - a.end == distance && a.tile == b.tile
+        };
+        if runs.len() < 2 * jump || !(0..jump).all(comes_again) {
+            return RunRows::default();
+        }
+        let step = |k: usize| runs[k + jump].offset.wrapping_sub(runs[k].offset);
+        let mut again = vec![0; runs.len()];
+        for k in (0..runs.len() - jump).rev().filter(|&k| comes_again(k)) {
+            let goes_on = again[k + jump] > 0 && step(k) == step(k + jump);
+            again[k] = if goes_on { again[k + jump] + 1 } else { 1 };
+        }
+        RunRows { jump, distance: distance as u64, again }
     }
 }
 

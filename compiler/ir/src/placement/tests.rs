@@ -3,7 +3,7 @@
 use super::*;
 use crate::family::{Part, Term};
 use crate::graph::{Var, VarClass};
-use crate::plan::Homes;
+use crate::plan::{Homes, RunRows};
 use crate::types::ElemType;
 use cranelift_entity::EntityRef;
 use girder_source::OriginId;
@@ -115,6 +115,16 @@ proptest! {
         }
         let slack: u64 = homes.blocks.iter().map(|b| b.1 as u64).sum::<u64>() - var.bytes();
         prop_assert!(slack <= 7 * homes.runs.len() as u64);
+        let RunRows { jump, distance, again } = &homes.rows;
+        for (k, &times) in again.iter().enumerate() {
+            let run = |n: u32| homes.runs[k + n as usize * jump];
+            let step = |n: u32| run(n).offset as i64 - run(0).offset as i64;
+            for n in 1..=times {
+                let (first, far) = (run(0), n * *distance as u32);
+                prop_assert_eq!((run(n).start, run(n).end, run(n).tile), (first.start + far, first.end + far, first.tile));
+                prop_assert_eq!(step(n), n as i64 * step(1));
+            }
+        }
     }
 }
 

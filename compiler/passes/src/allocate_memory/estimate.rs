@@ -9,7 +9,7 @@
 
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{Cost, TileCosts, cost_of};
-use girder_ir::codelet::{Block, Codelet, Local, Stmt};
+use girder_ir::codelet::{Block, Codelet, Local};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::SpecId;
@@ -41,14 +41,7 @@ pub(crate) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
 
 /// Recursion is as deep as statements are nested, which the limit on nesting bounds.
 fn statements(block: &Block) -> u64 {
-    let inside = |stmt: &Stmt| match stmt {
-        Stmt::For { body, .. } | Stmt::Labelled { body, .. } => statements(body),
-        Stmt::While { before, body, .. } => statements(before) + statements(body),
-        Stmt::If { then, els, .. } => statements(then) + statements(els),
-        Stmt::Reduce(r) => statements(&r.filter_before) + statements(&r.before),
-        _ => 0,
-    };
-    block.iter().map(|s| 1 + inside(s)).sum()
+    block.iter().map(|s| 1 + s.blocks().map(statements).sum::<u64>()).sum()
 }
 
 /// Bytes of the state of one vertex.

@@ -2,7 +2,8 @@
 //!
 //! # Note: Rows that are cut alike
 //! Blocks of a mapping cut many rows of a box at the same places. Where the first row of such is cut is looked up; of the
-//! others it is only asked whether the runs as far on hold what is as far on, which takes a few comparisons for each.
+//! others it is only asked whether the runs as far on hold what is as far on, which takes a few comparisons for each, or none
+//! where they are the rows of the mapping's own blocks ([`RunRows`](girder_ir::plan::RunRows)).
 //!
 //! Invariant: rows that are said to be alike are those that a cut of each would find so.
 
@@ -79,6 +80,16 @@ pub(super) fn alike(homes: &Homes, band: &Band, cuts: &mut [Cut]) -> u32 {
     let fits = cuts.len() <= FEW && cuts.iter().all(is_contiguous) && (0..cuts.len()).all(is_alone);
     if band.count == 1 || !fits {
         return 1;
+    }
+    let rows = &homes.rows;
+    if rows.jump > 0 && band.distance as u64 == rows.distance {
+        for cut in cuts.iter_mut() {
+            let next = homes.runs.get(cut.run + rows.jump);
+            cut.step = next.map_or(0, |r| r.offset as i64 - homes.runs[cut.run].offset as i64);
+        }
+        let fits = |c: &Cut| if i32::try_from(c.step).is_ok() { rows.again[c.run] } else { 0 };
+        let again = cuts.iter().map(fits).min().unwrap_or(0);
+        return band.count.min(again.saturating_add(1));
     }
     let jump = homes.run_of(band.row(1)).wrapping_sub(cuts[0].run);
     let bytes = homes.elem_bytes;

@@ -6,7 +6,7 @@
 use super::Scene;
 use super::moves::{Hint, locate};
 use girder_ir::family::{Domain, Field, FieldPart};
-use girder_ir::plan::{FieldLandings, Homes, Landing};
+use girder_ir::plan::{FieldLandings, HomeRun, Homes, Landing};
 use smallvec::SmallVec;
 
 /// One field of a family: where it is in place.
@@ -212,9 +212,26 @@ impl<'a> ByteBox<'a> {
                 is_row
             }
             Some((&(len, stride, bytes), inner)) => {
-                (0..len as i64).all(|k| self.rows(first + k * stride, base + k * bytes, inner, walk))
+                let is_row = |k: i64, walk: &mut Walk| self.rows(first + k * stride, base + k * bytes, inner, walk);
+                let again = |walk: &Walk| {
+                    let run = walk.hint.at;
+                    inner.is_empty()
+                        && self.comes_again(run, (len, stride, bytes))
+                        && self.is_within(run, first, base, walk)
+                };
+                is_row(0, walk) && (again(walk) || (1..len as i64).all(|k| is_row(k, walk)))
             }
         }
+    }
+
+    /// Whether a run of the mapping comes again in so many rows, at these distances in elements and bytes.
+    fn comes_again(&self, run: usize, (len, stride, bytes): (u64, i64, i64)) -> bool {
+        let rows = &self.homes.rows;
+        let step = |next: &HomeRun| next.offset as i64 - self.homes.runs[run].offset as i64;
+        rows.jump > 0
+            && rows.distance as i64 == stride
+            && rows.again[run] as u64 + 1 >= len
+            && self.homes.runs.get(run + rows.jump).is_some_and(|next| step(next) == bytes)
     }
 
     /// Whether one run of the mapping holds a row, at the bytes that are due: rows of a block are evenly apart.

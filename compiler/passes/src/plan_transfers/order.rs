@@ -6,6 +6,30 @@
 //!
 //! Invariant: the order depends on what is ordered, and on its order before only where nothing tells two apart.
 
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+use std::hash::Hash;
+
+/// Of each thing how many different ones are less, where few are different.
+pub(super) fn ranks<T: Ord + Hash + Copy>(things: impl Iterator<Item = T>) -> Vec<u32> {
+    let mut known: IndexSet<T, FxBuildHasher> = IndexSet::default();
+    let mut last: Option<(T, u32)> = None;
+    let mut number = |thing: T| match last {
+        Some((known, number)) if known == thing => number,
+        _ => {
+            let number = known.insert_full(thing).0 as u32;
+            last = Some((thing, number));
+            number
+        }
+    };
+    let numbers: Vec<u32> = things.map(&mut number).collect();
+    let mut ascending: Vec<usize> = (0..known.len()).collect();
+    ascending.sort_unstable_by_key(|&k| known[k]);
+    let mut rank = vec![0; known.len()];
+    (0..).zip(ascending).for_each(|(r, k)| rank[k] = r);
+    numbers.into_iter().map(|k| rank[k as usize]).collect()
+}
+
 /// The numbers of so many things by ascending keys; those of equal keys by `tie`.
 pub(super) fn order<const N: usize, K: Ord>(
     count: usize,
@@ -53,7 +77,12 @@ fn sorted<T: radsort::Key + Ord + Copy, K: Ord>(keys: impl Iterator<Item = T>, t
 
 #[cfg(test)]
 mod tests {
-    use super::order;
+    use super::{order, ranks};
+
+    #[test]
+    fn ranks_are_those_of_the_different_ones() {
+        assert_eq!(ranks([7, 7, 3, 9, 3, 7, 1].into_iter()), [2, 2, 1, 3, 1, 2, 0]);
+    }
 
     #[test]
     fn keys_come_first_then_ties_then_places() {

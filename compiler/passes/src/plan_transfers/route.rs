@@ -19,7 +19,7 @@
 
 use super::buffers::{Buffers, Stop, Use};
 use super::moves::{Move, join, piece};
-use super::order::order;
+use super::order::{order, ranks};
 use super::shared::{Sharing, places};
 use super::transfers::{Send, assemble, scattered};
 use girder_ir::ids::VarId;
@@ -231,19 +231,13 @@ impl Router {
     }
 }
 
-/// Bytes, count, steps, and the variables that bytes come from and go to.
-type Shape = (u32, u32, i32, i32, Option<VarId>, Option<VarId>);
-
 /// Copies, none of which needs another, in their order: what is alike on several tiles follows one another, by tile.
 fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
     let shape = |m: &Move| (m.bytes, m.count, m.from_step, m.to_step, form(m.from.object), form(m.to.object));
-    let mut shapes: Vec<Shape> = copies.chunk_by(|a, b| shape(a) == shape(b)).map(|c| shape(&c[0])).collect();
-    shapes.sort_unstable();
-    shapes.dedup();
+    let ranks = ranks(copies.iter().map(shape));
     let key = |k: usize| {
         let m = &copies[k];
-        let rank = shapes.partition_point(|s| *s < shape(m)) as u64;
-        [rank, m.to.offset as u64, m.from.offset as u64, m.to.tile as u64]
+        [ranks[k] as u64, m.to.offset as u64, m.from.offset as u64, m.to.tile as u64]
     };
     let order = order(copies.len(), key, |k| copies[k].to.object);
     order.into_iter().map(|k| copies[k as usize]).collect()

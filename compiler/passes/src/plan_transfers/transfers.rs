@@ -7,7 +7,7 @@
 //! Invariant: each receiver gets the words that it was sent, at the places where they were sent; the order of the
 //! result depends on the sends alone.
 
-use super::order::order;
+use super::order::{order, ranks};
 use super::route::{MANY, SMALL, form};
 use super::shared;
 use cranelift_entity::EntityRef;
@@ -107,19 +107,10 @@ fn packed(loc: Loc) -> u128 {
 
 /// Sorts transfers by [`by_form`]; those that agree in it stay in their order.
 fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> {
-    let forms = || transfers.iter().map(|t| Form::of(t, groups));
-    let mut sizes: Vec<Size> = vec![];
-    for form in forms() {
-        if sizes.last() != Some(&form.size) {
-            sizes.push(form.size);
-        }
-    }
-    sizes.sort_unstable();
-    sizes.dedup();
+    let ranks = ranks(transfers.iter().map(|t| Form::of(t, groups).size));
     let key = |k: usize| {
         let (t, form) = (&transfers[k], Form::of(&transfers[k], groups));
-        let rank = sizes.partition_point(|s| *s < form.size) as u64;
-        [rank, form.offsets.0 as u64, form.offsets.1 as u64, form.distance, t.from.tile as u64]
+        [ranks[k] as u64, form.offsets.0 as u64, form.offsets.1 as u64, form.distance, t.from.tile as u64]
     };
     let order = order(transfers.len(), key, |k| packed(transfers[k].from));
     order.into_iter().map(|k| transfers[k as usize]).collect()
