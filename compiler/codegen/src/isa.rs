@@ -94,6 +94,14 @@ impl Isa {
     }
 }
 
+/// Whether vectors of 512 bits have an instruction that counts the bits of lanes, which the level does not ask for.
+pub(crate) fn counts_ones() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("avx512vpopcntdq");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //! machine code here.
 //!
 //! - `inst`: the steps that a strip is made of; `program`: what a strip does
-//! - `arith`: the language's operators; `convert`: from type to type
+//! - `arith`: the language's operators; `integers`: those that have no instruction; `convert`: from type to type
 //! - `codes`, `encode`: the instructions and their bytes
 //! - `registers`: virtual registers to those of the machine
 //! - `constants`: what stands before the code
@@ -17,6 +17,7 @@
 
 mod arith;
 mod convert;
+mod integers;
 mod codes;
 mod constants;
 mod emit;

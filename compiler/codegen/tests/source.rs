@@ -270,6 +270,35 @@ fn totals_and_filtered_reductions_become_strips() {
 }
 
 #[test]
+fn operators_on_integers_without_an_instruction_become_strips() {
+    for ty in ["u8", "i32", "u32"] {
+        // Numbers that are powers of two and others, the least and the greatest.
+        let numbers = match ty {
+            "u8" => "1 2 3 10 128 255",
+            "i32" => "1 2 3 7 -1 -2 -3 -16 10 255 641 2147483647 -2147483647 -2147483648 1073741824",
+            _ => "1 2 3 7 10 255 641 2147483648 4294967295",
+        };
+        for by in numbers.split(' ') {
+            let text = format!(
+                "codelet f(in x: {ty}[n], out y: {ty}[n], out z: {ty}[n]) {{
+                    for i in 0..n {{ let v = x[i] ^ (x[i] << 5); y[i] = v / {by}; z[i] = !v % {by}; }} }}"
+            );
+            becomes_a_strip(&text, &[&[67], &[67], &[67]]);
+        }
+    }
+    for ty in ["u8", "i32", "u32", "i64", "u64"] {
+        let text = format!(
+            "codelet f(in x: {ty}[n], out y: {ty}[n], out z: {ty}[n]) {{
+                for i in 0..n {{ y[i] = popcount(x[i]); z[i] = clz(x[i]) + popcount(!(x[i] << 3)); }} }}"
+        );
+        becomes_a_strip(&text, &[&[67], &[67], &[67]]);
+    }
+    // What is not known may be zero, which has to be said.
+    let unknown = "codelet f(in x: i32[n], in d: i32[n], out y: i32[n]) { for i in 0..n { y[i] = x[i] / d[i]; } }";
+    assert!(case(unknown, &[&[67], &[67], &[67]]).check().failure.is_some());
+}
+
+#[test]
 fn functions_of_one_number_become_vectors() {
     for name in ["exp", "log", "tanh", "sigmoid", "relu", "square", "sign", "rsqrt", "abs", "sqrt"] {
         let text = format!("codelet f(in x: f32[n], out y: f32[n]) {{ for i in 0..n {{ y[i] = {name}(x[i]); }} }}");

@@ -170,7 +170,7 @@ impl Program {
             UnaryOp::Floor => self.rounded(x, 9),
             UnaryOp::Ceil => self.rounded(x, 10),
             UnaryOp::Trunc => self.rounded(x, 11),
-            UnaryOp::Popcount | UnaryOp::Clz => unreachable!("no plan has them"),
+            UnaryOp::Popcount | UnaryOp::Clz => self.counted(op, x),
         };
         self.in_range(ty, Value { ty, regs })
     }
@@ -202,7 +202,7 @@ impl Program {
         Some((a, b))
     }
 
-    /// `a op b`, but for shifts.
+    /// `a op b`, but for shifts and the division of integers.
     pub fn binary(&mut self, op: BinaryOp, a: &Value, b: &Value) -> Value {
         if op.is_comparison() {
             return self.compare(op, a, b);

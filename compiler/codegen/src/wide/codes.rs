@@ -39,6 +39,8 @@ pair! {
     UMIN = "vpminud" "vpminuq", 2, 1 1, 0x3b 0x3b;
     UMAX = "vpmaxud" "vpmaxuq", 2, 1 1, 0x3f 0x3f;
     IABS = "vpabsd" "vpabsq", 2, 1 1, 0x1e 0x1f;
+    ZEROS = "vplzcntd" "vplzcntq", 2, 1 1, 0x44 0x44;
+    ONES = "vpopcntd" "vpopcntq", 2, 1 1, 0x55 0x55;
     AND = "vpandd" "vpandq", 1, 1 1, 0xdb 0xdb;
     OR = "vpord" "vporq", 1, 1 1, 0xeb 0xeb;
     XOR = "vpxord" "vpxorq", 1, 1 1, 0xef 0xef;

@@ -34,7 +34,7 @@ impl Program {
     }
 
     /// Two vectors of eight 32-bit lanes as one.
-    fn joined(&mut self, halves: &[Reg]) -> Reg {
+    pub(super) fn joined(&mut self, halves: &[Reg]) -> Reg {
         self.make(Op::Plain { code: JOIN, immediate: Some(1) }, halves)
     }
 

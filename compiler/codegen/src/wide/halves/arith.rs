@@ -111,6 +111,13 @@ impl Halves<'_> {
             let inverted = self.plain(XOR[0], &[x, sign]);
             return self.plain(ISUB[1], &[inverted, sign]);
         }
+        for long in [false, true] {
+            match code {
+                _ if code == ONES[usize::from(long)] => return self.to.ones(long, x),
+                _ if code == ZEROS[usize::from(long)] => return self.to.zeros(long, x),
+                _ => {}
+            }
+        }
         if code == F32_OF_INT[1] {
             // Both parts are exact, and their sum is rounded once.
             let low = self.constant(0xffff, false);

@@ -126,12 +126,21 @@ impl Lanes<'_, '_> {
                     use UnaryOp::*;
                     self.choices.pick(&[Neg, Abs, Floor, Ceil, Round, Trunc, Sqrt])
                 } else {
-                    self.choices.pick(&[UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs])
+                    use UnaryOp::*;
+                    self.choices.pick(&[Neg, Not, Abs, Popcount, Clz])
                 };
                 self.b.unary(op, x)
             }
             8 if !ty.is_float() => {
                 let x = self.value(ty, depth - 1);
+                if ty.bytes() <= 4 && self.choices.below(2) == 0 {
+                    // No number is divided by zero.
+                    let some = [self.choices.value(ty), 1 + self.choices.below(20) as u64];
+                    let by = self.choices.pick(&some).max(1);
+                    let by = self.b.bits(ty, by);
+                    let op = self.choices.pick(&[Div, Rem]);
+                    return self.b.binary(op, x, by);
+                }
                 let by = self.choices.below(8 * ty.bytes() as usize) as u64;
                 let by = self.b.bits(ty, by);
                 let op = self.choices.pick(&[Shl, Shr]);

@@ -167,9 +167,11 @@ impl Search<'_, '_, '_> {
     fn takes_binary(&self, op: BinaryOp, ty: ElemType, b: ExprId) -> bool {
         let wide_int = !self.mixed && matches!(ty, ElemType::I64 | ElemType::U64);
         let known_width = self.fits(ty) && self.l().folded[b].is_some_and(|n| n < 8 * u64::from(ty.bytes()));
+        // Such a division has no check that could fail.
+        let by_number = self.mixed && ty.is_int() && ty.bytes() <= 4 && self.l().folded[b].is_some_and(|n| n != 0);
         match op {
-            BinaryOp::Rem => false,
-            BinaryOp::Div => ty.is_float(),
+            BinaryOp::Rem => by_number,
+            BinaryOp::Div => ty.is_float() || by_number,
             BinaryOp::Min | BinaryOp::Max => !wide_int,
             BinaryOp::Shl => known_width,
             BinaryOp::Shr => (self.mixed || ty != ElemType::I64) && known_width,
@@ -180,7 +182,7 @@ impl Search<'_, '_, '_> {
 
     fn takes_unary(&self, op: UnaryOp, ty: ElemType) -> bool {
         match op {
-            UnaryOp::Popcount | UnaryOp::Clz => false,
+            UnaryOp::Popcount | UnaryOp::Clz => self.mixed,
             UnaryOp::Abs => self.mixed || ty != ElemType::I64,
             _ => true,
         }

@@ -148,6 +148,10 @@ impl Lower<'_, '_> {
                 let x = self.wide_value(wide, a);
                 wide.program.shift(op, &x, self.folded[b].unwrap_or(0) as u8)
             }
+            ExprKind::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), a, b, .. } if ty.is_int() => {
+                let x = self.wide_value(wide, a);
+                wide.program.divided(op, &x, self.folded[b].expect("a plan divides integers by numbers"))
+            }
             ExprKind::Binary { op, a, b, .. } => {
                 let (a, b) = (self.wide_value(wide, a), self.wide_value(wide, b));
                 wide.program.binary(op, &a, &b)
