@@ -9,6 +9,7 @@ use crate::lower;
 use crate::memory::Code;
 use crate::spec::KernelSpec;
 use crate::validate::{CodegenError, validate};
+use crate::versions::versions;
 use crate::wide::Strip;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -78,6 +79,8 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
 /// Cranelift's function for a kernel, and its strips.
 fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Strip>), CodegenError> {
     validate(kernel)?;
+    let versions = if host.features.strips.is_some() { versions(kernel) } else { None };
+    let kernel = &versions.as_ref().map_or_else(|| kernel.clone(), |v| v.spec(kernel));
     let interchanged = interchange(kernel, host.features.strips.is_some());
     let kernel = interchanged.as_ref().map_or_else(|| kernel.clone(), |i| i.spec(kernel));
     Ok(lower::lower(&kernel, host, listed, &mut FunctionBuilderContext::new()))

@@ -30,10 +30,10 @@ mod find;
 mod tiles;
 
 use crate::fold::fold;
-use crate::spec::KernelSpec;
+use crate::spec::{KernelSpec, Rewritten};
 use crate::validate::{ARRAY_BYTES, array_bytes};
 use crate::work::Folded;
-use copy::Copy;
+pub(crate) use copy::Copy;
 use cranelift_entity::EntitySet;
 use find::Columns;
 use girder_ir::codelet::{BinaryOp, Block, Check, Codelet, Expr, ExprKind, Index, Label, Local, ReduceOp, Site, Stmt};
@@ -55,23 +55,10 @@ const TILE_BYTES: i64 = 16 << 10;
 /// A tile is whole vectors.
 const WHOLE: i64 = 16;
 
-/// A codelet in another order, and the checks of it that cannot fail.
-pub(crate) struct Interchanged {
-    codelet: Codelet,
-    proven: EntitySet<SiteId>,
-}
-
-impl Interchanged {
-    /// The specification with this codelet.
-    pub fn spec<'s>(&'s self, spec: &KernelSpec<'s>) -> KernelSpec<'s> {
-        KernelSpec { codelet: &self.codelet, proven: &self.proven, ..spec.clone() }
-    }
-}
-
 /// The codelet with the loops interchanged that gain by it, if there are any. What counts executions stays as it is.
 ///
 /// With `masks`, vectors need not be full.
-pub(crate) fn interchange(spec: &KernelSpec<'_>, masks: bool) -> Option<Interchanged> {
+pub(crate) fn interchange(spec: &KernelSpec<'_>, masks: bool) -> Option<Rewritten> {
     if spec.points.is_some_and(|p| !p.is_empty()) || !find::has_candidate(&spec.codelet.body) {
         return None;
     }
@@ -86,7 +73,7 @@ pub(crate) fn interchange(spec: &KernelSpec<'_>, masks: bool) -> Option<Intercha
         changed: false,
     };
     rewrite.codelet.body = rewrite.block(&spec.codelet.body);
-    rewrite.changed.then_some(Interchanged { codelet: rewrite.codelet, proven: rewrite.proven })
+    rewrite.changed.then_some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
 }
 
 struct Rewrite<'a> {

@@ -27,6 +27,7 @@ mod memory;
 mod microkernel;
 mod spec;
 mod validate;
+mod versions;
 mod wide;
 mod work;
 

@@ -77,3 +77,16 @@ impl KernelSpec<'_> {
                 || self.codelet.sites.keys().all(|s| self.proven.contains(s) == other.proven.contains(s)))
     }
 }
+
+/// A codelet that does the same in another way, and the checks of it that cannot fail.
+pub(crate) struct Rewritten {
+    pub codelet: Codelet,
+    pub proven: EntitySet<SiteId>,
+}
+
+impl Rewritten {
+    /// The specification with this codelet.
+    pub fn spec<'s>(&'s self, spec: &KernelSpec<'s>) -> KernelSpec<'s> {
+        KernelSpec { codelet: &self.codelet, proven: &self.proven, ..spec.clone() }
+    }
+}

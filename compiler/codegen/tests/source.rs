@@ -311,6 +311,36 @@ fn functions_of_one_number_become_vectors() {
 }
 
 #[test]
+fn a_way_that_is_seldom_taken_has_a_version_of_its_own() {
+    // Sines of large numbers need a table. Of the fillings some are not finite, which counts as large.
+    for body in [
+        "let v = x[i]; y[i] = sin(if v > -100.0 && v < 100.0 { v } else { 0.5 });",
+        "let v = x[i]; y[i] = sin(v) + cos(2.0 * v);",
+        "y[i] = tan(x[i] * 1e30);",
+        "let v = sin(f32(i) * 0.1); y[i] = v * cos(v) * x[i];",
+        "if x[i] > 0.0 { y[i] = 1.0; } let v = cos(f32(i)); if v > 0.0 { continue; } y[i] = v;",
+        "total += f64(sin(f32(i))); y[i] = f32(total);",
+    ] {
+        let text = format!(
+            "codelet f(in x: f32[n], inout y: f32[n], inout s: f64) {{
+                let mut total = s; for i in 0..n {{ {body} }} s = total; }}"
+        );
+        for n in [1, 63, 64, 67, 130, 5000] {
+            // So many turns are more than the limit of these tests, in either version.
+            let fails = case(&text, &[&[n], &[n], &[]]).check().failure.is_some();
+            assert_eq!(fails, n > 4096, "{text}");
+        }
+    }
+    becomes_a_strip("codelet f(in x: f32[n], out y: f32[n]) { for i in 0..n { y[i] = sin(x[i]); } }", &[&[67], &[67]]);
+    // What the question would depend on changes from turn to turn, so that it cannot be asked before.
+    for body in ["v = sin(v * 1e5); y[i] = v;", "y[i] = sin(y[i] * 1e5);", "y[i] = sin(y[n - 1 - i] * 3.0);"] {
+        let text =
+            format!("codelet f(in x: f32[n], inout y: f32[n]) {{ let mut v = x[0]; for i in 0..n {{ {body} }} }}");
+        assert!(case(&text, &[&[67], &[67]]).check().failure.is_none(), "{text}");
+    }
+}
+
+#[test]
 fn products_and_sums_become_vectors() {
     let dot = "codelet dot(in a: f32[n], in b: f32[n], out y: f32) { y = sum i in 0..n { a[i] * b[i] }; }";
     becomes_vectors(dot, &[&[83], &[83], &[]], "f32x4");

@@ -6,7 +6,7 @@ use girder_ir::codelet::{Block, Codelet, ExprKind, Index, Stmt};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashMap;
 
-pub(super) struct Copy<'c> {
+pub(crate) struct Copy<'c> {
     codelet: &'c mut Codelet,
     instead: FxHashMap<LocalId, ExprId>,
     done: FxHashMap<ExprId, ExprId>,
