@@ -4,6 +4,7 @@
 //! error is that of the first specification that has one.
 
 use crate::host::Host;
+use crate::indices::written_out;
 use crate::interchange::interchange;
 use crate::lower;
 use crate::memory::Code;
@@ -79,6 +80,8 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
 /// Cranelift's function for a kernel, and its strips.
 fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Strip>), CodegenError> {
     validate(kernel)?;
+    let indices = written_out(kernel);
+    let kernel = &indices.as_ref().map_or_else(|| kernel.clone(), |i| i.spec(kernel));
     let versions = if host.features.strips.is_some() { versions(kernel) } else { None };
     let kernel = &versions.as_ref().map_or_else(|| kernel.clone(), |v| v.spec(kernel));
     let interchanged = interchange(kernel, host.features.strips.is_some());

@@ -20,6 +20,7 @@ mod compile;
 mod fold;
 mod helpers;
 mod host;
+mod indices;
 mod interchange;
 mod isa;
 mod lower;

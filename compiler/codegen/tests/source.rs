@@ -341,6 +341,34 @@ fn a_way_that_is_seldom_taken_has_a_version_of_its_own() {
 }
 
 #[test]
+fn indices_that_a_local_holds_are_as_good_as_written_ones() {
+    for body in [
+        "y[i + 1] = exp(x[i]);",
+        "y[n - 1 - i] = exp(x[i]);",
+        "let k = i + 1; let l = k - 1; y[k] = exp(x[l]);",
+        "let k = 2 * i; y[i + 1] = x[i] + f32(k) + exp(x[i]);",
+        "let k = i + 1; if x[k] > 0.0 { y[k] = exp(x[k]); } else { let m = k - 1; y[m + 1] = x[m]; }",
+    ] {
+        let text = format!("codelet f(in x: f32[n], inout y: f32[n]) {{ for i in 0..n - 1 {{ {body} }} }}");
+        becomes_a_strip(&text, &[&[68], &[68]]);
+    }
+    let rows = "codelet f(in x: f32[m, 16], in w: f32[m, 16], out y: f32[m, 16]) {
+        for t in 0..m, i in 0..4, j in 0..4 { y[t, 4 * i + j] = sum k in 0..4 { x[t, 4 * i + k] * w[t, 4 * k + j] }; }
+    }";
+    becomes_vectors(rows, &[&[9, 16], &[9, 16], &[9, 16]], "f32x4");
+    // One that outlives its turn, or changes in it, is none.
+    for body in [
+        "let mut k = 0; for i in 0..n - 1 { y[k] = exp(x[i]); k = i + 1; } y[k] = 1.0;",
+        "let mut k = 0; for i in 0..n - 1 { if i > 5 { k = i + 1; y[k] = exp(x[k]); } } y[k] = 2.0;",
+        "for i in 0..n - 1 { let mut k = i + 1; y[k] = exp(x[i]); k = i / 2; y[k] += x[k]; }",
+        "let mut j = 0; for i in 0..n - 1 { let k = j + 1; j = k; y[k] = exp(x[i]); }",
+    ] {
+        let text = format!("codelet f(in x: f32[n], inout y: f32[n]) {{ {body} }}");
+        assert!(case(&text, &[&[68], &[68]]).check().failure.is_none(), "{text}");
+    }
+}
+
+#[test]
 fn products_and_sums_become_vectors() {
     let dot = "codelet dot(in a: f32[n], in b: f32[n], out y: f32) { y = sum i in 0..n { a[i] * b[i] }; }";
     becomes_vectors(dot, &[&[83], &[83], &[]], "f32x4");

@@ -19,8 +19,8 @@ use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// Nodes of code up to which the elements of a reduction are written out for its sixteen lanes.
-const SMALL: u64 = 12;
+/// Nodes of code up to which the elements of a reduction are written out for its lanes, of which few elements have few.
+const SMALL: u64 = 12 * LANES as u64;
 /// Accumulators that are kept in registers at a time.
 const REGISTERS: usize = 8;
 
@@ -191,7 +191,7 @@ impl Lower<'_, '_> {
         let code: u64 = r.values().into_iter().map(|e| work::code_of(self.codelet, e)).sum();
         let trips = bounds.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)));
         match (&bounds[..], trips) {
-            ([bound], Some(trips)) if r.before.is_empty() && code <= SMALL => {
+            ([bound], Some(trips)) if r.before.is_empty() && code.saturating_mul(trips.min(LANES as u64)) <= SMALL => {
                 self.lanes_abreast(group, r, (bound, trips), start, groups)
             }
             _ => groups.map(|n| self.lanes_in_memory(group, r, (&bounds, trips), start, n)).collect(),
