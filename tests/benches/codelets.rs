@@ -19,8 +19,11 @@ use std::process::Command;
 
 #[path = "codelets/kernels.rs"]
 mod kernels;
+#[path = "codelets/patterns.rs"]
+mod patterns;
 
 use kernels::{KERNELS, OTHERS};
+use patterns::PATTERNS;
 
 /// A kernel in both languages.
 struct Kernel {
@@ -43,6 +46,7 @@ enum Type {
     F64,
     U8,
     I32,
+    U64,
 }
 
 #[derive(Clone, Copy)]
@@ -52,7 +56,12 @@ enum Count {
     /// The side of the square.
     Side,
     Size,
+    /// Three rows of the size.
+    Three,
+    /// The size in rows of so many.
+    Rows(usize),
     Square,
+    Cube,
 }
 
 enum Unit {
@@ -94,12 +103,13 @@ impl Type {
             Self::F64 => "f64",
             Self::U8 => "u8",
             Self::I32 => "i32",
+            Self::U64 => "u64",
         }
     }
 
     fn bytes(self) -> usize {
         match self {
-            Self::F64 => 8,
+            Self::F64 | Self::U64 => 8,
             Self::F32 | Self::I32 => 4,
             Self::U8 => 1,
         }
@@ -119,6 +129,7 @@ impl Type {
             Self::F64 => (0..count).flat_map(|_| (next() as f64 / (1 << 22) as f64 - 2.0).to_le_bytes()).collect(),
             Self::U8 => (0..count).map(|_| next() as u8).collect(),
             Self::I32 => (0..count).flat_map(|_| (next() as i32 & 255).to_le_bytes()).collect(),
+            Self::U64 => (0..count).flat_map(|_| (next() << 40 | next()).to_le_bytes()).collect(),
         }
     }
 
@@ -129,6 +140,7 @@ impl Type {
             Self::F64 => words.map(|w| f64::from_le_bytes(w.try_into().expect("eight bytes"))).collect(),
             Self::U8 => bytes.iter().map(|&b| b.into()).collect(),
             Self::I32 => words.map(|w| i32::from_le_bytes(w.try_into().expect("four bytes")).into()).collect(),
+            Self::U64 => words.map(|w| u64::from_le_bytes(w.try_into().expect("eight bytes")) as f64).collect(),
         }
     }
 }
@@ -139,7 +151,10 @@ impl Count {
             Self::One => vec![],
             Self::Bins => vec![256],
             Self::Side | Self::Size => vec![n],
+            Self::Three => vec![3, n],
+            Self::Rows(length) => vec![n / length, length],
             Self::Square => vec![n, n],
+            Self::Cube => vec![n, n, n],
         }
     }
 }
@@ -148,7 +163,11 @@ impl Kernel {
     /// The length that makes an array of `f32` so large.
     fn length(&self, bytes: usize) -> usize {
         let n = bytes / 4;
-        if matches!(self.arrays[0].1, Count::Square) { n.isqrt() } else { n }
+        match self.arrays[0].1 {
+            Count::Square => n.isqrt(),
+            Count::Cube => (n as f64).cbrt() as usize,
+            _ => n,
+        }
     }
 
     fn elements(&self, n: usize) -> f64 {
@@ -170,7 +189,7 @@ impl Kernel {
     }
 
     fn identifier(&self) -> String {
-        self.name.replace(' ', "_")
+        self.name.replace([' ', '-'], "_")
     }
 }
 
@@ -185,7 +204,10 @@ impl Library {
         let function = |k: &Kernel| {
             format!("void k_{}(long n, const void *X, const void *W, void *restrict Y) {{ {} }}\n", k.identifier(), k.c)
         };
-        let text = format!("#include <math.h>\n{}", KERNELS.iter().chain(OTHERS).map(function).collect::<String>());
+        let text = format!(
+            "#include <math.h>\n{}",
+            KERNELS.iter().chain(OTHERS).chain(PATTERNS).map(function).collect::<String>()
+        );
         std::fs::write(&source, text).expect("C is written");
         let mut cc = Command::new("cc");
         cc.args(["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o"]).arg(&object).arg(&source).arg("-lm");
@@ -302,7 +324,7 @@ fn main() {
     let library = Library::compile();
     println!("{:<16} {:>8} {:>16} {:>16} {:>7}", "kernel", "size", "C", "Girder", "ratio");
     let mut worst: Option<(f64, f64, String)> = None;
-    let asked = KERNELS.iter().map(|k| (k, true)).chain(OTHERS.iter().map(|k| (k, false)));
+    let asked = KERNELS.iter().map(|k| (k, true)).chain(OTHERS.iter().chain(PATTERNS).map(|k| (k, false)));
     for (kernel, asked) in asked.filter(|(k, _)| k.name.contains(&wanted)) {
         for (bytes, label, bar) in SIZES {
             let n = kernel.length(bytes);
