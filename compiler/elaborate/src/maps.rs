@@ -164,7 +164,8 @@ fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
     vars.sort_by_key(|v| v.0);
     let rows = |blocks: Vec<Block>| {
         Grid::of(&blocks).map(Rows::Grid).or_else(|| {
-            let mut rows: Vec<TileRun> = blocks.into_iter().flat_map(Block::runs).collect();
+            let mut rows: Vec<TileRun> = Vec::with_capacity(blocks.iter().map(Block::count).sum());
+            rows.extend(blocks.into_iter().flat_map(Block::runs));
             if parted {
                 sort_by_start(&mut rows);
             }

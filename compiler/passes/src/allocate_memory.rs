@@ -97,7 +97,7 @@ pub fn allocate_host(graph: &girder_ir::graph::Graph, liveness: &Liveness, cx: &
 /// A packing for every class; classes of one shape are packed once.
 fn pack_classes(classes: &[Class], machine: &Machine) -> Vec<Packing> {
     let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
-    let of: Vec<usize> = classes.iter().map(|c| shapes.insert_full(Shape::of(c)).0).collect();
+    let of: Vec<usize> = par_map_slice(classes, Shape::of).into_iter().map(|s| shapes.insert_full(s).0).collect();
     let shapes: Vec<Shape> = shapes.into_iter().collect();
     let packed = par_map_slice(&shapes, |shape| shape.pack(machine, shapes.len()));
     of.into_iter().map(|k| packed[k].clone()).collect()

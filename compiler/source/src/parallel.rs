@@ -27,14 +27,19 @@ pub fn on_stack<T: Send>(bytes: usize, f: impl FnOnce() -> T + Send) -> std::io:
     Ok(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
+/// Whether so many items are better not shared out.
+fn is_own(items: usize) -> bool {
+    items <= 1 || ALONE.get()
+}
+
 /// `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    if ALONE.get() { (0..n).map(f).collect() } else { (0..n).into_par_iter().map(f).collect() }
+    if is_own(n) { (0..n).map(f).collect() } else { (0..n).into_par_iter().map(f).collect() }
 }
 
 /// `f` of each item, computed on the host's threads, in order.
 pub fn par_map_slice<I: Sync, T: Send>(items: &[I], f: impl Fn(&I) -> T + Sync + Send) -> Vec<T> {
-    if ALONE.get() { items.iter().map(f).collect() } else { items.par_iter().map(f).collect() }
+    if is_own(items.len()) { items.iter().map(f).collect() } else { items.par_iter().map(f).collect() }
 }
 
 /// `f` of each item, computed on the host's threads, in order: for a few items that take long, and not equally long. Threads take
@@ -44,7 +49,7 @@ pub fn par_map_uneven<I: Sync, T: Send>(
     weight: impl Fn(&I) -> u64,
     f: impl Fn(&I) -> T + Sync + Send,
 ) -> Vec<T> {
-    if ALONE.get() {
+    if is_own(items.len()) {
         return items.iter().map(f).collect();
     }
     let mut order: Vec<usize> = (0..items.len()).collect();
@@ -56,7 +61,7 @@ pub fn par_map_uneven<I: Sync, T: Send>(
 
 /// Calls `f` with each item, on the host's threads.
 pub fn par_for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Sync + Send) {
-    if ALONE.get() { items.into_iter().for_each(f) } else { items.into_par_iter().for_each(f) }
+    if is_own(items.len()) { items.into_iter().for_each(f) } else { items.into_par_iter().for_each(f) }
 }
 
 #[cfg(test)]

@@ -16,8 +16,10 @@ use girder_codegen::abi::{self, Batch, KernelFn, Status};
 use girder_codegen::{Code, IMPORTS};
 use girder_codelet::interpret::Failure;
 use girder_ir::ids::SiteId;
+use std::iter::{Skip, StepBy};
 use std::ops::Range;
 use std::ptr::null;
+use std::slice::Iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -109,7 +111,10 @@ impl Offsets {
     fn ascends(&self, field: usize, rows: u64, fields: usize) -> bool {
         match self.line(field) {
             Some((_, step)) => step >= 0,
-            None => (0..rows).map(|row| self.at(row, field, fields)).is_sorted(),
+            None => match self.listed(0..rows, field, fields) {
+                Listed::Narrow(offsets) => offsets.is_sorted(),
+                Listed::Wide(offsets) => offsets.is_sorted(),
+            },
         }
     }
 
@@ -121,8 +126,37 @@ impl Offsets {
             let (a, b) = (at(rows.start), at(rows.end - 1));
             return (a.min(b), a.max(b));
         }
-        rows.map(at).fold((i128::MAX, i128::MIN), |(lo, hi), x| (lo.min(x), hi.max(x)))
+        match self.listed(rows, field, fields) {
+            Listed::Narrow(offsets) => ends(offsets.map(|&o| o as u64)),
+            Listed::Wide(offsets) => ends(offsets.copied()),
+        }
     }
+
+    /// The entries of a field that does not move straight, in some rows.
+    fn listed(&self, rows: Range<u64>, field: usize, fields: usize) -> Listed<'_> {
+        let entries = |width: usize| rows.start as usize * width..rows.end as usize * width;
+        match self {
+            Offsets::Affine { .. } => Listed::Wide([].iter().skip(0).step_by(1)),
+            Offsets::Table32(t) => Listed::Narrow(t[entries(fields)].iter().skip(field).step_by(fields.max(1))),
+            Offsets::Table64(t) => Listed::Wide(t[entries(fields)].iter().skip(field).step_by(fields.max(1))),
+            Offsets::Mixed { column, width, table, .. } => {
+                let column = column[field].unwrap_or(0);
+                Listed::Narrow(table[entries(*width)].iter().skip(column).step_by((*width).max(1)))
+            }
+        }
+    }
+}
+
+/// Offsets of one field, row after row.
+enum Listed<'a> {
+    Narrow(StepBy<Skip<Iter<'a, u32>>>),
+    Wide(StepBy<Skip<Iter<'a, u64>>>),
+}
+
+/// The least and the greatest of some offsets.
+fn ends(offsets: impl Iterator<Item = u64>) -> (i128, i128) {
+    let (lo, hi) = offsets.fold((u64::MAX, 0), |(lo, hi), x| (lo.min(x), hi.max(x)));
+    (lo as i128, hi as i128)
 }
 
 /// Vertices of one kernel.

@@ -11,17 +11,17 @@
 use girder_ir::placement::TileRun;
 use girder_ir::view::Run;
 
-/// Rows of a variable's elements on one tile.
+/// Rows of a variable's elements on one tile. There may be many blocks, and a variable has fewer than 2³² elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// First element.
-    start: u64,
+    start: u32,
     /// How many.
-    rows: u64,
+    rows: u32,
     /// Elements from one row to the next.
-    pitch: u64,
+    pitch: u32,
     /// Elements of a row.
-    len: u64,
+    len: u32,
     /// Where.
     tile: u32,
 }
@@ -30,12 +30,12 @@ impl Block {
     /// The runs of a view of one variable as blocks, all on tile 0.
     pub fn of(runs: &[&Run]) -> Vec<Block> {
         let of_run = |run: &&Run| match run.stride {
-            1 => Block { start: run.start, rows: 1, pitch: run.len, len: run.len, tile: 0 },
-            0 => Block { start: run.start, rows: 1, pitch: 1, len: 1, tile: 0 },
+            1 => Block { start: run.start as u32, rows: 1, pitch: run.len as u32, len: run.len as u32, tile: 0 },
+            0 => Block { start: run.start as u32, rows: 1, pitch: 1, len: 1, tile: 0 },
             stride => {
                 let last = (run.start as i64 + (run.len as i64 - 1) * stride) as u64;
-                let (start, pitch) = (run.start.min(last), stride.unsigned_abs());
-                Block { start, rows: run.len, pitch, len: 1, tile: 0 }
+                let (start, pitch) = (run.start.min(last) as u32, stride.unsigned_abs() as u32);
+                Block { start, rows: run.len as u32, pitch, len: 1, tile: 0 }
             }
         };
         let blocks: Vec<Block> = runs.iter().map(of_run).collect();
@@ -44,20 +44,25 @@ impl Block {
         let follows = |w: &[Block]| w[1].start.wrapping_sub(w[0].start) == pitch;
         let alike = |b: &Block| (b.rows, b.len) == (1, first.len);
         match second.start > first.start && blocks.iter().all(alike) && blocks.windows(2).all(follows) {
-            true => vec![Block { rows: blocks.len() as u64, pitch, ..first }],
+            true => vec![Block { rows: blocks.len() as u32, pitch, ..first }],
             false => blocks,
         }
     }
 
     /// The same so many elements further on, on a tile.
     pub fn shifted(self, by: i64, tile: u32) -> Block {
-        Block { start: (self.start as i64 + by) as u64, tile, ..self }
+        Block { start: (self.start as i64 + by) as u32, tile, ..self }
+    }
+
+    /// How many rows it has.
+    pub fn count(&self) -> usize {
+        self.rows as usize
     }
 
     /// Its rows, ascending.
     pub fn runs(self) -> impl Iterator<Item = TileRun> {
-        let start = move |row: u64| self.start + row * self.pitch;
-        (0..self.rows).map(move |row| (start(row), start(row) + self.len, self.tile))
+        let start = move |row: u32| self.start as u64 + row as u64 * self.pitch as u64;
+        (0..self.rows).map(move |row| (start(row), start(row) + self.len as u64, self.tile))
     }
 }
 
@@ -78,11 +83,12 @@ pub struct Grid {
 impl Grid {
     /// A grid of these blocks, if they are blocks of one matrix and share no element.
     pub fn of(blocks: &[Block]) -> Option<Grid> {
-        let pitch = blocks.iter().find(|b| b.rows > 1)?.pitch;
+        let pitch = blocks.iter().find(|b| b.rows > 1)?.pitch as u64;
         let placed = |b: &Block| {
-            let (row, column) = (b.start / pitch, b.start % pitch);
-            let fits = (b.rows == 1 || b.pitch == pitch) && column + b.len <= pitch;
-            fits.then_some((row, row + b.rows, column, column + b.len, b.tile))
+            let (row, column) = (b.start as u64 / pitch, b.start as u64 % pitch);
+            let (rows, len) = (b.rows as u64, b.len as u64);
+            let fits = (b.rows == 1 || b.pitch as u64 == pitch) && column + len <= pitch;
+            fits.then_some((row, row + rows, column, column + len, b.tile))
         };
         let mut waiting: Vec<Placed> = blocks.iter().map(placed).collect::<Option<_>>()?;
         waiting.sort_unstable();
@@ -149,7 +155,7 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn block(start: u64, rows: u64, pitch: u64, len: u64, tile: u32) -> Block {
+    fn block(start: u32, rows: u32, pitch: u32, len: u32, tile: u32) -> Block {
         Block { start, rows, pitch, len, tile }
     }
 
@@ -173,16 +179,16 @@ mod tests {
     #[test]
     fn the_sweep_finds_the_rows_of_all_blocks() {
         let mut state = 1u64;
-        let mut roll = |n: u64| {
+        let mut roll = |n: u32| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % n
+            (state >> 33) as u32 % n
         };
         let mut found = [0, 0];
         for _ in 0..4000 {
             let mut blocks = vec![];
             for tile in 0..1 + roll(6) {
                 let (row, rows, len) = (roll(12), 1 + roll(4), 1 + roll(4));
-                blocks.push(block(9 * row + roll(10 - len), rows, 9, len, tile as u32));
+                blocks.push(block(9 * row + roll(10 - len), rows, 9, len, tile));
             }
             if blocks.iter().all(|b| b.rows == 1) {
                 continue;

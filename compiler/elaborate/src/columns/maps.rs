@@ -4,7 +4,7 @@
 
 use super::blocks::Block;
 use super::nest::Nest;
-use super::{Column, Found, Ints, Stop};
+use super::{Column, Found, Ints, Stop, point_count};
 use crate::elaborator::Elaborator;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::VarId;
@@ -71,6 +71,7 @@ impl Nest<'_, '_> {
         for var in vars {
             let own = Block::of(&runs.iter().filter(|r| r.var == var).collect::<Vec<_>>());
             let blocks = out.blocks_of(var);
+            blocks.reserve(own.len() * point_count(&self.lens));
             for (tile, shift) in tile.list(&self.lens).into_iter().zip(shift.list(&self.lens)) {
                 blocks.extend(own.iter().map(|b| b.shifted(shift, tile as u32)));
             }

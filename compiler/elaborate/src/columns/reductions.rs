@@ -18,8 +18,10 @@ const MAX_TURNS: usize = 1 << 20;
 /// Fewer turns are as soon evaluated one by one.
 const FEW: usize = 16;
 
-/// What is reduced, and what the binders are worth there, by turn.
-pub type Reduced = Vec<(Value, Option<Value>)>;
+/// What is reduced, and what the binders are worth there.
+type Point = (Value, Option<Value>);
+/// By turn.
+pub type Reduced = Vec<Point>;
 
 impl<'a> Elaborator<'a> {
     /// What a reduction reduces, with what its binders are worth if `placed`; nothing if it is left.
@@ -49,7 +51,7 @@ impl<'a> Elaborator<'a> {
             let turns: Vec<Vec<i64>> = (0..reduced.len()).map(|k| turn(&at, k)).collect();
             turns.into_iter().zip(reduced)
         });
-        let mut turns: Vec<(Vec<i64>, (Value, Option<Value>))> = turns.collect();
+        let mut turns: Vec<(Vec<i64>, Point)> = turns.collect();
         turns.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Some(turns.into_iter().map(|t| t.1).collect()))
     }

@@ -79,7 +79,9 @@ impl Mapping {
 
     /// From runs that ascend and cover all elements; neighbours may share a tile.
     pub fn from_runs(runs: impl IntoIterator<Item = TileRun>) -> Mapping {
-        let (mut end, mut tile): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let runs = runs.into_iter();
+        let least = runs.size_hint().0;
+        let (mut end, mut tile): (Vec<u32>, Vec<u32>) = (Vec::with_capacity(least), Vec::with_capacity(least));
         for (start, stop, t) in runs {
             debug_assert_eq!(start, end.last().map_or(0, |&e| e as u64));
             if start == stop {

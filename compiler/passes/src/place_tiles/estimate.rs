@@ -65,7 +65,9 @@ impl Bench<'_> {
     }
 
     fn set(&self, families: &[Vertices], sample: &Sample, trial: &Trial) -> Estimate {
-        let mut set = Set::default();
+        let fields = |&(f, _): &(u32, u32)| families[f as usize].fields.len();
+        let looks = sample.tiles.iter().flat_map(|t| &t.vertices).map(fields).sum();
+        let mut set = Set { before: Traffic::with_room(looks), ..Set::default() };
         // Where the sums of each family's fields begin.
         let mut begin = vec![];
         for vertices in families {

@@ -68,6 +68,15 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
+    /// With room for about so many pieces: to grow takes longer than to add.
+    pub(super) fn with_room(pieces: usize) -> Traffic {
+        let mut traffic = Traffic::default();
+        traffic.loads.reserve(pieces);
+        traffic.small.reserve(pieces);
+        traffic.sent.reserve(pieces);
+        traffic
+    }
+
     /// The next field, or vertex, begins.
     pub(super) fn next_field(&mut self) {
         self.streak = (u32::MAX, 0);
