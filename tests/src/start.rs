@@ -49,8 +49,12 @@ impl Program {
     pub fn start(&self, mode: Mode, threads: usize, superstep: bool) -> Vec<(&'static str, Duration)> {
         let begin = Instant::now();
         let (mut compilation, root) = self.open();
-        let stage = compilation.stage(root, Stage::Allocated);
-        let executable = stage.and_then(|s| compilation.executable(s, &[mode])).expect("it compiles");
+        let stage = match mode {
+            Mode::Fast => compilation.stage_and_code(root),
+            _ => compilation.stage(root, Stage::Allocated).map(|stage| (stage, None)),
+        };
+        let executable =
+            stage.and_then(|(s, code)| compilation.executable_with(s, code, &[mode])).expect("it compiles");
         let session = &compilation.options.session;
         let loading = Instant::now();
         let mut engine = Engine::load(&executable, mode, threads, session).expect("the engine loads");

@@ -5,6 +5,7 @@
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
 use girder::{AnyStage, Compilation, Head, Stage, program_file};
+use girder_engine::FastCode;
 use girder_source::FileId;
 use std::path::Path;
 
@@ -56,6 +57,16 @@ impl Input {
     /// Brings the program to a stage and says what there is to say.
     pub fn stage(&mut self, target: Stage, report: &Report) -> Result<AnyStage, Stop> {
         let done = self.compilation.stage(self.root, target);
+        self.said(done, report)
+    }
+
+    /// The same to the last stage, with the code of mode fast, which is compiled meanwhile.
+    pub fn stage_and_code(&mut self, report: &Report) -> Result<(AnyStage, Option<FastCode>), Stop> {
+        let done = self.compilation.stage_and_code(self.root);
+        self.said(done, report)
+    }
+
+    fn said<T>(&mut self, done: girder_source::Result<T>, report: &Report) -> Result<T, Stop> {
         report.all(&self.compilation.diagnostics, &self.compilation.map);
         self.compilation.diagnostics = Default::default();
         done.map_err(|_| Stop::User)

@@ -7,7 +7,7 @@ use crate::options::{Compile, once, pair};
 use crate::report::{Done, Report, Stop, print};
 use crate::stats::StatsFormat;
 use girder::{AnyStage, Array, Stage, arrays};
-use girder_engine::{Engine, Mode};
+use girder_engine::{Engine, FastCode, Mode};
 use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ProgramId, VarId};
 use girder_profile::Profiler;
@@ -66,25 +66,28 @@ impl Run {
         let cancel = input.compilation.options.session.cancel.clone();
         // A second handler cannot be set; the command sets one only.
         let _ = ctrlc::set_handler(move || cancel.cancel());
-        let stage = input.stage(Stage::Allocated, report)?;
         let mode = match self.mode {
             ModeName::Fast => Mode::Fast,
             ModeName::Exact => Mode::Exact,
             ModeName::Interpret => Mode::Interpret,
+        };
+        let (stage, code) = match (mode, self.stats) {
+            (Mode::Fast, None) => input.stage_and_code(report)?,
+            _ => (input.stage(Stage::Allocated, report)?, None),
         };
         let programs = entries::chosen(stage.graph(), &self.programs, report)?;
         // The streams of the file's head come last: the first file of a stream feeds it.
         let streams: Vec<String> = self.inputs.iter().chain(&input.streams).cloned().collect();
         let console = Console::new(stage.graph(), &streams, &self.outputs, report)?;
         let gets = self.gets(stage.graph(), report)?;
-        self.execute(&mut input, stage, mode, &programs, console, &gets, report)
+        self.execute(&mut input, (stage, code), mode, &programs, console, &gets, report)
     }
 
     #[allow(clippy::too_many_arguments)]
     fn execute(
         &self,
         input: &mut Input,
-        stage: AnyStage,
+        (stage, code): (AnyStage, Option<FastCode>),
         mode: Mode,
         programs: &[ProgramId],
         mut console: Console,
@@ -92,7 +95,7 @@ impl Run {
         report: &Report,
     ) -> Done {
         let compiled = match self.stats {
-            None => input.compilation.executable(stage, &[mode]),
+            None => input.compilation.executable_with(stage, code, &[mode]),
             Some(_) => input.compilation.executable_counting(stage, &[mode]),
         };
         let Ok(executable) = compiled else {

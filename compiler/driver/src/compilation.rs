@@ -5,12 +5,15 @@
 use crate::loader::Files;
 use crate::text;
 use girder_elaborate::{Arguments, Context, Modules};
-use girder_engine::{EngineError, Executable, Mode};
+use girder_engine::{EngineError, Executable, FastCode, Mode};
+use girder_ir::graph::Graph;
 use girder_ir::stage::Allocated;
 use girder_machine::Machine;
+use girder_passes::allocate_memory::pack_for_host;
 use girder_passes::context::PassContext;
+use girder_passes::liveness::Liveness;
 use girder_passes::pipeline::{self, AnyStage, Stage};
-use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack};
+use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack, par_both};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -96,6 +99,39 @@ impl Compilation {
         lowered
     }
 
+    /// As [`stage`](Compilation::stage) up to the last one, and the code of mode fast, which is compiled beside the passes:
+    /// nothing of it depends on tiles. There is none where it cannot be made, which is said when it is asked for.
+    pub fn stage_and_code(&mut self, root: FileId) -> Result<(AnyStage, Option<FastCode>)> {
+        let (stage, resumed) = self.on_a_large_stack(|this| this.read(root))?;
+        let Options { machine, session, .. } = &self.options;
+        let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
+        let mut code = None;
+        let lowered = match resumed {
+            true => pipeline::resume(stage, Stage::Allocated, &mut cx),
+            false => pipeline::lower_to(stage, Stage::Placed, &mut cx).and_then(|placed| {
+                let graph = placed.graph().clone();
+                let lower = || pipeline::lower_to(placed, Stage::Allocated, &mut cx);
+                let (lowered, made) = par_both(lower, || ahead(&graph, session));
+                code = made;
+                lowered
+            }),
+        };
+        self.timings.append(&mut cx.timings);
+        let code = code.map(|(code, time)| {
+            self.took("codegen", time);
+            code
+        });
+        Ok((lowered?, code))
+    }
+
+    /// Adds a time to a part's.
+    fn took(&mut self, part: &'static str, time: Duration) {
+        match self.timings.iter_mut().find(|t| t.0 == part) {
+            Some((_, all)) => *all += time,
+            None => self.timings.push((part, time)),
+        }
+    }
+
     /// The stage that the text is.
     fn read(&mut self, root: FileId) -> Result<(AnyStage, bool)> {
         let Options { machine, session, arguments } = &self.options;
@@ -133,6 +169,11 @@ impl Compilation {
         self.compiled(stage, |allocated, machine| Executable::compile(allocated, machine, modes))
     }
 
+    /// The same with the code that was compiled beside the passes.
+    pub fn executable_with(&mut self, stage: AnyStage, code: Option<FastCode>, modes: &[Mode]) -> Result<Executable> {
+        self.compiled(stage, |allocated, machine| Executable::with_code(allocated, machine, code, modes))
+    }
+
     /// As [`executable`](Compilation::executable), for a run whose modelled time is asked for.
     pub fn executable_counting(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
         self.compiled(stage, |allocated, machine| Executable::compile_counting(allocated, machine, modes))
@@ -152,10 +193,19 @@ impl Compilation {
         };
         let start = Instant::now();
         let made = compile(allocated, self.options.machine.clone());
-        self.timings.push(("codegen", start.elapsed()));
+        self.took("codegen", start.elapsed());
         made.map_err(|e| {
             self.diagnostics.push(e.diagnostic());
             Failed
         })
     }
+}
+
+/// The code of mode fast, if there is memory for it, and how long it took.
+fn ahead(graph: &Graph, session: &Session) -> Option<(FastCode, Duration)> {
+    let start = Instant::now();
+    let limit = session.limits.host_bytes;
+    let host = pack_for_host(graph, &Liveness::of(graph), limit);
+    let code = FastCode::ahead(graph, &host).ok().filter(|_| host.bytes <= limit)?;
+    Some((code, start.elapsed()))
 }

@@ -32,6 +32,11 @@ fn is_own(items: usize) -> bool {
     items <= 1 || ALONE.get()
 }
 
+/// `a()` and `b()`, each on a thread of the host's.
+pub fn par_both<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if ALONE.get() { (a(), b()) } else { rayon::join(a, b) }
+}
+
 /// `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     if is_own(n) { (0..n).map(f).collect() } else { (0..n).into_par_iter().map(f).collect() }

@@ -8,6 +8,7 @@ use crate::engine::Mode;
 use crate::error::EngineError;
 use crate::exact::ExactCode;
 use crate::fast::FastCode;
+use crate::hosted::Hosted;
 use crate::kernels::CodeForm;
 use girder_ir::stage::Allocated;
 use girder_machine::Machine;
@@ -46,16 +47,29 @@ impl Executable {
         Ok(executable)
     }
 
+    /// With code that was compiled ahead, if it is that of these variables and nothing is to be counted.
+    pub fn with_code(
+        allocated: Allocated,
+        machine: Machine,
+        ahead: Option<FastCode>,
+        modes: &[Mode],
+    ) -> Result<Executable, EngineError> {
+        let fast = ahead.filter(|code| code.is_for(&allocated.host));
+        let mut executable = Executable { allocated, machine, counting: None, fast, exact: None };
+        modes.iter().try_for_each(|&mode| executable.prepare(mode))?;
+        Ok(executable)
+    }
+
     /// The kernels of mode fast as text.
     pub fn code_text(allocated: &Allocated, form: CodeForm) -> Result<String, EngineError> {
-        FastCode::text(allocated, form)
+        FastCode::text(Hosted::of(allocated), form)
     }
 
     /// Compiles the kernels of one more mode, if they are not there.
     pub fn prepare(&mut self, mode: Mode) -> Result<(), EngineError> {
         match mode {
             Mode::Fast if self.fast.is_none() => {
-                self.fast = Some(FastCode::compile(&self.allocated, self.counting.as_ref())?)
+                self.fast = Some(FastCode::compile(Hosted::of(&self.allocated), self.counting.as_ref())?)
             }
             Mode::Exact if self.exact.is_none() => {
                 self.exact = Some(ExactCode::compile(&self.allocated, self.counting.as_ref())?)

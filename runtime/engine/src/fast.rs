@@ -12,7 +12,7 @@ mod build;
 mod code;
 mod fused;
 
-pub(crate) use code::FastCode;
+pub use code::FastCode;
 
 use crate::arena::Arena;
 use crate::counts::Counted;

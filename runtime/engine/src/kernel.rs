@@ -136,7 +136,7 @@ impl Offsets {
     fn listed(&self, rows: Range<u64>, field: usize, fields: usize) -> Listed<'_> {
         let entries = |width: usize| rows.start as usize * width..rows.end as usize * width;
         match self {
-            Offsets::Affine { .. } => Listed::Wide([].iter().skip(0).step_by(1)),
+            Offsets::Affine { .. } => Listed::Wide([].iter().skip(field).step_by(1)),
             Offsets::Table32(t) => Listed::Narrow(t[entries(fields)].iter().skip(field).step_by(fields.max(1))),
             Offsets::Table64(t) => Listed::Wide(t[entries(fields)].iter().skip(field).step_by(fields.max(1))),
             Offsets::Mixed { column, width, table, .. } => {

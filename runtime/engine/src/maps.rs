@@ -20,6 +20,7 @@ mod weave;
 pub(crate) use weave::Recipe;
 
 use crate::error::EngineError;
+use crate::hosted::Hosted;
 use crate::kernels::{KernelSet, RowLines};
 use chain::{Chain, Kept, Lifetimes, MOST_PLACES};
 use cranelift_entity::SecondaryMap;
@@ -27,7 +28,6 @@ use girder_codegen::abi::Addressing;
 use girder_codelet::sizes::Shape;
 use girder_ir::ids::{FamilyId, StepId};
 use girder_ir::program::StepKind;
-use girder_ir::stage::Allocated;
 use map::{Function, Map};
 use smallvec::SmallVec;
 
@@ -66,12 +66,12 @@ pub(crate) struct Piece {
 
 /// The steps of a graph that run as one with those after them, and the kernels that they want.
 pub(crate) fn fusions<'g>(
-    graph: &'g Allocated,
+    graph: Hosted<'g>,
     wanted: &mut KernelSet<'g>,
 ) -> Result<SecondaryMap<StepId, Option<Fusion>>, EngineError> {
-    let lifetimes = Lifetimes::of(graph);
+    let lifetimes = Lifetimes::of(&graph);
     let mut fusions = SecondaryMap::new();
-    for step in graph.steps.values() {
+    for step in graph.graph.steps.values() {
         let StepKind::Seq(steps) = &step.kind else { continue };
         if steps.len() < 2 {
             continue;
@@ -91,7 +91,7 @@ pub(crate) fn fusions<'g>(
 }
 
 /// What a step is.
-fn map<'g>(graph: &'g Allocated, wanted: &mut KernelSet<'g>, step: StepId) -> Result<Option<Map<'g>>, EngineError> {
+fn map<'g>(graph: Hosted<'g>, wanted: &mut KernelSet<'g>, step: StepId) -> Result<Option<Map<'g>>, EngineError> {
     match graph.steps[step].kind {
         StepKind::Execute(set) => Map::of_set(graph, wanted, set),
         StepKind::Copy(copy) => Ok(Map::of_copy(graph, copy)),
@@ -101,7 +101,7 @@ fn map<'g>(graph: &'g Allocated, wanted: &mut KernelSet<'g>, step: StepId) -> Re
 
 /// As many of some steps, from the first on, as can run as one; at least two.
 fn longest<'g>(
-    graph: &Allocated,
+    graph: Hosted<'_>,
     lifetimes: &Lifetimes,
     steps: &[StepId],
     maps: &[Option<Map<'g>>],
@@ -112,7 +112,7 @@ fn longest<'g>(
         if !map.as_ref().is_some_and(|map| chain.take(map)) {
             break;
         }
-        let kept = chain.kept(graph, lifetimes, steps[0], *step).filter(|_| chain.computes());
+        let kept = chain.kept(&graph, lifetimes, steps[0], *step).filter(|_| chain.computes());
         best = kept.map(|kept| (chain.clone(), kept)).or(best);
     }
     best
@@ -120,7 +120,7 @@ fn longest<'g>(
 
 /// How a chain runs. `None` if it has no vertex.
 fn fusion(
-    graph: &Allocated,
+    graph: Hosted<'_>,
     wanted: &mut KernelSet<'_>,
     chain: &Chain<'_>,
     kept: &Kept,
@@ -133,7 +133,7 @@ fn fusion(
     let mut piece = |first: u64, rows: u64, places: u64, step: Vec<i64>| {
         let recipe = Recipe::new(chain, kept, places);
         let lengths = inner.iter().map(|&s| if s == 0 { Shape::new() } else { Shape::from_slice(&[places]) });
-        let shaped = wanted.woven(recipe.clone(), || recipe.codelet(graph, chain), lengths.collect())?;
+        let shaped = wanted.woven(recipe.clone(), || recipe.codelet(&graph, chain), lengths.collect())?;
         let strides = inner.iter().map(|&s| if s == 0 { SmallVec::new() } else { SmallVec::from_slice(&[s]) });
         let lines = RowLines { length: u64::MAX, steps: step.clone(), shares_consts: true };
         let kernel = wanted.want(shaped, strides.collect(), Addressing::Affine, Some(lines));

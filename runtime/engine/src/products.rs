@@ -16,6 +16,7 @@ mod join;
 
 use crate::arena::{Arena, inside};
 use crate::error::EngineError;
+use crate::hosted::Hosted;
 use crate::strides::field_strides;
 use body::{Body, Part};
 use girder_codegen::Isa;
@@ -23,7 +24,6 @@ use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::FieldId;
-use girder_ir::stage::Allocated;
 use girder_ir::types::ElemType;
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,10 +66,10 @@ pub(crate) struct Products {
 }
 
 /// The vertices of a family as products, if they are no more than that.
-pub(crate) fn of_family(allocated: &Allocated, family: &Family, sizes: &Sizes, facts: &Facts) -> Option<Vec<Call>> {
-    let codelet = &allocated.codelets[family.codelet];
+pub(crate) fn of_family(hosted: Hosted<'_>, family: &Family, sizes: &Sizes, facts: &Facts) -> Option<Vec<Call>> {
+    let codelet = &hosted.codelets[family.codelet];
     let body = Body::of(codelet, sizes, facts)?;
-    let [c, a, b] = [&body.c, &body.a, &body.b].map(|part| Column::of(allocated, family, part));
+    let [c, a, b] = [&body.c, &body.a, &body.b].map(|part| Column::of(hosted, family, part));
     let (c, a, b) = (c?, a?, b?);
     let columns = c.values().zip(a.values()).zip(b.values());
     let (m, n, k) = (body.c.rows, body.c.cols, body.a.cols);
@@ -89,12 +89,12 @@ struct Column<'a> {
 
 impl<'a> Column<'a> {
     /// `None` if the field has no stride for each axis.
-    fn of(allocated: &Allocated, family: &'a Family, part: &Part) -> Option<Column<'a>> {
+    fn of(hosted: Hosted<'_>, family: &'a Family, part: &Part) -> Option<Column<'a>> {
         let of_codelet: FieldId = part.field;
         let field = family.fields.iter().find(|f| f.field == of_codelet)?;
-        let size = allocated.codelets[family.codelet].fields[of_codelet].ty.bytes();
+        let size = hosted.codelets[family.codelet].fields[of_codelet].ty.bytes();
         let strides = field_strides(field, size)?;
-        let var = field.parts.first().map_or(0, |p| allocated.host.offsets[p.var.as_u32() as usize] as i64);
+        let var = field.parts.first().map_or(0, |p| hosted.host.offsets[p.var.as_u32() as usize] as i64);
         let at = var + part.at.iter().zip(&strides).map(|(&i, &s)| i * s).sum::<i64>();
         let along = |length: u64, (dim, step): (usize, i64)| if length > 1 { strides[dim] * step } else { 0 };
         let first = Place { at, row: along(part.rows, part.row), col: along(part.cols, part.col) };

@@ -4,6 +4,7 @@
 
 use crate::counts::Counting;
 use crate::error::EngineError;
+use crate::hosted::Hosted;
 use crate::kernel::Kernel;
 use crate::kernels::{CodeForm, KernelSet, RowLines};
 use crate::maps::{Fusion, fusions};
@@ -17,10 +18,12 @@ use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Family, Field, Offset};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, StepId};
-use girder_ir::stage::Allocated;
+use girder_ir::layout::HostLayout;
 
 /// What mode `fast` has compiled.
-pub(crate) struct FastCode {
+pub struct FastCode {
+    /// Of the variables that it reaches.
+    host: HostLayout,
     pub(super) kernels: Vec<Kernel>,
     /// `None` for families without vertices, and for products.
     pub(super) families: SecondaryMap<FamilyId, Option<FamilyCode>>,
@@ -66,43 +69,57 @@ pub(super) enum Access {
 
 impl FastCode {
     /// Decides how every family runs and compiles its kernel.
-    pub(crate) fn compile(allocated: &Allocated, counting: Option<&Counting>) -> Result<FastCode, EngineError> {
-        let (wanted, code) = FastCode::decide(allocated, counting)?;
+    pub(crate) fn compile(hosted: Hosted<'_>, counting: Option<&Counting>) -> Result<FastCode, EngineError> {
+        let (wanted, code) = FastCode::decide(hosted, counting)?;
         Ok(FastCode { kernels: wanted.compile()?, ..code })
     }
 
+    /// The code of a graph before it has a place on tiles, on which nothing of it depends; `host` is where the fast engine
+    /// keeps its variables. What a run counts is not counted.
+    ///
+    /// # Errors
+    /// As [`Executable::compile`](crate::Executable::compile).
+    pub fn ahead(graph: &Graph, host: &HostLayout) -> Result<FastCode, EngineError> {
+        FastCode::compile(Hosted { graph, host }, None)
+    }
+
+    /// Whether it is the code for variables that lie so.
+    pub(crate) fn is_for(&self, host: &HostLayout) -> bool {
+        self.host == *host
+    }
+
     /// The kernels as text.
-    pub(crate) fn text(allocated: &Allocated, form: CodeForm) -> Result<String, EngineError> {
-        FastCode::decide(allocated, None)?.0.text(form)
+    pub(crate) fn text(hosted: Hosted<'_>, form: CodeForm) -> Result<String, EngineError> {
+        FastCode::decide(hosted, None)?.0.text(form)
     }
 
     /// Decides how every family runs; the kernels that it needs are not yet compiled.
     fn decide<'g>(
-        allocated: &'g Allocated,
+        hosted: Hosted<'g>,
         counting: Option<&'g Counting>,
     ) -> Result<(KernelSet<'g>, FastCode), EngineError> {
-        let mut wanted = KernelSet::new(allocated, counting);
+        let mut wanted = KernelSet::new(hosted.graph, counting);
         let mut families: SecondaryMap<FamilyId, Option<FamilyCode>> = SecondaryMap::new();
         let mut scratch_bytes = 0;
         let mut strides = SecondaryMap::new();
         let mut products: SecondaryMap<ComputeSetId, Vec<Call>> = SecondaryMap::new();
-        for (set_id, set) in &allocated.sets {
+        for (set_id, set) in &hosted.graph.sets {
             let mut used = 0;
             for &id in &set.families {
-                let family = &allocated.families[id];
+                let family = &hosted.graph.families[id];
                 let Some(shaped) = wanted.shaped(family)? else { continue };
                 let (sizes, facts) = wanted.known(shaped);
                 // Who counts wants to know of every vertex.
                 if counting.is_none()
-                    && let Some(calls) = of_family(allocated, family, sizes, facts)
+                    && let Some(calls) = of_family(hosted, family, sizes, facts)
                 {
                     products[set_id].extend(calls);
                     continue;
                 }
-                let joined = joined(allocated, family).filter(|_| counting.is_none()).map(Box::new);
+                let joined = joined(hosted.graph, family).filter(|_| counting.is_none()).map(Box::new);
                 let family = joined.as_deref().unwrap_or(family);
                 let Some(shaped) = wanted.shaped(family)? else { continue };
-                let (fields, layouts, row_bytes) = accesses(allocated, family, |f| wanted.writes_all(shaped, f));
+                let (fields, layouts, row_bytes) = accesses(hosted.graph, family, |f| wanted.writes_all(shaped, f));
                 let (addressing, scratch) = (Addressing::Affine, used);
                 used += row_bytes * family.domain.count();
                 let code = FamilyCode { joined, kernel: 0, addressing, fields, row_bytes, scratch };
@@ -111,20 +128,21 @@ impl FastCode {
             }
             scratch_bytes = scratch_bytes.max(used);
         }
-        let var_bytes = allocated.host.bytes.next_multiple_of(64);
-        for (id, family) in &allocated.families {
+        let var_bytes = hosted.host.bytes.next_multiple_of(64);
+        for (id, family) in &hosted.graph.families {
             if let (Some(code), Some((shaped, layouts))) = (&mut families[id], strides[id].take()) {
                 let joined = code.joined.take();
                 let family = joined.as_deref().unwrap_or(family);
                 code.addressing = addressing(family, &code.fields, var_bytes + scratch_bytes);
-                let lines = row_lines(allocated, family, code);
+                let lines = row_lines(hosted.graph, family, code);
                 code.kernel = wanted.want(shaped, layouts, code.addressing, lines);
                 code.joined = joined;
             }
         }
         // What is counted is asked for set by set.
-        let fusions = if counting.is_some() { SecondaryMap::new() } else { fusions(allocated, &mut wanted)? };
-        Ok((wanted, FastCode { kernels: Vec::new(), families, products, fusions, var_bytes, scratch_bytes }))
+        let fusions = if counting.is_some() { SecondaryMap::new() } else { fusions(hosted, &mut wanted)? };
+        let host = hosted.host.clone();
+        Ok((wanted, FastCode { host, kernels: Vec::new(), families, products, fusions, var_bytes, scratch_bytes }))
     }
 }
 

@@ -6,13 +6,13 @@
 use super::body::Body;
 use super::space::{Access, Extents, Space};
 use crate::error::EngineError;
+use crate::hosted::Hosted;
 use crate::kernels::KernelSet;
 use crate::strides::{all_instances, field_strides, line};
 use girder_codelet::sizes::Sizes;
 use girder_ir::codelet::Block;
 use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, Offset};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, SizeId, SpecId, VarId};
-use girder_ir::stage::Allocated;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::copy_runs;
 use smallvec::SmallVec;
@@ -74,19 +74,19 @@ impl PartialEq for Applied<'_> {
 impl<'g> Map<'g> {
     /// What a compute set is.
     pub fn of_set(
-        graph: &'g Allocated,
+        graph: Hosted<'g>,
         wanted: &mut KernelSet<'g>,
         set: ComputeSetId,
     ) -> Result<Option<Map<'g>>, EngineError> {
         let mut whole: Option<Map> = None;
-        for &id in &graph.sets[set].families {
-            let family = &graph.families[id];
+        for &id in &graph.graph.sets[set].families {
+            let family = &graph.graph.families[id];
             if family.domain.count() == 0 {
                 continue;
             }
             let Some(shaped) = wanted.shaped(family)? else { return Ok(None) };
             let (sizes, facts) = wanted.known(shaped);
-            let body = Body::of(&graph.codelets[family.codelet], sizes, facts);
+            let body = Body::of(&graph.graph.codelets[family.codelet], sizes, facts);
             let Some(map) = body.and_then(|body| Map::of_family(graph, id, family, body, sizes)) else {
                 return Ok(None);
             };
@@ -97,7 +97,7 @@ impl<'g> Map<'g> {
         Ok(whole.and_then(Map::finished))
     }
 
-    fn of_family(graph: &Allocated, id: FamilyId, family: &Family, body: Body<'g>, sizes: &Sizes) -> Option<Map<'g>> {
+    fn of_family(graph: Hosted<'_>, id: FamilyId, family: &Family, body: Body<'g>, sizes: &Sizes) -> Option<Map<'g>> {
         let codelet = &graph.codelets[family.codelet];
         let rows = Rows::of(family);
         let mut space = Space { extents: rows.extents(), accesses: Vec::new() };
@@ -129,7 +129,7 @@ impl<'g> Map<'g> {
     }
 
     /// What a copy is.
-    pub fn of_copy(graph: &Allocated, copy: CopyId) -> Option<Map<'g>> {
+    pub fn of_copy(graph: Hosted<'_>, copy: CopyId) -> Option<Map<'g>> {
         let mut whole: Option<Map> = None;
         let mut runs = 0;
         for CopyFamily { domain, dst, src, .. } in &graph.copies[copy].families {
@@ -178,7 +178,7 @@ impl<'g> Map<'g> {
 }
 
 /// The byte of an element.
-fn byte(graph: &Allocated, var: VarId, element: i64) -> i64 {
+fn byte(graph: Hosted<'_>, var: VarId, element: i64) -> i64 {
     graph.host.offsets[var.as_u32() as usize] as i64 + element * i64::from(graph.vars[var].ty.bytes())
 }
 
@@ -203,7 +203,7 @@ impl Rows<'_> {
     }
 
     /// The first element of a field in each vertex.
-    fn access(&self, graph: &Allocated, field: &Field, ty: ElemType) -> Option<Access> {
+    fn access(&self, graph: Hosted<'_>, field: &Field, ty: ElemType) -> Option<Access> {
         let [part] = &field.parts[..] else { return None };
         let size = i64::from(ty.bytes());
         let (base, strides): (i64, SmallVec<[i64; 4]>) = match &part.offset {
