@@ -38,11 +38,34 @@ impl Choices {
         }
     }
 
+    /// Blocks of a matrix: rows are cut at some places, and in each band of rows columns at places of its own or everywhere the
+    /// same.
+    fn blocks(&mut self, rows: u64, cols: u64) -> Mapping {
+        let cut = |c: &mut Choices, n: u64| -> Vec<u64> {
+            let mut edges: Vec<u64> = (0..1 + c.below(3)).map(|_| c.below(n)).chain([0, n]).collect();
+            edges.sort_unstable();
+            edges.dedup();
+            edges
+        };
+        let (bands, alike, first) = (cut(self, rows), self.below(3) > 0, cut(self, cols));
+        let mut runs = vec![];
+        for band in bands.windows(2) {
+            let columns = if alike { first.clone() } else { cut(self, cols) };
+            let tiles: Vec<u32> = columns.iter().map(|_| self.below(4) as u32).collect();
+            for row in band[0]..band[1] {
+                let run = |(w, &tile): (&[u64], &u32)| (row * cols + w[0], row * cols + w[1], tile);
+                runs.extend(columns.windows(2).zip(&tiles).map(run));
+            }
+        }
+        Mapping::from_runs(runs)
+    }
+
     /// What n instances read of a matrix: views of one signature.
     fn reads(&mut self, of: &View, n: u64) -> Vec<View> {
         let shape = of.shape();
         let (rows, cols) = (shape[0], shape[1]);
-        let (form, turn) = (self.below(6), self.below(2) == 1);
+        let (form, turn) = (self.below(8), self.below(2) == 1);
+        let (height, width) = (1 + self.below(rows), 1 + self.below(cols));
         let (count, step) = (1 + self.below(rows * cols / 2), 1 + self.below(3) as i64);
         let count = count.min((rows * cols - 1) / step as u64 + 1);
         let last = rows * cols - ((count - 1) * step as u64 + 1);
@@ -52,6 +75,11 @@ impl Choices {
             2 => of.flatten().slice(0, c.below(last + 1), count, step),
             3 => of.flatten(),
             4 => of.index(0, c.below(rows)).broadcast(3, 0).flatten(),
+            5 => of
+                .slice(0, c.below(rows - height + 1), height, 1)
+                .slice(1, c.below(cols - width + 1), width, 1)
+                .flatten(),
+            6 => of.slice(0, 0, height, 1).slice(1, c.below(cols - width + 1), width, 1).reverse(0).flatten(),
             _ => View::concat(&[of.index(1, c.below(cols)), of.index(0, 0)], 0),
         };
         let turned = |v: View| if turn { v.reverse(0) } else { v };
@@ -74,7 +102,7 @@ impl Choices {
     }
 
     fn matrix(&mut self, b: &mut Build, ty: ElemType, rows: u64, cols: u64) -> View {
-        let mapping = self.mapping(rows * cols);
+        let mapping = if self.below(2) == 0 { self.blocks(rows, cols) } else { self.mapping(rows * cols) };
         b.var(ty, &[rows, cols], mapping)
     }
 }
@@ -86,7 +114,7 @@ fn graph(c: &mut Choices) -> Build {
     b.machine.memory.store_bytes = [1, 4, 8][c.below(3) as usize];
     let types = [ElemType::U8, ElemType::Bool, ElemType::F32, ElemType::F64];
     let (ty, out) = (types[c.below(4) as usize], types[c.below(4) as usize]);
-    let (rows, cols) = (2 + c.below(6), 2 + c.below(9));
+    let (rows, cols) = (2 + c.below(9), 2 + c.below(9));
     let a = c.matrix(&mut b, ty, rows, cols);
     let written: Vec<View> = (0..2).map(|_| family(c, &mut b, &a, (ty, out))).collect();
     // Mostly the copy has nothing to do with the set, else it reads or writes what a vertex may write.
