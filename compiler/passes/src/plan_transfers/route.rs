@@ -34,6 +34,9 @@ pub(super) const MANY: u32 = 4;
 /// Bytes of a piece from which on it is sent by itself.
 pub(super) const SMALL: u32 = 32;
 
+/// Moves for which room is made before they come: they may turn out to be fewer.
+const MOST_EXPECTED: usize = 1 << 18;
+
 /// Which ends of a move's pieces have only padding between them and the next word.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Pad {
@@ -95,6 +98,14 @@ impl Router {
             Some((last, pad)) => self.route(last, &pad, buffers),
             None => Ok(()),
         }
+    }
+
+    /// Makes room for moves that are to come, each so many times, as far as they are allowed: to grow takes longer.
+    pub fn expect(&mut self, moves: &[Move], times: usize) {
+        let gathered = moves.iter().filter(|m| m.count >= MANY && m.bytes < SMALL && m.from_step != 0).count();
+        let room = |moves: usize| moves.saturating_mul(times).min(MOST_EXPECTED);
+        self.sends.reserve(room(moves.len()));
+        self.gathered.reserve(room(gathered));
     }
 
     /// What vertices of several tiles read alike, by their landings.

@@ -271,11 +271,16 @@ impl<'a> Planner<'a> {
             landing::add(&mut all, landing, &[]);
         }
         let to = Loc { tile: 0, object: Object::Buffer(0), offset: 0 };
-        for (offset, landings) in views {
+        let count = views.len();
+        for (k, (offset, landings)) in views.into_iter().enumerate() {
             if self.scene.is_cancelled() {
                 break;
             }
             self.moves.gather_bands(self.scene, &form.bands, offset, to)?;
+            if k == 0 {
+                // The others are about as many.
+                self.before.expect(&self.moves.list, count);
+            }
             let sharing = self.before.sharing(landings);
             for (slot, &m) in self.moves.list.iter().enumerate() {
                 self.before.add_shared(slot, m, &sharing, &mut self.buffers)?;
