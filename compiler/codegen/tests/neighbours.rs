@@ -108,3 +108,19 @@ fn each_is_held_against_the_limits_where_it_stands() {
         assert_eq!(case.check().failure.is_some(), fails, "{turns}, {total_turns}");
     }
 }
+
+#[test]
+fn indices_have_registers_too() {
+    for ty in ["f32", "f64", "i32"] {
+        let sum = |k: usize| {
+            format!(
+                "z[{k}] = sum i in 0..n {{ x[i] * {ty}({k} * i + 3) + {ty}(2 * i + {k}) * {ty}(i - {k}) - {ty}(5 * i - {k}) }};"
+            )
+        };
+        let body: String = (1..9).map(sum).collect();
+        let text = format!("codelet f(in x: {ty}[n], out z: {ty}[9]) {{ {body} z[0] = 0; }}");
+        for n in [64, 100] {
+            assert!(case(&text, &[&[n], &[9]]).check().failure.is_none());
+        }
+    }
+}

@@ -62,7 +62,7 @@ impl Lower<'_, '_> {
 
     /// Plans for as many reductions over equal places as one strip has registers for, from the first on.
     pub(in crate::lower) fn wide_plans(&self, all: &[&Reduce], bounds: &[Bound]) -> Vec<Plan> {
-        let (mut registers, mut size) = (0, 0);
+        let (mut registers, mut size, mut ramps) = (0, 0, 0);
         let plan = |r: &&Reduce| {
             let ty = self.ty(r.value);
             let vectors = if is_long(ty) { 2 } else { 1 };
@@ -76,7 +76,8 @@ impl Lower<'_, '_> {
                 };
             let plan = self.wide_reduce_plan(r, bounds).filter(|_| registers <= REGISTERS)?;
             size += plan.size;
-            (size <= LONGEST).then_some(plan)
+            ramps += plan.ramp_uses;
+            (size <= LONGEST && ramps <= self.most_ramps()).then_some(plan)
         };
         all.iter().map_while(plan).collect()
     }
