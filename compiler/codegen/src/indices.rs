@@ -103,8 +103,7 @@ impl Find<'_> {
     }
 }
 
-/// How often a block sets each local.
-pub(crate) fn count_sets(block: &[Stmt], sets: &mut SecondaryMap<LocalId, u32>) {
+fn count_sets(block: &Block, sets: &mut SecondaryMap<LocalId, u32>) {
     for stmt in block {
         match stmt {
             Stmt::Set { local, .. } => sets[*local] += 1,

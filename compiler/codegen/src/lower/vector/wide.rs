@@ -91,12 +91,7 @@ impl Lower<'_, '_> {
     pub(super) fn strip_pays(&self, plan: &Plan) -> bool {
         // What lies apart could lie side by side for the loops inside, which could be the ones that become strips.
         let near = if plan.nested { plan.apart == 0 } else { plan.size >= 3 * plan.apart };
-        near && plan.ramp_uses <= self.most_ramps()
-    }
-
-    /// How often the indices of a strip may be used as values.
-    fn most_ramps(&self) -> u32 {
-        if self.width() == Width::Half { 1 } else { 4 }
+        near && plan.ramp_uses <= if self.width() == Width::Half { 1 } else { 4 }
     }
 
     /// Of the host's vectors, where there are strips.
