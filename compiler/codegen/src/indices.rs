@@ -105,51 +105,13 @@ impl Find<'_> {
 
 fn count_sets(block: &Block, sets: &mut SecondaryMap<LocalId, u32>) {
     for stmt in block {
-        match stmt {
-            Stmt::Set { local, .. } => sets[*local] += 1,
-            Stmt::For { var, body, .. } => {
-                sets[*var] += 1;
-                count_sets(body, sets);
-            }
-            Stmt::While { before, body, .. } => {
-                count_sets(before, sets);
-                count_sets(body, sets);
-            }
-            Stmt::If { then, els, .. } => {
-                count_sets(then, sets);
-                count_sets(els, sets);
-            }
-            Stmt::Labelled { body, .. } => count_sets(body, sets),
-            Stmt::Reduce(r) => {
-                sets[r.dst] += 1;
-                r.binders.iter().for_each(|b| sets[b.var] += 1);
-                count_sets(&r.filter_before, sets);
-                count_sets(&r.before, sets);
-            }
-            _ => {}
-        }
+        stmt.for_each_assigned(|local| sets[local] += 1);
+        stmt.blocks().for_each(|inner| count_sets(inner, sets));
     }
 }
 
 /// Without the statements that set what is written out.
 fn leave_out(block: &mut Block, of: &SecondaryMap<LocalId, Option<ExprId>>) {
     block.retain(|stmt| !matches!(stmt, Stmt::Set { local, .. } if of[*local].is_some()));
-    for stmt in block {
-        match stmt {
-            Stmt::For { body, .. } | Stmt::Labelled { body, .. } => leave_out(body, of),
-            Stmt::While { before, body, .. } => {
-                leave_out(before, of);
-                leave_out(body, of);
-            }
-            Stmt::If { then, els, .. } => {
-                leave_out(then, of);
-                leave_out(els, of);
-            }
-            Stmt::Reduce(r) => {
-                leave_out(&mut r.filter_before, of);
-                leave_out(&mut r.before, of);
-            }
-            _ => {}
-        }
-    }
+    block.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| leave_out(inner, of));
 }

@@ -318,7 +318,7 @@ impl<'a> Rewrite<'a> {
     }
 
     fn combine(&mut self, lanes: &Lanes, a: ExprId, b: ExprId) -> ExprId {
-        let op = crate::lower::operator(lanes.op);
+        let op = lanes.op.operator();
         self.expr(lanes.ty, ExprKind::Binary { op, a, b, site: None }, lanes.span)
     }
 

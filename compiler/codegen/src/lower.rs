@@ -28,7 +28,6 @@ mod stmt;
 mod turns;
 mod vector;
 
-pub(crate) use reduce::operator;
 pub(crate) use vector::{WRITTEN_OUT, is_ordered, reads, reads_of_reduce};
 
 use crate::helpers::Import;

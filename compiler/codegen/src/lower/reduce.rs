@@ -110,7 +110,7 @@ impl Lower<'_, '_> {
             }
             lanes.push(self.alone(r));
         }
-        Some(self.fold_present(operator(r.op), ty, lanes))
+        Some(self.fold_present(r.op.operator(), ty, lanes))
     }
 
     /// What the current place makes of a lane that holds the identity.
@@ -205,7 +205,7 @@ impl Lower<'_, '_> {
         self.places(r, bounds, None, &mut |l| {
             let value = l.expr(r.value);
             let old = l.b.use_var(acc);
-            let new = l.combine(operator(r.op), ty, old, value);
+            let new = l.combine(r.op.operator(), ty, old, value);
             l.b.def_var(acc, new);
         });
         self.b.use_var(acc)
@@ -248,7 +248,7 @@ impl Lower<'_, '_> {
             None => {
                 let value = self.expr(r.value);
                 let old = load(self);
-                self.combine(operator(r.op), ty, old, value)
+                self.combine(r.op.operator(), ty, old, value)
             }
         };
         self.b.ins().store(flags, new, lane, Offset32::new(0));
@@ -289,7 +289,7 @@ impl Lower<'_, '_> {
         let mut values: SmallVec<[Value; 16]> = (0..LANES).map(|n| load(self, n)).collect();
         for s in [8, 4, 2, 1] {
             for l in 0..s {
-                values[l] = self.combine(operator(op), ty, values[l], values[l + s]);
+                values[l] = self.combine(op.operator(), ty, values[l], values[l + s]);
             }
         }
         values[0]
@@ -337,17 +337,5 @@ impl Lower<'_, '_> {
         let was_number = self.b.ins().fcmp(FloatCC::Ordered, best, best);
         let first_nan = self.b.ins().band(is_nan, was_number);
         self.b.ins().bor(better, first_nan)
-    }
-}
-
-/// What a reduction with lanes does to two values.
-pub(crate) fn operator(op: ReduceOp) -> BinaryOp {
-    match op {
-        ReduceOp::Sum => BinaryOp::Add,
-        ReduceOp::Product => BinaryOp::Mul,
-        ReduceOp::Min | ReduceOp::ArgMin => BinaryOp::Min,
-        ReduceOp::Max | ReduceOp::ArgMax => BinaryOp::Max,
-        ReduceOp::Any => BinaryOp::Or,
-        ReduceOp::All => BinaryOp::And,
     }
 }

@@ -112,17 +112,11 @@ impl<'a> Frame<'a> {
 
 impl Taken {
     fn new(op: ReduceOp, ty: ElemType) -> Taken {
-        let binary = match op {
-            ReduceOp::Sum => BinaryOp::Add,
-            ReduceOp::Product => BinaryOp::Mul,
-            ReduceOp::Min => BinaryOp::Min,
-            ReduceOp::Max => BinaryOp::Max,
-            ReduceOp::Any => BinaryOp::Or,
-            ReduceOp::All => BinaryOp::And,
-            ReduceOp::ArgMin => return Taken::Best { best: None, better: BinaryOp::Lt, ty },
-            ReduceOp::ArgMax => return Taken::Best { best: None, better: BinaryOp::Gt, ty },
-        };
-        Taken::Lanes { lanes: [identity(op, ty); LANES], any: false, op: binary, ty }
+        match op {
+            ReduceOp::ArgMin => Taken::Best { best: None, better: BinaryOp::Lt, ty },
+            ReduceOp::ArgMax => Taken::Best { best: None, better: BinaryOp::Gt, ty },
+            _ => Taken::Lanes { lanes: [identity(op, ty); LANES], any: false, op: op.operator(), ty },
+        }
     }
 }
 

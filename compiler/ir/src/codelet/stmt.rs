@@ -2,7 +2,7 @@
 //!
 //! Invariant: the queries of [`Stmt`] name all forms, so that a new one cannot be forgotten by those who use them.
 
-use super::Index;
+use super::{BinaryOp, Index};
 use crate::ids::{ExprId, FieldId, LocalId, SiteId};
 
 /// Statements in order.
@@ -220,6 +220,20 @@ pub enum ReduceOp {
     All,
     ArgMin,
     ArgMax,
+}
+
+impl ReduceOp {
+    /// What it does to two values.
+    pub fn operator(self) -> BinaryOp {
+        match self {
+            ReduceOp::Sum => BinaryOp::Add,
+            ReduceOp::Product => BinaryOp::Mul,
+            ReduceOp::Min | ReduceOp::ArgMin => BinaryOp::Min,
+            ReduceOp::Max | ReduceOp::ArgMax => BinaryOp::Max,
+            ReduceOp::Any => BinaryOp::Or,
+            ReduceOp::All => BinaryOp::And,
+        }
+    }
 }
 
 /// `dst = op binders where filter { before; value }`.

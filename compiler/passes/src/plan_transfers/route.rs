@@ -101,7 +101,7 @@ impl Router {
     }
 
     /// Makes room for moves that are to come, each so many times, as far as they are allowed: to grow takes longer.
-    pub fn expect(&mut self, moves: &[Move], times: usize) {
+    pub fn make_room(&mut self, moves: &[Move], times: usize) {
         let gathered = moves.iter().filter(|m| m.count >= MANY && m.bytes < SMALL && m.from_step != 0).count();
         let room = |moves: usize| moves.saturating_mul(times).min(MOST_EXPECTED);
         self.sends.reserve(room(moves.len()));

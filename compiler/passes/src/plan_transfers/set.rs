@@ -279,7 +279,7 @@ impl<'a> Planner<'a> {
             self.moves.gather_bands(self.scene, &form.bands, offset, to)?;
             if k == 0 {
                 // The others are about as many.
-                self.before.expect(&self.moves.list, count);
+                self.before.make_room(&self.moves.list, count);
             }
             let sharing = self.before.sharing(landings);
             for (slot, &m) in self.moves.list.iter().enumerate() {

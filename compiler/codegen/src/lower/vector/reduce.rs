@@ -12,7 +12,7 @@ use super::search::takes_reduction;
 use super::steps;
 use crate::lower::Lower;
 use crate::lower::loops::Range;
-use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::reduce::{Bound, LANES};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use cranelift_frontend::Variable;
 use girder_codelet::interpret::identity;
@@ -163,7 +163,7 @@ impl Lower<'_, '_> {
             None => {
                 let v = self.vector_value(group, r.value);
                 let old = self.b.use_var(variable);
-                self.combine(operator(r.op), accumulators.ty, old, v)
+                self.combine(r.op.operator(), accumulators.ty, old, v)
             }
         };
         self.b.def_var(variable, new);
@@ -192,7 +192,7 @@ impl Lower<'_, '_> {
             None => {
                 let v = self.expr(r.value);
                 let old = self.lane(variable, accumulators, lane);
-                self.combine(operator(r.op), accumulators.ty, old, v)
+                self.combine(r.op.operator(), accumulators.ty, old, v)
             }
         };
         let new = match accumulators.rest {
@@ -223,7 +223,7 @@ impl Lower<'_, '_> {
         while half > 0 {
             for k in 0..half {
                 values[k] = match (values[k], values[k + half]) {
-                    (Some(a), Some(b)) => Some(self.combine(operator(op), *ty, a, b)),
+                    (Some(a), Some(b)) => Some(self.combine(op.operator(), *ty, a, b)),
                     (a, b) => a.or(b),
                 };
             }
@@ -233,12 +233,12 @@ impl Lower<'_, '_> {
         let folded = match op {
             ReduceOp::Any => self.b.ins().vany_true(whole),
             ReduceOp::All => self.b.ins().vall_true(whole),
-            _ => self.fold_lanes_of(operator(op), *ty, *vector, whole),
+            _ => self.fold_lanes_of(op.operator(), *ty, *vector, whole),
         };
         match rest {
             Some(rest) => {
                 let rest = self.b.use_var(*rest);
-                self.combine(operator(op), *ty, folded, rest)
+                self.combine(op.operator(), *ty, folded, rest)
             }
             None => folded,
         }

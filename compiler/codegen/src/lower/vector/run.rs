@@ -7,7 +7,7 @@ use super::emit::Group;
 use super::steps::{self, Reduction, Step};
 use crate::lower::Lower;
 use crate::lower::loops::Range;
-use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::is_ordered;
 use crate::work;
 use cranelift_codegen::ir::immediates::Offset32;
@@ -232,7 +232,7 @@ impl Lower<'_, '_> {
             None => {
                 let v = self.vector_value(group, r.source.value);
                 let old = self.b.use_var(sum);
-                self.combine(operator(r.source.op), self.ty(r.source.value), old, v)
+                self.combine(r.source.op.operator(), self.ty(r.source.value), old, v)
             }
         };
         self.b.def_var(sum, new);
@@ -262,7 +262,7 @@ impl Lower<'_, '_> {
                 }
             }
         }
-        let (op, ty) = (operator(r.source.op), self.ty(r.source.value));
+        let (op, ty) = (r.source.op.operator(), self.ty(r.source.value));
         lanes.into_iter().map(|lanes| self.fold_present(op, ty, lanes)).collect()
     }
 
@@ -333,7 +333,7 @@ impl Lower<'_, '_> {
         });
         let lanes = (0..LANES as i32).map(|lane| self.b.ins().load(vector, flags, base, Offset32::new(16 * lane)));
         let lanes = lanes.collect();
-        let (op, ty) = (operator(r.source.op), self.ty(r.source.value));
+        let (op, ty) = (r.source.op.operator(), self.ty(r.source.value));
         let folded = self.fold_present(op, ty, lanes);
         if op != BinaryOp::Add || trips.is_some() {
             return folded;

@@ -139,16 +139,8 @@ impl Walk<'_> {
                 self.graph.pure(Op::Fma, &[x, y, old], ty, here)
             }
             (op, None) => {
-                let op = match op {
-                    ReduceOp::Sum => BinaryOp::Add,
-                    ReduceOp::Product => BinaryOp::Mul,
-                    ReduceOp::Min | ReduceOp::ArgMin => BinaryOp::Min,
-                    ReduceOp::Max | ReduceOp::ArgMax => BinaryOp::Max,
-                    ReduceOp::Any => BinaryOp::Or,
-                    ReduceOp::All => BinaryOp::And,
-                };
                 let value = self.expr(r.value)?;
-                self.graph.pure(Op::Binary(op), &[old, value], ty, here)
+                self.graph.pure(Op::Binary(op.operator()), &[old, value], ty, here)
             }
         };
         self.now[dst] = Some(new);

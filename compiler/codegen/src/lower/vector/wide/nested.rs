@@ -7,7 +7,7 @@
 
 use super::Wide;
 use crate::lower::Lower;
-use crate::lower::reduce::{LANES, operator};
+use crate::lower::reduce::LANES;
 use crate::lower::vector::is_ordered;
 use crate::lower::vector::steps::{Reduction, Step};
 use crate::wide::Value as Lanes;
@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
     /// A reduction of each place's own elements: sixteen lanes, folded by 8, 4, 2, 1, if their order matters, else as many
     /// as do not wait for each other.
     pub(super) fn wide_reduction(&mut self, wide: &mut Wide<'_>, r: &Reduction) -> Lanes {
-        let (op, ty) = (operator(r.source.op), self.ty(r.source.value));
+        let (op, ty) = (r.source.op.operator(), self.ty(r.source.value));
         let count = if is_ordered(r.source.op, ty) { LANES as usize } else { UNORDERED };
         let indices: Vec<Turns> = r.binders().iter().map(|b| self.inner_turns(b.var, (b.lo, b.hi, b.step))).collect();
         let mut lanes: Vec<Lanes> = Vec::new();
@@ -120,7 +120,7 @@ impl Lower<'_, '_> {
             }
             (None, Some(lane)) => {
                 let value = self.wide_value(wide, r.source.value);
-                wide.program.binary(operator(r.source.op), lane, &value)
+                wide.program.binary(r.source.op.operator(), lane, &value)
             }
             (None, None) => self.wide_value(wide, r.source.value),
         }

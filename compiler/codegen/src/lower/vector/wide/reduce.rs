@@ -7,7 +7,7 @@
 use super::{Wide, calls_once};
 use crate::lower::Lower;
 use crate::lower::loops::Range;
-use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, is_ordered, steps};
 use crate::wide::{self, Apart, Effect, Value as Lanes, is_long};
@@ -193,7 +193,7 @@ impl Lower<'_, '_> {
         for (part, &value) in number.regs.iter().enumerate() {
             let (accumulator, reg) = wide.program.accumulator(place(part), first);
             let from = wide.program.body.len();
-            wide.program.take(operator(r.op), number.ty, (accumulator, reg), value);
+            wide.program.take(r.op.operator(), number.ty, (accumulator, reg), value);
             if !is_ordered(r.op, ty) && !wide.program.is_fixed(value) {
                 let items = from..wide.program.body.len();
                 wide.program.set_apart(accumulator, Apart { start, value, items });
@@ -209,7 +209,7 @@ impl Lower<'_, '_> {
         let flags = MemFlagsData::new().with_notrap();
         let mut values: SmallVec<[Value; 8]> =
             (0..count).map(|n| self.b.ins().load(vector, flags, base, Offset32::new(16 * n as i32))).collect();
-        let operator = operator(op);
+        let operator = op.operator();
         while values.len() > 1 {
             let half = values.len() / 2;
             values = (0..half).map(|k| self.combine(operator, ty, values[k], values[k + half])).collect();

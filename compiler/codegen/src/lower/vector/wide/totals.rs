@@ -6,7 +6,7 @@
 
 use super::Wide;
 use crate::lower::Lower;
-use crate::lower::reduce::{Bound, LANES, operator};
+use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::steps::{self, Step, Total};
 use crate::lower::vector::{Plan, is_ordered};
@@ -99,7 +99,7 @@ impl Lower<'_, '_> {
         for kept in totals {
             let new = self.total(record, kept);
             let old = self.read(kept.local);
-            let new = self.combine(operator(kept.op), kept.ty, old, new);
+            let new = self.combine(kept.op.operator(), kept.ty, old, new);
             self.write(kept.local, new);
         }
     }
@@ -138,7 +138,7 @@ impl Lower<'_, '_> {
         let mut apart = SmallVec::new();
         for (&(accumulator, reg), &value) in regs.iter().zip(&value.regs) {
             let from = wide.program.body.len();
-            wide.program.take(operator(op), ty, (accumulator, reg), value);
+            wide.program.take(op.operator(), ty, (accumulator, reg), value);
             if !is_ordered(op, ty) && !wide.program.is_fixed(value) {
                 apart.push((accumulator, Apart { start: start.regs[0], value, items: from..wide.program.body.len() }));
             }
