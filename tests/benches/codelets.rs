@@ -10,10 +10,12 @@
 //!
 //! Invariant: both sides begin with equal arrays, and what they compute is compared before anything is timed.
 
+// With the memory that the command has.
 use girder::{Compilation, Options, Stage};
 use girder_engine::{Engine, Mode, Silent};
 use girder_ir::graph::Graph;
 use girder_ir::ids::ProgramId;
+use girder_tests as _;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::process::Command;
 

@@ -7,11 +7,13 @@
 //!
 //! Invariant: the programs are made here and depend on nothing but their size.
 
+// With the memory that the command has.
 use girder::{Arguments, Compilation, Options, Stage};
 use girder_machine::Machine;
 use girder_passes::context::PassContext;
 use girder_passes::pipeline::lower_to;
 use girder_source::Session;
+use girder_tests as _;
 use std::fmt::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -6,8 +6,10 @@
 //!
 //! Invariant: the patterns are made here and depend on nothing but their size.
 
+// With the memory that the command has.
 use girder_ir::plan::{Grouping, Loc, Object, Phase, Transfer};
 use girder_passes::schedule_exchange::{achieved_over_bound, schedule};
+use girder_tests as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

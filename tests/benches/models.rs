@@ -9,6 +9,8 @@
 
 mod measure;
 
+// With the memory that the command has.
+use girder_tests as _;
 use measure::{Compiled, Runner, Running, Worst, in_turn, timed};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

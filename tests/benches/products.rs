@@ -10,10 +10,12 @@
 //!
 //! Invariant: what is timed is what is compared.
 
+// With the memory that the command has.
 use girder::{Arguments, Compilation, Options, Stage};
 use girder_engine::{Engine, Executable, Mode, Silent};
 use girder_ir::ids::{ProgramId, VarId};
 use girder_source::Session;
+use girder_tests as _;
 use std::time::Instant;
 
 const SHAPES: [[usize; 3]; 6] =

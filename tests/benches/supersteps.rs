@@ -10,7 +10,9 @@
 mod designs;
 mod measure;
 
+// With the memory that the command has.
 use designs::{Segment, Source};
+use girder_tests as _;
 use measure::{Compiled, Worst, in_turn, timed};
 use std::time::Duration;
 

@@ -5,6 +5,10 @@
 //!
 //! Invariant: outcomes of one program are equal if and only if the host would see the same, NaNs being one value.
 
+/// As the command has it, so that what is measured here is what a user meets.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub mod files;
 pub mod generate;
 mod outcome;
