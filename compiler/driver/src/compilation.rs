@@ -13,7 +13,7 @@ use girder_passes::allocate_memory::pack_for_host;
 use girder_passes::context::PassContext;
 use girder_passes::liveness::Liveness;
 use girder_passes::pipeline::{self, AnyStage, Stage};
-use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack, par_both};
+use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -105,19 +105,14 @@ impl Compilation {
         let (stage, resumed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
-        let mut code = None;
-        let lowered = match resumed {
-            true => pipeline::resume(stage, Stage::Allocated, &mut cx),
-            false => pipeline::lower_to(stage, Stage::Placed, &mut cx).and_then(|placed| {
-                let graph = placed.graph().clone();
-                let lower = || pipeline::lower_to(placed, Stage::Allocated, &mut cx);
-                let (lowered, made) = par_both(lower, || ahead(&graph, session));
-                code = made;
-                lowered
-            }),
+        let (lowered, code) = match stage {
+            AnyStage::Graph(graph) if !resumed => {
+                pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph| ahead(graph, session))
+            }
+            stage => (pipeline::resume(stage, Stage::Allocated, &mut cx), None),
         };
         self.timings.append(&mut cx.timings);
-        let code = code.map(|(code, time)| {
+        let code = code.flatten().map(|(code, time)| {
             self.took("codegen", time);
             code
         });

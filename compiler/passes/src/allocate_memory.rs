@@ -33,10 +33,11 @@ use crate::liveness::Liveness;
 use girder_ir::layout::{Block, HostLayout, Layout, TileClass};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
-use girder_source::{Diagnostic, Failed, Result, Severity, par_map_slice};
+use girder_source::{Diagnostic, Failed, Result, Severity, par_map, par_map_slice};
 use indexmap::IndexSet;
 use inventory::Class;
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 use tile::Shape;
 
 /// Its flag.
@@ -95,17 +96,18 @@ pub fn allocate_host(graph: &girder_ir::graph::Graph, liveness: &Liveness, cx: &
 }
 
 /// A packing for every class; classes of one shape are packed once.
-fn pack_classes(classes: &[Class], machine: &Machine) -> Vec<Packing> {
+fn pack_classes(classes: &[Class], machine: &Machine) -> Vec<Arc<Packing>> {
     let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
-    let of: Vec<usize> = par_map_slice(classes, Shape::of).into_iter().map(|s| shapes.insert_full(s).0).collect();
+    let each = par_map(classes.len(), |k| Shape::of(&classes[k]));
+    let of: Vec<usize> = each.into_iter().map(|s| shapes.insert_full(s).0).collect();
     let shapes: Vec<Shape> = shapes.into_iter().collect();
-    let packed = par_map_slice(&shapes, |shape| shape.pack(machine, shapes.len()));
+    let packed = par_map_slice(&shapes, |shape| Arc::new(shape.pack(machine, shapes.len())));
     of.into_iter().map(|k| packed[k].clone()).collect()
 }
 
 /// The table. Peaks are addresses of 32 bits.
-fn layout(classes: &[Class], packed: &[Packing]) -> Layout {
-    let class = |(class, packing): (&Class, &Packing)| {
+fn layout(classes: &[Class], packed: &[Arc<Packing>]) -> Layout {
+    let class = |(class, packing): (&Class, &Arc<Packing>)| {
         let blocks = class.needs.iter().zip(&packing.address).map(|(need, &address)| Block {
             content: need.content,
             address: address as u32,

@@ -14,7 +14,7 @@ use crate::{
 use crate::{liveness::Liveness, schedule_exchange};
 use girder_ir::graph::Graph;
 use girder_ir::stage::{Allocated, Placed, Planned, RaceFree, Scheduled};
-use girder_source::{Failed, Result};
+use girder_source::{Failed, Result, par_both};
 
 /// The stages, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -174,6 +174,24 @@ pub fn lower_to(mut at: AnyStage, target: Stage, cx: &mut PassContext) -> Result
     Ok(at)
 }
 
+/// As [`lower_to`] from a graph, while `beside` makes what depends on the graph alone: no pass from `place-tiles` on
+/// changes it. What it makes is there whether the passes succeed or not, unless the first ones fail.
+pub fn lower_beside<T: Send>(
+    graph: Graph,
+    target: Stage,
+    cx: &mut PassContext,
+    beside: impl FnOnce(&Graph) -> T + Send,
+) -> (Result<AnyStage>, Option<T>) {
+    let settled = match settle(graph, cx) {
+        Ok(graph) => graph,
+        Err(failed) => return (Err(failed), None),
+    };
+    let graph = settled.clone();
+    let passes = || place_settled(settled, cx).and_then(|placed| lower_to(AnyStage::Placed(placed), target, cx));
+    let (lowered, made) = par_both(passes, || beside(&graph));
+    (lowered, Some(made))
+}
+
 /// Goes on from a stage that was read from text: checks every table that it has, races anew, and runs the passes that
 /// are left. The fast engine's memory is no part of the text and is laid out here.
 pub fn resume(from: AnyStage, target: Stage, cx: &mut PassContext) -> Result<AnyStage> {
@@ -236,7 +254,13 @@ fn promote(graph: &mut Graph, cx: &mut PassContext) -> Result<()> {
     Ok(())
 }
 
-fn place(mut graph: Graph, cx: &mut PassContext) -> Result<Placed> {
+fn place(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
+    let settled = settle(graph, cx)?;
+    place_settled(settled, cx)
+}
+
+/// The passes that change the graph.
+fn settle(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
     promote(&mut graph, cx)?;
     if cfg!(debug_assertions) {
         cx.verified(promote_temporaries::NAME, promote_temporaries::verify(&graph))?;
@@ -245,6 +269,10 @@ fn place(mut graph: Graph, cx: &mut PassContext) -> Result<Placed> {
     if cfg!(debug_assertions) {
         cx.verified(merge_copies::NAME, merge_copies::verify(&graph))?;
     }
+    Ok(graph)
+}
+
+fn place_settled(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
     let placed = cx.time(place_tiles::NAME, |cx| place_tiles::run(graph, cx))?;
     if cfg!(debug_assertions) {
         let verdict = place_tiles::verify_placement(&placed, &placed.placement, cx.machine);

@@ -23,10 +23,11 @@ use girder_ir::program::StepKind;
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
 use girder_source::par_map_slice;
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Something that needs a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +62,7 @@ pub(super) fn of(
     costs: &Costs,
     wishes: &[(Wish, Spread)],
 ) -> Vec<Class> {
-    let mut list = List { input, machine, costs, patterns: Patterns::default(), features: vec![] };
+    let mut list = List { input, machine, costs, features: vec![] };
     let instances = list.instances();
     list.code(&instances);
     list.exchange_code();
@@ -69,13 +70,14 @@ pub(super) fn of(
     list.variables(liveness);
     list.steps(liveness, &instances);
     for (wish, spread) in wishes {
-        list.push(Feature::Wish(*wish), spread);
+        list.push(Feature::Wish(*wish), Arc::new(spread.clone()));
     }
-    let List { patterns, features, .. } = list;
+    let (features, spreads): (Vec<Feature>, Vec<Arc<Spread>>) = list.features.into_iter().unzip();
+    let patterns = Patterns::of(&spreads);
     let class = |alike: &Alike| {
         let mut class = Class { tiles: alike.tiles.clone(), needs: vec![], wishes: vec![] };
-        class.needs.reserve_exact(alike.features.len());
-        for &(k, bytes) in &alike.features {
+        class.needs.reserve_exact(patterns.features(alike).count());
+        for (k, bytes) in patterns.features(alike) {
             match features[k as usize].clone() {
                 Feature::Block(content, live) => class.needs.push(Need { content, bytes, live }),
                 Feature::Wish(wish) => class.wishes.push(wish),
@@ -84,40 +86,38 @@ pub(super) fn of(
         class.needs.sort_unstable_by_key(|n| n.content);
         class
     };
-    par_map_slice(&patterns.classes(machine.tiles()), class)
+    par_map_slice(&patterns.classes(), class)
 }
 
 /// Where the vertices of each family are.
-type Instances = SecondaryMap<FamilyId, Rc<Spread>>;
+type Instances = SecondaryMap<FamilyId, Arc<Spread>>;
 
 /// The list while it grows.
 struct List<'a> {
     input: &'a Scheduled,
     machine: &'a Machine,
     costs: &'a Costs,
-    patterns: Patterns,
-    features: Vec<Feature>,
+    features: Vec<(Feature, Arc<Spread>)>,
 }
 
 impl<'a> List<'a> {
-    fn add(&mut self, content: Content, live: Option<Range<u32>>, spread: &Spread) {
-        self.push(Feature::Block(content, live), spread);
+    fn add(&mut self, content: Content, live: Option<Range<u32>>, spread: Spread) {
+        self.push(Feature::Block(content, live), Arc::new(spread));
     }
 
-    fn push(&mut self, feature: Feature, spread: &Spread) {
+    fn push(&mut self, feature: Feature, spread: Arc<Spread>) {
         if !spread.runs().is_empty() {
-            self.patterns.add(spread);
-            self.features.push(feature);
+            self.features.push((feature, spread));
         }
     }
 
     fn instances(&self) -> Instances {
-        let mut known: FxHashMap<(&TileMap, &Domain), Rc<Spread>> = FxHashMap::default();
+        let mut known: FxHashMap<(&TileMap, &Domain), Arc<Spread>> = FxHashMap::default();
         let mut instances = SecondaryMap::new();
         for (id, family) in &self.input.families {
             let Some(map) = &self.input.placement.families[id] else { continue };
             let spread = known.entry((map, &family.domain));
-            instances[id] = spread.or_insert_with(|| Rc::new(Spread::of_instances(map, &family.domain))).clone();
+            instances[id] = spread.or_insert_with(|| Arc::new(Spread::of_instances(map, &family.domain))).clone();
         }
         instances
     }
@@ -132,7 +132,7 @@ impl<'a> List<'a> {
             let runs: Vec<_> = runs.collect();
             let count = |n: &mut u64, _: &(), enters: bool| if enters { *n += 1 } else { *n -= 1 };
             let spread = sweep(&runs, 0, count, |&n| if n > 0 { bytes } else { 0 });
-            self.add(Content::Code(spec), None, &spread);
+            self.add(Content::Code(spec), None, spread);
         }
     }
 
@@ -140,10 +140,10 @@ impl<'a> List<'a> {
         let code = exchange_code_bytes(self.input, &self.input.schedule, self.machine);
         let spread = |tiles: &[(u32, u32)]| Spread::of_tiles(tiles.iter().map(|&(t, n)| (t, n as u64)).collect());
         for set in self.input.sets.keys() {
-            self.add(Content::SetExchange(set), None, &spread(&code.sets[set]));
+            self.add(Content::SetExchange(set), None, spread(&code.sets[set]));
         }
         for copy in self.input.copies.keys() {
-            self.add(Content::CopyExchange(copy), None, &spread(&code.copies[copy]));
+            self.add(Content::CopyExchange(copy), None, spread(&code.copies[copy]));
         }
     }
 
@@ -157,27 +157,31 @@ impl<'a> List<'a> {
             }
             let add = |sum: &mut u64, bytes: &u64, enters: bool| if enters { *sum += bytes } else { *sum -= bytes };
             let spread = sweep(&runs, 0, add, |&sum| sum);
-            self.add(Content::VertexState(set), None, &spread);
+            self.add(Content::VertexState(set), None, spread);
         }
     }
 
     fn variables(&mut self, liveness: &Liveness) {
-        let mut known: FxHashMap<(&Mapping, u64, u64), Spread> = FxHashMap::default();
         let carried = self.carried(liveness);
-        for (id, var) in &self.input.vars {
-            let Some(mapping) = &self.input.placement.vars[id] else { continue };
-            let (len, bytes) = (var.len(), var.ty.bytes() as u64);
+        // Many variables lie alike.
+        let mut known: IndexSet<(&Mapping, u64, u64), FxBuildHasher> = IndexSet::default();
+        let placed =
+            self.input.vars.iter().filter_map(|(id, var)| Some((id, var, self.input.placement.vars[id].as_ref()?)));
+        let vars = placed.map(|(id, var, mapping)| {
             let live = (!var.is_persistent()).then(|| {
                 let own = liveness.ranges[id.index()].clone();
                 own.into_iter().chain(carried.get(&id).cloned()).reduce(hull).unwrap_or(0..0)
             });
-            let spread = known.entry((mapping, len, bytes));
-            let spread = spread.or_insert_with(|| Spread::of_mapping(mapping, len, bytes, self.machine.tiles()));
-            if !spread.runs().is_empty() {
-                self.patterns.add(spread);
-                self.features.push(Feature::Block(Content::Var(id), live));
-            }
-        }
+            let (like, _) = known.insert_full((mapping, var.len(), u64::from(var.ty.bytes())));
+            (Feature::Block(Content::Var(id), live), like)
+        });
+        let vars: Vec<_> = vars.collect();
+        let known: Vec<_> = known.into_iter().collect();
+        let spread = |&(mapping, len, bytes): &(&Mapping, u64, u64)| {
+            Arc::new(Spread::of_mapping(mapping, len, bytes, self.machine.tiles()))
+        };
+        let spreads = par_map_slice(&known, spread);
+        vars.into_iter().for_each(|(feature, like)| self.push(feature, spreads[like].clone()));
     }
 
     /// When compute sets move what copies read and write, which they carry.
@@ -199,18 +203,19 @@ impl<'a> List<'a> {
     /// What is needed only while a step runs.
     fn steps(&mut self, liveness: &Liveness, instances: &Instances) {
         let steps = steps_by_work(self.input);
-        for set in self.input.sets.keys() {
+        let sets: Vec<ComputeSetId> = self.input.sets.keys().collect();
+        let needs = par_map_slice(&sets, |&set| (self.stacks(set, instances), buffers(&self.input.plan.sets[set])));
+        for (set, (stack, buffers)) in sets.into_iter().zip(needs) {
             let live = liveness.hull(steps.sets[set].iter().copied()).unwrap_or(0..0);
-            let stack = self.stacks(set, instances);
-            self.add(Content::Stack(set), Some(live.clone()), &stack);
-            for (n, spread) in (0..).zip(buffers(&self.input.plan.sets[set])) {
-                self.add(Content::SetBuffer(set, n), Some(live.clone()), &spread);
+            self.add(Content::Stack(set), Some(live.clone()), stack);
+            for (n, spread) in (0..).zip(buffers) {
+                self.add(Content::SetBuffer(set, n), Some(live.clone()), spread);
             }
         }
         for copy in self.input.copies.keys() {
             let live = liveness.hull(steps.copies[copy].iter().copied()).unwrap_or(0..0);
             for (n, spread) in (0..).zip(buffers(&self.input.plan.copies[copy])) {
-                self.add(Content::CopyBuffer(copy, n), Some(live.clone()), &spread);
+                self.add(Content::CopyBuffer(copy, n), Some(live.clone()), spread);
             }
         }
     }

@@ -6,12 +6,14 @@
 //! Invariant: equal shapes get equal addresses.
 
 use super::ALIGN;
-use super::inventory::Class;
+use super::inventory::{Class, Need};
 use super::pack::{Effort, Item, Packing, STEPS, pack};
 use super::space::{Space, Zone};
 use super::wishes::Wish;
 use girder_ir::layout::Content;
 use girder_machine::Machine;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 /// More than any tile has; sums of it do not overflow.
@@ -20,12 +22,34 @@ const MOST: u64 = 1 << 40;
 /// Wishes that are tried one by one where not all can be had.
 const TRIED: usize = 16;
 
-/// What matters of a class for packing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Shape {
-    blocks: Vec<(Zone, u64, Option<Range<u32>>)>,
+/// What matters of a class for packing: bytes of its blocks, when they are live and where they may stand.
+#[derive(Debug)]
+pub(super) struct Shape<'a> {
+    needs: &'a [Need],
     wishes: Vec<Place>,
+    /// Of both, as they are compared.
+    hash: u64,
 }
+
+impl Shape<'_> {
+    fn blocks(&self) -> impl Iterator<Item = (Zone, u64, &Option<Range<u32>>)> {
+        self.needs.iter().map(|n| (zone(n.content), n.bytes.min(MOST), &n.live))
+    }
+}
+
+impl Hash for Shape<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl PartialEq for Shape<'_> {
+    fn eq(&self, other: &Shape) -> bool {
+        self.needs.len() == other.needs.len() && self.blocks().eq(other.blocks()) && self.wishes == other.wishes
+    }
+}
+
+impl Eq for Shape<'_> {}
 
 /// A wish about blocks by their index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,17 +60,22 @@ enum Place {
     Aligned(u32, u32, u32),
 }
 
-impl Shape {
+impl<'a> Shape<'a> {
     /// Of a class.
-    pub fn of(class: &Class) -> Shape {
-        let blocks = class.needs.iter().map(|n| (zone(n.content), n.bytes.min(MOST), n.live.clone())).collect();
+    pub fn of(class: &'a Class) -> Shape<'a> {
         let index = |content| class.needs.binary_search_by_key(&content, |n| n.content).ok().map(|k| k as u32);
         let place = |wish: &Wish| match *wish {
             Wish::Apart(a, b) => Some(Place::Apart(index(a)?, index(b)?)),
             Wish::Interleaved(a) => Some(Place::Interleaved(index(a)?)),
             Wish::Aligned(a, at, align) => Some(Place::Aligned(index(a)?, at, align)),
         };
-        Shape { blocks, wishes: class.wishes.iter().filter_map(place).collect() }
+        let wishes = class.wishes.iter().filter_map(place).collect();
+        let mut shape = Shape { needs: &class.needs, wishes, hash: 0 };
+        let mut hasher = FxHasher::default();
+        shape.blocks().for_each(|block| block.hash(&mut hasher));
+        shape.wishes.hash(&mut hasher);
+        shape.hash = hasher.finish();
+        shape
     }
 
     /// Addresses of its blocks; `shapes` is how many others there are. Wishes are denied, the later the sooner, before
@@ -76,12 +105,12 @@ impl Shape {
     fn items(&self, wishes: &[Place], space: &Space) -> Vec<Item> {
         // Where all blocks fit side by side, no order drives code from where it can run.
         let runs = space.zone(Zone::Executable).first().map_or(0, |z| if z.start == 0 { z.end } else { 0 });
-        let few = self.blocks.iter().map(|b| b.1.next_multiple_of(ALIGN)).fold(0, u64::saturating_add) <= runs;
-        let item = |(zone, bytes, live): &(Zone, u64, Option<Range<u32>>)| Item {
-            zone: *zone,
-            ..Item::plain(*bytes, live.clone().unwrap_or(0..u32::MAX))
+        let few = self.blocks().map(|b| b.1.next_multiple_of(ALIGN)).fold(0, u64::saturating_add) <= runs;
+        let item = |(zone, bytes, live): (Zone, u64, &Option<Range<u32>>)| Item {
+            zone,
+            ..Item::plain(bytes, live.clone().unwrap_or(0..u32::MAX))
         };
-        let mut items: Vec<Item> = self.blocks.iter().map(item).collect();
+        let mut items: Vec<Item> = self.blocks().map(item).collect();
         for &wish in wishes {
             match wish {
                 Place::Apart(a, b) => {
@@ -98,7 +127,7 @@ impl Shape {
                 }
             }
         }
-        for (item, (_, _, live)) in items.iter_mut().zip(&self.blocks) {
+        for (item, (_, _, live)) in items.iter_mut().zip(self.blocks()) {
             let is_free = item.zone == Zone::Any && item.apart.is_empty() && item.align.1 == 1;
             let zone = if few { Zone::Any } else { item.zone };
             item.rank = match (zone, live, is_free) {

@@ -27,7 +27,7 @@ use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::placement::{Mapping, Placement, TileRun};
 use girder_machine::Machine;
-use girder_source::{Cancel, par_map_slice};
+use girder_source::{Cancel, par_map_slice, par_map_uneven};
 
 /// Runs that all trials of one reach together look at; vertices count a sixteenth.
 const BUDGET: u64 = 1 << 16;
@@ -360,7 +360,7 @@ fn tried<'a>(bench: &Bench<'a>, start: &Trial<'a>, strategy: Strategy) -> Trial<
             bench.open_sets.iter().for_each(|&s| trial.place_set(bench, s, SetRule::Beside));
         }
     }
-    trial.measure(bench, 0..bench.items.len());
+    trial.measure_all(bench);
     trial
 }
 
@@ -374,7 +374,7 @@ fn apart<'a>(bench: &Bench<'a>, start: &Trial<'a>, groups: &[Vec<ComputeSetId>],
         group.iter().for_each(|&set| trial.place_set(bench, set, SetRule::Spread { order, first, tiles }));
     }
     follow(bench, &mut trial, start.reach);
-    trial.measure(bench, 0..bench.items.len());
+    trial.measure_all(bench);
     trial
 }
 
@@ -398,7 +398,8 @@ fn finish(graph: &Graph, placement: &Placement, bench: &Bench, trial: &Trial) ->
         placement.families[id] = Some(map);
     }
     let moved: Vec<VarId> = bench.open_vars.iter().copied().filter(|&v| trial.vars[v].is_some()).collect();
-    let mappings = par_map_slice(&moved, |&id| mapping(&graph.vars[id], id, trial, &placement));
+    let mappings =
+        par_map_uneven(&moved, |&id| graph.vars[id].len(), |&id| mapping(&graph.vars[id], id, trial, &placement));
     for (id, mapping) in moved.into_iter().zip(mappings) {
         placement.vars[id] = Some(mapping);
     }

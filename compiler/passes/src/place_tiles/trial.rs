@@ -4,7 +4,7 @@
 
 use super::accesses::What;
 use super::bench::Bench;
-use super::estimate;
+use super::estimate::{self, Estimate};
 use super::homes::{Even, Home};
 use super::linear;
 use super::owners::{Owner, Owners};
@@ -14,6 +14,7 @@ use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
 use girder_ir::placement::{Mapping, Placement};
+use girder_source::par_map;
 use std::sync::Arc;
 
 /// Pieces of a run that are told apart; a run in more pieces is looked at in so many places.
@@ -96,8 +97,10 @@ impl<'a> Trial<'a> {
                 }
             }
         }
-        (0..items).for_each(|k| trial.look(bench, k));
-        trial.measure(bench, 0..items);
+        for (k, sample) in par_map(items, |k| trial.sampled(bench, k)).into_iter().enumerate() {
+            trial.look_at(k, sample);
+        }
+        trial.measure_all(bench);
         trial
     }
 
@@ -266,7 +269,7 @@ impl<'a> Trial<'a> {
             }
         }
         self.sets[set] = Some(rule);
-        self.look(bench, item);
+        self.look_at(item, self.sampled(bench, item));
     }
 
     /// Gives the open elements of a variable another home, without measuring anything. `false` if the rule does not apply.
@@ -382,32 +385,42 @@ impl<'a> Trial<'a> {
         undo.times.into_iter().for_each(|(k, time)| self.times[k] = time);
     }
 
-    /// Chooses the tiles of a compute set that are looked at.
-    fn look(&mut self, bench: &Bench, item: usize) {
+    /// The tiles of a compute set that are looked at.
+    fn sampled(&self, bench: &Bench, item: usize) -> Option<Sample> {
         let families = bench.families(item);
-        if families.is_empty() {
-            return;
-        }
-        let tiles: Vec<Tiles> = families
-            .iter()
-            .map(|v| match (&v.family.tile, &self.tiles[v.id]) {
-                (Some(map), _) => Tiles::Map(map),
-                (None, tiles) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
-            })
-            .collect();
-        let sample = Sample::of(families, &tiles, &bench.costs);
+        let each = families.iter().map(|v| match (&v.family.tile, &self.tiles[v.id]) {
+            (Some(map), _) => Tiles::Map(map),
+            (None, tiles) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
+        });
+        let tiles: Vec<Tiles> = each.collect();
+        (!families.is_empty()).then(|| Sample::of(families, &tiles, &bench.costs))
+    }
+
+    fn look_at(&mut self, item: usize, sample: Option<Sample>) {
+        let Some(sample) = sample else { return };
         self.work += sample.work;
         self.samples[item] = Some(Arc::new(sample));
     }
 
     /// Estimates items anew.
-    pub(super) fn measure(&mut self, bench: &Bench, items: impl IntoIterator<Item = usize>) {
+    fn measure(&mut self, bench: &Bench, items: impl IntoIterator<Item = usize>) {
         for k in items {
-            let item = &bench.items[k];
-            let estimate = estimate::of(bench, item, self, self.samples[k].as_deref());
-            self.work += 1 + estimate.work;
-            self.times[k] = (u128::from(estimate.cycles) * u128::from(item.weight), estimate.buffers);
+            let estimate = estimate::of(bench, &bench.items[k], self, self.samples[k].as_deref());
+            self.found(bench, k, estimate);
         }
+    }
+
+    /// As [`measure`](Trial::measure), of all items, on the host's threads.
+    pub(super) fn measure_all(&mut self, bench: &Bench) {
+        let of = |k: usize| estimate::of(bench, &bench.items[k], self, self.samples[k].as_deref());
+        for (k, estimate) in par_map(bench.items.len(), of).into_iter().enumerate() {
+            self.found(bench, k, estimate);
+        }
+    }
+
+    fn found(&mut self, bench: &Bench, k: usize, estimate: Estimate) {
+        self.work += 1 + estimate.work;
+        self.times[k] = (u128::from(estimate.cycles) * u128::from(bench.items[k].weight), estimate.buffers);
     }
 }
 
