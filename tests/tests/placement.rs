@@ -74,6 +74,37 @@ fn more_processors_take_no_more_cycles() {
 }
 
 #[test]
+fn what_gains_nothing_by_more_processors_lies_as_on_one() {
+    // A vertex for each worker of a fifth of the tiles: four processors have nothing to give.
+    let text = "let (n, b) = (48, 4);
+        codelet seven(in a: f32[x + 2, y + 2, z + 2], out c: f32[x, y, z]) {
+            for i in 0..x, j in 0..y, k in 0..z {
+                c[i, j, k] = 0.4 * a[i + 1, j + 1, k + 1] + 0.1 * (a[i, j + 1, k + 1] + a[i + 2, j + 1, k + 1]
+                    + a[i + 1, j, k + 1] + a[i + 1, j + 2, k + 1] + a[i + 1, j + 1, k] + a[i + 1, j + 1, k + 2]);
+            }
+        }
+        var u: f32[n + 2, n + 2, n + 2];
+        var v: f32[n + 2, n + 2, n + 2];
+        fn step(a: f32[p, q, r], c: f32[p, q, r]) {
+            compute seven {
+                for i in 0..n / b, j in 0..n / b, k in 0..n / b {
+                    let (x, y, z) = (b * i, b * j, b * k);
+                    vertex seven(a: a[x..x + b + 2, y..y + b + 2, z..z + b + 2],
+                        c: c[x + 1..x + b + 1, y + 1..y + b + 1, z + 1..z + b + 1]);
+                }
+            }
+        }
+        program main() { repeat 5 { step(u, v); step(v, u); } }";
+    let takes = |target: &str| {
+        let program = Program::text(text).target(target);
+        let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
+        cycles(graph, program.machine()).unwrap_or_else(|| panic!("there is no room on {target}"))
+    };
+    let (one, four) = (takes("gc200"), takes("m2000"));
+    assert!(four <= one, "{four} cycles on four processors, {one} on one");
+}
+
+#[test]
 fn steps_that_are_cut_alike_lie_alike() {
     // The last piece is shorter; on `pod16` there are more pieces than runs that a claim lists.
     let text = "var x: f32[10_000_000]; program main() { x <- exp(x * 2.0 + 1.0); x <- x * x - 1.0; }";

@@ -7,7 +7,8 @@
 //! # Note: Reach
 //! All of this is done on one processor first, or on as many as hold the variables, and then on four times as many, as
 //! long as there are more: to cross between processors costs so much that few programs gain by it, and what is found on
-//! few is a placement on many. So a larger machine is no worse than a smaller one, as far as estimates hold. Where no step
+//! few is a placement on many. What then lies on no more processors than before stays as it was, so that it lies on a larger
+//! machine as on a smaller one. So a larger machine is no worse than a smaller one, as far as estimates hold. Where no step
 //! takes longer than crossing does, nothing more is tried.
 //!
 //! Of placements that take equally long the one on fewer tiles is kept.
@@ -61,9 +62,13 @@ pub(super) fn improve(graph: &Graph, placement: Placement, machine: &Machine, ca
     search.strategies();
     search.improve();
     while !cancel.is_cancelled() && search.reach_further() {
+        let before = search.best.clone();
         search.left = BUDGET + vertices;
         search.strategies();
         search.improve();
+        if search.best.used_tiles() <= search.tried && search.rank(&before).0 == 0 {
+            search.best = before;
+        }
     }
     finish(graph, &placement, &bench, &search.best)
 }
