@@ -91,12 +91,20 @@ fn the_limit_is_what_makes_a_program_slow() {
         "{codelet} var x: f32[20000]; map x on tile(3); program main() {{ compute {{ vertex halve(x: x) on tile(3); }} }}"
     ));
     assert!(alone.ends_with("; tile 3 works there alone: spread the work"), "{alone}");
-    let uneven = limit(&format!(
-        "{codelet} var x: f32[20000]; map x[..10000] on tile(3); map x[10000..] on tile(4); program main() {{
-             compute {{ vertex halve(x: x[..10000]) on tile(3); vertex halve(x: x[10000..]) on tile(4); }}
-         }}"
-    ));
+    let on_two = |vertices: usize| {
+        limit(&format!(
+            "{codelet} var x: f32[20000]; map x[..10000] on tile(3); map x[10000..] on tile(4); program main() {{
+                 compute {{ for i in 0..{vertices} {{
+                     let own = i * 20000 / {vertices}..(i + 1) * 20000 / {vertices};
+                     vertex halve(x: x[own]) on tile(if i < {vertices} / 2 {{ 3 }} else {{ 4 }});
+                 }} }}
+             }}"
+        ))
+    };
+    let uneven = on_two(40);
     assert!(uneven.ends_with("its fullest tile, 3, works 736.0 times the mean: spread the work"), "{uneven}");
+    let coarse = on_two(10);
+    assert!(coarse.ends_with("no vertex waits for a worker there: more and smaller vertices"), "{coarse}");
     let far =
         limit("var x: f32[60000]; var y: f32[60000]; map x on tile(3); map y on tile(4); program main() { y <- x; }");
     assert!(far.contains("exchange takes") && far.contains("inputs nearer to their users"), "{far}");

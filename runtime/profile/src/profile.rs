@@ -86,6 +86,8 @@ pub struct StepProfile {
     pub schedule: Option<f64>,
     /// The tile whose vertices take longest, in the execution that takes longest.
     pub worst_tile: Option<u32>,
+    /// Whether none of its vertices waits there for a worker that another one has: on more tiles they would take as long.
+    pub worst_is_one_round: bool,
 }
 
 /// The tiles' memory.

@@ -5,7 +5,7 @@
 
 use crate::memory;
 use crate::profile::{Profile, StepKind, StepProfile, Total};
-use girder_ir::ids::{ComputeSetId, CopyId, StepId};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId};
 use girder_ir::program::{Effect, StepKind as ProgramStep};
 use girder_ir::stage::Allocated;
 use girder_ir::timing::{ComputeTime, IpuTime, StepTime, Timing};
@@ -88,7 +88,22 @@ impl<'a> Profiler<'a> {
             balance: ratio(row.compute_sum, self.sums.tiles.saturating_mul(row.total.compute)),
             schedule: ratio(row.exchange_words, row.exchange_bound),
             worst_tile: row.worst.map(|w| w.tile),
+            worst_is_one_round: row.worst.is_some_and(|w| self.is_one_round(id, w.tile)),
         }
+    }
+
+    /// Whether a tile has at most one vertex of a compute set for each worker, or one that takes all of them.
+    fn is_one_round(&self, id: StepId, tile: u32) -> bool {
+        let graph = &self.allocated;
+        let ProgramStep::Execute(set) = graph.steps[id].kind else { return false };
+        let workers = self.machine.chip.workers;
+        let taken = |&f: &FamilyId| {
+            let family = &graph.families[f];
+            let tiles = graph.placement.families[f].iter().flat_map(|map| map.iter(&family.domain));
+            let each = if graph.codelets[family.codelet].multi { workers } else { 1 };
+            tiles.filter(|&t| t == tile).take(workers as usize + 1).count() as u32 * each
+        };
+        graph.sets[set].families.iter().map(taken).fold(0, u32::saturating_add) <= workers
     }
 
     /// What every execution of a step costs whatever it does: its syncs, the latency of its first word (and what a phase

@@ -167,6 +167,13 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
         ("compute", Some(b), _, Some(tile)) if b < 0.8 && alone(b) => {
             format!("; tile {tile} works there alone: spread the work")
         }
+        ("compute", Some(b), _, Some(tile)) if b < 0.8 && step.worst_is_one_round => {
+            format!(
+                "; its fullest tile, {tile}, works {:.1} times the mean, though no vertex waits for a worker there: \
+                 more and smaller vertices",
+                1.0 / b
+            )
+        }
         ("compute", Some(b), _, Some(tile)) if b < 0.8 => {
             format!("; its fullest tile, {tile}, works {:.1} times the mean: spread the work", 1.0 / b)
         }
