@@ -66,6 +66,35 @@ fn uneven_halo() -> Vec<Send> {
     sends
 }
 
+/// The faces, edges and corners of 23 × 8 × 8 blocks of a cube that differ by a layer, each run of words to all neighbours
+/// that see it. The lines of two faces are runs of their own.
+fn halo_of_a_cube() -> Vec<Send> {
+    let (grid, side) = ([23, 8, 8], [358, 358, 178]);
+    let at = |b: [i32; 3]| ((b[0] * grid[1] + b[1]) * grid[2] + b[2]) as u32;
+    let mut sends = vec![];
+    for b in (0..N as i32).map(|t| [t / 64, t / 8 % 8, t % 8]) {
+        let [height, width, depth] = [0, 1, 2].map(|a| (b[a] + 1) * side[a] / grid[a] - b[a] * side[a] / grid[a]);
+        // Of each axis: towards the block before, neither, or the one after.
+        for part in (0..27).map(|k| [k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1]).filter(|p| *p != [0; 3]) {
+            let sees = |d: [i32; 3]| (0..3).all(|a| d[a] == 0 || d[a] == part[a]) && d != [0; 3];
+            let there = |d: [i32; 3]| (0..3).all(|a| (0..grid[a]).contains(&(b[a] + d[a])));
+            let all = (0..27).map(|k| [k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1]).filter(|&d| sees(d) && there(d));
+            let to: Vec<u32> = all.map(|d| at([b[0] + d[0], b[1] + d[1], b[2] + d[2]])).collect();
+            if to.is_empty() {
+                continue;
+            }
+            let length = |a: usize, all: i32| if part[a] == 0 { all - 2 } else { 1 };
+            let lines = (length(0, height) * length(1, width)) as u32;
+            let words = 2 * length(2, depth) as u32;
+            match part[2] {
+                0 => sends.extend((0..lines).map(|_| (at(b), to.clone(), words))),
+                _ => sends.push((at(b), to, lines * words)),
+            }
+        }
+    }
+    sends
+}
+
 fn multicast(dice: &mut Dice, fan_out: usize, each: u32, words: u32) -> Vec<Send> {
     let mut sends = vec![];
     for s in 0..N {
@@ -136,6 +165,7 @@ fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
         ("halo 16/48", 1.05, halo(48, 48, 16, 16)),
         ("halo 5/17/40/64", 1.05, halo(5, 40, 17, 64)),
         ("halo of uneven blocks", 1.02, uneven_halo()),
+        ("halo of a cube", 1.05, halo_of_a_cube()),
         ("transpose", 1.05, transpose),
         ("all to all", 1.05, all_to_all(368, |_, _| 2)),
         ("all to all, ragged", 1.05, all_to_all(368, |s, r| 1 + (s * r) % 3)),
