@@ -103,7 +103,8 @@ impl Find<'_> {
     }
 }
 
-fn count_sets(block: &Block, sets: &mut SecondaryMap<LocalId, u32>) {
+/// How often a block sets each local.
+pub(crate) fn count_sets(block: &[Stmt], sets: &mut SecondaryMap<LocalId, u32>) {
     for stmt in block {
         stmt.for_each_assigned(|local| sets[local] += 1);
         stmt.blocks().for_each(|inner| count_sets(inner, sets));

@@ -5,7 +5,7 @@
 //! - `expr`, `arith`, `convert`: expressions
 //! - `address`: where an element is, and whether its index is inside
 //! - `turns`: the limits on loops
-//! - `reduce`, `amp`: the two big statements
+//! - `reduce`, `amp`: the two big statements; `neighbours`: reductions that are taken together
 //! - `vector`: innermost loops and reductions, four or two elements at a time
 //!
 //! # Note: Values
@@ -22,6 +22,7 @@ mod convert;
 mod expr;
 mod frame;
 mod loops;
+mod neighbours;
 mod pick;
 mod reduce;
 mod stmt;

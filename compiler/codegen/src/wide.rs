@@ -34,8 +34,9 @@ mod half;
 
 pub(crate) use arith::{Value, is_long};
 pub(crate) use codes::*;
-pub(crate) use emit::{Places, Strip, assemble};
+pub(crate) use emit::{MOST_ABREAST, Places, Strip, assemble};
 pub(crate) use encode::Code;
 pub(crate) use inst::{Effect, Elements, Op, Pointer, Reg, Width};
 pub(crate) use program::{Apart, LANES, Lanes, Moving, Program};
+pub(crate) use registers::WIDEST;
 pub(crate) use stretch::Stretch;

@@ -88,7 +88,7 @@ impl<'a> Rewrite<'a> {
         let mut own = sets.clone().chain(indices);
         let ordered = sets.clone().enumerate().all(|(n, local)| {
             let at = body.iter().position(|s| matches!(s, Stmt::Set { local: l, .. } if *l == local)).unwrap_or(0);
-            let before = crate::lower::reads(self.spec.codelet, &body[..=at].to_vec());
+            let before = crate::lower::reads(self.spec.codelet, &body[..=at]);
             before[local] == 0 && sets.clone().skip(n + 1).all(|other| other != local)
         });
         ordered && own.all(|local| inside[local] == self.reads[local])

@@ -17,7 +17,15 @@ impl Lower<'_, '_> {
     /// Statements in order; whether control goes on after them.
     pub(super) fn block(&mut self, block: &Block) -> bool {
         if self.points.is_none() {
-            return block.iter().all(|stmt| self.stmt(stmt));
+            let mut left = &block[..];
+            while let [stmt, ..] = left {
+                let taken = self.neighbours(left);
+                if taken.is_none() && !self.stmt(stmt) {
+                    return false;
+                }
+                left = &left[taken.unwrap_or(1)..];
+            }
+            return true;
         }
         if block.is_empty() {
             self.count(block, 0);
@@ -47,7 +55,7 @@ impl Lower<'_, '_> {
         self.points.as_ref().is_some_and(|p| p.any_in(block))
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> bool {
+    pub(super) fn stmt(&mut self, stmt: &Stmt) -> bool {
         match stmt {
             Stmt::Set { local, value } => {
                 let v = self.expr(*value);

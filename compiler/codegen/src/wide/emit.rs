@@ -47,6 +47,8 @@ pub(super) fn pointers(width: Width) -> &'static [Gpr] {
     let count = POINTERS.len() - usize::from(width == Width::Half);
     &POINTERS[..count]
 }
+/// Groups that run in a row at most, each with lanes of its own where their order does not matter.
+pub(crate) const MOST_ABREAST: usize = 4;
 /// Vectors that are never held, besides what a body makes.
 pub(super) const SPARE: usize = 4;
 
@@ -86,7 +88,7 @@ pub(crate) fn assemble(program: &Program, width: Width, places: Places, listed: 
 fn abreast(program: &Program) -> usize {
     let vectors = if program.width == Width::Half { 2 } else { 1 };
     match program.body.len() / vectors {
-        0..=8 => 4,
+        0..=8 => MOST_ABREAST,
         9..=20 => 2,
         _ => 1,
     }
@@ -184,7 +186,6 @@ impl Emit<'_> {
                 self.r.drop_dead(&[reg]);
             }
         }
-        self.r.at(items.len());
         self.begin_carried();
         self.r.end();
     }
@@ -200,9 +201,11 @@ impl Emit<'_> {
         }
     }
 
-    /// Fills the registers of what is carried.
+    /// Fills the registers of what is carried, at the end of what stands before the groups: each is a step of its own, so
+    /// that few registers are enough for however many there are.
     fn begin_carried(&mut self) {
         let none = Masking::default();
+        let end = self.program.before.len();
         for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
             let copied = match carried {
                 Carried::Accumulator { at, start: None, .. } => {
@@ -213,6 +216,7 @@ impl Emit<'_> {
                 Carried::Accumulator { .. } | Carried::Ramp { .. } => &registers[..],
             };
             if let Some(start) = carried.start() {
+                self.r.at(end);
                 let start = self.r.operand(start);
                 for &n in copied {
                     self.r.out.vector(COPY[0], n, None, Rm::Register(start), none, None);
@@ -294,8 +298,7 @@ impl Emit<'_> {
             self.accumulate_in(turn);
             self.item((at, item), turn);
         }
-        self.r.at(program.row.len());
-        self.grow(&program.row_steps);
+        self.grow(program.row.len(), &program.row_steps);
         self.r.end();
     }
 
@@ -316,18 +319,18 @@ impl Emit<'_> {
         let body = if turn.tail && program.width == Width::Half { &program.tail } else { &program.body };
         self.r.begin(body, &steps);
         self.items(body, turn);
-        self.r.at(body.len());
-        self.grow(&steps);
+        self.grow(body.len(), &steps);
         self.r.end();
     }
 
-    /// Adds to each ramp its step.
-    fn grow(&mut self, steps: &[Reg]) {
+    /// Adds to each ramp its step, at the end of a body.
+    fn grow(&mut self, end: usize, steps: &[Reg]) {
         let ramps = self.program.carried.iter().zip(&self.carried).filter_map(|(carried, registers)| match carried {
             Carried::Ramp { code, .. } => Some((*code, registers[0])),
             Carried::Accumulator { .. } => None,
         });
         for ((code, n), &by) in ramps.zip(steps) {
+            self.r.at(end);
             let by = self.r.operand(by);
             self.r.out.vector(code, n, Some(n), Rm::Register(by), Masking::default(), None);
         }

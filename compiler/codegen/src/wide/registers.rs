@@ -12,6 +12,9 @@ use super::program::Program;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+/// Vectors that a step needs at most: three operands and a result. As many have to be left besides those that are held.
+pub(crate) const WIDEST: u8 = 4;
+
 /// Masks of the places that there are, in the last group: all sixteen, and the upper eight.
 pub(super) const TAIL: u8 = 7;
 pub(super) const TAIL_UPPER: u8 = 6;

@@ -10,7 +10,7 @@
 //!
 //! Invariant: after that, a row has the steps of its groups in turn, the n-th of a group at `n * groups + group`.
 
-use super::emit::SPARE;
+use super::emit::{MOST_ABREAST, SPARE};
 use super::inst::{Class, Effect, Inst, Item, Op, Reg, Width};
 use super::program::{Carried, Program};
 use super::registers::{MASKS, pressure};
@@ -30,7 +30,7 @@ pub(super) fn woven(program: &Program, most: u64) -> Option<(Program, usize)> {
         return None;
     }
     let possible = |&groups: &usize| groups as u64 <= most && program.body.len() * groups <= LONGEST;
-    [4, 2].into_iter().filter(possible).find_map(|groups| {
+    [MOST_ABREAST, 2].into_iter().filter(possible).find_map(|groups| {
         let mut woven = program.clone();
         woven.weave(groups);
         fits(&woven, groups).then_some((woven, groups))

@@ -43,7 +43,7 @@ struct Lanes<'a, 'c> {
 pub fn case(choices: &mut Choices<'_>) -> Case {
     let wide = choices.below(3) == 0;
     let types = if wide { [F64, I64, U64] } else { [F32, I32, U32] };
-    let length = choices.pick(&[8u64, 16, 4, 3, 1, 7, 15, 17, 20, 21, 32, 35, 50, 64, 100]);
+    let length = choices.pick(&[8u64, 16, 4, 3, 1, 7, 15, 17, 20, 21, 32, 35, 50, 64, 100, 64, 67, 80]);
     let mut b = Build::new();
     let (n, m, long) = (b.size("n"), b.size("m"), b.size("l"));
     let probe = b.field(Dir::In, U8, &[DimDecl::Size(n)]);
@@ -146,7 +146,7 @@ impl Lanes<'_, '_> {
 
     fn innermost(&mut self, limit: FieldId) -> Block {
         if self.choices.below(2) == 0 {
-            return self.reduce(limit);
+            return self.reductions(limit);
         }
         let (lo, hi) = self.range(limit);
         let (var, label) = (self.b.local(I64), self.b.label());
@@ -190,15 +190,26 @@ impl Lanes<'_, '_> {
         fields[self.types.iter().position(|&t| t == ty).unwrap_or(0)]
     }
 
-    fn reduce(&mut self, limit: FieldId) -> Block {
+    /// Some reductions, mostly over the same ranges.
+    fn reductions(&mut self, limit: FieldId) -> Block {
+        let mut block = Block::new();
+        let binders = self.choices.pick(&[1, 1, 2]);
+        let mut ranges: Vec<(ExprId, ExprId)> = (0..binders).map(|_| self.range(limit)).collect();
+        for _ in 0..self.choices.pick(&[1, 1, 2, 3, 5]) {
+            block.extend(self.reduce(&ranges));
+            if self.choices.below(8) == 0 {
+                ranges[0] = self.range(limit);
+            }
+        }
+        block
+    }
+
+    fn reduce(&mut self, ranges: &[(ExprId, ExprId)]) -> Block {
         use ReduceOp::*;
         let op = self.choices.pick(&[Sum, Sum, Sum, Product, Min, Max, Any, All, ArgMin, ArgMax]);
         let ty = if matches!(op, Any | All) { Bool } else { self.ty() };
-        let mut binders = Vec::new();
-        for _ in 0..self.choices.pick(&[1, 1, 2]) {
-            let (lo, hi) = self.range(limit);
-            binders.push(Binder { var: self.b.local(I64), lo, hi, step: 1 });
-        }
+        let binder = |&(lo, hi): &(ExprId, ExprId)| Binder { var: self.b.local(I64), lo, hi, step: 1 };
+        let binders: Vec<Binder> = ranges.iter().map(binder).collect();
         self.indices.extend(binders.iter().map(|b| b.var));
         let filtered = self.choices.below(3) == 0;
         let filter_before = if filtered { self.steps(0) } else { vec![] };

@@ -10,6 +10,7 @@ pub mod choices;
 pub mod columns;
 pub mod lanes;
 pub mod random;
+pub mod source;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use girder_codegen::abi::{Addressing, Batch, Failure, Status};

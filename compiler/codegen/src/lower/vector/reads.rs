@@ -4,11 +4,11 @@
 //! agree is read nowhere else.
 
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Codelet, ExprKind, Reduce};
+use girder_ir::codelet::{Codelet, ExprKind, Reduce, Stmt};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// Reads of each local in a block; recursion is bounded by `validate`.
-pub(crate) fn reads(codelet: &Codelet, block: &Block) -> SecondaryMap<LocalId, u32> {
+pub(crate) fn reads(codelet: &Codelet, block: &[Stmt]) -> SecondaryMap<LocalId, u32> {
     let mut count = Count { codelet, reads: SecondaryMap::new() };
     count.block(block);
     count.reads
@@ -29,7 +29,7 @@ struct Count<'a> {
 }
 
 impl Count<'_> {
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &[Stmt]) {
         for stmt in block {
             stmt.for_each_expr(|e| self.expr(e));
             stmt.blocks().for_each(|inner| self.block(inner));

@@ -20,7 +20,7 @@ use super::loops::Rest;
 use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::loops::Range;
-use crate::wide::{LANES, Moving, Places, Pointer, Program, Strip, Value as Lanes, Width, assemble};
+use crate::wide::{LANES, Moving, Places, Pointer, Program, Strip, Value as Lanes, WIDEST, Width, assemble};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::I64;
@@ -91,7 +91,18 @@ impl Lower<'_, '_> {
     pub(super) fn strip_pays(&self, plan: &Plan) -> bool {
         // What lies apart could lie side by side for the loops inside, which could be the ones that become strips.
         let near = if plan.nested { plan.apart == 0 } else { plan.size >= 3 * plan.apart };
-        near && plan.ramp_uses <= if self.width() == Width::Half { 1 } else { 4 }
+        let lanes = self.layout(plan).iter().map(|kept| kept.vectors(self.width())).sum();
+        near && self.carries(lanes, plan.ramp_uses)
+    }
+
+    /// Whether a strip has registers for what it carries from group to group: some vectors of lanes, and indices that are
+    /// used as values so often.
+    fn carries(&self, lanes: usize, ramp_uses: u32) -> bool {
+        // Each of 512 bits becomes two halves.
+        let (parts, most) = if self.width() == Width::Half { (2, 1) } else { (1, 4) };
+        // An index of 64 bits takes two vectors.
+        let carried = parts * (lanes + 2 * ramp_uses.min(most) as usize);
+        ramp_uses <= most && carried + usize::from(WIDEST) <= self.width().registers().into()
     }
 
     /// Of the host's vectors, where there are strips.

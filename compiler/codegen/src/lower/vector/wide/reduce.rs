@@ -1,6 +1,7 @@
 //! Reductions as strips.
 //!
 //! The sixteen lanes of the language stand in the record: a strip begins with them and leaves them there, row after row.
+//! Reductions over equal places may share a strip, each with lanes of its own.
 //!
 //! Invariant: a place goes to the lane of its row-major position, except where the order does not matter.
 
@@ -10,7 +11,7 @@ use crate::lower::loops::Range;
 use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, is_ordered, steps};
-use crate::wide::{self, Apart, Effect, Value as Lanes, is_long};
+use crate::wide::{self, Apart, Effect, MOST_ABREAST, Value as Lanes, Width, is_long};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I32, I32X4, I64};
@@ -20,12 +21,30 @@ use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};
 
+/// One of the reductions of a strip.
+struct One<'r> {
+    r: &'r Reduce,
+    plan: &'r Plan,
+    /// Where its lanes stand in the record.
+    at: u32,
+}
+
 /// A row of fewer places does not pay for a call and for lanes in memory.
 const FEWEST: u64 = 64;
+
+/// Steps that reductions in one strip may have together.
+const LONGEST: u32 = 160;
 
 impl Lower<'_, '_> {
     /// The result, if the reduction can run as a strip and that pays.
     pub(in crate::lower) fn wide_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+        let plans = self.wide_plans(&[r], bounds);
+        (plans.len() == 1).then_some(())?;
+        self.wide_reductions(&[r], &plans, bounds).pop()
+    }
+
+    /// A plan for a reduction, if it can run as a strip and that pays.
+    fn wide_reduce_plan(&self, r: &Reduce, bounds: &[Bound]) -> Option<Plan> {
         let (row, outer) = bounds.split_last()?;
         let binder = r.binders.last()?;
         let ty = self.ty(r.value);
@@ -33,33 +52,64 @@ impl Lower<'_, '_> {
             return None;
         }
         let length = row.range.trips.filter(|&n| n >= FEWEST)?;
-        let values = steps::values(r);
-        let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &values)?;
+        let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &steps::values(r))?;
         let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
         let straight = !plan.stores() && !plan.nested && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
         // Each row begins with the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
-        if !straight || !in_place || !self.strip_pays(&plan) {
-            return None;
+        (straight && in_place && self.strip_pays(&plan)).then_some(plan)
+    }
+
+    /// Plans for as many reductions over equal places as one strip has registers for, from the first on.
+    pub(in crate::lower) fn wide_plans(&self, all: &[&Reduce], bounds: &[Bound]) -> Vec<Plan> {
+        let (mut lanes, mut ramps, mut size) = (0, 0, 0);
+        let plan = |r: &&Reduce| {
+            let plan = self.wide_reduce_plan(r, bounds)?;
+            lanes += lane_vectors(r.op, self.ty(r.value), self.width());
+            ramps += plan.ramp_uses;
+            size += plan.size;
+            // What bodies make has the other half of the registers.
+            let most = usize::from(self.width().registers() / if self.width() == Width::Half { 4 } else { 2 });
+            (lanes <= most && size <= LONGEST && self.carries(lanes, ramps)).then_some(plan)
+        };
+        all.iter().map_while(plan).collect()
+    }
+
+    /// The results of reductions over equal places, in one strip.
+    pub(in crate::lower) fn wide_reductions(
+        &mut self,
+        all: &[&Reduce],
+        plans: &[Plan],
+        bounds: &[Bound],
+    ) -> Vec<Value> {
+        let record = self.slot(0);
+        let Some((row, outer)) = bounds.split_last() else { return Vec::new() };
+        let mut together: SmallVec<[One<'_>; 4]> = SmallVec::new();
+        let mut bytes = 0;
+        for (r, plan) in all.iter().zip(plans) {
+            together.push(One { r, plan, at: bytes });
+            bytes += lane_bytes(self.ty(r.value));
         }
-        let record = self.slot(64 * if is_long(ty) { 2 } else { 1 });
+        self.b.func.sized_stack_slots[record].size = bytes;
+        let all = together;
         // Of one call the strip knows with what lanes begin. Lanes that are stored here in pieces and loaded there at
         // once would keep it from beginning before all that stands before is done.
-        let once = outer.is_empty() && calls_once(row.range.poll, Some(length)).is_some();
+        let once = outer.is_empty() && calls_once(row.range.poll, row.range.trips).is_some();
         if !once {
-            self.begin_lanes((record, 0), r.op, ty);
+            all.iter().for_each(|one| self.begin_lanes((record, one.at), one.r.op, self.ty(one.r.value)));
         }
-        self.wide_rows(r, &plan, (outer, row), record, once);
-        let folded = self.fold_record((record, 0), r.op, ty);
-        // A float sum of no place is +0, where its lanes hold -0.
-        let may_be_empty = is_ordered(r.op, ty) && r.op == ReduceOp::Sum;
-        match self.any_row(outer).filter(|_| may_be_empty) {
-            Some(any) => {
-                let zero = self.constant(ty, 0);
-                Some(self.b.ins().select(any, folded, zero))
-            }
-            None => Some(folded),
-        }
+        self.wide_rows(&all, (outer, row), record, once);
+        let any = self.any_row(outer);
+        let result = |one: &One<'_>| {
+            let ty = self.ty(one.r.value);
+            let folded = self.fold_record((record, one.at), one.r.op, ty);
+            // A float sum of no place is +0, where its lanes hold -0.
+            let may_be_empty = is_ordered(one.r.op, ty) && one.r.op == ReduceOp::Sum;
+            let Some(any) = any.filter(|_| may_be_empty) else { return folded };
+            let zero = self.constant(ty, 0);
+            self.b.ins().select(any, folded, zero)
+        };
+        all.iter().map(result).collect()
     }
 
     /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found as a strip: the first
@@ -143,21 +193,25 @@ impl Lower<'_, '_> {
     }
 
     /// The loops of the outer binders around a row.
-    fn wide_rows(&mut self, r: &Reduce, plan: &Plan, (outer, row): (&[Bound], &Bound), record: StackSlot, once: bool) {
+    fn wide_rows(&mut self, all: &[One<'_>], (outer, row): (&[Bound], &Bound), record: StackSlot, once: bool) {
+        let Some(last) = all.last() else { return };
+        let binder = last.r.binders.len() - 1 - outer.len();
         if let Some((first, inner)) = outer.split_first() {
             self.counted(first.range.clone(), None, |l, index| {
-                l.write(first.var, index);
-                l.wide_rows(r, plan, (inner, row), record, once);
+                all.iter().for_each(|one| l.write(one.r.binders[binder].var, index));
+                l.wide_rows(all, (inner, row), record, once);
                 true
             });
             return;
         }
-        self.write(row.var, row.range.lo);
-        let mut wide = Wide::new(plan, self.width(), record);
-        let ty = self.ty(r.value);
-        let lanes = wide.room(64 * if is_long(ty) { 2 } else { 1 });
-        self.wide_steps(&mut wide, &plan.steps);
-        self.wide_take(&mut wide, r, lanes, once);
+        let mut wide = Wide::new(last.plan, self.width(), record);
+        wide.bytes = last.at + lane_bytes(self.ty(last.r.value));
+        for one in all {
+            self.write(one.r.binders[binder].var, row.range.lo);
+            wide.plan = one.plan;
+            self.wide_steps(&mut wide, &one.plan.steps);
+            self.wide_take(&mut wide, one.r, one.at, once);
+        }
         let length = row.range.trips.unwrap_or(0);
         let count = self.i64(length as i64);
         self.call_strip(&mut wide, count, Some(length), row.range.poll);
@@ -220,6 +274,18 @@ impl Lower<'_, '_> {
             _ => self.fold_lanes_of(operator, ty, vector, values[0]),
         }
     }
+}
+
+/// Vectors of 512 bits that the lanes of a reduction may take: where their order does not matter, groups in a row have
+/// lanes of their own, if there are registers enough for that.
+pub(super) fn lane_vectors(op: ReduceOp, ty: ElemType, width: Width) -> usize {
+    let apart = width == Width::Full && !is_ordered(op, ty);
+    (if is_long(ty) { 2 } else { 1 }) * if apart { MOST_ABREAST } else { 1 }
+}
+
+/// Bytes of sixteen lanes in the record.
+fn lane_bytes(ty: ElemType) -> u32 {
+    if is_long(ty) { 128 } else { 64 }
 }
 
 impl wide::Program {

@@ -5,6 +5,7 @@
 //! Invariant: a place that is left out changes no lane.
 
 use super::Wide;
+use super::reduce::lane_vectors;
 use crate::lower::Lower;
 use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
@@ -49,6 +50,11 @@ pub(super) struct Lane {
 impl Kept {
     fn size(self) -> u32 {
         64 * (1 + u32::from(is_long(self.ty)))
+    }
+
+    /// Vectors of 512 bits that it may take.
+    pub(super) fn vectors(self, width: Width) -> usize {
+        lane_vectors(self.op, self.ty, width) + usize::from(self.any.is_some())
     }
 }
 

@@ -1,0 +1,154 @@
+//! Reductions that stand next to each other and have equal places, taken in one go.
+//!
+//! ```text
+//! a = sum i in 0..n { x[i] * y[i] }; b = sum i in 0..n { x[i] * x[i] }; c = sum i in 0..n { y[i] * y[i] };
+//! ```
+//!
+//! reads its arrays three times, and each sum waits for nothing but its own lanes. In one strip they share what they
+//! load, and none waits for another. What stands between them and is not part of any comes after all of them.
+//!
+//! Invariant: a reduction that is taken early cannot fail, and neither reads nor sets what any statement before it sets or
+//! stores; nothing before it reads or sets what it sets. Its result and its turns are noted where it stands.
+
+use super::Lower;
+use super::vector::{reads, reads_of_reduce};
+use crate::indices::count_sets;
+use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::{Block, ExprKind, Reduce, Stmt, Storage};
+use girder_ir::ids::{ExprId, LocalId};
+
+/// How many reductions are looked at together, and how many statements.
+const MOST: usize = 8;
+const REACH: usize = 16;
+
+/// What statements read and set.
+struct Touched {
+    reads: SecondaryMap<LocalId, u32>,
+    sets: SecondaryMap<LocalId, u32>,
+    stores: Vec<Storage>,
+}
+
+impl Lower<'_, '_> {
+    /// The first reduction of a block that begins with it, together with later ones, if they can run as one strip and that
+    /// pays: how many statements that were.
+    pub(super) fn neighbours(&mut self, block: &[Stmt]) -> Option<usize> {
+        let Some(Stmt::Reduce(first)) = block.first() else { return None };
+        self.features.strips?;
+        self.places_of(first)?;
+        let mut before = self.touched(&block[..1])?;
+        let mut found: Vec<(usize, &Reduce)> = vec![(0, first)];
+        for (n, stmt) in block.iter().enumerate().take(REACH).skip(1) {
+            let now = self.touched(std::slice::from_ref(stmt));
+            match (stmt, now) {
+                (Stmt::Reduce(r), Some(now)) => {
+                    let joins = self.same_places(first, r) && self.stands_apart(&before, (r, &now));
+                    if !joins || found.len() == MOST {
+                        break;
+                    }
+                    found.push((n, r));
+                    before.add(now);
+                }
+                (_, Some(now)) => before.add(now),
+                (_, None) => break,
+            }
+        }
+        (found.len() > 1).then_some(())?;
+        let all: Vec<&Reduce> = found.iter().map(|&(_, r)| r).collect();
+        let bounds = self.bounds(first)?;
+        let plans = self.wide_plans(&all, &bounds);
+        (plans.len() > 1).then_some(())?;
+        let ranges = bounds.iter().map(|b| &b.range);
+        self.charge_places(ranges.clone(), first.turns);
+        let mut results = self.wide_reductions(&all[..plans.len()], &plans, &bounds).into_iter();
+        let end = found[plans.len() - 1].0 + 1;
+        for (n, stmt) in block[..end].iter().enumerate() {
+            let Stmt::Reduce(r) = stmt else {
+                self.stmt(stmt);
+                continue;
+            };
+            if n > 0 {
+                self.charge_places(ranges.clone(), r.turns);
+            }
+            results.next().into_iter().for_each(|result| self.write(r.dst, result));
+        }
+        Some(end)
+    }
+
+    /// How many places a reduction has, if that is known and it takes all of them.
+    fn places_of(&self, r: &Reduce) -> Option<u64> {
+        let trips = |n: u64, b: &girder_ir::codelet::Binder| {
+            Some(n.saturating_mul(self.known_trips(b.lo, b.hi, b.step).filter(|&n| n > 0)?))
+        };
+        r.binders.iter().try_fold(1, trips).filter(|_| r.filter.is_none())
+    }
+
+    /// Whether two reductions have equal places.
+    fn same_places(&self, first: &Reduce, r: &Reduce) -> bool {
+        let mut pairs = first.binders.iter().zip(&r.binders);
+        let equal = |x: ExprId, y: ExprId| self.folded[x].is_some() && self.folded[x] == self.folded[y];
+        first.binders.len() == r.binders.len()
+            && pairs.all(|(a, b)| a.step == b.step && equal(a.lo, b.lo) && equal(a.hi, b.hi))
+            && self.places_of(r).is_some()
+    }
+
+    /// Whether a reduction neither reads nor sets what statements before it do, nor the other way round.
+    fn stands_apart(&self, before: &Touched, (r, now): (&Reduce, &Touched)) -> bool {
+        let mut locals = self.codelet.locals.keys();
+        let clear = |local: LocalId| {
+            let (read, set) = (now.reads[local] > 0, now.sets[local] > 0);
+            (before.sets[local] == 0 || !read && !set) && (before.reads[local] == 0 || !set)
+        };
+        let loaded = |storage: &Storage| self.loads_in_reduce(r, *storage);
+        locals.all(clear) && !before.stores.iter().any(loaded)
+    }
+
+    /// What a plain statement or a reduction touches; `None` of any other.
+    fn touched(&self, stmt: &[Stmt]) -> Option<Touched> {
+        let mut touched = Touched { reads: reads(self.codelet, stmt), sets: SecondaryMap::new(), stores: Vec::new() };
+        match stmt {
+            [Stmt::Set { .. }] => {}
+            [Stmt::Store { field, .. }] => touched.stores.push(Storage::Field(*field)),
+            [Stmt::StoreLocal { local, .. }] => touched.stores.push(Storage::Local(*local)),
+            [Stmt::Reduce(r)] => touched.reads = reads_of_reduce(self.codelet, r),
+            _ => return None,
+        }
+        count_sets(stmt, &mut touched.sets);
+        Some(touched)
+    }
+
+    fn loads_in_reduce(&self, r: &Reduce, storage: Storage) -> bool {
+        let mut loads = false;
+        r.for_each_expr(|e| loads |= self.loads_from(e, storage));
+        loads || self.loads_in(&r.before, storage)
+    }
+
+    fn loads_in(&self, block: &Block, storage: Storage) -> bool {
+        block.iter().any(|stmt| {
+            let mut loads = false;
+            stmt.for_each_expr(|e| loads |= self.loads_from(e, storage));
+            loads || stmt.blocks().any(|inner| self.loads_in(inner, storage))
+        })
+    }
+
+    fn loads_from(&self, e: ExprId, storage: Storage) -> bool {
+        let kind = &self.codelet.exprs[e].kind;
+        let own = match *kind {
+            ExprKind::Load { field, .. } => storage == Storage::Field(field),
+            ExprKind::LoadLocal { local, .. } => storage == Storage::Local(local),
+            _ => false,
+        };
+        own || kind.operands().iter().any(|&x| self.loads_from(x, storage))
+    }
+}
+
+impl Touched {
+    fn add(&mut self, other: Touched) {
+        for (local, &n) in other.reads.iter() {
+            self.reads[local] += n;
+        }
+        for (local, &n) in other.sets.iter() {
+            self.sets[local] += n;
+        }
+        self.stores.extend(other.stores);
+    }
+}
