@@ -2,7 +2,8 @@
 //! machine code here.
 //!
 //! - `inst`: the steps that a strip is made of; `program`: what a strip does
-//! - `arith`: the language's operators; `integers`: those that have no instruction; `convert`: from type to type
+//! - `arith`: the language's operators; `integers`: those that have no instruction; `convert`: from type to type;
+//!   `packed`: integers in lanes of 8 and 16 bits
 //! - `codes`, `encode`: the instructions and their bytes
 //! - `registers`: virtual registers to those of the machine
 //! - `constants`: what stands before the code
@@ -18,6 +19,7 @@
 mod arith;
 mod convert;
 mod integers;
+mod packed;
 mod codes;
 mod constants;
 mod emit;
@@ -37,6 +39,7 @@ pub(crate) use codes::*;
 pub(crate) use emit::{MOST_ABREAST, Places, Strip, assemble};
 pub(crate) use encode::Code;
 pub(crate) use inst::{Effect, Elements, Op, Pointer, Reg, Width};
+pub(crate) use packed::{Packed, repeated};
 pub(crate) use program::{Apart, LANES, Lanes, Moving, Program};
 pub(crate) use registers::WIDEST;
 pub(crate) use stretch::Stretch;

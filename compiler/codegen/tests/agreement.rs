@@ -7,6 +7,7 @@ use harness::Case;
 use harness::choices::Choices;
 use harness::columns;
 use harness::lanes;
+use harness::narrow;
 use harness::random::case;
 use proptest::prelude::*;
 
@@ -25,6 +26,15 @@ proptest! {
     #[test]
     fn random_vectors_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         lanes::case(&mut Choices::new(&bytes)).check();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_narrow_integers_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        narrow::case(&mut Choices::new(&bytes)).check();
     }
 }
 

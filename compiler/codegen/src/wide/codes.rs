@@ -90,6 +90,28 @@ pub(crate) const SHUFFLE_BYTES: Code = code("vpshufb", 2, 1, 0, 0x00);
 /// Which of the two matters under a mask.
 pub(crate) const COPY: Pair = [code("vmovaps", 1, 0, 0, 0x28), code("vmovapd", 1, 1, 1, 0x28)];
 
+/// The same instruction on lanes of 8 and of 16 bits.
+pub(crate) const NARROW_ADD: Pair = [code("vpaddb", 1, 1, 0, 0xfc), code("vpaddw", 1, 1, 0, 0xfd)];
+pub(crate) const NARROW_SUB: Pair = [code("vpsubb", 1, 1, 0, 0xf8), code("vpsubw", 1, 1, 0, 0xf9)];
+pub(crate) const NARROW_SMIN: Pair = [code("vpminsb", 2, 1, 0, 0x38), code("vpminsw", 1, 1, 0, 0xea)];
+pub(crate) const NARROW_SMAX: Pair = [code("vpmaxsb", 2, 1, 0, 0x3c), code("vpmaxsw", 1, 1, 0, 0xee)];
+pub(crate) const NARROW_UMIN: Pair = [code("vpminub", 1, 1, 0, 0xda), code("vpminuw", 2, 1, 0, 0x3a)];
+pub(crate) const NARROW_UMAX: Pair = [code("vpmaxub", 1, 1, 0, 0xde), code("vpmaxuw", 2, 1, 0, 0x3e)];
+pub(crate) const NARROW_ABS: Pair = [code("vpabsb", 2, 1, 0, 0x1c), code("vpabsw", 2, 1, 0, 0x1d)];
+/// `(a + b + 1) >> 1`, as if there were room for the sum.
+pub(crate) const NARROW_AVERAGE: Pair = [code("vpavgb", 1, 1, 0, 0xe0), code("vpavgw", 1, 1, 0, 0xe3)];
+pub(crate) const NARROW_COMPARE: Pair = [code("vpcmpb", 3, 1, 0, 0x3f), code("vpcmpw", 3, 1, 1, 0x3f)];
+pub(crate) const NARROW_UCOMPARE: Pair = [code("vpcmpub", 3, 1, 0, 0x3e), code("vpcmpuw", 3, 1, 1, 0x3e)];
+pub(crate) const NARROW_BLEND: Pair = [code("vpblendmb", 2, 1, 0, 0x66), code("vpblendmw", 2, 1, 1, 0x66)];
+/// Lanes of 16 bits; the digits of shifts are those of [`SHIFT_LEFT`] and its kin.
+pub(crate) const WORD_MUL: Code = code("vpmullw", 1, 1, 0, 0xd5);
+pub(crate) const WORD_SHIFT: Code = code("vpsllw", 1, 1, 0, 0x71);
+pub(crate) const WORD_SHIFT_RIGHT: Code = code("vpsrlw", 1, 1, 0, 0x71);
+pub(crate) const WORD_SHIFT_RIGHT_SIGNED: Code = code("vpsraw", 1, 1, 0, 0x71);
+/// Products of signed lanes of 16 bits, and of unsigned with signed ones of 8, those of neighbours added.
+pub(crate) const ADD_PRODUCTS: Code = code("vpmaddwd", 1, 1, 0, 0xf5);
+pub(crate) const ADD_BYTE_PRODUCTS: Code = code("vpmaddubsw", 2, 1, 0, 0x04);
+
 pub(crate) const MASK_AND: Code = code("kandw", 1, 0, 0, 0x41);
 /// `!a & b`
 pub(crate) const MASK_AND_NOT: Code = code("kandnw", 1, 0, 0, 0x42);
@@ -101,9 +123,12 @@ pub(crate) const MASK_JOIN: Code = code("kunpckbw", 1, 1, 0, 0x4b);
 pub(crate) const MASK_NOT: Code = code("knotw", 1, 0, 0, 0x44);
 pub(crate) const MASK_SHIFT_RIGHT: Code = code("kshiftrw", 3, 1, 1, 0x30);
 pub(crate) const MASK_LOAD: Code = code("kmovw", 1, 0, 0, 0x90);
-pub(crate) const MASK_STORE: Code = code("kmovw", 1, 0, 0, 0x91);
 pub(crate) const MASK_OF_GENERAL: Code = code("kmovw", 1, 0, 0, 0x92);
 /// Of 64 places.
+pub(crate) const LONG_MASK_AND: Code = code("kandq", 1, 0, 1, 0x41);
+pub(crate) const LONG_MASK_OR: Code = code("korq", 1, 0, 1, 0x45);
+pub(crate) const LONG_MASK_NOT: Code = code("knotq", 1, 0, 1, 0x44);
+pub(crate) const LONG_MASK_STORE: Code = code("kmovq", 1, 0, 1, 0x91);
 pub(crate) const LONG_MASK_LOAD: Code = code("kmovq", 1, 0, 1, 0x90);
 pub(crate) const LONG_MASK_OF_GENERAL: Code = code("kmovq", 1, 3, 1, 0x92);
 

@@ -161,6 +161,11 @@ impl Program {
         reg
     }
 
+    /// What was loaded before, if nothing was stored since.
+    pub fn known_load(&self, op: Op) -> Option<Reg> {
+        self.known.get(&Inst { op, args: [].as_slice().into() }).copied()
+    }
+
     /// What is loaded under a mask; without it, if that is known already.
     pub fn load(&mut self, op: Op, args: &[Reg], mask: Option<Reg>) -> Reg {
         let all = Inst { op, args: args.into() };

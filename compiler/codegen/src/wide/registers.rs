@@ -237,7 +237,7 @@ impl<'p> Registers<'p> {
         let rm = Rm::Memory { base: RSP, index: None, offset: slot };
         match self.class(reg) {
             Class::Vector => self.out.vector(STORE[0], n, None, rm, Masking::default(), None),
-            Class::Mask => self.out.mask(MASK_STORE, n, None, rm, None),
+            Class::Mask => self.out.mask(LONG_MASK_STORE, n, None, rm, None),
         }
     }
 
@@ -279,7 +279,7 @@ impl<'p> Registers<'p> {
                 let rm = Rm::Memory { base: RSP, index: None, offset: slot };
                 match self.class(reg) {
                     Class::Vector => self.out.vector(LOAD[0], n, None, rm, none, None),
-                    Class::Mask => self.out.mask(MASK_LOAD, n, None, rm, None),
+                    Class::Mask => self.out.mask(LONG_MASK_LOAD, n, None, rm, None),
                 }
             }
         }

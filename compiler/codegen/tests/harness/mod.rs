@@ -9,6 +9,7 @@ pub mod build;
 pub mod choices;
 pub mod columns;
 pub mod lanes;
+pub mod narrow;
 pub mod random;
 pub mod source;
 

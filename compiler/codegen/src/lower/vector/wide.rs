@@ -11,6 +11,7 @@
 
 mod body;
 mod nested;
+mod packed;
 mod reduce;
 mod stretch;
 mod totals;
@@ -117,6 +118,12 @@ impl Lower<'_, '_> {
             let count = trips - u64::from(keeps);
             self.write(var, range.lo);
             let places = self.i64(count as i64);
+            if !keeps && let Some((done, left_out)) = self.narrow_strip(plan, places, Some(count), range.poll) {
+                return match left_out {
+                    Some(0) => Rest::Nothing,
+                    left => Rest::From(self.b.ins().iadd(range.lo, done), left),
+                };
+            }
             self.strip(plan, places, Some(count), range.poll);
             return match keeps {
                 false => Rest::Nothing,
@@ -134,8 +141,12 @@ impl Lower<'_, '_> {
         self.b.ins().brif(enter, many, &[], join, &[range.lo.into()]);
         self.enter(many);
         self.write(var, range.lo);
-        self.strip(plan, count, None, range.poll);
-        let next = self.b.ins().iadd(range.lo, count);
+        let narrow = if keeps { None } else { self.narrow_strip(plan, count, None, range.poll) };
+        if narrow.is_none() {
+            self.strip(plan, count, None, range.poll);
+        }
+        let done = narrow.map_or(count, |narrow| narrow.0);
+        let next = self.b.ins().iadd(range.lo, done);
         self.b.ins().jump(join, &[next.into()]);
         self.enter(join);
         Rest::From(start, None)

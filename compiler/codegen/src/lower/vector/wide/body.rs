@@ -226,8 +226,18 @@ impl Lower<'_, '_> {
     }
 
     /// The elements of an access at the first place.
-    fn wide_place(&mut self, wide: &mut Wide<'_>, (storage, index): (Storage, &Index), stride: i64) -> Elements {
-        let bytes = self.element_type(storage).bytes();
+    fn wide_place(&mut self, wide: &mut Wide<'_>, at: (Storage, &Index), stride: i64) -> Elements {
+        let bytes = self.element_type(at.0).bytes();
+        self.wide_place_of(wide, at, (stride, bytes))
+    }
+
+    /// The same of `bytes` of memory for each place, `stride` bytes apart.
+    pub(super) fn wide_place_of(
+        &mut self,
+        wide: &mut Wide<'_>,
+        (storage, index): (Storage, &Index),
+        (stride, bytes): (i64, u32),
+    ) -> Elements {
         let mut sum = Sum::default();
         for (&e, (_, factor)) in index.iter().zip(self.dims(storage)) {
             self.add_scaled(&mut sum, e, factor);

@@ -11,7 +11,7 @@ use crate::lower::loops::Range;
 use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, is_ordered, steps};
-use crate::wide::{self, Apart, Effect, MOST_ABREAST, Value as Lanes, Width, is_long};
+use crate::wide::{self, Apart, Effect, MOST_ABREAST, Reg, Value as Lanes, Width, is_long};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I32, I32X4, I64};
@@ -204,55 +204,82 @@ impl Lower<'_, '_> {
             });
             return;
         }
+        let length = row.range.trips.unwrap_or(0);
         let mut wide = Wide::new(last.plan, self.width(), record);
         wide.bytes = last.at + lane_bytes(self.ty(last.r.value));
+        if let [one] = all {
+            self.write(one.r.binders[binder].var, row.range.lo);
+            if let Some((term, per)) = self.narrow_sum(&mut wide, one.r, length) {
+                self.wide_take_values(&mut wide, one.r, (one.at, once), &[term]);
+                let count = self.i64((length / per) as i64);
+                return self.call_strip(&mut wide, count, Some(length / per), row.range.poll);
+            }
+            wide = Wide::new(last.plan, self.width(), record);
+            wide.bytes = last.at + lane_bytes(self.ty(last.r.value));
+        }
         for one in all {
             self.write(one.r.binders[binder].var, row.range.lo);
             wide.plan = one.plan;
             self.wide_steps(&mut wide, &one.plan.steps);
             self.wide_take(&mut wide, one.r, one.at, once);
         }
-        let length = row.range.trips.unwrap_or(0);
         let count = self.i64(length as i64);
         self.call_strip(&mut wide, count, Some(length), row.range.poll);
     }
 
     /// What each group of places does to the lanes; `once` for all places in one call.
     fn wide_take(&mut self, wide: &mut Wide<'_>, r: &Reduce, lanes: u32, once: bool) {
+        if let Some((x, y)) = r.factors {
+            let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
+            for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {
+                let (accumulator, ..) = self.wide_lanes(wide, r, (lanes, part), once);
+                wide.program.effect(Effect::TakeFma { accumulator, wide: is_long(x.ty), a, b });
+            }
+            return;
+        }
+        let value = self.wide_value(wide, r.value);
+        let number = if value.ty == ElemType::Bool {
+            let (yes, no) = (wide.program.splat(ElemType::I32, 0xffff_ffff), wide.program.splat(ElemType::I32, 0));
+            wide.program.select(&value, &yes, &no)
+        } else {
+            value
+        };
+        self.wide_take_values(wide, r, (lanes, once), &number.regs);
+    }
+
+    /// Takes vectors into the lanes.
+    fn wide_take_values(&mut self, wide: &mut Wide<'_>, r: &Reduce, (lanes, once): (u32, bool), values: &[Reg]) {
         let ty = self.ty(r.value);
-        let long = is_long(ty);
+        let number = if ty == ElemType::Bool { ElemType::I32 } else { ty };
+        for (part, &value) in values.iter().enumerate() {
+            let (accumulator, reg, start) = self.wide_lanes(wide, r, (lanes, part), once);
+            let from = wide.program.body.len();
+            wide.program.take(r.op.operator(), number, (accumulator, reg), value);
+            if !is_ordered(r.op, ty) && !wide.program.is_fixed(value) {
+                let items = from..wide.program.body.len();
+                wide.program.set_apart(accumulator, Apart { start, value, items });
+            }
+        }
+    }
+
+    /// A vector of the lanes of a reduction: its accumulator, and what the lanes begin with.
+    fn wide_lanes(
+        &mut self,
+        wide: &mut Wide<'_>,
+        r: &Reduce,
+        (lanes, part): (u32, usize),
+        once: bool,
+    ) -> (usize, Reg, Reg) {
+        let ty = self.ty(r.value);
         let start = match r.op {
             ReduceOp::Any => 0,
             ReduceOp::All => 0xffff_ffff,
             _ => identity(r.op, ty),
         };
         let start = wide.program.splat(if ty == ElemType::Bool { ElemType::I32 } else { ty }, start).regs[0];
-        let first = once.then_some(start);
-        let place = |part: usize| wide::Lanes { offset: lanes + 64 * part as u32, long, upper: part == 1 };
-        if let Some((x, y)) = r.factors {
-            let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
-            for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {
-                let (accumulator, _) = wide.program.accumulator(place(part), first);
-                wide.program.effect(Effect::TakeFma { accumulator, wide: long, a, b });
-            }
-            return;
-        }
-        let value = self.wide_value(wide, r.value);
-        let number = if ty == ElemType::Bool {
-            let (yes, no) = (wide.program.splat(ElemType::I32, 0xffff_ffff), wide.program.splat(ElemType::I32, 0));
-            wide.program.select(&value, &yes, &no)
-        } else {
-            value
-        };
-        for (part, &value) in number.regs.iter().enumerate() {
-            let (accumulator, reg) = wide.program.accumulator(place(part), first);
-            let from = wide.program.body.len();
-            wide.program.take(r.op.operator(), number.ty, (accumulator, reg), value);
-            if !is_ordered(r.op, ty) && !wide.program.is_fixed(value) {
-                let items = from..wide.program.body.len();
-                wide.program.set_apart(accumulator, Apart { start, value, items });
-            }
-        }
+        let at = wide::Lanes { offset: lanes + 64 * part as u32, long: is_long(ty), upper: part == 1 };
+        let (accumulator, reg) = wide.program.accumulator(at, once.then_some(start));
+        (accumulator, reg, start)
     }
 
     /// Folds the lanes of the record by 8, 4, 2, 1.
