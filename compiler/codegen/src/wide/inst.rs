@@ -182,18 +182,20 @@ pub(crate) enum Effect {
         value: Reg,
         mask: Option<(Reg, u8)>,
     },
-    /// `accumulator = accumulator op value`, of places that there are.
+    /// `accumulator = accumulator op value`, of places that there are; under a mask, of those (in 512 bits only).
     Take {
         accumulator: usize,
         code: Code,
         value: Reg,
+        mask: Option<Reg>,
     },
-    /// `accumulator = a * b + accumulator`
+    /// `accumulator = a * b + accumulator`, likewise.
     TakeFma {
         accumulator: usize,
         wide: bool,
         a: Reg,
         b: Reg,
+        mask: Option<Reg>,
     },
     /// `accumulator = value`
     Put {
@@ -207,8 +209,10 @@ impl Effect {
     pub fn renamed(self, name: impl Fn(Reg) -> Reg) -> Effect {
         let mut effect = self;
         match &mut effect {
-            Effect::Take { value, .. } | Effect::Put { value, .. } => *value = name(*value),
-            Effect::Store { value, mask, .. } | Effect::StorePiece { value, mask, .. } => {
+            Effect::Put { value, .. } => *value = name(*value),
+            Effect::Take { value, mask, .. }
+            | Effect::Store { value, mask, .. }
+            | Effect::StorePiece { value, mask, .. } => {
                 (*value, *mask) = (name(*value), mask.map(name));
             }
             Effect::Scatter { offsets, value, mask, .. } => {
@@ -217,7 +221,7 @@ impl Effect {
             Effect::Spread { value, mask, .. } => {
                 (*value, *mask) = (name(*value), mask.map(|(mask, first)| (name(mask), first)));
             }
-            Effect::TakeFma { a, b, .. } => (*a, *b) = (name(*a), name(*b)),
+            Effect::TakeFma { a, b, mask, .. } => (*a, *b, *mask) = (name(*a), name(*b), mask.map(name)),
             Effect::Interleave { values, .. } => *values = values.map(name),
         }
         effect
@@ -226,13 +230,13 @@ impl Effect {
     /// The registers that are read.
     pub fn reads(&self) -> SmallVec<[Reg; 4]> {
         match *self {
-            Effect::Take { value, .. } | Effect::Put { value, .. } => [value].as_slice().into(),
-            Effect::Store { value, mask, .. } | Effect::StorePiece { value, mask, .. } => {
-                [value].into_iter().chain(mask).collect()
-            }
+            Effect::Put { value, .. } => [value].as_slice().into(),
+            Effect::Take { value, mask, .. }
+            | Effect::Store { value, mask, .. }
+            | Effect::StorePiece { value, mask, .. } => [value].into_iter().chain(mask).collect(),
             Effect::Scatter { offsets, value, mask, .. } => [offsets, value].into_iter().chain(mask).collect(),
             Effect::Spread { value, mask, .. } => [value].into_iter().chain(mask.map(|m| m.0)).collect(),
-            Effect::TakeFma { a, b, .. } => [a, b].as_slice().into(),
+            Effect::TakeFma { a, b, mask, .. } => [a, b].into_iter().chain(mask).collect(),
             Effect::Interleave { steps, ref values, .. } => values[..steps.max(1) as usize].into(),
         }
     }

@@ -7,7 +7,7 @@ use super::emit::{Emit, OTHER_POINTER, Turn, pointers};
 use super::encode::{Gpr, Masking, RAX, RDI, Rm};
 use super::inst::{Effect, Elements, Op, Reg, Width};
 use super::program::{Carried, LANES};
-use super::registers::{TAIL, TAIL_UPPER};
+use super::registers::{SCRATCH_MASK, TAIL, TAIL_UPPER};
 use smallvec::SmallVec;
 
 impl Emit<'_> {
@@ -102,32 +102,44 @@ impl Emit<'_> {
     }
 
     pub(super) fn effect(&mut self, effect: &Effect, turn: Turn) {
-        let target = effect.accumulator().map(|k| {
-            let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
-                unreachable!("only accumulators take values")
-            };
-            let n = self.r.held(*reg).expect("accumulators are held");
-            let register = if at.upper { TAIL_UPPER } else { TAIL };
-            let masked = turn.tail && self.program.width == Width::Full;
-            (n, Masking { register: if masked { register } else { 0 }, zeroing: false }, at.long)
-        });
-        match (*effect, target) {
-            (effect, None) if self.program.width == Width::Half => self.store_half(effect, turn),
-            (effect, None) => self.store_full(effect, turn),
-            (Effect::Take { code, value, .. }, Some((n, masking, _))) => {
+        match (*effect, self.program.width) {
+            (Effect::Take { accumulator, code, value, mask }, _) => {
                 let v = self.r.operand(value);
+                let (n, masking, _) = self.accumulator(accumulator, turn, mask);
                 self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);
             }
-            (Effect::TakeFma { wide, a, b, .. }, Some((n, masking, _))) => {
+            (Effect::TakeFma { accumulator, wide, a, b, mask }, _) => {
                 let (a, b) = (self.r.operand(a), self.r.operand(b));
+                let (n, masking, _) = self.accumulator(accumulator, turn, mask);
                 self.r.out.vector(FMA_231[usize::from(wide)], n, Some(a), Rm::Register(b), masking, None);
             }
-            (Effect::Put { value, .. }, Some((n, masking, long))) => {
+            (Effect::Put { accumulator, value }, _) => {
                 let v = self.r.operand(value);
+                let (n, masking, long) = self.accumulator(accumulator, turn, None);
                 self.r.out.vector(COPY[usize::from(long)], n, None, Rm::Register(v), masking, None);
             }
-            _ => unreachable!("only accumulators take values"),
+            (effect, Width::Half) => self.store_half(effect, turn),
+            (effect, Width::Full) => self.store_full(effect, turn),
         }
         self.r.drop_dead(&effect.reads());
+    }
+
+    /// The register of an accumulator, which of its lanes may change, and whether they have 64 bits.
+    fn accumulator(&mut self, k: usize, turn: Turn, under: Option<Reg>) -> (u8, Masking, bool) {
+        let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
+            unreachable!("only accumulators take values")
+        };
+        let (at, n) = (*at, self.r.held(*reg).expect("accumulators are held"));
+        let under = under.map(|mask| self.r.operand(mask));
+        let there = if at.upper { TAIL_UPPER } else { TAIL };
+        let register = match (turn.tail && self.program.width == Width::Full, under) {
+            (false, under) => under.unwrap_or(0),
+            (true, None) => there,
+            (true, Some(under)) => {
+                self.r.out.mask(MASK_AND, SCRATCH_MASK, Some(under), Rm::Register(there), None);
+                SCRATCH_MASK
+            }
+        };
+        (n, Masking { register, zeroing: false }, at.long)
     }
 }

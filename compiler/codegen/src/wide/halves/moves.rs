@@ -98,32 +98,36 @@ impl Halves<'_> {
                     self.interleave((to, steps), values, part);
                 }
             }
-            Effect::Take { accumulator, code, value } if !self.tail && is_one(code) => {
+            Effect::Take { accumulator, code, value, mask: None } if !self.tail && is_one(code) => {
                 for (accumulator, part) in self.accumulators_of(accumulator, half) {
                     let value = self.vector(value, part);
-                    self.to.effect(Effect::Take { accumulator, code, value });
+                    self.to.effect(Effect::Take { accumulator, code, value, mask: None });
                 }
             }
-            Effect::TakeFma { accumulator, wide, a, b } if !self.tail => {
+            Effect::TakeFma { accumulator, wide, a, b, mask: None } if !self.tail => {
                 for (accumulator, part) in self.accumulators_of(accumulator, half) {
                     let (a, b) = (self.vector(a, part), self.vector(b, part));
-                    self.to.effect(Effect::TakeFma { accumulator, wide, a, b });
+                    self.to.effect(Effect::TakeFma { accumulator, wide, a, b, mask: None });
                 }
             }
-            Effect::Take { accumulator, code, value } => {
+            Effect::Take { accumulator, code, value, mask: None } => {
                 self.accumulate(accumulator, half, |h, old, part| {
                     let value = h.vector(value, part);
                     h.of_two(code, old, value)
                 });
             }
-            Effect::TakeFma { accumulator, wide, a, b } => self.accumulate(accumulator, half, |h, old, part| {
-                let (a, b) = (h.vector(a, part), h.vector(b, part));
-                h.to.make(Op::Fma { wide }, &[a, b, old])
-            }),
+            Effect::TakeFma { accumulator, wide, a, b, mask: None } => {
+                self.accumulate(accumulator, half, |h, old, part| {
+                    let (a, b) = (h.vector(a, part), h.vector(b, part));
+                    h.to.make(Op::Fma { wide }, &[a, b, old])
+                })
+            }
             Effect::Put { accumulator, value } => {
                 self.accumulate(accumulator, half, |h, _, part| h.vector(value, part));
             }
-            Effect::StorePiece { .. } | Effect::Spread { .. } => unreachable!("programs for halves have no {effect:?}"),
+            Effect::Take { .. } | Effect::TakeFma { .. } | Effect::StorePiece { .. } | Effect::Spread { .. } => {
+                unreachable!("programs for halves have no {effect:?}")
+            }
         }
     }
 

@@ -299,7 +299,7 @@ pub(super) fn offsets(wide: &mut Wide<'_>, stride: i64) -> crate::wide::Reg {
 }
 
 /// The masks of the places that come here, for each vector of a type.
-fn masks(wide: &mut Wide<'_>, ty: ElemType) -> SmallVec<[Option<crate::wide::Reg>; 2]> {
+pub(super) fn masks(wide: &mut Wide<'_>, ty: ElemType) -> SmallVec<[Option<crate::wide::Reg>; 2]> {
     match wide.there.clone() {
         Some(there) => wide.program.masks(ty, there.regs[0]).into_iter().map(Some).collect(),
         None => smallvec![None; if is_long(ty) { 2 } else { 1 }],

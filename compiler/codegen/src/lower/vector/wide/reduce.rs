@@ -233,7 +233,7 @@ impl Lower<'_, '_> {
             let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
             for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {
                 let (accumulator, ..) = self.wide_lanes(wide, r, (lanes, part), once);
-                wide.program.effect(Effect::TakeFma { accumulator, wide: is_long(x.ty), a, b });
+                wide.program.effect(Effect::TakeFma { accumulator, wide: is_long(x.ty), a, b, mask: None });
             }
             return;
         }
@@ -342,6 +342,6 @@ impl wide::Program {
             BinaryOp::And => wide::AND,
             _ => wide::OR,
         };
-        self.effect(Effect::Take { accumulator, code: pair[usize::from(is_long(ty))], value });
+        self.effect(Effect::Take { accumulator, code: pair[usize::from(is_long(ty))], value, mask: None });
     }
 }

@@ -5,6 +5,7 @@
 //! Invariant: a place that is left out changes no lane.
 
 use super::Wide;
+use super::body::masks;
 use super::reduce::lane_vectors;
 use crate::lower::Lower;
 use crate::lower::reduce::{Bound, LANES};
@@ -116,15 +117,29 @@ impl Lower<'_, '_> {
         let n = n.expect("a plan names the totals of its steps");
         let Kept { op, ty, .. } = wide.totals[n].kept;
         let there = wide.there.clone();
+        // Vectors of 512 bits leave lanes as they are where no place comes; with halves, those take in what changes nothing.
+        let leaves = wide.width == Width::Full;
         if let Some((accumulator, _)) = wide.totals[n].any {
             let [yes, no] = [0xffff_ffff, 0].map(|bits| wide.program.splat(ElemType::I32, bits));
-            let came = there.as_ref().map_or(yes.clone(), |there| wide.program.select(there, &yes, &no));
-            wide.program.effect(Effect::Take { accumulator, code: wide::OR[0], value: came.regs[0] });
+            let (came, mask) = match &there {
+                Some(there) if leaves => (yes, Some(there.regs[0])),
+                Some(there) => (wide.program.select(there, &yes, &no), None),
+                None => (yes, None),
+            };
+            wide.program.effect(Effect::Take { accumulator, code: wide::OR[0], value: came.regs[0], mask });
         }
         let regs = wide.totals[n].regs.clone();
         if let Some((x, y)) = total.factors {
-            let old = Lanes { ty, regs: regs.iter().map(|r| r.1).collect() };
             let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
+            if leaves {
+                let masks = masks(wide, ty);
+                for (part, (&(accumulator, _), mask)) in regs.iter().zip(masks).enumerate() {
+                    let (a, b) = (x.regs[part], y.regs[part]);
+                    wide.program.effect(Effect::TakeFma { accumulator, wide: is_long(ty), a, b, mask });
+                }
+                return;
+            }
+            let old = Lanes { ty, regs: regs.iter().map(|r| r.1).collect() };
             let new = wide.program.fma(&x, &y, &old);
             let new = there.map_or(new.clone(), |there| wide.program.select(&there, &new, &old));
             for (&(accumulator, _), &value) in regs.iter().zip(&new.regs) {
@@ -136,6 +151,19 @@ impl Lower<'_, '_> {
         if total.negated {
             let zero = wide.program.splat(ty, 0);
             value = wide.program.binary(BinaryOp::Sub, &zero, &value);
+        }
+        let code = match op {
+            ReduceOp::Sum => Some(wide::ADD),
+            ReduceOp::Product => Some(wide::MUL),
+            _ => None,
+        };
+        if let Some(code) = code.filter(|_| leaves && is_ordered(op, ty)) {
+            let code = code[usize::from(is_long(ty))];
+            let masks = masks(wide, ty);
+            for ((&(accumulator, _), &value), mask) in regs.iter().zip(&value.regs).zip(masks) {
+                wide.program.effect(Effect::Take { accumulator, code, value, mask });
+            }
+            return;
         }
         let start = wide.program.splat(ty, identity(op, ty));
         if let Some(there) = there {
