@@ -103,6 +103,12 @@ impl Program {
         self
     }
 
+    /// With `--allow-over-memory`.
+    pub fn over_memory(mut self) -> Program {
+        self.allow_over_memory = true;
+        self
+    }
+
     /// For a machine that is built in.
     pub fn target(mut self, name: &str) -> Program {
         self.machine = girder_machine::builtin(name).unwrap_or_else(|| panic!("there is no machine `{name}`"));

@@ -33,7 +33,8 @@ impl Row {
 }
 
 fn estimate(file: &str, target: &str, args: &[&str], program: &str) -> Profile {
-    let start = Program::file(format!("examples/validation/{file}.gir")).target(target);
+    // The ring of `tissue.gir` is in a buffer, for which a tile is too small at the size that was measured.
+    let start = Program::file(format!("examples/validation/{file}.gir")).target(target).over_memory();
     args.iter().fold(start, |p, arg| p.arg(arg)).estimate(program)
 }
 
@@ -172,7 +173,7 @@ fn cubes() -> Vec<Row> {
 }
 
 fn tissues() -> Vec<Row> {
-    let predicted = estimate("tissue", "gc200", &[], "main").seconds;
+    let predicted = estimate("tissue", "gc200", &["size=7000", "rows=46", "columns=32"], "main").seconds;
     vec![Row { id: "tissue", figure: "7000 x 7000, 1 IPU, s", published: 1.09, predicted, bar: 15.0 }]
 }
 
