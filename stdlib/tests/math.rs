@@ -145,8 +145,8 @@ fn f32_functions_are_accurate() {
     f32_within(1.6, "sigmoid", sigmoid);
     f32_within(0.501, "log1p", f64::ln_1p);
     f32_within(0.501, "expm1", f64::exp_m1);
-    f32_within(0.501, "sin", f64::sin);
-    f32_within(0.501, "cos", f64::cos);
+    f32_within(1.0, "sin", f64::sin);
+    f32_within(1.0, "cos", f64::cos);
     f32_within(0.501, "tan", f64::tan);
     f32_within(1.5, "rsqrt", |x| 1.0 / x.sqrt());
 }
@@ -241,9 +241,18 @@ fn erf_is_accurate() {
     for ((&x, &y), &exact) in x.iter().zip(&y).zip(&exact) {
         assert!(ulps_f64(y, exact) <= 1.0, "erf({x:e}) = {y:e}, not {exact:e}");
     }
-    let halves = [0.25f32, 0.5, 1.0, 1.5, 3.0];
-    let y = Function::new("erf", F32, 1).f32(&[&halves]);
-    assert_eq!(y, [0.276_326_4, 0.520_499_9, 0.842_700_8, 0.966_105_16, 0.999_977_9]);
+    // Where these 60 digits do not say, `f64` is exact enough.
+    let mut x = samples_f32();
+    x.extend((0..40_000).map(|i| i as f32 * 1.1e-4 - 2.2));
+    let wide: Vec<f64> = x.iter().map(|&x| x as f64).collect();
+    let exact = Function::new("erf", F64, 1).f64(&[&wide]);
+    let y = Function::new("erf", F32, 1).f32(&[&x]);
+    for ((&x, &y), &exact) in x.iter().zip(&y).zip(&exact) {
+        assert!(ulps_f32(y, exact) <= 1.5, "erf({x:e}) = {y:e}, not {exact:e}");
+    }
+    let zeros = Function::new("erf", F32, 1).f32(&[&[0.0, -0.0]]);
+    let bits: Vec<u32> = zeros.iter().map(|y| y.to_bits()).collect();
+    assert_eq!(bits, [0.0f32.to_bits(), (-0.0f32).to_bits()]);
 }
 
 #[test]

@@ -74,7 +74,9 @@ impl<'a> Ways<'a> {
         let Stmt::If { cond, then, els } = &body[at] else { return None };
         let (last, then) = then.split_last()?;
         let leaves = matches!(last, Stmt::Break(l) if l == label) && then.iter().all(is_set);
-        let with_array = |s: &Stmt| matches!(s, Stmt::Fill { .. } | Stmt::StoreLocal { .. });
+        fn with_array(s: &Stmt) -> bool {
+            matches!(s, Stmt::Fill { .. } | Stmt::StoreLocal { .. }) || s.blocks().any(|b| b.iter().any(with_array))
+        }
         let qualifies = leaves && els.is_empty() && body[at + 1..].iter().any(with_array);
         qualifies.then_some(Ways { before: &body[..at], usual: *cond, then })
     }
