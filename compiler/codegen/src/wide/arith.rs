@@ -22,6 +22,8 @@ pub(crate) struct Value {
 
 /// What a comparison of floats takes as its immediate.
 pub(super) mod order {
+    use girder_ir::codelet::BinaryOp;
+
     pub const EQ: u8 = 0x00;
     pub const LT: u8 = 0x11;
     pub const LE: u8 = 0x12;
@@ -30,6 +32,18 @@ pub(super) mod order {
     pub const ORDERED: u8 = 0x07;
     pub const GE: u8 = 0x1d;
     pub const GT: u8 = 0x1e;
+
+    /// Of two integers, which have an order of their own.
+    pub fn of_integers(op: BinaryOp) -> u8 {
+        match op {
+            BinaryOp::Eq => 0,
+            BinaryOp::Lt => 1,
+            BinaryOp::Le => 2,
+            BinaryOp::Ne => 4,
+            BinaryOp::Ge => 5,
+            _ => 6,
+        }
+    }
 }
 
 /// Whether elements take two vectors.
@@ -314,16 +328,8 @@ impl Program {
                 (pick(COMPARE, ty), order)
             }
             _ => {
-                let order = match op {
-                    BinaryOp::Eq => 0,
-                    BinaryOp::Lt => 1,
-                    BinaryOp::Le => 2,
-                    BinaryOp::Ne => 4,
-                    BinaryOp::Ge => 5,
-                    _ => 6,
-                };
                 let signed = ty.is_signed_int() || ty.bytes() < 4;
-                (pick(if signed { ICOMPARE } else { UCOMPARE }, ty), order)
+                (pick(if signed { ICOMPARE } else { UCOMPARE }, ty), order::of_integers(op))
             }
         };
         self.compared(code, immediate, a, b)

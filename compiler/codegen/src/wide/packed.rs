@@ -6,10 +6,12 @@
 //!
 //! Invariant: an operation gives the low bits of its result in each lane, as many as the lane has.
 
+use super::arith::order;
 use super::codes::*;
 use super::encode::Code;
 use super::inst::{Op, Reg};
 use super::program::Program;
+use girder_ir::codelet::BinaryOp;
 use smallvec::{SmallVec, smallvec};
 
 /// Four bytes of elements in each lane of 32 bits, in lanes of 8 or 16.
@@ -116,10 +118,10 @@ impl Program {
         Packed { bits: 8, regs: smallvec![self.plain(OR[0], &[even, odd])] }
     }
 
-    /// The masks of the lanes where a comparison holds; `order` as for lanes of 32 bits.
-    pub fn packed_compare(&mut self, order: u8, x: &Packed, y: &Packed, signed: bool) -> SmallVec<[Reg; 2]> {
+    /// The masks of the lanes where a comparison holds.
+    pub fn packed_compare(&mut self, op: BinaryOp, x: &Packed, y: &Packed, signed: bool) -> SmallVec<[Reg; 2]> {
         let code = of(if signed { NARROW_COMPARE } else { NARROW_UCOMPARE }, x.bits);
-        let op = Op::Compare { code, immediate: Some(order) };
+        let op = Op::Compare { code, immediate: Some(order::of_integers(op)) };
         x.regs.iter().zip(&y.regs).map(|(&a, &b)| self.make(op, &[a, b])).collect()
     }
 

@@ -353,18 +353,10 @@ impl Lower<'_, '_> {
                 Some(x.iter().zip(&y?).map(|(&x, &y)| narrow.wide.program.make(op, &[x, y])).collect())
             }
             ExprKind::Binary { op, a, b, .. } if op.is_comparison() => {
-                let order = match op {
-                    BinaryOp::Eq => 0,
-                    BinaryOp::Lt => 1,
-                    BinaryOp::Le => 2,
-                    BinaryOp::Ne => 4,
-                    BinaryOp::Ge => 5,
-                    _ => 6,
-                };
                 let (p, q) = (self.narrow_range(narrow, a)?, self.narrow_range(narrow, b)?);
                 let (_, signed) = narrow.lanes_of_both(p, q)?;
                 let (x, y) = (self.narrow_value(narrow, a, bits)?, self.narrow_value(narrow, b, bits)?);
-                Some(narrow.wide.program.packed_compare(order, &x, &y, signed))
+                Some(narrow.wide.program.packed_compare(op, &x, &y, signed))
             }
             _ => None,
         }
