@@ -210,8 +210,10 @@ fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     };
     let found = shortest(whole, good, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
-    // Of blocks of nearly one size each length is nearly regular: what one lacks another fills. This takes a moment.
-    let found = shortest(found, enough, &[&|| Some(Found::new(jobs, ports, colours::whole(ports)))]);
+    // Of blocks of nearly one size each length is nearly regular: what one lacks another fills.
+    let fills = found.end > enough && colours::whole_rounds(ports) < found.end;
+    let whole: Method = &|| fills.then(|| Found::new(jobs, ports, colours::whole(ports)));
+    let found = shortest(found, enough, &[whole]);
     let limit = found.end;
     let greedy: Method = &|| Some(Found::new(jobs, ports, greedy::greedy(ports, false)));
     shortest_of(found, enough, &[greedy, &|| joined(together, limit, machine)])
