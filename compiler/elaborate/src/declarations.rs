@@ -274,6 +274,7 @@ impl<'a> Elaborator<'a> {
         let d = Diagnostic::error("elaborate::type_mismatch", span, message);
         Err(self.say(match value {
             Value::Float(_) if ty.is_int() => d.help(format!("convert it: `{ty}(…)`")),
+            Value::Range(_) => d.help("the numbers of a range are a list: `list i in a..b { i }`"),
             _ => d,
         }))
     }
