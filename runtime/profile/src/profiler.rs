@@ -99,9 +99,9 @@ impl<'a> Profiler<'a> {
         let workers = self.machine.chip.workers;
         let taken = |&f: &FamilyId| {
             let family = &graph.families[f];
-            let tiles = graph.placement.families[f].iter().flat_map(|map| map.iter(&family.domain));
+            let here = graph.placement.families[f].as_ref().map_or(0, |m| m.instances_on(&family.domain, tile).len());
             let each = if graph.codelets[family.codelet].multi { workers } else { 1 };
-            tiles.filter(|&t| t == tile).take(workers as usize + 1).count() as u32 * each
+            u32::try_from(here).unwrap_or(u32::MAX).saturating_mul(each)
         };
         graph.sets[set].families.iter().map(taken).fold(0, u32::saturating_add) <= workers
     }
