@@ -1,4 +1,4 @@
-"""The same training in NumPy (f32): prints the accuracy and writes the weights to expected.npz."""
+"""Trains the same model in NumPy (f32), prints the accuracy and writes the weights to expected.npz."""
 import numpy as np
 
 data = np.load("digits.npz")

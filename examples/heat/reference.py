@@ -1,4 +1,4 @@
-"""The same steps in NumPy, in the same order of operations: prints the sum and writes expected.npy."""
+"""Runs the same steps in NumPy, in the same order of operations, prints the sum and writes expected.npy."""
 import numpy as np
 
 alpha = np.float32(0.2)
