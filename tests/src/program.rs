@@ -23,6 +23,7 @@ pub struct Program {
     arguments: Arguments,
     limits: Limits,
     allow_over_memory: bool,
+    batched: bool,
     streams: Vec<(String, Array)>,
 }
 
@@ -64,7 +65,7 @@ impl Program {
         let (arguments, limits) = (Arguments::default(), Limits::default());
         let allow_over_memory = head.allow_over_memory;
         let path = path.display().to_string();
-        let program = Program { path, text, machine, arguments, limits, allow_over_memory, streams };
+        let program = Program { path, text, machine, arguments, limits, allow_over_memory, batched: true, streams };
         let program = head.args.iter().fold(program, |p, arg| p.arg(arg));
         head.limits.iter().fold(program, |p, limit| p.limit(limit))
     }
@@ -109,6 +110,12 @@ impl Program {
         self
     }
 
+    /// With loops evaluated one iteration at a time.
+    pub fn one_at_a_time(mut self) -> Program {
+        self.batched = false;
+        self
+    }
+
     /// For a machine that is built in.
     pub fn target(mut self, name: &str) -> Program {
         self.machine = girder_machine::builtin(name).unwrap_or_else(|| panic!("there is no machine `{name}`"));
@@ -126,8 +133,8 @@ impl Program {
     }
 
     pub(crate) fn open(&self) -> (Compilation, FileId) {
-        let (limits, allow_over_memory) = (self.limits.clone(), self.allow_over_memory);
-        let session = Session { limits, allow_over_memory, ..Session::default() };
+        let (limits, allow_over_memory, batched) = (self.limits.clone(), self.allow_over_memory, self.batched);
+        let session = Session { limits, allow_over_memory, batched, ..Session::default() };
         let (machine, arguments) = (self.machine.clone(), self.arguments.clone());
         let mut compilation = Compilation::new(Options { machine, arguments, session });
         let root = compilation.add(&self.path, self.text.as_str()).expect("a small text");

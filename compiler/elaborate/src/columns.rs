@@ -25,7 +25,9 @@ pub use blocks::{Block, Grid};
 pub use ints::{Ints, Lens, On, point_count};
 pub use maps::Mapped;
 
+use crate::elaborator::Elaborator;
 use crate::value::{Tensor, Value};
+use girder_source::{Failed, Result};
 use girder_syntax::ast::ExprId;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -77,6 +79,25 @@ pub type Found<T> = std::result::Result<T, Stop>;
 impl From<girder_source::Failed> for Stop {
     fn from(_: girder_source::Failed) -> Stop {
         Stop::Failed
+    }
+}
+
+impl<'a> Elaborator<'a> {
+    /// Runs an evaluation in columns; `None` if it cannot be done so, or the session does without. The steps of what is
+    /// given up are not charged: those of the evaluation turn by turn, which follows, are.
+    fn attempt<T>(&mut self, f: impl FnOnce(&mut Self) -> Found<T>) -> Result<Option<T>> {
+        if !self.session.batched {
+            return Ok(None);
+        }
+        let before = self.steps_left;
+        match f(self) {
+            Ok(value) => Ok(Some(value)),
+            Err(Stop::Failed) => Err(Failed),
+            Err(_) => {
+                self.steps_left = before;
+                Ok(None)
+            }
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod modules;
 pub mod print;
 pub mod value;
 mod spelling;
+mod integers;
 mod nodes;
 mod elaborator;
 mod scope;

@@ -5,6 +5,7 @@
 
 use crate::calls::Given;
 use crate::elaborator::Elaborator;
+use crate::integers::{self, Wrong};
 use crate::value::Value;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{BinaryOp, ItemKind, UnaryOp};
@@ -76,39 +77,22 @@ impl Elaborator<'_> {
     }
 
     fn int_binary(&mut self, op: BinaryOp, a: i64, b: i64, span: Span) -> Result<Value> {
-        use BinaryOp::*;
-        let number = match op {
-            Add => a.checked_add(b),
-            Sub => a.checked_sub(b),
-            Mul => a.checked_mul(b),
-            Div | Rem if b == 0 => {
-                return Err(self.error("elaborate::division_by_zero", span, format!("{a} {} 0", op.token())));
-            }
-            Div => a.checked_div(b),
-            Rem => a.checked_rem(b),
-            BitAnd => Some(a & b),
-            BitOr => Some(a | b),
-            BitXor => Some(a ^ b),
-            Shl | Shr if !(0..64).contains(&b) => {
-                return Err(self.error("elaborate::shift", span, format!("a shift by {b} is not within 0..64")));
-            }
-            Shl => a.checked_mul(1i64.checked_shl(b as u32).filter(|p| *p > 0).unwrap_or(0)).filter(|r| r >> b == a),
-            Shr => Some(a >> b),
-            Eq => return Ok(Value::Bool(a == b)),
-            Ne => return Ok(Value::Bool(a != b)),
-            Lt => return Ok(Value::Bool(a < b)),
-            Le => return Ok(Value::Bool(a <= b)),
-            Gt => return Ok(Value::Bool(a > b)),
-            Ge => return Ok(Value::Bool(a >= b)),
-            MatMul | And | Or => return Err(self.no_operator(op, &Value::Int(a), &Value::Int(b), span)),
-        };
-        match number {
-            Some(v) => Ok(Value::Int(v)),
-            None => {
-                let message = format!("{a} {} {b} does not fit the 64-bit `int`", op.token());
-                Err(self.error("elaborate::overflow", span, message))
-            }
+        if let Some(compare) = integers::comparison(op) {
+            return Ok(Value::Bool(compare(&a, &b)));
         }
+        let Some(number) = integers::arithmetic(op, a, b) else {
+            return Err(self.no_operator(op, &Value::Int(a), &Value::Int(b), span));
+        };
+        number.map(Value::Int).map_err(|wrong| {
+            let (code, message) = match wrong {
+                Wrong::DivisionByZero => ("elaborate::division_by_zero", format!("{a} {} 0", op.token())),
+                Wrong::Shift => ("elaborate::shift", format!("a shift by {b} is not within 0..64")),
+                Wrong::Overflow | Wrong::NotAnInteger => {
+                    ("elaborate::overflow", format!("{a} {} {b} does not fit the 64-bit `int`", op.token()))
+                }
+            };
+            self.error(code, span, message)
+        })
     }
 
     /// `-x`, `!x`

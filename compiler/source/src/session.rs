@@ -114,7 +114,7 @@ impl Cancel {
 }
 
 /// What is passed by reference to everything that may take long.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Session {
     /// The bounds.
     pub limits: Limits,
@@ -122,4 +122,13 @@ pub struct Session {
     pub cancel: Cancel,
     /// Go on where a tile's memory is too small, as if it were larger.
     pub allow_over_memory: bool,
+    /// Evaluate the body of a static loop once for all its iterations where that is possible. The graph is the same
+    /// without; tests compare the two.
+    pub batched: bool,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session { limits: Limits::default(), cancel: Cancel::default(), allow_over_memory: false, batched: true }
+    }
 }

@@ -4,6 +4,7 @@
 
 use crate::calls::Given;
 use crate::elaborator::Elaborator;
+use crate::integers::{self, Checked, Wrong};
 use crate::value::Value;
 use girder_ir::types::ElemType;
 use girder_source::{Result, Span};
@@ -52,18 +53,19 @@ impl Elaborator<'_> {
         if values.iter().any(Value::is_error) {
             return Err(girder_source::Failed);
         }
-        let value = match (name, &values[..]) {
-            ("div_ceil", [Value::Int(a), Value::Int(b)]) => {
-                let q = a.checked_div_euclid(*b);
-                match q {
-                    None => return Err(self.error("elaborate::division_by_zero", span, format!("div_ceil({a}, {b})"))),
-                    Some(_) => Value::Int(
-                        (*a as i128).div_euclid(*b as i128) as i64
-                            + i64::from((*a as i128).rem_euclid(*b as i128) != 0),
-                    ),
-                }
+        match integer(name, &values) {
+            Some(Ok(value)) => return Ok(Value::Int(value)),
+            None | Some(Err(Wrong::NotAnInteger)) => {}
+            Some(Err(wrong)) => {
+                let int = |v: &Value| if let Value::Int(i) = v { i.to_string() } else { String::new() };
+                let call = format!("{name}({})", values.iter().map(int).collect::<Vec<_>>().join(", "));
+                return Err(match wrong {
+                    Wrong::DivisionByZero => self.error("elaborate::division_by_zero", span, call),
+                    _ => self.error("elaborate::overflow", span, format!("{call} does not fit the 64-bit `int`")),
+                });
             }
-            ("int", [Value::Int(i)]) => Value::Int(*i),
+        }
+        let value = match (name, &values[..]) {
             ("int", [Value::Bool(b)]) => Value::Int(*b as i64),
             ("int", [Value::Float(x)]) => Value::Int(*x as i64),
             ("float", [Value::Int(i)]) => Value::Float(*i as f64),
@@ -74,18 +76,6 @@ impl Elaborator<'_> {
             ("string", [Value::Bool(b)]) => Value::Str(b.to_string().into()),
             ("min", [first, rest @ ..]) => return self.fold_extreme(first, rest, true, span),
             ("max", [first, rest @ ..]) => return self.fold_extreme(first, rest, false, span),
-            ("abs", [Value::Int(i)]) => match i.checked_abs() {
-                Some(v) => Value::Int(v),
-                None => return Err(self.error("elaborate::overflow", span, format!("abs({i})"))),
-            },
-            ("log2", [Value::Int(i)]) if *i > 0 => Value::Int(i.ilog2() as i64),
-            ("pow", [Value::Int(a), Value::Int(b)]) if *b >= 0 => {
-                match u32::try_from(*b).ok().and_then(|b| a.checked_pow(b)) {
-                    Some(v) => Value::Int(v),
-                    None => return Err(self.error("elaborate::overflow", span, format!("pow({a}, {b})"))),
-                }
-            }
-            ("floor" | "ceil" | "round" | "trunc", [Value::Int(i)]) => Value::Int(*i),
             (_, [x]) => {
                 let x = match x {
                     Value::Float(x) => *x,
@@ -176,5 +166,14 @@ impl Elaborator<'_> {
             (Value::Int(b), ElemType::F64) => Ok(Value::Float(f64::from_bits(b as u64))),
             (other, _) => Err(self.expected("the bits of a float (an integer)", &other, bits.span)),
         }
+    }
+}
+
+/// Computes a function of integers that gives an integer; `None` for any other.
+fn integer(name: &str, values: &[Value]) -> Option<Checked> {
+    match *values {
+        [Value::Int(a)] => integers::of_one(name).map(|f| f(a)),
+        [Value::Int(a), Value::Int(b)] => integers::of_two(name).map(|f| f(a, b)),
+        _ => None,
     }
 }

@@ -18,9 +18,10 @@ impl<'a> Elaborator<'a> {
     pub fn alike_in_columns(&mut self, all: &'a ast::Alike, out: &mut Families) -> bool {
         let steps = (all.count() * all.expr_count()) as u64;
         let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
-        if steps >= self.steps_left || all.count() > limit {
+        if !self.session.batched || steps >= self.steps_left || all.count() > limit {
             return false;
         }
+        let steps_left = self.steps_left;
         let failed: FxHashSet<SpecKey> = self.specs.iter().filter(|s| s.1.is_none()).map(|s| s.0.clone()).collect();
         let before = std::mem::take(self.diagnostics);
         let blocks = self.blocks_alike(all, limit);
@@ -29,10 +30,13 @@ impl<'a> Elaborator<'a> {
         let stays = |d: &&Diagnostic| blocks.is_some() || self.stopped || d.severity == Severity::Warning;
         self.diagnostics.extend(said.iter().filter(stays).cloned());
         let Some(blocks) = blocks else {
+            if !self.stopped {
+                self.steps_left = steps_left;
+            }
             self.specs.retain(|key, spec| spec.is_some() || failed.contains(key));
             return false;
         };
-        self.steps_left -= steps.min(self.steps_left);
+        self.steps_left = steps_left - steps;
         blocks.into_iter().for_each(|block| out.add_block(block));
         true
     }

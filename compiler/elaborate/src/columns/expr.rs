@@ -6,6 +6,7 @@ use super::pick::{Pick, merged};
 use super::{Column, Found, Ints, Named, Stop};
 use crate::calls::Given;
 use crate::codelet::ModuleRef;
+use crate::integers::{self, Checked};
 use crate::value::{Range, Value};
 use girder_source::Span;
 use girder_syntax::ast::{self, BinaryOp, ExprId, ExprKind, UnaryOp};
@@ -185,20 +186,22 @@ impl<'a> Nest<'_, 'a> {
             }
             return Ok(Column::Known(self.base.call_builtin(builtin, given, span)?));
         }
-        match (builtin, <[Column; 1]>::try_from(values)) {
-            _ if !plain => Err(Stop::Leave),
-            ("tile", Ok([k])) => self.tile_of(k.ints()?),
-            ("abs", Ok([x])) => Ok(Column::Ints(x.ints()?.map(&self.lens, i64::checked_abs)?)),
-            ("min", Err(values)) => self.extreme(values, i64::min),
-            ("max", Err(values)) => self.extreme(values, i64::max),
-            ("div_ceil", Err(values)) => match <[Column; 2]>::try_from(values) {
-                Ok([a, b]) => {
-                    let ceil = |a: i64, b: i64| (b > 0).then(|| a.div_euclid(b) + (a.rem_euclid(b) > 0) as i64);
-                    Ok(Column::Ints(a.ints()?.zip(&b.ints()?, &self.lens, ceil)?))
+        if !plain {
+            return Err(Stop::Leave);
+        }
+        match <[Column; 1]>::try_from(values) {
+            Ok([k]) if builtin == "tile" => self.tile_of(k.ints()?),
+            Ok([x]) => {
+                let function = integers::of_one(builtin).ok_or(Stop::Leave)?;
+                Ok(Column::Ints(x.ints()?.map(&self.lens, |v| function(v).ok())?))
+            }
+            Err(values) => {
+                let function = integers::of_two(builtin).ok_or(Stop::Leave)?;
+                if values.len() > 2 && !matches!(builtin, "min" | "max") {
+                    return Err(Stop::Leave);
                 }
-                Err(_) => Err(Stop::Leave),
-            },
-            _ => Err(Stop::Leave),
+                self.folded(values, function)
+            }
         }
     }
 
@@ -211,13 +214,14 @@ impl<'a> Nest<'_, 'a> {
         self.call_fn(module, item, values, span)
     }
 
-    fn extreme(&mut self, values: Vec<Column>, better: fn(i64, i64) -> i64) -> Found<Column> {
+    /// Folds integers by a function of two, from the left.
+    fn folded(&mut self, values: Vec<Column>, function: fn(i64, i64) -> Checked) -> Found<Column> {
         let mut values = values.into_iter().map(Column::ints);
-        let mut best = values.next().ok_or(Stop::Leave)??;
+        let mut result = values.next().ok_or(Stop::Leave)??;
         for v in values {
-            best = best.zip(&v?, &self.lens, |a, b| Some(better(a, b)))?;
+            result = result.zip(&v?, &self.lens, |a, b| function(a, b).ok())?;
         }
-        Ok(Column::Ints(best))
+        Ok(Column::Ints(result))
     }
 
     /// `tile(k)`, counted from the current place.
@@ -277,7 +281,7 @@ impl<'a> Nest<'_, 'a> {
     }
 
     fn binary(&mut self, op: BinaryOp, left: Column, right: Column, span: Span) -> Found<Column> {
-        use BinaryOp::*;
+        use BinaryOp::{And, Or};
         let static_value = |v: &Value| !matches!(v, Value::Tensor(_) | Value::Array(_));
         match (left, right) {
             (Column::Known(a), Column::Known(b)) if static_value(&a) && static_value(&b) => {
@@ -292,16 +296,10 @@ impl<'a> Nest<'_, 'a> {
             }
             (a, b) => {
                 let (a, b) = (a.ints()?, b.ints()?);
-                let compare: fn(&i64, &i64) -> bool = match op {
-                    Eq => i64::eq,
-                    Ne => i64::ne,
-                    Lt => i64::lt,
-                    Le => i64::le,
-                    Gt => i64::gt,
-                    Ge => i64::ge,
-                    _ => return Ok(Column::Ints(a.binary(op, &b, &self.lens)?)),
-                };
-                Ok(Column::Bools(a.zip(&b, &self.lens, |a, b| Some(compare(&a, &b) as i64))?))
+                match integers::comparison(op) {
+                    None => Ok(Column::Ints(a.binary(op, &b, &self.lens)?)),
+                    Some(holds) => Ok(Column::Bools(a.zip(&b, &self.lens, |a, b| Some(holds(&a, &b) as i64))?)),
+                }
             }
         }
     }

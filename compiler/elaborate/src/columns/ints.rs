@@ -7,6 +7,7 @@
 //! Invariant: every value fits the 64-bit `int`; what would not is left to the evaluation turn by turn.
 
 use super::{Found, Stop};
+use crate::integers;
 use girder_ir::affine::Affine;
 use girder_syntax::ast::BinaryOp;
 use smallvec::SmallVec;
@@ -275,17 +276,10 @@ impl Ints {
                 (Some(factor), _) => other.scale(factor, lens),
                 _ => self.zip(other, lens, i64::checked_mul),
             },
-            BinaryOp::Div => self.zip(other, lens, i64::checked_div),
-            BinaryOp::Rem => self.zip(other, lens, i64::checked_rem),
-            BinaryOp::BitAnd => self.zip(other, lens, |a, b| Some(a & b)),
-            BinaryOp::BitOr => self.zip(other, lens, |a, b| Some(a | b)),
-            BinaryOp::BitXor => self.zip(other, lens, |a, b| Some(a ^ b)),
-            BinaryOp::Shr => self.zip(other, lens, |a, b| (0..64).contains(&b).then(|| a >> b)),
-            BinaryOp::Shl => self.zip(other, lens, |a, b| match b {
-                0..=62 => a.checked_mul(1 << b),
-                _ => None,
-            }),
-            _ => Err(Stop::Leave),
+            // The commonest by name, so that their loops are compiled for them.
+            BinaryOp::Div => self.zip(other, lens, |a, b| integers::div(a, b).ok()),
+            BinaryOp::Rem => self.zip(other, lens, |a, b| integers::rem(a, b).ok()),
+            _ => self.zip(other, lens, |a, b| integers::arithmetic(op, a, b)?.ok()),
         }
     }
 }

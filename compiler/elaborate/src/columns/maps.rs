@@ -9,7 +9,7 @@ use crate::elaborator::Elaborator;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::VarId;
 use girder_ir::view::Run;
-use girder_source::{Failed, Result};
+use girder_source::Result;
 use girder_syntax::ast;
 
 /// Turns of one `map`, which take room while they are evaluated.
@@ -42,16 +42,14 @@ impl<'a> Elaborator<'a> {
         place: &ast::Place,
         family: &'a [ast::Binder],
     ) -> Result<Option<Mapped>> {
-        let mut mapped = Mapped::default();
-        let mut nest = Nest::new(self, MAX_TURNS);
-        let done = nest.parted(&mut |this| {
-            this.under(family, &mut |this| this.parted(&mut |this| this.map(view, place, &mut mapped)))
-        });
-        match done {
-            Ok(()) => Ok(Some(mapped)),
-            Err(Stop::Failed) => Err(Failed),
-            Err(_) => Ok(None),
-        }
+        self.attempt(|this| {
+            let mut mapped = Mapped::default();
+            let mut nest = Nest::new(this, MAX_TURNS);
+            nest.parted(&mut |this| {
+                this.under(family, &mut |this| this.parted(&mut |this| this.map(view, place, &mut mapped)))
+            })?;
+            Ok(mapped)
+        })
     }
 }
 

@@ -70,25 +70,21 @@ impl<'a> Elaborator<'a> {
     /// Evaluates a loop of a compute set in columns; `false` if it is left, and nothing was made.
     pub fn in_columns(&mut self, item: &'a VertexItem, loops: &Loops, out: &mut Families) -> Result<bool> {
         let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
-        let mut nest = Nest::new(self, limit);
-        nest.indices = nest.base.indices.iter().map(|&i| Ints::constant(i)).collect();
-        nest.counters = loops.at.iter().map(|&i| Ints::constant(i as i64)).collect();
-        nest.extents = loops.extents.clone();
-        let done = nest.item(item);
-        let found = nest.found;
-        match done {
-            Ok(()) => {}
-            Err(Stop::Failed) => return Err(girder_source::Failed),
-            Err(_) => return Ok(false),
-        }
-        if found.iter().map(|s| point_count(&s.lens)).sum::<usize>() > limit {
-            return Ok(false);
-        }
-        let blocks = self.settled(found)?;
-        // Parts of one signature would have to be shuffled into the order of turns.
-        if !crate::families::all_differ(&blocks) {
-            return Ok(false);
-        }
+        let blocks = self.attempt(|this| {
+            let mut nest = Nest::new(this, limit);
+            nest.indices = nest.base.indices.iter().map(|&i| Ints::constant(i)).collect();
+            nest.counters = loops.at.iter().map(|&i| Ints::constant(i as i64)).collect();
+            nest.extents = loops.extents.clone();
+            nest.item(item)?;
+            let found = nest.found;
+            if found.iter().map(|s| point_count(&s.lens)).sum::<usize>() > limit {
+                return Err(Stop::Leave);
+            }
+            let blocks = this.settled(found)?;
+            // Parts of one signature would have to be shuffled into the order of turns.
+            if crate::families::all_differ(&blocks) { Ok(blocks) } else { Err(Stop::Leave) }
+        })?;
+        let Some(blocks) = blocks else { return Ok(false) };
         blocks.into_iter().for_each(|block| out.add_block(block));
         Ok(true)
     }

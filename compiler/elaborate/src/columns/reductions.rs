@@ -8,7 +8,7 @@ use super::pick::Pick;
 use super::{Column, Found, Named, Stop, point_count};
 use crate::elaborator::Elaborator;
 use crate::value::{Range, Tuple, Value};
-use girder_source::{Failed, Result};
+use girder_source::Result;
 use girder_syntax::ast::{self, ExprId};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ impl<'a> Elaborator<'a> {
         body: &'a ast::Body,
         placed: bool,
     ) -> Result<Option<Reduced>> {
-        let mut parts: Vec<(Vec<Vec<i64>>, Reduced)> = vec![];
-        let mut nest = Nest::new(self, MAX_TURNS);
-        let done = nest.under(binders, &mut |this| {
-            this.parted(&mut |this| this.passed(filter, &mut |this| this.reduced(binders, body, placed, &mut parts)))
+        let parts = self.attempt(|this| {
+            let mut parts: Vec<(Vec<Vec<i64>>, Reduced)> = vec![];
+            Nest::new(this, MAX_TURNS).under(binders, &mut |this| {
+                this.parted(&mut |this| {
+                    this.passed(filter, &mut |this| this.reduced(binders, body, placed, &mut parts))
+                })
+            })?;
+            Ok(parts)
         });
-        match done {
-            Ok(()) => {}
-            Err(Stop::Failed) => return Err(Failed),
-            Err(_) => return Ok(None),
-        }
+        let Some(mut parts) = parts? else { return Ok(None) };
         if let [(_, only)] = &mut parts[..] {
             return Ok(Some(std::mem::take(only)));
         }

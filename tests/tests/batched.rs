@@ -1,10 +1,8 @@
-//! A loop of a compute set or a `map` that is evaluated for all its turns at once makes the graph that it makes turn by
-//! turn.
+//! Batched evaluation makes the graph that evaluation one iteration at a time makes: of loops of compute sets, of `map`,
+//! of reductions over static values, and of repeated statements.
 //!
-//! Statements that are alike, and are evaluated at once, make the graph that they make one by one.
-//!
-//! What has a `let mut`, inside the loop or in a function, is evaluated turn by turn; so each program is compiled with
-//! and without one that nothing needs, and both must be the same to the byte, or both be wrong.
+//! Each program is compiled both ways, and both must be the same to the byte, or both be wrong. Some loops hold a
+//! `let mut`, which batched evaluation leaves to the other, so that it is also given up halfway.
 
 use girder::{AnyStage, Stage};
 use girder_tests::Program;
@@ -25,7 +23,7 @@ fn tri(n: int) -> int { if n <= 0 { 0 } else { n + tri(n: n - 1) } }
 fn pair(i: int, n: int) -> (a: int, b: int) { let l = i * n; (a: l, b: i + n) }
 fn cut(i: int, n: int) -> range { if i % 2 == 0 { 0..n } else { i..i + n } }
 fn home(i: int) -> place { if i > 3 { tile(1) } else { tile(i) } }
-fn left(i: int) -> int { let mut h = i; return h; }
+fn kept(i: int) -> int { let mut h = i; return h; }
 var x: f32[60];
 var y: f32[60];
 var a: f32[12, 10];
@@ -50,7 +48,8 @@ fn integer() -> BoxedStrategy<String> {
             1 => inner.clone().prop_map(|a| format!("edge({a}, 7)")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("half({a}, n: {b})")),
             1 => inner.clone().prop_map(|a| format!("tri({a} % 5)")),
-            1 => (inner.clone(), inner).prop_map(|(a, b)| format!("pair({a}, {b}).b")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("pair({a}, {b}).b")),
+            1 => (inner.clone(), inner).prop_map(|(a, b)| format!("div_ceil({a}, {b})")),
         ]
     })
     .boxed()
@@ -128,7 +127,8 @@ fn body() -> BoxedStrategy<String> {
         1 => (integer(), some()).prop_map(|(e, v)| format!("let k = {e}; {v}")),
         1 => (integer(), integer(), some()).prop_map(|(e, f, v)| format!("let (k, _) = pair({e}, {f}); {v}")),
         1 => (integer(), integer(), some()).prop_map(|(e, f, v)| format!("let (k, _) = ({e}, {f}); {v}")),
-        1 => some().prop_map(|v| format!("for k in 0..2 {{ LEAVE {v} }}")),
+        1 => some().prop_map(|v| format!("for k in 0..2 {{ {v} }}")),
+        1 => some().prop_map(|v| format!("for k in 0..2 {{ let mut m = k; {v} }}")),
     ];
     prop::collection::vec(statement, 1..3).prop_map(|s| s.join("\n")).boxed()
 }
@@ -147,22 +147,23 @@ fn nest() -> BoxedStrategy<String> {
     ];
     prop_oneof![
         (range.clone(), inner.clone(), body())
-            .prop_map(|(r, s, b)| format!("for i in {r}, j in {s} {{ LEAVE let k = 2; {b} }}")),
+            .prop_map(|(r, s, b)| format!("for i in {r}, j in {s} {{ let k = 2; {b} }}")),
         (range, inner, body(), vertex()).prop_map(|(r, s, b, v)| {
             let v = v.replace(['j', 'k'], "i").replace("state(i:", "state(k:");
-            format!("for i in {r} {{ LEAVE {v} for j in {s} {{ LEAVE let k = i; {b} }} }}")
+            format!("for i in {r} {{ {v} for j in {s} {{ let k = i; {b} }} }}")
         }),
     ]
     .boxed()
 }
 
-/// A `map`; `LEAVE` stands before an index of its loops.
+/// A `map`.
 fn map() -> BoxedStrategy<String> {
     let tile = prop_oneof![
-        2 => Just("tile(LEAVE(i))".to_string()),
-        1 => Just("home(LEAVE(i) % 4)".to_string()),
-        2 => integer().prop_map(|e| format!("tile(LEAVE(({e} + 64) % 4))")),
-        1 => Just("tile(LEAVE(i) % 2..3)".to_string()),
+        2 => Just("tile(i)".to_string()),
+        1 => Just("home(i % 4)".to_string()),
+        1 => Just("home(kept(i) % 4)".to_string()),
+        2 => integer().prop_map(|e| format!("tile(({e} + 64) % 4)")),
+        1 => Just("tile(i % 2..3)".to_string()),
     ];
     let view = prop_oneof![
         slice(60).prop_map(|s| format!("x[{s}]")),
@@ -182,10 +183,9 @@ fn map() -> BoxedStrategy<String> {
 }
 
 /// The text of the graph, or the codes of the errors.
-fn graph(text: &str) -> Result<String, Vec<&'static str>> {
-    let program = Program::text(text);
+fn graph(program: &Program) -> Result<String, Vec<&'static str>> {
     match program.stage(Stage::Graph) {
-        Ok(stage) => Ok(print(&stage, &program)),
+        Ok(stage) => Ok(print(&stage, program)),
         Err(failure) => Err(failure.diagnostics.iter().map(|d| d.code).collect()),
     }
 }
@@ -194,50 +194,39 @@ fn print(stage: &AnyStage, program: &Program) -> String {
     girder::text::print(stage, program.machine())
 }
 
+/// Whether a program is right; both ways of evaluation must agree on it, and on its graph.
+fn agree(text: &str) -> bool {
+    let program = Program::text(format!("{HEAD}{text}"));
+    let batched = graph(&program);
+    match (&batched, &graph(&program.one_at_a_time())) {
+        (Ok(batched), Ok(single)) => assert_eq!(batched, single, "{text}"),
+        (Err(_), Err(_)) => {}
+        (batched, single) => panic!("{text}\nbatched {batched:?}\none at a time {single:?}"),
+    }
+    batched.is_ok()
+}
+
 #[test]
-fn columns_and_turns_make_one_graph() {
+fn loops_of_compute_sets_make_one_graph() {
     let mut runner = TestRunner::deterministic();
     let nests = prop::collection::vec(nest(), 1..3);
-    let mut valid = 0;
-    for _ in 0..1200 {
-        let nests = nests.new_tree(&mut runner).unwrap().current();
-        let body = format!("program main() {{ compute set {{ {} }} }}", nests.join("\n"));
-        let columns = graph(&format!("{HEAD}{}", body.replace("LEAVE", "")));
-        let turns = graph(&format!("{HEAD}{}", body.replace("LEAVE", "let mut _leave = 0;")));
-        match (columns, turns) {
-            (Ok(columns), Ok(turns)) => {
-                assert_eq!(columns, turns, "{body}");
-                valid += 1;
-            }
-            (Err(_), Err(_)) => {}
-            (columns, turns) => panic!("{body}\nin columns {columns:?}\nturn by turn {turns:?}"),
-        }
-    }
+    let valid = (0..1200).filter(|_| {
+        let nests = nests.new_tree(&mut runner).unwrap().current().join("\n");
+        agree(&format!("program main() {{ compute set {{ {nests} }} }}"))
+    });
+    let valid = valid.count();
     assert!(valid > 200, "only {valid} programs are right");
 }
 
 #[test]
-fn columns_and_turns_make_one_mapping() {
+fn maps_make_one_mapping() {
     let mut runner = TestRunner::deterministic();
     let maps = prop::collection::vec(map(), 1..3);
-    let mut valid = 0;
-    for _ in 0..800 {
-        let maps = maps.new_tree(&mut runner).unwrap().current().join("\n");
-        let columns = graph(&format!("{HEAD}{}", maps.replace("LEAVE", "")));
-        let turns = graph(&format!("{HEAD}{}", maps.replace("LEAVE", "left")));
-        match (columns, turns) {
-            (Ok(columns), Ok(turns)) => {
-                assert_eq!(columns, turns, "{maps}");
-                valid += 1;
-            }
-            (Err(_), Err(_)) => {}
-            (columns, turns) => panic!("{maps}\nin columns {columns:?}\nturn by turn {turns:?}"),
-        }
-    }
+    let valid = (0..800).filter(|_| agree(&maps.new_tree(&mut runner).unwrap().current().join("\n"))).count();
     assert!(valid > 200, "only {valid} programs are right");
 }
 
-/// A reduction over `i` and `j`; `LEAVE` stands at the beginning of its body.
+/// A reduction over `i` and `j`.
 fn reduction() -> BoxedStrategy<String> {
     let op = prop::sample::select(vec!["sum", "min", "max", "list", "minimize", "argmax", "any", "all"]);
     let family = prop_oneof![
@@ -264,28 +253,61 @@ fn reduction() -> BoxedStrategy<String> {
                 "list" => (value, "for v in found { print(\"v\", v); }"),
                 _ => (value, "print(\"v\", found);"),
             };
-            format!("let k = 2; let found = {op} {family}{filter} {{ LEAVE {body} }}; program main() {{ {shown} }}")
+            format!("let k = 2; let found = {op} {family}{filter} {{ {body} }}; program main() {{ {shown} }}")
         })
         .boxed()
 }
 
 #[test]
-fn columns_and_turns_reduce_to_one_value() {
+fn reductions_give_one_value() {
     let mut runner = TestRunner::deterministic();
-    let (reduction, mut valid) = (reduction(), 0);
-    for _ in 0..1500 {
-        let reduction = reduction.new_tree(&mut runner).unwrap().current();
-        let columns = graph(&format!("{HEAD}{}", reduction.replace("LEAVE", "")));
-        let turns = graph(&format!("{HEAD}{}", reduction.replace("LEAVE", "let mut _leave = 0;")));
-        assert_eq!(columns, turns, "{reduction}");
-        valid += columns.is_ok() as u32;
-    }
+    let reduction = reduction();
+    let valid = (0..1500).filter(|_| agree(&reduction.new_tree(&mut runner).unwrap().current())).count();
     assert!(valid > 300, "only {valid} reductions are right");
+}
+
+/// The least limit of steps with which a program compiles.
+fn least_steps(program: &Program) -> u64 {
+    let compiles = |steps: &u64| program.clone().limit(&format!("static_steps={steps}")).stage(Stage::Graph).is_ok();
+    let (mut low, mut high) = (0, 1 << 20);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if compiles(&middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[test]
+fn what_batched_evaluation_gives_up_is_charged_once() {
+    let inside = "let mut m = i; vertex one(x[m], y[m]);";
+    let first = format!("vertex one(x[i], y[i]); for j in 0..2 {{ {inside} }}");
+    for text in [
+        format!("program main() {{ compute set {{ for i in 0..50 {{ {inside} }} }} }}"),
+        format!("program main() {{ compute set {{ for i in 0..50 {{ {first} }} }} }}"),
+        "map x[i] on home(kept(i % 4)) for i in 0..60;".to_string(),
+        "let s = sum i in 0..50 { let mut m = i * i; m };".to_string(),
+        "let s = sum i in 0..50 { i * i };".to_string(),
+    ] {
+        let program = Program::text(format!("{HEAD}{text}"));
+        let (batched, single) = (least_steps(&program), least_steps(&program.clone().one_at_a_time()));
+        assert!(batched <= single, "{text}\n{batched} steps where one at a time takes {single}");
+    }
+}
+
+#[test]
+fn integers_of_both_signs_divide_alike() {
+    for (a, b) in [("i - 10", "j"), ("10 - i", "-j"), ("i - 10", "-j"), ("3 * i - 25", "j + 1")] {
+        let (div, rem) = (format!("({a}) / ({b})"), format!("({a}) % ({b})"));
+        for e in [div, rem, format!("div_ceil({a}, {b})"), format!("abs({a}) + pow({b}, 2)")] {
+            let list = format!("let v = list i in 0..20, j in 1..4 {{ {e} }};");
+            assert!(agree(&format!("{list} program main() {{ for k in v {{ print(\"v\", k); }} }}")));
+        }
+    }
 }
 
 /// Statements outside loops, in runs of which the numbers differ: `#` stands for one below 10, and once in a while for a
 /// larger one.
-fn alike() -> BoxedStrategy<Vec<String>> {
+fn repeated() -> BoxedStrategy<Vec<String>> {
     let forms = vec![
         "one(x[# + 20], y[#]) on tile(#4);",
         "one(x[5#], y[# * 6]);",
@@ -314,35 +336,36 @@ fn alike() -> BoxedStrategy<Vec<String>> {
     prop::collection::vec(run, 1..4).prop_map(|runs| runs.concat()).boxed()
 }
 
-/// The graph, where each of its vertices stands, and all that is said.
-fn everything(text: &str) -> (Option<String>, String) {
-    let program = Program::text(text);
+/// The graph and where each of its vertices stands, or the diagnostics.
+fn everything(program: &Program) -> (Option<String>, String) {
     match program.stage(Stage::Graph) {
         Ok(stage) => {
             let graph = stage.graph();
             let span = |f: &girder_ir::family::Family, k| format!("{:?}", f.span(&graph.origins, k));
             let spans = graph.families.values().flat_map(|f| (0..f.domain.count()).map(move |k| span(f, k)));
-            (Some(print(&stage, &program)), spans.collect())
+            (Some(print(&stage, program)), spans.collect())
         }
         Err(failure) => (None, format!("{:?}", failure.diagnostics)),
     }
 }
 
 #[test]
-fn statements_that_are_alike_make_the_graph_that_they_make_one_by_one() {
+fn repeated_statements_make_the_graph_that_they_make_one_by_one() {
     let mut runner = TestRunner::deterministic();
-    let (statements, mut valid) = (alike(), 0);
+    let (statements, mut valid) = (repeated(), 0);
     for _ in 0..1000 {
         let statements = statements.new_tree(&mut runner).unwrap().current();
-        // Other spaces before every other statement: then none is like the one before it.
+        // With other spaces before every other statement none repeats the one before it.
         let body = |spaces: [&str; 2]| -> String {
             statements.iter().zip(spaces.iter().cycle()).map(|(s, space)| format!("\n{space}{s}")).collect()
         };
         let text = |body: String| format!("{HEAD}program main() {{ compute set {{{body}\n}} }}");
-        let alike = everything(&text(body(["  ", "  "])));
-        let single = everything(&text(body(["  ", " \t"])));
-        assert_eq!(alike, single, "{}", body(["  ", "  "]));
-        valid += alike.0.is_some() as u32;
+        let program = Program::text(text(body(["  ", "  "])));
+        let batched = everything(&program);
+        assert_eq!(batched, everything(&program.one_at_a_time()), "{}", body(["  ", "  "]));
+        let single = everything(&Program::text(text(body(["  ", " \t"]))));
+        assert_eq!(batched, single, "{}", body(["  ", "  "]));
+        valid += batched.0.is_some() as u32;
     }
     assert!(valid > 200, "only {valid} programs are right");
 }
@@ -352,7 +375,7 @@ fn a_border_that_a_condition_cuts_off_stays_a_box() {
     let text = "program main() { compute set { for i in 0..12, j in 0..10 {
         if i > 0 && j > 0 { vertex one(a[i - 1, j - 1], b[i, j]) on tile(0); }
     } } }";
-    let text = graph(&format!("{HEAD}{text}")).unwrap();
+    let text = graph(&Program::text(format!("{HEAD}{text}"))).unwrap();
     assert!(text.contains("for i in 0..11, j in 0..9"), "{text}");
 }
 
