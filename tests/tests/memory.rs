@@ -1,14 +1,14 @@
 //! How well `allocate-memory` packs: each tile's peak against the most that is live on it at one time.
 
 use girder::{AnyStage, Stage};
-use girder_ir::layout::{Block, Content, TileClass};
+use girder_ir::layout::{Content, MemoryBlock, TileClass};
 use girder_passes::allocate_memory::{Item, largest_live_set};
 use girder_tests::{Program, files, generate};
 use proptest::prelude::*;
 
 /// The largest live set of a class and its peak. What no step touches is live by itself: it has an address.
 fn quality(class: &TileClass) -> (u64, u64) {
-    let item = |b: &Block| Item::plain(b.bytes as u64, b.live.clone().unwrap_or(0..u32::MAX));
+    let item = |b: &MemoryBlock| Item::plain(b.bytes as u64, b.live.clone().unwrap_or(0..u32::MAX));
     let items: Vec<Item> = class.blocks.iter().map(item).collect();
     let untouched = items.iter().filter(|i| i.live.is_empty()).map(|i| i.bytes).max().unwrap_or(0);
     (largest_live_set(&items, 8).max(untouched), class.peak() as u64)

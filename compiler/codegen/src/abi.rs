@@ -111,9 +111,9 @@ pub struct Batch {
     /// Functions that compiled code calls: [`IMPORTS`](crate::IMPORTS).
     pub imports: *const Imports,
     /// How often one execution of a loop may turn.
-    pub turns: u64,
+    pub iterations: u64,
     /// How often all loops of one instance (of one worker's turn) may turn together.
-    pub total_turns: u64,
+    pub total_iterations: u64,
     /// Workers of a tile, at least 1.
     pub workers: u64,
     /// Where a kernel that [counts](crate::KernelSpec::points) adds its counters, instance-major; worker by worker inside
@@ -150,8 +150,8 @@ pub(crate) mod offset {
     pub(crate) const CONST_STEP: i32 = offset_of!(Batch, const_step) as i32;
     pub(crate) const CANCEL: i32 = offset_of!(Batch, cancel) as i32;
     pub(crate) const IMPORTS: i32 = offset_of!(Batch, imports) as i32;
-    pub(crate) const TURNS: i32 = offset_of!(Batch, turns) as i32;
-    pub(crate) const TOTAL_TURNS: i32 = offset_of!(Batch, total_turns) as i32;
+    pub(crate) const ITERATIONS: i32 = offset_of!(Batch, iterations) as i32;
+    pub(crate) const TOTAL_ITERATIONS: i32 = offset_of!(Batch, total_iterations) as i32;
     pub(crate) const WORKERS: i32 = offset_of!(Batch, workers) as i32;
     pub(crate) const COUNTERS: i32 = offset_of!(Batch, counters) as i32;
     const FAILURE: usize = offset_of!(Batch, failure);

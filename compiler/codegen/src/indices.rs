@@ -12,7 +12,7 @@
 
 use crate::spec::{KernelSpec, Rewritten};
 use cranelift_entity::{EntitySet, SecondaryMap};
-use girder_ir::codelet::{BinaryOp, Block, Codelet, ExprKind, Stmt, UnaryOp};
+use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, Stmt, StmtBlock, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 
@@ -60,7 +60,7 @@ struct Find<'a> {
 
 impl Find<'_> {
     /// Looks in a block; `around` has the reads of each local in the loop around it.
-    fn block(&mut self, block: &Block, around: Option<&SecondaryMap<LocalId, u32>>) {
+    fn block(&mut self, block: &StmtBlock, around: Option<&SecondaryMap<LocalId, u32>>) {
         for stmt in block {
             match stmt {
                 Stmt::Set { local, value } => {
@@ -112,7 +112,7 @@ pub(crate) fn count_sets(block: &[Stmt], sets: &mut SecondaryMap<LocalId, u32>) 
 }
 
 /// Without the statements that set what is written out.
-fn leave_out(block: &mut Block, of: &SecondaryMap<LocalId, Option<ExprId>>) {
+fn leave_out(block: &mut StmtBlock, of: &SecondaryMap<LocalId, Option<ExprId>>) {
     block.retain(|stmt| !matches!(stmt, Stmt::Set { local, .. } if of[*local].is_some()));
     block.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| leave_out(inner, of));
 }

@@ -36,7 +36,9 @@ use crate::work::Folded;
 pub(crate) use copy::Copy;
 use cranelift_entity::EntitySet;
 use find::Columns;
-use girder_ir::codelet::{BinaryOp, Block, Check, Codelet, Expr, ExprKind, Index, Label, Local, ReduceOp, Site, Stmt};
+use girder_ir::codelet::{
+    BinaryOp, Check, Codelet, Expr, ExprKind, Index, Label, Local, ReduceOp, Site, Stmt, StmtBlock,
+};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
@@ -126,11 +128,11 @@ struct Lanes {
 type Taken = (ExprId, Option<(ExprId, ExprId)>);
 
 impl<'a> Rewrite<'a> {
-    fn block(&mut self, block: &'a Block) -> Block {
+    fn block(&mut self, block: &'a StmtBlock) -> StmtBlock {
         block.iter().flat_map(|stmt| self.stmt(stmt)).collect()
     }
 
-    fn stmt(&mut self, stmt: &'a Stmt) -> Block {
+    fn stmt(&mut self, stmt: &'a Stmt) -> StmtBlock {
         if let Some(columns) = self.columns(stmt)
             && let Some(tiled) = self.tiled(&columns)
         {
@@ -141,7 +143,7 @@ impl<'a> Rewrite<'a> {
             self.changed = true;
             return self.in_tiles(&apart);
         }
-        let inner = |rewrite: &mut Self, body: &'a Block| rewrite.block(body);
+        let inner = |rewrite: &mut Self, body: &'a StmtBlock| rewrite.block(body);
         vec![match stmt {
             Stmt::For { var, lo, hi, step, label, body, site } => {
                 let body = inner(self, body);
@@ -154,7 +156,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// All tiles of some columns, if their lanes have room.
-    fn tiled(&mut self, c: &Columns<'a>) -> Option<Block> {
+    fn tiled(&mut self, c: &Columns<'a>) -> Option<StmtBlock> {
         let ty = self.codelet.exprs[c.reduce.value].ty;
         let count = if crate::lower::is_ordered(c.reduce.op, ty) { LANES } else { 1 };
         let most = TILE_BYTES / (count * i64::from(ty.bytes()));
@@ -169,7 +171,7 @@ impl<'a> Rewrite<'a> {
             return None;
         }
         let lanes = self.lanes((count, width), c.reduce.op, ty, span);
-        let mut block = Block::new();
+        let mut block = StmtBlock::new();
         let (whole, rest) = (all / width, all % width);
         let (first, lo) = (self.local(), c.first);
         let body = {
@@ -196,7 +198,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Some columns: their lanes take the rows, and are folded.
-    fn tile(&mut self, c: &Columns<'a>, lanes: &Lanes, tile: Tile) -> Block {
+    fn tile(&mut self, c: &Columns<'a>, lanes: &Lanes, tile: Tile) -> StmtBlock {
         let code = crate::work::code_of(self.spec.codelet, c.reduce.value);
         let (each, over) = (c.rows / lanes.count, c.rows % lanes.count);
         let most = (CODE / code).clamp(1, ABREAST);
@@ -228,7 +230,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Rows of which there are some more, one for each of the first lanes.
-    fn last_rows(&mut self, c: &Columns<'a>, lanes: &Lanes, tile: Tile, rows: Rows, over: i64) -> Block {
+    fn last_rows(&mut self, c: &Columns<'a>, lanes: &Lanes, tile: Tile, rows: Rows, over: i64) -> StmtBlock {
         let longer = Rows { lanes: (0, over), abreast: rows.abreast + 1, ..rows };
         let others = Rows { lanes: (over, lanes.count), ..rows };
         let all = [longer, others].into_iter().filter(|r| r.lanes.0 < r.lanes.1);
@@ -242,7 +244,7 @@ impl<'a> Rewrite<'a> {
         let j = self.sum(tile.first, column_index, span);
         let at: Index = smallvec![lane_index, column_index];
         let old = (!rows.begin).then(|| self.lane(lanes, at.clone()));
-        let mut body = Block::new();
+        let mut body = StmtBlock::new();
         let row = self.sum(rows.first, lane_index, span);
         let mut taken = Vec::new();
         for n in 0..rows.abreast {
@@ -311,7 +313,7 @@ impl<'a> Rewrite<'a> {
         }
         let j = self.sum(tile.first, column_index, span);
         let mut copy = Copy::new(&mut self.codelet, [(c.var, j)]);
-        let mut body: Block = c.before.iter().map(|stmt| copy.stmt(stmt)).collect();
+        let mut body: StmtBlock = c.before.iter().map(|stmt| copy.stmt(stmt)).collect();
         body.push(Stmt::Set { local: c.reduce.dst, value: values[0] });
         body.extend(c.after.iter().map(|stmt| copy.stmt(stmt)));
         self.counted((column, tile.done, tile.width, 1), body, span)
@@ -322,11 +324,11 @@ impl<'a> Rewrite<'a> {
         self.expr(lanes.ty, ExprKind::Binary { op, a, b, site: None }, lanes.span)
     }
 
-    fn counted(&mut self, (var, lo, hi, step): (LocalId, i64, i64, i64), body: Block, span: Span) -> Stmt {
+    fn counted(&mut self, (var, lo, hi, step): (LocalId, i64, i64, i64), body: StmtBlock, span: Span) -> Stmt {
         let (lo, hi) = (self.int(lo, span), self.int(hi, span));
         let label = Label(self.label);
         self.label += 1;
-        Stmt::For { var, lo, hi, step, label, body, site: self.site(Check::Turns, span) }
+        Stmt::For { var, lo, hi, step, label, body, site: self.site(Check::Iterations, span) }
     }
 
     fn expr(&mut self, ty: ElemType, kind: ExprKind, span: Span) -> ExprId {

@@ -4,7 +4,7 @@
 //! - `stmt`: statements and loops
 //! - `expr`, `arith`, `convert`: expressions
 //! - `address`: where an element is, and whether its index is inside
-//! - `turns`: the limits on loops
+//! - `iterations`: the limits on loops
 //! - `reduce`, `amp`: the two big statements; `neighbours`: reductions that are taken together
 //! - `vector`: innermost loops and reductions, four or two elements at a time
 //!

@@ -5,7 +5,7 @@
 
 use crate::spec::KernelSpec;
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Codelet, Stmt};
+use girder_ir::codelet::{Codelet, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 
@@ -109,9 +109,9 @@ pub(crate) fn array_bytes(codelet: &Codelet) -> u64 {
 }
 
 /// The nesting of statements; `None` if it is beyond the limit.
-fn block_depth(body: &Block) -> Option<u32> {
+fn block_depth(body: &StmtBlock) -> Option<u32> {
     let mut deepest = 0;
-    let mut open: Vec<(&Block, u32)> = vec![(body, 1)];
+    let mut open: Vec<(&StmtBlock, u32)> = vec![(body, 1)];
     while let Some((block, depth)) = open.pop() {
         deepest = deepest.max(depth);
         if depth > DEPTH {

@@ -22,7 +22,7 @@ use crate::work::Folded;
 use cranelift_entity::EntitySet;
 use girder_codelet::interpret::trips;
 use girder_ir::codelet::{
-    BinaryOp, Binder, Block, Check, Codelet, Expr, ExprKind, Local, Reduce, ReduceOp, Site, Stmt, Storage, UnaryOp,
+    BinaryOp, Binder, Check, Codelet, Expr, ExprKind, Local, Reduce, ReduceOp, Site, Stmt, StmtBlock, Storage, UnaryOp,
 };
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
@@ -49,7 +49,7 @@ pub(crate) fn versions(spec: &KernelSpec<'_>) -> Option<Rewritten> {
 }
 
 /// Whether some loop has a way that is seldom taken in its body.
-fn has_candidate(block: &Block) -> bool {
+fn has_candidate(block: &StmtBlock) -> bool {
     block.iter().any(|stmt| match stmt {
         Stmt::For { body, .. } => body.iter().any(|s| Ways::of(s).is_some()) || has_candidate(body),
         Stmt::Labelled { body, .. } => has_candidate(body),
@@ -98,11 +98,11 @@ struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    fn block(&mut self, block: &Block) -> Block {
+    fn block(&mut self, block: &StmtBlock) -> StmtBlock {
         block.iter().flat_map(|stmt| self.stmt(stmt)).collect()
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Block {
+    fn stmt(&mut self, stmt: &Stmt) -> StmtBlock {
         if let Some(both) = self.both(stmt) {
             self.changed = true;
             return both;
@@ -119,7 +119,7 @@ impl Rewrite<'_> {
     }
 
     /// Both versions of a loop, if it has a way that is seldom taken.
-    fn both(&mut self, stmt: &Stmt) -> Option<Block> {
+    fn both(&mut self, stmt: &Stmt) -> Option<StmtBlock> {
         let Stmt::For { var, lo, hi, step: 1, body, .. } = stmt else { return None };
         let last = body.iter().rposition(|s| Ways::of(s).is_some())?;
         let turns = trips(self.folded[*lo]? as i64, self.folded[*hi]? as i64, 1);
@@ -127,7 +127,7 @@ impl Rewrite<'_> {
             return None;
         }
         let mut asked = Vec::new();
-        let mut usual = Block::new();
+        let mut usual = StmtBlock::new();
         for (n, stmt) in body.iter().enumerate() {
             match (Ways::of(stmt), stmt) {
                 (Some(ways), _) => {
@@ -159,7 +159,7 @@ impl Rewrite<'_> {
     }
 
     /// What the questions depend on, if that may be evaluated before the loop.
-    fn needed(&self, asked: Vec<Asked>, var: LocalId, body: &Block) -> Option<Vec<Asked>> {
+    fn needed(&self, asked: Vec<Asked>, var: LocalId, body: &StmtBlock) -> Option<Vec<Asked>> {
         let mut changes = Changes::default();
         changes.block(body);
         let mut wanted: EntitySet<LocalId> = EntitySet::new();
@@ -212,7 +212,7 @@ impl Rewrite<'_> {
         let span = self.codelet.exprs[lo].span;
         let own = self.local(ElemType::I64);
         let index = self.read(own, span);
-        let mut before = Block::new();
+        let mut before = StmtBlock::new();
         let mut conds = Vec::new();
         let mut copy = Copy::new(&mut self.codelet, [(var, index)]);
         for step in asked {
@@ -229,18 +229,18 @@ impl Rewrite<'_> {
         let value = unusual.into_iter().reduce(|a, b| self.expr(ElemType::Bool, or(a, b), span));
         let value = value.expect("a loop has a question");
         let dst = self.local(ElemType::Bool);
-        let (site, turns) = (self.site(Check::Empty, span), self.site(Check::Turns, span));
+        let (site, iterations) = (self.site(Check::Empty, span), self.site(Check::Iterations, span));
         let reduce = Reduce {
             dst,
             op: ReduceOp::Any,
             binders: vec![Binder { var: own, lo, hi, step: 1 }],
-            filter_before: Block::new(),
+            filter_before: StmtBlock::new(),
             filter: None,
             before,
             value,
             factors: None,
             site,
-            turns,
+            iterations,
         };
         (dst, Stmt::Reduce(Box::new(reduce)))
     }
@@ -281,7 +281,7 @@ struct Changes {
 }
 
 impl Changes {
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &StmtBlock) {
         for stmt in block {
             match stmt {
                 Stmt::Set { local, .. } => self.sets.push(*local),

@@ -4,7 +4,7 @@
 
 use cranelift_entity::SecondaryMap;
 use girder_codelet::interpret::trips;
-use girder_ir::codelet::{Block, Codelet, Reduce, Stmt};
+use girder_ir::codelet::{Codelet, Reduce, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 
 /// Work of a loop that may turn any number of times.
@@ -16,7 +16,7 @@ pub(crate) const SHORT: u64 = 1 << 23;
 pub(crate) type Folded = SecondaryMap<ExprId, Option<u64>>;
 
 /// Operations of a block, saturating.
-pub(crate) fn of_block(folded: &Folded, block: &Block) -> u64 {
+pub(crate) fn of_block(folded: &Folded, block: &StmtBlock) -> u64 {
     block.iter().map(|s| of_stmt(folded, s)).fold(0, u64::saturating_add)
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn of_reduce(folded: &Folded, r: &Reduce) -> u64 {
 }
 
 /// Nodes of a block: how much code it becomes once.
-pub(crate) fn code_of_block(codelet: &Codelet, block: &Block) -> u64 {
+pub(crate) fn code_of_block(codelet: &Codelet, block: &StmtBlock) -> u64 {
     block.iter().map(|stmt| code_of_stmt(codelet, stmt)).fold(0, u64::saturating_add)
 }
 

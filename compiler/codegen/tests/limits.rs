@@ -7,7 +7,7 @@ use girder_codegen::abi::{Addressing, Batch, Failure, Status};
 use girder_codegen::{CodegenError, Host, IMPORTS, KernelSpec, compile, compile_for};
 use girder_codelet::bind_sizes;
 use girder_codelet::facts::Weights;
-use girder_codelet::interpret::{trips, turns::TOTAL};
+use girder_codelet::interpret::{loop_limits::TOTAL, trips};
 use girder_ir::codelet::*;
 use girder_ir::types::ElemType::*;
 use harness::build::Build;
@@ -62,7 +62,7 @@ fn deep_statements_compile_up_to_the_limit() {
         for n in 0..depth {
             let label = b.label();
             let (lo, hi, var) = (b.int(0), b.load(x, &[]), b.local(I64));
-            let (cond, site) = (b.convert(Bool, lo), b.site(Check::Turns));
+            let (cond, site) = (b.convert(Bool, lo), b.site(Check::Iterations));
             body = match n % 3 {
                 0 => vec![Stmt::For { var, lo, hi, step: 1, label, body, site }],
                 1 => vec![Stmt::Labelled { label, body }],
@@ -95,7 +95,7 @@ fn early_returns_in_a_row_are_not_deep() {
     let store = b.store(y, &[i], value);
     let (lo, hi) = (b.int(0), b.int(20));
     let body = vec![Stmt::Labelled { label: called, body: inner }, store];
-    let site = b.site(Check::Turns);
+    let site = b.site(Check::Iterations);
     let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body, site }]);
     let shape: girder_codelet::sizes::Shape = [20].as_slice().into();
     let case = Case::new(codelet, vec![shape.clone(), shape], &[Spread::Contiguous; 2], 1, |_| 0x4100_0000);
@@ -156,12 +156,12 @@ fn counting(step: i64, from_fields: bool, reduces: bool, (from, to): (i64, i64))
             true => ends.map(|f| b.load(f, &[])),
             false => [b.int(from), b.int(to)],
         };
-        let (var, label, turns) = (b.local(I64), b.label(), b.site(Check::Turns));
+        let (var, label, iterations) = (b.local(I64), b.label(), b.site(Check::Iterations));
         let (one, old) = (b.int(1), b.load(count, &[]));
         let next = b.binary(BinaryOp::Add, old, one);
         let store = b.store(count, &[], next);
         if !reduces {
-            body.push(Stmt::For { var, lo, hi, step, label, body: vec![store], site: turns });
+            body.push(Stmt::For { var, lo, hi, step, label, body: vec![store], site: iterations });
             continue;
         }
         let (dst, other, two, site) = (b.local(I64), b.local(I64), b.int(2), b.site(Check::Empty));
@@ -169,7 +169,7 @@ fn counting(step: i64, from_fields: bool, reduces: bool, (from, to): (i64, i64))
         let binders = vec![Binder { var, lo, hi, step }, Binder { var: other, lo: zero, hi: two, step: 1 }];
         let (op, value) = (ReduceOp::Sum, b.read(var));
         let (filter_before, filter, before, factors) = (vec![], None, vec![], None);
-        let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+        let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, iterations };
         let sum = b.read(dst);
         body.extend([Stmt::Reduce(Box::new(reduce)), b.store(count, &[], sum)]);
     }
@@ -195,16 +195,16 @@ fn counted_loops_are_limited() {
     ];
     for (from, to, step) in ends {
         for (from_fields, reduces) in [(false, false), (true, false), (false, true), (true, true)] {
-            for (turns, total_turns) in [(5, 1 << 30), (5000, 1 << 30), (6000, 9000), (20_000, 20_000)] {
+            for (turns, total_iterations) in [(5, 1 << 30), (5000, 1 << 30), (6000, 9000), (20_000, 20_000)] {
                 let codelet = counting(step, from_fields, reduces, (from, to));
                 // Each field takes a value as a constant, too.
                 let mut values = [from, from, to, to, 0, 0].into_iter();
                 let fill = |_| values.next().unwrap_or(0) as u64;
                 let mut case = Case::new(codelet, vec![Default::default(); 3], &[Spread::Contiguous; 3], 1, fill);
-                (case.turns, case.total_turns) = (turns, total_turns);
+                (case.turns, case.total_iterations) = (turns, total_iterations);
                 let places = trips(from, to, step).saturating_mul(if reduces { 2 } else { 1 });
-                let long = places > 4096 && (places > turns || places.saturating_mul(2) > total_turns);
-                assert_eq!(case.check().failure.is_some(), long, "{from}..{to} by {step}: {turns}, {total_turns}");
+                let long = places > 4096 && (places > turns || places.saturating_mul(2) > total_iterations);
+                assert_eq!(case.check().failure.is_some(), long, "{from}..{to} by {step}: {turns}, {total_iterations}");
             }
         }
     }
@@ -220,7 +220,7 @@ fn nested(shape: &str, turns: i64) -> Codelet {
     let next = b.binary(BinaryOp::Add, old, one);
     let mut body = vec![b.store(count, &[], next)];
     for level in shape.chars().rev() {
-        let (var, label, site) = (b.local(I64), b.label(), b.site(Check::Turns));
+        let (var, label, site) = (b.local(I64), b.label(), b.site(Check::Iterations));
         let i = b.read(var);
         body = match level {
             'n' => vec![Stmt::For { var, lo: zero, hi: known, step: 1, label, body, site }],
@@ -229,8 +229,9 @@ fn nested(shape: &str, turns: i64) -> Codelet {
                 let (dst, empty) = (b.local(I64), b.site(Check::Empty));
                 let binders = vec![Binder { var, lo: zero, hi, step: 1 }];
                 let (filter_before, filter, before, factors) = (vec![], None, vec![], None);
-                let (op, value, site, turns) = (ReduceOp::Sum, one, empty, site);
-                let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+                let (op, value, site, iterations) = (ReduceOp::Sum, one, empty, site);
+                let reduce =
+                    Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, iterations };
                 let (old, sum) = (b.load(count, &[]), b.read(dst));
                 let next = b.binary(BinaryOp::Add, old, sum);
                 vec![Stmt::Reduce(Box::new(reduce)), b.store(count, &[], next)]
@@ -257,7 +258,7 @@ fn short_loops_in_loops_are_limited() {
             let mut values = [turns, turns, 0, 0].into_iter();
             let fill = |_| values.next().unwrap_or(0) as u64;
             let mut case = Case::new(codelet.clone(), vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
-            (case.turns, case.total_turns) = (u64::MAX, total);
+            (case.turns, case.total_iterations) = (u64::MAX, total);
             let fails = case.check().failure.map(|f| f.values[1]);
             // What is known to be short and small counts nothing.
             let expected = (total < all && least == 0).then_some(TOTAL);
@@ -274,7 +275,7 @@ fn large_nests_are_limited() {
         let mut values = [4000, 4000, 0, 0].into_iter();
         let fill = |_| values.next().unwrap_or(0) as u64;
         let mut case = Case::new(codelet, vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
-        (case.turns, case.total_turns) = (u64::MAX, 15_000_000);
+        (case.turns, case.total_iterations) = (u64::MAX, 15_000_000);
         assert_eq!(case.check().failure.map(|f| f.values[1]), Some(TOTAL), "{shape}");
     }
 }
@@ -283,7 +284,7 @@ fn large_nests_are_limited() {
 #[test]
 fn endless_loops_stop() {
     let mut b = Build::new();
-    let (cond, label, site) = (b.bits(Bool, 1), b.label(), b.site(Check::Turns));
+    let (cond, label, site) = (b.bits(Bool, 1), b.label(), b.site(Check::Iterations));
     let codelet = b.done(vec![Stmt::While { before: vec![], cond, label, body: vec![], site }]);
     let sizes = bind_sizes(&codelet, &[], &[]).expect("there are no fields");
     let (proven, weights) = (EntitySet::new(), Weights::new());
@@ -298,7 +299,7 @@ fn endless_loops_stop() {
         points: None,
     };
     let code = compile(&[spec]).expect("a small kernel compiles");
-    let run = |cancel: u8, turns: u64| {
+    let run = |cancel: u8, iterations: u64| {
         let mut batch = Batch {
             base: std::ptr::null_mut(),
             offsets: std::ptr::null(),
@@ -308,8 +309,8 @@ fn endless_loops_stop() {
             const_step: 0,
             cancel: &raw const cancel,
             imports: &raw const IMPORTS,
-            turns,
-            total_turns: u64::MAX,
+            iterations,
+            total_iterations: u64::MAX,
             workers: 1,
             counters: std::ptr::null_mut(),
             failure: Failure::default(),

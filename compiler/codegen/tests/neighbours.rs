@@ -7,7 +7,7 @@ use harness::source::case;
 /// Agrees; how many strips it calls where the host has AVX-512.
 fn strips(text: &str, shapes: &[&[u64]]) -> usize {
     let mut case = case(text, shapes);
-    (case.turns, case.total_turns) = (1 << 20, 1 << 30);
+    (case.turns, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
     let clif = case.clif(girder_codegen::Isa::Avx512);
     (0..).take_while(|n| clif.contains(&format!("u1:{n} "))).count()
@@ -102,10 +102,10 @@ fn each_is_held_against_the_limits_where_it_stands() {
         z[0] = sum i in 0..n { x[i] };
         z[1] = sum i in 0..n { x[i] * x[i] };
     }";
-    for (turns, total_turns, fails) in [(4999, 1 << 30, true), (5000, 9999, true), (5000, 30_000, false)] {
+    for (turns, total_iterations, fails) in [(4999, 1 << 30, true), (5000, 9999, true), (5000, 30_000, false)] {
         let mut case = case(text, &[&[5000], &[2]]);
-        (case.turns, case.total_turns) = (turns, total_turns);
-        assert_eq!(case.check().failure.is_some(), fails, "{turns}, {total_turns}");
+        (case.turns, case.total_iterations) = (turns, total_iterations);
+        assert_eq!(case.check().failure.is_some(), fails, "{turns}, {total_iterations}");
     }
 }
 

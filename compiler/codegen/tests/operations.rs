@@ -122,7 +122,7 @@ fn in_a_loop(
     let args: Vec<_> = fields.iter().map(|&f| b.load(f, &[i])).collect();
     let value = op(&mut b, &args);
     let store = b.store(out, &[i], value);
-    let (lo, hi, site) = (b.int(0), b.sized(size), b.site(Check::Turns));
+    let (lo, hi, site) = (b.int(0), b.sized(size), b.site(Check::Iterations));
     let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body: vec![store], site }]);
     let columns = (0..operands.len()).flat_map(|k| [0].into_iter().chain(values.iter().map(move |v| v[k])));
     let mut given = columns.collect::<Vec<u64>>().into_iter();

@@ -18,7 +18,7 @@ struct Nest {
 }
 
 /// `codelet(in x: [n, m], inout y: [m + 1, n])` with a nest of loops, and a local that is set before and stored in the end.
-fn nest(ty: ElemType, (n, m): (u64, u64), body: impl FnOnce(&mut Nest) -> Block) -> Case {
+fn nest(ty: ElemType, (n, m): (u64, u64), body: impl FnOnce(&mut Nest) -> StmtBlock) -> Case {
     let mut b = Build::new();
     let (rows, columns, more) = (b.size("n"), b.size("m"), b.size("more"));
     let x = b.field(Dir::In, ty, &[DimDecl::Size(rows), DimDecl::Size(columns)]);
@@ -31,7 +31,7 @@ fn nest(ty: ElemType, (n, m): (u64, u64), body: impl FnOnce(&mut Nest) -> Block)
     let (zero, none) = (b.int(0), b.bits(ty, 0));
     let (n_e, m_e) = (b.sized(rows), b.sized(columns));
     let mut looped = |var, hi, body| {
-        let (label, site) = (b.label(), b.site(Check::Turns));
+        let (label, site) = (b.label(), b.site(Check::Iterations));
         Stmt::For { var, lo: zero, hi, step: 1, label, body, site }
     };
     let inner = looped(j, m_e, inside);
@@ -47,7 +47,7 @@ fn nest(ty: ElemType, (n, m): (u64, u64), body: impl FnOnce(&mut Nest) -> Block)
 }
 
 /// `let v = x[i, j]; y[j, i] = v + v;`
-fn transposed(nest: &mut Nest) -> Block {
+fn transposed(nest: &mut Nest) -> StmtBlock {
     let Nest { b, x, y, at: [i, j], local } = nest;
     let value = b.load(*x, &[*i, *j]);
     let v = b.read(*local);
@@ -73,7 +73,7 @@ fn transposed_elements_run_in_tiles() {
 #[test]
 fn turns_that_depend_on_others_keep_their_order() {
     let shape = (48, 520);
-    let same = |case: fn(&mut Nest) -> Block| {
+    let same = |case: fn(&mut Nest) -> StmtBlock| {
         let loops = |m| nest(F32, (48, m), case).clif_without_strips().matches("brif").count();
         nest(F32, shape, case).check();
         assert_eq!(loops(512), loops(496));

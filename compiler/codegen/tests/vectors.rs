@@ -35,7 +35,7 @@ fn saxpy(n: u64, spread: Spread) -> Case {
     let value = b.binary(BinaryOp::Max, value, zero);
     let store = b.store(y, &[i], value);
     let (lo, hi) = (b.int(0), b.sized(size));
-    let site = b.site(Check::Turns);
+    let site = b.site(Check::Iterations);
     let codelet = b.done(vec![Stmt::For { var, lo, hi, step: 1, label, body: vec![store], site }]);
     let shape: girder_codelet::sizes::Shape = [n].as_slice().into();
     Case::new(codelet, vec![[].as_slice().into(), shape.clone(), shape], &[spread; 3], 3, numbers())
@@ -71,11 +71,11 @@ fn columns(op: ReduceOp, (m, n): (u64, u64), spread: Spread) -> Case {
     let (p, q) = (b.load(x, &[at_i, at_j]), b.load(w, &[at_i]));
     let value = b.binary(BinaryOp::Mul, p, q);
     let (lo, hi, columns) = (b.int(0), b.sized(height), b.sized(width));
-    let (site, turns, over) = (b.site(Check::Empty), b.site(Check::Turns), b.site(Check::Turns));
+    let (site, iterations, over) = (b.site(Check::Empty), b.site(Check::Iterations), b.site(Check::Iterations));
     let binders = vec![Binder { var: i, lo, hi, step: 1 }];
     let factors = (op == ReduceOp::Sum).then_some((p, q));
     let (filter_before, filter, before) = (vec![], None, vec![]);
-    let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+    let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, iterations };
     let shown = b.read(dst);
     let body = vec![Stmt::Reduce(Box::new(reduce)), b.store(y, &[at_j], shown)];
     let codelet = b.done(vec![Stmt::For { var: j, lo, hi: columns, step: 1, label, body, site: over }]);
@@ -152,9 +152,9 @@ fn reduced(
     binders: Vec<Binder>,
     (value, factors): (ExprId, Option<(ExprId, ExprId)>),
 ) -> Codelet {
-    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+    let (site, iterations) = (b.site(Check::Empty), b.site(Check::Iterations));
     let (filter_before, filter, before) = (vec![], None, vec![]);
-    let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+    let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, iterations };
     let result = b.read(dst);
     let store = b.store(y, &[], result);
     b.done(vec![Stmt::Reduce(Box::new(reduce)), store])
@@ -193,7 +193,7 @@ fn fold_of(
     let at = b.read(i);
     let value = b.load(a, &[at]);
     let (lo, hi) = (b.int(0), b.sized(size));
-    let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+    let (site, iterations) = (b.site(Check::Empty), b.site(Check::Iterations));
     let binders = vec![Binder { var: i, lo, hi, step: 1 }];
     let reduce = Reduce {
         dst,
@@ -205,7 +205,7 @@ fn fold_of(
         value,
         factors: None,
         site,
-        turns,
+        iterations,
     };
     let result = b.read(dst);
     let store = b.store(y, &[], result);
@@ -290,7 +290,7 @@ fn filter(n: u64, taps: u64) -> Case {
     let (p, q) = (b.load(x, &[sum]), b.load(w, &[at]));
     let value = b.binary(BinaryOp::Mul, p, q);
     let (lo, hi, last) = (b.int(0), b.sized(size), b.sized(taps_size));
-    let (site, turns, loop_site) = (b.site(Check::Empty), b.site(Check::Turns), b.site(Check::Turns));
+    let (site, iterations, loop_site) = (b.site(Check::Empty), b.site(Check::Iterations), b.site(Check::Iterations));
     let reduce = Reduce {
         dst,
         op: ReduceOp::Sum,
@@ -301,7 +301,7 @@ fn filter(n: u64, taps: u64) -> Case {
         value,
         factors: Some((p, q)),
         site,
-        turns,
+        iterations,
     };
     let result = b.read(dst);
     let body = vec![Stmt::Reduce(Box::new(reduce)), b.store(y, &[i], result)];

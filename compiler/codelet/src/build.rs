@@ -111,12 +111,12 @@ impl Builder {
         Stmt::Store { field, index: index.into(), value, site }
     }
 
-    pub(crate) fn for_loop(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, body: Block) -> Stmt {
+    pub(crate) fn for_loop(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, body: StmtBlock) -> Stmt {
         let label = self.label();
-        Stmt::For { var, lo, hi, step, label, body, site: self.site(Check::Turns) }
+        Stmt::For { var, lo, hi, step, label, body, site: self.site(Check::Iterations) }
     }
 
-    pub(crate) fn finish(mut self, body: Block) -> Codelet {
+    pub(crate) fn finish(mut self, body: StmtBlock) -> Codelet {
         self.codelet.body = body;
         self.codelet
     }

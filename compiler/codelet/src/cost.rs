@@ -205,7 +205,7 @@ impl Cost {
             };
             found.push((Bundles::Interval(at), Count { counted: own.counted, factor }));
             found.push((Bundles::Fill(at), once));
-            if walk.codelet.apart {
+            if walk.codelet.separate_elements {
                 self.wants.extend(line.wants());
             }
             self.pipelines.push(line);

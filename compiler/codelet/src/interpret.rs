@@ -13,14 +13,14 @@
 //! negative number), then that `c`, `a`, `b` lie inside their storage, dimension by dimension; an empty matrix lies
 //! anywhere. Worker w of a `multi` codelet starts with fresh locals, and `return` ends only its turn.
 //!
-//! # Note: Turns
+//! # Note: Iterations
 //! What a loop counts is decided for given sizes by [`crate::facts`](mod@crate::facts). The *nest* of a loop is its own turns and those of
-//! the loops inside, as far as these are known to be short. A loop that is known to have at most [`FREE_TURNS`] turns (a
+//! the loops inside, as far as these are known to be short. A loop that is known to have at most [`FREE_ITERATIONS`] turns (a
 //! reduction: places of all binders), and at most [`FREE_NEST`] in its nest, counts nothing; so short inner loops cost
-//! nothing. Any other is held against the limit `turns` when its bounds are evaluated, and adds its turns times the nest
-//! of one turn to those of the vertex (of each worker), which are held against `total_turns`; a plain one that stands in
-//! no loop does so only if it has more than [`FREE_TURNS`] turns. A `while` is held against `turns` at each turn, at which
-//! it adds the nest of one; it looks at the sum before its first turn, and from then on after [`FREE_TURNS`] turns of the
+//! nothing. Any other is held against the limit `iterations` when its bounds are evaluated, and adds its turns times the nest
+//! of one turn to those of the vertex (of each worker), which are held against `total_iterations`; a plain one that stands in
+//! no loop does so only if it has more than [`FREE_ITERATIONS`] turns. A `while` is held against `iterations` at each turn, at which
+//! it adds the nest of one; it looks at the sum before its first turn, and from then on after [`FREE_ITERATIONS`] turns of the
 //! nest. So loops in loops end as well.
 
 mod frame;
@@ -58,7 +58,7 @@ pub struct Failure {
     /// Which.
     pub site: SiteId,
     /// What explains it, by the site's check. `Index`: the index and the length of the first dimension that fails.
-    /// `Shift`: the width and the bits of the type. `Turns`: a limit and one of [`turns`]. `Shape`: the two lengths that disagree,
+    /// `Shift`: the width and the bits of the type. `Iterations`: a limit and one of [`loop_limits`]. `Shape`: the two lengths that disagree,
     /// or a negative length and 0, or an index outside and the length of its dimension (saturated to `i64`).
     /// `Division`, `Assert`, `Empty`: zeros.
     pub values: [i64; 2],
@@ -67,23 +67,23 @@ pub struct Failure {
 }
 
 /// A loop of at most so many turns is not counted.
-pub const FREE_TURNS: u64 = 1 << 12;
+pub const FREE_ITERATIONS: u64 = 1 << 12;
 
 /// A loop is counted nevertheless if the loops inside turn more often than this, all its turns together.
 pub const FREE_NEST: u64 = 1 << 24;
 
 /// Turns of a `while` between two looks at what the vertex has spent, if each adds `weight`.
 pub fn look_after(weight: u64) -> u64 {
-    (FREE_TURNS / weight.max(1)).max(1)
+    (FREE_ITERATIONS / weight.max(1)).max(1)
 }
 
-/// The second value of a failed `Turns` check: which limit its first value is.
-pub mod turns {
-    /// `turns`, of a `while` that has turned so often.
-    pub const TURNED: i64 = 0;
-    /// `turns`, of a loop whose turns are counted before they begin.
+/// The second value of a failed `Iterations` check: which limit its first value is.
+pub mod loop_limits {
+    /// `iterations`, of a `while` that has turned so often.
+    pub const WHILE: i64 = 0;
+    /// `iterations`, of a loop whose turns are counted before they begin.
     pub const COUNTED: i64 = 1;
-    /// `total_turns`, of all loops of the vertex.
+    /// `total_iterations`, of all loops of the vertex.
     pub const TOTAL: i64 = 2;
 }
 

@@ -15,7 +15,7 @@ use crate::facts::facts;
 use crate::interpret::trips;
 use crate::sizes::{Sizes, static_int};
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{BinaryOp, Block, Codelet, Dir, ExprKind, Index, Label, Reduce, Stmt, UnaryOp};
+use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Index, Label, Reduce, Stmt, StmtBlock, UnaryOp};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType;
 
@@ -83,7 +83,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn block(&mut self, block: &Block) -> Option<()> {
+    fn block(&mut self, block: &StmtBlock) -> Option<()> {
         block.iter().try_for_each(|stmt| self.stmt(stmt))
     }
 
@@ -116,7 +116,7 @@ impl Walk<'_> {
         }
     }
 
-    fn labelled(&mut self, label: Label, body: &Block) -> Option<()> {
+    fn labelled(&mut self, label: Label, body: &StmtBlock) -> Option<()> {
         self.long.iter_mut().for_each(|long| long.inside.push(label));
         self.block(body)?;
         self.long.iter_mut().for_each(|long| long.inside.truncate(long.inside.len().saturating_sub(1)));
@@ -134,7 +134,7 @@ impl Walk<'_> {
         var: LocalId,
         (lo, hi, step): (ExprId, ExprId, i64),
         label: Label,
-        body: &Block,
+        body: &StmtBlock,
     ) -> Option<()> {
         let turns = |sizes| {
             let (lo, hi) = (static_int(self.codelet, sizes, &[], lo)?, static_int(self.codelet, sizes, &[], hi)?);

@@ -65,7 +65,7 @@ impl Check<'_> {
             match item {
                 VertexItem::Vertex(v) => self.binders(&v.family),
                 // They have no names of their own.
-                VertexItem::Alike(_) => {}
+                VertexItem::Repeated(_) => {}
                 VertexItem::Let(l) => self.pattern(&l.pattern),
                 VertexItem::For { binders, body, .. } => {
                     self.binders(binders);

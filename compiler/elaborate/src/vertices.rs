@@ -47,7 +47,7 @@ impl<'a> Elaborator<'a> {
             let done = match item {
                 VertexItem::Vertex(v) if v.family.is_empty() => self.vertex(v, loops, out),
                 VertexItem::Vertex(v) => self.looped(item, &v.family, loops, out),
-                VertexItem::Alike(id) => self.alike(*id, loops, out),
+                VertexItem::Repeated(id) => self.alike(*id, loops, out),
                 VertexItem::For { binders, .. } => self.looped(item, binders, loops, out),
                 VertexItem::Let(l) => {
                     let emitted = self.emit.last().map(Vec::len);
@@ -87,9 +87,9 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Statements that are alike: in columns if that is possible, else one by one.
-    fn alike(&mut self, id: ast::AlikeId, loops: &mut Loops, out: &mut Families) -> Result<()> {
+    fn alike(&mut self, id: ast::RepeatedId, loops: &mut Loops, out: &mut Families) -> Result<()> {
         let exprs = &self.tree().exprs;
-        if loops.extents.is_empty() && self.alike_in_columns(exprs.alike(id), out) {
+        if loops.extents.is_empty() && self.alike_in_columns(exprs.repeated(id), out) {
             return Ok(());
         }
         self.vertex_items(exprs.others(id), loops, out)

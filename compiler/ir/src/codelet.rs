@@ -26,7 +26,7 @@ mod stmt;
 mod tests;
 
 pub use expr::{BinaryOp, Expr, ExprKind, Index, Operands, UnaryOp};
-pub use stmt::{Amp, Binder, Block, Label, Matrix, Reduce, ReduceOp, Stmt, Storage};
+pub use stmt::{Amp, Binder, Label, Matrix, Reduce, ReduceOp, Stmt, StmtBlock, Storage};
 
 use crate::ids::{ExprId, FieldId, LocalId, SiteId, SizeId};
 use crate::types::ElemType;
@@ -55,11 +55,11 @@ pub struct Codelet {
     /// Where checks may fail.
     pub sites: PrimaryMap<SiteId, Site>,
     /// What it does.
-    pub body: Block,
+    pub body: StmtBlock,
     /// `#[pipelined]`: the tile cost is that of a hand-written inner loop.
     pub pipelined: bool,
     /// `#[pipelined(apart)]`: and asks that what the loop touches lies in different memory elements.
-    pub apart: bool,
+    pub separate_elements: bool,
     /// `#[cycles(expr)]`: tile cycles of one vertex as an integer expression over sizes and constants.
     pub cycles: Option<ExprId>,
     /// Locals that hold what an elementary function of the prelude gives for an expression; the statements before
@@ -83,7 +83,7 @@ impl Codelet {
             sites: PrimaryMap::new(),
             body: Vec::new(),
             pipelined: false,
-            apart: false,
+            separate_elements: false,
             cycles: None,
             elementary: SecondaryMap::new(),
             span,
@@ -197,7 +197,7 @@ pub enum Check {
     /// An assertion does not hold.
     Assert,
     /// A loop turns too often, or all loops together do.
-    Turns,
+    Iterations,
     /// `argmin` or `argmax` of nothing.
     Empty,
     /// The operands of `amp` do not fit.

@@ -114,14 +114,14 @@ pub struct Term {
     /// Which index.
     pub dim: u8,
     /// What of it.
-    pub part: Part,
+    pub function: IndexFn,
     /// Tiles from one value to the next.
     pub stride: i32,
 }
 
 /// A function of one index i of 0..n. All parameters are at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Part {
+pub enum IndexFn {
     /// i
     Identity,
     /// i / b
@@ -194,15 +194,15 @@ impl Const {
     }
 }
 
-impl Part {
+impl IndexFn {
     /// The value at index `i` of `0..n`.
     pub fn at(self, i: u32, n: u32) -> u32 {
         match self {
-            Part::Identity => i,
-            Part::Block(b) => i / b,
-            Part::Balanced(p) => (i as u64 * p as u64 / n as u64) as u32,
-            Part::Cyclic(p) => i % p,
-            Part::BlockCyclic(b, p) => i / b % p,
+            IndexFn::Identity => i,
+            IndexFn::Block(b) => i / b,
+            IndexFn::Balanced(p) => (i as u64 * p as u64 / n as u64) as u32,
+            IndexFn::Cyclic(p) => i % p,
+            IndexFn::BlockCyclic(b, p) => i / b % p,
         }
     }
 }
@@ -221,7 +221,7 @@ impl TileMap {
                 let point = domain.point(instance);
                 let shift = |t: &Term| {
                     let d = t.dim as usize;
-                    t.stride as i64 * t.part.at(point[d], domain.0[d]) as i64
+                    t.stride as i64 * t.function.at(point[d], domain.0[d]) as i64
                 };
                 (*base as i64 + terms.iter().map(shift).sum::<i64>()) as u32
             }

@@ -9,7 +9,7 @@
 
 mod tiles;
 
-pub use tiles::{Stretch, TileSet};
+pub use tiles::{StridedTiles, TileSet};
 
 use crate::ids::{ComputeSetId, CopyId, SpecId, VarId};
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub enum Content {
 
 /// Bytes of a tile's memory with what is in them and when.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Block {
+pub struct MemoryBlock {
     /// What.
     pub content: Content,
     /// Address of the first byte, from 0 at the start of the tile's memory.
@@ -54,7 +54,7 @@ pub struct TileClass {
     /// The tiles.
     pub tiles: TileSet,
     /// Ascending by content.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<MemoryBlock>,
 }
 
 impl TileClass {
@@ -64,7 +64,7 @@ impl TileClass {
     }
 
     /// The block of a content.
-    pub fn block(&self, content: Content) -> Option<&Block> {
+    pub fn block(&self, content: Content) -> Option<&MemoryBlock> {
         self.blocks.binary_search_by_key(&content, |b| b.content).ok().map(|i| &self.blocks[i])
     }
 }
@@ -111,7 +111,7 @@ impl Layout {
     }
 
     /// The blocks on a tile.
-    pub fn blocks(&self, tile: u32) -> &[Block] {
+    pub fn blocks(&self, tile: u32) -> &[MemoryBlock] {
         self.class(tile).map_or(&[], |c| &c.blocks)
     }
 

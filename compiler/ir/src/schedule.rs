@@ -27,7 +27,7 @@ use cranelift_entity::SecondaryMap;
 
 /// Words of a transfer on their way to receivers on the sender's processor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Piece {
+pub struct TransferSlice {
     /// The transfer, by position in its phase.
     pub transfer: u32,
     /// Its first word, from the first of the transfer.
@@ -39,7 +39,7 @@ pub struct Piece {
     /// Who receives it.
     pub to: Served,
     /// Whether it moves at the rate of a pair of tiles: see the note on pairs.
-    pub wide: bool,
+    pub paired: bool,
 }
 
 /// The receivers of a piece.
@@ -60,7 +60,7 @@ pub enum Served {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PhaseSchedule {
     /// By transfer, then in the order of time; so are their ranges of `served`.
-    pub pieces: Vec<Piece>,
+    pub slices: Vec<TransferSlice>,
     /// Positions among [`Phase::receivers`], ascending within each piece that names some.
     pub served: Vec<u32>,
     /// Of each processor that has pieces, ascending: cycles from its first word to its last.
@@ -77,9 +77,9 @@ impl PhaseSchedule {
     }
 
     /// The receivers of a piece of a transfer of a phase.
-    pub fn receivers(&self, piece: &Piece, phase: &Phase, transfer: &Transfer, tiles_per_ipu: u32) -> Vec<Loc> {
+    pub fn receivers(&self, slice: &TransferSlice, phase: &Phase, transfer: &Transfer, tiles_per_ipu: u32) -> Vec<Loc> {
         let to = phase.receivers(transfer);
-        match piece.to {
+        match slice.to {
             Served::All => {
                 let ipu = |tile| tile / tiles_per_ipu;
                 to.filter(|l| ipu(l.tile) == ipu(transfer.from.tile)).collect()

@@ -30,7 +30,7 @@ pub use wishes::Facts;
 
 use crate::PassContext;
 use crate::liveness::Liveness;
-use girder_ir::layout::{Block, HostLayout, Layout, TileClass};
+use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, Result, Severity, par_map, par_map_slice};
@@ -108,7 +108,7 @@ fn pack_classes(classes: &[Class], machine: &Machine) -> Vec<Arc<Packing>> {
 /// The table. Peaks are addresses of 32 bits.
 fn layout(classes: &[Class], packed: &[Arc<Packing>]) -> Layout {
     let class = |(class, packing): (&Class, &Arc<Packing>)| {
-        let blocks = class.needs.iter().zip(&packing.address).map(|(need, &address)| Block {
+        let blocks = class.needs.iter().zip(&packing.address).map(|(need, &address)| MemoryBlock {
             content: need.content,
             address: address as u32,
             bytes: need.bytes as u32,

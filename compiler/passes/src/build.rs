@@ -85,7 +85,7 @@ impl Build {
             sites: Default::default(),
             body: vec![],
             pipelined: false,
-            apart: false,
+            separate_elements: false,
             cycles: None,
             elementary: Default::default(),
             span: Span::NONE,

@@ -53,7 +53,7 @@ pub use verify::verify;
 
 use crate::context::PassContext;
 use girder_ir::plan::{Phase, StepPlan};
-use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::{Planned, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
@@ -148,9 +148,9 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
         }
     }
     // Found by processor and receiver; told by transfer and time.
-    result.pieces.sort_by_key(|p| (p.transfer, p.start));
+    result.slices.sort_by_key(|p| (p.transfer, p.start));
     let found = std::mem::take(&mut result.served);
-    for piece in &mut result.pieces {
+    for piece in &mut result.slices {
         if let Served::Some { first, count } = &mut piece.to {
             let list = &found[*first as usize..(*first + *count) as usize];
             *first = result.served.len() as u32;
@@ -173,12 +173,12 @@ fn best(jobs: Arc<Jobs>, machine: &Machine) -> Found {
         return Found { jobs, start: vec![], end: 0 };
     }
     let of = if jobs.to.len() < MANY { of_widths } else { at_scale };
-    let wide = pairs::widen(&jobs, machine).filter(|wide| jobs.to.len() < MANY || !is_mostly_narrow(wide));
-    let Some(wide) = wide.map(Arc::new) else { return of(jobs, machine) };
-    let bound = Ports::new(&wide, machine).bound();
+    let paired = pairs::widen(&jobs, machine).filter(|paired| jobs.to.len() < MANY || !is_mostly_narrow(paired));
+    let Some(paired) = paired.map(Arc::new) else { return of(jobs, machine) };
+    let bound = Ports::new(&paired, machine).bound();
     let good = (bound as f64 * GOOD) as u64;
     // First what may be good enough, and moves more pieces at a time.
-    let by_gain = if Ports::new(&jobs, machine).bound() <= good { [jobs, wide] } else { [wide, jobs] };
+    let by_gain = if Ports::new(&jobs, machine).bound() <= good { [jobs, paired] } else { [paired, jobs] };
     let [first, second] = by_gain;
     let first = of(first, machine);
     shortest(first, good, &[&|| Some(of(second.clone(), machine))])
@@ -186,7 +186,7 @@ fn best(jobs: Arc<Jobs>, machine: &Machine) -> Found {
 
 /// Whether the rate of pairs would change little.
 fn is_mostly_narrow(jobs: &Jobs) -> bool {
-    let words = |wide: bool| jobs.list.iter().filter(|j| !wide || j.wide).map(|j| j.words as u64).sum::<u64>();
+    let words = |paired: bool| jobs.list.iter().filter(|j| !paired || j.paired).map(|j| j.words as u64).sum::<u64>();
     64 * words(true) < words(false)
 }
 
@@ -338,12 +338,12 @@ fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSched
     let mut last: Option<(usize, u64)> = None;
     for j in order {
         let job = &jobs.list[j];
-        let end = found.start[j] + ports::cycles(job.words, job.wide, machine);
+        let end = found.start[j] + ports::cycles(job.words, job.paired, machine);
         if let Some((before, free_at)) = last.replace((j, end))
             && free_at == found.start[j]
-            && let Some(piece) = result.pieces.last_mut()
+            && let Some(piece) = result.slices.last_mut()
             && (piece.transfer, piece.first + piece.words) == (job.transfer, job.first)
-            && piece.wide == job.wide
+            && piece.paired == job.paired
             && jobs.receivers(before) == jobs.receivers(j)
         {
             piece.words += job.words;
@@ -361,7 +361,7 @@ fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSched
         };
         let start = found.start[j] as u32;
         let (transfer, first) = (job.transfer, job.first);
-        result.pieces.push(Piece { transfer, first, words: job.words, start, to, wide: job.wide });
+        result.slices.push(TransferSlice { transfer, first, words: job.words, start, to, paired: job.paired });
     }
 }
 

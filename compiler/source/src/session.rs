@@ -22,9 +22,9 @@ pub struct Limits {
     /// Parts of one view.
     pub view_parts: u32,
     /// Turns of one loop, in a codelet or in a program.
-    pub turns: u64,
+    pub iterations: u64,
     /// Turns of all loops of one vertex, or of one run of a program, together.
-    pub total_turns: u64,
+    pub total_iterations: u64,
 }
 
 impl Default for Limits {
@@ -36,8 +36,8 @@ impl Default for Limits {
             static_steps: 20_000_000,
             nesting: 200,
             view_parts: 4096,
-            turns: 30_000_000,
-            total_turns: 1_000_000_000,
+            iterations: 30_000_000,
+            total_iterations: 1_000_000_000,
         }
     }
 }
@@ -53,8 +53,16 @@ pub struct LimitExceeded {
 
 impl Limits {
     /// The names that [`Limits::set`] takes.
-    pub const NAMES: [&'static str; 8] =
-        ["elements", "host_bytes", "instances", "static_steps", "nesting", "view_parts", "turns", "total_turns"];
+    pub const NAMES: [&'static str; 8] = [
+        "elements",
+        "host_bytes",
+        "instances",
+        "static_steps",
+        "nesting",
+        "view_parts",
+        "iterations",
+        "total_iterations",
+    ];
 
     /// Sets a limit by name; `false` if there is none of that name or the value does not fit.
     pub fn set(&mut self, name: &str, value: u64) -> bool {
@@ -68,8 +76,8 @@ impl Limits {
             "static_steps" => self.static_steps = value,
             "nesting" => self.nesting = value as u32,
             "view_parts" => self.view_parts = value as u32,
-            "turns" => self.turns = value,
-            "total_turns" => self.total_turns = value,
+            "iterations" => self.iterations = value,
+            "total_iterations" => self.total_iterations = value,
             _ => return false,
         }
         true

@@ -6,16 +6,16 @@
 //! Invariant: the tree holds all that the formatter needs to write the text again, but for comments, which stand in
 //! [`Module::comments`] by position.
 
-mod alike;
+mod repeated;
 mod decl;
 mod expr;
 mod item;
 mod stmt;
 
-pub use alike::*;
 pub use decl::*;
 pub use expr::*;
 pub use item::*;
+pub use repeated::*;
 pub use stmt::*;
 
 use cranelift_entity::{PrimaryMap, entity_impl};
@@ -32,7 +32,7 @@ macro_rules! id {
 }
 id!(ExprId, "e", "Names an [`Expr`].");
 id!(StmtId, "s", "Names a [`Stmt`].");
-id!(AlikeId, "a", "Names an [`Alike`].");
+id!(RepeatedId, "a", "Names an [`RepeatedStatements`].");
 
 /// One file.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@
 //! precedence count once, however many: whoever walks the tree descends them in a loop.
 
 use crate::ast::*;
-use crate::token::alike::Run;
 use crate::token::numbers;
+use crate::token::repeated::Run;
 use crate::token::{Lexeme, Number, number, unquote};
 use girder_source::{Diagnostic, Span};
 use smol_str::SmolStr;
@@ -36,7 +36,7 @@ pub struct Builder<'s> {
     /// What the `alike` tokens that come stand for.
     runs: std::vec::IntoIter<Run>,
     /// Those that were met.
-    pub alike: Vec<Alike>,
+    pub repeated: Vec<RepeatedStatements>,
 }
 
 /// A state of a [`Builder`] that it can go back to.
@@ -48,9 +48,9 @@ pub struct Mark {
 impl<'s> Builder<'s> {
     /// Starts a file; `base` is the global offset of its first byte.
     pub fn new(text: &'s str, base: u32, limit: u32, runs: Vec<Run>) -> Builder<'s> {
-        let (exprs, stmts, alike, problems) = (vec![], vec![], vec![], vec![]);
+        let (exprs, stmts, repeated, problems) = (vec![], vec![], vec![], vec![]);
         let (depths, stmt_depths, runs) = (vec![], vec![], runs.into_iter());
-        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, alike }
+        Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, repeated }
     }
 
     /// The present state.
@@ -68,16 +68,18 @@ impl<'s> Builder<'s> {
     }
 
     /// Adds what is like the statement before it.
-    pub fn put_alike(&mut self, at: Lexeme, out: &mut Vec<VertexItem>) {
+    pub fn put_repeated(&mut self, at: Lexeme, out: &mut Vec<VertexItem>) {
         let run = self.runs.next().filter(|r| r.span == at.span);
         let all = match (out.last(), run) {
-            (Some(VertexItem::Vertex(like)), Some(run)) => Alike::new(like, run, &self.exprs, self.alike.last()),
+            (Some(VertexItem::Vertex(like)), Some(run)) => {
+                RepeatedStatements::new(like, run, &self.exprs, self.repeated.last())
+            }
             _ => None,
         };
         match all {
             Some(all) => {
-                out.push(VertexItem::Alike(AlikeId::from_u32(self.alike.len() as u32)));
-                self.alike.push(all);
+                out.push(VertexItem::Repeated(RepeatedId::from_u32(self.repeated.len() as u32)));
+                self.repeated.push(all);
             }
             // The parser then takes them one by one.
             None => self.problems.push(Diagnostic::error("syntax::unexpected", at.span, "these are not alike")),

@@ -175,7 +175,7 @@ impl Parser<'_> {
             let many = Diagnostic::error("syntax::many", last, format!("more than {MOST_ERRORS} errors in one file"));
             self.problems.push(many.here("the last one shown").help("correct these first: they hide what follows"));
         }
-        self.module.exprs = Exprs::new(self.builder.exprs, self.builder.alike);
+        self.module.exprs = Exprs::new(self.builder.exprs, self.builder.repeated);
         self.module.stmts = self.builder.stmts.into_iter().collect();
         (self.module, self.problems)
     }

@@ -3,7 +3,7 @@
 //! Invariant: tokens and comments stand in the order of the text and do not overlap; every problem found here is
 //! reported here, and what stands there is either left out or a token whose value can still be taken.
 
-pub mod alike;
+pub mod repeated;
 mod literal;
 pub mod numbers;
 
@@ -225,8 +225,8 @@ pub enum Token {
     BlockComment,
     /// Stands for text that could not be parsed and was reported.
     Error,
-    /// Stands for statements that are alike, see [`alike`].
-    Alike,
+    /// Stands for statements that are alike, see [`repeated`].
+    Repeated,
     /// Stands for numbers side by side in a list, see [`numbers`].
     Numbers,
 }
@@ -279,8 +279,8 @@ pub struct Lexed {
     pub comments: Vec<Comment>,
     /// What is wrong, in the order of the text.
     pub problems: Vec<Diagnostic>,
-    /// What each [`Token::Alike`] stands for, in order.
-    pub runs: Vec<alike::Run>,
+    /// What each [`Token::Repeated`] stands for, in order.
+    pub runs: Vec<repeated::Run>,
     /// How many [`Token::Numbers`] there are.
     pub lists: usize,
 }
@@ -317,7 +317,7 @@ fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
                     continue;
                 }
                 if runs && token == Token::Semi {
-                    alike(&mut lexer, first, (text, base), &mut out);
+                    repeated_statements(&mut lexer, first, (text, base), &mut out);
                 }
                 first = out.lexemes.len();
             }
@@ -328,14 +328,14 @@ fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
 }
 
 /// Takes in what is like the statement from the token `first` on.
-fn alike(lexer: &mut Lexer<'_, Token>, first: usize, (text, base): (&str, u32), out: &mut Lexed) {
+fn repeated_statements(lexer: &mut Lexer<'_, Token>, first: usize, (text, base): (&str, u32), out: &mut Lexed) {
     let before = first.checked_sub(1).map_or(base, |k| out.lexemes[k].span.hi);
     if out.comments.last().is_some_and(|c| c.span.lo >= before) {
         return;
     }
-    if let Some(run) = alike::run_behind(&out.lexemes[first..], before, text, base) {
+    if let Some(run) = repeated::run_behind(&out.lexemes[first..], before, text, base) {
         lexer.bump((run.span.hi - span(lexer, base).hi) as usize);
-        out.lexemes.push(Lexeme { token: Token::Alike, span: run.span });
+        out.lexemes.push(Lexeme { token: Token::Repeated, span: run.span });
         out.runs.push(run);
     }
 }

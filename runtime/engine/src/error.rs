@@ -111,10 +111,10 @@ pub enum RunError {
     },
     /// A loop of the program turns too often, or all of them together do.
     #[error("{} more than {limit} times, which is the limit", if *all { "the loops of this run turn" } else { "this loop turns" })]
-    Turns {
+    Iterations {
         /// The limit.
         limit: u64,
-        /// It is `total_turns`, of all loops together, and not `turns`.
+        /// It is `total_iterations`, of all loops together, and not `iterations`.
         all: bool,
         /// The loop.
         span: Span,
@@ -161,8 +161,8 @@ impl RunError {
         match self {
             RunError::Check { diagnostic, .. } | RunError::Workers { diagnostic, .. } => (**diagnostic).clone(),
             RunError::Abort { span, .. } => Diagnostic::error("run::abort", *span, self.to_string()),
-            RunError::Turns { all, span, .. } => {
-                let limit = if *all { "total_turns" } else { "turns" };
+            RunError::Iterations { all, span, .. } => {
+                let limit = if *all { "total_iterations" } else { "iterations" };
                 Diagnostic::error("run::too_many_turns", *span, self.to_string())
                     .help(format!("if the loop is meant to turn more often, raise the limit with `--limit {limit}=N`"))
             }

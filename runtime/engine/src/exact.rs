@@ -204,7 +204,7 @@ impl Build<'_> {
     /// written, so that pieces need not be told apart.
     fn phase(&mut self, phase: &Phase, schedule: &PhaseSchedule, owner: Owner) -> Result<Vec<usize>, EngineError> {
         let mut start = vec![u32::MAX; phase.transfers.len()];
-        for piece in &schedule.pieces {
+        for piece in &schedule.slices {
             let first = start.get_mut(piece.transfer as usize);
             first.into_iter().for_each(|s| *s = piece.start.min(*s));
         }

@@ -4,7 +4,7 @@
 
 use crate::error::RunError;
 use crate::store::{VertexFailure, VertexRace};
-use girder_codelet::interpret::{Failure, Race, Touch, turns};
+use girder_codelet::interpret::{Failure, Race, Touch, loop_limits};
 use girder_ir::codelet::{Check, Site};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
@@ -108,7 +108,7 @@ fn code(check: Check) -> &'static str {
         Check::Division => "run::division_by_zero",
         Check::Shift => "run::shift_out_of_range",
         Check::Assert => "run::assertion_failed",
-        Check::Turns => "run::too_many_turns",
+        Check::Iterations => "run::too_many_turns",
         Check::Empty => "run::empty_reduction",
         Check::Shape => "run::shape",
     }
@@ -124,9 +124,11 @@ fn message(site: &Site, failure: &Failure) -> String {
             Some(text) => format!("assertion failed: {text}"),
             None => "assertion failed".to_string(),
         },
-        Check::Turns => match b {
-            turns::TOTAL => format!("the loops of this vertex turn more than {a} times in all, which is the limit"),
-            turns::COUNTED => format!("this loop would turn more than {a} times, which is the limit"),
+        Check::Iterations => match b {
+            loop_limits::TOTAL => {
+                format!("the loops of this vertex turn more than {a} times in all, which is the limit")
+            }
+            loop_limits::COUNTED => format!("this loop would turn more than {a} times, which is the limit"),
             _ => format!("this loop has turned {a} times, which is the limit"),
         },
         Check::Empty => "the least or greatest place of an empty range".to_string(),
@@ -136,10 +138,12 @@ fn message(site: &Site, failure: &Failure) -> String {
 
 fn help(check: Check, values: [i64; 2]) -> Option<&'static str> {
     match check {
-        Check::Turns if values[1] == turns::TOTAL => {
-            Some("if the loops are meant to turn more often, raise the limit with `--limit total_turns=N`")
+        Check::Iterations if values[1] == loop_limits::TOTAL => {
+            Some("if the loops are meant to turn more often, raise the limit with `--limit total_iterations=N`")
         }
-        Check::Turns => Some("if the loop is meant to turn more often, raise the limit with `--limit turns=N`"),
+        Check::Iterations => {
+            Some("if the loop is meant to turn more often, raise the limit with `--limit iterations=N`")
+        }
         Check::Empty => Some("test that the range holds a place before asking for the best one"),
         _ => None,
     }

@@ -180,9 +180,9 @@ pub(crate) struct Context<'a> {
     /// Stop soon.
     pub cancel: &'a AtomicBool,
     /// How often a loop may turn.
-    pub turns: u64,
+    pub iterations: u64,
     /// How often all loops of a vertex may turn together.
-    pub total_turns: u64,
+    pub total_iterations: u64,
     /// Of a tile.
     pub workers: u32,
 }
@@ -308,8 +308,8 @@ impl Launch {
             const_step: self.const_step,
             cancel: context.cancel.as_ptr().cast_const().cast(),
             imports: &IMPORTS,
-            turns: context.turns,
-            total_turns: context.total_turns,
+            iterations: context.iterations,
+            total_iterations: context.total_iterations,
             workers: context.workers as u64,
             counters: self.counters.as_ptr().cast::<u64>().cast_mut(),
             failure: abi::Failure::default(),

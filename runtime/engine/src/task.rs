@@ -278,8 +278,8 @@ impl Tasks {
         }
         let context = Context {
             cancel: self.session.cancel.flag(),
-            turns: self.session.limits.turns,
-            total_turns: self.session.limits.total_turns,
+            iterations: self.session.limits.iterations,
+            total_iterations: self.session.limits.total_iterations,
             workers: self.workers,
         };
         match group.launch.run(&self.arena, &context, first, last) {

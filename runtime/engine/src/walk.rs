@@ -180,9 +180,9 @@ impl Walk<'_, '_> {
         index: Option<(VarId, i32, i32)>,
         body: StepId,
     ) -> Result<(), RunError> {
-        let limit = self.session.limits.turns;
+        let limit = self.session.limits.iterations;
         if count > limit {
-            return Err(RunError::Turns { limit, all: false, span: self.span(id) });
+            return Err(RunError::Iterations { limit, all: false, span: self.span(id) });
         }
         let mut value = index.map_or(0, |(_, start, _)| start);
         for _ in 0..count {
@@ -199,16 +199,16 @@ impl Walk<'_, '_> {
     /// Counts a turn of a loop.
     fn turn(&mut self, id: StepId) -> Result<(), RunError> {
         self.poll()?;
-        let limit = self.session.limits.total_turns;
+        let limit = self.session.limits.total_iterations;
         if self.turns == limit {
-            return Err(RunError::Turns { limit, all: true, span: self.span(id) });
+            return Err(RunError::Iterations { limit, all: true, span: self.span(id) });
         }
         self.turns += 1;
         Ok(())
     }
 
     fn while_loop(&mut self, id: StepId, before: StepId, body: StepId) -> Result<(), RunError> {
-        let limit = self.session.limits.turns;
+        let limit = self.session.limits.iterations;
         let mut turns = 0;
         loop {
             self.poll()?;
@@ -217,7 +217,7 @@ impl Walk<'_, '_> {
                 return Ok(());
             }
             if turns == limit {
-                return Err(RunError::Turns { limit, all: false, span: self.span(id) });
+                return Err(RunError::Iterations { limit, all: false, span: self.span(id) });
             }
             turns += 1;
             self.turn(id)?;

@@ -11,7 +11,7 @@
 
 use crate::strides::field_strides;
 use cranelift_entity::SecondaryMap;
-use girder_codelet::interpret::FREE_TURNS;
+use girder_codelet::interpret::FREE_ITERATIONS;
 use girder_codelet::neighbours::{Motion, join};
 use girder_codelet::vertices::bind_family;
 use girder_ir::affine::Affine;
@@ -47,7 +47,7 @@ fn joined_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
     let order: Vec<usize> = indices.iter().map(|index| index.at).collect();
     let best = indices.iter().find_map(|first| {
         let vertices = family.domain.0[first.at];
-        let longest = (FREE_TURNS / first.elements).min(u64::from(vertices)) as u32;
+        let longest = (FREE_ITERATIONS / first.elements).min(u64::from(vertices)) as u32;
         let counts = (2..=longest).rev().filter(|n| vertices.is_multiple_of(*n));
         counts.into_iter().find_map(|count| {
             let long = grid.grown(family, first, count)?;
@@ -169,7 +169,7 @@ impl<'a> Grid<'a> {
             let counts = (now.div_ceil(wanted)..=index.elements).filter(|n| index.elements % n == 0);
             counts.into_iter().find_map(|n| self.cut(&family, &index, n as u32))
         } else {
-            let most = (wanted / now.max(1)).min(vertices).min(FREE_TURNS / index.elements);
+            let most = (wanted / now.max(1)).min(vertices).min(FREE_ITERATIONS / index.elements);
             let counts = (2..=most).rev().filter(|n| vertices % n == 0);
             counts.into_iter().find_map(|n| self.grown(&family, &index, n as u32))
         };

@@ -85,7 +85,7 @@ fn a_while_loop_turns_until_its_condition_fails() {
 fn a_while_loop_that_turns_too_often_ends_the_run() {
     let (m, program, _, limit) = counting();
     let mut session = Session::default();
-    session.limits.turns = 5;
+    session.limits.iterations = 5;
     let (result, values, _) = run_with(m, program, Recorder::default(), &[(limit, i32s(&[1000]))], &session);
     let error = result.unwrap_err();
     assert_eq!(error.diagnostic().code, "run::too_many_turns");

@@ -77,7 +77,7 @@ impl Function {
         let sizes = bind_sizes(&self.codelet, &shapes, &[]).unwrap();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
         // But for the loop over the numbers, which a limit may end.
-        let is_loop = |s| self.codelet.sites[s].check == Check::Turns;
+        let is_loop = |s| self.codelet.sites[s].check == Check::Iterations;
         let holds = |s| is_loop(s) || facts.proven.contains(s);
         assert!(self.codelet.sites.keys().all(holds), "a function of one number cannot fail");
         let mut arrays = Arrays(arguments);

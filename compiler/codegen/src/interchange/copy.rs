@@ -2,7 +2,7 @@
 //!
 //! Invariant: what has no such local in it is shared, not copied.
 
-use girder_ir::codelet::{Block, Codelet, ExprKind, Index, Stmt};
+use girder_ir::codelet::{Codelet, ExprKind, Index, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashMap;
 
@@ -38,7 +38,7 @@ impl<'c> Copy<'c> {
     }
 
     /// Statements that set locals, with locals of their own.
-    pub fn renamed_sets(&mut self, sets: &Block, out: &mut Block) {
+    pub fn renamed_sets(&mut self, sets: &StmtBlock, out: &mut StmtBlock) {
         for stmt in sets {
             let Stmt::Set { local, value } = stmt else { unreachable!("`find` lets only these through") };
             let value = self.expr(*value);
@@ -67,7 +67,7 @@ impl<'c> Copy<'c> {
             }
             Stmt::If { cond, then, els } => {
                 let cond = self.expr(*cond);
-                let mut all = |block: &Block| block.iter().map(|s| self.stmt(s)).collect();
+                let mut all = |block: &StmtBlock| block.iter().map(|s| self.stmt(s)).collect();
                 Stmt::If { cond, then: all(then), els: all(els) }
             }
             Stmt::Assert { cond, site } => Stmt::Assert { cond: self.expr(*cond), site: *site },

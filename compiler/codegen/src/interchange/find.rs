@@ -7,8 +7,8 @@ use super::Rewrite;
 use super::tiles::is_nest;
 use crate::lower::{WRITTEN_OUT, reads_of_reduce};
 use crate::work::code_of;
-use girder_codelet::interpret::{FREE_TURNS, trips};
-use girder_ir::codelet::{BinaryOp, Block, ExprKind, Reduce, ReduceOp, Stmt, Storage, UnaryOp};
+use girder_codelet::interpret::{FREE_ITERATIONS, trips};
+use girder_ir::codelet::{BinaryOp, ExprKind, Reduce, ReduceOp, Stmt, StmtBlock, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
@@ -29,7 +29,7 @@ pub(super) struct Columns<'a> {
 }
 
 /// Whether some loop has a reduction in its body, or is a nest, in this block or inside.
-pub(super) fn has_candidate(block: &Block) -> bool {
+pub(super) fn has_candidate(block: &StmtBlock) -> bool {
     block.iter().any(|stmt| match stmt {
         nest if is_nest(nest) => true,
         Stmt::For { body, .. } => body.iter().any(|s| matches!(s, Stmt::Reduce(_))) || has_candidate(body),
@@ -40,7 +40,7 @@ pub(super) fn has_candidate(block: &Block) -> bool {
 }
 
 /// A number above those of all labels.
-pub(super) fn next_label(block: &Block) -> u32 {
+pub(super) fn next_label(block: &StmtBlock) -> u32 {
     let above = |stmt: &Stmt| match stmt {
         Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => label.0.saturating_add(1),
         _ => 0,
@@ -60,7 +60,7 @@ impl<'a> Rewrite<'a> {
             return None;
         }
         let (first, columns) = self.range((*lo, *hi), *site)?;
-        let (first_row, rows) = self.range((binder.lo, binder.hi), reduce.turns)?;
+        let (first_row, rows) = self.range((binder.lo, binder.hi), reduce.iterations)?;
         let found =
             Columns { var: *var, first, columns, first_row, rows, before: &body[..at], reduce, after: &body[at + 1..] };
         let qualifies = columns >= FEWEST.0
@@ -76,7 +76,7 @@ impl<'a> Rewrite<'a> {
     pub(super) fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
         let (lo, hi) = (self.folded[lo]? as i64, self.folded[hi]? as i64);
         let trips = trips(lo, hi, 1);
-        let short = trips <= FREE_TURNS || self.spec.proven.contains(site);
+        let short = trips <= FREE_ITERATIONS || self.spec.proven.contains(site);
         let free = short && self.spec.weights[site] == 0;
         // What is added to an index must not wrap.
         (free && trips < 1 << 31 && hi.checked_add(1 << 20).is_some()).then_some((lo, trips as i64))

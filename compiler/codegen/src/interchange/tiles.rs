@@ -16,7 +16,7 @@
 
 use super::Rewrite;
 use super::copy::Copy;
-use girder_ir::codelet::{Block, Label, Stmt, Storage};
+use girder_ir::codelet::{Label, Stmt, StmtBlock, Storage};
 use girder_ir::ids::LocalId;
 
 /// Bytes of a line of the cache.
@@ -82,7 +82,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Whether a body sets what only its own later statements read.
-    fn is_local(&self, body: &Block, indices: [LocalId; 2]) -> bool {
+    fn is_local(&self, body: &StmtBlock, indices: [LocalId; 2]) -> bool {
         let inside = crate::lower::reads(self.spec.codelet, body);
         let sets = body.iter().filter_map(|s| if let Stmt::Set { local, .. } = s { Some(*local) } else { None });
         let mut own = sets.clone().chain(indices);
@@ -96,7 +96,7 @@ impl<'a> Rewrite<'a> {
 
     /// What a body of stores and settings touches; `None` if it has other statements, can fail, or has an index that does
     /// not grow evenly.
-    fn accesses(&self, body: &'a Block, (outer, inner): (LocalId, LocalId)) -> Option<Vec<Access>> {
+    fn accesses(&self, body: &'a StmtBlock, (outer, inner): (LocalId, LocalId)) -> Option<Vec<Access>> {
         let mut own = Vec::new();
         let mut accesses = Vec::new();
         for stmt in body {
@@ -141,14 +141,14 @@ impl<'a> Rewrite<'a> {
     }
 
     /// The loops in tiles, and the turns of the outer one that are left.
-    pub(super) fn in_tiles(&mut self, a: &Apart<'a>) -> Block {
+    pub(super) fn in_tiles(&mut self, a: &Apart<'a>) -> StmtBlock {
         let Stmt::For { var, lo, hi, body, site, .. } = a.inner else { unreachable!("it is a loop") };
         let span = self.codelet.exprs[*lo].span;
         let (first, ahead) = (self.local(), self.local());
         let (first_index, ahead_index) = (self.read(first, span), self.read(ahead, span));
         let at = self.sum(first_index, ahead_index, span);
         let mut copy = Copy::new(&mut self.codelet, [(a.outer, at)]);
-        let tile: Block = body.iter().map(|stmt| copy.stmt(stmt)).collect();
+        let tile: StmtBlock = body.iter().map(|stmt| copy.stmt(stmt)).collect();
         let label = Label(self.label);
         self.label += 1;
         let inside = vec![self.counted((ahead, 0, a.width, 1), tile, span)];

@@ -306,13 +306,13 @@ impl Lower<'_, '_> {
     /// How often a loop may turn, `I64`.
     pub(super) fn turn_limit(&mut self) -> Value {
         let batch = self.frame().batch;
-        self.b.ins().load(I64, fixed(), batch, offset::TURNS)
+        self.b.ins().load(I64, fixed(), batch, offset::ITERATIONS)
     }
 
     /// How often all loops of a vertex may turn, `I64`.
     pub(super) fn total_limit(&mut self) -> Value {
         let batch = self.frame().batch;
-        self.b.ins().load(I64, fixed(), batch, offset::TOTAL_TURNS)
+        self.b.ins().load(I64, fixed(), batch, offset::TOTAL_ITERATIONS)
     }
 
     fn leave(&mut self, status: Status) {

@@ -8,7 +8,7 @@ use crate::work::{self, SHORT};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use girder_ir::codelet::{Block, Label, Stmt};
+use girder_ir::codelet::{Label, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// `lo`, `lo + step`, … while less than `hi` (greater, for a negative step).
@@ -37,7 +37,7 @@ impl Lower<'_, '_> {
         var: LocalId,
         (lo, hi, step): (ExprId, ExprId, i64),
         (label, site): (Label, SiteId),
-        body: &Block,
+        body: &StmtBlock,
     ) -> bool {
         let (from, to) = (self.expr(lo), self.expr(hi));
         let trips = self.known_trips(lo, hi, step);
@@ -85,13 +85,13 @@ impl Lower<'_, '_> {
     }
 
     /// Whether turns of a loop are so short that some are written out in a row: a few plain statements.
-    fn repeats(&self, body: &Block) -> bool {
+    fn repeats(&self, body: &StmtBlock) -> bool {
         let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
         body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
     }
 
     /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
-    fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&Block, Label)) -> Option<Rest> {
+    fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&StmtBlock, Label)) -> Option<Rest> {
         if let Some((plan, keeps)) = self.wide_plan(index, range.trips, body) {
             return Some(self.wide_loop(&plan, range, keeps));
         }
@@ -100,7 +100,13 @@ impl Lower<'_, '_> {
     }
 
     /// A loop without a loop: the body once per index.
-    fn written_out(&mut self, var: LocalId, indices: impl Iterator<Item = i64>, label: Label, body: &Block) -> bool {
+    fn written_out(
+        &mut self,
+        var: LocalId,
+        indices: impl Iterator<Item = i64>,
+        label: Label,
+        body: &StmtBlock,
+    ) -> bool {
         let exit = self.b.create_block();
         let target = |block| Target { block, used: false };
         let (mut goes_on, mut left) = (true, false);
@@ -213,10 +219,10 @@ impl Lower<'_, '_> {
 
     pub(super) fn while_loop(
         &mut self,
-        before: &Block,
+        before: &StmtBlock,
         cond: ExprId,
         label: Label,
-        body: &Block,
+        body: &StmtBlock,
         site: SiteId,
     ) -> bool {
         let [head, go, exit] = [(); 3].map(|()| self.b.create_block());

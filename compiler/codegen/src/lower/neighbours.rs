@@ -14,7 +14,7 @@ use super::Lower;
 use super::vector::{reads, reads_of_reduce};
 use crate::indices::count_sets;
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, ExprKind, Reduce, Stmt, Storage};
+use girder_ir::codelet::{ExprKind, Reduce, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// How many reductions are looked at together, and how many statements.
@@ -58,7 +58,7 @@ impl Lower<'_, '_> {
         let plans = self.wide_plans(&all, &bounds);
         (plans.len() > 1).then_some(())?;
         let ranges = bounds.iter().map(|b| &b.range);
-        self.charge_places(ranges.clone(), first.turns);
+        self.charge_places(ranges.clone(), first.iterations);
         let mut results = self.wide_reductions(&all[..plans.len()], &plans, &bounds).into_iter();
         let end = found[plans.len() - 1].0 + 1;
         for (n, stmt) in block[..end].iter().enumerate() {
@@ -67,7 +67,7 @@ impl Lower<'_, '_> {
                 continue;
             };
             if n > 0 {
-                self.charge_places(ranges.clone(), r.turns);
+                self.charge_places(ranges.clone(), r.iterations);
             }
             results.next().into_iter().for_each(|result| self.write(r.dst, result));
         }
@@ -122,7 +122,7 @@ impl Lower<'_, '_> {
         loads || self.loads_in(&r.before, storage)
     }
 
-    fn loads_in(&self, block: &Block, storage: Storage) -> bool {
+    fn loads_in(&self, block: &StmtBlock, storage: Storage) -> bool {
         block.iter().any(|stmt| {
             let mut loads = false;
             stmt.for_each_expr(|e| loads |= self.loads_from(e, storage));

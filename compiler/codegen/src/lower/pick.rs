@@ -5,7 +5,7 @@
 
 use super::{Home, Lower};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use girder_ir::codelet::{BinaryOp, Block, ExprKind, Stmt, UnaryOp};
+use girder_ir::codelet::{BinaryOp, ExprKind, Stmt, StmtBlock, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// Nodes of both branches up to which they are both evaluated.
@@ -13,7 +13,7 @@ const CHEAP: u64 = 16;
 
 impl Lower<'_, '_> {
     /// Emits a condition this way, if it is cheap enough.
-    pub(super) fn picks(&mut self, cond: ExprId, (then, els): (&Block, &Block)) -> bool {
+    pub(super) fn picks(&mut self, cond: ExprId, (then, els): (&StmtBlock, &StmtBlock)) -> bool {
         let nodes = [then, els].into_iter().try_fold(0u64, |sum, block| Some(sum + self.cheap_block(block)?));
         if self.counts_in(then) || self.counts_in(els) || nodes.is_none_or(|n| n == 0 || n > CHEAP) {
             return false;
@@ -41,7 +41,7 @@ impl Lower<'_, '_> {
     }
 
     /// Nodes of a block that only sets integers to what is cheap and fails nothing.
-    fn cheap_block(&self, block: &Block) -> Option<u64> {
+    fn cheap_block(&self, block: &StmtBlock) -> Option<u64> {
         block.iter().try_fold(0, |sum, stmt| match *stmt {
             Stmt::Set { local, value } if self.is_picked(local) => Some(sum + self.cheap(value)?),
             _ => None,

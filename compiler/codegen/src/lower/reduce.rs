@@ -38,7 +38,7 @@ impl Lower<'_, '_> {
     pub(super) fn reduce(&mut self, r: &Reduce) {
         let bounds = self.bounds(r);
         if let Some(bounds) = &bounds {
-            self.charge_places(bounds.iter().map(|b| &b.range), r.turns);
+            self.charge_places(bounds.iter().map(|b| &b.range), r.iterations);
         }
         let counts = self.counts_in(&r.filter_before) || self.counts_in(&r.before);
         let bounds_to_run = bounds.as_ref().filter(|_| !counts);

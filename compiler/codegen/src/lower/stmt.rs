@@ -9,13 +9,13 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use girder_ir::codelet::{Block, Label, Stmt, Storage};
+use girder_ir::codelet::{Label, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use smallvec::SmallVec;
 
 impl Lower<'_, '_> {
     /// Statements in order; whether control goes on after them.
-    pub(super) fn block(&mut self, block: &Block) -> bool {
+    pub(super) fn block(&mut self, block: &StmtBlock) -> bool {
         if self.points.is_none() {
             let mut left = &block[..];
             while let [stmt, ..] = left {
@@ -37,7 +37,7 @@ impl Lower<'_, '_> {
     }
 
     /// Counts what is counted before a statement.
-    fn count(&mut self, block: &Block, stmt: usize) {
+    fn count(&mut self, block: &StmtBlock, stmt: usize) {
         let points = self.points.as_ref().map_or(&[][..], |p| p.of(block));
         let here: SmallVec<[u32; 2]> = points.iter().filter(|p| p.0 as usize == stmt).map(|p| p.1).collect();
         for counter in here {
@@ -51,7 +51,7 @@ impl Lower<'_, '_> {
     }
 
     /// Whether something inside a block is counted, so that it has to be run as it is written.
-    pub(super) fn counts_in(&self, block: &Block) -> bool {
+    pub(super) fn counts_in(&self, block: &StmtBlock) -> bool {
         self.points.as_ref().is_some_and(|p| p.any_in(block))
     }
 
@@ -101,7 +101,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    fn branch(&mut self, cond: ExprId, then: &Block, els: &Block) -> bool {
+    fn branch(&mut self, cond: ExprId, then: &StmtBlock, els: &StmtBlock) -> bool {
         if let Some(bits) = self.folded[cond] {
             return self.block(if bits != 0 { then } else { els });
         }
@@ -131,7 +131,7 @@ impl Lower<'_, '_> {
         goes_on
     }
 
-    fn labelled(&mut self, label: Label, body: &Block) -> bool {
+    fn labelled(&mut self, label: Label, body: &StmtBlock) -> bool {
         let leave = self.b.create_block();
         self.jumps.push(Jump { label, leave: Target { block: leave, used: false }, again: None });
         let falls = self.block(body);

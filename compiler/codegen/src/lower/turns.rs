@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::Variable;
-use girder_codelet::interpret::{FREE_TURNS, look_after, turns};
+use girder_codelet::interpret::{FREE_ITERATIONS, look_after, loop_limits};
 use girder_ir::ids::SiteId;
 
 /// What a `while` loop counts.
@@ -33,14 +33,16 @@ impl Lower<'_, '_> {
 
     /// Whether a loop, or a reduction with its places, is known to count nothing.
     pub(super) fn is_free(&self, site: SiteId, trips: Option<u64>) -> bool {
-        self.spec.weights[site] == 0 && (self.is_proven(site) || trips.is_some_and(|n| n <= FREE_TURNS))
+        self.spec.weights[site] == 0 && (self.is_proven(site) || trips.is_some_and(|n| n <= FREE_ITERATIONS))
     }
 
     /// Before the first turn of a `for`.
     pub(super) fn charge_loop(&mut self, range: &Range, site: SiteId) {
         let step = range.step.unsigned_abs();
         // A range so wide that the product overflows does not exist.
-        let Some(reach) = FREE_TURNS.checked_mul(step).filter(|_| !self.is_free(site, range.trips)) else { return };
+        let Some(reach) = FREE_ITERATIONS.checked_mul(step).filter(|_| !self.is_free(site, range.trips)) else {
+            return;
+        };
         if let Some(trips) = range.trips {
             return self.charge_known(trips, site);
         }
@@ -81,7 +83,7 @@ impl Lower<'_, '_> {
         if self.spec.weights[site] > 0 {
             return self.charge_always(places, site);
         }
-        let free = self.i64(FREE_TURNS as i64);
+        let free = self.i64(FREE_ITERATIONS as i64);
         let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, places, free);
         self.if_rare(long, |l| l.charge(places, site));
     }
@@ -116,7 +118,7 @@ impl Lower<'_, '_> {
     /// Turns of a number that is known.
     fn charge_known(&mut self, trips: u64, site: SiteId) {
         let value = self.i64(trips as i64);
-        if trips > FREE_TURNS {
+        if trips > FREE_ITERATIONS {
             self.limit(value, site);
         }
         let all = self.i64(trips.saturating_mul(self.spec.weights[site].max(1)) as i64);
@@ -125,7 +127,7 @@ impl Lower<'_, '_> {
 
     /// Turns of any number that count whether or not they are many.
     fn charge_always(&mut self, trips: Value, site: SiteId) {
-        let free = self.i64(FREE_TURNS as i64);
+        let free = self.i64(FREE_ITERATIONS as i64);
         let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, free);
         self.if_rare(long, |l| l.limit(trips, site));
         let mut all = trips;
@@ -147,7 +149,7 @@ impl Lower<'_, '_> {
     fn limit(&mut self, trips: Value, site: SiteId) {
         let limit = self.turn_limit();
         let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, limit);
-        self.guard(over, site, |l| l.shown(limit, turns::COUNTED));
+        self.guard(over, site, |l| l.shown(limit, loop_limits::COUNTED));
     }
 
     fn spend(&mut self, trips: Value, site: SiteId) {
@@ -156,7 +158,7 @@ impl Lower<'_, '_> {
         let wraps = self.b.ins().icmp(IntCC::UnsignedLessThan, now, trips);
         let many = self.b.ins().icmp(IntCC::UnsignedGreaterThan, now, limit);
         let over = self.b.ins().bor(wraps, many);
-        self.guard(over, site, |l| l.shown(limit, turns::TOTAL));
+        self.guard(over, site, |l| l.shown(limit, loop_limits::TOTAL));
         self.b.def_var(self.spent, now);
     }
 
@@ -182,7 +184,7 @@ impl Lower<'_, '_> {
         self.if_rare(look, |l| {
             let limit = l.turn_limit();
             let over = l.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
-            l.guard(over, site, |l| l.shown(limit, turns::TURNED));
+            l.guard(over, site, |l| l.shown(limit, loop_limits::WHILE));
             let nothing = l.i64(0);
             l.spend(nothing, site);
             let later = l.b.ins().iadd_imm_s(now, look_after(turns.weight) as i64);

@@ -102,7 +102,7 @@ impl Build {
         Stmt::Store { field, index: index.into(), value, site }
     }
 
-    pub fn done(mut self, body: Block) -> Codelet {
+    pub fn done(mut self, body: StmtBlock) -> Codelet {
         self.codelet.body = body;
         self.codelet
     }

@@ -71,12 +71,12 @@ fn element(ty: ElemType, seed: &mut u64) -> u64 {
 }
 
 impl Columns<'_, '_> {
-    fn body(&mut self, (m, n): (i64, i64)) -> Block {
+    fn body(&mut self, (m, n): (i64, i64)) -> StmtBlock {
         let zero = self.b.bits(self.ty, 0);
         let mut block = vec![Stmt::Fill { local: self.array, value: zero }];
         let column = self.column_loop(m, n);
         if self.choices.below(3) == 0 {
-            let (var, label, site) = (self.b.local(I64), self.b.label(), self.b.site(Check::Turns));
+            let (var, label, site) = (self.b.local(I64), self.b.label(), self.b.site(Check::Iterations));
             let (lo, hi) = (self.b.int(0), self.b.int(2));
             block.push(Stmt::For { var, lo, hi, step: 1, label, body: vec![column], site });
         } else {
@@ -108,7 +108,7 @@ impl Columns<'_, '_> {
             body.push(self.b.store(self.out, &[read], value));
         }
         self.set.clear();
-        let (label, site) = (self.b.label(), self.b.site(Check::Turns));
+        let (label, site) = (self.b.label(), self.b.site(Check::Iterations));
         let first = self.choices.pick(&[0, 0, 1]);
         let (lo, hi) = (self.b.int(first), self.b.int(n));
         Stmt::For { var: self.j, lo, hi, step: 1, label, body, site }
@@ -128,17 +128,28 @@ impl Columns<'_, '_> {
         };
         let dst = self.b.local(self.ty);
         let binders = vec![Binder { var: self.i, lo, hi, step: 1 }];
-        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
+        let (site, iterations) = (self.b.site(Check::Empty), self.b.site(Check::Iterations));
         let (filter_before, filter) = (vec![], None);
-        Stmt::Reduce(Box::new(Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns }))
+        Stmt::Reduce(Box::new(Reduce {
+            dst,
+            op,
+            binders,
+            filter_before,
+            filter,
+            before,
+            value,
+            factors,
+            site,
+            iterations,
+        }))
     }
 
     /// Some locals of a column. What the reduction reads of them keeps it where it is.
-    fn sets(&mut self, most: usize) -> Block {
+    fn sets(&mut self, most: usize) -> StmtBlock {
         (0..self.choices.below(most + 1)).map(|_| self.set(false)).collect()
     }
 
-    fn sets_of_rows(&mut self) -> Block {
+    fn sets_of_rows(&mut self) -> StmtBlock {
         (0..1 + self.choices.below(2)).map(|_| self.set(true)).collect()
     }
 

@@ -102,7 +102,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
         inner: Vec::new(),
         set: Vec::new(),
     };
-    let mut body = Block::new();
+    let mut body = StmtBlock::new();
     for _ in 0..1 + l.choices.below(2) {
         body.extend(l.nest(limit));
     }
@@ -131,20 +131,20 @@ impl Lanes<'_, '_> {
         }
     }
 
-    fn nest(&mut self, limit: FieldId) -> Block {
+    fn nest(&mut self, limit: FieldId) -> StmtBlock {
         let (lo, hi) = self.range(limit);
         if self.choices.below(3) == 0 {
             let (var, label) = (self.b.local(I64), self.b.label());
             self.indices.push(var);
             let body = self.innermost(limit);
             self.indices.pop();
-            let site = self.b.site(Check::Turns);
+            let site = self.b.site(Check::Iterations);
             return vec![Stmt::For { var, lo, hi, step: 1, label, body, site }];
         }
         self.innermost(limit)
     }
 
-    fn innermost(&mut self, limit: FieldId) -> Block {
+    fn innermost(&mut self, limit: FieldId) -> StmtBlock {
         if self.choices.below(2) == 0 {
             return self.reductions(limit);
         }
@@ -176,7 +176,7 @@ impl Lanes<'_, '_> {
         self.set.clear();
         self.indices.pop();
         let [mut block, after] = around;
-        block.push(Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Turns) });
+        block.push(Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Iterations) });
         block.extend(after);
         block
     }
@@ -191,8 +191,8 @@ impl Lanes<'_, '_> {
     }
 
     /// Some reductions, mostly over the same ranges.
-    fn reductions(&mut self, limit: FieldId) -> Block {
-        let mut block = Block::new();
+    fn reductions(&mut self, limit: FieldId) -> StmtBlock {
+        let mut block = StmtBlock::new();
         let binders = self.choices.pick(&[1, 1, 2]);
         let mut ranges: Vec<(ExprId, ExprId)> = (0..binders).map(|_| self.range(limit)).collect();
         for _ in 0..self.choices.pick(&[1, 1, 2, 3, 5]) {
@@ -204,7 +204,7 @@ impl Lanes<'_, '_> {
         block
     }
 
-    fn reduce(&mut self, ranges: &[(ExprId, ExprId)]) -> Block {
+    fn reduce(&mut self, ranges: &[(ExprId, ExprId)]) -> StmtBlock {
         use ReduceOp::*;
         let op = self.choices.pick(&[Sum, Sum, Sum, Product, Min, Max, Any, All, ArgMin, ArgMax]);
         let ty = if matches!(op, Any | All) { Bool } else { self.ty() };
@@ -228,7 +228,7 @@ impl Lanes<'_, '_> {
             _ => ty,
         };
         let dst = self.b.local(result);
-        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
+        let (site, iterations) = (self.b.site(Check::Empty), self.b.site(Check::Iterations));
         let reduce = Stmt::Reduce(Box::new(Reduce {
             dst,
             op,
@@ -239,7 +239,7 @@ impl Lanes<'_, '_> {
             value,
             factors,
             site,
-            turns,
+            iterations,
         }));
         let shown = self.b.read(dst);
         let shown = self.b.convert(self.types[0], shown);

@@ -41,7 +41,7 @@ pub struct Case {
     pub memory: Vec<u8>,
     pub workers: u32,
     pub turns: u64,
-    pub total_turns: u64,
+    pub total_iterations: u64,
     /// What is counted.
     pub points: Points,
 }
@@ -103,7 +103,7 @@ impl Case {
             memory: vec![0xa5; 3],
             workers: 3,
             turns: 5,
-            total_turns: 1 << 30,
+            total_iterations: 1 << 30,
             points: Points::default(),
             codelet,
         };
@@ -206,8 +206,8 @@ impl Case {
         let mut memory = self.memory.clone();
         let sizes = self.sizes();
         let mut session = Session::default();
-        session.limits.turns = self.turns;
-        session.limits.total_turns = self.total_turns;
+        session.limits.iterations = self.turns;
+        session.limits.total_iterations = self.total_iterations;
         let mut interpreter = Interpreter::new(&self.codelet);
         interpreter.count(&self.points);
         let mut counters = Vec::new();
@@ -272,8 +272,8 @@ impl Case {
             const_step: if shared { 0 } else { constants.len() as u64 },
             cancel: &raw const cancel,
             imports: &raw const IMPORTS,
-            turns: self.turns,
-            total_turns: self.total_turns,
+            iterations: self.turns,
+            total_iterations: self.total_iterations,
             workers: u64::from(self.workers),
             counters: counters.as_mut_ptr(),
             failure: Failure::default(),

@@ -70,25 +70,25 @@ impl Narrow<'_, '_> {
         (self.b.int(lo), self.b.sized(self.n))
     }
 
-    fn map(&mut self) -> Block {
+    fn map(&mut self) -> StmtBlock {
         let (lo, hi) = self.range();
         let mut body = if self.choices.below(2) == 0 { self.steps(2) } else { vec![] };
         for _ in 0..self.choices.pick(&[1, 1, 2]) {
             let stored = self.stored(2);
             body.extend(stored);
         }
-        let (label, site) = (self.b.label(), self.b.site(Check::Turns));
+        let (label, site) = (self.b.label(), self.b.site(Check::Iterations));
         vec![Stmt::For { var: self.index, lo, hi, step: 1, label, body, site }]
     }
 
-    fn sum(&mut self, total: FieldId) -> Block {
+    fn sum(&mut self, total: FieldId) -> StmtBlock {
         let (lo, hi) = self.range();
         let binder = Binder { var: self.index, lo, hi, step: 1 };
         let before = self.steps(1);
         let ty = self.choices.pick(&[I32, I32, U32]);
         let depth = self.choices.pick(&[0, 1, 2, 3]);
         let (dst, value) = (self.b.local(ty), self.value(ty, depth));
-        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
+        let (site, iterations) = (self.b.site(Check::Empty), self.b.site(Check::Iterations));
         let reduce = Stmt::Reduce(Box::new(Reduce {
             dst,
             op: ReduceOp::Sum,
@@ -99,7 +99,7 @@ impl Narrow<'_, '_> {
             value,
             factors: None,
             site,
-            turns,
+            iterations,
         }));
         let shown = self.b.read(dst);
         let shown = self.b.convert(I32, shown);
@@ -113,14 +113,14 @@ impl Narrow<'_, '_> {
     }
 
     /// A store; sometimes one in each of two branches.
-    fn stored(&mut self, depth: u32) -> Block {
+    fn stored(&mut self, depth: u32) -> StmtBlock {
         let field = self.choices.pick(&self.outs);
         let index = self.at();
         let ty = self.b.codelet.fields[field].ty;
         self.stored_at((field, index, ty), depth)
     }
 
-    fn stored_at(&mut self, to: (FieldId, ExprId, ElemType), depth: u32) -> Block {
+    fn stored_at(&mut self, to: (FieldId, ExprId, ElemType), depth: u32) -> StmtBlock {
         if depth > 0 && self.choices.below(4) == 0 {
             let cond = self.cond(2);
             let known = self.set.len();
@@ -138,8 +138,8 @@ impl Narrow<'_, '_> {
         vec![self.b.store(to.0, &[to.1], value)]
     }
 
-    fn steps(&mut self, depth: u32) -> Block {
-        let mut block = Block::new();
+    fn steps(&mut self, depth: u32) -> StmtBlock {
+        let mut block = StmtBlock::new();
         for _ in 0..self.choices.below(3) {
             let ty = self.ty();
             let value = self.value(ty, 3);

@@ -85,8 +85,8 @@ impl Random<'_, '_> {
         shapes
     }
 
-    fn start(&mut self) -> Block {
-        let mut body = Block::new();
+    fn start(&mut self) -> StmtBlock {
+        let mut body = StmtBlock::new();
         for &local in &self.scalars.clone() {
             let ty = self.b.codelet.locals[local].ty;
             let bits = self.choices.value(ty);
@@ -103,8 +103,8 @@ impl Random<'_, '_> {
     }
 
     /// Stores every scalar somewhere, so that a wrong one is seen.
-    fn show(&mut self) -> Block {
-        let mut body = Block::new();
+    fn show(&mut self) -> StmtBlock {
+        let mut body = StmtBlock::new();
         for field in self.fields.clone() {
             let decl = self.b.codelet.fields[field].clone();
             if !matches!(decl.dir, Dir::Out | Dir::InOut) {
@@ -118,8 +118,8 @@ impl Random<'_, '_> {
         body
     }
 
-    fn block(&mut self, depth: u32) -> Block {
-        let mut block = Block::new();
+    fn block(&mut self, depth: u32) -> StmtBlock {
+        let mut block = StmtBlock::new();
         for _ in 0..1 + self.choices.below(4) {
             if self.choices.spent() {
                 break;
@@ -150,7 +150,7 @@ impl Random<'_, '_> {
             12 | 13 => {
                 let cond = self.expr(Bool, 3);
                 let then = self.block(depth - 1);
-                let els = if self.choices.below(2) == 0 { Block::new() } else { self.block(depth - 1) };
+                let els = if self.choices.below(2) == 0 { StmtBlock::new() } else { self.block(depth - 1) };
                 Stmt::If { cond, then, els }
             }
             14 => {
@@ -238,19 +238,19 @@ impl Random<'_, '_> {
         let body = self.block(depth - 1);
         self.labels.pop();
         self.indices.pop();
-        Stmt::For { var, lo, hi, step, label, body, site: self.b.site(Check::Turns) }
+        Stmt::For { var, lo, hi, step, label, body, site: self.b.site(Check::Iterations) }
     }
 
     fn while_loop(&mut self, depth: u32) -> Stmt {
         let label = self.b.label();
         self.labels.push((label, false));
-        let before = if self.choices.below(2) == 0 { Block::new() } else { self.block(depth - 1) };
+        let before = if self.choices.below(2) == 0 { StmtBlock::new() } else { self.block(depth - 1) };
         self.labels.pop();
         let cond = self.expr(Bool, 3);
         self.labels.push((label, true));
         let body = self.block(depth - 1);
         self.labels.pop();
-        Stmt::While { before, cond, label, body, site: self.b.site(Check::Turns) }
+        Stmt::While { before, cond, label, body, site: self.b.site(Check::Iterations) }
     }
 
     fn reduce(&mut self, depth: u32) -> Stmt {
@@ -268,9 +268,9 @@ impl Random<'_, '_> {
         self.indices.extend(binders.iter().map(|b| b.var));
         // Only what the reduction itself labels may be left inside it.
         let outer = std::mem::take(&mut self.labels);
-        let filter_before = if self.choices.below(3) == 0 { self.plain_block() } else { Block::new() };
+        let filter_before = if self.choices.below(3) == 0 { self.plain_block() } else { StmtBlock::new() };
         let filter = (self.choices.below(3) == 0).then(|| self.expr(Bool, 3));
-        let before = if self.choices.below(3) == 0 { self.plain_block() } else { Block::new() };
+        let before = if self.choices.below(3) == 0 { self.plain_block() } else { StmtBlock::new() };
         let (value, factors) = if op == Sum && ty.is_float() && self.choices.below(2) == 0 {
             let (x, y) = (self.expr(ty, 3), self.expr(ty, 3));
             (self.b.binary(BinaryOp::Mul, x, y), Some((x, y)))
@@ -285,13 +285,13 @@ impl Random<'_, '_> {
             _ => ty,
         };
         let dst = self.scalars[TYPES.iter().position(|&t| t == result).unwrap_or(0)];
-        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
-        let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+        let (site, iterations) = (self.b.site(Check::Empty), self.b.site(Check::Iterations));
+        let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, iterations };
         Stmt::Reduce(Box::new(reduce))
     }
 
     /// Statements that no reduction forbids.
-    fn plain_block(&mut self) -> Block {
+    fn plain_block(&mut self) -> StmtBlock {
         (0..1 + self.choices.below(2)).map(|_| self.set()).collect()
     }
 

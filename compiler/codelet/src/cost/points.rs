@@ -2,7 +2,7 @@
 //!
 //! Invariant: a point is passed once per execution of what follows it, by the interpreter and by compiled code alike.
 
-use girder_ir::codelet::{Block, Codelet, Stmt};
+use girder_ir::codelet::{Codelet, Stmt, StmtBlock};
 use rustc_hash::FxHashMap;
 
 /// A place between two statements: `before` statement `stmt` of block `block`. Blocks are numbered as
@@ -37,7 +37,7 @@ impl Points {
     /// Finds the points in a codelet that stays where it is.
     pub fn located<'c>(&self, codelet: &'c Codelet) -> Located<'c> {
         let blocks = blocks(codelet);
-        let mut at: FxHashMap<*const Block, Vec<(u32, u32)>> = FxHashMap::default();
+        let mut at: FxHashMap<*const StmtBlock, Vec<(u32, u32)>> = FxHashMap::default();
         for (k, point) in self.0.iter().enumerate() {
             if let Some(block) = blocks.get(point.block as usize) {
                 at.entry(std::ptr::from_ref(*block)).or_default().push((point.stmt, k as u32));
@@ -50,24 +50,24 @@ impl Points {
 /// Points by the blocks that they stand in.
 #[derive(Clone, Debug)]
 pub struct Located<'c> {
-    at: FxHashMap<*const Block, Vec<(u32, u32)>>,
+    at: FxHashMap<*const StmtBlock, Vec<(u32, u32)>>,
     codelet: std::marker::PhantomData<&'c Codelet>,
 }
 
 impl Located<'_> {
     /// Statement and counter of each point of a block of the codelet.
-    pub fn of(&self, block: &Block) -> &[(u32, u32)] {
+    pub fn of(&self, block: &StmtBlock) -> &[(u32, u32)] {
         self.at.get(&std::ptr::from_ref(block)).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a block, or one inside it, has a point.
-    pub fn any_in(&self, block: &Block) -> bool {
+    pub fn any_in(&self, block: &StmtBlock) -> bool {
         !self.at.is_empty() && (!self.of(block).is_empty() || inner(block).any(|b| self.any_in(b)))
     }
 }
 
 /// All blocks of a codelet; each stands before those inside it.
-pub fn blocks(codelet: &Codelet) -> Vec<&Block> {
+pub fn blocks(codelet: &Codelet) -> Vec<&StmtBlock> {
     let mut list = Vec::new();
     let mut open = vec![&codelet.body];
     while let Some(block) = open.pop() {
@@ -78,6 +78,6 @@ pub fn blocks(codelet: &Codelet) -> Vec<&Block> {
 }
 
 /// The blocks directly inside a block.
-fn inner(block: &Block) -> impl Iterator<Item = &Block> {
+fn inner(block: &StmtBlock) -> impl Iterator<Item = &StmtBlock> {
     block.iter().flat_map(Stmt::blocks)
 }

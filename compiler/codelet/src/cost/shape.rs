@@ -2,7 +2,7 @@
 //!
 //! Invariant: each question is answered by the text alone.
 
-use girder_ir::codelet::{Block, Codelet, ExprKind, Label, Stmt, Storage};
+use girder_ir::codelet::{Codelet, ExprKind, Label, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashSet;
 
@@ -14,13 +14,13 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub fn of(block: &Block) -> Changes {
+    pub fn of(block: &StmtBlock) -> Changes {
         let mut changes = Changes::default();
         changes.block(block);
         changes
     }
 
-    pub fn block(&mut self, block: &Block) {
+    pub fn block(&mut self, block: &StmtBlock) {
         for stmt in block {
             match stmt {
                 Stmt::Fill { local, .. } | Stmt::StoreLocal { local, .. } => {
@@ -47,7 +47,7 @@ pub(super) struct Exits {
 }
 
 impl Exits {
-    pub fn of_block(block: &Block) -> Exits {
+    pub fn of_block(block: &StmtBlock) -> Exits {
         let mut exits = Exits::default();
         block.iter().for_each(|s| exits.stmt(s));
         exits
@@ -94,18 +94,18 @@ const OPERATIONS: u64 = 64;
 const ARM: u64 = 4;
 
 /// The trip count of a loop that is written out.
-pub(super) fn written_out(codelet: &Codelet, trips: u64, body: &Block) -> bool {
+pub(super) fn written_out(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool {
     trips <= TURNS && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
 }
 
 /// As [`written_out`], for a reduction without a filter.
-pub(super) fn places_written_out(codelet: &Codelet, places: u64, before: &Block, value: ExprId) -> bool {
+pub(super) fn places_written_out(codelet: &Codelet, places: u64, before: &StmtBlock, value: ExprId) -> bool {
     let each = size(codelet, before).map(|n| n + operations(codelet, value) + 1);
     places <= TURNS && each.is_some_and(|n| n.saturating_mul(places) <= OPERATIONS)
 }
 
 /// Whether both arms of an `if` only set scalars, to what is cheap and can be computed whether it is needed or not.
-pub(super) fn is_choice(codelet: &Codelet, then: &Block, els: &Block) -> bool {
+pub(super) fn is_choice(codelet: &Codelet, then: &StmtBlock, els: &StmtBlock) -> bool {
     let mut total = 0;
     then.iter().chain(els).all(|stmt| match stmt {
         Stmt::Set { value, .. } => {
@@ -126,7 +126,7 @@ fn is_cheap(codelet: &Codelet, e: ExprId) -> bool {
 }
 
 /// Operations of a body that is written out with the loop around it; `None` if it has what data decide.
-fn size(codelet: &Codelet, block: &Block) -> Option<u64> {
+fn size(codelet: &Codelet, block: &StmtBlock) -> Option<u64> {
     let mut total: u64 = 0;
     for stmt in block {
         let one = match stmt {

@@ -16,7 +16,7 @@ use super::points::{Point, blocks};
 use super::quantity::Quantity;
 use super::shape::{Changes, Exits};
 use branches::Target;
-use girder_ir::codelet::{Block, Codelet, Stmt, Storage};
+use girder_ir::codelet::{Codelet, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
@@ -103,7 +103,7 @@ pub(super) struct Walk<'c> {
     pub loops: Vec<Loop>,
     pub open: Vec<Open>,
     pub products: Vec<Product>,
-    numbers: FxHashMap<*const Block, u32>,
+    numbers: FxHashMap<*const StmtBlock, u32>,
     /// Whether counts may be closed forms.
     closed: bool,
     in_memory: FxHashSet<LocalId>,
@@ -222,7 +222,7 @@ impl<'c> Walk<'c> {
     }
 
     /// The number of a block; it is one of the codelet.
-    fn point(&self, block: &Block, stmt: usize) -> Point {
+    fn point(&self, block: &StmtBlock, stmt: usize) -> Point {
         let block = self.numbers.get(&std::ptr::from_ref(block)).copied().unwrap_or(0);
         Point { block, stmt: stmt as u32 }
     }
@@ -242,7 +242,7 @@ impl<'c> Walk<'c> {
     }
 
     /// Statements in order; whether control goes on after them.
-    fn block(&mut self, block: &Block) -> Step<bool> {
+    fn block(&mut self, block: &StmtBlock) -> Step<bool> {
         let around = self.here;
         let mut falls = true;
         for (n, stmt) in block.iter().enumerate() {

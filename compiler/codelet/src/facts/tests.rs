@@ -38,7 +38,7 @@ fn compare(c: &Codelet, shapes: &[Shape]) -> Facts {
     let facts = facts(c, &sizes);
     let written = c.fields.keys().map(|f| vec![false; sizes.elements(f) as usize]).collect();
     let mut recorder = Recorder { written };
-    let session = Session { limits: Limits { turns: 5, ..Limits::default() }, ..Session::default() };
+    let session = Session { limits: Limits { iterations: 5, ..Limits::default() }, ..Session::default() };
     match Interpreter::new(c).run(&sizes, &mut recorder, &[], 2, &session) {
         Err(Stop::Failed(failure)) => {
             assert!(!facts.proven.contains(failure.site), "{failure:?} was proven impossible")

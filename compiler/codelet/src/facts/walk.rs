@@ -11,7 +11,7 @@ use super::region::{self, Region};
 use super::value::{Context, State, Value};
 use crate::sizes::Sizes;
 use cranelift_entity::EntitySet;
-use girder_ir::codelet::{Amp, Block, Codelet, Index, Label, Matrix, Stmt, Storage};
+use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{LocalId, SiteId};
 use rustc_hash::FxHashMap;
 
@@ -74,7 +74,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What holds behind a block; `None` if no path gets there.
-    fn block(&mut self, block: &Block, state: State) -> Option<State> {
+    fn block(&mut self, block: &StmtBlock, state: State) -> Option<State> {
         block.iter().try_fold(state, |state, stmt| self.stmt(stmt, state))
     }
 
@@ -191,7 +191,7 @@ fn leave(paths: &mut FxHashMap<Label, State>, label: Label, state: State) -> Opt
 }
 
 /// Calls `f` with every scalar that a block may assign, inner loops' indices included.
-fn assigned(block: &Block, f: &mut impl FnMut(LocalId)) {
+fn assigned(block: &StmtBlock, f: &mut impl FnMut(LocalId)) {
     for stmt in block {
         stmt.for_each_assigned(&mut *f);
         stmt.blocks().for_each(|inner| assigned(inner, f));

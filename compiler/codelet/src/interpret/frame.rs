@@ -3,7 +3,7 @@
 //! Invariant: fields are touched through [`Frame::load`] and [`Frame::store`] only, so that workers are watched wherever
 //! they touch one.
 
-use super::{FREE_TURNS, Failure, Stop, Touch, VertexMemory, turns};
+use super::{FREE_ITERATIONS, Failure, Stop, Touch, VertexMemory, loop_limits};
 use crate::cost::Located;
 use crate::facts::Weights;
 use crate::interpret::workers::Touches;
@@ -66,18 +66,18 @@ impl<'a> Frame<'a> {
 
     /// Counts the turns of a loop before the first of them.
     pub fn charge(&mut self, trips: u64, site: SiteId) -> Result<(), Halt> {
-        let limit = self.session.limits.turns;
+        let limit = self.session.limits.iterations;
         match (trips, self.weights[site]) {
-            (0..=FREE_TURNS, 0) => Ok(()),
-            _ if trips > limit.max(FREE_TURNS) => Err(self.fail(site, [shown(limit), turns::COUNTED])),
+            (0..=FREE_ITERATIONS, 0) => Ok(()),
+            _ if trips > limit.max(FREE_ITERATIONS) => Err(self.fail(site, [shown(limit), loop_limits::COUNTED])),
             (_, weight) => self.spend(trips.saturating_mul(weight.max(1)), site),
         }
     }
 
     pub fn spend(&mut self, turns: u64, site: SiteId) -> Result<(), Halt> {
-        let limit = self.session.limits.total_turns;
+        let limit = self.session.limits.total_iterations;
         self.spent = self.spent.saturating_add(turns);
-        if self.spent > limit { Err(self.fail(site, [shown(limit), turns::TOTAL])) } else { Ok(()) }
+        if self.spent > limit { Err(self.fail(site, [shown(limit), loop_limits::TOTAL])) } else { Ok(()) }
     }
 
     /// Length of a dimension.

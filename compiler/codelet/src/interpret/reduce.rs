@@ -27,7 +27,7 @@ impl<'a> Frame<'a> {
             let (lo, hi) = (self.int(binder.lo)?, self.int(binder.hi)?);
             ranges.push((self.offsets[binder.var], lo, binder.step, trips(lo, hi, binder.step), 0));
         }
-        self.charge(ranges.iter().fold(1, |n: u64, r| n.saturating_mul(r.3)), reduce.turns)?;
+        self.charge(ranges.iter().fold(1, |n: u64, r| n.saturating_mul(r.3)), reduce.iterations)?;
         let mut taken = Taken::new(reduce.op, self.expr(reduce.value).ty);
         if ranges.iter().all(|r| r.3 > 0) {
             let mut position = 0;

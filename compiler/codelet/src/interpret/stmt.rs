@@ -3,8 +3,8 @@
 //! Invariant: every turn of a loop polls the stop flag, and is counted as the module says.
 
 use super::frame::{Frame, Halt, shown};
-use super::{look_after, trips, turns};
-use girder_ir::codelet::{Block, Label, Stmt, Storage};
+use super::{look_after, loop_limits, trips};
+use girder_ir::codelet::{Label, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// What follows a statement.
@@ -17,7 +17,7 @@ pub(super) enum Flow {
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn block(&mut self, block: &'a Block) -> Result<Flow, Halt> {
+    pub(super) fn block(&mut self, block: &'a StmtBlock) -> Result<Flow, Halt> {
         if let Some(points) = self.points {
             return self.counted_block(block, points.of(block));
         }
@@ -30,7 +30,7 @@ impl<'a> Frame<'a> {
         Ok(Flow::Next)
     }
 
-    fn counted_block(&mut self, block: &'a Block, points: &[(u32, u32)]) -> Result<Flow, Halt> {
+    fn counted_block(&mut self, block: &'a StmtBlock, points: &[(u32, u32)]) -> Result<Flow, Halt> {
         let count = |n: usize, counters: &mut [u64]| {
             points.iter().filter(|p| p.0 as usize == n).for_each(|p| counters[p.1 as usize] += 1);
         };
@@ -106,7 +106,7 @@ impl<'a> Frame<'a> {
         var: LocalId,
         (lo, hi, step): (i64, i64, i64),
         label: Label,
-        body: &'a Block,
+        body: &'a StmtBlock,
     ) -> Result<Flow, Halt> {
         let slot = self.offsets[var];
         let mut i = lo;
@@ -126,13 +126,13 @@ impl<'a> Frame<'a> {
 
     fn while_loop(
         &mut self,
-        before: &'a Block,
+        before: &'a StmtBlock,
         cond: ExprId,
         label: Label,
-        body: &'a Block,
+        body: &'a StmtBlock,
         site: SiteId,
     ) -> Result<Flow, Halt> {
-        let limit = self.session.limits.turns;
+        let limit = self.session.limits.iterations;
         let weight = self.weights[site].max(1);
         for turn in 0.. {
             match self.block(before)? {
@@ -144,7 +144,7 @@ impl<'a> Frame<'a> {
                 break;
             }
             if turn == limit {
-                return Err(self.fail(site, [shown(limit), turns::TURNED]));
+                return Err(self.fail(site, [shown(limit), loop_limits::WHILE]));
             }
             if turn.is_multiple_of(look_after(weight)) {
                 self.spend(0, site)?;

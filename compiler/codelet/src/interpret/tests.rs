@@ -26,7 +26,7 @@ fn execute(c: &Codelet, shapes: &[&[u64]], data: Vec<Vec<u64>>) -> (Result<(), S
     let shapes: Vec<Shape> = shapes.iter().map(|s| Shape::from_slice(s)).collect();
     let sizes = bind_sizes(c, &shapes, &[]).unwrap();
     let mut arrays = Arrays(data);
-    let session = Session { limits: Limits { turns: 1000, ..Limits::default() }, ..Session::default() };
+    let session = Session { limits: Limits { iterations: 1000, ..Limits::default() }, ..Session::default() };
     let result = run(c, &sizes, &mut arrays, &[], 3, &session);
     (result, arrays.0)
 }
@@ -61,7 +61,7 @@ fn reduction(op: ReduceOp, ty: ElemType, filtered: bool, squares: bool) -> Codel
         value,
         factors: squares.then_some((element, element)),
         site: b.site(Check::Empty),
-        turns: b.site(Check::Turns),
+        iterations: b.site(Check::Iterations),
     };
     let got = b.get(dst);
     let store = b.store(y, &[], got);
@@ -148,10 +148,10 @@ fn positions_count_over_all_binders() {
         let value = b.binary(BinaryOp::Sub, vj, vi);
         let binders =
             vec![Binder { var: i, lo: zero, hi: two, step: 1 }, Binder { var: j, lo: three, hi: zero, step: -1 }];
-        let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+        let (site, iterations) = (b.site(Check::Empty), b.site(Check::Iterations));
         let (filter_before, before) = (Vec::new(), Vec::new());
         let reduce =
-            Reduce { dst, op, binders, filter_before, filter: None, before, value, factors: None, site, turns };
+            Reduce { dst, op, binders, filter_before, filter: None, before, value, factors: None, site, iterations };
         let got = b.get(dst);
         let store = b.store(y, &[], got);
         let c = b.finish(vec![Stmt::Reduce(Box::new(reduce)), store]);
@@ -176,7 +176,7 @@ fn loops_break_and_continue() {
         store,
         Stmt::If { cond: six, then: vec![Stmt::Break(outer)], els: vec![] },
     ];
-    let site = b.site(Check::Turns);
+    let site = b.site(Check::Iterations);
     let inner = Stmt::For { var: j, lo: numbers[2], hi: numbers[0], step: -2, label: inner, body, site };
     let body = vec![inner];
     let c = b.finish(vec![Stmt::For { var: i, lo: numbers[0], hi: numbers[1], step: 3, label: outer, body, site }]);
@@ -203,7 +203,7 @@ fn failures_say_where_and_what() {
 fn while_turns_are_limited() {
     let mut b = Builder::new();
     let yes = b.constant(Scalar::bool(true));
-    let (site, label) = (b.site(Check::Turns), b.label());
+    let (site, label) = (b.site(Check::Iterations), b.label());
     let c = b.finish(vec![Stmt::While { before: vec![], cond: yes, label, body: vec![], site }]);
     assert_eq!(execute(&c, &[], vec![]).0, Err(Stop::Failed(Failure { site, values: [1000, 0], worker: None })));
 }

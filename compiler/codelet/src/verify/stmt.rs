@@ -3,7 +3,7 @@
 use super::{Result, Verifier, ensure};
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{
-    Amp, Binder, Block, Check, Dir, ExprKind, Index, Label, Matrix, Reduce, ReduceOp, Stmt, Storage,
+    Amp, Binder, Check, Dir, ExprKind, Index, Label, Matrix, Reduce, ReduceOp, Stmt, StmtBlock, Storage,
 };
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
@@ -90,12 +90,12 @@ impl Walk<'_> {
         decl.map(|l| l.ty).zip(rank).ok_or_else(|| format!("{local} is no array"))
     }
 
-    fn block(&mut self, block: &Block, assigned: Assigned) -> Result<Assigned> {
+    fn block(&mut self, block: &StmtBlock, assigned: Assigned) -> Result<Assigned> {
         block.iter().try_fold(assigned, |assigned, stmt| self.stmt(stmt, assigned))
     }
 
     /// A block with a label in scope; gives what is assigned at its end.
-    fn labelled(&mut self, label: Label, target: Target, body: &Block, assigned: Assigned) -> Result<Assigned> {
+    fn labelled(&mut self, label: Label, target: Target, body: &StmtBlock, assigned: Assigned) -> Result<Assigned> {
         ensure(self.seen.insert(label), || format!("{label:?} names two statements"))?;
         self.scope.push((label, target));
         let end = self.block(body, assigned);
@@ -131,7 +131,7 @@ impl Walk<'_> {
                 self.v.site(*site, Check::Index)?;
             }
             Stmt::For { var, lo, hi, step, label, body, site } => {
-                self.v.site(*site, Check::Turns)?;
+                self.v.site(*site, Check::Iterations)?;
                 let binder = Binder { var: *var, lo: *lo, hi: *hi, step: *step };
                 return self.for_loop(&binder, *label, body, assigned);
             }
@@ -184,7 +184,7 @@ impl Walk<'_> {
         ensure(binder.step != 0, || format!("the step of {} is zero", binder.var))
     }
 
-    fn for_loop(&mut self, binder: &Binder, label: Label, body: &Block, assigned: Assigned) -> Result<Assigned> {
+    fn for_loop(&mut self, binder: &Binder, label: Label, body: &StmtBlock, assigned: Assigned) -> Result<Assigned> {
         self.binder(binder, &assigned)?;
         let mut inside = assigned.clone();
         assign(&mut inside, binder.var);
@@ -196,14 +196,14 @@ impl Walk<'_> {
 
     fn while_loop(
         &mut self,
-        before: &Block,
+        before: &StmtBlock,
         cond: ExprId,
         label: Label,
-        body: &Block,
+        body: &StmtBlock,
         site: SiteId,
         assigned: Assigned,
     ) -> Result<Assigned> {
-        self.v.site(site, Check::Turns)?;
+        self.v.site(site, Check::Iterations)?;
         self.scope.push((label, Target::Block));
         let tested = self.block(before, assigned)?;
         self.scope.pop();
@@ -224,7 +224,7 @@ impl Walk<'_> {
         let dst = self.scalar(reduce.dst)?;
         ensure(dst == gives, || format!("{:?} gives {gives}, not {dst}", reduce.op))?;
         self.v.site(reduce.site, Check::Empty)?;
-        self.v.site(reduce.turns, Check::Turns)?;
+        self.v.site(reduce.iterations, Check::Iterations)?;
         reduce.binders.iter().try_for_each(|b| self.binder(b, assigned))?;
 
         // No path leads out of the middle of a reduction.

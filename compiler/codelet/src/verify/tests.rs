@@ -8,7 +8,7 @@ use girder_ir::types::Scalar;
 const I64: ElemType = ElemType::I64;
 
 /// Expects an error that contains `what`, or none if it is empty.
-fn check(body: impl FnOnce(&mut Builder) -> Block, what: &str) {
+fn check(body: impl FnOnce(&mut Builder) -> StmtBlock, what: &str) {
     let mut b = Builder::new();
     let body = body(&mut b);
     match verify(&b.finish(body)) {
@@ -85,7 +85,7 @@ fn fields() {
 #[test]
 fn assignment_before_use() {
     // let l; if (1 == 1) { l = 1 } else { ELSE } store l
-    let program = |els: fn(&mut Builder, LocalId) -> Block, loops: bool| {
+    let program = |els: fn(&mut Builder, LocalId) -> StmtBlock, loops: bool| {
         move |b: &mut Builder| {
             let (y, l, label) = (b.field(Dir::Out, I64, &[]), b.local(I64), b.label());
             let (one, vl) = (b.int(1), b.get(l));
@@ -93,7 +93,7 @@ fn assignment_before_use() {
             let (els, store) = (els(b, l), b.store(y, &[], vl));
             let body = vec![Stmt::If { cond, then: vec![Stmt::Set { local: l, value: one }], els }];
             let var = b.local(I64);
-            let (lo, hi, site) = (one, one, b.site(Check::Turns));
+            let (lo, hi, site) = (one, one, b.site(Check::Iterations));
             let first = match loops {
                 true => Stmt::For { var, lo, hi, step: 1, label, body, site },
                 false => Stmt::Labelled { label, body },
@@ -135,8 +135,8 @@ fn labels_and_loops() {
     };
     check(still, "step");
     let site = |b: &mut Builder| {
-        let (cond, site) = (b.constant(Scalar::bool(true)), b.site(Check::Turns));
+        let (cond, site) = (b.constant(Scalar::bool(true)), b.site(Check::Iterations));
         vec![Stmt::Assert { cond, site }]
     };
-    check(site, "is Some(Turns), not Assert");
+    check(site, "is Some(Iterations), not Assert");
 }

@@ -13,7 +13,7 @@ use girder_elaborate::print::Printer;
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, SpecId, VarId};
-use girder_ir::layout::{Block, Content, Layout, Stretch, TileClass, TileSet};
+use girder_ir::layout::{Content, Layout, MemoryBlock, StridedTiles, TileClass, TileSet};
 use girder_ir::types::ElemType;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
@@ -26,9 +26,9 @@ use std::collections::HashMap;
 pub fn print(p: &mut Printer<'_>, graph: &Graph, layout: &Layout) {
     let mut rows = vec![];
     for class in layout.classes() {
-        let which = class.tiles.stretches().iter().map(|s| arg(stretch(p, s))).collect();
+        let which = class.tiles.strided().iter().map(|s| arg(strided(p, s))).collect();
         let place = p.make.call_name("tile", which);
-        let mut order: Vec<&Block> = class.blocks.iter().collect();
+        let mut order: Vec<&MemoryBlock> = class.blocks.iter().collect();
         order.sort_unstable_by_key(|b| (b.address, b.content));
         let blocks = order.into_iter().map(|b| block(p, graph, b)).collect();
         rows.push(TableRow::On { place, table: table(blocks) });
@@ -37,7 +37,7 @@ pub fn print(p: &mut Printer<'_>, graph: &Graph, layout: &Layout) {
 }
 
 /// `3`, `0..4`, `0..8 by 2`
-fn stretch(p: &mut Printer<'_>, stretch: &Stretch) -> ExprId {
+fn strided(p: &mut Printer<'_>, stretch: &StridedTiles) -> ExprId {
     let (first, end) = (stretch.first as u64, stretch.last() as u64 + 1);
     match (stretch.count, stretch.step) {
         (1, _) => p.make.uint(first),
@@ -49,7 +49,7 @@ fn stretch(p: &mut Printer<'_>, stretch: &Stretch) -> ExprId {
     }
 }
 
-fn block(p: &mut Printer<'_>, graph: &Graph, block: &Block) -> TableRow {
+fn block(p: &mut Printer<'_>, graph: &Graph, block: &MemoryBlock) -> TableRow {
     let start = p.make.hex(block.address as u64, 5);
     let end = p.make.hex(block.address as u64 + block.bytes as u64, 5);
     let key = p.make.range(start, end);
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
                 Err(why) => self.wrong(span, &why),
             }
         }
-        blocks.sort_by_key(|b: &Block| b.content);
+        blocks.sort_by_key(|b: &MemoryBlock| b.content);
         self.classes.push(TileClass { tiles, blocks });
     }
 
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         };
         let mut tiles = vec![];
         for e in which {
-            let Stretch { first, count, step } = self.stretch(e)?;
+            let StridedTiles { first, count, step } = self.strided(e)?;
             for tile in (0..count as u64).map(|k| first as u64 + k * step as u64) {
                 match self.taken.get_mut(tile as usize) {
                     None => return Err(format!("the machine has {} tiles", self.taken.len())),
@@ -182,20 +182,20 @@ impl<'a> Reader<'a> {
     }
 
     /// `3`, `0..4`, `0..8 by 2`
-    fn stretch(&self, e: ExprId) -> std::result::Result<Stretch, Wrong> {
+    fn strided(&self, e: ExprId) -> std::result::Result<StridedTiles, Wrong> {
         let ExprKind::Range { start, end, closed: false, by: Some(by) } = self.values.tree().exprs[e].kind else {
             let (first, count) = self.values.short_span(e)?;
-            return Ok(Stretch { first, count, step: 1 });
+            return Ok(StridedTiles { first, count, step: 1 });
         };
         let (start, end, step): (u32, u32, u32) =
             (self.values.int(start)?, self.values.int(end)?, self.values.int(by)?);
         match end.checked_sub(start) {
-            Some(n) if n > 0 && step > 0 => Ok(Stretch { first: start, count: n.div_ceil(step), step }),
+            Some(n) if n > 0 && step > 0 => Ok(StridedTiles { first: start, count: n.div_ceil(step), step }),
             _ => Err(format!("the range {start}..{end} by {step} is empty")),
         }
     }
 
-    fn block(&self, key: ExprId, values: &'a [Arg]) -> std::result::Result<Block, Wrong> {
+    fn block(&self, key: ExprId, values: &'a [Arg]) -> std::result::Result<MemoryBlock, Wrong> {
         let (address, bytes) = self.range(key)?;
         let [Arg { name: None, value }, rest @ ..] = values else {
             return Err("a block says what it holds behind the colon".into());
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
             }
         };
         options.finish()?;
-        Ok(Block { content: self.content(*value)?, address, bytes, live })
+        Ok(MemoryBlock { content: self.content(*value)?, address, bytes, live })
     }
 
     /// `start..end` as the start and the length, which may be 0.

@@ -7,7 +7,7 @@ use super::types::{Ty, Types};
 use super::value::{Binding, Literal, Value};
 use super::{ModuleRef, Scope};
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Check, Codelet, Expr, ExprKind, Label, Local, Site, Stmt};
+use girder_ir::codelet::{Check, Codelet, Expr, ExprKind, Label, Local, Site, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostic, Diagnostics, Session, Span};
@@ -96,7 +96,7 @@ pub(super) struct Builder<'a, 'd> {
     pub literals: FxHashMap<ExprId, Literal>,
     /// Lengths that are expressions over sizes; each use has its own copy.
     pub lengths: FxHashSet<ExprId>,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<StmtBlock>,
     pub frames: Vec<Frame<'a>>,
     /// Reductions around the current expression.
     pub region: u32,
@@ -272,7 +272,7 @@ impl<'a, 'd> Builder<'a, 'd> {
     }
 
     /// Statements that were charged when they were made.
-    pub(super) fn append(&mut self, block: Block) {
+    pub(super) fn append(&mut self, block: StmtBlock) {
         self.blocks.last_mut().expect("a block is open").extend(block);
     }
 
@@ -282,7 +282,7 @@ impl<'a, 'd> Builder<'a, 'd> {
     }
 
     /// Runs `f` with a new open block.
-    pub(super) fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, Block) {
+    pub(super) fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (T, StmtBlock) {
         self.blocks.push(vec![]);
         let r = f(self);
         (r, self.blocks.pop().unwrap_or_default())

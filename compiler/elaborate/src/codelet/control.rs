@@ -6,7 +6,7 @@
 use super::builder::Builder;
 use super::types::{BOOL, Class};
 use super::value::{Literal, Value};
-use girder_ir::codelet::{BinaryOp, Block, DimDecl, ExprKind, Stmt};
+use girder_ir::codelet::{BinaryOp, DimDecl, ExprKind, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
@@ -128,7 +128,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// The common value of branches, which each branch sets at its end.
-    pub(super) fn join(&mut self, arms: &mut [(Value, Block)], wanted: bool, span: Span) -> Value {
+    pub(super) fn join(&mut self, arms: &mut [(Value, StmtBlock)], wanted: bool, span: Span) -> Value {
         if !wanted {
             let never = arms.iter().all(|(v, _)| matches!(v, Value::Never));
             return if never { Value::Never } else { Value::Unit };
@@ -150,10 +150,15 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    fn join_tuples(&mut self, arms: &mut [(Value, Block)], names: Vec<Option<smol_str::SmolStr>>, span: Span) -> Value {
+    fn join_tuples(
+        &mut self,
+        arms: &mut [(Value, StmtBlock)],
+        names: Vec<Option<smol_str::SmolStr>>,
+        span: Span,
+    ) -> Value {
         let mut members = vec![];
         for (i, name) in names.iter().enumerate() {
-            let mut column: Vec<(Value, Block)> = vec![];
+            let mut column: Vec<(Value, StmtBlock)> = vec![];
             for (v, block) in arms.iter_mut() {
                 let member = match v {
                     Value::Never => Value::Never,
@@ -177,7 +182,7 @@ impl<'a> Builder<'a, '_> {
         Value::Tuple(members)
     }
 
-    fn join_scalars(&mut self, arms: &mut [(Value, Block)], span: Span) -> Value {
+    fn join_scalars(&mut self, arms: &mut [(Value, StmtBlock)], span: Span) -> Value {
         let mut common = None;
         let mut wrong = false;
         for (v, block) in arms.iter_mut().filter(|(v, _)| !matches!(v, Value::Never)) {

@@ -5,7 +5,7 @@
 //! divisions only.
 
 use super::builder::Builder;
-use girder_ir::codelet::{Block, Codelet, ExprKind, Stmt};
+use girder_ir::codelet::{Codelet, ExprKind, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Failed, Result};
 
@@ -55,7 +55,7 @@ impl Builder<'_, '_> {
     }
 
     /// Only sums of floats take products as `fma`.
-    fn drop_integer_factors(&self, block: &mut Block) {
+    fn drop_integer_factors(&self, block: &mut StmtBlock) {
         for stmt in block {
             if let Stmt::Reduce(r) = stmt
                 && !self.out.exprs[r.value].ty.is_float()

@@ -6,7 +6,7 @@
 use super::builder::{Builder, Loop};
 use super::types::{BOOL, INT};
 use super::value::{Bound, Value};
-use girder_ir::codelet::{BinaryOp, Block, Check, ExprKind, Label, Stmt};
+use girder_ir::codelet::{BinaryOp, Check, ExprKind, Label, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
@@ -128,7 +128,7 @@ impl<'a> Builder<'a, '_> {
                 }
             }
             s.for_body(&open, body, wrong);
-            let mut inner: Option<Block> = None;
+            let mut inner: Option<StmtBlock> = None;
             for o in open.into_iter().rev() {
                 if let Some(stmts) = inner.take() {
                     debug_assert!(!stmts.is_empty());
@@ -141,7 +141,7 @@ impl<'a> Builder<'a, '_> {
                 }
                 let Bounds { lo, hi, step } = o.bounds;
                 s.charge(span);
-                let site = s.site(Check::Turns, span, None);
+                let site = s.site(Check::Iterations, span, None);
                 inner = Some(vec![Stmt::For { var: o.var, lo, hi, step, label: o.label, body: turn, site }]);
             }
             inner.into_iter().flatten().for_each(|stmt| s.emit(stmt));
@@ -291,7 +291,7 @@ impl<'a> Builder<'a, '_> {
         let (_, body) = self.block(|s| s.body(body, false));
         self.frame().loops.pop();
         if let Some(Some(cond)) = cond {
-            let site = self.site(Check::Turns, span, None);
+            let site = self.site(Check::Iterations, span, None);
             self.emit(Stmt::While { before, cond, label, body, site });
         }
     }

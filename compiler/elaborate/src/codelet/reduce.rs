@@ -7,7 +7,7 @@ use super::builder::Builder;
 use super::loops::Bounds;
 use super::types::{BOOL, Class, INT, Ty};
 use super::value::{Bound, Value};
-use girder_ir::codelet::{BinaryOp, Binder, Block, Check, ExprKind, Reduce, ReduceOp, Stmt};
+use girder_ir::codelet::{BinaryOp, Binder, Check, ExprKind, Reduce, ReduceOp, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
@@ -15,8 +15,8 @@ use girder_syntax::ast;
 /// What is evaluated at each place.
 struct Places {
     binders: Vec<Binder>,
-    filter: Option<(Block, ExprId)>,
-    before: Block,
+    filter: Option<(StmtBlock, ExprId)>,
+    before: StmtBlock,
     value: Option<ExprId>,
 }
 
@@ -57,8 +57,8 @@ impl<'a> Builder<'a, '_> {
         let factors = if kind == ReduceOp::Sum { self.factors(body, value) } else { None };
         let dst = self.local("", ty, false, span);
         let site = self.site(Check::Empty, span, None);
-        let turns = self.site(Check::Turns, span, None);
-        let reduce = Reduce { dst, op: kind, binders, filter_before, filter, before, value, factors, site, turns };
+        let iterations = self.site(Check::Iterations, span, None);
+        let reduce = Reduce { dst, op: kind, binders, filter_before, filter, before, value, factors, site, iterations };
         self.emit(Stmt::Reduce(Box::new(reduce)));
         let result = self.read_local(dst, span);
         if search { self.place_found(result, &ranges, span) } else { Value::Scalar(result) }

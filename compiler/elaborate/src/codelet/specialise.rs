@@ -257,7 +257,7 @@ impl<'a> Builder<'a, '_> {
             match (a.name.name.as_str(), a.args.as_deref()) {
                 ("pipelined", None) => self.out.pipelined = true,
                 ("pipelined", Some([ast::Arg { name: None, value }])) if self.is_apart(*value) => {
-                    (self.out.pipelined, self.out.apart) = (true, true);
+                    (self.out.pipelined, self.out.separate_elements) = (true, true);
                 }
                 ("cycles", Some([ast::Arg { name: None, value }])) => {
                     self.out.cycles = self.static_expr(*value, "`cycles`", true);

@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 
 impl<'a> Elaborator<'a> {
     /// Evaluates statements that stand in no loop; `false` if they are left.
-    pub fn alike_in_columns(&mut self, all: &'a ast::Alike, out: &mut Families) -> bool {
+    pub fn alike_in_columns(&mut self, all: &'a ast::RepeatedStatements, out: &mut Families) -> bool {
         let steps = (all.count() * all.expr_count()) as u64;
         let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
         if !self.session.batched || steps >= self.steps_left || all.count() > limit {
@@ -41,7 +41,7 @@ impl<'a> Elaborator<'a> {
         true
     }
 
-    fn blocks_alike(&mut self, all: &'a ast::Alike, limit: usize) -> Option<Vec<Block>> {
+    fn blocks_alike(&mut self, all: &'a ast::RepeatedStatements, limit: usize) -> Option<Vec<Block>> {
         let mut nest = Nest::new(self, limit);
         nest.lens.push(all.count() as u32);
         nest.path.push(Ints::index(0));

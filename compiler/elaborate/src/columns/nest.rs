@@ -177,7 +177,7 @@ impl<'n, 'a> Nest<'n, 'a> {
             // The turns of its own loops are parted inside them.
             VertexItem::Vertex(v) => this.under(&v.family, &mut |this| this.parted(&mut |this| this.vertex(v))),
             VertexItem::If { cond, then, els, .. } => this.branches(*cond, then, els.as_deref()),
-            VertexItem::Alike(id) => this.items(this.base.tree().exprs.others(*id)),
+            VertexItem::Repeated(id) => this.items(this.base.tree().exprs.others(*id)),
             VertexItem::Let(_) => Err(Stop::Leave),
         })
     }

@@ -7,7 +7,7 @@
 use super::Printer;
 use super::columns::Columns;
 use girder_ir::affine::Affine;
-use girder_ir::family::{Domain, Part, Term, TileMap};
+use girder_ir::family::{Domain, IndexFn, Term, TileMap};
 use girder_ir::placement::{Mapping, UNPLACED};
 use girder_source::Span;
 use girder_syntax::ast::{BinaryOp, ExprId, Place, TableRow};
@@ -60,10 +60,10 @@ impl Printer<'_> {
         let mut terms = terms.to_vec();
         // Whole blocks of the innermost index are the steps of a coarser one, see the note.
         if let (Some(n), Some(t)) = (lens.last_mut(), terms.iter_mut().find(|t| t.dim as usize + 1 == depth))
-            && let Part::Block(b) = t.part
+            && let IndexFn::Block(b) = t.function
             && n.is_multiple_of(b)
         {
-            (*n, t.part, block) = (*n / b, Part::Identity, block * b as i64);
+            (*n, t.function, block) = (*n / b, IndexFn::Identity, block * b as i64);
         }
         let mut coef = vec![block; depth];
         for k in (1..depth).rev() {
@@ -101,15 +101,15 @@ impl Printer<'_> {
                 let right = this.make.uint(value as u64);
                 this.make.binary(op, left, right)
             };
-            let part = match t.part {
-                Part::Identity => i,
-                Part::Block(b) => by(self, BinaryOp::Div, i, b),
-                Part::Balanced(p) => {
+            let part = match t.function {
+                IndexFn::Identity => i,
+                IndexFn::Block(b) => by(self, BinaryOp::Div, i, b),
+                IndexFn::Balanced(p) => {
                     let scaled = by(self, BinaryOp::Mul, i, p);
                     by(self, BinaryOp::Div, scaled, n)
                 }
-                Part::Cyclic(p) => by(self, BinaryOp::Rem, i, p),
-                Part::BlockCyclic(b, p) => {
+                IndexFn::Cyclic(p) => by(self, BinaryOp::Rem, i, p),
+                IndexFn::BlockCyclic(b, p) => {
                     let blocks = by(self, BinaryOp::Div, i, b);
                     by(self, BinaryOp::Rem, blocks, p)
                 }

@@ -6,7 +6,7 @@ use super::{BinaryOp, Index};
 use crate::ids::{ExprId, FieldId, LocalId, SiteId};
 
 /// Statements in order.
-pub type Block = Vec<Stmt>;
+pub type StmtBlock = Vec<Stmt>;
 
 /// Names a loop or labelled block for `break` and `continue`; unique in its codelet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -66,21 +66,21 @@ pub enum Stmt {
         /// For `break` and `continue`.
         label: Label,
         /// Each turn.
-        body: Block,
-        /// [`Check::Turns`](super::Check::Turns)
+        body: StmtBlock,
+        /// [`Check::Iterations`](super::Check::Iterations)
         site: SiteId,
     },
     /// `before` runs, then `cond` is tested, then `body` runs, and again. The number of turns is limited.
     While {
         /// What the condition needs.
-        before: Block,
+        before: StmtBlock,
         /// `bool`
         cond: ExprId,
         /// For `break` and `continue`.
         label: Label,
         /// Each turn.
-        body: Block,
-        /// [`Check::Turns`](super::Check::Turns)
+        body: StmtBlock,
+        /// [`Check::Iterations`](super::Check::Iterations)
         site: SiteId,
     },
     /// `if`
@@ -88,16 +88,16 @@ pub enum Stmt {
         /// `bool`
         cond: ExprId,
         /// If so.
-        then: Block,
+        then: StmtBlock,
         /// If not.
-        els: Block,
+        els: StmtBlock,
     },
     /// Statements that `Break(label)` leaves (an inlined function's `return`, or a `break` through several loops).
     Labelled {
         /// Its name.
         label: Label,
         /// In order.
-        body: Block,
+        body: StmtBlock,
     },
     /// Leaves the loop or block of this name.
     Break(Label),
@@ -120,7 +120,7 @@ pub enum Stmt {
 
 impl Stmt {
     /// The blocks directly inside it, in the order in which they run.
-    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+    pub fn blocks(&self) -> impl Iterator<Item = &StmtBlock> {
         let blocks = match self {
             Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
             Stmt::While { before, body, .. } => [Some(before), Some(body)],
@@ -140,7 +140,7 @@ impl Stmt {
     }
 
     /// As [`Stmt::blocks`], to change them.
-    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut StmtBlock> {
         let blocks = match self {
             Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
             Stmt::While { before, body, .. } => [Some(before), Some(body)],
@@ -255,19 +255,19 @@ pub struct Reduce {
     /// Outermost first.
     pub binders: Vec<Binder>,
     /// What `filter` needs.
-    pub filter_before: Block,
+    pub filter_before: StmtBlock,
     /// `bool`: places where it is false are skipped.
     pub filter: Option<ExprId>,
     /// What the value needs.
-    pub before: Block,
+    pub before: StmtBlock,
     /// The value of a place.
     pub value: ExprId,
     /// For a float `Sum` whose body is a product `x * y`: its factors (`value` is their product).
     pub factors: Option<(ExprId, ExprId)>,
     /// [`Check::Empty`](super::Check::Empty); only `ArgMin`/`ArgMax` can fail it.
     pub site: SiteId,
-    /// [`Check::Turns`](super::Check::Turns) of all places, before the first.
-    pub turns: SiteId,
+    /// [`Check::Iterations`](super::Check::Iterations) of all places, before the first.
+    pub iterations: SiteId,
 }
 
 impl Reduce {

@@ -64,7 +64,7 @@ fn a_reduction_names_all_that_it_evaluates_and_assigns() {
         value: e(5),
         factors: Some((e(6), e(7))),
         site,
-        turns: site,
+        iterations: site,
     }));
     let (mut exprs, mut assigned) = (Vec::new(), Vec::new());
     stmt.for_each_expr(|x| exprs.push(x));

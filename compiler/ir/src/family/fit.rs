@@ -2,7 +2,7 @@
 //!
 //! Invariant: a form that is found gives the column it was found for at every instance; it was compared.
 
-use super::{Const, Domain, Field, FieldPart, Offset, Part, Term, TileMap};
+use super::{Const, Domain, Field, FieldPart, IndexFn, Offset, Term, TileMap};
 use crate::affine::Affine;
 use crate::ids::FieldId;
 use crate::region::gcd;
@@ -73,11 +73,11 @@ impl Field {
         }
         let columns: Vec<Vec<i64>> =
             (0..first.parts.len()).map(|k| views.iter().map(|v| v.parts[k].offset).collect()).collect();
-        Some(Field::from_columns(field, domain, first, &columns))
+        Some(Field::from_offsets(field, domain, first, &columns))
     }
 
     /// The field whose instances see `like` with these offsets: per part, one for each instance.
-    pub fn from_columns(field: FieldId, domain: &Domain, like: &View, columns: &[Vec<i64>]) -> Field {
+    pub fn from_offsets(field: FieldId, domain: &Domain, like: &View, columns: &[Vec<i64>]) -> Field {
         let part = |(p, column): (&ViewPart, &Vec<i64>)| FieldPart {
             lo: p.lo.clone(),
             len: p.len.clone(),
@@ -135,8 +135,8 @@ impl TileMap {
                 i = end.div_ceil(stride).max(i + 1);
             }
             if line.steps.len() > 1 {
-                let (part, stride) = Part::fit(&line)?;
-                terms.push(Term { dim: dim as u8, part, stride });
+                let (function, stride) = IndexFn::fit(&line)?;
+                terms.push(Term { dim: dim as u8, function, stride });
             }
         }
         Some(TileMap::Separable { base, terms })
@@ -163,20 +163,21 @@ impl Line {
     }
 }
 
-impl Part {
+impl IndexFn {
     /// The part and stride that give these values, of which there are two or more.
-    fn fit(line: &Line) -> Option<(Part, i32)> {
+    fn fit(line: &Line) -> Option<(IndexFn, i32)> {
         let &(block, second) = line.steps.get(1)?;
         let common = line.steps.iter().fold(0, |g, s| gcd(g, s.1)) * second.signum();
         // Where the values first fall back to 0 a cycle ends.
         let period = line.steps[1..].iter().find(|s| s.1 == 0).map(|s| s.0);
         let tries = |stride: i64| {
-            let cyclic = period.map(|p| if block == 1 { Part::Cyclic(p) } else { Part::BlockCyclic(block, p / block) });
-            let balanced = balanced(line, stride).map(Part::Balanced);
-            let block = if block == 1 { Part::Identity } else { Part::Block(block) };
+            let cyclic =
+                period.map(|p| if block == 1 { IndexFn::Cyclic(p) } else { IndexFn::BlockCyclic(block, p / block) });
+            let balanced = balanced(line, stride).map(IndexFn::Balanced);
+            let block = if block == 1 { IndexFn::Identity } else { IndexFn::Block(block) };
             [Some(block), balanced, cyclic].into_iter().flatten().map(move |part| (part, stride))
         };
-        let gives = |&(part, stride): &(Part, i64)| {
+        let gives = |&(part, stride): &(IndexFn, i64)| {
             let here =
                 |(start, end, v)| part.is_even(start, end, line.n) && part.at(start, line.n) as i64 * stride == v;
             line.iter().all(here)
@@ -189,9 +190,9 @@ impl Part {
     fn is_even(self, start: u32, end: u32, n: u32) -> bool {
         match self {
             // These do not fall.
-            Part::Identity | Part::Block(_) | Part::Balanced(_) => self.at(start, n) == self.at(end - 1, n),
-            Part::Cyclic(p) => p == 1 || end - start == 1,
-            Part::BlockCyclic(b, p) => p == 1 || start / b == (end - 1) / b,
+            IndexFn::Identity | IndexFn::Block(_) | IndexFn::Balanced(_) => self.at(start, n) == self.at(end - 1, n),
+            IndexFn::Cyclic(p) => p == 1 || end - start == 1,
+            IndexFn::BlockCyclic(b, p) => p == 1 || start / b == (end - 1) / b,
         }
     }
 }

@@ -11,21 +11,22 @@ fn domain() -> impl Strategy<Value = Domain> {
     prop::collection::vec(1u32..6, 0..4).prop_map(|lens| Domain(lens.into()))
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = IndexFn> {
     prop_oneof![
-        Just(Part::Identity),
-        (1u32..5).prop_map(Part::Block),
-        (1u32..12).prop_map(Part::Balanced),
-        (1u32..5).prop_map(Part::Cyclic),
-        (1u32..4, 1u32..4).prop_map(|(b, p)| Part::BlockCyclic(b, p)),
+        Just(IndexFn::Identity),
+        (1u32..5).prop_map(IndexFn::Block),
+        (1u32..12).prop_map(IndexFn::Balanced),
+        (1u32..5).prop_map(IndexFn::Cyclic),
+        (1u32..4, 1u32..4).prop_map(|(b, p)| IndexFn::BlockCyclic(b, p)),
     ]
 }
 
 fn separable() -> impl Strategy<Value = (Domain, TileMap)> {
     let term = prop::option::of((part(), -9i32..10));
     (domain(), prop::collection::vec(term, 4)).prop_map(|(domain, terms)| {
-        let some =
-            |(dim, t): (usize, Option<(Part, i32)>)| t.map(|(part, stride)| Term { dim: dim as u8, part, stride });
+        let some = |(dim, t): (usize, Option<(IndexFn, i32)>)| {
+            t.map(|(function, stride)| Term { dim: dim as u8, function, stride })
+        };
         let terms = terms.into_iter().take(domain.0.len()).enumerate().filter_map(some).collect();
         (domain, TileMap::Separable { base: 200, terms })
     })
@@ -172,13 +173,13 @@ fn the_commonest_tile_expressions_are_found() {
             TileMap::Table(_) => panic!("not found"),
         }
     };
-    let term = |part, stride| vec![Term { dim: 0, part, stride }];
-    assert_eq!(fit(10, &|i| i / 5), (0, term(Part::Block(5), 1)));
-    assert_eq!(fit(10, &|i| 3 + i * 4), (3, term(Part::Identity, 4)));
-    assert_eq!(fit(1000, &|i| i * 64 / 1000), (0, term(Part::Balanced(64), 1)));
-    assert_eq!(fit(10, &|i| i % 4), (0, term(Part::Cyclic(4), 1)));
-    assert_eq!(fit(20, &|i| 9 - i / 2 % 3), (9, term(Part::BlockCyclic(2, 3), -1)));
+    let term = |function, stride| vec![Term { dim: 0, function, stride }];
+    assert_eq!(fit(10, &|i| i / 5), (0, term(IndexFn::Block(5), 1)));
+    assert_eq!(fit(10, &|i| 3 + i * 4), (3, term(IndexFn::Identity, 4)));
+    assert_eq!(fit(1000, &|i| i * 64 / 1000), (0, term(IndexFn::Balanced(64), 1)));
+    assert_eq!(fit(10, &|i| i % 4), (0, term(IndexFn::Cyclic(4), 1)));
+    assert_eq!(fit(20, &|i| 9 - i / 2 % 3), (9, term(IndexFn::BlockCyclic(2, 3), -1)));
     assert_eq!(fit(10, &|_| 7), (7, vec![]));
     let (base, terms) = fit(10, &|i| i * 1472 / 10);
-    assert!(base == 0 && matches!(terms[..], [Term { part: Part::Balanced(_), stride: 1, .. }]));
+    assert!(base == 0 && matches!(terms[..], [Term { function: IndexFn::Balanced(_), stride: 1, .. }]));
 }

@@ -4,7 +4,7 @@
 //! Each part of a separable map takes each of its values on few intervals of its index, so that the instances on one
 //! tile are found by running through the outer terms and inverting the last.
 
-use super::{Domain, Part, Term, TileMap};
+use super::{Domain, IndexFn, Term, TileMap};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -64,26 +64,26 @@ impl Domain {
     }
 }
 
-impl Part {
+impl IndexFn {
     /// How many values it takes over `0..n`: they are among `0..count`.
     pub fn count(self, n: u32) -> u32 {
         match self {
-            Part::Identity => n,
-            Part::Block(b) => n.div_ceil(b),
-            Part::Balanced(_) if n == 0 => 0,
-            Part::Balanced(_) => self.at(n - 1, n) + 1,
-            Part::Cyclic(p) => p.min(n),
-            Part::BlockCyclic(b, p) => p.min(n.div_ceil(b)),
+            IndexFn::Identity => n,
+            IndexFn::Block(b) => n.div_ceil(b),
+            IndexFn::Balanced(_) if n == 0 => 0,
+            IndexFn::Balanced(_) => self.at(n - 1, n) + 1,
+            IndexFn::Cyclic(p) => p.min(n),
+            IndexFn::BlockCyclic(b, p) => p.min(n.div_ceil(b)),
         }
     }
 
     /// One past the last index that has the value of index `i` without a change between.
     pub fn run_end(self, i: u32, n: u32) -> u32 {
         let end = match self {
-            Part::Identity | Part::Cyclic(2..) => i as u64 + 1,
-            Part::Cyclic(_) | Part::BlockCyclic(_, 1) => n as u64,
-            Part::Block(b) | Part::BlockCyclic(b, _) => (i as u64 / b as u64 + 1) * b as u64,
-            Part::Balanced(p) => ((self.at(i, n) as u64 + 1) * n as u64).div_ceil(p as u64),
+            IndexFn::Identity | IndexFn::Cyclic(2..) => i as u64 + 1,
+            IndexFn::Cyclic(_) | IndexFn::BlockCyclic(_, 1) => n as u64,
+            IndexFn::Block(b) | IndexFn::BlockCyclic(b, _) => (i as u64 / b as u64 + 1) * b as u64,
+            IndexFn::Balanced(p) => ((self.at(i, n) as u64 + 1) * n as u64).div_ceil(p as u64),
         };
         end.min(n as u64) as u32
     }
@@ -92,14 +92,14 @@ impl Part {
     pub fn inverse(self, value: u32, n: u32) -> impl Iterator<Item = Range<u32>> {
         let v = value as u64;
         let (first, len, period) = match self {
-            Part::Identity => (v, 1, 0),
-            Part::Block(b) => (v * b as u64, b as u64, 0),
-            Part::Balanced(p) => {
+            IndexFn::Identity => (v, 1, 0),
+            IndexFn::Block(b) => (v * b as u64, b as u64, 0),
+            IndexFn::Balanced(p) => {
                 let start = (v * n as u64).div_ceil(p as u64);
                 (start, ((v + 1) * n as u64).div_ceil(p as u64) - start, 0)
             }
-            Part::Cyclic(p) => (if v < p as u64 { v } else { n as u64 }, 1, p as u64),
-            Part::BlockCyclic(b, p) => {
+            IndexFn::Cyclic(p) => (if v < p as u64 { v } else { n as u64 }, 1, p as u64),
+            IndexFn::BlockCyclic(b, p) => {
                 (if v < p as u64 { v * b as u64 } else { n as u64 }, b as u64, b as u64 * p as u64)
             }
         };
@@ -115,13 +115,13 @@ impl Part {
 impl Term {
     /// What it adds at index `i` of its dimension.
     pub fn at(&self, domain: &Domain, i: u32) -> i64 {
-        self.stride as i64 * self.part.at(i, domain.0[self.dim as usize]) as i64
+        self.stride as i64 * self.function.at(i, domain.0[self.dim as usize]) as i64
     }
 
     /// The least and the greatest of what it adds.
     fn bounds(&self, domain: &Domain) -> (i64, i64) {
         let n = domain.0[self.dim as usize];
-        let last = self.stride as i64 * (self.part.count(n) as i64 - 1);
+        let last = self.stride as i64 * (self.function.count(n) as i64 - 1);
         (last.min(0), last.max(0))
     }
 }
@@ -172,7 +172,7 @@ impl Iterator for TileIter<'_> {
                         }
                     }
                 }
-                let tile = *sum + inner.map_or(0, |t| t.stride as i64 * t.part.at(*next, n) as i64);
+                let tile = *sum + inner.map_or(0, |t| t.stride as i64 * t.function.at(*next, n) as i64);
                 *next += 1;
                 Some(tile as u32)
             }
@@ -267,8 +267,8 @@ impl TileMap {
 /// Adds a term to a histogram of sums.
 fn spread(sums: &BTreeMap<i64, u64>, term: &Term, n: u32) -> BTreeMap<i64, u64> {
     let mut spread = BTreeMap::new();
-    for value in 0..term.part.count(n) {
-        let times: u64 = term.part.inverse(value, n).map(|r| r.len() as u64).sum();
+    for value in 0..term.function.count(n) {
+        let times: u64 = term.function.inverse(value, n).map(|r| r.len() as u64).sum();
         if times > 0 {
             for (sum, count) in sums {
                 *spread.entry(sum + value as i64 * term.stride as i64).or_insert(0) += count * times;
@@ -302,8 +302,8 @@ fn collect(domain: &Domain, terms: &[Term], k: usize, instance: u64, need: i64, 
     match here {
         Some(term) if last && term.stride != 0 => {
             let value = need / term.stride as i64;
-            let fits = need % term.stride as i64 == 0 && (0..term.part.count(n) as i64).contains(&value);
-            for i in term.part.inverse(value as u32, n).take_while(|_| fits).flatten() {
+            let fits = need % term.stride as i64 == 0 && (0..term.function.count(n) as i64).contains(&value);
+            for i in term.function.inverse(value as u32, n).take_while(|_| fits).flatten() {
                 collect(domain, terms, k + 1, instance * n as u64 + i as u64, 0, found);
             }
         }

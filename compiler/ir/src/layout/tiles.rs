@@ -4,7 +4,7 @@
 
 /// Tiles at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Stretch {
+pub struct StridedTiles {
     /// The first.
     pub first: u32,
     /// How many, at least 1.
@@ -13,7 +13,7 @@ pub struct Stretch {
     pub step: u32,
 }
 
-impl Stretch {
+impl StridedTiles {
     /// The last tile.
     pub fn last(&self) -> u32 {
         self.first + (self.count - 1) * self.step
@@ -27,7 +27,7 @@ impl Stretch {
 
 /// A set of tiles.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct TileSet(Vec<Stretch>);
+pub struct TileSet(Vec<StridedTiles>);
 
 impl TileSet {
     /// Of tiles that ascend.
@@ -47,7 +47,7 @@ impl TileSet {
     /// Adds a tile that is greater than all so far.
     pub fn push(&mut self, tile: u32) {
         let Some(last) = self.0.last_mut() else {
-            return self.0.push(Stretch { first: tile, count: 1, step: 1 });
+            return self.0.push(StridedTiles { first: tile, count: 1, step: 1 });
         };
         let step = tile - last.last();
         match last.count {
@@ -57,14 +57,14 @@ impl TileSet {
             2 if last.step > 1 => {
                 let first = last.last();
                 (last.count, last.step) = (1, 1);
-                self.0.push(Stretch { first, count: 2, step });
+                self.0.push(StridedTiles { first, count: 2, step });
             }
-            _ => self.0.push(Stretch { first: tile, count: 1, step: 1 }),
+            _ => self.0.push(StridedTiles { first: tile, count: 1, step: 1 }),
         }
     }
 
     /// Its stretches.
-    pub fn stretches(&self) -> &[Stretch] {
+    pub fn strided(&self) -> &[StridedTiles] {
         &self.0
     }
 

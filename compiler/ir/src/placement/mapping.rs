@@ -179,7 +179,7 @@ impl<'a> TermSteps<'a> {
 
     fn value(&self, term: &Term) -> i64 {
         let dim = term.dim as usize;
-        term.stride as i64 * term.part.at(self.point[dim], self.domain.0[dim]) as i64
+        term.stride as i64 * term.function.at(self.point[dim], self.domain.0[dim]) as i64
     }
 
     /// How many elements the point stands for, and their tile; moves to the next.
@@ -188,7 +188,7 @@ impl<'a> TermSteps<'a> {
         let dim = term.dim as usize;
         let n = self.domain.0[dim];
         let tile = (self.outer + self.value(&term)) as u32;
-        let next = term.part.run_end(self.point[dim], n);
+        let next = term.function.run_end(self.point[dim], n);
         let elements = (next - self.point[dim]) as u64 * self.block;
         self.point[dim] = next;
         if next == n {

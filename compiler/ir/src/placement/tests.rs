@@ -1,7 +1,7 @@
 //! Mappings and homes against a plain list of tiles.
 
 use super::*;
-use crate::family::{Part, Term};
+use crate::family::{IndexFn, Term};
 use crate::graph::{Var, VarClass};
 use crate::plan::{Homes, RunRows};
 use crate::types::ElemType;
@@ -26,11 +26,11 @@ fn variable(shape: &[u64], ty: ElemType) -> Var {
 fn mapping() -> impl Strategy<Value = (Mapping, Vec<u64>)> {
     let shape = prop::collection::vec(1u64..6, 1..4);
     let part = prop_oneof![
-        Just(Part::Identity),
-        (1u32..5).prop_map(Part::Block),
-        (1u32..9).prop_map(Part::Balanced),
-        (1u32..5).prop_map(Part::Cyclic),
-        (1u32..4, 1u32..4).prop_map(|(b, p)| Part::BlockCyclic(b, p)),
+        Just(IndexFn::Identity),
+        (1u32..5).prop_map(IndexFn::Block),
+        (1u32..9).prop_map(IndexFn::Balanced),
+        (1u32..5).prop_map(IndexFn::Cyclic),
+        (1u32..4, 1u32..4).prop_map(|(b, p)| IndexFn::BlockCyclic(b, p)),
     ];
     let terms = prop::collection::vec(prop::option::of((part, 1i32..4)), 3);
     let tiles = prop::collection::vec(0u32..4, 125);
@@ -43,8 +43,8 @@ fn mapping() -> impl Strategy<Value = (Mapping, Vec<u64>)> {
             2 => Mapping::from_runs(runs_of(&table[..len as usize])),
             3 => Mapping::Separable { domain, tiles: TileMap::Table(table[..len as usize].into()) },
             _ => {
-                let some = |(dim, t): (usize, Option<(Part, i32)>)| {
-                    t.map(|(part, stride)| Term { dim: dim as u8, part, stride })
+                let some = |(dim, t): (usize, Option<(IndexFn, i32)>)| {
+                    t.map(|(function, stride)| Term { dim: dim as u8, function, stride })
                 };
                 let terms = terms.into_iter().take(shape.len()).enumerate().filter_map(some).collect();
                 Mapping::Separable { domain, tiles: TileMap::Separable { base: 1, terms } }

@@ -37,7 +37,7 @@ fn codelet() -> Codelet {
         sites: PrimaryMap::new(),
         body: vec![],
         pipelined: false,
-        apart: false,
+        separate_elements: false,
         cycles: None,
         elementary: Default::default(),
         span: Span::NONE,

@@ -1,7 +1,7 @@
 //! Mappings and tile maps.
 
 use super::{Result, ensure};
-use crate::family::{Domain, Part, TileMap};
+use crate::family::{Domain, IndexFn, TileMap};
 use crate::placement::{Mapping, UNPLACED};
 
 /// A mapping of `len` elements.
@@ -42,8 +42,8 @@ pub fn tile_map(map: &TileMap, domain: &Domain) -> Result {
                     return Err(format!("a tile reads index {} of {}", term.dim, domain.0.len()));
                 };
                 ensure(terms[..k].iter().all(|t| t.dim != term.dim), || "two terms read one index".into())?;
-                ensure(positive(term.part), || "a term of a tile divides by 0".into())?;
-                let span = term.stride as i64 * (term.part.count(n) as i64 - 1).max(0);
+                ensure(positive(term.function), || "a term of a tile divides by 0".into())?;
+                let span = term.stride as i64 * (term.function.count(n) as i64 - 1).max(0);
                 (lo, hi) = (lo + span.min(0), hi + span.max(0));
             }
             ensure(lo >= 0 && hi < UNPLACED as i64, || format!("tiles {lo} to {hi}"))
@@ -57,10 +57,10 @@ pub fn count(domain: &Domain) -> std::result::Result<u64, String> {
     count.filter(|&n| n <= u32::MAX as u64).ok_or_else(|| "too many instances".into())
 }
 
-fn positive(part: Part) -> bool {
+fn positive(part: IndexFn) -> bool {
     match part {
-        Part::Identity => true,
-        Part::Block(n) | Part::Balanced(n) | Part::Cyclic(n) => n > 0,
-        Part::BlockCyclic(b, p) => b > 0 && p > 0,
+        IndexFn::Identity => true,
+        IndexFn::Block(n) | IndexFn::Balanced(n) | IndexFn::Cyclic(n) => n > 0,
+        IndexFn::BlockCyclic(b, p) => b > 0 && p > 0,
     }
 }

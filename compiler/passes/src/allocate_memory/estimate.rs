@@ -9,7 +9,7 @@
 
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{Cost, TileCosts, cost_of};
-use girder_ir::codelet::{Block, Codelet, Local};
+use girder_ir::codelet::{Codelet, Local, StmtBlock};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::SpecId;
@@ -40,7 +40,7 @@ pub(crate) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
 }
 
 /// Recursion is as deep as statements are nested, which the limit on nesting bounds.
-fn statements(block: &Block) -> u64 {
+fn statements(block: &StmtBlock) -> u64 {
     block.iter().map(|s| 1 + s.blocks().map(statements).sum::<u64>()).sum()
 }
 

@@ -99,7 +99,7 @@ fn others(over: &[Over], tile: u32) -> String {
 
 /// A set of tiles, shortly.
 fn names(tiles: &TileSet) -> String {
-    let [one] = tiles.stretches() else { return format!("{} tiles", tiles.count()) };
+    let [one] = tiles.strided() else { return format!("{} tiles", tiles.count()) };
     match (one.count, one.step) {
         (1, _) => format!("tile {}", one.first),
         (_, 1) => format!("tiles {}..{}", one.first, one.last() + 1),

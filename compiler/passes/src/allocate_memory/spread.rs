@@ -92,9 +92,9 @@ impl Spread {
                 [term] if term.stride != 0 => {
                     let n = domain.0[term.dim as usize];
                     let others = domain.count() / n as u64;
-                    let count = |v| others * term.part.inverse(v, n).map(|r| r.len() as u64).sum::<u64>();
+                    let count = |v| others * term.function.inverse(v, n).map(|r| r.len() as u64).sum::<u64>();
                     let tile = |v: u32| (*base as i64 + term.stride as i64 * v as i64) as u32;
-                    Spread::of_tiles((0..term.part.count(n)).map(|v| (tile(v), count(v))).collect())
+                    Spread::of_tiles((0..term.function.count(n)).map(|v| (tile(v), count(v))).collect())
                 }
                 _ => Spread::of_tiles(map.counts(domain).into_iter().collect()),
             },
@@ -143,20 +143,20 @@ pub(super) fn sweep<T, S>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use girder_ir::family::{Part, Term};
+    use girder_ir::family::{IndexFn, Term};
     use girder_ir::graph::{Var, VarClass};
     use girder_ir::plan::Homes;
     use girder_ir::types::ElemType;
     use girder_source::{Origins, Span};
     use proptest::prelude::*;
 
-    fn part() -> impl Strategy<Value = Part> {
+    fn part() -> impl Strategy<Value = IndexFn> {
         prop_oneof![
-            Just(Part::Identity),
-            (1u32..5).prop_map(Part::Block),
-            (1u32..9).prop_map(Part::Balanced),
-            (1u32..5).prop_map(Part::Cyclic),
-            (1u32..4, 1u32..4).prop_map(|(b, p)| Part::BlockCyclic(b, p)),
+            Just(IndexFn::Identity),
+            (1u32..5).prop_map(IndexFn::Block),
+            (1u32..9).prop_map(IndexFn::Balanced),
+            (1u32..5).prop_map(IndexFn::Cyclic),
+            (1u32..4, 1u32..4).prop_map(|(b, p)| IndexFn::BlockCyclic(b, p)),
         ]
     }
 
@@ -170,7 +170,9 @@ mod tests {
             let map = match table {
                 Some(table) => TileMap::Table(table[..domain.count() as usize].into()),
                 None => {
-                    let term = |(dim, t): (u8, Option<(Part, i32)>)| t.map(|(part, stride)| Term { dim, part, stride });
+                    let term = |(dim, t): (u8, Option<(IndexFn, i32)>)| {
+                        t.map(|(function, stride)| Term { dim, function, stride })
+                    };
                     TileMap::Separable { base: 50, terms: (0u8..).zip(terms).filter_map(term).collect() }
                 }
             };

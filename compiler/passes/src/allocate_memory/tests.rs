@@ -65,12 +65,12 @@ fn code_comes_first_and_temporaries_that_never_meet_share() {
 #[test]
 fn the_verifier_refuses_what_overlaps_or_is_missing() {
     let allocated = allocate(small(8), &machine()).0.unwrap();
-    let refuse = |change: &dyn Fn(&mut Vec<Block>)| {
+    let refuse = |change: &dyn Fn(&mut Vec<MemoryBlock>)| {
         let mut classes = allocated.layout.classes().to_vec();
         change(&mut classes[0].blocks);
         verify_layout(&allocated.scheduled, &Layout::new(classes).unwrap(), &machine(), false).unwrap_err()
     };
-    let var = |i: usize| move |b: &&mut Block| b.content == Content::Var(VarId::new(i));
+    let var = |i: usize| move |b: &&mut MemoryBlock| b.content == Content::Var(VarId::new(i));
     let missing = refuse(&|blocks| {
         blocks.pop();
     });

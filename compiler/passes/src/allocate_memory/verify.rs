@@ -8,7 +8,7 @@ use super::inventory::{self, Need};
 use crate::liveness::Liveness;
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
-use girder_ir::layout::{Block, Content, Layout};
+use girder_ir::layout::{Content, Layout, MemoryBlock};
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
 use rustc_hash::FxHashSet;
@@ -83,7 +83,7 @@ fn complete<F: FnOnce(String) -> String>(
 }
 
 /// Every need has its block, of its size, live at least when it is needed; there are no others.
-fn matches(graph: &Graph, needs: &[Need], blocks: &[Block]) -> Result<(), String> {
+fn matches(graph: &Graph, needs: &[Need], blocks: &[MemoryBlock]) -> Result<(), String> {
     for need in needs {
         let what = shown(graph, need.content);
         let mut own = blocks.iter().filter(|b| b.content == need.content);
@@ -111,7 +111,7 @@ fn matches(graph: &Graph, needs: &[Need], blocks: &[Block]) -> Result<(), String
 }
 
 /// Aligned, in usable memory, and code and local arrays where they can be.
-fn inside(graph: &Graph, blocks: &[Block], machine: &Machine, over_memory: bool) -> Result<(), String> {
+fn inside(graph: &Graph, blocks: &[MemoryBlock], machine: &Machine, over_memory: bool) -> Result<(), String> {
     for b in blocks {
         let (start, end) = (b.address as u64, b.address as u64 + b.bytes as u64);
         let what = || format!("the block of {} at {start:#x}", shown(graph, b.content));
@@ -140,9 +140,9 @@ fn inside(graph: &Graph, blocks: &[Block], machine: &Machine, over_memory: bool)
 }
 
 /// No byte holds two things at one point.
-fn apart(graph: &Graph, blocks: &[Block]) -> Result<(), String> {
+fn apart(graph: &Graph, blocks: &[MemoryBlock]) -> Result<(), String> {
     let always = 0..u32::MAX;
-    let mut order: Vec<&Block> = blocks.iter().filter(|b| b.bytes > 0).collect();
+    let mut order: Vec<&MemoryBlock> = blocks.iter().filter(|b| b.bytes > 0).collect();
     order.sort_by_key(|b| b.address);
     for (i, a) in order.iter().enumerate() {
         let end = a.address as u64 + a.bytes as u64;

@@ -12,7 +12,7 @@ use girder_codelet::cost::{MemFacts, Want};
 use girder_ir::codelet::Codelet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, FamilyId, FieldId, SpecId};
-use girder_ir::layout::{Block, Content};
+use girder_ir::layout::{Content, MemoryBlock};
 use girder_ir::plan::{FieldLandings, Landing};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
@@ -198,16 +198,16 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn range(block: &Block) -> std::ops::Range<u64> {
+fn range(block: &MemoryBlock) -> std::ops::Range<u64> {
     block.address as u64..block.address as u64 + block.bytes as u64
 }
 
-fn are_apart(space: &Space, a: &Block, b: &Block) -> bool {
+fn are_apart(space: &Space, a: &MemoryBlock, b: &MemoryBlock) -> bool {
     let (a, b) = (space.elements(&range(a)), space.elements(&range(b)));
     a.end <= b.start || b.end <= a.start
 }
 
-fn is_interleaved(space: &Space, block: &Block, usable: u64) -> bool {
+fn is_interleaved(space: &Space, block: &MemoryBlock, usable: u64) -> bool {
     let range = range(block);
     let inside = |z: &std::ops::Range<u64>| z.start <= range.start && range.end <= z.end;
     range.end <= usable && space.zone(Zone::Interleaved).iter().any(inside)

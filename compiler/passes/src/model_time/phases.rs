@@ -108,7 +108,7 @@ impl Loads {
     fn add(&mut self, from: u32, to: &mut [u32], bytes: u64, machine: &Machine) {
         let exchange = &machine.exchange;
         let (narrow, pair) = (exchange.bytes_per_cycle, exchange.pair_bytes_per_cycle.max(exchange.bytes_per_cycle));
-        let cycles = |wide: bool| bytes.div_ceil(u64::from(if wide { pair } else { narrow }));
+        let cycles = |paired: bool| bytes.div_ceil(u64::from(if paired { pair } else { narrow }));
         let base = from - from % machine.chip.tiles;
         let partner = |tile: u32| base + ((tile - base) ^ 1);
         to.sort_unstable();

@@ -97,7 +97,7 @@ fn tiles_outside(map: &TileMap, domain: &Domain, machine: &Machine) -> Option<i6
             (placed().min()? as i64, placed().max()? as i64)
         }
         TileMap::Separable { base, terms } => {
-            let last = terms.iter().map(|t| t.stride as i64 * (t.part.count(domain.0[t.dim as usize]) as i64 - 1));
+            let last = terms.iter().map(|t| t.stride as i64 * (t.function.count(domain.0[t.dim as usize]) as i64 - 1));
             let base = *base as i64;
             last.fold((base, base), |(lo, hi), l| (lo + l.min(0), hi + l.max(0)))
         }

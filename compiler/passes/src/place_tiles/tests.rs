@@ -7,7 +7,7 @@ use crate::build::{Build, Tree, Vertices, machine};
 use cranelift_entity::EntityRef;
 use girder_ir::affine::Affine;
 use girder_ir::codelet::{Dir, Expr, ExprKind};
-use girder_ir::family::{Domain, Offset, Part, Term, TileMap};
+use girder_ir::family::{Domain, IndexFn, Offset, Term, TileMap};
 use girder_ir::graph::VarClass;
 use girder_ir::ids::{SpecId, VarId};
 use girder_ir::placement::{Mapping, TileRun};
@@ -226,8 +226,10 @@ fn a_long_variable_follows_its_vertices_in_closed_form() {
     let family = b.graph.families.values_mut().next().unwrap();
     family.domain = Domain(smallvec::smallvec![N as u32]);
     family.fields.iter_mut().for_each(|f| f.parts[0].offset = Offset::Affine(Affine::new(0, &[2])));
-    let map =
-        TileMap::Separable { base: 0, terms: smallvec::smallvec![Term { dim: 0, part: Part::Cyclic(16), stride: 1 }] };
+    let map = TileMap::Separable {
+        base: 0,
+        terms: smallvec::smallvec![Term { dim: 0, function: IndexFn::Cyclic(16), stride: 1 }],
+    };
     family.tile = Some(map);
     b.program("main", true, &Tree::Execute(set));
     let p = place(b).0.unwrap();

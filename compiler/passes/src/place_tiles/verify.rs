@@ -3,7 +3,7 @@
 //! Invariant: an accepted placement can be read by every later pass without a panic, and it moves nothing that the text
 //! maps.
 
-use girder_ir::family::{Domain, Part, TileMap};
+use girder_ir::family::{Domain, IndexFn, TileMap};
 use girder_ir::graph::{Graph, Var};
 use girder_ir::placement::{Mapping, Placement, UNPLACED};
 use girder_machine::Machine;
@@ -86,17 +86,17 @@ fn map_is_whole(map: &TileMap, domain: &Domain, machine: &Machine) -> Result<(),
     let mut seen = vec![false; domain.0.len()];
     let (mut lo, mut hi) = (base, base);
     for term in terms {
-        let divisors = match term.part {
-            Part::Identity => [1, 1],
-            Part::Block(b) | Part::Balanced(b) | Part::Cyclic(b) => [b, 1],
-            Part::BlockCyclic(b, p) => [b, p],
+        let divisors = match term.function {
+            IndexFn::Identity => [1, 1],
+            IndexFn::Block(b) | IndexFn::Balanced(b) | IndexFn::Cyclic(b) => [b, 1],
+            IndexFn::BlockCyclic(b, p) => [b, p],
         };
         let unread = seen.get_mut(term.dim as usize).map(|s| !std::mem::replace(s, true));
         if divisors.contains(&0) || unread != Some(true) {
             return Err("is not a function of its indices");
         }
         let n = domain.0[term.dim as usize];
-        let last = term.stride as i64 * (term.part.count(n) as i64 - 1).max(0);
+        let last = term.stride as i64 * (term.function.count(n) as i64 - 1).max(0);
         (lo, hi) = (lo + last.min(0), hi + last.max(0));
     }
     if domain.count() > 0 && (lo < 0 || hi >= machine.tiles() as i64) {

@@ -13,14 +13,14 @@
 //!     gather_before: x[0, 64], bytes: 4, count: 8, steps: [64, 4] -> buffer(4)[0];
 //!     before(0): x[0, 0], words: 784 -> [buffer(0..3)[0]];        // from cycle 0; to buffers 0, 1, 2
 //!     before: x[0, 784], words: 90 -> [buffer(0..3)[784]];        // in pieces:
-//!     piece(before, 1, 784, wide): 0..30;                         // words 0 to 29 of transfer 1, from cycle 784
+//!     piece(before, 1, 784, paired): 0..30;                         // words 0 to 29 of transfer 1, from cycle 784
 //!     piece(before, 1, 990): 30..90, to: [0..2];                  // words 30 to 89 to its first two receivers
 //!     spread_before: buffer(5)[2], bytes: 3 -> y[3, 1];           // 3 bytes, on tile 3
 //!     after(0): buffer(0)[0], words: 2 -> [y[0, 8], z[1..3, 16]]; // to y on tile 0, z on tiles 1 and 2
 //! }
 //! ```
 //! `x[t, b]` is byte b of the block of `x` on tile t, `x[t..u, b]` such a byte on each tile of a range; `buffer(k)[b]` is
-//! byte b of buffer k, whose tile is known. A sender that stands among several receivers sends to the others. `wide` says that it moves at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may be left out where they say 0, 0, 1
+//! byte b of buffer k, whose tile is known. A sender that stands among several receivers sends to the others. `paired` says that it moves at the rate of a pair of tiles. `next`, `step`, `count` and `steps` may be left out where they say 0, 0, 1
 //! and [0, 0], `strides` where it is empty. Without a schedule there are no rows `cycles`, `links` and `piece`, and
 //! `before:` and `after:` have no cycle; with one, this is said of transfers that go to other processors alone.
 //!
@@ -41,7 +41,7 @@ use girder_ir::ids::CopyId;
 use girder_ir::plan::{
     Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, To, Transfer,
 };
-use girder_ir::schedule::{PhaseSchedule, Piece, Served, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 
 /// Rows, buffers and receivers that the families of a step may stand for, all together.
 const MAX_ENTRIES: u64 = 1 << 26;
@@ -108,11 +108,11 @@ pub enum Row {
         /// What is copied.
         copy: LocalCopy,
     },
-    /// `before(start, wide): from, words: … -> [to, …];`
+    /// `before(start, paired): from, words: … -> [to, …];`
     Transfer {
         /// Which phase.
         phase: When,
-        /// Its first cycle and whether it is wide, once scheduled.
+        /// Its first cycle and whether it is paired, once scheduled.
         start: Option<(u32, bool)>,
         /// First word.
         from: Loc,
@@ -121,12 +121,12 @@ pub enum Row {
         /// Groups of receivers, at least one.
         to: Vec<Receivers>,
     },
-    /// `piece(phase, transfer, start, wide): first..first + words, to: [receiver, …];`
-    Piece {
+    /// `piece(phase, transfer, start, paired): first..first + words, to: [receiver, …];`
+    Slice {
         /// Which phase.
         phase: When,
         /// What is moved, from which cycle. Whom it serves is read from `to`.
-        piece: Piece,
+        piece: TransferSlice,
         /// Ranges of receivers, by position (first, count); empty where it serves all.
         to: Vec<(u32, u32)>,
     },
@@ -253,15 +253,15 @@ fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut Vec<Row
 
 fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows: &mut Vec<Row>) {
     rows.extend(phase.before.iter().map(|&copy| Row::Copy { phase: when, gather: true, copy }));
-    let mut pieces = schedule.map_or(&[][..], |s| &s.pieces);
+    let mut pieces = schedule.map_or(&[][..], |s| &s.slices);
     let mut cut = vec![];
     let grouped: Vec<Vec<Receivers>> = phase.groups.iter().map(|places| groups(places)).collect();
     for (k, transfer) in (0..).zip(&phase.transfers) {
         let (own, rest) = pieces.split_at(pieces.iter().take_while(|p| p.transfer == k).count());
         pieces = rest;
         let start = match own {
-            [Piece { first: 0, words, to: Served::All, start, wide, .. }] if *words == transfer.words => {
-                Some((*start, *wide))
+            [TransferSlice { first: 0, words, to: Served::All, start, paired, .. }] if *words == transfer.words => {
+                Some((*start, *paired))
             }
             _ => {
                 cut.extend_from_slice(own);
@@ -279,7 +279,7 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
             (Served::Some { first, count }, Some(s)) => ranges(&s.served[first as usize..(first + count) as usize]),
             _ => vec![],
         };
-        rows.push(Row::Piece { phase: when, piece, to });
+        rows.push(Row::Slice { phase: when, piece, to });
     }
     rows.extend(phase.after.iter().map(|&copy| Row::Copy { phase: when, gather: false, copy }));
 }
@@ -392,7 +392,7 @@ impl Reader<'_> {
                 None => Ok(()),
                 Some(_) => Err("a compute set carries one copy".into()),
             },
-            Row::Piece { phase, piece, to } => self.piece(*phase, *piece, to),
+            Row::Slice { phase, piece, to } => self.piece(*phase, *piece, to),
             &Row::Buffers { first, count, tile, next, bytes } => self.buffers(first, count, tile, next, bytes),
             Row::Landings { family, field, first, count, at } => self.landings(*family, *field, *first, *count, at),
             Row::Copy { phase, gather, copy } => {
@@ -420,7 +420,7 @@ impl Reader<'_> {
         }
     }
 
-    fn piece(&mut self, when: When, mut piece: Piece, to: &[(u32, u32)]) -> Result<(), String> {
+    fn piece(&mut self, when: When, mut piece: TransferSlice, to: &[(u32, u32)]) -> Result<(), String> {
         let count = to.iter().fold(0u32, |n, r| n.saturating_add(r.1));
         spend(&mut self.entries, count)?;
         let schedule = self.timed(when);
@@ -432,7 +432,7 @@ impl Reader<'_> {
             let end = first.checked_add(count).ok_or("there is no such receiver")?;
             schedule.served.extend(first..end);
         }
-        schedule.pieces.push(piece);
+        schedule.slices.push(piece);
         Ok(())
     }
 
@@ -506,8 +506,8 @@ impl Reader<'_> {
         }
         .to(&to);
         let transfer = self.phase(when).transfers.len() as u32;
-        if let Some((start, wide)) = start {
-            self.timed(when).pieces.push(Piece { transfer, first: 0, words, start, to: Served::All, wide });
+        if let Some((start, paired)) = start {
+            self.timed(when).slices.push(TransferSlice { transfer, first: 0, words, start, to: Served::All, paired });
         }
         self.phase(when).transfers.push(Transfer { from, to, words });
         Ok(())
@@ -523,7 +523,7 @@ impl Reader<'_> {
             return Err(format!("field {field} of family {family} has vertices without a landing"));
         }
         for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
-            schedule.pieces.sort_by_key(|p| p.transfer);
+            schedule.slices.sort_by_key(|p| p.transfer);
         }
         self.tables.plan.before.groups = self.groups.0.into_groups();
         self.tables.plan.after.groups = self.groups.1.into_groups();

@@ -58,7 +58,7 @@ impl Build {
             sites: Default::default(),
             body: vec![],
             pipelined: false,
-            apart: false,
+            separate_elements: false,
             cycles: None,
             elementary: Default::default(),
             span: Span::NONE,
@@ -136,7 +136,7 @@ fn fill(c: &mut Codelet, field: FieldId) -> Stmt {
     let value = expr(ExprKind::Const(Scalar::zero(ty)), ty);
     let site = c.sites.push(Site { check: Check::Index, span: Span::NONE, calls: smallvec![], message: None });
     let body = vec![Stmt::Store { field, index: smallvec![i], value, site }];
-    let site = c.sites.push(Site { check: Check::Turns, span: Span::NONE, calls: smallvec![], message: None });
+    let site = c.sites.push(Site { check: Check::Iterations, span: Span::NONE, calls: smallvec![], message: None });
     Stmt::For { var, lo, hi, step: 1, label: Label(field.as_u32()), body, site }
 }
 

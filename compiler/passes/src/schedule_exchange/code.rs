@@ -58,7 +58,7 @@ fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instruction
     let receipt = machine.exchange.receive_instructions as i64;
     // Pieces from one processor to all of a group's tiles on it are counted first.
     let mut to_groups: FxHashMap<(u32, u32), i64> = FxHashMap::default();
-    for piece in &schedule.pieces {
+    for piece in &schedule.slices {
         let Some(transfer) = phase.transfers.get(piece.transfer as usize) else { continue };
         let sender = transfer.from.tile;
         instructions[sender as usize] += sends(piece.words);

@@ -97,7 +97,7 @@ pub(super) fn pieces(
     limit: u64,
     machine: &Machine,
 ) -> Option<(Jobs, Vec<u64>, u64)> {
-    if ports.len() == 0 || jobs.list.iter().any(|job| job.wide) {
+    if ports.len() == 0 || jobs.list.iter().any(|job| job.paired) {
         return None;
     }
     let common = jobs.list.iter().fold(0, |a, job| gcd(a, job.words));

@@ -20,7 +20,7 @@ const LOOKS: (usize, usize) = (1 << 22, 64);
 /// Jobs for the receivers that come together, and their starts; `None` where transfers move at the rate of pairs, or if it
 /// takes too long, or longer than `limit`.
 pub(super) fn joining(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<(Jobs, Vec<u64>)> {
-    if jobs.list.iter().any(|job| job.wide) {
+    if jobs.list.iter().any(|job| job.paired) {
         return None;
     }
     let mut shop = Shop::new(jobs, ports);

@@ -31,7 +31,7 @@ use super::ports::{self, Ports};
 use super::rounds::rounds;
 use super::{GOOD, GOOD_AT_SCALE, MANY};
 use girder_ir::plan::Phase;
-use girder_ir::schedule::{PhaseSchedule, Piece, Served};
+use girder_ir::schedule::{PhaseSchedule, Served, TransferSlice};
 use girder_machine::Machine;
 use sharing::sharing;
 use shop::{Blocks, Edge, Shop};
@@ -49,7 +49,7 @@ const ENOUGH: f64 = 1.6;
 /// The schedule of one processor.
 pub(super) struct Layered {
     /// In no order; `served` of a piece are in [`Layered::served`].
-    pieces: Vec<Piece>,
+    pieces: Vec<TransferSlice>,
     served: Vec<u32>,
     /// One past the last cycle.
     pub end: u64,
@@ -62,9 +62,11 @@ impl Layered {
     pub fn write(&self, result: &mut PhaseSchedule) {
         let shift = result.served.len() as u32;
         result.served.extend_from_slice(&self.served);
-        result.pieces.extend(self.pieces.iter().map(|piece| match piece.to {
+        result.slices.extend(self.pieces.iter().map(|piece| match piece.to {
             Served::All => *piece,
-            Served::Some { first, count } => Piece { to: Served::Some { first: first + shift, count }, ..*piece },
+            Served::Some { first, count } => {
+                TransferSlice { to: Served::Some { first: first + shift, count }, ..*piece }
+            }
         }));
     }
 }
@@ -125,51 +127,51 @@ impl Shop<'_> {
         let layer = self.share_out()?;
         let count = layer.iter().max().map_or(0, |l| l + 1);
         let may_be_wide = self.may_be_wide();
-        let mut all_wide = vec![true; count as usize];
-        self.edges.iter().for_each(|e| all_wide[layer[e.port as usize] as usize] &= may_be_wide(e));
+        let mut all_paired = vec![true; count as usize];
+        self.edges.iter().for_each(|e| all_paired[layer[e.port as usize] as usize] &= may_be_wide(e));
         let (narrow, pairs) = (self.bounds(&layer, count, false), self.bounds(&layer, count, true));
-        let wide: Vec<bool> = (0..count as usize).map(|k| all_wide[k] && pairs[k] < narrow[k]).collect();
+        let paired: Vec<bool> = (0..count as usize).map(|k| all_paired[k] && pairs[k] < narrow[k]).collect();
         let mut start = vec![0; self.edges.len()];
         let mut end = 0;
-        for (k, &wide) in (0..).zip(&wide) {
+        for (k, &paired) in (0..).zip(&paired) {
             let own: Vec<usize> = (0..self.edges.len()).filter(|&e| layer[self.edges[e].port as usize] == k).collect();
-            let edges = own.iter().map(|&e| self.held(&self.edges[e], wide));
+            let edges = own.iter().map(|&e| self.held(&self.edges[e], paired));
             let (starts, length) =
                 self.schedule(Ports::between(edges, self.machine.chip.tiles, self.tiles.len() as u32));
             own.iter().zip(starts).for_each(|(&e, s)| start[e] = end + s);
             end += length;
         }
-        let is_wide = |e: &Edge| wide[layer[e.port as usize] as usize];
+        let is_paired = |e: &Edge| paired[layer[e.port as usize] as usize];
         if end > good {
-            end = self.early(&mut start, is_wide);
+            end = self.early(&mut start, is_paired);
         }
         let mut found = Layered { pieces: vec![], served: self.served.clone(), end, is_good: false };
-        found.pieces.extend(self.edges.iter().zip(start).map(|(edge, start)| Piece {
+        found.pieces.extend(self.edges.iter().zip(start).map(|(edge, start)| TransferSlice {
             transfer: edge.transfer,
             first: 0,
             words: edge.words,
             start: start as u32,
             to: edge.to,
-            wide: is_wide(edge),
+            paired: is_paired(edge),
         }));
         Some(found)
     }
 
     /// Starts each transfer, in the order in which they start, as soon as its tiles are free of those before it. Returns the
     /// end.
-    fn early(&self, start: &mut [u64], is_wide: impl Fn(&Edge) -> bool) -> u64 {
+    fn early(&self, start: &mut [u64], is_paired: impl Fn(&Edge) -> bool) -> u64 {
         let mut order: Vec<u32> = (0..self.edges.len() as u32).collect();
         order.sort_by_key(|&e| start[e as usize]);
         let mut free_at = vec![[0u64; 2]; self.machine.chip.tiles as usize];
         let mut last = 0;
         for e in order {
             let edge = &self.edges[e as usize];
-            let wide = is_wide(edge);
+            let paired = is_paired(edge);
             let (sender, tiles) = (edge.sender as usize, &self.tiles[edge.port as usize]);
-            let cycles = ports::cycles(edge.words, wide, self.machine);
+            let cycles = ports::cycles(edge.words, paired, self.machine);
             // At the rate of pairs the partner lends its wires, and the sender its own where the partner listens.
-            let senders = if wide { [sender, sender ^ 1] } else { [sender, sender] };
-            let lends = wide && tiles.binary_search(&(edge.sender ^ 1)).is_ok();
+            let senders = if paired { [sender, sender ^ 1] } else { [sender, sender] };
+            let lends = paired && tiles.binary_search(&(edge.sender ^ 1)).is_ok();
             let others = tiles.iter().map(|&t| t as usize).filter(|&t| t != sender);
             let into = || others.clone().chain(lends.then_some(sender));
             let begin = into().map(|t| free_at[t][1]).chain(senders.map(|s| free_at[s][0])).max().unwrap_or(0);
@@ -183,8 +185,8 @@ impl Shop<'_> {
     }
 
     /// The sender, or pair of senders, the port and the cycles that an edge takes.
-    fn held(&self, edge: &Edge, wide: bool) -> (u32, u32, u64) {
-        match wide {
+    fn held(&self, edge: &Edge, paired: bool) -> (u32, u32, u64) {
+        match paired {
             true => (edge.sender / 2, edge.port, ports::cycles(edge.words, true, self.machine)),
             false => (edge.sender, edge.port, edge.cycles),
         }
@@ -263,11 +265,11 @@ impl Shop<'_> {
     }
 
     /// The load of the fullest port of each layer, at the rate of pairs or not.
-    fn bounds(&self, layer: &[u32], count: u32, wide: bool) -> Vec<u64> {
+    fn bounds(&self, layer: &[u32], count: u32, paired: bool) -> Vec<u64> {
         let mut senders = vec![vec![0; self.machine.chip.tiles as usize]; count as usize];
         let mut ports = vec![0; self.tiles.len()];
         for edge in &self.edges {
-            let (sender, port, cycles) = self.held(edge, wide);
+            let (sender, port, cycles) = self.held(edge, paired);
             senders[layer[port as usize] as usize][sender as usize] += cycles;
             ports[port as usize] += cycles;
         }

@@ -3,14 +3,14 @@
 //! # Note: Where the pair rule holds
 //! The receivers must be whole pairs (but for the sender's partner, which takes the stream of the others without the
 //! sender), and the sender's partner must lend its
-//! wires: its own sends wait. So a job becomes wide only if its partner's sends with it stay within the bound of the whole.
+//! wires: its own sends wait. So a job becomes paired only if its partner's sends with it stay within the bound of the whole.
 //!
 //! Invariant: the load of no port exceeds the bound of the jobs as they were.
 
 use super::ports::{Jobs, Ports, cycles};
 use girder_machine::Machine;
 
-/// The jobs, those wide that may be; `None` if there are none.
+/// The jobs, those paired that may be; `None` if there are none.
 pub(super) fn widen(jobs: &Jobs, machine: &Machine) -> Option<Jobs> {
     if machine.exchange.pair_bytes_per_cycle <= machine.exchange.bytes_per_cycle {
         return None;
@@ -33,11 +33,11 @@ pub(super) fn widen(jobs: &Jobs, machine: &Machine) -> Option<Jobs> {
     let mut any = false;
     for k in candidates {
         let (from, words) = ((jobs.from[k] - base) as usize, jobs.list[k].words);
-        let (narrow, wide) = (cycles(words, false, machine), cycles(words, true, machine));
-        if sends[from ^ 1] + wide <= bound {
-            sends[from ^ 1] += wide;
-            sends[from] -= narrow - wide;
-            result.list[k].wide = true;
+        let (narrow, paired) = (cycles(words, false, machine), cycles(words, true, machine));
+        if sends[from ^ 1] + paired <= bound {
+            sends[from ^ 1] += paired;
+            sends[from] -= narrow - paired;
+            result.list[k].paired = true;
             any = true;
         }
     }

@@ -63,7 +63,7 @@ fn fullest_out(ports: &Ports, job: usize, load: &[u64]) -> u64 {
 
 /// Receivers that stay together: pairs, where they are served at their rate.
 fn unit(job: &Job) -> u64 {
-    if job.wide { 2 } else { 1 }
+    if job.paired { 2 } else { 1 }
 }
 
 /// Into how many parts of at most `size` receivers a job may be cut.

@@ -19,13 +19,13 @@ pub(super) struct Job {
     /// The receivers, in [`Jobs::to`].
     pub to: Range<u32>,
     /// Whether it moves at the rate of a pair of tiles.
-    pub wide: bool,
+    pub paired: bool,
 }
 
 /// How long words take.
-pub(super) fn cycles(words: u32, wide: bool, machine: &Machine) -> u64 {
+pub(super) fn cycles(words: u32, paired: bool, machine: &Machine) -> u64 {
     let exchange = &machine.exchange;
-    let rate = if wide { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
+    let rate = if paired { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
     (4 * words as u64).div_ceil(rate as u64)
 }
 
@@ -62,7 +62,7 @@ impl Jobs {
         self.to.extend(to);
         let to = start..self.to.len() as u32;
         if !to.is_empty() {
-            self.list.push(Job { transfer, first: words.start, words: words.end - words.start, to, wide: false });
+            self.list.push(Job { transfer, first: words.start, words: words.end - words.start, to, paired: false });
             self.from.push(from);
         }
     }
@@ -72,7 +72,7 @@ impl Jobs {
         let whole = &of.list[job];
         self.add(whole.transfer, words, of.from[job], of.receivers(job)[to].iter().copied());
         if let Some(part) = self.list.last_mut() {
-            part.wide = whole.wide;
+            part.paired = whole.paired;
         }
     }
 
@@ -123,13 +123,13 @@ impl Ports {
         // The number of each tile's out and in.
         let mut numbers = vec![[NONE; 2]; machine.chip.tiles as usize];
         for (k, job) in jobs.list.iter().enumerate() {
-            let cycles = cycles(job.words, job.wide, machine);
+            let cycles = cycles(job.words, job.paired, machine);
             let from = (jobs.from[k] - base) as usize;
             ports.hold(&mut numbers[from][0], true, cycles);
             for &(_, tile) in jobs.receivers(k) {
                 ports.hold(&mut numbers[(tile - base) as usize][1], false, cycles);
             }
-            if job.wide {
+            if job.paired {
                 ports.hold(&mut numbers[from ^ 1][0], true, cycles);
                 if jobs.receivers(k).iter().any(|r| (r.1 - base) as usize == from ^ 1) {
                     ports.hold(&mut numbers[from][1], false, cycles);

@@ -74,8 +74,8 @@ proptest! {
 
 #[test]
 fn pairs_that_take_one_stream_take_it_at_double_width() {
-    let wide = machine(1, 8);
-    let mut narrow = wide.clone();
+    let paired = machine(1, 8);
+    let mut narrow = paired.clone();
     narrow.exchange.pair_bytes_per_cycle = narrow.exchange.bytes_per_cycle;
     let cycles = |machine: &Machine, list: &[(u32, Vec<u32>, u32)]| {
         let phase = phase(list.iter().cloned());
@@ -86,28 +86,28 @@ fn pairs_that_take_one_stream_take_it_at_double_width() {
     };
     let to_all = [(0, (1..8).collect(), 101)];
     // Whole pairs, and the sender's partner, which borrows the sender's wires; a lone tile does not.
-    assert_eq!((cycles(&wide, &to_all), cycles(&narrow, &to_all)), (51, 101));
-    assert_eq!(cycles(&wide, &[(2, vec![0, 1, 4, 5], 101)]), 51);
-    assert_eq!(cycles(&wide, &[(2, vec![0, 1, 4], 101)]), 101);
-    assert_eq!(cycles(&wide, &[(2, vec![1, 4], 101)]), 101);
-    assert_eq!(cycles(&wide, &[(2, vec![4], 100)]), 100);
-    assert_eq!(cycles(&wide, &[(2, vec![3], 100)]), 100);
+    assert_eq!((cycles(&paired, &to_all), cycles(&narrow, &to_all)), (51, 101));
+    assert_eq!(cycles(&paired, &[(2, vec![0, 1, 4, 5], 101)]), 51);
+    assert_eq!(cycles(&paired, &[(2, vec![0, 1, 4], 101)]), 101);
+    assert_eq!(cycles(&paired, &[(2, vec![1, 4], 101)]), 101);
+    assert_eq!(cycles(&paired, &[(2, vec![4], 100)]), 100);
+    assert_eq!(cycles(&paired, &[(2, vec![3], 100)]), 100);
     // The partner's own sends have to fit.
-    assert_eq!(cycles(&wide, &[(2, vec![4, 5], 100), (3, vec![6, 7], 100)]), 100);
-    assert_eq!(cycles(&wide, &[(2, vec![4, 5], 100), (3, vec![6], 50)]), 100);
-    assert_eq!(cycles(&wide, &[(2, vec![4, 5], 100), (0, vec![4, 5], 100)]), 100);
+    assert_eq!(cycles(&paired, &[(2, vec![4, 5], 100), (3, vec![6, 7], 100)]), 100);
+    assert_eq!(cycles(&paired, &[(2, vec![4, 5], 100), (3, vec![6], 50)]), 100);
+    assert_eq!(cycles(&paired, &[(2, vec![4, 5], 100), (0, vec![4, 5], 100)]), 100);
 }
 
 #[test]
 fn double_width_needs_whole_pairs_and_a_partner_that_rests() {
     let machine = machine(1, 8);
     let phase = phase([(2, vec![4, 5], 8), (3, vec![6], 2), (4, vec![5, 6], 2)]);
-    let piece = |transfer, start, wide| {
+    let piece = |transfer, start, paired| {
         let words = phase.transfers[transfer as usize].words;
-        Piece { transfer, first: 0, words, start, to: Served::All, wide }
+        TransferSlice { transfer, first: 0, words, start, to: Served::All, paired }
     };
-    let of = |pieces: [Piece; 3], end| {
-        let schedule = PhaseSchedule { pieces: pieces.into(), cycles: vec![(0, end)], ..PhaseSchedule::default() };
+    let of = |pieces: [TransferSlice; 3], end| {
+        let schedule = PhaseSchedule { slices: pieces.into(), cycles: vec![(0, end)], ..PhaseSchedule::default() };
         check(&phase, &machine, &schedule)
     };
     assert_eq!(of([piece(0, 0, true), piece(1, 4, false), piece(2, 6, false)], 8), Ok(()));
@@ -151,9 +151,9 @@ fn exchange_code_counts_sends_and_receipts() {
 fn an_overlap_is_found() {
     let machine = machine(1, 4);
     let phase = phase([(0, vec![1], 4), (2, vec![1], 4)]);
-    let piece = |transfer, start| Piece { transfer, first: 0, words: 4, start, to: Served::All, wide: false };
+    let piece = |transfer, start| TransferSlice { transfer, first: 0, words: 4, start, to: Served::All, paired: false };
     let of = |second: u32, end| PhaseSchedule {
-        pieces: vec![piece(0, 0), piece(1, second)],
+        slices: vec![piece(0, 0), piece(1, second)],
         cycles: vec![(0, end)],
         ..PhaseSchedule::default()
     };
@@ -167,10 +167,10 @@ fn every_word_must_arrive_once() {
     let machine = machine(1, 4);
     let phase = phase([(0, vec![1, 2], 4)]);
     let some = |first, count| Served::Some { first, count };
-    let piece = |first, words, start, to| Piece { transfer: 0, first, words, start, to, wide: false };
-    let of = |pieces: Vec<Piece>| {
+    let piece = |first, words, start, to| TransferSlice { transfer: 0, first, words, start, to, paired: false };
+    let of = |pieces: Vec<TransferSlice>| {
         let end = pieces.iter().map(|p| p.start + p.words).max().unwrap();
-        let schedule = PhaseSchedule { pieces, served: vec![0, 1, 7], cycles: vec![(0, end)], link_cycles: 0 };
+        let schedule = PhaseSchedule { slices: pieces, served: vec![0, 1, 7], cycles: vec![(0, end)], link_cycles: 0 };
         check(&phase, &machine, &schedule)
     };
     let all = Served::All;

@@ -9,7 +9,7 @@
 //! Invariant: shares no code with the scheduler; durations are computed anew from the machine.
 
 use girder_ir::plan::{Loc, Phase, StepPlan, Transfer};
-use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::Planned;
 use girder_machine::{Link, Machine};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ fn step(plan: &StepPlan, machine: &Machine, schedule: &StepSchedule) -> Result<(
 /// # Errors
 /// As [`verify`].
 pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) -> Result<(), String> {
-    let mut rest = schedule.pieces.as_slice();
+    let mut rest = schedule.slices.as_slice();
     let mut holds: Vec<Hold> = vec![];
     let mut cycles: BTreeMap<u32, u64> = BTreeMap::new();
     for (t, transfer) in (0..).zip(&phase.transfers) {
@@ -52,14 +52,14 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
         for piece in own {
             let bits = 32 * piece.words as u64;
             let exchange = &machine.exchange;
-            let rate = if piece.wide { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
+            let rate = if piece.paired { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
             let start = piece.start as u64;
             let per_cycle = 8 * rate as u64;
             let end = start + bits / per_cycle + !bits.is_multiple_of(per_cycle) as u64;
             let mut receivers: BTreeSet<u32> =
                 served(piece, transfer, &to, schedule, machine)?.into_iter().map(|k| to[k].tile).collect();
             let mut senders = vec![transfer.from.tile];
-            if piece.wide {
+            if piece.paired {
                 senders.push(lend(transfer.from.tile, &mut receivers, machine)?);
             }
             holds.extend(senders.into_iter().map(|tile| Hold { side: "sends", tile, start, end }));
@@ -92,7 +92,7 @@ struct Hold {
     end: u64,
 }
 
-/// Who lends wires to a wide piece: the sender's partner, which is returned, and the sender if its partner receives alone.
+/// Who lends wires to a paired piece: the sender's partner, which is returned, and the sender if its partner receives alone.
 fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result<u32, String> {
     let tiles = machine.chip.tiles;
     // The other tile of a pair, if the processor has it.
@@ -113,7 +113,7 @@ fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result
 
 /// Positions of the receivers of a piece, which are on its processor.
 fn served(
-    piece: &Piece,
+    piece: &TransferSlice,
     transfer: &Transfer,
     to: &[Loc],
     schedule: &PhaseSchedule,
@@ -139,7 +139,7 @@ fn served(
 fn words_arrive(
     (t, transfer): (u32, &Transfer),
     receivers: &[Loc],
-    pieces: &[Piece],
+    pieces: &[TransferSlice],
     schedule: &PhaseSchedule,
     machine: &Machine,
 ) -> Result<(), String> {

@@ -184,7 +184,7 @@ pub enum VertexItem {
     /// `vertex dot(a: x) on tile(3) for …;`
     Vertex(Box<Vertex>),
     /// Statements that are like the one before them.
-    Alike(AlikeId),
+    Repeated(RepeatedId),
     /// `let`
     Let(Box<Let>),
     /// `for … { … }`

@@ -146,7 +146,7 @@ impl Printer<'_> {
         let mut each: Vec<&VertexItem> = vec![];
         for item in vertices {
             match item {
-                VertexItem::Alike(id) => each.extend(module.exprs.others(*id)),
+                VertexItem::Repeated(id) => each.extend(module.exprs.others(*id)),
                 item => each.push(item),
             }
         }
@@ -165,14 +165,14 @@ impl Printer<'_> {
             }),
             VertexItem::If { .. } => p.group(|p| p.vertex_if(v)),
             // Taken apart above.
-            VertexItem::Alike(_) => {}
+            VertexItem::Repeated(_) => {}
         });
     }
 
     fn item_span(&self, item: &VertexItem) -> Span {
         match item {
             VertexItem::Vertex(v) => v.span,
-            VertexItem::Alike(id) => self.module.exprs.alike(*id).whole(),
+            VertexItem::Repeated(id) => self.module.exprs.repeated(*id).whole(),
             VertexItem::Let(l) => l.span,
             VertexItem::For { span, .. } | VertexItem::If { span, .. } => *span,
         }

@@ -1,7 +1,7 @@
 //! Statements that are alike against the same statements one by one.
 
 use super::*;
-use crate::ast::{AlikeId, ExprId, StmtId};
+use crate::ast::{ExprId, RepeatedId, StmtId};
 use crate::format;
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -27,10 +27,10 @@ fn shown(module: &Module, node: &impl Debug) -> String {
         out += &match (word.as_bytes()[0], number) {
             (b'e', Some(n)) => shown(module, &module.exprs[ExprId::from_u32(n)]),
             (b's', Some(n)) => shown(module, &module.stmts[StmtId::from_u32(n)]),
-            _ if word == "Alike" => {
+            _ if word == "Repeated" => {
                 let (id, behind) = after[2..].split_once(')').unwrap();
                 rest = behind;
-                let others = module.exprs.others(AlikeId::from_u32(id.parse().unwrap()));
+                let others = module.exprs.others(RepeatedId::from_u32(id.parse().unwrap()));
                 let others: Vec<String> = others.iter().map(|v| shown(module, v)).collect();
                 out += &others.join(", ");
                 continue;
@@ -56,7 +56,7 @@ fn check(text: &str) -> usize {
     assert_eq!(tree(&alike), tree(&single), "{text}");
     assert_eq!(format(&alike, text), format(&single, text), "{text}");
     let runs = lex_in_runs(text, map.file(file).base).runs;
-    runs.iter().for_each(|r| assert!(r.columns.iter().all(|c| c.len() == r.starts.len())));
+    runs.iter().for_each(|r| assert!(r.values.iter().all(|c| c.len() == r.starts.len())));
     runs.len()
 }
 

@@ -6,7 +6,7 @@
 
 use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
-use girder_ir::codelet::{Block, Codelet, ExprKind, Index, Stmt};
+use girder_ir::codelet::{Codelet, ExprKind, Index, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SizeId};
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 pub(super) struct Body<'g> {
     /// Turns of each loop, the outermost first.
     pub turns: Vec<u64>,
-    pub statements: &'g Block,
+    pub statements: &'g StmtBlock,
     /// The fields that statements name.
     pub uses: Vec<Use>,
     /// The sizes that statements name.

@@ -25,7 +25,7 @@ const MOST_EXPRESSIONS: usize = 1 << 12;
 const MOST_SLOTS: usize = 12;
 /// The most places of a row: loops of no more turns are not counted (see the note on turns in
 /// `girder_codelet::interpret`).
-pub(super) const MOST_PLACES: u64 = girder_codelet::interpret::FREE_TURNS;
+pub(super) const MOST_PLACES: u64 = girder_codelet::interpret::FREE_ITERATIONS;
 
 /// The first and the last step that touch each variable.
 pub(super) struct Lifetimes(SecondaryMap<VarId, Option<(StepId, StepId)>>);

@@ -10,7 +10,7 @@ use crate::hosted::Hosted;
 use crate::kernels::KernelSet;
 use crate::strides::{all_instances, field_strides, line};
 use girder_codelet::sizes::Sizes;
-use girder_ir::codelet::Block;
+use girder_ir::codelet::StmtBlock;
 use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, Offset};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, SizeId, SpecId, VarId};
 use girder_ir::types::{ElemType, Scalar};
@@ -61,7 +61,7 @@ pub(super) struct Applied<'g> {
     pub consts: Vec<(FieldId, Scalar)>,
     /// The field of each access.
     pub fields: Vec<FieldId>,
-    pub statements: &'g Block,
+    pub statements: &'g StmtBlock,
 }
 
 impl PartialEq for Applied<'_> {

@@ -7,7 +7,7 @@ use super::chain::{Chain, Kept};
 use super::map::{Applied, Function};
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{
-    Block, Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt,
+    Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt, StmtBlock,
 };
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId, SizeId, SpecId};
@@ -89,7 +89,7 @@ struct Weave {
     fields: Vec<Option<(FieldId, bool)>>,
     /// What each slot that was written holds.
     values: Vec<Option<LocalId>>,
-    body: Block,
+    body: StmtBlock,
     span: Span,
 }
 
@@ -128,7 +128,7 @@ impl Weave {
             let field = codelet.fields.push(FieldDecl { name, dir, ty: thread.ty, dims, align: 1, span });
             fields[thread.slot] = Some((field, thread.moves));
         }
-        Weave { codelet, place, fields, values: vec![None; slots], body: Block::new(), span }
+        Weave { codelet, place, fields, values: vec![None; slots], body: StmtBlock::new(), span }
     }
 
     fn expr(&mut self, ty: ElemType, kind: ExprKind) -> ExprId {
@@ -190,8 +190,8 @@ impl Weave {
         self.body.extend(body);
     }
 
-    fn block(&mut self, names: &mut Names<'_>, block: &Block) -> Block {
-        let mut done = Block::new();
+    fn block(&mut self, names: &mut Names<'_>, block: &StmtBlock) -> StmtBlock {
+        let mut done = StmtBlock::new();
         for stmt in block {
             match stmt {
                 Stmt::Set { local, value } => {
@@ -256,7 +256,7 @@ impl Weave {
             let value = self.expr(thread.ty, ExprKind::Local(local));
             self.body.push(Stmt::Store { field, index, value, site });
         }
-        let (lo, hi, site) = (self.int(0), self.int(recipe.places), self.site(Check::Turns));
+        let (lo, hi, site) = (self.int(0), self.int(recipe.places), self.site(Check::Iterations));
         let body = std::mem::take(&mut self.body);
         self.codelet.body = vec![Stmt::For { var: self.place, lo, hi, step: 1, label: Label(0), body, site }];
         self.codelet

@@ -119,7 +119,7 @@ impl Made<'_, '_> {
         let row = self.index(at[0], self.plan.stride[0], 0);
         let (row, column) = (self.b.binary(BinaryOp::Add, row, k), self.index(at[1], self.plan.stride[1], 0));
         let value = self.b.load(self.u, &[row, column]);
-        let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
+        let (site, iterations) = (self.b.site(Check::Empty), self.b.site(Check::Iterations));
         let binders = vec![Binder { var, lo, hi, step: 1 }];
         let op = [ReduceOp::Sum, ReduceOp::Max][self.tape.below(2) as usize];
         let (filter_before, before) = (vec![], vec![]);
@@ -133,11 +133,11 @@ impl Made<'_, '_> {
             value,
             factors: None,
             site,
-            turns,
+            iterations,
         }))
     }
 
-    fn body(&mut self, at: [ExprId; 2]) -> Block {
+    fn body(&mut self, at: [ExprId; 2]) -> StmtBlock {
         let first = self.value(at, 1);
         let mut body = vec![match self.tape.below(3) {
             0 => self.reduce(at),
@@ -180,7 +180,7 @@ impl Made<'_, '_> {
             step: 1,
             label: Label(self.b.codelet.sites.len() as u32),
             body,
-            site: self.b.site(Check::Turns),
+            site: self.b.site(Check::Iterations),
         };
         let inside = counted(inner, lo, body);
         counted(outer, from, vec![inside])

@@ -84,15 +84,15 @@ impl Builder {
     }
 
     /// `for i in 0..size { body(i) }`
-    pub fn each(&mut self, size: SizeId, body: impl FnOnce(&mut Builder, ExprId) -> Block) -> Stmt {
+    pub fn each(&mut self, size: SizeId, body: impl FnOnce(&mut Builder, ExprId) -> StmtBlock) -> Stmt {
         self.labels += 1;
         let (var, label) = (self.local(ElemType::I64), Label(self.labels));
         let (lo, hi, i) = (self.int(0), self.length(size), self.get(var));
         let body = body(self, i);
-        Stmt::For { var, lo, hi, step: 1, label, body, site: self.site(Check::Turns) }
+        Stmt::For { var, lo, hi, step: 1, label, body, site: self.site(Check::Iterations) }
     }
 
-    pub fn finish(mut self, body: Block) -> Codelet {
+    pub fn finish(mut self, body: StmtBlock) -> Codelet {
         self.codelet.body = body;
         self.codelet
     }

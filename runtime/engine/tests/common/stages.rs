@@ -5,10 +5,10 @@ use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, Field};
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
-use girder_ir::layout::{Block, Content, HostLayout, Layout, TileClass, TileSet};
+use girder_ir::layout::{Content, HostLayout, Layout, MemoryBlock, TileClass, TileSet};
 use girder_ir::placement::Placement;
 use girder_ir::plan::*;
-use girder_ir::schedule::{PhaseSchedule, Piece, Schedule, Served, StepSchedule};
+use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::*;
 use std::collections::BTreeMap;
 
@@ -117,11 +117,11 @@ fn start(step: &StepPlan) -> StepSchedule {
         let mut at = 0;
         let mut next = |(transfer, t): (u32, &Transfer)| {
             let start = (at, at += t.words).0;
-            Piece { transfer, first: 0, words: t.words, start, to: Served::All, wide: false }
+            TransferSlice { transfer, first: 0, words: t.words, start, to: Served::All, paired: false }
         };
-        let pieces: Vec<Piece> = (0..).zip(&p.transfers).map(&mut next).collect();
-        let cycles = if pieces.is_empty() { vec![] } else { vec![(0, at)] };
-        PhaseSchedule { pieces, cycles, ..PhaseSchedule::default() }
+        let slices: Vec<TransferSlice> = (0..).zip(&p.transfers).map(&mut next).collect();
+        let cycles = if slices.is_empty() { vec![] } else { vec![(0, at)] };
+        PhaseSchedule { slices, cycles, ..PhaseSchedule::default() }
     };
     StepSchedule { before: phase(&step.before), after: phase(&step.after) }
 }
@@ -145,7 +145,7 @@ fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Lay
         let block = |&(content, bytes): &(Content, u32)| {
             let address = next;
             next = (address + bytes).next_multiple_of(8);
-            Block { content, address, bytes, live: None }
+            MemoryBlock { content, address, bytes, live: None }
         };
         TileClass { tiles: TileSet::new(vec![tile]), blocks: contents.iter().map(block).collect() }
     };

@@ -12,7 +12,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Label};
+use girder_ir::codelet::{Label, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// What is left of a loop for scalar code.
@@ -32,7 +32,7 @@ impl Lower<'_, '_> {
     pub(in crate::lower) fn loop_plan(
         &self,
         index: (LocalId, ExprId, ExprId),
-        (body, label): (&Block, Label),
+        (body, label): (&StmtBlock, Label),
     ) -> Option<(Plan, bool)> {
         let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], false)?;
         let inside = super::reads(self.codelet, body);

@@ -8,7 +8,7 @@ use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
 use crate::lower::Lower;
 use cranelift_entity::EntitySet;
-use girder_ir::codelet::{Binder, Block, ExprKind, Index, ReduceOp, Storage};
+use girder_ir::codelet::{Binder, ExprKind, Index, ReduceOp, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
@@ -75,7 +75,7 @@ impl<'a, 'b> Lower<'a, 'b> {
     pub(in crate::lower) fn plan(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
-        body: &Block,
+        body: &StmtBlock,
         values: &[ExprId],
     ) -> Option<Plan> {
         self.plan_of(index, (body, None), values, false)
@@ -85,7 +85,7 @@ impl<'a, 'b> Lower<'a, 'b> {
     pub(in crate::lower) fn mixed_plan(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
-        body: &Block,
+        body: &StmtBlock,
         values: &[ExprId],
     ) -> Option<Plan> {
         self.plan_of(index, (body, None), values, true)
@@ -95,7 +95,7 @@ impl<'a, 'b> Lower<'a, 'b> {
     pub(super) fn plan_of(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
-        (body, exit): (&Block, Option<Exit>),
+        (body, exit): (&StmtBlock, Option<Exit>),
         values: &[ExprId],
         mixed: bool,
     ) -> Option<Plan> {
@@ -320,7 +320,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     fn reduction(&mut self, r: &mut Reduction, context: Context) -> Option<()> {
         let trips = |b: &Binder| self.l().known_trips(b.lo, b.hi, b.step);
         let places = r.binders().iter().try_fold(1u64, |n, b| Some(n.saturating_mul(trips(b)?)));
-        self.l().is_free(r.source.turns, places).then_some(())?;
+        self.l().is_free(r.source.iterations, places).then_some(())?;
         for b in &r.source.binders {
             self.scalar(b.lo, context)?;
             self.scalar(b.hi, context)?;

@@ -3,7 +3,7 @@
 //! Invariant: steps run in the order of the statements that they come from; early returns have become branches.
 
 use cranelift_entity::EntitySet;
-use girder_ir::codelet::{Binder, Block, Index, Label, Reduce, ReduceOp, Stmt, Storage};
+use girder_ir::codelet::{Binder, Index, Label, Reduce, ReduceOp, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// A statement.
@@ -106,7 +106,7 @@ impl Exit {
 }
 
 /// The steps of a block that `exit` ends, if it has no other statements.
-pub(super) fn steps(block: &Block, exit: Option<Exit>) -> Option<Vec<Step>> {
+pub(super) fn steps(block: &StmtBlock, exit: Option<Exit>) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     flatten(block, exit, NESTING, &mut steps)?;
     Some(steps)

@@ -8,7 +8,7 @@
 use super::steps::{Step, Total};
 use super::{is_ordered, reads};
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{BinaryOp, Block, Codelet, ExprKind, ReduceOp};
+use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, ReduceOp, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 
 /// What the steps do with a local.
@@ -22,7 +22,7 @@ enum Use {
 }
 
 /// Makes totals of the steps that are some; `body` is what the steps were made from.
-pub(super) fn find(codelet: &Codelet, steps: &mut [Step], body: &Block) {
+pub(super) fn find(codelet: &Codelet, steps: &mut [Step], body: &StmtBlock) {
     let mut uses = SecondaryMap::new();
     note(codelet, steps, false, &mut uses);
     if uses.values().any(|u| matches!(u, Use::Takes(..))) {

@@ -29,7 +29,7 @@ use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, Signature, StackSlot, Type, UserExternalName, Value,
 };
 use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Block, Label, Storage};
+use girder_ir::codelet::{Label, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashMap;
 use totals::Lane;
@@ -79,7 +79,7 @@ impl Lower<'_, '_> {
         &self,
         index: (LocalId, ExprId, ExprId),
         trips: Option<u64>,
-        (body, label): (&Block, Label),
+        (body, label): (&StmtBlock, Label),
     ) -> Option<(Plan, bool)> {
         let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], true)?;
         let keeps = self.outlives(&plan, &super::reads(self.codelet, body));

@@ -10,7 +10,7 @@ use girder_ir::types::ElemType::*;
 
 impl Lanes<'_, '_> {
     /// A local that a loop adds to: what stands before the loop, in it, and after it.
-    pub(super) fn total(&mut self) -> (Stmt, Block, Block) {
+    pub(super) fn total(&mut self) -> (Stmt, StmtBlock, StmtBlock) {
         let ty = self.ty();
         let local = self.b.local(ty);
         let known = std::mem::take(&mut self.set);
@@ -44,7 +44,7 @@ impl Lanes<'_, '_> {
                 self.inner.push(var);
                 let body = vec![take(self)];
                 self.inner.pop();
-                vec![Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Turns) }]
+                vec![Stmt::For { var, lo, hi, step: 1, label, body, site: self.b.site(Check::Iterations) }]
             }
             _ => {
                 let (cond, then) = (self.value(Bool, 2), take(self));
@@ -58,8 +58,8 @@ impl Lanes<'_, '_> {
         (before, inside, after)
     }
 
-    pub(super) fn steps(&mut self, depth: u32) -> Block {
-        let mut block = Block::new();
+    pub(super) fn steps(&mut self, depth: u32) -> StmtBlock {
+        let mut block = StmtBlock::new();
         for _ in 0..self.choices.below(3) {
             let ty = self.ty();
             let value = self.value(ty, 3);
@@ -154,7 +154,7 @@ impl Lanes<'_, '_> {
             0 => {
                 let value = self.value(ty, 2);
                 let label = self.b.label();
-                let (body, site) = (vec![Stmt::Set { local, value }], self.b.site(Check::Turns));
+                let (body, site) = (vec![Stmt::Set { local, value }], self.b.site(Check::Iterations));
                 Stmt::For { var, lo, hi, step: 1, label, body, site }
             }
             1 => {
@@ -179,10 +179,11 @@ impl Lanes<'_, '_> {
                     let three = self.b.int(3);
                     binders.insert(0, Binder { var: self.b.local(I64), lo, hi: three, step: 2 });
                 }
-                let (site, turns) = (self.b.site(Check::Empty), self.b.site(Check::Turns));
+                let (site, iterations) = (self.b.site(Check::Empty), self.b.site(Check::Iterations));
                 let (filter_before, filter, before) = (vec![], None, vec![]);
                 let dst = local;
-                let reduce = Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, turns };
+                let reduce =
+                    Reduce { dst, op, binders, filter_before, filter, before, value, factors, site, iterations };
                 Stmt::Reduce(Box::new(reduce))
             }
         };
@@ -209,11 +210,11 @@ impl Lanes<'_, '_> {
     }
 
     /// Stores of elements that lie side by side, some of them or all.
-    pub(super) fn neighbours(&mut self) -> Block {
+    pub(super) fn neighbours(&mut self) -> StmtBlock {
         let ty = self.ty();
         let count = self.apart.unsigned_abs() as usize;
         let stored: Vec<i64> = (0..count as i64).filter(|_| self.choices.below(4) > 0).collect();
-        let mut block = Block::new();
+        let mut block = StmtBlock::new();
         for first in stored {
             let value = self.value(ty, 2);
             let i = match self.indices.last() {

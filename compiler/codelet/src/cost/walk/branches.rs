@@ -6,7 +6,7 @@ use super::{Effect, Slot, Step, Walk};
 use crate::cost::graph::{Count, Op, Val};
 use crate::cost::quantity::Quantity;
 use crate::cost::shape::{self, Changes};
-use girder_ir::codelet::{Block, Label};
+use girder_ir::codelet::{Label, StmtBlock};
 use girder_ir::ids::ExprId;
 
 /// What leaving a label takes along.
@@ -25,7 +25,7 @@ impl Walk<'_> {
         if again { target.continued.push(values) } else { target.broken.push(values) }
     }
 
-    pub(super) fn labelled(&mut self, label: Label, body: &Block) -> Step<bool> {
+    pub(super) fn labelled(&mut self, label: Label, body: &StmtBlock) -> Step<bool> {
         let changes = Changes::of(body);
         let slots = self.slots(&changes);
         self.targets.push(Target { label, slots: slots.clone(), broken: vec![], continued: vec![] });
@@ -55,7 +55,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn branch(&mut self, cond: ExprId, then: &Block, els: &Block) -> Step<bool> {
+    pub(super) fn branch(&mut self, cond: ExprId, then: &StmtBlock, els: &StmtBlock) -> Step<bool> {
         let c = self.expr(cond)?;
         if let Some(known) = self.graph.const_of(c) {
             return self.block(if known.bits != 0 { then } else { els });
@@ -107,7 +107,13 @@ impl Walk<'_> {
     }
 
     /// Both arms are computed, and each result is taken from one.
-    fn choice(&mut self, c: Val, then: &Block, els: &Block, (slots, before): (&[Slot], &[Option<Val>])) -> Step<bool> {
+    fn choice(
+        &mut self,
+        c: Val,
+        then: &StmtBlock,
+        els: &StmtBlock,
+        (slots, before): (&[Slot], &[Option<Val>]),
+    ) -> Step<bool> {
         self.block(then)?;
         let taken = self.snapshot(slots);
         slots.iter().zip(before).for_each(|(&s, &v)| self.now[s] = v);

@@ -7,7 +7,7 @@ use crate::cost::graph::{Count, Op, RegionId, Val};
 use crate::cost::points::Point;
 use crate::cost::quantity::{Quantity, Ramp};
 use crate::cost::shape::{self, Changes, Exits};
-use girder_ir::codelet::{BinaryOp, Block, Label};
+use girder_ir::codelet::{BinaryOp, Label, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 use girder_source::Span;
@@ -31,7 +31,7 @@ impl Walk<'_> {
         var: LocalId,
         (lo, hi, step): (ExprId, ExprId, i64),
         label: Label,
-        body: &Block,
+        body: &StmtBlock,
     ) -> Step<bool> {
         let span = self.codelet.exprs[lo].span.to(self.codelet.exprs[hi].span);
         let (lo, hi) = (self.expr(lo)?, self.expr(hi)?);
@@ -264,7 +264,13 @@ impl Walk<'_> {
         Some((count, between, Ramp { base, slope, step, turns }))
     }
 
-    pub(super) fn while_loop(&mut self, before: &Block, cond: ExprId, label: Label, body: &Block) -> Step<bool> {
+    pub(super) fn while_loop(
+        &mut self,
+        before: &StmtBlock,
+        cond: ExprId,
+        label: Label,
+        body: &StmtBlock,
+    ) -> Step<bool> {
         let around = self.here;
         self.inner_loop_of(around);
         let number = u32::MAX - self.open.len() as u32;

@@ -10,7 +10,7 @@ fn all_proven(c: &Codelet, facts: &Facts) -> bool {
 }
 
 /// A codelet over `out f0: i64[n]` and its facts for a length.
-fn over_vector(n: u64, body: impl FnOnce(&mut Builder, FieldId, ExprId) -> Block) -> (Codelet, Facts) {
+fn over_vector(n: u64, body: impl FnOnce(&mut Builder, FieldId, ExprId) -> StmtBlock) -> (Codelet, Facts) {
     let mut b = Builder::new();
     let size = b.size("n");
     let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
@@ -180,7 +180,7 @@ fn what_may_fail_is_not_proven() {
         vec![b.for_loop(i, zero, n, 1, vec![store])]
     });
     // Only that the loop is short is known.
-    let short = |s| c.sites[s].check == Check::Turns;
+    let short = |s| c.sites[s].check == Check::Iterations;
     assert!(c.sites.keys().all(|s| facts.proven.contains(s) == short(s)));
 }
 
@@ -219,7 +219,7 @@ fn time_does_not_follow_sizes() {
         (c.clone(), crate::facts(&c, &sizes))
     };
     // All but that the loops are short.
-    let long = |s| c.sites[s].check == Check::Turns;
+    let long = |s| c.sites[s].check == Check::Iterations;
     assert!(c.sites.keys().all(|s| facts.proven.contains(s) != long(s)));
     assert_eq!(cover(&facts), Cover::Full);
 }
@@ -256,7 +256,7 @@ fn a_reduction_of_something_has_a_place() {
         let (i, dst) = (b.local(I64), b.local(I64));
         let (zero, vi, vd) = (b.int(0), b.get(i), b.get(dst));
         let value = b.load_of(y, vi);
-        let (site, turns) = (b.site(Check::Empty), b.site(Check::Turns));
+        let (site, iterations) = (b.site(Check::Empty), b.site(Check::Iterations));
         let reduce = Reduce {
             dst,
             op: ReduceOp::ArgMax,
@@ -267,7 +267,7 @@ fn a_reduction_of_something_has_a_place() {
             value,
             factors: None,
             site,
-            turns,
+            iterations,
         };
         let store = b.store(y, &[vd], n);
         vec![Stmt::Reduce(Box::new(reduce)), store]

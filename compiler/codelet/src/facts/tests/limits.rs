@@ -6,7 +6,7 @@ use BinaryOp::*;
 const I64: ElemType = ElemType::I64;
 
 /// A codelet over `out f0: i64[n]`, its facts for a length, and how the run ends.
-fn over_vector(n: u64, body: impl FnOnce(&mut Builder, FieldId, ExprId) -> Block) -> Facts {
+fn over_vector(n: u64, body: impl FnOnce(&mut Builder, FieldId, ExprId) -> StmtBlock) -> Facts {
     let mut b = Builder::new();
     let size = b.size("n");
     let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
@@ -21,7 +21,7 @@ fn is_full(facts: &Facts) -> bool {
 }
 
 /// `k = 0; LOOP { y[k] = n; k = k + 1; }`, which runs over the end.
-fn counter(b: &mut Builder, y: FieldId, n: ExprId, wrap: impl FnOnce(&mut Builder, Block) -> Stmt) -> Block {
+fn counter(b: &mut Builder, y: FieldId, n: ExprId, wrap: impl FnOnce(&mut Builder, StmtBlock) -> Stmt) -> StmtBlock {
     let k = b.local(I64);
     let (zero, one, vk) = (b.int(0), b.int(1), b.get(k));
     let next = b.binary(Add, vk, one);
@@ -45,7 +45,7 @@ fn what_a_for_loop_assigns_is_unknown_in_it() {
 fn what_a_while_loop_assigns_is_unknown_in_it() {
     over_vector(3, |b, y, n| {
         counter(b, y, n, |b, body| {
-            let (cond, label, site) = (b.constant(Scalar::bool(true)), b.label(), b.site(Check::Turns));
+            let (cond, label, site) = (b.constant(Scalar::bool(true)), b.label(), b.site(Check::Iterations));
             Stmt::While { before: Vec::new(), cond, label, body, site }
         })
     });
@@ -68,7 +68,7 @@ fn what_a_reduction_assigns_is_unknown_in_it() {
             value,
             factors: None,
             site: b.site(Check::Empty),
-            turns: b.site(Check::Turns),
+            iterations: b.site(Check::Iterations),
         };
         let set = Stmt::Set { local: k, value: zero };
         let store = b.store(y, &[zero], n);
@@ -119,7 +119,7 @@ fn a_turn_that_always_leaves_is_the_only_one() {
         let (i, zero, label) = (b.local(I64), b.int(0), b.label());
         let vi = b.get(i);
         let store = b.store(y, &[vi], n);
-        let (body, site) = (vec![store, Stmt::Break(label)], b.site(Check::Turns));
+        let (body, site) = (vec![store, Stmt::Break(label)], b.site(Check::Iterations));
         vec![Stmt::For { var: i, lo: zero, hi: n, step: 1, label, body, site }]
     });
     assert!(!is_full(&facts));
@@ -131,7 +131,7 @@ fn a_loop_that_never_turns_does_not_leave() {
     let facts = over_vector(4, |b, y, n| {
         let (i, zero, label, five) = (b.local(I64), b.int(0), b.label(), b.int(5));
         let store = b.store(y, &[five], n);
-        let (body, site) = (vec![Stmt::Return], b.site(Check::Turns));
+        let (body, site) = (vec![Stmt::Return], b.site(Check::Iterations));
         vec![Stmt::For { var: i, lo: n, hi: zero, step: 1, label, body, site }, store]
     });
     assert!(!facts.proven.contains(SiteId::from_u32(0)));

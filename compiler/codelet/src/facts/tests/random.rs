@@ -139,7 +139,7 @@ impl Gen<'_> {
     }
 
     /// A block, in whose end the scope is what it was before.
-    fn block(&mut self, depth: u32) -> Block {
+    fn block(&mut self, depth: u32) -> StmtBlock {
         let scope = self.scope.len();
         let count = self.tape.below(4);
         let block = (0..=count).map(|_| self.stmt(depth)).collect();
@@ -187,7 +187,7 @@ impl Gen<'_> {
                 Stmt::Labelled { label, body }
             }
             12 => {
-                let (cond, label, site) = (self.cond(2), self.b.label(), self.b.site(Check::Turns));
+                let (cond, label, site) = (self.cond(2), self.b.label(), self.b.site(Check::Iterations));
                 self.labels.push((label, true));
                 let body = self.block(depth - 1);
                 self.labels.pop();
@@ -207,7 +207,7 @@ impl Gen<'_> {
         let body = self.block(depth - 1);
         self.labels.pop();
         self.scope.pop();
-        Stmt::For { var, lo, hi, step, label, body, site: self.b.site(Check::Turns) }
+        Stmt::For { var, lo, hi, step, label, body, site: self.b.site(Check::Iterations) }
     }
 
     /// Break, continue, return or an assertion.
@@ -240,7 +240,7 @@ impl Gen<'_> {
             value,
             factors: None,
             site: self.b.site(Check::Empty),
-            turns: self.b.site(Check::Turns),
+            iterations: self.b.site(Check::Iterations),
         }))
     }
 }

@@ -7,8 +7,8 @@ use crate::facts::affine::{Affine, Symbol};
 use crate::facts::interval::Interval;
 use crate::facts::region;
 use crate::facts::value::{State, Value};
-use crate::interpret::{FREE_NEST, FREE_TURNS, trips};
-use girder_ir::codelet::{BinaryOp, Block, ExprKind, Label, Reduce, ReduceOp};
+use crate::interpret::{FREE_ITERATIONS, FREE_NEST, trips};
+use girder_ir::codelet::{BinaryOp, ExprKind, Label, Reduce, ReduceOp, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
 /// The most that one turn counts: more than any run can turn.
@@ -109,7 +109,7 @@ impl Walk<'_> {
         let most = ranges.iter().map(|r| r.values.map_or(0, |_| r.at_most)).fold(1, u64::saturating_mul);
         let each = self.nest.min(MOST);
         let nest = most.saturating_mul(each);
-        let free = most <= FREE_TURNS && nest <= FREE_NEST;
+        let free = most <= FREE_ITERATIONS && nest <= FREE_NEST;
         self.nest = around.saturating_add(if free { nest } else { 0 });
         if !free && (self.depth > 0 || each > 1) {
             self.weights[site] = each;
@@ -121,7 +121,7 @@ impl Walk<'_> {
         &mut self,
         range: Range,
         (label, site): (Label, SiteId),
-        body: &Block,
+        body: &StmtBlock,
         state: State,
     ) -> Option<State> {
         let Some(values) = range.values else { return Some(state) };
@@ -159,10 +159,10 @@ impl Walk<'_> {
 
     pub(super) fn while_loop(
         &mut self,
-        before: &Block,
+        before: &StmtBlock,
         cond: ExprId,
         label: Label,
-        body: &Block,
+        body: &StmtBlock,
         site: SiteId,
         state: State,
     ) -> Option<State> {
@@ -198,7 +198,7 @@ impl Walk<'_> {
         }
         let around = self.nest_begins();
         let value = inside.and_then(|state| self.place(reduce, state));
-        self.nest_ends(around, &ranges.iter().collect::<Vec<_>>(), reduce.turns);
+        self.nest_ends(around, &ranges.iter().collect::<Vec<_>>(), reduce.iterations);
         let certain = ranges.iter().all(|r| r.certain && !r.shared) && reduce.filter.is_none();
         if matches!(reduce.op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
             self.check(reduce.site, certain);
@@ -252,7 +252,7 @@ impl Walk<'_> {
     }
 
     /// What holds before any turn.
-    fn head(&self, bodies: &[&Block], mut state: State) -> State {
+    fn head(&self, bodies: &[&StmtBlock], mut state: State) -> State {
         for body in bodies {
             assigned(body, &mut |local| state.set(local, Value::unknown(self.codelet.locals[local].ty)));
         }

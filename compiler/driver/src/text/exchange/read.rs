@@ -7,7 +7,7 @@ use super::{WIDE, phase_name};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::plan::{Loc, LocalCopy, Object, Plan};
-use girder_ir::schedule::{Piece, Schedule, Served};
+use girder_ir::schedule::{Schedule, Served, TransferSlice};
 use girder_passes::plan_transfers::rows::{Dim, Landed, Receivers, Row, RowFamily, Tables, When, from_rows};
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, Index, ItemKind, TableRow};
@@ -197,8 +197,9 @@ impl<'a> Reader<'a> {
             ("links", &[phase]) => Ok(Row::Links { phase: self.when(phase)?, cycles: self.only(values)? }),
             ("carries", []) => self.carried(values),
             ("piece", &[phase, transfer, ref start @ ..]) => {
-                let (start, wide) = self.start(start)?.ok_or("a piece has a start cycle")?;
-                let piece = Piece { transfer: v.int(transfer)?, first: 0, words: 0, start, to: Served::All, wide };
+                let (start, paired) = self.start(start)?.ok_or("a piece has a start cycle")?;
+                let piece =
+                    TransferSlice { transfer: v.int(transfer)?, first: 0, words: 0, start, to: Served::All, paired };
                 self.piece(self.when(phase)?, piece, values)
             }
             ("buffer", &[which]) => self.buffers(which, values),
@@ -221,15 +222,15 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| "a phase is `before` or `after`".into())
     }
 
-    /// Nothing, `cycle`, or `cycle, wide`.
+    /// Nothing, `cycle`, or `cycle, paired`.
     fn start(&self, args: &[ExprId]) -> std::result::Result<Option<(u32, bool)>, Wrong> {
         match *args {
             [] => Ok(None),
             [cycle] => Ok(Some((self.values.int(cycle)?, false))),
-            [cycle, wide] if self.values.name(wide).as_deref() == Some(WIDE) => {
+            [cycle, paired] if self.values.name(paired).as_deref() == Some(WIDE) => {
                 Ok(Some((self.values.int(cycle)?, true)))
             }
-            _ => Err("a start is a cycle, or a cycle and `wide`".into()),
+            _ => Err("a start is a cycle, or a cycle and `paired`".into()),
         }
     }
 
@@ -248,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn piece(&self, phase: When, piece: Piece, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
+    fn piece(&self, phase: When, piece: TransferSlice, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
         let v = self.values;
         let [Arg { name: None, value }, rest @ ..] = values else {
             return Err("a piece begins with its words".into());
@@ -260,7 +261,7 @@ impl<'a> Reader<'a> {
             Some(list) => v.list(list)?.iter().map(|&e| v.short_span(e)).collect::<std::result::Result<_, _>>()?,
         };
         o.finish()?;
-        Ok(Row::Piece { phase, piece: Piece { first, words, ..piece }, to })
+        Ok(Row::Slice { phase, piece: TransferSlice { first, words, ..piece }, to })
     }
 
     fn buffers(&self, which: ExprId, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {

@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
                 let copy = self.make.name(&self.graph.copies[*copy].name);
                 (self.make.name("carries"), vec![arg(copy)], None)
             }
-            Row::Piece { phase, piece, to } => self.piece(phase_name(*phase), piece.wide, to.len()),
+            Row::Slice { phase, piece, to } => self.piece(phase_name(*phase), piece.paired, to.len()),
             Row::Buffers { .. } => {
                 let which = self.some();
                 let key = self.make.call_name("buffer", vec![arg(which)]);
@@ -178,15 +178,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `name(args)`, `name(args, wide)`
-    fn timed(&mut self, name: &str, mut args: Vec<ExprId>, wide: bool) -> ExprId {
-        args.extend(wide.then(|| self.make.name(WIDE)));
+    /// `name(args)`, `name(args, paired)`
+    fn timed(&mut self, name: &str, mut args: Vec<ExprId>, paired: bool) -> ExprId {
+        args.extend(paired.then(|| self.make.name(WIDE)));
         self.make.call_name(name, args.into_iter().map(arg).collect())
     }
 
-    fn piece(&mut self, phase: &str, wide: bool, receivers: usize) -> (ExprId, Vec<Arg>, Option<ExprId>) {
+    fn piece(&mut self, phase: &str, paired: bool, receivers: usize) -> (ExprId, Vec<Arg>, Option<ExprId>) {
         let args = vec![self.make.name(phase), self.int(), self.int()];
-        let key = self.timed("piece", args, wide);
+        let key = self.timed("piece", args, paired);
         let (first, words) = (self.next(), self.next());
         let (start, end) = (self.expr(&first), self.expr(&first.clone().plus(&words)));
         let mut values = vec![arg(self.make.range(start, end))];
@@ -206,9 +206,9 @@ impl<'a> Writer<'a> {
     ) -> (ExprId, Vec<Arg>, Option<ExprId>) {
         let key = match start {
             None => self.make.name(phase),
-            Some((_, wide)) => {
+            Some((_, paired)) => {
                 let cycle = self.int();
-                self.timed(phase, vec![cycle], wide)
+                self.timed(phase, vec![cycle], paired)
             }
         };
         let from = self.loc(from.object);

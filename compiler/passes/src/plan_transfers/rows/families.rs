@@ -7,7 +7,7 @@ mod tests;
 
 use super::{Landed, Receivers, Row};
 use girder_ir::plan::{Loc, LocalCopy, Object};
-use girder_ir::schedule::Piece;
+use girder_ir::schedule::TransferSlice;
 use smallvec::SmallVec;
 
 /// What a family's row says for index 0, and what it adds for each index.
@@ -185,7 +185,7 @@ impl Row {
                     n.extend(of_loc(group.first));
                 }
             }
-            Row::Piece { piece, to, .. } => {
+            Row::Slice { piece, to, .. } => {
                 n.extend([piece.transfer, piece.start, piece.first, piece.words].map(i64::from));
                 n.extend(to.iter().flat_map(|r| [r.0 as i64, r.1 as i64]));
             }
@@ -225,7 +225,7 @@ impl Row {
             }
             &Row::Transfer { phase, start, from, ref to, .. } => {
                 let start = match start {
-                    Some((_, wide)) => Some((n.u32()?, wide)),
+                    Some((_, paired)) => Some((n.u32()?, paired)),
                     None => None,
                 };
                 let (from, words) = (with_loc(from, &mut n)?, n.u32()?);
@@ -235,10 +235,10 @@ impl Row {
                 };
                 Row::Transfer { phase, start, from, words, to: to.iter().map(group).collect::<Option<_>>()? }
             }
-            &Row::Piece { phase, piece, ref to } => {
+            &Row::Slice { phase, piece, ref to } => {
                 let (transfer, start, first, words) = (n.u32()?, n.u32()?, n.u32()?, n.u32()?);
                 let to = to.iter().map(|_| Some((n.u32()?, n.u32()?))).collect::<Option<_>>()?;
-                Row::Piece { phase, piece: Piece { transfer, start, first, words, ..piece }, to }
+                Row::Slice { phase, piece: TransferSlice { transfer, start, first, words, ..piece }, to }
             }
         })
     }
@@ -262,8 +262,8 @@ impl Row {
                 let groups = x.len() == y.len() && x.iter().zip(y).all(|(a, b)| alike(a.first, b.first));
                 p == q && s.map(|s| s.1) == t.map(|t| t.1) && alike(*a, *b) && groups
             }
-            (Row::Piece { phase: p, piece: a, to: x }, Row::Piece { phase: q, piece: b, to: y }) => {
-                (p, a.wide, x.len()) == (q, b.wide, y.len())
+            (Row::Slice { phase: p, piece: a, to: x }, Row::Slice { phase: q, piece: b, to: y }) => {
+                (p, a.paired, x.len()) == (q, b.paired, y.len())
             }
             _ => false,
         }

@@ -13,7 +13,7 @@
 
 use super::{Layered, Ports, Shop};
 use crate::schedule_exchange::ports;
-use girder_ir::schedule::Piece;
+use girder_ir::schedule::TransferSlice;
 use std::cmp::Reverse;
 
 /// How many turns fill the fullest tile.
@@ -45,13 +45,13 @@ pub(super) fn in_turns(shop: &Shop, limit: u64) -> Option<Layered> {
             queues.take(port, turn.cycles, |part| parts.push((port, part)));
         }
         let (start, length) = together(shop, &parts);
-        pieces.extend(parts.iter().zip(start).map(|((_, part), start)| Piece {
+        pieces.extend(parts.iter().zip(start).map(|((_, part), start)| TransferSlice {
             transfer: shop.edges[part.edge as usize].transfer,
             first: part.first,
             words: part.words,
             start: (end + start) as u32,
             to: shop.edges[part.edge as usize].to,
-            wide: false,
+            paired: false,
         }));
         end += length;
         if end > limit {

@@ -25,7 +25,7 @@ fn replayed(phase: &Phase, machine: &Machine) -> PhaseSchedule {
 /// Panics unless each piece serves all receivers of its transfer, and the schedule is close to the bound.
 fn assert_whole_and_good(phase: &Phase, machine: &Machine) {
     let schedule = replayed(phase, machine);
-    assert!(schedule.pieces.iter().all(|p| p.to == Served::All));
+    assert!(schedule.slices.iter().all(|p| p.to == Served::All));
     let ratio = achieved_over_bound(phase, &schedule, machine);
     assert!(ratio <= GOOD_AT_SCALE, "{ratio}");
 }
@@ -36,7 +36,7 @@ fn rows_and_columns_of_a_grid_are_two_layers_of_whole_transfers() {
     let phase = phase(grid(6, 5, 3, 97));
     assert_eq!((phase.groups.len(), phase.transfers.len()), (11, 97 * 11));
     let schedule = replayed(&phase, &machine);
-    assert_eq!(schedule.pieces.len(), phase.transfers.len());
+    assert_eq!(schedule.slices.len(), phase.transfers.len());
     // 97 words for the row and 97 for the column of each tile.
     let bound = bound(&phase, &machine)[0];
     assert!(
@@ -90,7 +90,7 @@ fn crosses_are_served_by_the_places_of_their_words() {
     let transfers = (0..words).map(transfer).collect();
     let phase = Phase { transfers, groups: groups.into_groups(), ..Phase::default() };
     let schedule = replayed(&phase, &machine);
-    assert!(schedule.pieces.len() <= 2 * phase.transfers.len());
+    assert!(schedule.slices.len() <= 2 * phase.transfers.len());
     let ratio = achieved_over_bound(&phase, &schedule, &machine);
     assert!(ratio <= 1.1, "{ratio}");
 }
@@ -120,7 +120,7 @@ fn counted(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> Vec<(u
     let exchange = &machine.exchange;
     let mut bytes = std::collections::BTreeMap::new();
     let mut add = |tile, instructions| *bytes.entry(tile).or_default() += instructions * exchange.instruction_bytes;
-    for piece in &schedule.pieces {
+    for piece in &schedule.slices {
         let transfer = &phase.transfers[piece.transfer as usize];
         add(transfer.from.tile, piece.words.div_ceil(exchange.words_per_send));
         let to = schedule.receivers(piece, phase, transfer, machine.chip.tiles);

@@ -201,7 +201,7 @@ fn the_patterns_of_the_field_are_close_to_the_bound() {
         let took = begin.elapsed();
         check(&phase, &machine, &schedule).unwrap();
         let ratio = achieved_over_bound(&phase, &schedule, &machine);
-        let (transfers, pieces) = (phase.transfers.len(), schedule.pieces.len());
+        let (transfers, pieces) = (phase.transfers.len(), schedule.slices.len());
         println!("{name:24} {ratio:.3} of the bound; {transfers} transfers in {pieces} pieces; {took:.1?}");
         far.extend((ratio > limit).then_some(name));
     }

@@ -15,14 +15,14 @@ pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
     let mut busy: HashSet<(bool, u32, u64)> = HashSet::new();
     let mut arrived: HashMap<(u32, u32, u32), u32> = HashMap::new();
     let mut last: HashMap<u32, u64> = HashMap::new();
-    for piece in &schedule.pieces {
+    for piece in &schedule.slices {
         let transfer = &phase.transfers[piece.transfer as usize];
         let sender = transfer.from.tile;
         // Two words a cycle go over the wires of both tiles of each pair.
-        let together = if piece.wide { 2 } else { 1 };
+        let together = if piece.paired { 2 } else { 1 };
         let receivers = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
         let (mut out, mut into) = (vec![sender], receivers.iter().map(|l| l.tile).collect::<HashSet<_>>());
-        if piece.wide {
+        if piece.paired {
             let base = machine.ipu_of(sender) * machine.chip.tiles;
             let partner = |tile: u32| base + ((tile - base) ^ 1);
             out.push(partner(sender));

@@ -7,13 +7,13 @@
 //! See the note in [`crate::token::alike`] for which statements are taken.
 
 use super::*;
-use crate::token::alike::Run;
+use crate::token::repeated::Run;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// `vertex` statements that are like the one before them.
 #[derive(Clone, Debug)]
-pub struct Alike {
+pub struct RepeatedStatements {
     /// The one before them.
     pub like: Box<Vertex>,
     /// Its integers, in the order of the text.
@@ -45,10 +45,15 @@ struct Others {
     exprs: Vec<Expr>,
 }
 
-impl Alike {
+impl RepeatedStatements {
     /// A statement, whose expressions end those that were written so far, and what is like it; `None` if these are not
     /// its numbers, or there are too many.
-    pub fn new(like: &Vertex, run: Run, exprs: &[Expr], before: Option<&Alike>) -> Option<Alike> {
+    pub fn new(
+        like: &Vertex,
+        run: Run,
+        exprs: &[Expr],
+        before: Option<&RepeatedStatements>,
+    ) -> Option<RepeatedStatements> {
         let from = exprs.iter().rposition(|e| e.span.lo < like.span.lo).map_or(0, |k| k + 1);
         let plain = |e: &Expr| match &e.kind {
             ExprKind::Int { value, text } => value.to_string() == text.as_str() && i64::try_from(*value).is_ok(),
@@ -60,13 +65,20 @@ impl Alike {
             values: values.into(),
             span: exprs[k].span,
         };
-        if ids.len() != run.columns.len() || !ids.is_sorted_by_key(|&k| exprs[k].span.lo) {
+        if ids.len() != run.values.len() || !ids.is_sorted_by_key(|&k| exprs[k].span.lo) {
             return None;
         }
-        let numbers = ids.into_iter().zip(run.columns).map(number).collect();
+        let numbers = ids.into_iter().zip(run.values).map(number).collect();
         let base = before.map_or(0, |b| b.base + b.count() * b.nodes.len());
         let like = Box::new(like.clone());
-        let all = Alike { like, numbers, starts: run.starts, nodes: from..exprs.len(), base, others: OnceLock::new() };
+        let all = RepeatedStatements {
+            like,
+            numbers,
+            starts: run.starts,
+            nodes: from..exprs.len(),
+            base,
+            others: OnceLock::new(),
+        };
         (base + all.count() * all.nodes.len() <= i32::MAX as usize).then_some(all)
     }
 
@@ -123,13 +135,13 @@ fn digits(number: i64) -> u32 {
 #[derive(Clone, Debug, Default)]
 pub struct Exprs {
     written: Vec<Expr>,
-    alike: Vec<Alike>,
+    repeated: Vec<RepeatedStatements>,
 }
 
 impl Exprs {
     /// Those that are written out, and the runs of statements, by number.
-    pub fn new(written: Vec<Expr>, alike: Vec<Alike>) -> Exprs {
-        Exprs { written, alike }
+    pub fn new(written: Vec<Expr>, repeated: Vec<RepeatedStatements>) -> Exprs {
+        Exprs { written, repeated }
     }
 
     /// Adds one to a module without runs.
@@ -144,16 +156,16 @@ impl Exprs {
     }
 
     /// Statements that are alike.
-    pub fn alike(&self, id: AlikeId) -> &Alike {
-        &self.alike[id.as_u32() as usize]
+    pub fn repeated(&self, id: RepeatedId) -> &RepeatedStatements {
+        &self.repeated[id.as_u32() as usize]
     }
 
     /// The statements of a run one by one.
-    pub fn others(&self, id: AlikeId) -> &[VertexItem] {
-        &self.made(self.alike(id)).vertices
+    pub fn others(&self, id: RepeatedId) -> &[VertexItem] {
+        &self.made(self.repeated(id)).vertices
     }
 
-    fn made<'e>(&'e self, all: &'e Alike) -> &'e Others {
+    fn made<'e>(&'e self, all: &'e RepeatedStatements) -> &'e Others {
         all.others.get_or_init(|| all.make(&self.written))
     }
 }
@@ -167,14 +179,14 @@ impl std::ops::Index<ExprId> for Exprs {
             return expr;
         }
         let behind = k - self.written.len();
-        let all = &self.alike[self.alike.partition_point(|a| a.base <= behind) - 1];
+        let all = &self.repeated[self.repeated.partition_point(|a| a.base <= behind) - 1];
         &self.made(all).exprs[behind - all.base]
     }
 }
 
 /// Nodes of the statement before a run on their way to one of the run.
 struct Moved<'a> {
-    all: &'a Alike,
+    all: &'a RepeatedStatements,
     other: usize,
     /// The number of its first expression there.
     nodes: usize,

@@ -1,10 +1,10 @@
 //! Statements that differ from the one before them in integers alone: they are read by comparing text.
 //!
-//! # Note: Alike
+//! # Note: Repeated statements
 //! A program that another program wrote may hold one statement a million times, with other numbers each time. Where
 //! the text behind a `vertex` statement goes on exactly as that statement, spaces and line ends too, but for the digits
-//! of its integers, all that is alike is one token, [`Token::Alike`], and a table of integers. The
-//! tree keeps it as that ([`crate::ast::Alike`]), and elaboration evaluates the table by its columns. Only integers
+//! of its integers, all that is alike is one token, [`Token::Repeated`], and a table of integers. The
+//! tree keeps it as that ([`crate::ast::RepeatedStatements`]), and elaboration evaluates the table by its values. Only integers
 //! count as numbers that have one spelling, so that value and text are one, and no statement with a comment, a body, a
 //! table or a `for` is taken.
 //!
@@ -25,7 +25,7 @@ pub struct Run {
     /// Where each of its statements begins.
     pub starts: Vec<u32>,
     /// For each integer of the statement before it: the values that stand there instead.
-    pub columns: Vec<Vec<i64>>,
+    pub values: Vec<Vec<i64>>,
 }
 
 /// Looks for a run behind a statement. `text` is the file from `base` on; `before` is the end of the token before the
@@ -63,11 +63,11 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
 /// Reads statements as long as they are these pieces with integers between them; `at` is the offset of the first byte,
 /// and `space` how many bytes of the first piece stand before a statement.
 fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Run {
-    let mut run = Run { columns: vec![vec![]; pieces.len() - 1], ..Run::default() };
+    let mut run = Run { values: vec![vec![]; pieces.len() - 1], ..Run::default() };
     let mut numbers = vec![];
     while let Some(len) = statement(rest, pieces, &mut numbers) {
         run.starts.push(at + space as u32);
-        run.columns.iter_mut().zip(&numbers).for_each(|(column, &n)| column.push(n));
+        run.values.iter_mut().zip(&numbers).for_each(|(values, &n)| values.push(n));
         at += len as u32;
         rest = &rest[len..];
     }
