@@ -3,7 +3,7 @@
 use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report, Stop, print};
-use girder::{AnyStage, Stage};
+use girder::{After, AnyStage, Stage};
 use girder_engine::{CodeForm, Executable};
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub struct Build {
     /// A `.gir` file, or a directory that holds one of its name.
     file: PathBuf,
-    /// How far to compile: graph, placed, race-free, planned, scheduled, allocated; clif and asm print the code of each
-    /// kernel.
+    /// How far to compile: graph, placed, race-free, planned, scheduled, allocated, or the name of a pass that `girder
+    /// passes` lists; clif and asm print the code of each kernel.
     #[arg(long, default_value = "allocated", value_parser = stage)]
     stage: Form,
     /// Write here instead of to standard output.
@@ -26,7 +26,7 @@ pub struct Build {
 /// What is printed.
 #[derive(Clone, Copy)]
 enum Form {
-    Stage(Stage),
+    Stage(After),
     Code(CodeForm),
 }
 
@@ -34,9 +34,14 @@ fn stage(name: &str) -> Result<Form, String> {
     match name {
         "clif" => Ok(Form::Code(CodeForm::Clif)),
         "asm" => Ok(Form::Code(CodeForm::Asm)),
-        _ => Stage::from_name(name)
-            .map(Form::Stage)
-            .ok_or("stages are graph, placed, race-free, planned, scheduled, allocated, clif, asm".to_string()),
+        _ => {
+            let after = Stage::from_name(name).map(After::from).or_else(|| After::named(name));
+            after.map(Form::Stage).ok_or_else(|| {
+                let stages = Stage::ALL.map(Stage::name).join(", ");
+                let passes: Vec<&str> = After::all().map(After::name).collect();
+                format!("stages are {stages}, clif, asm; passes are {}", passes.join(", "))
+            })
+        }
     }
 }
 
@@ -45,9 +50,9 @@ impl Build {
     pub fn run(&self, report: &mut Report) -> Done {
         let mut input = inputs::open(&self.file, &self.compile, report)?;
         let text = match self.stage {
-            Form::Stage(stage) => {
-                let stage = input.stage(stage, report)?;
-                girder::text::print(&stage, &input.compilation.options.machine)
+            Form::Stage(after) => {
+                let stage = input.stage(after, report)?;
+                girder::text::print_after(&stage, input.compilation.after, &input.compilation.options.machine)
             }
             Form::Code(form) => {
                 let AnyStage::Allocated(allocated) = input.stage(Stage::Allocated, report)? else {

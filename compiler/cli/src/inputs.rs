@@ -4,7 +4,7 @@
 
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
-use girder::{AnyStage, Compilation, Head, Stage, program_file};
+use girder::{After, AnyStage, Compilation, Head, program_file};
 use girder_engine::FastCode;
 use girder_source::FileId;
 use std::path::Path;
@@ -54,8 +54,8 @@ fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Repor
 }
 
 impl Input {
-    /// Brings the program to a stage and says what there is to say.
-    pub fn stage(&mut self, target: Stage, report: &Report) -> Result<AnyStage, Stop> {
+    /// Brings the program to a stage, or to the point after a pass, and prints the diagnostics.
+    pub fn stage(&mut self, target: impl Into<After>, report: &Report) -> Result<AnyStage, Stop> {
         let done = self.compilation.stage(self.root, target);
         self.said(done, report)
     }

@@ -12,7 +12,7 @@ use girder_machine::Machine;
 use girder_passes::allocate_memory::pack_for_host;
 use girder_passes::context::PassContext;
 use girder_passes::liveness::Liveness;
-use girder_passes::pipeline::{self, AnyStage, Stage};
+use girder_passes::pipeline::{self, After, AnyStage, Stage};
 use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,6 +37,8 @@ pub struct Compilation {
     pub map: SourceMap,
     /// All that was said.
     pub diagnostics: Diagnostics,
+    /// The last pass that has run.
+    pub after: After,
     /// How long each part took, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
@@ -49,7 +51,7 @@ impl Compilation {
     /// Nothing read yet.
     pub fn new(options: Options) -> Compilation {
         let (map, diagnostics) = (SourceMap::default(), Diagnostics::default());
-        Compilation { options, map, diagnostics, timings: vec![] }
+        Compilation { options, map, diagnostics, after: After::ELABORATE, timings: vec![] }
     }
 
     /// Reads the root file.
@@ -85,15 +87,17 @@ impl Compilation {
         Failed
     }
 
-    /// Brings the root file to a stage. If it is the text of a stage, its tables are checked and the passes go on from
+    /// Brings the root file to a stage, or to the point after a pass. If it is the text of a stage, its tables are checked and the passes go on from
     /// there.
-    pub fn stage(&mut self, root: FileId, target: Stage) -> Result<AnyStage> {
-        let (stage, resumed) = self.on_a_large_stack(|this| this.read(root))?;
+    pub fn stage(&mut self, root: FileId, target: impl Into<After>) -> Result<AnyStage> {
+        let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
-        let lowered = match resumed {
-            true => pipeline::resume(stage, target, &mut cx),
-            false => pipeline::lower_to(stage, target, &mut cx),
+        let target = target.into();
+        self.after = target.max(printed.unwrap_or(After::ELABORATE));
+        let lowered = match printed {
+            Some(after) => pipeline::resume(stage, after, target, &mut cx),
+            None => pipeline::lower_to(stage, target, &mut cx),
         };
         self.timings.append(&mut cx.timings);
         lowered
@@ -102,14 +106,17 @@ impl Compilation {
     /// As [`stage`](Compilation::stage) up to the last one, and the code of mode fast, which is compiled beside the passes:
     /// nothing of it depends on tiles. There is none where it cannot be made, which is said when it is asked for.
     pub fn stage_and_code(&mut self, root: FileId) -> Result<(AnyStage, Option<FastCode>)> {
-        let (stage, resumed) = self.on_a_large_stack(|this| this.read(root))?;
+        let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
-        let (lowered, code) = match stage {
-            AnyStage::Graph(graph) if !resumed => {
+        let (lowered, code) = match (stage, printed) {
+            (AnyStage::Graph(graph), None) => {
                 pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph| ahead(graph, session))
             }
-            stage => (pipeline::resume(stage, Stage::Allocated, &mut cx), None),
+            (stage, printed) => {
+                let after = printed.unwrap_or(stage.stage().into());
+                (pipeline::resume(stage, after, Stage::Allocated, &mut cx), None)
+            }
         };
         self.timings.append(&mut cx.timings);
         let code = code.flatten().map(|(code, time)| {
@@ -127,8 +134,8 @@ impl Compilation {
         }
     }
 
-    /// The stage that the text is.
-    fn read(&mut self, root: FileId) -> Result<(AnyStage, bool)> {
+    /// Returns the stage that the text is, and after which pass it was printed if it was.
+    fn read(&mut self, root: FileId) -> Result<(AnyStage, Option<After>)> {
         let Options { machine, session, arguments } = &self.options;
         let start = Instant::now();
         let modules = Modules::load(&mut self.map, root, &Files, session, &mut self.diagnostics);
@@ -147,8 +154,8 @@ impl Compilation {
         let graph = girder_elaborate::elaborate_modules(&modules, &mut cx)?;
         self.timings.push(("elaborate", start.elapsed()));
         match after {
-            None => Ok((AnyStage::Graph(graph), false)),
-            Some(stage) => text::read_tables(graph, stage, &modules, &mut cx).map(|s| (s, true)),
+            None => Ok((AnyStage::Graph(graph), None)),
+            Some(after) => text::read_tables(graph, after.stage(), &modules, &mut cx).map(|s| (s, Some(after))),
         }
     }
 

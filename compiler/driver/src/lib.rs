@@ -16,7 +16,7 @@ pub mod text;
 
 pub use compilation::{Compilation, Options};
 pub use girder_elaborate::{Arguments, Array};
-pub use girder_passes::pipeline::{AnyStage, PASSES, Stage};
+pub use girder_passes::pipeline::{After, AnyStage, PASSES, Stage};
 pub use head::{Head, program_file};
 pub use loader::Files;
 pub use show::show;

@@ -22,15 +22,20 @@ use girder_ir::layout::HostLayout;
 use girder_ir::placement::Placement;
 use girder_ir::stage::{Allocated, Placed, Planned, RaceFree, Scheduled};
 use girder_machine::Machine;
-use girder_passes::pipeline::{AnyStage, Stage};
+use girder_passes::pipeline::{After, AnyStage, Stage};
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::ItemKind;
 
-/// Prints a stage.
+/// Prints a stage as the pass that makes it leaves it; a graph, as `elaborate` does.
 pub fn print(stage: &AnyStage, machine: &Machine) -> String {
+    print_after(stage, stage.stage().into(), machine)
+}
+
+/// Prints a stage whose header names the last pass that has run: passes from graph to graph do not change the stage.
+pub fn print_after(stage: &AnyStage, after: After, machine: &Machine) -> String {
     let (graph, tables) = (stage.graph(), stage.tables());
     let mut p = Printer::new(graph, tables.placed.map(|s| &s.placement));
-    let options = header::options(&mut p.make, stage.stage(), machine);
+    let options = header::options(&mut p.make, after, machine);
     p.header(options);
     p.streams();
     let mut text = p.text();
@@ -96,7 +101,7 @@ pub(crate) fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mu
 
 /// A table that the header has no pass for.
 fn unexpected(needs: Stage, span: Span) -> Diagnostic {
-    let pass = needs.made_by().unwrap_or("elaborate");
+    let pass = After::from(needs).name();
     let message = format!("this is a table of `{pass}`, which the header of the module says has not run");
     let help = format!("remove the table, or say `after: \"{pass}\"` in the header");
     Diagnostic::error("resume::unexpected_table", span, message).help(help)

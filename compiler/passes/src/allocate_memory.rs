@@ -31,6 +31,8 @@ pub use wishes::Facts;
 use crate::PassContext;
 use crate::liveness::Liveness;
 use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
+use crate::pass::{Pass, Verdict};
+use crate::stage::Stage;
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, Result, Severity, par_map, par_map_slice};
@@ -40,37 +42,55 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 use tile::Shape;
 
-/// Its flag.
-pub const NAME: &str = "allocate-memory";
-/// What it does.
-pub const SENTENCE: &str = "gives every block an address on its tile; temporaries that never meet share memory";
+/// See the module.
+pub struct AllocateMemory;
+
+impl Pass for AllocateMemory {
+    const NAME: &'static str = "allocate-memory";
+    const SENTENCE: &'static str = "gives every block an address on its tile; temporaries that never meet share memory";
+    type From = Scheduled;
+    type To = Allocated;
+
+    /// Allocates, or reports the tiles that do not fit.
+    fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
+        let liveness = Liveness::of(&input);
+        let host = allocate_host(&input, &liveness, cx)?;
+        let costs = estimate::costs(&input, cx.machine);
+        let wants = wishes::wants(&input, &costs);
+        let classes = inventory::of(&input, &liveness, cx.machine, &costs, &wishes::of(&input, &wants));
+        cx.poll()?;
+        let packed = pack_classes(&classes, cx.machine);
+        let usable = cx.machine.usable_bytes() as u64;
+        let over: Vec<_> =
+            classes.iter().zip(&packed).filter(|(_, p)| p.peak > usable).map(|(c, p)| (c, p.peak)).collect();
+        if !over.is_empty() {
+            let allowed = cx.session.allow_over_memory && over.iter().all(|o| o.1 <= u32::MAX as u64);
+            let severity = if allowed { Severity::Warning } else { Severity::Error };
+            cx.diagnostics.push(report::out_of_memory(severity, &input, &liveness, cx.machine, &over));
+            if !allowed {
+                return Err(Failed);
+            }
+        }
+        let allocated = Allocated { layout: layout(&classes, &packed), scheduled: input, host };
+        cx.diagnostics.extend(denied::wishes_denied(&allocated, cx.machine, &wants));
+        Ok(allocated)
+    }
+
+    fn verify(allocated: &Allocated, cx: &PassContext) -> Verdict {
+        verify_layout(&allocated.scheduled, &allocated.layout, cx.machine, cx.session.allow_over_memory)
+    }
+
+    /// The fast engine's memory is no part of the text and is laid out here.
+    fn admit(read: &mut Allocated, _: Stage, cx: &mut PassContext) -> Result<()> {
+        let verdict = Self::verify(read, cx);
+        cx.accepted(Self::NAME, verdict)?;
+        read.host = allocate_host(&read.scheduled, &Liveness::of(&read.scheduled), cx)?;
+        Ok(())
+    }
+}
 
 /// Blocks start at multiples of this.
 const ALIGN: u64 = 8;
-
-/// Allocates, or reports the tiles that do not fit.
-pub fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
-    let liveness = Liveness::of(&input);
-    let host = allocate_host(&input, &liveness, cx)?;
-    let costs = estimate::costs(&input, cx.machine);
-    let wants = wishes::wants(&input, &costs);
-    let classes = inventory::of(&input, &liveness, cx.machine, &costs, &wishes::of(&input, &wants));
-    cx.poll()?;
-    let packed = pack_classes(&classes, cx.machine);
-    let usable = cx.machine.usable_bytes() as u64;
-    let over: Vec<_> = classes.iter().zip(&packed).filter(|(_, p)| p.peak > usable).map(|(c, p)| (c, p.peak)).collect();
-    if !over.is_empty() {
-        let allowed = cx.session.allow_over_memory && over.iter().all(|o| o.1 <= u32::MAX as u64);
-        let severity = if allowed { Severity::Warning } else { Severity::Error };
-        cx.diagnostics.push(report::out_of_memory(severity, &input, &liveness, cx.machine, &over));
-        if !allowed {
-            return Err(Failed);
-        }
-    }
-    let allocated = Allocated { layout: layout(&classes, &packed), scheduled: input, host };
-    cx.diagnostics.extend(denied::wishes_denied(&allocated, cx.machine, &wants));
-    Ok(allocated)
-}
 
 /// The fast engine's memory, within the limit.
 ///

@@ -22,6 +22,8 @@ mod touch;
 mod workers;
 
 use crate::PassContext;
+use crate::pass::{Pass, Verdict};
+use crate::stage::Stage;
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{StepId, VarId};
 use girder_ir::placement::Placement;
@@ -33,18 +35,43 @@ use report::Reporter;
 pub(crate) use together::{Together, apart};
 use touch::{Touch, Who};
 
-/// Its flag.
-pub const NAME: &str = "check-races";
-/// What it does.
-pub const SENTENCE: &str = "proves that no element is written through one field and touched by another at one time";
+/// See the module.
+pub struct CheckRaces;
 
-/// Proves a placed graph free of races, or reports what breaks the rule.
-pub fn run(input: Placed, cx: &mut PassContext) -> Result<RaceFree> {
-    let found = check(&input.graph, &input.placement, cx.machine, &cx.session.cancel);
+impl Pass for CheckRaces {
+    const NAME: &'static str = "check-races";
+    const SENTENCE: &'static str =
+        "proves that no element is written through one field and touched by another at one time";
+    type From = Placed;
+    type To = RaceFree;
+
+    /// Proves a placed graph free of races, or reports what breaks the rule.
+    fn run(input: Placed, cx: &mut PassContext) -> Result<RaceFree> {
+        prove(&input, cx)?;
+        Ok(RaceFree { placed: input })
+    }
+
+    /// A proof has no table, and nothing to verify.
+    fn verify(_: &RaceFree, _: &PassContext) -> Verdict {
+        Ok(())
+    }
+
+    /// Proves it anew.
+    fn admit(read: &mut RaceFree, _: Stage, cx: &mut PassContext) -> Result<()> {
+        prove(&read.placed, cx)
+    }
+}
+
+/// Reports what breaks the rule.
+///
+/// # Errors
+/// `Failed` if anything does.
+fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
+    let found = check(placed, &placed.placement, cx.machine, &cx.session.cancel);
     cx.poll()?;
     let any = !found.is_empty();
     cx.diagnostics.extend(found);
-    if any { Err(girder_source::Failed) } else { Ok(RaceFree { placed: input }) }
+    if any { Err(girder_source::Failed) } else { Ok(()) }
 }
 
 /// Everything that breaks the rule, at most a handful per step. Tiles appear only in messages.

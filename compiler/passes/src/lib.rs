@@ -1,6 +1,7 @@
 //! The verbs: what turns a graph into one that a machine can run, one stage after the other.
 //!
-//! Reading order: [`pipeline`] is the whole on one screen; [`context`] is what every pass is given. Two analyses serve
+//! Reading order: [`pipeline`] is the whole on one screen, with the registry of passes; [`stage`] is what they take and
+//! make, [`pass`] what each of them is, [`context`] what each is given. Two analyses serve
 //! several passes: [`footprint`] (which elements a family touches) and [`liveness`] (when a temporary holds a value
 //! that is still needed). Then the passes in the order in which they run: [`promote_temporaries`], [`merge_copies`],
 //! [`place_tiles`], [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
@@ -9,6 +10,8 @@
 //! diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.
 
 pub mod pipeline;
+pub mod stage;
+pub mod pass;
 pub mod context;
 pub mod footprint;
 pub mod liveness;

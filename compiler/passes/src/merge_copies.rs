@@ -8,42 +8,48 @@
 
 use crate::PassContext;
 use crate::check_races::Together;
+use crate::pass::{Pass, Verdict};
 use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
 use girder_ir::graph::{CopySet, Graph};
 use girder_ir::ids::{CopyId, StepId};
 use girder_ir::program::{Step, StepKind};
 use girder_source::{Cancel, Result};
 
-/// Its flag.
-pub const NAME: &str = "merge-copies";
-/// What it does.
-pub const SENTENCE: &str = "joins neighbouring copies that do not depend on one another into one exchange";
+/// See the module.
+pub struct MergeCopies;
+
+impl Pass for MergeCopies {
+    const NAME: &'static str = "merge-copies";
+    const SENTENCE: &'static str = "joins neighbouring copies that do not depend on one another into one exchange";
+    type From = Graph;
+    type To = Graph;
+
+    /// Joins what can be joined.
+    fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
+        let into = joins(&graph, &cx.session.cancel);
+        cx.poll()?;
+        if into.values().any(Option::is_some) {
+            join(&mut graph, &into);
+        }
+        Ok(graph)
+    }
+
+    /// Steps are in pre-order, and those that copy name a copy.
+    fn verify(graph: &Graph, _: &PassContext) -> Verdict {
+        for (id, step) in &graph.steps {
+            if step.children().iter().any(|&child| child <= id || !graph.steps.is_valid(child)) {
+                return Err(format!("{id} has a child that does not follow it"));
+            }
+            if matches!(step.kind, StepKind::Copy(copy) if !graph.copies.is_valid(copy)) {
+                return Err(format!("{id} makes a copy that does not exist"));
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Families beyond which a copy takes in no more, so that each copy is compared with a bounded number of others.
 const MOST_FAMILIES: usize = 1024;
-
-/// Joins what can be joined.
-pub fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
-    let into = joins(&graph, &cx.session.cancel);
-    cx.poll()?;
-    if into.values().any(Option::is_some) {
-        join(&mut graph, &into);
-    }
-    Ok(graph)
-}
-
-/// What must hold afterwards: steps are in pre-order, and those that copy name a copy.
-pub fn verify(graph: &Graph) -> std::result::Result<(), String> {
-    for (id, step) in &graph.steps {
-        if step.children().iter().any(|&child| child <= id || !graph.steps.is_valid(child)) {
-            return Err(format!("{id} has a child that does not follow it"));
-        }
-        if matches!(step.kind, StepKind::Copy(copy) if !graph.copies.is_valid(copy)) {
-            return Err(format!("{id} makes a copy that does not exist"));
-        }
-    }
-    Ok(())
-}
 
 /// Which earlier copy each copy joins, if any.
 type Joins = SecondaryMap<CopyId, Option<CopyId>>;

@@ -5,319 +5,140 @@
 //!       ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
 //! ```
 //!
-//! Invariant: with debug assertions, the verifier of a stage runs after every pass that makes it; a stage that was read
-//! from text is never trusted ([`resume`]).
+//! [`PASSES`] is the one place that states the order: lowering, reading text back, `girder passes`, `--stage` and the
+//! rows of `--time` follow it.
+//!
+//! Invariant: with debug assertions, the verifier of a pass runs after it; a stage that was read from text is never
+//! trusted ([`resume`]).
 
-use crate::{
-    PassContext, allocate_memory, check_races, merge_copies, place_tiles, plan_transfers, promote_temporaries,
-};
-use crate::{liveness::Liveness, schedule_exchange};
+use crate::allocate_memory::AllocateMemory;
+use crate::check_races::CheckRaces;
+use crate::merge_copies::MergeCopies;
+use crate::pass::PassEntry;
+use crate::place_tiles::PlaceTiles;
+use crate::plan_transfers::PlanTransfers;
+use crate::promote_temporaries::PromoteTemporaries;
+use crate::schedule_exchange::ScheduleExchange;
+use crate::{PassContext, stage};
 use girder_ir::graph::Graph;
-use girder_ir::stage::{Allocated, Placed, Planned, RaceFree, Scheduled};
-use girder_source::{Failed, Result, par_both};
+use girder_source::{Result, par_both};
 
-/// The stages, in order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[allow(missing_docs)]
-pub enum Stage {
-    Graph,
-    Placed,
-    RaceFree,
-    Planned,
-    Scheduled,
-    Allocated,
-}
+pub use stage::{AnyStage, Stage, Tables};
 
-impl Stage {
-    /// Every stage, in order.
-    pub const ALL: [Stage; 6] =
-        [Stage::Graph, Stage::Placed, Stage::RaceFree, Stage::Planned, Stage::Scheduled, Stage::Allocated];
-
-    /// As `--emit` takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::Graph => "graph",
-            Stage::Placed => "placed",
-            Stage::RaceFree => "race-free",
-            Stage::Planned => "planned",
-            Stage::Scheduled => "scheduled",
-            Stage::Allocated => "allocated",
-        }
-    }
-
-    /// The stage of a name.
-    pub fn from_name(name: &str) -> Option<Stage> {
-        Stage::ALL.into_iter().find(|s| s.name() == name)
-    }
-
-    /// The stage that a pass makes, as the header of a printed stage names it.
-    pub fn after(pass: &str) -> Option<Stage> {
-        PASSES.iter().find(|p| p.name == pass).map(|p| p.to)
-    }
-
-    /// The pass whose result the stage is; `None` for the graph, which the front end makes.
-    pub fn made_by(self) -> Option<&'static str> {
-        PASSES.iter().find(|p| p.to == self && p.from != self).map(|p| p.name)
-    }
-}
-
-/// A pass, for listings.
-#[derive(Clone, Copy, Debug)]
-pub struct PassInfo {
-    /// Its flag, test folder and row of timings.
-    pub name: &'static str,
-    /// What it does.
-    pub sentence: &'static str,
-    /// What it takes.
-    pub from: Stage,
-    /// What it makes.
-    pub to: Stage,
-}
-
-/// A plan that moves more bytes than this is not replayed after it was made (what is read from text always is).
-const REPLAYED_BYTES: u64 = 1 << 24;
-
-/// Every pass in order.
-pub const PASSES: [PassInfo; 7] = [
-    info(promote_temporaries::NAME, promote_temporaries::SENTENCE, Stage::Graph, Stage::Graph),
-    info(merge_copies::NAME, merge_copies::SENTENCE, Stage::Graph, Stage::Graph),
-    info(place_tiles::NAME, place_tiles::SENTENCE, Stage::Graph, Stage::Placed),
-    info(check_races::NAME, check_races::SENTENCE, Stage::Placed, Stage::RaceFree),
-    info(plan_transfers::NAME, plan_transfers::SENTENCE, Stage::RaceFree, Stage::Planned),
-    info(schedule_exchange::NAME, schedule_exchange::SENTENCE, Stage::Planned, Stage::Scheduled),
-    info(allocate_memory::NAME, allocate_memory::SENTENCE, Stage::Scheduled, Stage::Allocated),
+/// Every pass, in order.
+pub const PASSES: &[PassEntry] = &[
+    PassEntry::of::<PromoteTemporaries>(),
+    PassEntry::of::<MergeCopies>(),
+    PassEntry::of::<PlaceTiles>(),
+    PassEntry::of::<CheckRaces>(),
+    PassEntry::of::<PlanTransfers>(),
+    PassEntry::of::<ScheduleExchange>(),
+    PassEntry::of::<AllocateMemory>(),
 ];
 
-const fn info(name: &'static str, sentence: &'static str, from: Stage, to: Stage) -> PassInfo {
-    PassInfo { name, sentence, from, to }
-}
+/// How far a compilation has come: the number of passes that have run. Passes from graph to graph count too, which a
+/// [`Stage`] does not tell.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct After(usize);
 
-/// A compilation at any stage: what reading a stage's text gives.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, clippy::large_enum_variant)]
-pub enum AnyStage {
-    Graph(Graph),
-    Placed(Placed),
-    RaceFree(RaceFree),
-    Planned(Planned),
-    Scheduled(Scheduled),
-    Allocated(Allocated),
-}
+impl After {
+    /// What the front end makes: no pass has run.
+    pub const ELABORATE: After = After(0);
 
-impl AnyStage {
-    /// Which stage it is.
-    pub fn stage(&self) -> Stage {
-        match self {
-            AnyStage::Graph(_) => Stage::Graph,
-            AnyStage::Placed(_) => Stage::Placed,
-            AnyStage::RaceFree(_) => Stage::RaceFree,
-            AnyStage::Planned(_) => Stage::Planned,
-            AnyStage::Scheduled(_) => Stage::Scheduled,
-            AnyStage::Allocated(_) => Stage::Allocated,
-        }
+    /// Returns every point of a compilation, in order.
+    pub fn all() -> impl Iterator<Item = After> {
+        (0..=PASSES.len()).map(After)
     }
 
-    /// Its graph.
-    pub fn graph(&self) -> &Graph {
-        match self {
-            AnyStage::Graph(s) => s,
-            AnyStage::Placed(s) => s,
-            AnyStage::RaceFree(s) => s,
-            AnyStage::Planned(s) => s,
-            AnyStage::Scheduled(s) => s,
-            AnyStage::Allocated(s) => s,
-        }
+    /// Returns the point after the pass of a name, or after `elaborate`.
+    pub fn named(name: &str) -> Option<After> {
+        After::all().find(|after| after.name() == name)
     }
 
-    /// Its tables, as far as it has them.
-    pub fn tables(&self) -> Tables<'_> {
-        let (placed, planned, scheduled, allocated) = match self {
-            AnyStage::Graph(_) => (None, None, None, None),
-            AnyStage::Placed(s) => (Some(s), None, None, None),
-            AnyStage::RaceFree(s) => (Some(&s.placed), None, None, None),
-            AnyStage::Planned(s) => (Some(&s.race_free.placed), Some(s), None, None),
-            AnyStage::Scheduled(s) => (Some(&s.planned.race_free.placed), Some(&s.planned), Some(s), None),
-            AnyStage::Allocated(s) => {
-                let planned = &s.scheduled.planned;
-                (Some(&planned.race_free.placed), Some(planned), Some(&s.scheduled), Some(s))
-            }
-        };
-        Tables { placed, planned, scheduled, allocated }
+    /// Returns the name of the pass that has run last; `elaborate` if none has.
+    pub fn name(self) -> &'static str {
+        self.last().map_or("elaborate", |pass| pass.name)
+    }
+
+    /// Returns the stage that the compilation is at.
+    pub fn stage(self) -> Stage {
+        self.last().map_or(Stage::Graph, |pass| pass.to)
+    }
+
+    fn last(self) -> Option<&'static PassEntry> {
+        PASSES[..self.0].last()
     }
 }
 
-/// The stages inside a stage that have tables of their own.
-#[derive(Clone, Copy, Debug)]
-pub struct Tables<'a> {
-    /// With a placement.
-    pub placed: Option<&'a Placed>,
-    /// With a plan.
-    pub planned: Option<&'a Planned>,
-    /// With a schedule.
-    pub scheduled: Option<&'a Scheduled>,
-    /// With a layout.
-    pub allocated: Option<&'a Allocated>,
+impl From<Stage> for After {
+    /// The first point at which a compilation is at a stage.
+    fn from(stage: Stage) -> After {
+        After::all().find(|after| after.stage() == stage).expect("a pass makes each stage but the first")
+    }
 }
 
 /// Runs the passes from a stage that this compiler made to `target`; a stage that is already further stays as it is.
-pub fn lower_to(mut at: AnyStage, target: Stage, cx: &mut PassContext) -> Result<AnyStage> {
-    while at.stage() < target {
-        at = match at {
-            AnyStage::Graph(graph) => AnyStage::Placed(place(graph, cx)?),
-            AnyStage::Placed(placed) => AnyStage::RaceFree(check(placed, cx)?),
-            AnyStage::RaceFree(race_free) => AnyStage::Planned(plan(race_free, cx)?),
-            AnyStage::Planned(planned) => AnyStage::Scheduled(schedule(planned, cx)?),
-            AnyStage::Scheduled(scheduled) => AnyStage::Allocated(allocate(scheduled, cx)?),
-            AnyStage::Allocated(allocated) => return Ok(AnyStage::Allocated(allocated)),
-        };
-    }
-    Ok(at)
+///
+/// # Errors
+/// Those of the passes.
+pub fn lower_to(at: AnyStage, target: impl Into<After>, cx: &mut PassContext) -> Result<AnyStage> {
+    let done = After::from(at.stage());
+    run(at, done, target.into(), cx)
 }
 
-/// As [`lower_to`] from a graph, while `beside` makes what depends on the graph alone: no pass from `place-tiles` on
-/// changes it. What it makes is there whether the passes succeed or not, unless the first ones fail.
+/// Lowers a graph as [`lower_to`] does, while `beside` makes what depends on the graph alone: the passes that change
+/// the graph run first. Returns what `beside` made whether the other passes succeed or not.
 pub fn lower_beside<T: Send>(
     graph: Graph,
     target: Stage,
     cx: &mut PassContext,
     beside: impl FnOnce(&Graph) -> T + Send,
 ) -> (Result<AnyStage>, Option<T>) {
-    let settled = match settle(graph, cx) {
-        Ok(graph) => graph,
+    let last = After::all().filter(|after| after.stage() == Stage::Graph).last().unwrap_or(After::ELABORATE);
+    let at = match run(AnyStage::Graph(graph), After::ELABORATE, last, cx) {
+        Ok(at) => at,
         Err(failed) => return (Err(failed), None),
     };
-    let graph = settled.clone();
-    let passes = || place_settled(settled, cx).and_then(|placed| lower_to(AnyStage::Placed(placed), target, cx));
-    let (lowered, made) = par_both(passes, || beside(&graph));
+    let graph = at.graph().clone();
+    let (lowered, made) = par_both(|| run(at, last, target.into(), cx), || beside(&graph));
     (lowered, Some(made))
 }
 
-/// Goes on from a stage that was read from text: checks every table that it has, races anew, and runs the passes that
-/// are left. The fast engine's memory is no part of the text and is laid out here.
-pub fn resume(from: AnyStage, target: Stage, cx: &mut PassContext) -> Result<AnyStage> {
-    let from = admit(from, cx)?;
-    lower_to(from, target, cx)
+/// Continues from a stage that was read from text: admits the tables of the passes that have run, and runs those that
+/// are left.
+///
+/// # Errors
+/// The first table that does not hold, and errors of the passes.
+pub fn resume(
+    mut read: AnyStage,
+    done: impl Into<After>,
+    target: impl Into<After>,
+    cx: &mut PassContext,
+) -> Result<AnyStage> {
+    let done = done.into();
+    for pass in &PASSES[..done.0] {
+        pass.admit(&mut read, cx)?;
+    }
+    run(read, done, target.into(), cx)
 }
 
-/// Accepts a stage that was read from text, or reports the first table that does not hold.
-fn admit(mut from: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
-    let machine = cx.machine;
-    let tables = from.tables();
-    if let Some(placed) = tables.placed {
-        cx.accepted(place_tiles::NAME, place_tiles::verify_placement(placed, &placed.placement, machine))?;
+/// Runs the passes between two points.
+fn run(mut at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Result<AnyStage> {
+    for pass in PASSES.get(done.0..target.0).unwrap_or_default() {
+        at = pass.run(at, cx)?;
     }
-    if let Some(placed) = tables.placed.filter(|_| from.stage() > Stage::Placed) {
-        let found = check_races::check(placed, &placed.placement, machine, &cx.session.cancel);
-        cx.poll()?;
-        let any = !found.is_empty();
-        cx.diagnostics.extend(found);
-        if any {
-            return Err(Failed);
-        }
-    }
-    if let Some(planned) = tables.planned {
-        cx.accepted(
-            plan_transfers::NAME,
-            plan_transfers::verify_within(&planned.race_free, machine, cx.block_limit(), &planned.plan),
-        )?;
-    }
-    if let Some(scheduled) = tables.scheduled {
-        let verdict = schedule_exchange::verify(&scheduled.planned, machine, &scheduled.schedule);
-        cx.accepted(schedule_exchange::NAME, verdict)?;
-    }
-    if let Some(allocated) = tables.allocated {
-        let verdict = allocate_memory::verify_layout(
-            &allocated.scheduled,
-            &allocated.layout,
-            machine,
-            cx.session.allow_over_memory,
-        );
-        cx.accepted(allocate_memory::NAME, verdict)?;
-    }
-    match &mut from {
-        AnyStage::Graph(_) => {}
-        AnyStage::Placed(s) => promote(&mut s.graph, cx)?,
-        AnyStage::RaceFree(s) => promote(&mut s.placed.graph, cx)?,
-        AnyStage::Planned(s) => promote(&mut s.race_free.placed.graph, cx)?,
-        AnyStage::Scheduled(s) => promote(&mut s.planned.race_free.placed.graph, cx)?,
-        AnyStage::Allocated(s) => {
-            s.host = allocate_memory::allocate_host(&s.scheduled, &Liveness::of(&s.scheduled), cx)?
-        }
-    }
-    Ok(from)
+    Ok(at)
 }
 
-/// Promotion changes storage classes only, so it may come late: no table but the layout depends on them.
-fn promote(graph: &mut Graph, cx: &mut PassContext) -> Result<()> {
-    let taken = std::mem::take(graph);
-    *graph = cx.time(promote_temporaries::NAME, |cx| promote_temporaries::run(taken, cx))?;
-    Ok(())
-}
-
-fn place(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
-    let settled = settle(graph, cx)?;
-    place_settled(settled, cx)
-}
-
-/// The passes that change the graph.
-fn settle(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
-    promote(&mut graph, cx)?;
-    if cfg!(debug_assertions) {
-        cx.verified(promote_temporaries::NAME, promote_temporaries::verify(&graph))?;
+/// The stages of neighbouring passes fit together; else this does not compile.
+const _: () = {
+    assert!(matches!(PASSES[0].from, Stage::Graph));
+    let mut k = 1;
+    while k < PASSES.len() {
+        assert!(PASSES[k - 1].to as u8 == PASSES[k].from as u8);
+        k += 1;
     }
-    let graph = cx.time(merge_copies::NAME, |cx| merge_copies::run(graph, cx))?;
-    if cfg!(debug_assertions) {
-        cx.verified(merge_copies::NAME, merge_copies::verify(&graph))?;
-    }
-    Ok(graph)
-}
-
-fn place_settled(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
-    let placed = cx.time(place_tiles::NAME, |cx| place_tiles::run(graph, cx))?;
-    if cfg!(debug_assertions) {
-        let verdict = place_tiles::verify_placement(&placed, &placed.placement, cx.machine);
-        cx.verified(place_tiles::NAME, verdict)?;
-    }
-    Ok(placed)
-}
-
-/// A proof has no table, and nothing to verify.
-fn check(placed: Placed, cx: &mut PassContext) -> Result<RaceFree> {
-    cx.time(check_races::NAME, |cx| check_races::run(placed, cx))
-}
-
-fn plan(race_free: RaceFree, cx: &mut PassContext) -> Result<Planned> {
-    let planned = cx.time(plan_transfers::NAME, |cx| plan_transfers::run(race_free, cx))?;
-    // The replay follows every byte; large programs of a debug build would wait for it.
-    if cfg!(debug_assertions) && plan_transfers::verify_cost(&planned) < REPLAYED_BYTES {
-        let verdict = plan_transfers::verify_within(&planned.race_free, cx.machine, cx.block_limit(), &planned.plan);
-        cx.verified(plan_transfers::NAME, verdict)?;
-    }
-    Ok(planned)
-}
-
-fn schedule(planned: Planned, cx: &mut PassContext) -> Result<Scheduled> {
-    let scheduled = cx.time(schedule_exchange::NAME, |cx| schedule_exchange::run(planned, cx))?;
-    if cfg!(debug_assertions) {
-        let verdict = schedule_exchange::verify(&scheduled.planned, cx.machine, &scheduled.schedule);
-        cx.verified(schedule_exchange::NAME, verdict)?;
-    }
-    Ok(scheduled)
-}
-
-fn allocate(scheduled: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
-    let allocated = cx.time(allocate_memory::NAME, |cx| allocate_memory::run(scheduled, cx))?;
-    if cfg!(debug_assertions) {
-        let verdict = allocate_memory::verify_layout(
-            &allocated.scheduled,
-            &allocated.layout,
-            cx.machine,
-            cx.session.allow_over_memory,
-        );
-        cx.verified(allocate_memory::NAME, verdict)?;
-    }
-    Ok(allocated)
-}
+};
 
 #[cfg(test)]
 mod tests;

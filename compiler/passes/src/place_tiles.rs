@@ -21,6 +21,7 @@
 //! Invariant: the result depends on the graph and the machine only, and a second run changes nothing.
 
 use crate::PassContext;
+use crate::pass::{Pass, Verdict};
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
 use girder_ir::placement::Placement;
@@ -45,20 +46,29 @@ mod verify;
 
 pub use verify::verify_placement;
 
-/// Its flag.
-pub const NAME: &str = "place-tiles";
-/// What it does.
-pub const SENTENCE: &str = "gives every element and every vertex a tile that the text leaves open";
+/// See the module.
+pub struct PlaceTiles;
 
-/// Places a graph.
-pub fn run(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
-    if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
-        return Err(Failed);
+impl Pass for PlaceTiles {
+    const NAME: &'static str = "place-tiles";
+    const SENTENCE: &'static str = "gives every element and every vertex a tile that the text leaves open";
+    type From = Graph;
+    type To = Placed;
+
+    /// Places a graph.
+    fn run(graph: Graph, cx: &mut PassContext) -> Result<Placed> {
+        if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
+            return Err(Failed);
+        }
+        let placement = linear_placement(&graph, search::least_reach(&graph, cx.machine));
+        let placement = search::improve(&graph, placement, cx.machine, &cx.session.cancel);
+        cx.poll()?;
+        Ok(Placed { graph, placement })
     }
-    let placement = linear_placement(&graph, search::least_reach(&graph, cx.machine));
-    let placement = search::improve(&graph, placement, cx.machine, &cx.session.cancel);
-    cx.poll()?;
-    Ok(Placed { graph, placement })
+
+    fn verify(placed: &Placed, cx: &PassContext) -> Verdict {
+        verify_placement(placed, &placed.placement, cx.machine)
+    }
 }
 
 /// The placement that costs nothing to decide, of what the text leaves open on the first `tiles`.

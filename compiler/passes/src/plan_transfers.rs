@@ -33,7 +33,8 @@ mod verify;
 
 pub use verify::{verify, verify_cost, verify_within};
 
-use crate::context::PassContext;
+use crate::PassContext;
+use crate::pass::{Pass, Verdict};
 use buffers::{Buffers, Stop};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::family::{Family, Field};
@@ -47,10 +48,71 @@ use girder_source::{Cancel, Diagnostic, Failed, OriginId, Result, par_map_slice,
 use moves::Moves;
 use route::{Pad, Router};
 
-/// Its flag.
-pub const NAME: &str = "plan-transfers";
-/// What it does.
-pub const SENTENCE: &str = "decides where each field finds its elements and what moves before and after";
+/// See the module.
+pub struct PlanTransfers;
+
+impl Pass for PlanTransfers {
+    const NAME: &'static str = "plan-transfers";
+    const SENTENCE: &'static str = "decides where each field finds its elements and what moves before and after";
+    type From = RaceFree;
+    type To = Planned;
+
+    /// Plans every compute set and every copy.
+    ///
+    /// # Errors
+    /// A variable or a landing buffer that exceeds a tile's memory, or a stop by the user.
+    fn run(race_free: RaceFree, cx: &mut PassContext) -> Result<Planned> {
+        let scene = scene(&race_free, cx)?;
+        let sets: Vec<_> = race_free.sets.keys().collect();
+        let copies: Vec<_> = race_free.copies.keys().collect();
+        let carried = carried::carried(&race_free, scene.cancel);
+        let mut taken: EntitySet<CopyId> = EntitySet::new();
+        taken.extend(carried.values().flatten().copied());
+        let elements = |set: &ComputeSet| {
+            let of = |family: &Family| family.domain.count() * family.fields.iter().map(Field::len).sum::<u64>();
+            set.families.iter().map(|&f| of(&race_free.families[f])).sum()
+        };
+        let of_sets = par_map_uneven(
+            &sets,
+            |&s| elements(&race_free.sets[s]),
+            |&s| set::plan(&scene, &race_free.sets[s], carried[s]),
+        );
+        let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
+            true => Ok(StepPlan::default()),
+            false => copy(&scene, &race_free.copies[c]),
+        });
+        drop(scene);
+        cx.poll()?;
+        let mut plan = Plan::default();
+        let mut complete = true;
+        for (s, result) in sets.into_iter().zip(of_sets) {
+            let set = &race_free.sets[s];
+            if let Some((steps, landings)) = keep(result, cx, &race_free, &set.name, set.origin, &mut complete) {
+                plan.sets[s] = steps;
+                set.families.iter().zip(landings).for_each(|(&f, l)| plan.landings[f] = l);
+            }
+        }
+        for (c, result) in copies.into_iter().zip(of_copies) {
+            let copy = &race_free.copies[c];
+            if let Some(steps) = keep(result, cx, &race_free, &copy.name, copy.origin, &mut complete) {
+                plan.copies[c] = steps;
+            }
+        }
+        if complete { Ok(Planned { race_free, plan }) } else { Err(Failed) }
+    }
+
+    fn verify(planned: &Planned, cx: &PassContext) -> Verdict {
+        verify_within(&planned.race_free, cx.machine, cx.block_limit(), &planned.plan)
+    }
+
+    /// Replays the plan unless it is large: the replay follows every byte.
+    fn verify_own(planned: &Planned, cx: &PassContext) -> Verdict {
+        if verify_cost(planned) < REPLAYED_BYTES { Self::verify(planned, cx) } else { Ok(()) }
+    }
+}
+
+/// A plan that moves more bytes than this is not replayed after it was made (what is read from text always is).
+const REPLAYED_BYTES: u64 = 1 << 24;
 
 /// What every part of the pass reads.
 struct Scene<'a> {
@@ -74,50 +136,6 @@ impl Scene<'_> {
     fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
-}
-
-/// Plans every compute set and every copy.
-///
-/// # Errors
-/// A variable or a landing buffer that exceeds a tile's memory, or a stop by the user.
-pub fn run(race_free: RaceFree, cx: &mut PassContext) -> Result<Planned> {
-    let scene = scene(&race_free, cx)?;
-    let sets: Vec<_> = race_free.sets.keys().collect();
-    let copies: Vec<_> = race_free.copies.keys().collect();
-    let carried = carried::carried(&race_free, scene.cancel);
-    let mut taken: EntitySet<CopyId> = EntitySet::new();
-    taken.extend(carried.values().flatten().copied());
-    let elements = |set: &ComputeSet| {
-        let of = |family: &Family| family.domain.count() * family.fields.iter().map(Field::len).sum::<u64>();
-        set.families.iter().map(|&f| of(&race_free.families[f])).sum()
-    };
-    let of_sets = par_map_uneven(
-        &sets,
-        |&s| elements(&race_free.sets[s]),
-        |&s| set::plan(&scene, &race_free.sets[s], carried[s]),
-    );
-    let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
-        true => Ok(StepPlan::default()),
-        false => copy(&scene, &race_free.copies[c]),
-    });
-    drop(scene);
-    cx.poll()?;
-    let mut plan = Plan::default();
-    let mut complete = true;
-    for (s, result) in sets.into_iter().zip(of_sets) {
-        let set = &race_free.sets[s];
-        if let Some((steps, landings)) = keep(result, cx, &race_free, &set.name, set.origin, &mut complete) {
-            plan.sets[s] = steps;
-            set.families.iter().zip(landings).for_each(|(&f, l)| plan.landings[f] = l);
-        }
-    }
-    for (c, result) in copies.into_iter().zip(of_copies) {
-        let copy = &race_free.copies[c];
-        if let Some(steps) = keep(result, cx, &race_free, &copy.name, copy.origin, &mut complete) {
-            plan.copies[c] = steps;
-        }
-    }
-    if complete { Ok(Planned { race_free, plan }) } else { Err(Failed) }
 }
 
 /// The homes of all variables. No block exceeds a tile, so that offsets within blocks may be added without care.

@@ -9,28 +9,44 @@
 
 use crate::PassContext;
 use crate::liveness::{Exposed, Liveness};
+use crate::pass::{Pass, Verdict};
+use crate::stage::Stage;
 use girder_ir::graph::{Graph, VarClass};
 use girder_source::{Diagnostic, Result};
 
-/// Its flag.
-pub const NAME: &str = "promote-temporaries";
-/// What it does.
-pub const SENTENCE: &str = "makes temporaries persistent that may be read before they are written";
+/// See the module.
+pub struct PromoteTemporaries;
 
-/// Promotes, with a warning for each.
-pub fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
-    for exposed in Liveness::of(&graph).exposed {
-        cx.diagnostics.push(warning(&graph, &exposed));
-        graph.vars[exposed.var].class = VarClass::Var;
+impl Pass for PromoteTemporaries {
+    const NAME: &'static str = "promote-temporaries";
+    const SENTENCE: &'static str = "makes temporaries persistent that may be read before they are written";
+    type From = Graph;
+    type To = Graph;
+
+    /// Promotes, with a warning for each.
+    fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
+        for exposed in Liveness::of(&graph).exposed {
+            cx.diagnostics.push(warning(&graph, &exposed));
+            graph.vars[exposed.var].class = VarClass::Var;
+        }
+        Ok(graph)
     }
-    Ok(graph)
-}
 
-/// What must hold afterwards: nothing is left to promote.
-pub fn verify(graph: &Graph) -> std::result::Result<(), String> {
-    match Liveness::of(graph).exposed.first() {
-        Some(e) => Err(format!("the temporary `{}` may be read before it is written", graph.vars[e.var].name)),
-        None => Ok(()),
+    /// Nothing is left to promote.
+    fn verify(graph: &Graph, _: &PassContext) -> Verdict {
+        match Liveness::of(graph).exposed.first() {
+            Some(e) => Err(format!("the temporary `{}` may be read before it is written", graph.vars[e.var].name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Promotes anew: no table but the layout depends on storage classes, and the layout's verifier refuses what should
+    /// have been promoted.
+    fn admit(graph: &mut Graph, text: Stage, cx: &mut PassContext) -> Result<()> {
+        if text < Stage::Allocated {
+            *graph = Self::run(std::mem::take(graph), cx)?;
+        }
+        Ok(())
     }
 }
 

@@ -51,7 +51,8 @@ mod verify;
 pub use code::{ExchangeCode, exchange_code_bytes};
 pub use verify::verify;
 
-use crate::context::PassContext;
+use crate::PassContext;
+use crate::pass::{Pass, Verdict};
 use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::{Planned, Scheduled};
@@ -60,10 +61,49 @@ use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice, par_map
 use ports::{Jobs, Ports};
 use std::sync::Arc;
 
-/// Its flag.
-pub const NAME: &str = "schedule-exchange";
-/// What it does.
-pub const SENTENCE: &str = "gives every transfer a start cycle, so that no tile sends or receives two at once";
+/// See the module.
+pub struct ScheduleExchange;
+
+impl Pass for ScheduleExchange {
+    const NAME: &'static str = "schedule-exchange";
+    const SENTENCE: &'static str = "gives every transfer a start cycle, so that no tile sends or receives two at once";
+    type From = Planned;
+    type To = Scheduled;
+
+    /// Schedules every phase of every compute set and copy.
+    ///
+    /// # Errors
+    /// A phase of more cycles than a `u32` holds, or a stop by the user.
+    fn run(planned: Planned, cx: &mut PassContext) -> Result<Scheduled> {
+        let (sets, copies) = (planned.sets.keys(), planned.copies.keys());
+        let plans: Vec<&StepPlan> =
+            sets.map(|s| &planned.plan.sets[s]).chain(copies.map(|c| &planned.plan.copies[c])).collect();
+        let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
+        let classes = alike::classes(&phases);
+        let weight = |&k: &usize| phases[k].transfers.len() as u64;
+        let found = par_map_uneven(&classes.first, weight, |&k| schedule(phases[k], cx.machine));
+        cx.poll()?;
+        let mut found = classes.of.chunks_exact(2).map(|pair| {
+            let of = |class: usize| found[class].clone();
+            Some(StepSchedule { before: of(pair[0])?, after: of(pair[1])? })
+        });
+        let mut schedule = Schedule::default();
+        let mut complete = true;
+        for (s, set) in &planned.sets {
+            let found = found.next().flatten();
+            complete &= keep(found, &mut schedule.sets[s], cx, &planned, &set.name, set.origin);
+        }
+        for (c, copy) in &planned.copies {
+            let found = found.next().flatten();
+            complete &= keep(found, &mut schedule.copies[c], cx, &planned, &copy.name, copy.origin);
+        }
+        if complete { Ok(Scheduled { planned, schedule }) } else { Err(Failed) }
+    }
+
+    fn verify(scheduled: &Scheduled, cx: &PassContext) -> Verdict {
+        verify(&scheduled.planned, cx.machine, &scheduled.schedule)
+    }
+}
 
 /// How far above the bound the first method may stay before the next is tried.
 const GOOD: f64 = 1.02;
@@ -73,36 +113,6 @@ const MANY: usize = 1 << 16;
 const FEW_PIECES: usize = 8;
 /// How far above the bound the others may then stay before the greedy is tried, which takes longest.
 const GOOD_AT_SCALE: f64 = 1.05;
-
-/// Schedules every phase of every compute set and copy.
-///
-/// # Errors
-/// A phase of more cycles than a `u32` holds, or a stop by the user.
-pub fn run(planned: Planned, cx: &mut PassContext) -> Result<Scheduled> {
-    let (sets, copies) = (planned.sets.keys(), planned.copies.keys());
-    let plans: Vec<&StepPlan> =
-        sets.map(|s| &planned.plan.sets[s]).chain(copies.map(|c| &planned.plan.copies[c])).collect();
-    let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
-    let classes = alike::classes(&phases);
-    let weight = |&k: &usize| phases[k].transfers.len() as u64;
-    let found = par_map_uneven(&classes.first, weight, |&k| schedule(phases[k], cx.machine));
-    cx.poll()?;
-    let mut found = classes.of.chunks_exact(2).map(|pair| {
-        let of = |class: usize| found[class].clone();
-        Some(StepSchedule { before: of(pair[0])?, after: of(pair[1])? })
-    });
-    let mut schedule = Schedule::default();
-    let mut complete = true;
-    for (s, set) in &planned.sets {
-        let found = found.next().flatten();
-        complete &= keep(found, &mut schedule.sets[s], cx, &planned, &set.name, set.origin);
-    }
-    for (c, copy) in &planned.copies {
-        let found = found.next().flatten();
-        complete &= keep(found, &mut schedule.copies[c], cx, &planned, &copy.name, copy.origin);
-    }
-    if complete { Ok(Scheduled { planned, schedule }) } else { Err(Failed) }
-}
 
 /// Stores what was found, or reports that there is nothing.
 fn keep(

@@ -6,7 +6,7 @@
 use girder_elaborate::Modules;
 use girder_ir::hash::hash_bytes;
 use girder_machine::Machine;
-use girder_passes::pipeline::{PASSES, Stage};
+use girder_passes::pipeline::After;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, SourceMap, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, ItemKind};
 use girder_syntax::make::{Make, named};
@@ -14,12 +14,10 @@ use smol_str::SmolStr;
 
 /// The form of the text.
 const VERSION: u64 = 1;
-/// What made the graph.
-const FRONT_END: &str = "elaborate";
 
 /// What the header of a stage says.
-pub fn options(make: &mut Make, stage: Stage, machine: &Machine) -> Vec<Arg> {
-    let after = make.str(stage.made_by().unwrap_or(FRONT_END));
+pub fn options(make: &mut Make, after: After, machine: &Machine) -> Vec<Arg> {
+    let after = make.str(after.name());
     let target = make.str(machine.name.as_str());
     let hash = make.str(hash(machine));
     let version = make.uint(VERSION);
@@ -33,8 +31,8 @@ fn hash(machine: &Machine) -> String {
     format!("0x{:016x}", hash_bytes(format!("{facts:?}").as_bytes()).0 as u64)
 }
 
-/// The stage that the root module says it is; `None` if it is a program that someone wrote.
-pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<Stage>> {
+/// Returns the pass after which the header says the root module was printed; `None` if it is a program that someone wrote.
+pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<After>> {
     for (_, module) in modules.iter() {
         check_options(&module.tree, d)?;
     }
@@ -53,11 +51,10 @@ pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) 
         let help = "use the compiler that printed it, or print it again from the source";
         return wrong(Diagnostic::error("resume::newer_version", at, message).help(help));
     }
-    let stage = match Stage::after(&after) {
-        Some(stage) => stage,
-        None if after == FRONT_END => Stage::Graph,
+    let after = match After::named(&after) {
+        Some(after) => after,
         None => {
-            let passes: Vec<&str> = std::iter::once(FRONT_END).chain(PASSES.iter().map(|p| p.name)).collect();
+            let passes: Vec<&str> = After::all().map(After::name).collect();
             let message = format!("there is no pass `{after}`");
             let help = format!("`after` is one of {}", passes.join(", "));
             return wrong(Diagnostic::error("resume::unknown_pass", at, message).help(help));
@@ -73,7 +70,7 @@ pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) 
             let help = "pass the machine that it was printed for with `--target`, or build again from the source";
             wrong(Diagnostic::error("resume::target_changed", at, message).help(help))
         }
-        _ => Ok(Some(stage)),
+        _ => Ok(Some(after)),
     }
 }
 

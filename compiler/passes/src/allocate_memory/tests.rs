@@ -15,14 +15,16 @@ use girder_source::{Diagnostics, Session};
 
 fn stage(b: Build, plan: Plan) -> Scheduled {
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
-    let placed = crate::place_tiles::run(b.graph, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
+    let placed =
+        crate::place_tiles::PlaceTiles::run(b.graph, &mut PassContext::new(&machine, &session, &mut diagnostics))
+            .unwrap();
     let planned = Planned { race_free: RaceFree { placed }, plan };
     Scheduled { planned, schedule: Schedule::default() }
 }
 
 fn allocate(input: Scheduled, machine: &Machine) -> (Result<Allocated>, Diagnostics) {
     let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
-    let result = run(input, &mut PassContext::new(machine, &session, &mut diagnostics));
+    let result = AllocateMemory::run(input, &mut PassContext::new(machine, &session, &mut diagnostics));
     (result, diagnostics)
 }
 
@@ -120,7 +122,8 @@ fn other_tiles_that_are_too_small_are_told_by_what_they_need() {
 fn tiles_may_be_larger_if_the_user_allows_it() {
     let (machine, mut diagnostics) = (machine(), Diagnostics::default());
     let session = Session { allow_over_memory: true, ..Session::default() };
-    let allocated = run(small(10_000), &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
+    let allocated =
+        AllocateMemory::run(small(10_000), &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
     assert_eq!(allocated.layout.peak(), 80056);
     let said: Vec<_> = diagnostics.iter().map(|d| (d.severity, d.code)).collect();
     assert_eq!(said, [(Severity::Warning, "memory::out_of_memory")]);
@@ -135,7 +138,7 @@ fn too_much_for_the_host_is_an_error() {
     let mut session = Session::default();
     session.limits.set("host_bytes", 100);
     let mut diagnostics = Diagnostics::default();
-    assert!(run(small(8), &mut PassContext::new(&machine, &session, &mut diagnostics)).is_err());
+    assert!(AllocateMemory::run(small(8), &mut PassContext::new(&machine, &session, &mut diagnostics)).is_err());
     assert_eq!(diagnostics.iter().next().unwrap().code, "memory::host_out_of_memory");
 }
 

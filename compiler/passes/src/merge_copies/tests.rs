@@ -9,8 +9,9 @@ use proptest::prelude::*;
 
 fn merged(graph: Graph) -> Graph {
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
-    let graph = run(graph, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
-    verify(&graph).unwrap();
+    let mut cx = PassContext::new(&machine, &session, &mut diagnostics);
+    let graph = MergeCopies::run(graph, &mut cx).unwrap();
+    MergeCopies::verify(&graph, &cx).unwrap();
     graph
 }
 

@@ -47,7 +47,7 @@ fn every_stage_can_be_the_target_and_can_be_gone_on_from() {
         let (made, _) = with(|cx| lower_to(AnyStage::Graph(graph()), stage, cx));
         let made = made.unwrap();
         assert_eq!((made.stage(), Stage::from_name(stage.name())), (stage, Some(stage)));
-        let (resumed, said) = with(|cx| resume(made, Stage::Allocated, cx));
+        let (resumed, said) = with(|cx| resume(made, stage, Stage::Allocated, cx));
         assert!(said.is_empty(), "{said:?}");
         let resumed = allocated(resumed.unwrap());
         assert_eq!((&resumed.layout, &resumed.host), (&whole.layout, &whole.host));
@@ -60,7 +60,7 @@ fn passes_are_timed_once_each_in_order() {
         lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx).unwrap();
         cx.timings.iter().map(|t| t.0).collect::<Vec<_>>()
     });
-    assert_eq!(names, PASSES.map(|p| p.name));
+    assert_eq!(names, PASSES.iter().map(|p| p.name).collect::<Vec<_>>());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_table_that_was_tampered_with_is_refused() {
     let mut classes = made.layout.classes().to_vec();
     classes[0].blocks.last_mut().unwrap().address = 1 << 20;
     made.layout = girder_ir::layout::Layout::new(classes).unwrap();
-    let (result, said) = with(|cx| resume(AnyStage::Allocated(made), Stage::Allocated, cx));
+    let (result, said) = with(|cx| resume(AnyStage::Allocated(made), Stage::Allocated, Stage::Allocated, cx));
     assert!(result.is_err());
     assert_eq!(said.iter().next().unwrap().code, "resume::bad_table");
 }
@@ -84,15 +84,32 @@ fn a_race_stops_also_a_resumed_compilation() {
     let (placed, _) = with(|cx| lower_to(AnyStage::Graph(racy), Stage::Placed, cx));
     let Ok(AnyStage::Placed(placed)) = placed else { panic!("placement does not look at races") };
     assert_ne!(placed.families[id].fields[2], out);
-    let (result, said) = with(|cx| resume(AnyStage::RaceFree(RaceFree { placed }), Stage::Planned, cx));
+    let (result, said) = with(|cx| resume(RaceFree { placed }.into(), Stage::RaceFree, Stage::Planned, cx));
     assert!(result.is_err());
     assert!(said.iter().any(|d| d.code == "race::write_write"));
 }
 
 #[test]
-fn a_stage_is_named_by_the_pass_that_makes_it() {
-    assert_eq!(Stage::after("place-tiles"), Some(Stage::Placed));
-    assert_eq!(Stage::after("no-such-pass"), None);
-    assert_eq!(Stage::Allocated.made_by(), Some("allocate-memory"));
-    assert_eq!(Stage::Graph.made_by(), None);
+fn a_point_is_named_by_the_pass_before_it() {
+    let names: Vec<&str> = After::all().map(After::name).collect();
+    assert_eq!(names.len(), 1 + PASSES.len());
+    assert!(After::all().all(|after| After::named(after.name()) == Some(after)));
+    assert_eq!(After::named("no-such-pass"), None);
+    assert_eq!(After::from(Stage::Graph).name(), "elaborate");
+    assert_eq!(After::from(Stage::Placed).name(), "place-tiles");
+    assert_eq!(After::from(Stage::Allocated).name(), "allocate-memory");
+    assert_eq!(After::named("merge-copies").map(After::stage), Some(Stage::Graph));
+}
+
+#[test]
+fn a_graph_is_the_target_after_each_of_its_passes() {
+    let merged = After::named("merge-copies").unwrap();
+    let (names, _) = with(|cx| {
+        let at = lower_to(AnyStage::Graph(graph()), merged, cx).unwrap();
+        assert_eq!(at.stage(), Stage::Graph);
+        resume(at, merged, Stage::Placed, cx).unwrap();
+        cx.timings.iter().map(|t| t.0).collect::<Vec<_>>()
+    });
+    let passes = ["promote-temporaries", "merge-copies"];
+    assert_eq!(names, [&passes[..], &passes[..], &["place-tiles"]].concat());
 }

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 fn place(b: Build) -> (Result<Placed>, Diagnostics) {
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
-    let placed = run(b.graph, &mut PassContext::new(&machine, &session, &mut diagnostics));
+    let placed = PlaceTiles::run(b.graph, &mut PassContext::new(&machine, &session, &mut diagnostics));
     if let Ok(p) = &placed {
         verify_placement(p, &p.placement, &machine).unwrap();
     }
@@ -104,7 +104,7 @@ fn a_second_run_changes_nothing() {
         family.tile = p.placement.families[id].clone();
     }
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
-    let again = run(again, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
+    let again = PlaceTiles::run(again, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
     assert_eq!(again.placement.vars, p.placement.vars);
     assert_eq!(again.placement.families, p.placement.families);
 }

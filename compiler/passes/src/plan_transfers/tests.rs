@@ -116,7 +116,8 @@ impl Build {
     fn plan(self) -> Planned {
         let race_free = RaceFree { placed: Placed { graph: self.graph, placement: self.placement } };
         let (machine, session, mut diagnostics) = (self.machine, Session::default(), Diagnostics::default());
-        let planned = run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
+        let planned =
+            PlanTransfers::run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
         if let Err(message) = verify(&planned.race_free, &machine, &planned.plan) {
             panic!("{message}\n{:#?}", planned.plan);
         }
@@ -287,7 +288,7 @@ fn a_landing_larger_than_a_tile_is_an_error() {
     b.set(codelet, &[vec![a]], &[0]);
     let race_free = RaceFree { placed: Placed { graph: b.graph, placement: b.placement } };
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
-    assert!(run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).is_err());
+    assert!(PlanTransfers::run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).is_err());
     let said = diagnostics.iter().next().unwrap();
     assert_eq!(said.message, "`set` needs a buffer of 80000 bytes on tile 0, which has 65536");
 }

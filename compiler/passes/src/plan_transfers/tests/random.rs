@@ -178,7 +178,7 @@ proptest! {
         let planned = build.plan();
         let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
         let mut cx = PassContext::new(&machine, &session, &mut diagnostics);
-        let scheduled = crate::schedule_exchange::run(planned, &mut cx).unwrap();
+        let scheduled = crate::schedule_exchange::ScheduleExchange::run(planned, &mut cx).unwrap();
         let verdict = crate::schedule_exchange::verify(&scheduled.planned, &machine, &scheduled.schedule);
         prop_assert_eq!(verdict, Ok(()));
         for set in scheduled.sets.keys() {

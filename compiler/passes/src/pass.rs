@@ -1,0 +1,113 @@
+//! What a pass is, and its row in the registry.
+//!
+//! Invariant: a row of the registry is made from a [`Pass`] and nothing else, so its name, stages and functions belong
+//! together.
+
+use crate::PassContext;
+use crate::stage::{AnyStage, Stage, StageData};
+use girder_source::Result;
+
+/// What a verifier finds: the first thing that does not hold.
+pub type Verdict = std::result::Result<(), String>;
+
+/// A function from one stage to the next, with the verifier of what it makes.
+pub trait Pass {
+    /// The flag, test folder and row of timings.
+    const NAME: &'static str;
+    /// What the pass does, as `girder passes` prints it.
+    const SENTENCE: &'static str;
+    /// The stage that the pass takes.
+    type From: StageData;
+    /// The stage that the pass makes.
+    type To: StageData;
+
+    /// Runs the pass.
+    ///
+    /// # Errors
+    /// Those that it has pushed to the diagnostics.
+    fn run(input: Self::From, cx: &mut PassContext) -> Result<Self::To>;
+
+    /// Checks what the pass must have established.
+    fn verify(made: &Self::To, cx: &PassContext) -> Verdict;
+
+    /// Checks what this compiler has just made, in builds with debug assertions. It may leave out what takes too long.
+    fn verify_own(made: &Self::To, cx: &PassContext) -> Verdict {
+        Self::verify(made, cx)
+    }
+
+    /// Accepts a stage that was read from text, alone or within a further stage `text`, and completes what the text does
+    /// not hold.
+    ///
+    /// # Errors
+    /// `resume::bad_table` if the verifier does not accept the stage.
+    fn admit(read: &mut Self::To, _text: Stage, cx: &mut PassContext) -> Result<()> {
+        let verdict = Self::verify(read, cx);
+        cx.accepted(Self::NAME, verdict)
+    }
+}
+
+/// A row of the registry: a [`Pass`] as a value.
+#[derive(Clone, Copy, Debug)]
+pub struct PassEntry {
+    /// See [`Pass::NAME`].
+    pub name: &'static str,
+    /// See [`Pass::SENTENCE`].
+    pub sentence: &'static str,
+    /// The stage that the pass takes.
+    pub from: Stage,
+    /// The stage that the pass makes.
+    pub to: Stage,
+    run: fn(AnyStage, &mut PassContext) -> Result<AnyStage>,
+    admit: fn(&mut AnyStage, &mut PassContext) -> Result<()>,
+}
+
+impl PassEntry {
+    /// Returns the row of a pass.
+    pub const fn of<P: Pass>() -> PassEntry {
+        PassEntry {
+            name: P::NAME,
+            sentence: P::SENTENCE,
+            from: P::From::STAGE,
+            to: P::To::STAGE,
+            run: run::<P>,
+            admit: admit::<P>,
+        }
+    }
+
+    /// Runs the pass on a compilation at its stage `from`, and verifies the result if debug assertions are on.
+    ///
+    /// # Errors
+    /// Those of the pass.
+    pub fn run(&self, at: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
+        (self.run)(at, cx)
+    }
+
+    /// Accepts the table of the pass in a compilation that was read from text and is at the stage `to` or further.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn admit(&self, read: &mut AnyStage, cx: &mut PassContext) -> Result<()> {
+        (self.admit)(read, cx)
+    }
+}
+
+fn run<P: Pass>(at: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
+    let stage = at.stage();
+    let Ok(input) = P::From::try_from(at) else {
+        unreachable!("`{}` takes the stage {}, not {}", P::NAME, P::From::STAGE.name(), stage.name())
+    };
+    let made = cx.time(P::NAME, |cx| P::run(input, cx))?;
+    if cfg!(debug_assertions) {
+        let verdict = P::verify_own(&made, cx);
+        cx.verified(P::NAME, verdict)?;
+    }
+    Ok(made.into())
+}
+
+fn admit<P: Pass>(read: &mut AnyStage, cx: &mut PassContext) -> Result<()> {
+    let text = read.stage();
+    match P::To::within(read) {
+        Some(made) => cx.time(P::NAME, |cx| P::admit(made, text, cx)),
+        None => unreachable!("the table of `{}` is read before it is admitted", P::NAME),
+    }
+}
