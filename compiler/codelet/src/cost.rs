@@ -27,7 +27,7 @@ mod tile;
 
 pub use points::{Located, Point, Points, blocks};
 pub use quantity::{Names, Quantity, Ramp};
-pub use tile::{Busy, TileCosts, equal_vertices, tile_cycles};
+pub use tile::{Busy, TileCosts, TileQueue, equal_vertices, tile_cycles};
 
 use crate::sizes::Sizes;
 use girder_ir::codelet::Codelet;

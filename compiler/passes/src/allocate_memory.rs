@@ -30,9 +30,9 @@ pub use wishes::Facts;
 
 use crate::PassContext;
 use crate::liveness::Liveness;
-use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
+use girder_ir::layout::{HostLayout, Layout, MemoryBlock, TileClass};
 use girder_ir::stage::{Allocated, Scheduled};
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Failed, Result, Severity, par_map, par_map_slice};

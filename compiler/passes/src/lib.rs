@@ -14,6 +14,7 @@ pub mod stage;
 pub mod pass;
 pub mod context;
 pub mod footprint;
+mod calls;
 pub mod liveness;
 pub mod promote_temporaries;
 pub mod merge_copies;
@@ -22,6 +23,7 @@ pub mod check_races;
 pub mod plan_transfers;
 pub mod schedule_exchange;
 pub mod allocate_memory;
+mod superstep;
 pub mod model_time;
 
 pub use context::PassContext;

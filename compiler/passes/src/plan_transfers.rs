@@ -31,6 +31,7 @@ mod tests;
 mod transfers;
 mod verify;
 
+pub(crate) use route::{FEW_BYTES, MANY_PIECES};
 pub use verify::{verify, verify_cost, verify_within};
 
 use crate::PassContext;

@@ -123,31 +123,49 @@ pub enum Busy {
     All(u64),
 }
 
-/// Cycles of the vertices of one tile, in the order of their queue; 0 if there are none.
-pub fn tile_cycles(queue: impl IntoIterator<Item = Busy>, costs: &TileCosts) -> u64 {
-    let mut ends = vec![0u64; costs.workers.max(1) as usize];
-    let (mut multi, mut single) = (0u64, false);
-    for vertex in queue {
+/// The vertices that a tile has started, in the order of its queue. When each worker context becomes free is kept by the
+/// caller, so that the contexts of many tiles can be one list.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct TileQueue {
+    multi: u64,
+    single: bool,
+}
+
+impl TileQueue {
+    /// Starts the next vertex on the context that is free first, or on all of them when the last is free.
+    pub fn start(&mut self, vertex: &Busy, ends: &mut [u64]) {
         match vertex {
             Busy::One(cycles) => {
-                single = true;
+                self.single = true;
                 if let Some(first) = ends.iter_mut().min() {
-                    *first = first.saturating_add(cycles);
+                    *first = first.saturating_add(*cycles);
                 }
             }
             Busy::All(cycles) => {
-                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(cycles);
+                self.multi += 1;
+                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(*cycles);
                 ends.fill(end);
-                multi += 1;
             }
         }
     }
-    let starts = multi + u64::from(single);
-    if starts == 0 {
-        return 0;
+
+    /// Returns the cycles until the last context is free; 0 if nothing has started.
+    pub fn cycles(&self, ends: &[u64], costs: &TileCosts) -> u64 {
+        let starts = self.multi + u64::from(self.single);
+        if starts == 0 {
+            return 0;
+        }
+        let supervisor = costs.supervisor_cycles.saturating_mul(starts);
+        ends.iter().copied().max().unwrap_or(0).saturating_add(supervisor).saturating_add(costs.launch_cycles)
     }
-    let supervisor = costs.supervisor_cycles.saturating_mul(starts);
-    ends.into_iter().max().unwrap_or(0).saturating_add(supervisor).saturating_add(costs.launch_cycles)
+}
+
+/// Returns the cycles of the vertices of one tile, in the order of their queue; 0 if there are none.
+pub fn tile_cycles(vertices: impl IntoIterator<Item = Busy>, costs: &TileCosts) -> u64 {
+    let mut ends = vec![0u64; costs.workers.max(1) as usize];
+    let mut queue = TileQueue::default();
+    vertices.into_iter().for_each(|vertex| queue.start(&vertex, &mut ends));
+    queue.cycles(&ends, costs)
 }
 
 /// As [`tile_cycles`] of `count` vertices that keep one context busy for `cycles` each.

@@ -5,6 +5,7 @@
 use super::boxes::surely_apart;
 use super::touch::Touch;
 use crate::footprint::Footprint;
+use fixedbitset::FixedBitSet;
 use girder_source::Cancel;
 
 /// Conflicts beyond these are only counted.
@@ -39,7 +40,7 @@ pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
     if surely_free(touches) || surely_apart(touches) {
         return Verdict::default();
     }
-    let mut marks = Bits::new(len);
+    let mut marks = Marks::new(len);
     let mut search = Search { touches, tried: 0, verdict: Verdict::default() };
     for t in touches.iter().filter(|t| t.written) {
         mark(&t.print, cancel, |start, end| {
@@ -63,7 +64,7 @@ pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> 
     if touches.len() <= 64 && (0..touches.len()).all(|i| (0..i).all(|j| apart(i, j))) {
         return Verdict::default();
     }
-    let (mut written, mut touched) = (Bits::new(len), Bits::new(len));
+    let (mut written, mut touched) = (Marks::new(len), Marks::new(len));
     let mut verdict = Verdict::default();
     let mut from = 0;
     while from < touches.len() {
@@ -168,35 +169,22 @@ impl Search<'_> {
     }
 }
 
-/// A bit per element.
-struct Bits(Vec<u64>);
+/// A bit per element of a variable.
+struct Marks(FixedBitSet);
 
-impl Bits {
-    fn new(len: u64) -> Bits {
-        Bits(vec![0; (len as usize).div_ceil(64)])
-    }
-
-    /// The words that hold `start..end`, each with the mask of its part.
-    fn words(start: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
-        (start / 64..end.div_ceil(64)).map(move |w| {
-            let low = start.saturating_sub(w * 64).min(63);
-            let high = (end - w * 64).min(64);
-            (w as usize, (u64::MAX << low) & (u64::MAX >> (64 - high)))
-        })
+impl Marks {
+    fn new(len: u64) -> Marks {
+        Marks(FixedBitSet::with_capacity(len as usize))
     }
 
     fn set(&mut self, start: u64, end: u64) {
-        Bits::words(start, end).for_each(|(w, mask)| self.0[w] |= mask);
+        self.0.insert_range(start as usize..end as usize);
     }
 
-    /// Calls `f` with each element of `start..end` that is set.
+    /// Calls `f` with each element of `start..end` that is marked.
     fn visit(&self, start: u64, end: u64, mut f: impl FnMut(u64)) {
-        for (w, mask) in Bits::words(start, end) {
-            let mut hit = self.0[w] & mask;
-            while hit != 0 {
-                f(w as u64 * 64 + hit.trailing_zeros() as u64);
-                hit &= hit - 1;
-            }
+        if self.0.contains_any_in_range(start as usize..end as usize) {
+            (start..end).filter(|&e| self.0.contains(e as usize)).for_each(&mut f);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::leaves::Effects;
 use super::order::Order;
 use super::steps_of;
 use cranelift_entity::{EntityRef, SecondaryMap};
+use fixedbitset::FixedBitSet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::program::StepKind;
@@ -124,30 +125,6 @@ impl Summaries {
     }
 }
 
-/// A set of atoms.
-#[derive(Clone)]
-struct Set(Vec<u64>);
-
-impl Set {
-    fn insert(&mut self, atom: u32) {
-        self.0[atom as usize / 64] |= 1 << (atom % 64);
-    }
-    fn remove(&mut self, atom: u32) {
-        self.0[atom as usize / 64] &= !(1 << (atom % 64));
-    }
-    fn contains(&self, atom: u32) -> bool {
-        self.0[atom as usize / 64] >> (atom % 64) & 1 != 0
-    }
-    fn union(&mut self, other: &Set) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
-    }
-    fn iter(&self) -> impl Iterator<Item = u32> {
-        let bits =
-            |(i, &word): (usize, &u64)| (0..64u32).filter(move |b| word >> b & 1 != 0).map(move |b| i as u32 * 64 + b);
-        self.0.iter().enumerate().filter(|(_, w)| **w != 0).flat_map(bits)
-    }
-}
-
 /// The walk from the ends of programs to their beginnings.
 pub(super) struct Flow<'a> {
     graph: &'a Graph,
@@ -158,7 +135,7 @@ pub(super) struct Flow<'a> {
     /// Of each variable by id.
     hulls: Vec<Option<Range<u32>>>,
     /// What is live after a call of each program, over all calls seen so far.
-    after: SecondaryMap<ProgramId, Option<Set>>,
+    after: SecondaryMap<ProgramId, Option<FixedBitSet>>,
 }
 
 impl<'a> Flow<'a> {
@@ -175,7 +152,7 @@ impl<'a> Flow<'a> {
 
     /// The live range of each variable.
     pub fn ranges(mut self) -> Vec<Option<Range<u32>>> {
-        let empty = Set(vec![0; self.atoms.len().div_ceil(64)]);
+        let empty = FixedBitSet::with_capacity(self.atoms.len());
         for &program in &self.order.callers_first {
             let mut live = self.after[program].take().unwrap_or_else(|| empty.clone());
             self.walk(self.graph.programs[program].body, &mut live);
@@ -185,7 +162,7 @@ impl<'a> Flow<'a> {
 
     /// From what is live after a step to what is live before it. Recursion is as deep as steps are nested, which the
     /// limit on nesting bounds.
-    fn walk(&mut self, step: StepId, live: &mut Set) {
+    fn walk(&mut self, step: StepId, live: &mut FixedBitSet) {
         let (graph, summaries) = (self.graph, self.summaries);
         match &graph.steps[step].kind {
             StepKind::Execute(_) | StepKind::Copy(_) | StepKind::Effect(_) => self.leaf(step, live),
@@ -193,7 +170,7 @@ impl<'a> Flow<'a> {
             StepKind::Repeat { count, body, .. } => self.repeat(step, *count, *body, live),
             StepKind::While { before, body, .. } => {
                 let turn = summaries.turn(self.effects, step, *before, *body);
-                turn.uses.iter().for_each(|&a| live.insert(a));
+                turn.uses.iter().for_each(|&a| live.insert(a as usize));
                 self.leaf(step, live);
                 self.walk(*before, live);
                 self.extend_over(live, self.order.range(step));
@@ -206,37 +183,37 @@ impl<'a> Flow<'a> {
             }
             StepKind::Call(p) => {
                 match &mut self.after[*p] {
-                    Some(set) => set.union(live),
+                    Some(set) => set.union_with(live),
                     none => *none = Some(live.clone()),
                 }
                 for &a in &summaries.kills[*p] {
-                    if live.contains(a) {
+                    if live.contains(a as usize) {
                         self.extend(a, self.order.occupied(step));
-                        live.remove(a);
+                        live.remove(a as usize);
                     }
                 }
                 for &a in &summaries.uses[*p] {
                     self.extend(a, self.order.occupied(step));
-                    live.insert(a);
+                    live.insert(a as usize);
                 }
             }
         }
     }
 
-    fn leaf(&mut self, step: StepId, live: &mut Set) {
+    fn leaf(&mut self, step: StepId, live: &mut FixedBitSet) {
         let effect = self.effects.of(step);
         let at = self.order.occupied(step);
         effect.touched.iter().for_each(|&a| self.extend(a, at.clone()));
-        effect.kills.iter().for_each(|&a| live.remove(a));
-        effect.uses.iter().for_each(|&a| live.insert(a));
+        effect.kills.iter().for_each(|&a| live.remove(a as usize));
+        effect.uses.iter().for_each(|&a| live.insert(a as usize));
     }
 
-    fn repeat(&mut self, step: StepId, count: u64, body: StepId, live: &mut Set) {
+    fn repeat(&mut self, step: StepId, count: u64, body: StepId, live: &mut FixedBitSet) {
         let after = live.clone();
         let kills = &self.effects.of(step).kills;
         if count > 1 {
             let again = self.summaries.steps[body].uses.iter().filter(|a| !kills.contains(a));
-            again.for_each(|&a| live.insert(a));
+            again.for_each(|&a| live.insert(a as usize));
         }
         self.walk(body, live);
         self.leaf(step, live);
@@ -247,20 +224,20 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn arms(&mut self, step: StepId, arms: &[StepId], live: &mut Set) {
+    fn arms(&mut self, step: StepId, arms: &[StepId], live: &mut FixedBitSet) {
         let after = live.clone();
-        live.0.fill(0);
+        live.clear();
         for &arm in arms {
             let mut one = after.clone();
             self.walk(arm, &mut one);
-            live.union(&one);
+            live.union_with(&one);
         }
         self.leaf(step, live);
     }
 
-    fn extend_over(&mut self, live: &Set, range: Range<u32>) {
-        for atom in live.iter() {
-            self.extend(atom, range.clone());
+    fn extend_over(&mut self, live: &FixedBitSet, range: Range<u32>) {
+        for atom in live.ones() {
+            self.extend(atom as u32, range.clone());
         }
     }
 

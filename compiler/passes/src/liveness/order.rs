@@ -3,7 +3,8 @@
 //! Invariant: every step has a point, also those that no program reaches.
 
 use super::{children, steps_of};
-use cranelift_entity::{EntityRef, SecondaryMap};
+use crate::calls::callers_first;
+use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::program::StepKind;
@@ -129,31 +130,4 @@ impl Order {
             }
         }
     }
-}
-
-/// All programs, each after those that call it; in the order of ids where that leaves a choice.
-fn callers_first(graph: &Graph) -> Vec<ProgramId> {
-    let callees = |p: ProgramId| {
-        steps_of(graph, graph.programs[p].body).filter_map(|s| match graph.steps[s].kind {
-            StepKind::Call(callee) => Some(callee),
-            _ => None,
-        })
-    };
-    let mut callers: SecondaryMap<ProgramId, u32> = SecondaryMap::new();
-    for p in graph.programs.keys() {
-        callees(p).for_each(|c| callers[c] += 1);
-    }
-    let mut ready: std::collections::BTreeSet<usize> =
-        graph.programs.keys().filter(|&p| callers[p] == 0).map(|p| p.index()).collect();
-    let mut order = vec![];
-    while let Some(p) = ready.pop_first().map(ProgramId::new) {
-        order.push(p);
-        for c in callees(p) {
-            callers[c] -= 1;
-            if callers[c] == 0 {
-                ready.insert(c.index());
-            }
-        }
-    }
-    order
 }

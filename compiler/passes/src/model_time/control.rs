@@ -1,10 +1,8 @@
 //! What the steps between supersteps take: packets of streams, the scalars that control looks at, and `sync();`.
 //!
-//! # Note: Packet
-//! The host is asked, and the words travel: two syncs and two exchanges, of which the second moves each tile's words
-//! between it and the host. Beyond them the host takes its time. The two exchanges are what a profile of a matrix-vector
-//! product with three streams shows (Graphcore, tutorial 6: 8,697 cycles of exchange, of which 6,985 are words).
+//! Invariant: the formulas are those of [`superstep`]; here stands what they are applied to.
 
+use crate::superstep;
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
 use girder_ir::placement::{Placement, TileRun};
@@ -23,14 +21,11 @@ pub(super) fn packet_time(machine: &Machine, graph: &Graph, placement: &Placemen
         let most = fullest.entry(machine.ipu_of(*tile)).or_default();
         *most = (*most).max(*bytes);
     }
-    let host = &machine.host;
-    let moved = (total as f64 / host.bytes_per_second * machine.chip.clock_hz).ceil() as u64;
-    let answers = u64::from(host.begin_cycles) + u64::from(host.copy_cycles) + u64::from(host.end_cycles);
-    let sync = 2 * machine.sync_cycles(fullest.keys().copied());
-    let words = |bytes: u64| bytes.div_ceil(u64::from(machine.exchange.bytes_per_cycle));
+    let host = superstep::packet_host_cycles(machine, total);
+    let sync = superstep::packet_sync_cycles(machine, fullest.keys().copied());
     let time = |(ipu, bytes): (u32, u64)| {
-        let exchange = 2 * u64::from(machine.latency_bound()) + words(bytes);
-        (ipu, IpuTime { sync, exchange, host: answers + moved, ..IpuTime::default() })
+        let exchange = superstep::packet_exchange_cycles(machine, bytes);
+        (ipu, IpuTime { sync, exchange, host, ..IpuTime::default() })
     };
     let ipus: Vec<_> = fullest.into_iter().map(time).collect();
     StepTime { joined: ipus.len() > 1, ipus, ..StepTime::default() }
@@ -60,17 +55,16 @@ fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap
     tiles
 }
 
-/// The time of a scalar's broadcast to the tiles of all IPUs.
+/// Returns the time of a scalar's broadcast to the tiles of all IPUs.
 pub(super) fn predicate_time(machine: &Machine) -> StepTime {
-    let sync = machine.sync_cycles(0..machine.ipus);
-    let link = if machine.ipus > 1 { u64::from(machine.links.fixed_cycles) } else { 0 };
-    let exchange = u64::from(machine.latency_bound()) + 1 + link;
-    let time = IpuTime { sync, exchange, ..IpuTime::default() };
-    StepTime { ipus: (0..machine.ipus).map(|i| (i, time)).collect(), joined: machine.ipus > 1, ..StepTime::default() }
+    on_all_ipus(machine, superstep::predicate_time(machine))
 }
 
-/// The time of a `sync();`: a sync whose zone is all IPUs.
+/// Returns the time of a `sync();`: a sync whose zone is all IPUs.
 pub(super) fn sync_time(machine: &Machine) -> StepTime {
-    let time = IpuTime { sync: machine.sync_cycles(0..machine.ipus), ..IpuTime::default() };
+    on_all_ipus(machine, superstep::sync_time(machine))
+}
+
+fn on_all_ipus(machine: &Machine, time: IpuTime) -> StepTime {
     StepTime { ipus: (0..machine.ipus).map(|i| (i, time)).collect(), joined: machine.ipus > 1, ..StepTime::default() }
 }

@@ -1,17 +1,13 @@
 //! What the phases of a step take: syncs, words on their way, on-tile copies.
 //!
-//! # Note: Superstep
-//! A compute set syncs once, exchanges what its vertices need, runs them, and exchanges again (with another sync) only if
-//! results have to travel. A copy syncs only if words travel. On one IPU an exchange lasts from the release of the sync
-//! to the last word landed: the greatest latency of a tile, then the schedule. Words between IPUs follow those inside,
-//! after a fixed time. On-tile copies run before and after the words; each costs its fixed part on every tile that copies
-//! anything.
+//! The formulas, and the note on supersteps, are in [`superstep`].
 //!
 //! # Note: Bound
 //! No schedule is shorter than what any port has to send or receive, if all moves at the rate of pairs that may (see the
 //! note on pairs in `girder_ir::schedule`): a tile receives so what its partner receives as well, and sends so what goes to
 //! whole pairs only; but two partners together send over no more than their two ports.
 
+use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::{LocalCopy, Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, StepSchedule};
 use girder_ir::timing::{IpuTime, StepTime};
@@ -72,7 +68,7 @@ impl Traffic {
         let mut here: Vec<u32> = vec![];
         for transfer in &phase.transfers {
             let home = machine.ipu_of(transfer.from.tile);
-            let bytes = 4 * u64::from(transfer.words);
+            let bytes = WORD_BYTES * u64::from(transfer.words);
             traffic.ipus.insert(home);
             here.clear();
             for to in phase.receivers(transfer) {
@@ -106,9 +102,8 @@ struct Loads {
 impl Loads {
     /// Bytes from a tile to others of its processor.
     fn add(&mut self, from: u32, to: &mut [u32], bytes: u64, machine: &Machine) {
-        let exchange = &machine.exchange;
-        let (narrow, pair) = (exchange.bytes_per_cycle, exchange.pair_bytes_per_cycle.max(exchange.bytes_per_cycle));
-        let cycles = |paired: bool| bytes.div_ceil(u64::from(if paired { pair } else { narrow }));
+        let cycles =
+            |paired: bool| superstep::port_cycles(machine, bytes, if paired { Rate::Pair } else { Rate::Tile });
         let base = from - from % machine.chip.tiles;
         let partner = |tile: u32| base + ((tile - base) ^ 1);
         to.sort_unstable();
@@ -126,8 +121,7 @@ impl Loads {
     }
 
     fn most(&self, machine: &Machine) -> u64 {
-        let rate = 2 * u64::from(machine.exchange.bytes_per_cycle);
-        let pairs = self.pairs.values().map(|bytes| bytes.div_ceil(rate));
+        let pairs = self.pairs.values().map(|&bytes| superstep::two_port_cycles(machine, bytes));
         self.ports.values().copied().chain(pairs).max().unwrap_or(0)
     }
 }
@@ -146,7 +140,7 @@ fn sync(machine: &Machine, traffic: &Traffic, first: bool, ipus: &mut BTreeMap<u
 
 fn exchange(machine: &Machine, schedule: &PhaseSchedule, traffic: &Traffic, ipus: &mut BTreeMap<u32, IpuTime>) {
     for &(ipu, cycles) in &schedule.cycles {
-        ipus.entry(ipu).or_default().exchange += u64::from(machine.latency_bound()) + u64::from(cycles);
+        ipus.entry(ipu).or_default().exchange += superstep::exchange_cycles(machine, u64::from(cycles));
     }
     for &ipu in &traffic.crossing {
         ipus.entry(ipu).or_default().exchange += u64::from(schedule.link_cycles);

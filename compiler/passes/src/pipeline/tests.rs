@@ -5,6 +5,7 @@ use crate::build::{Build, Tree, Vertices, machine};
 use girder_ir::codelet::Dir;
 use girder_ir::graph::VarClass;
 use girder_ir::placement::Mapping;
+use girder_ir::stage::{Allocated, RaceFree};
 use girder_ir::view::View;
 use girder_source::{Diagnostics, Session};
 

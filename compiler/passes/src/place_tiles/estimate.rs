@@ -9,6 +9,7 @@ use super::bench::Bench;
 use super::sample::{Looked, Sample};
 use super::traffic::{Sent, Traffic};
 use super::trial::{Run, Trial};
+use crate::superstep::{self, Rate};
 use girder_ir::codelet::Dir;
 use girder_ir::ids::VarId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -218,8 +219,9 @@ impl Bench<'_> {
             }
         }
         let most = tiles.values().copied().fold(0.0, f64::max) as u64;
-        let sync = 2 * self.machine.sync_cycles(tiles.keys().map(|&t| self.machine.ipu_of(t)));
-        let cycles = sync + most.div_ceil(u64::from(self.machine.exchange.bytes_per_cycle));
+        let ipus = tiles.keys().map(|&t| self.machine.ipu_of(t));
+        let sync = superstep::packet_sync_cycles(self.machine, ipus);
+        let cycles = sync + superstep::port_cycles(self.machine, most, Rate::Tile);
         Estimate { cycles, buffers: 0, work }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the number of steps looked at does not grow with trip counts or with the ways through calls.
 
+use crate::calls::callers_first;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId};
@@ -53,35 +54,4 @@ impl Often {
             step.children().into_iter().for_each(|s| self.walk(graph, s, inside, runs));
         }
     }
-}
-
-/// The programs, each after all that call it.
-fn callers_first(graph: &Graph) -> Vec<ProgramId> {
-    let mut calls: SecondaryMap<ProgramId, Vec<ProgramId>> = SecondaryMap::new();
-    for (id, program) in &graph.programs {
-        let mut open = vec![program.body];
-        while let Some(step) = open.pop() {
-            match &graph.steps[step].kind {
-                StepKind::Call(callee) => calls[id].push(*callee),
-                _ => open.extend(graph.steps[step].children()),
-            }
-        }
-    }
-    let mut seen: SecondaryMap<ProgramId, bool> = SecondaryMap::new();
-    let mut order = vec![];
-    for id in graph.programs.keys() {
-        // Depth first; a program is listed when all that it calls are.
-        let mut open = vec![(id, 0)];
-        while let Some((at, next)) = open.pop() {
-            if next == 0 && std::mem::replace(&mut seen[at], true) {
-                continue;
-            }
-            match calls[at].get(next) {
-                Some(&callee) => open.extend([(at, next + 1), (callee, 0)]),
-                None => order.push(at),
-            }
-        }
-    }
-    order.reverse();
-    order
 }

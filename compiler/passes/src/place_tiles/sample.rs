@@ -4,7 +4,7 @@
 //! most vertices is among those looked at.
 
 use super::accesses::{Vertices, Work};
-use girder_codelet::cost::{Busy, TileCosts, equal_vertices};
+use girder_codelet::cost::{Busy, TileCosts, TileQueue, equal_vertices};
 use girder_ir::family::TileMap;
 use rustc_hash::FxHashMap;
 
@@ -161,50 +161,34 @@ fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, count: usize, cost
     }
     let mut queues = Queues::new(count, costs);
     for (vertices, tiles) in families.iter().zip(tiles) {
-        tiles.each(vertices, |instance, tile| queues.add(tile, vertices.busy.of(instance)));
+        tiles.each(vertices, |instance, tile| queues.start(tile, vertices.busy.of(instance)));
     }
     queues.cycles(costs)
 }
 
-/// The contexts of all tiles.
+/// The queues of all tiles.
 struct Queues {
     workers: usize,
+    tiles: Vec<TileQueue>,
+    /// When each context of each tile becomes free.
     ends: Vec<u64>,
-    supervisor: Vec<u64>,
-    supervisor_cycles: u64,
 }
 
 impl Queues {
     fn new(tiles: usize, costs: &TileCosts) -> Queues {
         let workers = costs.workers.max(1) as usize;
-        let (ends, supervisor) = (vec![0; tiles * workers], vec![0; tiles]);
-        Queues { workers, ends, supervisor, supervisor_cycles: costs.supervisor_cycles }
+        Queues { workers, tiles: vec![TileQueue::default(); tiles], ends: vec![0; tiles * workers] }
     }
 
-    /// Adds the next vertex of a tile, as `tile_cycles` does.
-    fn add(&mut self, tile: u32, vertex: &Busy) {
+    /// Starts the next vertex of a tile.
+    fn start(&mut self, tile: u32, vertex: &Busy) {
         let at = tile as usize;
-        let ends = &mut self.ends[at * self.workers..(at + 1) * self.workers];
-        match vertex {
-            Busy::One(cycles) => {
-                if let Some(first) = ends.iter_mut().min() {
-                    *first = first.saturating_add(*cycles);
-                }
-                self.supervisor[at] = self.supervisor[at].max(self.supervisor_cycles);
-            }
-            Busy::All(cycles) => {
-                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(*cycles);
-                ends.fill(end);
-                self.supervisor[at] += self.supervisor_cycles;
-            }
-        }
+        self.tiles[at].start(vertex, &mut self.ends[at * self.workers..(at + 1) * self.workers]);
     }
 
-    /// Of the tile that takes longest.
+    /// Returns the cycles of the tile that takes longest.
     fn cycles(&self, costs: &TileCosts) -> u64 {
-        let tiles = self.ends.chunks(self.workers).zip(&self.supervisor);
-        let of =
-            |(ends, supervisor): (&[u64], &u64)| ends.iter().copied().max().unwrap_or(0).saturating_add(*supervisor);
-        tiles.map(of).max().map_or(0, |worst| worst.saturating_add(costs.launch_cycles))
+        let tiles = self.tiles.iter().zip(self.ends.chunks(self.workers));
+        tiles.map(|(queue, ends)| queue.cycles(ends, costs)).max().unwrap_or(0)
     }
 }

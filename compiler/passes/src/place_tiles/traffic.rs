@@ -7,18 +7,15 @@
 //!
 //! # Note: Small pieces
 //! `plan-transfers` makes many small pieces contiguous before they are sent, or sends them together and takes them apart
-//! where they land. So from [`MANY`] pieces of fewer than [`SMALL`] bytes between two tiles on, a field of strided pieces
+//! where they land. So from [`MANY_PIECES`] pieces of fewer than [`FEW_BYTES`] bytes between two tiles on, a field of strided pieces
 //! costs its sender a copy, and pieces that come one by one cost their receiver one.
 
+use crate::plan_transfers::{FEW_BYTES, MANY_PIECES};
+use crate::superstep::{self, Rate};
 use girder_ir::ids::VarId;
 use girder_machine::Machine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-
-/// As in `plan-transfers`.
-const MANY: f64 = 4.0;
-/// As in `plan-transfers`.
-const SMALL: f64 = 32.0;
 
 /// Bytes that leave, enter and are copied on one tile.
 #[derive(Clone, Copy, Default)]
@@ -99,7 +96,7 @@ impl Traffic {
         if home != away && (!gathers || self.crossed.insert((s.var, s.start, s.len, away))) {
             *self.flows.entry((home, away)).or_default() += s.bytes;
         }
-        if s.bytes >= SMALL {
+        if s.bytes >= f64::from(FEW_BYTES) {
             return (fresh, false);
         }
         let small = self.small.entry((s.from, s.to)).or_default();
@@ -107,7 +104,7 @@ impl Traffic {
             small.count += 1.0;
             self.streak = if self.streak.0 == s.from { (s.from, self.streak.1 + 1) } else { (s.from, 1) };
         }
-        let strided = gathers && self.streak.1 as f64 >= MANY;
+        let strided = gathers && self.streak.1 >= u64::from(MANY_PIECES);
         small.strided |= strided;
         small.bytes += s.bytes;
         small.end = Some((s.var, s.start + s.len));
@@ -144,7 +141,7 @@ impl Traffic {
     /// stands for `ratio` times as much.
     pub(super) fn cycles(mut self, machine: &Machine, syncs: bool, ratio: f64) -> u64 {
         for ((from, to), small) in std::mem::take(&mut self.small) {
-            if small.count >= MANY {
+            if small.count >= f64::from(MANY_PIECES) {
                 let load = self.loads.entry(if small.strided { from } else { to }).or_default();
                 *if small.strided { &mut load.before } else { &mut load.after } += small.bytes;
             }
@@ -162,8 +159,8 @@ impl Traffic {
             cycles += machine.sync_cycles(self.flows.keys().flat_map(|f| [f.0, f.1]));
         }
         if self.any {
-            let words = (port / f64::from(machine.exchange.bytes_per_cycle)).ceil() as u64;
-            cycles += u64::from(machine.latency_bound()) + words;
+            let words = superstep::port_cycles(machine, port.ceil() as u64, Rate::Tile);
+            cycles += superstep::exchange_cycles(machine, words);
         }
         let flow = |(&(a, b), bytes): (&(u32, u32), &f64)| (a, b, (bytes * ratio).ceil() as u64);
         cycles + machine.link_phase_cycles(self.flows.iter().map(flow))

@@ -7,6 +7,8 @@
 //!
 //! Invariant: a key that comes twice may repeat; of the others few do by chance.
 
+use fixedbitset::FixedBitSet;
+
 /// What is read, by tile: the number of the form, and the offset.
 pub(super) type Key = (u32, u32, i64);
 
@@ -16,8 +18,7 @@ const ROOM: usize = 8;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Repeats {
-    seen: Vec<u64>,
-    again: Vec<u64>,
+    again: FixedBitSet,
     /// From a hash of 64 bits to a bit.
     shift: u32,
 }
@@ -26,28 +27,26 @@ impl Repeats {
     /// Of so many keys.
     pub fn of(count: usize, keys: impl Iterator<Item = Key>) -> Repeats {
         let bits = (ROOM * count.max(64)).next_power_of_two();
-        let words = vec![0; bits / 64];
-        let mut repeats = Repeats { seen: words.clone(), again: words, shift: 64 - bits.ilog2() };
+        let mut seen = FixedBitSet::with_capacity(bits);
+        let mut repeats = Repeats { again: seen.clone(), shift: 64 - bits.ilog2() };
         for key in keys {
-            let (word, mask) = repeats.place(&key);
-            repeats.again[word] |= repeats.seen[word] & mask;
-            repeats.seen[word] |= mask;
+            let bit = repeats.bit(&key);
+            if seen.put(bit) {
+                repeats.again.insert(bit);
+            }
         }
-        repeats.seen = vec![];
         repeats
     }
 
     /// Whether a key may come more than once.
     pub fn may_repeat(&self, key: &Key) -> bool {
-        let (word, mask) = self.place(key);
-        self.again[word] & mask != 0
+        self.again.contains(self.bit(key))
     }
 
-    fn place(&self, &(tile, form, offset): &Key) -> (usize, u64) {
+    fn bit(&self, &(tile, form, offset): &Key) -> usize {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = (offset as u64).wrapping_mul(ODD) ^ ((tile as u64) << 32 | form as u64);
-        let bit = (mixed ^ mixed >> 29).wrapping_mul(ODD) >> self.shift;
-        (bit as usize / 64, 1 << (bit % 64))
+        ((mixed ^ mixed >> 29).wrapping_mul(ODD) >> self.shift) as usize
     }
 }
 

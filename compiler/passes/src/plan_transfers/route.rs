@@ -7,8 +7,8 @@
 //! a byte that is not its own, but for padding of a landing region.
 //!
 //! # Note: Small pieces
-//! Many small pieces at equal distances cost a transfer each. Where they are at least [`MANY`] and shorter than
-//! [`SMALL`] bytes, they are made contiguous on the sender, sent at once, and spread out on the receiver if need be. The
+//! Many small pieces at equal distances cost a transfer each. Where they are at least [`MANY_PIECES`] and shorter than
+//! [`FEW_BYTES`] bytes, they are made contiguous on the sender, sent at once, and spread out on the receiver if need be. The
 //! published rows of V8 (docs/validation.md) show the vendor's compiler to do so: before the exchange a tile copies about as
 //! many bytes as its strided edges have. A plan that sent such pieces one by one would model another program. The
 //! same holds for pieces of vertices that follow one another, so that a move is kept open until the next vertex's comes.
@@ -30,9 +30,9 @@ use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 
 /// Pieces from which on they are made contiguous.
-pub(super) const MANY: u32 = 4;
+pub(crate) const MANY_PIECES: u32 = 4;
 /// Bytes of a piece from which on it is sent by itself.
-pub(super) const SMALL: u32 = 32;
+pub(crate) const FEW_BYTES: u32 = 32;
 
 /// Moves for which room is made before they come: they may turn out to be fewer.
 const MOST_EXPECTED: usize = 1 << 18;
@@ -102,7 +102,8 @@ impl Router {
 
     /// Makes room for moves that are to come, each so many times, as far as they are allowed: to grow takes longer.
     pub fn make_room(&mut self, moves: &[Move], times: usize) {
-        let gathered = moves.iter().filter(|m| m.count >= MANY && m.bytes < SMALL && m.from_step != 0).count();
+        let gathered =
+            moves.iter().filter(|m| m.count >= MANY_PIECES && m.bytes < FEW_BYTES && m.from_step != 0).count();
         let room = |moves: usize| moves.saturating_mul(times).min(MOST_EXPECTED);
         self.sends.reserve(room(moves.len()));
         self.gathered.reserve(room(gathered));
@@ -131,7 +132,7 @@ impl Router {
 
     /// Decides how a move is made.
     fn route(&mut self, m: Move, pad: &Pad, buffers: &mut Buffers) -> Result<(), Stop> {
-        let apart = m.from_step != 0 && (m.count < MANY || m.bytes >= SMALL);
+        let apart = m.from_step != 0 && (m.count < MANY_PIECES || m.bytes >= FEW_BYTES);
         let pieces_sent = if apart { m.count as usize } else { 1 };
         self.left = self.left.checked_sub(pieces_sent).ok_or(Stop::TooMany)?;
         if m.from.tile == m.to.tile {

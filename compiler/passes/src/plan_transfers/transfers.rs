@@ -8,7 +8,7 @@
 //! result depends on the sends alone.
 
 use super::order::{order, ranks};
-use super::route::{MANY, SMALL, form};
+use super::route::{FEW_BYTES, MANY_PIECES, form};
 use super::shared;
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
@@ -200,7 +200,7 @@ fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
             n += 1;
         }
         let distinct = (end - first.from.offset) as u64 / 4;
-        let small = n >= MANY as usize && 4 * words < n as u64 * SMALL as u64;
+        let small = n >= MANY_PIECES as usize && 4 * words < n as u64 * FEW_BYTES as u64;
         if small || words > 2 * distinct { &mut taken } else { &mut kept }.extend_from_slice(&rest[..n]);
         rest = &rest[n..];
     }

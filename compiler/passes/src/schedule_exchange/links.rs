@@ -7,6 +7,7 @@
 //!
 //! Invariant: a function of the phase and the machine alone.
 
+use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::Phase;
 use girder_machine::Machine;
 use rustc_hash::FxHashMap;
@@ -20,7 +21,7 @@ pub(super) fn cycles(phase: &Phase, machine: &Machine) -> Option<u32> {
     let mut tiles: FxHashMap<(bool, u32), u64> = FxHashMap::default();
     for transfer in &phase.transfers {
         let home = machine.ipu_of(transfer.from.tile);
-        let bytes = 4 * transfer.words as u64;
+        let bytes = WORD_BYTES * transfer.words as u64;
         let mut last = None;
         // Receivers ascend, so those of one processor are neighbours.
         for to in phase.receivers(transfer).filter(|to| machine.ipu_of(to.tile) != home) {
@@ -35,7 +36,7 @@ pub(super) fn cycles(phase: &Phase, machine: &Machine) -> Option<u32> {
         }
     }
     let Some(tile) = tiles.values().max() else { return Some(0) };
-    let tile = machine.links.fixed_cycles as u64 + tile.div_ceil(machine.exchange.bytes_per_cycle as u64);
+    let tile = machine.links.fixed_cycles as u64 + superstep::port_cycles(machine, *tile, Rate::Tile);
     let links = machine.link_phase_cycles(flows.into_iter().map(|((from, to), bytes)| (from, to, bytes)));
     u32::try_from(tile.max(links)).ok()
 }

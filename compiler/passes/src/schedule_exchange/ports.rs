@@ -3,6 +3,7 @@
 //! Invariant: the first port of a job is its sender's out, then come the ins of its receivers, then ports that are lent
 //! to it; a job holds all its ports for the same cycles.
 
+use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::Phase;
 use girder_machine::Machine;
 use std::ops::Range;
@@ -24,9 +25,7 @@ pub(super) struct Job {
 
 /// How long words take.
 pub(super) fn cycles(words: u32, paired: bool, machine: &Machine) -> u64 {
-    let exchange = &machine.exchange;
-    let rate = if paired { exchange.pair_bytes_per_cycle } else { exchange.bytes_per_cycle };
-    (4 * words as u64).div_ceil(rate as u64)
+    superstep::port_cycles(machine, WORD_BYTES * words as u64, if paired { Rate::Pair } else { Rate::Tile })
 }
 
 /// What is to be scheduled together.
