@@ -3,8 +3,8 @@
 use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report, Stop, print};
+use girder::engine::{CodeForm, Executable};
 use girder::{After, AnyStage, Stage};
-use girder_engine::{CodeForm, Executable};
 use std::path::PathBuf;
 
 /// Print a stage of the compilation as `.gir`, or the generated code.

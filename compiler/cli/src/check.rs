@@ -5,8 +5,8 @@ use crate::inputs;
 use crate::options::Compile;
 use crate::report::{Done, Report};
 use crate::stats::StatsFormat;
+use girder::profile::{Assumed, Profiler};
 use girder::{AnyStage, Stage};
-use girder_profile::{Assumed, Profiler};
 use std::path::PathBuf;
 
 /// Check a program: all passes, no code.

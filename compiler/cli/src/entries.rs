@@ -1,8 +1,8 @@
 //! Which programs of a module are meant.
 
 use crate::report::{Report, Stop};
-use girder_ir::graph::Graph;
-use girder_ir::ids::ProgramId;
+use girder::ir::graph::Graph;
+use girder::ir::ids::ProgramId;
 
 /// The programs of these names; without any, `main` or the only one.
 pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<ProgramId>, Stop> {

@@ -1,7 +1,7 @@
 //! `girder fmt`: the one way to lay out a file.
 
 use crate::report::{Done, Report, Stop, print};
-use girder_source::{Diagnostics, Session, SourceMap};
+use girder::source::{Diagnostics, Session, SourceMap};
 use std::path::PathBuf;
 
 /// Format `.gir` files in place.
@@ -36,11 +36,11 @@ impl Fmt {
         let Some(file) = map.add(path, text.clone()) else {
             return Err(report.error("driver::too_much_text", format!("{name} exceeds 4 GiB"), "split the file"));
         };
-        let tree = girder_syntax::parse(&map, file, &Session::default(), &mut diagnostics);
+        let tree = girder::syntax::parse(&map, file, &Session::default(), &mut diagnostics);
         report.all(&diagnostics, &map);
         // A file with errors is left as it is: what could not be read could not be written.
         diagnostics.check().map_err(|_| Stop::User)?;
-        let formatted = girder_syntax::format(&tree, &text);
+        let formatted = girder::syntax::format(&tree, &text);
         match (formatted == text, self.check) {
             (true, _) => Ok(()),
             (false, true) => {

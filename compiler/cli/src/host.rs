@@ -5,11 +5,11 @@
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
 use crate::run::{read_array, writable, write_array};
+use girder::engine::{Host, StreamError};
+use girder::ir::graph::Graph;
+use girder::ir::ids::StreamId;
+use girder::ir::types::ElemType;
 use girder::{Array, show};
-use girder_engine::{Host, StreamError};
-use girder_ir::graph::Graph;
-use girder_ir::ids::StreamId;
-use girder_ir::types::ElemType;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ impl Console {
             let array = read_array(file, "--in", report)?;
             let len: u64 = array.shape.iter().product();
             if array.ty != s.ty || s.is_empty() || !len.is_multiple_of(s.len()) {
-                let found = girder_elaborate::value::shaped(array.ty, &array.shape);
-                let wanted = girder_elaborate::value::shaped(s.ty, &s.shape);
+                let found = girder::shaped(array.ty, &array.shape);
+                let wanted = girder::shaped(s.ty, &s.shape);
                 let help = "its type must be that of the stream, and its elements whole packets";
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));

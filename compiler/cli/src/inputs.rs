@@ -4,9 +4,9 @@
 
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
+use girder::engine::FastCode;
+use girder::source::FileId;
 use girder::{After, AnyStage, Compilation, Head, program_file};
-use girder_engine::FastCode;
-use girder_source::FileId;
 use std::path::Path;
 
 /// A program that is about to be compiled.
@@ -66,7 +66,7 @@ impl Input {
         self.said(done, report)
     }
 
-    fn said<T>(&mut self, done: girder_source::Result<T>, report: &Report) -> Result<T, Stop> {
+    fn said<T>(&mut self, done: girder::source::Result<T>, report: &Report) -> Result<T, Stop> {
         report.all(&self.compilation.diagnostics, &self.compilation.map);
         self.compilation.diagnostics = Default::default();
         done.map_err(|_| Stop::User)

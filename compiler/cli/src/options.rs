@@ -1,9 +1,9 @@
 //! The options that several subcommands share, and what they mean to the compiler.
 
 use crate::report::{Report, Stop};
+use girder::machine::Machine;
+use girder::source::{Diagnostic, Limits, Session, SourceMap, Span};
 use girder::{Arguments, Options};
-use girder_machine::Machine;
-use girder_source::{Diagnostic, Limits, Session, SourceMap, Span};
 
 /// What a compilation takes from the command line.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -83,11 +83,11 @@ impl Compile {
 
 /// A built-in machine, or one in a file.
 pub fn machine(report: &Report, name: &str) -> Result<Machine, Stop> {
-    if let Some(m) = girder_machine::builtin(name) {
+    if let Some(m) = girder::machine::builtin(name) {
         return Ok(m);
     }
     if !name.ends_with(".toml") {
-        let names: Vec<&str> = girder_machine::builtin_names().collect();
+        let names: Vec<&str> = girder::machine::builtin_names().collect();
         let help = format!("built in are {}; a file's name ends in `.toml`", names.join(", "));
         return Err(report.error("machine::unknown", format!("there is no machine `{name}`"), help));
     }

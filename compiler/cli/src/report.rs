@@ -2,7 +2,7 @@
 //!
 //! Invariant: a diagnostic is written once.
 
-use girder_source::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+use girder::source::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use std::io::{IsTerminal, Write};
 
 /// `--message-format`

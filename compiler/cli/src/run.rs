@@ -6,11 +6,11 @@ use crate::inputs::{self, Input};
 use crate::options::{Compile, once, pair};
 use crate::report::{Done, Report, Stop, print};
 use crate::stats::StatsFormat;
+use girder::engine::{Engine, FastCode, Mode};
+use girder::ir::graph::{Graph, Var};
+use girder::ir::ids::{ProgramId, VarId};
+use girder::profile::Profiler;
 use girder::{AnyStage, Array, Stage, arrays};
-use girder_engine::{Engine, FastCode, Mode};
-use girder_ir::graph::{Graph, Var};
-use girder_ir::ids::{ProgramId, VarId};
-use girder_profile::Profiler;
 use std::path::{Path, PathBuf};
 
 /// Compile a program and run it.
@@ -105,7 +105,7 @@ impl Run {
         let graph: &Graph = &executable.allocated;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let session = &input.compilation.options.session;
-        let fail = |d: girder_source::Diagnostic| {
+        let fail = |d: girder::source::Diagnostic| {
             report.say(&d, &input.compilation.map);
             Stop::User
         };
@@ -223,7 +223,7 @@ fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report) -> 
 /// Checks that an array has the elements of a variable.
 fn check_array(
     array: &Array,
-    ty: girder_ir::types::ElemType,
+    ty: girder::ir::types::ElemType,
     len: u64,
     what: &str,
     shape: &[u64],
@@ -235,8 +235,8 @@ fn check_array(
     if array.ty == ty && fits {
         return Ok(());
     }
-    let found = girder_elaborate::value::shaped(array.ty, &array.shape);
-    let wanted = girder_elaborate::value::shaped(ty, shape);
+    let found = girder::shaped(array.ty, &array.shape);
+    let wanted = girder::shaped(ty, shape);
     let help = "save it with NumPy in the variable's type and shape: `np.save(file, x.astype(np.float32))`";
     Err(report.error("run::wrong_array", format!("{file} holds {found}, but {what} is {wanted}"), help))
 }

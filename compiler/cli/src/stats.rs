@@ -1,7 +1,7 @@
 //! `--stats`: what a run takes on the machine.
 
 use crate::report::{Done, print};
-use girder_profile::{Assumed, Profile};
+use girder::profile::{Assumed, Profile};
 
 /// How figures are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -2,7 +2,7 @@
 
 use crate::options::machine;
 use crate::report::{Done, Report, print};
-use girder_machine::Machine;
+use girder::machine::Machine;
 
 /// List the machines, or show one.
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ fn line([name, ipus, tiles, each, all, clock, description]: [&str; 7]) -> String
 
 fn table(report: &Report) -> Result<String, crate::report::Stop> {
     let mut text = head();
-    for name in girder_machine::builtin_names() {
+    for name in girder::machine::builtin_names() {
         text += &row(&machine(report, name)?);
     }
     Ok(text)
@@ -60,15 +60,15 @@ fn bytes(n: u64) -> String {
 
 /// A file that `--target` takes as it is, and below it, as comments, what it leaves to others.
 fn whole(name: &str) -> Option<String> {
-    let mut text = girder_machine::builtin_text(name)?.to_string();
-    let mut base = girder_machine::builtin_base(name);
+    let mut text = girder::machine::builtin_text(name)?.to_string();
+    let mut base = girder::machine::builtin_base(name);
     while let Some(name) = base {
         text += &format!("\n# What it takes from `{name}`, where it says nothing itself:\n#\n");
-        for line in girder_machine::builtin_text(name)?.lines() {
+        for line in girder::machine::builtin_text(name)?.lines() {
             text += format!("# {line}").trim_end();
             text.push('\n');
         }
-        base = girder_machine::builtin_base(name);
+        base = girder::machine::builtin_base(name);
     }
     Some(text)
 }
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn what_is_printed_of_a_machine_is_that_machine() {
-        for name in girder_machine::builtin_names() {
+        for name in girder::machine::builtin_names() {
             let text = whole(name).unwrap();
-            assert_eq!(Machine::from_toml(&text).ok(), girder_machine::builtin(name), "{name}");
+            assert_eq!(Machine::from_toml(&text).ok(), girder::machine::builtin(name), "{name}");
             assert!(text.contains("worker_period = 6"), "{name}: the bases are shown");
         }
     }

@@ -2,8 +2,8 @@
 
 mod shell;
 
+use girder::ir::types::ElemType;
 use girder::{Array, arrays};
-use girder_ir::types::ElemType;
 use shell::{Place, blocks, explained, repository};
 use std::path::Path;
 

@@ -3,7 +3,6 @@
 //! Invariant: a method that returns `Err(Failed)` has said why in [`Compilation::diagnostics`].
 
 use crate::loader::Files;
-use crate::text;
 use girder_elaborate::{Arguments, Context, Modules};
 use girder_engine::{EngineError, Executable, FastCode, Mode};
 use girder_ir::graph::Graph;
@@ -14,6 +13,7 @@ use girder_passes::context::PassContext;
 use girder_passes::liveness::Liveness;
 use girder_passes::pipeline::{self, After, AnyStage, Stage};
 use girder_source::{Diagnostic, Diagnostics, Failed, FileId, Result, Session, SourceMap, Span, on_stack};
+use girder_text as text;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -12,11 +12,20 @@ mod compilation;
 mod head;
 mod loader;
 mod show;
-pub mod text;
 
 pub use compilation::{Compilation, Options};
+pub use girder_elaborate::value::shaped;
 pub use girder_elaborate::{Arguments, Array};
 pub use girder_passes::pipeline::{After, AnyStage, PASSES, Stage};
+
+// The crates whose types stand in this interface, so that a caller needs no other dependency.
+pub use girder_engine as engine;
+pub use girder_ir as ir;
+pub use girder_machine as machine;
+pub use girder_profile as profile;
+pub use girder_source as source;
+pub use girder_syntax as syntax;
+pub use girder_text as text;
 pub use head::{Head, program_file};
 pub use loader::Files;
 pub use show::show;

@@ -4,9 +4,8 @@
 //! temporary stands between.
 
 use crate::elaborator::Elaborator;
-use crate::families::{Loops, box_of, is_closed, line_of};
+use crate::families::{Loops, box_of};
 use crate::nodes::NodeKind;
-use crate::print::settled;
 use crate::value::{Tensor, Value};
 use girder_ir::family::{CopyFamily, Domain, Field};
 use girder_ir::graph::{CopySet, VarClass};
@@ -285,7 +284,7 @@ impl Elaborator<'_> {
         type Groups = IndexMap<(Span, Signature, Signature), Group, rustc_hash::FxBuildHasher>;
         let mut groups = Groups::default();
         for r in rows {
-            let (dst, src) = (settled(r.dst), settled(r.src));
+            let (dst, src) = (r.dst.canonical(), r.src.canonical());
             let group = groups.entry((r.span, dst.signature(), src.signature()));
             let group = group.or_insert_with(|| Group { dst: vec![], src: vec![], extents: r.extents });
             group.dst.push(dst);
@@ -300,8 +299,8 @@ impl Elaborator<'_> {
             let count = group.dst.len();
             let mut domain = box_of(&group.extents, count);
             let mut both = fields(&domain);
-            if domain.0.len() > 1 && !both.as_ref().is_some_and(|(d, s)| is_closed(d) && is_closed(s)) {
-                domain = line_of(count);
+            if domain.0.len() > 1 && !both.as_ref().is_some_and(|(d, s)| d.is_closed() && s.is_closed()) {
+                domain = Domain::line(count as u32);
                 both = fields(&domain);
             }
             let Some((dst, src)) = both else {

@@ -9,7 +9,6 @@
 
 use crate::columns::{Ints, Lens, point_count};
 use crate::elaborator::Elaborator;
-use crate::print::{is_plain, settled};
 use girder_ir::affine::Affine;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Domain, Family, Field, FieldPart, Offset, TileMap};
@@ -131,9 +130,9 @@ impl Families {
     /// Adds a vertex; `true` if it is the first of its signature.
     pub fn add(&mut self, v: Instance, loops: &Loops) -> bool {
         self.count += 1;
-        let views = match v.views.iter().all(is_plain) {
+        let views = match v.views.iter().all(View::is_plain) {
             true => v.views,
-            false => v.views.into_iter().map(settled).collect(),
+            false => v.views.into_iter().map(View::canonical).collect(),
         };
         let span = (!loops.extents.is_empty()).then_some(v.span);
         let head = Head { spec: v.spec, span, placed: v.tile.is_some() };
@@ -337,7 +336,7 @@ impl Group {
             let dims: Vec<usize> = (0..lens.len()).filter(|&k| lens[k] != 1).collect();
             return (Domain(dims.iter().map(|&k| lens[k]).collect()), Some(dims));
         }
-        (line_of(self.count), None)
+        (Domain::line(self.count as u32), None)
     }
 
     /// The view `k` as a field over a domain; `dims` says which loop each of its indices is.
@@ -421,18 +420,8 @@ pub fn box_of(extents: &[u32], count: usize) -> Domain {
     match (full && !extents.is_empty(), count) {
         (true, _) => Domain(extents.iter().copied().collect()),
         (false, 1) => Domain::default(),
-        (false, n) => line_of(n),
+        (false, n) => Domain::line(n as u32),
     }
-}
-
-/// A domain of one index. What is not closed over a box is put on a line, so that its columns stand in one table.
-pub fn line_of(count: usize) -> Domain {
-    Domain([count as u32].into_iter().collect())
-}
-
-/// Whether all parts of a field are closed.
-pub fn is_closed(field: &Field) -> bool {
-    field.parts.iter().all(|p| matches!(p.offset, Offset::Affine(_)))
 }
 
 /// The indices of the user's loops as columns; none if they cannot be stored.
@@ -472,11 +461,11 @@ impl Elaborator<'_> {
         };
         let (mut domain, dims) = group.domain();
         let (mut fields, mut tile) = columns(&domain, dims.as_deref());
-        let closed = fields.iter().all(is_closed)
+        let closed = fields.iter().all(Field::is_closed)
             && !matches!(tile, Some(TileMap::Table(_)))
             && consts.iter().all(|c| matches!(c.1, Const::Uniform(_)));
         if domain.0.len() > 1 && !closed {
-            domain = line_of(group.count);
+            domain = Domain::line(group.count as u32);
             (fields, tile) = columns(&domain, None);
         }
         let origin = self.origin_at(group.spans[0]);

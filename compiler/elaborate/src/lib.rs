@@ -1,4 +1,4 @@
-//! Module to Graph: names, shapes, static evaluation, codelet types; and back: a stage to text.
+//! Module to Graph: names, shapes, static evaluation, codelet types.
 //!
 //! A tour: [`modules`] loads the files and enters their names. The `Elaborator` walks the root
 //! module: `expr`, `operators`, `indexing`, `calls`, `builtins` and `reduce` give expressions their values;
@@ -11,7 +11,6 @@
 
 pub mod codelet;
 pub mod modules;
-pub mod print;
 pub mod value;
 mod spelling;
 mod integers;

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a sequence never stands directly in a sequence, so that printed text reads back to the same tree.
 
-use crate::print::settled;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
 use girder_ir::program::{Effect, Step, StepKind};
@@ -49,7 +48,7 @@ impl NodeKind {
             },
             _ => return,
         };
-        *view = settled(view.clone());
+        *view = view.clone().canonical();
     }
 }
 

@@ -1,6 +1,5 @@
 //! Lets the step that computed a temporary write another variable instead, so that `a <- e` needs no copy.
 
-use crate::print::settled;
 use girder_ir::family::Field;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, VarId};
@@ -35,7 +34,7 @@ pub fn retarget(graph: &mut Graph, set: ComputeSetId, temp: VarId, dst: &View) -
                 .map(|i| {
                     let mut v = field.view(&family.domain, i);
                     v.parts.iter_mut().for_each(|p| (p.var, p.offset) = (line.var, p.offset + line.offset));
-                    Some(settled(v))
+                    Some(v.canonical())
                 })
                 .collect();
             let Some(moved) = views.and_then(|v| Field::from_views(field.field, &family.domain, &v)) else {

@@ -6,12 +6,14 @@
 //!
 //! Invariants: every table has one row per instance; every instance's elements lie in their variables.
 
+mod canonical;
 mod fit;
 mod queries;
 #[cfg(test)]
 mod tests;
 mod tiles;
 
+pub use canonical::{BoxNode, BoxTree};
 pub use fit::fit_affine;
 pub use tiles::{ByTile, TileIter};
 
@@ -149,6 +151,11 @@ pub struct CopyFamily {
 }
 
 impl Domain {
+    /// Returns the domain of one index.
+    pub fn line(count: u32) -> Domain {
+        Domain(SmallVec::from_slice(&[count]))
+    }
+
     /// How many instances.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|&n| n as u64).product()
@@ -241,6 +248,11 @@ impl Field {
             stride: p.stride.clone(),
         };
         View { digits: self.digits.clone(), axes: self.axes.clone(), parts: self.parts.iter().map(part).collect() }
+    }
+
+    /// Whether the offset of every part is a closed form.
+    pub fn is_closed(&self) -> bool {
+        self.parts.iter().all(|p| matches!(p.offset, Offset::Affine(_)))
     }
 
     /// The lengths of its axes.

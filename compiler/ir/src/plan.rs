@@ -112,6 +112,29 @@ pub struct FieldLandings {
     pub strides_of: Vec<u32>,
 }
 
+impl FieldLandings {
+    /// Adds the landing of the next instance. `strides` are its byte strides if it is in place.
+    pub fn push(&mut self, at: Landing, strides: &[i32]) {
+        let index = match at {
+            Landing::InPlace(_) => intern_strides(&mut self.strides, strides),
+            Landing::Buffer { .. } => 0,
+        };
+        self.at.push(at);
+        self.strides_of.push(index);
+    }
+}
+
+/// Returns the index of strides in a list of distinct ones; adds them if they are new.
+pub fn intern_strides(list: &mut Vec<Vec<i32>>, strides: &[i32]) -> u32 {
+    // Strides are a few numbers: this loop is faster than a call of `memcmp`.
+    let same = |s: &Vec<i32>| s.len() == strides.len() && s.iter().zip(strides).all(|(a, b)| a == b);
+    let index = list.iter().rposition(same).unwrap_or_else(|| {
+        list.push(strides.to_vec());
+        list.len() - 1
+    });
+    index as u32
+}
+
 /// The plan of a compute set (both phases) or of a copy (`before` only).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StepPlan {

@@ -23,7 +23,6 @@ mod moves;
 mod order;
 mod repeats;
 mod route;
-pub mod rows;
 mod set;
 mod shared;
 #[cfg(test)]

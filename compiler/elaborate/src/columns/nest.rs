@@ -130,7 +130,7 @@ impl<'a> Elaborator<'a> {
         }
         self.check_block(spec, &like, &consts, v, &s.header)?;
         let tiles = s.tile.map(|t| t.values(&s.lens).map(|t| t as u32).collect());
-        let like = like.into_iter().map(crate::print::settled).collect();
+        let like = like.into_iter().map(girder_ir::view::View::canonical).collect();
         let (lens, extents, counters, indices) = (s.lens, s.extents, s.counters, s.indices);
         Ok(Block { spec, spans: s.spans, like, shifts, consts, tiles, lens, extents, counters, indices })
     }

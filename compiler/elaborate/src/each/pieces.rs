@@ -4,7 +4,6 @@
 
 use crate::columns::{Ints, Lens};
 use crate::families::Block;
-use crate::print::settled;
 use girder_ir::affine::Affine;
 use girder_ir::family::Const;
 use girder_ir::ids::SpecId;
@@ -49,7 +48,7 @@ impl Pieces<'_> {
     /// All pieces of a box. Precondition: each view is a scalar, or has one part and one digit for each axis.
     pub fn block(&self, spec: SpecId, span: Span, views: &[View], consts: &[Scalar], first: Lens, lens: Lens) -> Block {
         let at: Vec<u64> = first.iter().map(|&f| f as u64).collect();
-        let like = views.iter().map(|v| settled(self.piece(v, &at))).collect();
+        let like = views.iter().map(|v| self.piece(v, &at).canonical()).collect();
         let shift = |v: &View| {
             let mut strides = v.parts[0].stride.iter();
             let stride = |&digits: &u8| if digits == 0 { 0 } else { *strides.next().unwrap_or(&0) };

@@ -6,7 +6,7 @@
 use super::Scene;
 use super::moves::{Hint, locate};
 use girder_ir::family::{Domain, Field, FieldPart};
-use girder_ir::plan::{FieldLandings, HomeRun, Homes, Landing};
+use girder_ir::plan::{FieldLandings, HomeRun, Homes, Landing, intern_strides};
 use smallvec::SmallVec;
 
 /// One field of a family: where it is in place.
@@ -28,19 +28,8 @@ impl InPlace {
 
     fn push(&mut self, found: Option<(u32, &[i32])>) {
         self.at.push(found.map(|f| f.0));
-        self.strides_of.push(found.map_or(0, |f| intern(&mut self.strides, f.1)));
+        self.strides_of.push(found.map_or(0, |f| intern_strides(&mut self.strides, f.1)));
     }
-}
-
-/// The index of strides in a list of distinct ones, which takes them in if they are new.
-fn intern(list: &mut Vec<Vec<i32>>, strides: &[i32]) -> u32 {
-    // A few numbers are compared one by one as fast as the call of a comparison is made.
-    let same = |s: &Vec<i32>| s.len() == strides.len() && s.iter().zip(strides).all(|(a, b)| a == b);
-    let index = list.iter().rposition(same).unwrap_or_else(|| {
-        list.push(strides.to_vec());
-        list.len() - 1
-    });
-    index as u32
 }
 
 /// The landings of a field that is in place everywhere; else the field as it was.
@@ -58,19 +47,9 @@ pub(super) fn with_capacity(instances: usize) -> FieldLandings {
     FieldLandings { at: Vec::with_capacity(instances), strides: vec![], strides_of: Vec::with_capacity(instances) }
 }
 
-/// Adds the landing of the next instance, with its strides if it is in place.
-pub(super) fn add(landings: &mut FieldLandings, at: Landing, strides: &[i32]) {
-    let index = match at {
-        Landing::InPlace(_) => intern(&mut landings.strides, strides),
-        Landing::Buffer { .. } => 0,
-    };
-    landings.at.push(at);
-    landings.strides_of.push(index);
-}
-
 /// Adds the landings of instances that follow one another in a buffer from the first one's, so many bytes each.
 pub(super) fn add_buffers(landings: &mut FieldLandings, first: Landing, count: usize, bytes: u64) {
-    let Landing::Buffer { buffer, offset } = first else { return add(landings, first, &[]) };
+    let Landing::Buffer { buffer, offset } = first else { return landings.push(first, &[]) };
     landings.at.extend((0..count).map(|k| Landing::Buffer { buffer, offset: offset + (k as u64 * bytes) as u32 }));
     landings.strides_of.resize(landings.at.len(), 0);
 }

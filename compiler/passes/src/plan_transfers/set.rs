@@ -228,7 +228,7 @@ impl<'a> Planner<'a> {
         while instance < tiles.len() && !self.scene.is_cancelled() {
             if let Some(byte) = found.at[instance] {
                 let strides = &found.strides[found.strides_of[instance] as usize];
-                landing::add(&mut all, Landing::InPlace(byte), strides);
+                all.push(Landing::InPlace(byte), strides);
                 instance += 1;
                 continue;
             }
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
         let mut known: FxHashMap<i64, usize> = FxHashMap::default();
         for (instance, (&tile, &offset)) in tiles.iter().zip(&site.offsets).enumerate() {
             if let Some(byte) = found.at[instance] {
-                landing::add(&mut all, Landing::InPlace(byte), &found.strides[found.strides_of[instance] as usize]);
+                all.push(Landing::InPlace(byte), &found.strides[found.strides_of[instance] as usize]);
                 continue;
             }
             let key = (tile, form.id, offset);
@@ -268,7 +268,7 @@ impl<'a> Planner<'a> {
                     landing.0
                 }
             };
-            landing::add(&mut all, landing, &[]);
+            all.push(landing, &[]);
         }
         let to = Loc { tile: 0, object: Object::Buffer(0), offset: 0 };
         let count = views.len();

@@ -181,19 +181,6 @@ proptest! {
         let scheduled = crate::schedule_exchange::ScheduleExchange::run(planned, &mut cx).unwrap();
         let verdict = crate::schedule_exchange::verify(&scheduled.planned, &machine, &scheduled.schedule);
         prop_assert_eq!(verdict, Ok(()));
-        for set in scheduled.sets.keys() {
-            let families = &scheduled.sets[set].families;
-            let landings: Vec<&[FieldLandings]> = families.iter().map(|&f| &scheduled.plan.landings[f][..]).collect();
-            let shapes: Vec<_> = families.iter().map(|&f| &scheduled.families[f]).collect();
-            let shapes: Vec<_> = shapes.iter().map(|f| (f.domain.count(), f.fields.len())).collect();
-            let (plan, schedule) = (&scheduled.plan.sets[set], &scheduled.schedule.sets[set]);
-            for schedule in [None, Some(schedule)] {
-                let tables = rows::from_rows(&rows::fold(rows::to_rows(plan, &landings, schedule)), &shapes).unwrap();
-                prop_assert_eq!(&tables.plan, plan);
-                prop_assert_eq!(&tables.landings, &landings.iter().map(|l| l.to_vec()).collect::<Vec<_>>());
-                prop_assert_eq!(tables.schedule.unwrap_or_default(), schedule.cloned().unwrap_or_default());
-            }
-        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! # Note: Fixed point
 //! Every entity is printed under its unique name and in the order of its arena, so that reading the text makes the same
 //! ids. What is printed of a view, a mapping or a family depends only on what reading it gives: views are kept in the
-//! form that their own text has ([`settled`]), mappings are printed as [`Mapping::fit`] finds them, and the closed forms
+//! form that their own text has ([`View::canonical`](girder_ir::view::View::canonical)), mappings are printed as [`Mapping::fit`] finds them, and the closed forms
 //! of a family are those that are found again among its enumerated vertices.
 //!
 //! Invariant: [`girder_syntax::format()`] is the only writer; nothing here makes text but codelets, which are kept as
@@ -12,12 +12,9 @@
 mod columns;
 mod families;
 mod numbers;
-mod pieces;
 mod places;
 mod programs;
 mod views;
-
-pub use pieces::{is_plain, settled};
 
 use girder_ir::graph::{Graph, Var, VarClass};
 use girder_ir::ids::VarId;

@@ -8,8 +8,8 @@
 //! Invariant: tiles with equal blocks are one row of the item; what is read takes time by the length of the text and the
 //! number of tiles.
 
-use super::values::{HELP, MOST, Options, Values, Wrong, bad_row};
-use girder_elaborate::print::Printer;
+use crate::graph::Printer;
+use crate::values::{HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, SpecId, VarId};

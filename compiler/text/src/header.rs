@@ -31,8 +31,8 @@ fn hash(machine: &Machine) -> String {
     format!("0x{:016x}", hash_bytes(format!("{facts:?}").as_bytes()).0 as u64)
 }
 
-/// Returns the pass after which the header says the root module was printed; `None` if it is a program that someone wrote.
-pub(crate) fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<After>> {
+/// Returns the pass after which the root module was printed, or `None` if it is a program that someone wrote.
+pub fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<After>> {
     for (_, module) in modules.iter() {
         check_options(&module.tree, d)?;
     }

@@ -7,9 +7,8 @@
 
 use super::Printer;
 use super::columns::{Columns, Number};
-use super::pieces::{Pieces, Tree, lines};
 use girder_ir::affine::Affine;
-use girder_ir::family::{Domain, Field, FieldPart, Offset};
+use girder_ir::family::{BoxNode, BoxTree, Domain, Field, FieldPart, Offset};
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
@@ -35,13 +34,13 @@ impl Printer<'_> {
 
     /// What a field of a family sees.
     pub(super) fn field(&mut self, field: &Field, ty: ElemType, columns: &mut Columns<'_>) -> ExprId {
-        let Some(tree) = Some(field).filter(|f| !f.is_empty()).and_then(Tree::of) else {
+        let Some(tree) = Some(field).filter(|f| !f.is_empty()).and_then(BoxTree::of) else {
             return self.empty(field, ty);
         };
-        let pieces = self.pieces(&tree.pieces, &tree.axes, columns);
+        let view = self.node(&tree.root, &tree.axes, columns);
         match &tree.reshape {
-            None => pieces,
-            Some(shape) => self.reshape(pieces, shape),
+            None => view,
+            Some(shape) => self.reshape(view, shape),
         }
     }
 
@@ -75,12 +74,12 @@ impl Printer<'_> {
         self.make.call(callee, vec![named("offset", offset), named("dims", dims), named("strides", strides)])
     }
 
-    fn pieces(&mut self, pieces: &Pieces, axes: &[Option<usize>], columns: &mut Columns<'_>) -> ExprId {
-        match pieces {
-            Pieces::Part(p) => self.part(p, axes, columns),
-            Pieces::Concat(axis, all) => {
-                let all = all.iter().map(|p| self.pieces(p, axes, columns)).collect();
-                let (list, axis) = (self.make.list(all), self.make.uint(*axis as u64));
+    fn node(&mut self, node: &BoxNode, axes: &[Option<usize>], columns: &mut Columns<'_>) -> ExprId {
+        match node {
+            BoxNode::Box(part) => self.part(part, axes, columns),
+            BoxNode::Concat { axis, nodes } => {
+                let nodes = nodes.iter().map(|n| self.node(n, axes, columns)).collect();
+                let (list, axis) = (self.make.list(nodes), self.make.uint(*axis as u64));
                 self.make.call_name("concat", vec![arg(list), named("axis", axis)])
             }
         }
@@ -93,7 +92,7 @@ impl Printer<'_> {
             return self.indexed(base, &picked, &var.shape, columns);
         }
         let offset = columns.number(self, &Number::of(&part.offset), 0);
-        let (dims, strides): (Vec<u64>, Vec<i64>) = lines(part, axes).unzip();
+        let (dims, strides): (Vec<u64>, Vec<i64>) = part.extents(axes).unzip();
         let dims = self.uints(&dims);
         let strides = strides.iter().map(|&s| self.make.int(s)).collect();
         let strides = self.make.list(strides);
@@ -139,7 +138,7 @@ impl Printer<'_> {
 /// A part as an index of a variable, see the note; `None` if it is none.
 fn picked(part: &FieldPart, axes: &[Option<usize>], shape: &[u64], domain: &Domain) -> Option<Vec<Picked>> {
     let strides = row_strides(shape);
-    let ranges = ranges(&lines(part, axes).collect::<Vec<_>>(), shape, &strides)?;
+    let ranges = ranges(&part.extents(axes).collect::<Vec<_>>(), shape, &strides)?;
     let starts = starts(&part.offset, &strides, domain);
     let mut picked = Vec::with_capacity(shape.len());
     for ((start, range), &n) in starts.into_iter().zip(ranges).zip(shape) {

@@ -1,19 +1,20 @@
 //! The items `exchange NAME { … }`: what moves for a compute set or copy, where its fields land, and when.
 //!
-//! The rows are those of [`rows`](girder_passes::plan_transfers::rows), whose text is described there.
+//! The rows are those of [`rows`](rows), whose text is described there.
 //!
 //! Invariant: rows and items stand in one order; every compute set and copy with rows has one item.
 
 mod read;
+mod rows;
 mod write;
 
 pub use read::read;
 pub use write::print;
 
-use girder_passes::plan_transfers::rows::When;
+use rows::When;
 
 /// The indices of a family of rows, the slowest first.
-const INDICES: [&str; girder_passes::plan_transfers::rows::MAX_RANK] = ["i", "j", "k"];
+const INDICES: [&str; rows::MAX_RANK] = ["i", "j", "k"];
 
 /// What moves at the rate of a pair of tiles.
 const WIDE: &str = "wide";

@@ -3,13 +3,13 @@
 //! Invariant: what a row may leave out is left out, so that equal tables have equal text. A row's numbers are written in
 //! the order of [`Row::numbers`], from which they are taken one by one.
 
+use super::rows::{Landed, Receivers, Row, RowFamily, fold, to_rows};
 use super::{INDICES, WIDE, copy_name, phase_name};
-use girder_elaborate::print::Printer;
+use crate::graph::Printer;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
 use girder_ir::plan::{FieldLandings, Loc, Object, Plan};
 use girder_ir::schedule::Schedule;
-use girder_passes::plan_transfers::rows::{Landed, Receivers, Row, RowFamily, fold, to_rows};
 use girder_source::Span;
 use girder_syntax::ast::{Arg, BinaryOp, ExprId, Index, ItemKind, TableRow};
 use girder_syntax::make::{Make, arg, named, path, table};
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
                 let copy = self.make.name(&self.graph.copies[*copy].name);
                 (self.make.name("carries"), vec![arg(copy)], None)
             }
-            Row::Slice { phase, piece, to } => self.piece(phase_name(*phase), piece.paired, to.len()),
+            Row::Slice { phase, slice, to } => self.slice(phase_name(*phase), slice.paired, to.len()),
             Row::Buffers { .. } => {
                 let which = self.some();
                 let key = self.make.call_name("buffer", vec![arg(which)]);
@@ -178,13 +178,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `name(args)`, `name(args, paired)`
+    /// `name(args)`, `name(args, wide)`
     fn timed(&mut self, name: &str, mut args: Vec<ExprId>, paired: bool) -> ExprId {
         args.extend(paired.then(|| self.make.name(WIDE)));
         self.make.call_name(name, args.into_iter().map(arg).collect())
     }
 
-    fn piece(&mut self, phase: &str, paired: bool, receivers: usize) -> (ExprId, Vec<Arg>, Option<ExprId>) {
+    fn slice(&mut self, phase: &str, paired: bool, receivers: usize) -> (ExprId, Vec<Arg>, Option<ExprId>) {
         let args = vec![self.make.name(phase), self.int(), self.int()];
         let key = self.timed("piece", args, paired);
         let (first, words) = (self.next(), self.next());

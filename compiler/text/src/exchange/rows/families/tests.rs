@@ -1,6 +1,7 @@
 //! Folding loses nothing, and folds what is regular.
 
 use super::*;
+use girder_ir::plan::{Loc, LocalCopy, Object};
 use proptest::prelude::*;
 
 fn buffer(first: u32, tile: u32, bytes: u32) -> Row {

@@ -5,7 +5,6 @@
 
 use super::Printer;
 use super::columns::Columns;
-use crate::families::{is_closed, line_of};
 use girder_ir::codelet::{Codelet, Dir, GenericArg};
 use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
 use girder_ir::types::ElemType;
@@ -36,7 +35,7 @@ impl Printer<'_> {
             let mut copies = Vec::with_capacity(copy.families.len());
             for f in &copy.families {
                 let ty = f.dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty);
-                let (domain, dst, src) = match f.domain.0.len() > 1 && !(is_closed(&f.dst) && is_closed(&f.src)) {
+                let (domain, dst, src) = match f.domain.0.len() > 1 && !(f.dst.is_closed() && f.src.is_closed()) {
                     true => (line(&f.domain), on_line(&f.dst, &f.domain), on_line(&f.src, &f.domain)),
                     false => (f.domain.clone(), f.dst.clone(), f.src.clone()),
                 };
@@ -52,7 +51,7 @@ impl Printer<'_> {
 
     fn vertex(&mut self, family: &Family, tile: Option<&TileMap>) -> Vertex {
         let codelet = &self.graph.codelets[family.codelet];
-        let closed = family.fields.iter().all(is_closed)
+        let closed = family.fields.iter().all(Field::is_closed)
             && family.consts.iter().all(|c| matches!(c.1, Const::Uniform(_)))
             && !matches!(tile, Some(TileMap::Table(_)));
         if closed || family.domain.0.len() <= 1 {
@@ -110,7 +109,7 @@ impl Printer<'_> {
 
 /// The domain as one index.
 fn line(domain: &Domain) -> Domain {
-    line_of(domain.count() as usize)
+    Domain::line(domain.count() as u32)
 }
 
 /// A field over one index.

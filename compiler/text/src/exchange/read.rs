@@ -2,13 +2,13 @@
 //!
 //! Invariant: a row that cannot be understood is an error at its place; all rows of all items are looked at.
 
-use super::super::values::{HELP, MOST, Options, Values, Wrong, bad_row};
+use super::rows::{Dim, Landed, Receivers, Row, RowFamily, Tables, When, from_rows};
 use super::{WIDE, phase_name};
+use crate::values::{HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::plan::{Loc, LocalCopy, Object, Plan};
 use girder_ir::schedule::{Schedule, Served, TransferSlice};
-use girder_passes::plan_transfers::rows::{Dim, Landed, Receivers, Row, RowFamily, Tables, When, from_rows};
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, Index, ItemKind, TableRow};
 use std::collections::{HashMap, HashSet};
@@ -198,9 +198,9 @@ impl<'a> Reader<'a> {
             ("carries", []) => self.carried(values),
             ("piece", &[phase, transfer, ref start @ ..]) => {
                 let (start, paired) = self.start(start)?.ok_or("a piece has a start cycle")?;
-                let piece =
+                let slice =
                     TransferSlice { transfer: v.int(transfer)?, first: 0, words: 0, start, to: Served::All, paired };
-                self.piece(self.when(phase)?, piece, values)
+                self.slice(self.when(phase)?, slice, values)
             }
             ("buffer", &[which]) => self.buffers(which, values),
             ("field", &[family, field, which]) => self.landings(family, field, which, values, families),
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| "a phase is `before` or `after`".into())
     }
 
-    /// Nothing, `cycle`, or `cycle, paired`.
+    /// Nothing, `cycle`, or `cycle, wide`.
     fn start(&self, args: &[ExprId]) -> std::result::Result<Option<(u32, bool)>, Wrong> {
         match *args {
             [] => Ok(None),
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
             [cycle, paired] if self.values.name(paired).as_deref() == Some(WIDE) => {
                 Ok(Some((self.values.int(cycle)?, true)))
             }
-            _ => Err("a start is a cycle, or a cycle and `paired`".into()),
+            _ => Err("a start is a cycle, or a cycle and `wide`".into()),
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn piece(&self, phase: When, piece: TransferSlice, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
+    fn slice(&self, phase: When, slice: TransferSlice, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {
         let v = self.values;
         let [Arg { name: None, value }, rest @ ..] = values else {
             return Err("a piece begins with its words".into());
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             Some(list) => v.list(list)?.iter().map(|&e| v.short_span(e)).collect::<std::result::Result<_, _>>()?,
         };
         o.finish()?;
-        Ok(Row::Slice { phase, piece: TransferSlice { first, words, ..piece }, to })
+        Ok(Row::Slice { phase, slice: TransferSlice { first, words, ..slice }, to })
     }
 
     fn buffers(&self, which: ExprId, values: &'a [Arg]) -> std::result::Result<Row, Wrong> {

@@ -8,14 +8,13 @@
 //! for form here; whether tables hold is for `girder_passes::pipeline::resume`.
 
 mod exchange;
+mod graph;
 mod header;
 mod layout;
 mod values;
 
-pub(crate) use header::header;
-pub use header::target_of;
+pub use header::{header, target_of};
 
-use girder_elaborate::print::Printer;
 use girder_elaborate::{Context, Modules};
 use girder_ir::graph::Graph;
 use girder_ir::layout::HostLayout;
@@ -25,6 +24,7 @@ use girder_machine::Machine;
 use girder_passes::pipeline::{After, AnyStage, Stage};
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::ItemKind;
+use graph::Printer;
 
 /// Prints a stage as the pass that makes it leaves it; a graph, as `elaborate` does.
 pub fn print(stage: &AnyStage, machine: &Machine) -> String {
@@ -60,7 +60,7 @@ pub fn print_after(stage: &AnyStage, after: After, machine: &Machine) -> String 
 }
 
 /// Takes the tables of a stage out of its text. `graph` is what the text's declarations, compute sets and programs are.
-pub(crate) fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mut Context<'_>) -> Result<AnyStage> {
+pub fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mut Context<'_>) -> Result<AnyStage> {
     let tree = &modules.get(Modules::ROOT).tree;
     let mut wrong = false;
     for item in &tree.items {

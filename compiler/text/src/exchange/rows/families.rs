@@ -1,0 +1,105 @@
+//! Rows that follow one another evenly, as one: a row, and how its numbers advance over a box of indices.
+//!
+//! Invariant: `expand ∘ fold` is the identity. Rows of a family differ in numbers alone.
+
+#[cfg(test)]
+mod tests;
+
+use super::{Numbers, Row};
+
+/// What a family's row says for index 0, and what it adds for each index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RowFamily {
+    /// The row at indices 0, 0, ….
+    pub first: Row,
+    /// From the slowest index to the fastest; empty for a lone row.
+    pub dims: Vec<Dim>,
+}
+
+/// One index of a family.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dim {
+    /// It runs from 0 to `count` − 1; at least 2.
+    pub count: u32,
+    /// What each of the row's [`Row::numbers`] adds from one to the next.
+    pub step: Numbers,
+}
+
+/// The most indices of a family.
+pub const MAX_RANK: usize = 3;
+/// Fewer rows than this are easier to read one by one.
+const FEW: usize = 3;
+
+/// Rows as families, in their order.
+pub fn fold(rows: Vec<Row>) -> Vec<RowFamily> {
+    let of = |first: Row| (first.numbers(), RowFamily { first, dims: vec![] });
+    let mut families: Vec<(Numbers, RowFamily)> = rows.into_iter().map(of).collect();
+    for rank in 0..MAX_RANK {
+        families = once(families, rank);
+    }
+    families.into_iter().map(|f| f.1).collect()
+}
+
+/// Joins families of one rank that advance evenly.
+fn once(list: Vec<(Numbers, RowFamily)>, rank: usize) -> Vec<(Numbers, RowFamily)> {
+    let mut result = Vec::with_capacity(list.len());
+    let least = if rank == 0 { FEW } else { 2 };
+    let mut rest = list.as_slice();
+    while let [first, others @ ..] = rest {
+        let alike = |f: &(Numbers, RowFamily)| f.1.dims == first.1.dims && f.1.first.is_like(&first.1.first);
+        let mut count = 1;
+        let mut step = Numbers::new();
+        if let Some(second) = others.first().filter(|s| first.1.dims.len() == rank && alike(s)) {
+            step = second.0.iter().zip(&first.0).map(|(b, a)| b.wrapping_sub(*a)).collect();
+            let even = |pair: &&[(Numbers, RowFamily)]| {
+                let (a, b) = (&pair[0].0, &pair[1].0);
+                alike(&pair[1]) && a.iter().zip(b).zip(&step).all(|((a, b), s)| a.wrapping_add(*s) == *b)
+            };
+            count += rest.windows(2).take_while(even).count();
+        }
+        if count < least {
+            count = 1;
+        }
+        let mut family = first.clone();
+        if count > 1 {
+            family.1.dims.insert(0, Dim { count: count as u32, step });
+        }
+        result.push(family);
+        rest = &rest[count..];
+    }
+    result
+}
+
+impl RowFamily {
+    /// How many rows it stands for; `None` if they cannot be counted.
+    pub fn count(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(d.count as u64))
+    }
+
+    /// Calls `f` for each row in order.
+    ///
+    /// # Errors
+    /// The first error of `f`, or a number that does not fit where it stands.
+    pub fn each(&self, mut f: impl FnMut(Row) -> Result<(), String>) -> Result<(), String> {
+        let mut at = vec![0; self.dims.len()];
+        let base = self.first.numbers();
+        let mut numbers = base.clone();
+        loop {
+            f(self.first.with(&numbers).ok_or("a number of this family does not fit where it stands")?)?;
+            let Some(d) = (0..at.len()).rev().find(|&d| at[d] + 1 < self.dims[d].count) else { return Ok(()) };
+            at[d] += 1;
+            at[d + 1..].fill(0);
+            numbers = self.numbers(&base, &at).ok_or("a number of this family is too large")?;
+        }
+    }
+
+    fn numbers(&self, base: &Numbers, at: &[u32]) -> Option<Numbers> {
+        let mut numbers = base.clone();
+        for (dim, &k) in self.dims.iter().zip(at) {
+            for (n, &s) in numbers.iter_mut().zip(&dim.step) {
+                *n = n.checked_add(s.checked_mul(k as i64)?)?;
+            }
+        }
+        Some(numbers)
+    }
+}

@@ -1,0 +1,143 @@
+//! Tables to rows.
+
+use super::{Landed, Receivers, Row, When, member};
+use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPlan, To};
+use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
+
+/// The table of one step as rows: cycles, buffers, landings by family and field, then what moves in the order in which
+/// it moves. `landings` is by family and field (empty for a copy).
+pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> Vec<Row> {
+    let mut rows = vec![];
+    if let Some(s) = schedule {
+        cycle_rows(&s.before, When::Before, &mut rows);
+        cycle_rows(&s.after, When::After, &mut rows);
+    }
+    rows.extend(plan.carries.map(|copy| Row::Carries { copy }));
+    buffer_rows(&plan.buffers, &mut rows);
+    for (family, fields) in landings.iter().enumerate() {
+        for (field, all) in fields.iter().enumerate() {
+            landing_rows(family as u32, field as u32, all, &mut rows);
+        }
+    }
+    phase_rows(&plan.before, When::Before, schedule.map(|s| &s.before), &mut rows);
+    phase_rows(&plan.after, When::After, schedule.map(|s| &s.after), &mut rows);
+    rows
+}
+
+fn cycle_rows(schedule: &PhaseSchedule, phase: When, rows: &mut Vec<Row>) {
+    for same in schedule.cycles.chunk_by(|a, b| (a.0 + 1, a.1) == *b) {
+        let (first, cycles) = same[0];
+        rows.push(Row::Cycles { phase, first, count: same.len() as u32, cycles });
+    }
+    if schedule.link_cycles > 0 {
+        rows.push(Row::Links { phase, cycles: schedule.link_cycles });
+    }
+}
+
+fn buffer_rows(buffers: &[Buffer], rows: &mut Vec<Row>) {
+    let mut k = 0;
+    while k < buffers.len() {
+        let (first, rest) = (buffers[k], &buffers[k + 1..]);
+        let next = rest.first().map_or(0, |b| b.tile.wrapping_sub(first.tile) as i32);
+        let fits =
+            |(n, b): &(i64, &Buffer)| b.bytes == first.bytes && b.tile as i64 == first.tile as i64 + n * next as i64;
+        let count = 1 + (1..).zip(rest).take_while(fits).count();
+        let next = if count > 1 { next } else { 0 };
+        rows.push(Row::Buffers { first: k as u32, count: count as u32, tile: first.tile, next, bytes: first.bytes });
+        k += count;
+    }
+}
+
+/// A landing as numbers that may advance evenly: its kind (with its strides), buffer, byte.
+fn numbers(all: &FieldLandings, instance: usize) -> (u32, i64, i64) {
+    match all.at[instance] {
+        Landing::InPlace(byte) => (1 + all.strides_of[instance], 0, byte as i64),
+        Landing::Buffer { buffer, offset } => (0, buffer as i64, offset as i64),
+    }
+}
+
+fn landing_rows(family: u32, field: u32, all: &FieldLandings, rows: &mut Vec<Row>) {
+    let mut k = 0;
+    while k < all.at.len() {
+        let first = numbers(all, k);
+        let ahead = |i: usize| Some(numbers(all, i)).filter(|l| i < all.at.len() && l.0 == first.0);
+        let (mut next, mut step, mut count) = (0, 0, 1);
+        if let Some(second) = (k + 1 < all.at.len()).then(|| ahead(k + 1)).flatten() {
+            (next, step) = (second.1 - first.1, second.2 - first.2);
+            let fits = |n: &usize| {
+                let (there, n) = (numbers(all, k + n), *n as i64);
+                there == (first.0, first.1 + n * next, first.2 + n * step)
+            };
+            count += (1..all.at.len() - k).take_while(fits).count();
+        }
+        let at = match all.at[k] {
+            Landing::InPlace(byte) => {
+                Landed::InPlace { byte, step, strides: all.strides[all.strides_of[k] as usize].clone() }
+            }
+            Landing::Buffer { buffer, offset } => Landed::Buffer { buffer, next, byte: offset, step },
+        };
+        rows.push(Row::Landings { family, field, first: k as u64, count: count as u64, at });
+        k += count;
+    }
+}
+
+fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows: &mut Vec<Row>) {
+    rows.extend(phase.before.iter().map(|&copy| Row::Copy { phase: when, gather: true, copy }));
+    let mut slices = schedule.map_or(&[][..], |s| &s.slices);
+    let mut cut = vec![];
+    let grouped: Vec<Vec<Receivers>> = phase.groups.iter().map(|places| groups(places)).collect();
+    for (k, transfer) in (0..).zip(&phase.transfers) {
+        let (own, rest) = slices.split_at(slices.iter().take_while(|p| p.transfer == k).count());
+        slices = rest;
+        let start = match own {
+            [TransferSlice { first: 0, words, to: Served::All, start, paired, .. }] if *words == transfer.words => {
+                Some((*start, *paired))
+            }
+            _ => {
+                cut.extend_from_slice(own);
+                None
+            }
+        };
+        let to = match transfer.to {
+            To::One(first) => vec![Receivers { first, count: 1 }],
+            To::Group { group, offset } => behind(&grouped[group as usize], offset),
+        };
+        rows.push(Row::Transfer { phase: when, start, from: transfer.from, words: transfer.words, to });
+    }
+    for slice in cut {
+        let to = match (slice.to, schedule) {
+            (Served::Some { first, count }, Some(s)) => ranges(&s.served[first as usize..(first + count) as usize]),
+            _ => vec![],
+        };
+        rows.push(Row::Slice { phase: when, slice, to });
+    }
+    rows.extend(phase.after.iter().map(|&copy| Row::Copy { phase: when, gather: false, copy }));
+}
+
+/// Ascending numbers as ranges (first, count).
+fn ranges(list: &[u32]) -> Vec<(u32, u32)> {
+    list.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32)).collect()
+}
+
+/// Receivers in as few groups as their order allows.
+fn groups(to: &[Loc]) -> Vec<Receivers> {
+    let mut result: Vec<Receivers> = vec![];
+    for &loc in to {
+        match result.last_mut() {
+            Some(last) if member(last.first, last.count).is_some_and(|m| same(m, loc)) => last.count += 1,
+            _ => result.push(Receivers { first: loc, count: 1 }),
+        }
+    }
+    result
+}
+
+/// The same, so many bytes behind.
+fn behind(groups: &[Receivers], offset: u32) -> Vec<Receivers> {
+    let shifted = |r: &Receivers| Receivers { first: Loc { offset: r.first.offset + offset, ..r.first }, ..*r };
+    groups.iter().map(shifted).collect()
+}
+
+fn same(a: Loc, b: Loc) -> bool {
+    let tiles = a.tile == b.tile || matches!(b.object, Object::Buffer(_));
+    a.object == b.object && a.offset == b.offset && tiles
+}

@@ -1,0 +1,222 @@
+//! Rows to tables.
+//!
+//! Invariant: nothing that rows may hold makes [`from_rows`] panic, or use memory out of proportion to the graph.
+
+use super::{Landed, Receivers, Row, RowFamily, When, member};
+use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
+use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
+
+/// Rows, buffers and receivers that the families of a step may stand for, all together.
+const MAX_ENTRIES: u64 = 1 << 26;
+
+/// The tables of one step.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tables {
+    /// What moves.
+    pub plan: StepPlan,
+    /// Where fields land, by family and field.
+    pub landings: Vec<Vec<FieldLandings>>,
+    /// When it moves, if the rows say so.
+    pub schedule: Option<StepSchedule>,
+}
+
+/// The tables that families of rows stand for. `families` says of each family of the step how many instances and how many fields
+/// it has (nothing for a copy).
+///
+/// # Errors
+/// The first row that cannot be understood, by index, and why; what is missing at the end is said of the last row.
+pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables, (usize, String)> {
+    let mut reader = Reader {
+        tables: Tables {
+            landings: families.iter().map(|f| vec![FieldLandings::default(); f.1]).collect(),
+            ..Tables::default()
+        },
+        families,
+        schedule: StepSchedule::default(),
+        scheduled: false,
+        entries: MAX_ENTRIES,
+        groups: Default::default(),
+    };
+    for (k, row) in rows.iter().enumerate() {
+        let count = row.count().and_then(|n| u32::try_from(n).ok());
+        let spent = count.ok_or_else(|| TOO_MANY.to_string()).and_then(|n| spend(&mut reader.entries, n));
+        spent.and_then(|()| row.each(|row| reader.row(&row))).map_err(|message| (k, message))?;
+    }
+    reader.finish().map_err(|message| (rows.len().saturating_sub(1), message))
+}
+
+struct Reader<'a> {
+    tables: Tables,
+    families: &'a [(u64, usize)],
+    schedule: StepSchedule,
+    /// Whether a row said anything of it.
+    scheduled: bool,
+    /// Rows, buffers and receivers that may still come.
+    entries: u64,
+    /// Of the phase before and the phase after.
+    groups: (Grouping, Grouping),
+}
+
+const TOO_MANY: &str = "the table has too many rows, buffers and receivers";
+
+fn spend(entries: &mut u64, count: u32) -> Result<(), String> {
+    *entries = entries.checked_sub(count as u64).ok_or(TOO_MANY)?;
+    Ok(())
+}
+
+impl Reader<'_> {
+    fn row(&mut self, row: &Row) -> Result<(), String> {
+        match row {
+            &Row::Cycles { phase, first, count, cycles } => {
+                spend(&mut self.entries, count)?;
+                let end = first.checked_add(count).ok_or("there is no such processor")?;
+                self.timed(phase).cycles.extend((first..end).map(|ipu| (ipu, cycles)));
+                Ok(())
+            }
+            &Row::Links { phase, cycles } => {
+                self.timed(phase).link_cycles = cycles;
+                Ok(())
+            }
+            &Row::Carries { copy } => match self.tables.plan.carries.replace(copy) {
+                None => Ok(()),
+                Some(_) => Err("a compute set carries one copy".into()),
+            },
+            Row::Slice { phase, slice, to } => self.slice(*phase, *slice, to),
+            &Row::Buffers { first, count, tile, next, bytes } => self.buffers(first, count, tile, next, bytes),
+            Row::Landings { family, field, first, count, at } => self.landings(*family, *field, *first, *count, at),
+            Row::Copy { phase, gather, copy } => {
+                let copy = LocalCopy { from: self.place(copy.from)?, to: self.place(copy.to)?, ..*copy };
+                let phase = self.phase(*phase);
+                if *gather { &mut phase.before } else { &mut phase.after }.push(copy);
+                Ok(())
+            }
+            Row::Transfer { phase, start, from, words, to } => self.transfer(*phase, *start, *from, *words, to),
+        }
+    }
+
+    fn phase(&mut self, when: When) -> &mut Phase {
+        match when {
+            When::Before => &mut self.tables.plan.before,
+            When::After => &mut self.tables.plan.after,
+        }
+    }
+
+    fn timed(&mut self, when: When) -> &mut PhaseSchedule {
+        self.scheduled = true;
+        match when {
+            When::Before => &mut self.schedule.before,
+            When::After => &mut self.schedule.after,
+        }
+    }
+
+    fn slice(&mut self, when: When, mut slice: TransferSlice, to: &[(u32, u32)]) -> Result<(), String> {
+        let count = to.iter().fold(0u32, |n, r| n.saturating_add(r.1));
+        spend(&mut self.entries, count)?;
+        let schedule = self.timed(when);
+        slice.to = match count {
+            0 => Served::All,
+            count => Served::Some { first: schedule.served.len() as u32, count },
+        };
+        for &(first, count) in to {
+            let end = first.checked_add(count).ok_or("there is no such receiver")?;
+            schedule.served.extend(first..end);
+        }
+        schedule.slices.push(slice);
+        Ok(())
+    }
+
+    /// A place with the tile of its buffer filled in.
+    fn place(&self, loc: Loc) -> Result<Loc, String> {
+        let Object::Buffer(b) = loc.object else { return Ok(loc) };
+        let buffer = self.tables.plan.buffers.get(b as usize);
+        let tile = buffer.ok_or_else(|| format!("buffer {b} is not declared above"))?.tile;
+        Ok(Loc { tile, ..loc })
+    }
+
+    fn buffers(&mut self, first: u32, count: u32, tile: u32, next: i32, bytes: u32) -> Result<(), String> {
+        let buffers = &mut self.tables.plan.buffers;
+        if first as usize != buffers.len() || count == 0 {
+            return Err(format!("the next buffer is {}", buffers.len()));
+        }
+        spend(&mut self.entries, count)?;
+        for k in 0..count as i64 {
+            let tile = u32::try_from(tile as i64 + k * next as i64).map_err(|_| "there is no such tile".to_string())?;
+            buffers.push(Buffer { tile, bytes });
+        }
+        Ok(())
+    }
+
+    fn landings(&mut self, family: u32, field: u32, first: u64, count: u64, at: &Landed) -> Result<(), String> {
+        let instances = self.families.get(family as usize).ok_or_else(|| format!("there is no family {family}"))?.0;
+        let fields = &mut self.tables.landings[family as usize];
+        let all = fields.get_mut(field as usize).ok_or_else(|| format!("there is no field {field}"))?;
+        let known = all.at.len() as u64;
+        if first != known || count == 0 || count > instances - known {
+            return Err(format!("the field's next vertex is {known} of {instances}"));
+        }
+        let advance = |start: u32, k: u64, step: i64| {
+            let value = step.checked_mul(k as i64).and_then(|s| s.checked_add(start as i64));
+            value.and_then(|v| u32::try_from(v).ok()).ok_or_else(|| format!("vertex {} has no place", first + k))
+        };
+        for k in 0..count {
+            match at {
+                Landed::InPlace { byte, step, strides } => {
+                    all.push(Landing::InPlace(advance(*byte, k, *step)?), strides)
+                }
+                &Landed::Buffer { buffer, next, byte, step } => {
+                    let (buffer, offset) = (advance(buffer, k, next)?, advance(byte, k, step)?);
+                    all.push(Landing::Buffer { buffer, offset }, &[]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn transfer(
+        &mut self,
+        when: When,
+        start: Option<(u32, bool)>,
+        from: Loc,
+        words: u32,
+        groups: &[Receivers],
+    ) -> Result<(), String> {
+        let from = self.place(from)?;
+        let mut to = vec![];
+        for group in groups {
+            spend(&mut self.entries, group.count)?;
+            for k in 0..group.count {
+                let member = member(group.first, k).ok_or("there is no such receiver")?;
+                to.push(self.place(member)?);
+            }
+        }
+        let to = match when {
+            When::Before => &mut self.groups.0,
+            When::After => &mut self.groups.1,
+        }
+        .to(&to);
+        let transfer = self.phase(when).transfers.len() as u32;
+        if let Some((start, paired)) = start {
+            self.timed(when).slices.push(TransferSlice { transfer, first: 0, words, start, to: Served::All, paired });
+        }
+        self.phase(when).transfers.push(Transfer { from, to, words });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Tables, String> {
+        let missing = |(f, fields): (usize, &Vec<FieldLandings>)| {
+            let wanted = self.families[f].0;
+            let short = |l: &FieldLandings| (l.at.len() as u64) < wanted;
+            fields.iter().position(short).map(|k| (f, k))
+        };
+        if let Some((family, field)) = self.tables.landings.iter().enumerate().find_map(missing) {
+            return Err(format!("field {field} of family {family} has vertices without a landing"));
+        }
+        for schedule in [&mut self.schedule.before, &mut self.schedule.after] {
+            schedule.slices.sort_by_key(|p| p.transfer);
+        }
+        self.tables.plan.before.groups = self.groups.0.into_groups();
+        self.tables.plan.after.groups = self.groups.1.into_groups();
+        self.tables.schedule = self.scheduled.then_some(self.schedule);
+        Ok(self.tables)
+    }
+}
