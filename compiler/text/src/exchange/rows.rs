@@ -37,6 +37,8 @@
 mod families;
 mod from_tables;
 mod numbers;
+#[cfg(test)]
+mod tests;
 mod to_tables;
 
 pub use families::{Dim, MAX_RANK, RowFamily, fold};
