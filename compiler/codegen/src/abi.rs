@@ -6,11 +6,11 @@
 //!
 //! # Note: Addresses
 //! Instance `i` finds element (0, …, 0) of the view of edge field `f` at `base + offset(i, f)`, where edge fields are
-//! the fields that are not `const`, counted from 0 in the order of declaration. With [`Addressing::Affine`],
+//! the fields that are not `const`, counted from 0 in the order of declaration. With [`Addressing::Affine`](girder_codelet::kernel::Addressing),
 //! `offset(i, f) = start[f] + i * step[f]` (wrapping); with a table, it is entry `i * edges + f` of `offsets`. With
-//! [`Addressing::Mixed`] some fields are found in one way, the others in the other.
+//! `Mixed` some fields are found in one way, the others in the other.
 //! Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs alignment.
-//! A kernel that was compiled with [`Lines`](crate::Lines) runs neighbouring instances together: its offsets and
+//! A kernel that was compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances together: its offsets and
 //! constants must be as regular as they say, whatever part of the batch a call is for.
 //!
 //! # Note: Sound calls
@@ -56,40 +56,7 @@ impl Status {
     }
 }
 
-/// How a kernel finds the offsets of an instance. Chosen when it is compiled.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Addressing {
-    /// From `start` and `step`.
-    Affine,
-    /// From `offsets`, a table of `u32`.
-    Table32,
-    /// From `offsets`, a table of `u64`.
-    Table64,
-    /// As `Affine` for the edge fields whose bit is set, as `Table32` for the others; the table has columns for those
-    /// only.
-    Mixed {
-        /// Bit f is that of edge field f, of at most 64.
-        straight: u64,
-    },
-}
-
-impl Addressing {
-    /// Whether an edge field is found from `start` and `step`.
-    pub fn is_straight(self, edge: usize) -> bool {
-        match self {
-            Addressing::Affine => true,
-            Addressing::Mixed { straight } => straight >> edge & 1 == 1,
-            Addressing::Table32 | Addressing::Table64 => false,
-        }
-    }
-
-    /// Bytes of an entry of the table.
-    pub(crate) fn entry_bytes(self) -> i64 {
-        if self == Addressing::Table64 { 8 } else { 4 }
-    }
-}
-
-/// What a kernel works on. Pointers that the kernel's [`Addressing`] does not name may be null.
+/// What a kernel works on. Pointers that the kernel's [addressing](girder_codelet::kernel::Addressing) does not name may be null.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Batch {
@@ -108,7 +75,7 @@ pub struct Batch {
     pub const_step: u64,
     /// Not zero: stop soon. Another thread may set it.
     pub cancel: *const u8,
-    /// Functions that compiled code calls: [`IMPORTS`](crate::IMPORTS).
+    /// Functions that compiled code calls.
     pub imports: *const Imports,
     /// How often one execution of a loop may turn.
     pub iterations: u64,
@@ -116,7 +83,7 @@ pub struct Batch {
     pub total_iterations: u64,
     /// Workers of a tile, at least 1.
     pub workers: u64,
-    /// Where a kernel that [counts](crate::KernelSpec::points) adds its counters, instance-major; worker by worker inside
+    /// Where a kernel that [counts](girder_codelet::KernelSpec::points) adds its counters, instance-major; worker by worker inside
     /// an instance of a `multi` codelet. Null for all other kernels.
     pub counters: *mut u64,
     /// Set when the kernel returns [`Status::Failed`].

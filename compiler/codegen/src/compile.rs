@@ -4,13 +4,9 @@
 //! error is that of the first specification that has one.
 
 use crate::host::Host;
-use crate::indices::written_out;
-use crate::interchange::interchange;
 use crate::lower;
 use crate::memory::Code;
-use crate::spec::KernelSpec;
 use crate::validate::{CodegenError, validate};
-use crate::versions::versions;
 use crate::wide::Strip;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -19,6 +15,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_codegen::{CompiledCode, Context, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilderContext;
+use girder_codelet::kernel::KernelSpec;
 use girder_source::par_map_uneven;
 use rustc_hash::FxHashMap;
 
@@ -80,13 +77,7 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
 /// Cranelift's function for a kernel, and its strips.
 fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Strip>), CodegenError> {
     validate(kernel)?;
-    let indices = written_out(kernel);
-    let kernel = &indices.as_ref().map_or_else(|| kernel.clone(), |i| i.spec(kernel));
-    let versions = if host.features.strips.is_some() { versions(kernel) } else { None };
-    let kernel = &versions.as_ref().map_or_else(|| kernel.clone(), |v| v.spec(kernel));
-    let interchanged = interchange(kernel, host.features.strips.is_some());
-    let kernel = interchanged.as_ref().map_or_else(|| kernel.clone(), |i| i.spec(kernel));
-    Ok(lower::lower(&kernel, host, listed, &mut FunctionBuilderContext::new()))
+    Ok(lower::lower(kernel, host, listed, &mut FunctionBuilderContext::new()))
 }
 
 /// The first of each group of equal specifications, and each one's group.

@@ -1,12 +1,10 @@
-//! Native functions for what has no instruction.
+//! The table of functions that compiled code calls: scalar operations that have no instruction, and native kernels.
 //!
 //! Invariants: [`Imports`] is `repr(C)` and all its entries are pointers, so that compiled code finds entry `n` at
-//! byte `8 n`; every function agrees with `girder_codelet::scalar`.
+//! byte `8 n`; every scalar function agrees with `girder_codelet::scalar`.
 
-use crate::microkernel::{
-    Amp, amp_f32_avx2, amp_f32_avx512, amp_f32_portable, amp_f64_avx2, amp_f64_avx512, amp_f64_portable,
-};
-use girder_kernels::Level;
+use crate::native::NativeKernels;
+use std::mem::offset_of;
 
 /// Functions that compiled code calls, by position.
 #[repr(C)]
@@ -24,37 +22,34 @@ pub struct Imports {
     round_f64: extern "C" fn(f64) -> f64,
     trunc_f32: extern "C" fn(f32) -> f32,
     trunc_f64: extern "C" fn(f64) -> f64,
-    amp_f32_portable: Amp,
-    amp_f64_portable: Amp,
-    amp_f32_avx2: Amp,
-    amp_f64_avx2: Amp,
-    amp_f32_avx512: Amp,
-    amp_f64_avx512: Amp,
+    natives: NativeKernels,
 }
 
-/// What [`Batch::imports`](crate::abi::Batch::imports) points to.
-pub static IMPORTS: Imports = Imports {
-    rem_f32,
-    rem_f64,
-    fma_f32,
-    fma_f64,
-    floor_f32,
-    floor_f64,
-    ceil_f32,
-    ceil_f64,
-    round_f32,
-    round_f64,
-    trunc_f32,
-    trunc_f64,
-    amp_f32_portable,
-    amp_f64_portable,
-    amp_f32_avx2,
-    amp_f64_avx2,
-    amp_f32_avx512,
-    amp_f64_avx512,
-};
+impl Imports {
+    /// Byte of the native kernels.
+    pub(crate) const NATIVES: i32 = offset_of!(Imports, natives) as i32;
 
-/// A function of [`Imports`] for `f32`; the one for `f64` follows it.
+    /// Returns the table with these native kernels, which must have the instructions of the host that calls them.
+    pub const fn new(natives: NativeKernels) -> Imports {
+        Imports {
+            rem_f32,
+            rem_f64,
+            fma_f32,
+            fma_f64,
+            floor_f32,
+            floor_f64,
+            ceil_f32,
+            ceil_f64,
+            round_f32,
+            round_f64,
+            trunc_f32,
+            trunc_f64,
+            natives,
+        }
+    }
+}
+
+/// A scalar function of [`Imports`] for `f32`; the one for `f64` follows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Import {
     Rem = 0,
@@ -63,20 +58,6 @@ pub(crate) enum Import {
     Ceil = 6,
     Round = 8,
     Trunc = 10,
-    AmpPortable = 12,
-    AmpAvx2 = 14,
-    AmpAvx512 = 16,
-}
-
-impl Import {
-    /// The matrix-product unit with the instructions of a level.
-    pub(crate) fn amp(level: Level) -> Import {
-        match level {
-            Level::Portable => Import::AmpPortable,
-            Level::Avx2 => Import::AmpAvx2,
-            Level::Avx512 => Import::AmpAvx512,
-        }
-    }
 }
 
 extern "C" fn rem_f32(a: f32, b: f32) -> f32 {

@@ -3,11 +3,12 @@
 //! Invariant: `features` says what Cranelift's backend can translate without a call into a library.
 
 use crate::isa::Isa;
+use crate::lower::WRITTEN_OUT;
 use crate::validate::CodegenError;
 use crate::wide::Width;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
-use girder_kernels::Level;
+use girder_codelet::kernel::KernelTarget;
 use std::sync::Arc;
 
 /// What the backend has instructions for.
@@ -21,8 +22,6 @@ pub(crate) struct Features {
     pub vectors: bool,
     /// Vectors of more than 128 bits, which the backend does not know.
     pub strips: Option<Width>,
-    /// Of native functions.
-    pub kernels: Level,
 }
 
 /// An instruction set with flags. Cheap to clone.
@@ -66,6 +65,16 @@ impl Host {
     pub fn without_strips(mut self) -> Host {
         self.features.strips = None;
         self
+    }
+
+    /// Returns the level of the instruction set.
+    pub fn level(&self) -> Isa {
+        self.level
+    }
+
+    /// Returns what the gain of rewrites depends on.
+    pub fn target(&self) -> KernelTarget {
+        KernelTarget { vector_kernels: self.features.strips.is_some(), unrolled_nodes: WRITTEN_OUT }
     }
 
     /// Architecture, level and instruction set flags, for the key of a code cache.
@@ -129,7 +138,6 @@ fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
 
 impl Features {
     fn of(isa: &dyn TargetIsa, level: Isa) -> Features {
-        let kernels = level.kernels();
         let has = |name: &str| isa.isa_flags().iter().any(|v| v.name == name && v.as_bool() == Some(true));
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
@@ -140,10 +148,10 @@ impl Features {
                     Isa::Avx512 => Some(Width::Full),
                 };
                 let strips = width.filter(|_| isa.default_call_conv() == CallConv::SystemV);
-                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), strips, kernels }
+                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), strips }
             }
-            "aarch64" => Features { fma: true, round: true, vectors: true, strips: None, kernels },
-            _ => Features { fma: true, round: true, vectors: false, strips: None, kernels },
+            "aarch64" => Features { fma: true, round: true, vectors: true, strips: None },
+            _ => Features { fma: true, round: true, vectors: false, strips: None },
         }
     }
 }

@@ -5,7 +5,6 @@
 //! Invariant: a level that [`Isa::chosen`] gives can run on this machine.
 
 use crate::validate::CodegenError;
-use girder_kernels::Level;
 
 const VARIABLE: &str = "GIRDER_ISA";
 
@@ -66,15 +65,6 @@ impl Isa {
             }
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
-        }
-    }
-
-    /// What native functions may use.
-    pub fn kernels(self) -> Level {
-        match self {
-            Isa::Portable => Level::Portable,
-            Isa::Avx2 => Level::Avx2,
-            Isa::Avx512 => Level::Avx512,
         }
     }
 

@@ -29,13 +29,11 @@ mod stmt;
 mod turns;
 mod vector;
 
-pub(crate) use vector::{WRITTEN_OUT, is_ordered, reads, reads_of_reduce};
+pub(crate) use vector::WRITTEN_OUT;
 
 use crate::helpers::Import;
 use crate::host::{Features, Host};
-use crate::spec::KernelSpec;
 use crate::wide::Strip;
-use crate::work::Folded;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
@@ -46,6 +44,8 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_entity::SecondaryMap;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use girder_codelet::cost::Located;
+use girder_codelet::fold::{Folded, fold};
+use girder_codelet::kernel::KernelSpec;
 use girder_ir::codelet::{Codelet, Dir, Label};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
@@ -178,7 +178,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         convention: CallConv,
         mut b: FunctionBuilder<'b>,
     ) -> Lower<'a, 'b> {
-        let folded = crate::fold::fold(spec.codelet, spec.sizes);
+        let folded = fold(spec.codelet, spec.sizes);
         let spent = b.declare_var(I64);
         Lower {
             b,
@@ -187,7 +187,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             features,
             convention,
             folded,
-            reads: vector::reads(spec.codelet, &spec.codelet.body),
+            reads: girder_codelet::locals::reads(spec.codelet, &spec.codelet.body),
             fields: SecondaryMap::new(),
             field_regions: SecondaryMap::new(),
             locals: SecondaryMap::new(),
@@ -283,10 +283,14 @@ impl<'a, 'b> Lower<'a, 'b> {
 
     /// The address of a function of [`Imports`](crate::Imports).
     fn import(&mut self, import: Import, ty: ElemType) -> Value {
-        let entry = import as i32 + i32::from(ty == ElemType::F64);
+        self.imported(8 * (import as i32 + i32::from(ty == ElemType::F64)))
+    }
+
+    /// The function whose address stands at a byte of [`Imports`](crate::Imports).
+    fn imported(&mut self, byte: i32) -> Value {
         let imports = self.frame().imports;
         let flags = MemFlagsData::new().with_notrap().with_readonly().with_can_move();
-        self.b.ins().load(I64, flags, imports, Offset32::new(8 * entry))
+        self.b.ins().load(I64, flags, imports, Offset32::new(byte))
     }
 
     /// Calls a function of [`Imports`](crate::Imports) that takes and gives values of one type.

@@ -3,16 +3,8 @@
 //! Invariant: a specification that [`validate`] accepts is translated without an error and without deep recursion;
 //! Cranelift is never asked for what it cannot do.
 
-use crate::spec::KernelSpec;
-use cranelift_entity::SecondaryMap;
-use girder_ir::codelet::{Codelet, Stmt, StmtBlock};
-use girder_ir::ids::ExprId;
+use girder_codelet::kernel::{ARRAY_BYTES, KernelSpec, MAX_DEPTH, array_bytes, depth, unsupported_type};
 use girder_ir::types::ElemType;
-
-/// Bytes that the local arrays of one codelet may take together: they live on the stack of a host thread.
-pub const ARRAY_BYTES: u64 = 256 << 10;
-/// Nesting of expressions and statements that the translation, which is recursive, accepts.
-const DEPTH: u32 = 600;
 
 /// Why nothing was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +68,7 @@ impl std::error::Error for CodegenError {}
 pub(crate) fn validate(spec: &KernelSpec<'_>) -> Result<(), CodegenError> {
     let codelet = spec.codelet;
     let name = || codelet.name.to_string();
-    let types = codelet.exprs.values().map(|e| e.ty);
-    let types = types.chain(codelet.fields.values().map(|f| f.ty)).chain(codelet.locals.values().map(|l| l.ty));
-    if let Some(ty) = types.into_iter().find(|&ty| ty == ElemType::F16) {
+    if let Some(ty) = unsupported_type(codelet) {
         return Err(CodegenError::Type { codelet: name(), ty });
     }
     let bytes = array_bytes(codelet);
@@ -92,71 +82,8 @@ pub(crate) fn validate(spec: &KernelSpec<'_>) -> Result<(), CodegenError> {
             return Err(CodegenError::Backend { codelet: name(), reason });
         }
     }
-    let expressions = Depths::of(codelet).map(|d| d.deepest);
-    match expressions.zip(block_depth(&codelet.body)) {
-        Some((e, b)) if e + b <= DEPTH => Ok(()),
-        _ => Err(CodegenError::Depth { codelet: name(), limit: DEPTH }),
-    }
-}
-
-/// Bytes of all local arrays.
-pub(crate) fn array_bytes(codelet: &Codelet) -> u64 {
-    let bytes = |l: &girder_ir::codelet::Local| {
-        let Some(dims) = &l.array else { return 0 };
-        dims.iter().fold(u64::from(l.ty.bytes()), |n, &d| n.saturating_mul(u64::from(d)))
-    };
-    codelet.locals.values().map(bytes).fold(0, u64::saturating_add)
-}
-
-/// The nesting of statements; `None` if it is beyond the limit.
-fn block_depth(body: &StmtBlock) -> Option<u32> {
-    let mut deepest = 0;
-    let mut open: Vec<(&StmtBlock, u32)> = vec![(body, 1)];
-    while let Some((block, depth)) = open.pop() {
-        deepest = deepest.max(depth);
-        if depth > DEPTH {
-            return None;
-        }
-        open.extend(block.iter().flat_map(Stmt::blocks).map(|inner| (inner, depth + 1)));
-    }
-    Some(deepest)
-}
-
-/// The nesting of every expression.
-struct Depths {
-    deepest: u32,
-}
-
-impl Depths {
-    /// `None` if the nesting is beyond the limit (or endless). Visits operands first, without recursion.
-    fn of(codelet: &Codelet) -> Option<Depths> {
-        let mut depth: SecondaryMap<ExprId, u32> = SecondaryMap::with_capacity(codelet.exprs.len());
-        let mut result = Depths { deepest: 0 };
-        let mut open: Vec<ExprId> = Vec::new();
-        for root in codelet.exprs.keys() {
-            open.push(root);
-            while let Some(&e) = open.last() {
-                if open.len() as u32 > DEPTH {
-                    return None;
-                }
-                let mut pending = None;
-                let mut deepest = 0;
-                for &x in codelet.exprs[e].kind.operands().iter() {
-                    match depth[x] {
-                        0 => pending = Some(x),
-                        d => deepest = deepest.max(d),
-                    }
-                }
-                match pending {
-                    Some(x) => open.push(x),
-                    None => {
-                        depth[e] = deepest + 1;
-                        result.deepest = result.deepest.max(deepest + 1);
-                        open.pop();
-                    }
-                }
-            }
-        }
-        (result.deepest <= DEPTH).then_some(result)
+    match depth(codelet) {
+        Some(_) => Ok(()),
+        None => Err(CodegenError::Depth { codelet: name(), limit: MAX_DEPTH }),
     }
 }

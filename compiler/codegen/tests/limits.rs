@@ -3,11 +3,12 @@
 mod harness;
 
 use cranelift_entity::{EntitySet, SecondaryMap};
-use girder_codegen::abi::{Addressing, Batch, Failure, Status};
-use girder_codegen::{CodegenError, Host, IMPORTS, KernelSpec, compile, compile_for};
+use girder_codegen::abi::{Batch, Failure, Status};
+use girder_codegen::{CodegenError, Host, compile, compile_for};
 use girder_codelet::bind_sizes;
 use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{loop_limits::TOTAL, trips};
+use girder_codelet::kernel::{Addressing, KernelSpec};
 use girder_ir::codelet::*;
 use girder_ir::types::ElemType::*;
 use harness::build::Build;
@@ -308,7 +309,7 @@ fn endless_loops_stop() {
             consts: std::ptr::null(),
             const_step: 0,
             cancel: &raw const cancel,
-            imports: &raw const IMPORTS,
+            imports: &raw const harness::natives::IMPORTS,
             iterations,
             total_iterations: u64::MAX,
             workers: 1,

@@ -16,6 +16,7 @@
 
 mod quantity;
 mod points;
+mod counted;
 mod poly;
 mod graph;
 mod shape;
@@ -25,6 +26,7 @@ mod demand;
 mod pipeline;
 mod tile;
 
+pub use counted::CountedBlocks;
 pub use points::{Located, Point, Points, blocks};
 pub use quantity::{Names, Quantity, Ramp};
 pub use tile::{Busy, TileCosts, TileQueue, equal_vertices, tile_cycles};

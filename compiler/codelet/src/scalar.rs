@@ -4,7 +4,7 @@
 //! computed with ([`verify`](crate::verify()) refuses it); the payload and sign of a NaN that an operation makes are
 //! unspecified, but [`bits`] never shows them.
 
-use girder_ir::codelet::{BinaryOp, Check, UnaryOp};
+use girder_ir::codelet::{BinaryOp, Check, ReduceOp, UnaryOp};
 use girder_ir::types::ElemType;
 
 /// The canonical NaN of `f32`, as [`bits`] shows it.
@@ -231,6 +231,11 @@ pub fn fma(ty: ElemType, a: u64, b: u64, c: u64) -> u64 {
         ElemType::F64 => f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)).to_bits(),
         _ => no_operation(ty),
     }
+}
+
+/// Returns whether the result of a reduction depends on the order of its elements.
+pub fn is_ordered(op: ReduceOp, ty: ElemType) -> bool {
+    ty.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product)
 }
 
 /// The value of `x` in another type; the rules are those of

@@ -180,3 +180,9 @@ impl RunError {
         }
     }
 }
+
+impl From<girder_host::HostError> for EngineError {
+    fn from(error: girder_host::HostError) -> EngineError {
+        EngineError::Internal(error.0)
+    }
+}

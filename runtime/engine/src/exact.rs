@@ -1,25 +1,26 @@
 //! Mode `exact`: a memory per tile, data at the addresses of the layout, every transfer of the schedule performed.
 //!
-//! It proves that mapping, plan, schedule and layout are right: a vertex is given addresses on its own tile only, and
-//! what is not there has to have been sent.
+//! It proves that mapping, plan, schedule and layout are right: a vertex is given addresses on its own tile only, so all
+//! its data must have been sent there.
 //!
 //! Invariant: byte `a` of a tile is byte `a` of the tile's share of the arena; an element is read and written at its
 //! home; a compute set is its exchange, its vertices and its way home, in this order.
 
 use crate::arena::{Arena, Move};
-use crate::counts::{Counted, Counting};
+use crate::compile::{compile_kernels, detect};
+use crate::counts::Counted;
 use crate::error::EngineError;
 use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
-use crate::kernels::KernelSet;
 use crate::pool::Pool;
 use crate::store::{Store, VertexStop};
-use crate::strides::const_table;
 use crate::task::{Group, Task, Tasks};
 use crate::tiles::{Owner, Tiles};
-use cranelift_entity::SecondaryMap;
-use girder_codegen::abi::Addressing;
-use girder_codegen::{FieldLayout, KernelSpec};
+use cranelift_entity::{PrimaryMap, SecondaryMap};
+use girder_codelet::cost::CountedBlocks;
+use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec};
+use girder_host::strides::const_table;
+use girder_host::{KernelId, KernelSet};
 use girder_ir::family::Family;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
 use girder_ir::plan::{FieldLandings, Landing, LocalCopy, Phase, Transfer};
@@ -33,15 +34,15 @@ use smallvec::SmallVec;
 
 /// What mode `exact` has compiled.
 pub(crate) struct ExactCode {
-    kernels: Vec<Kernel>,
-    families: SecondaryMap<FamilyId, Vec<Alike>>,
+    kernels: PrimaryMap<KernelId, Kernel>,
+    families: SecondaryMap<FamilyId, Vec<KernelGroup>>,
     addressing: Addressing,
 }
 
 /// Vertices of a family whose fields have the same strides.
 #[derive(Clone)]
-struct Alike {
-    kernel: usize,
+struct KernelGroup {
+    kernel: KernelId,
     /// Ascending.
     instances: Vec<u32>,
 }
@@ -51,27 +52,29 @@ type Signature = SmallVec<[Option<u32>; 4]>;
 
 impl ExactCode {
     /// Groups the vertices of every family and compiles a kernel for each group.
-    pub(crate) fn compile(allocated: &Allocated, counting: Option<&Counting>) -> Result<ExactCode, EngineError> {
+    pub(crate) fn compile(allocated: &Allocated, counting: Option<&CountedBlocks>) -> Result<ExactCode, EngineError> {
         let addressing = match Tiles::bytes(&allocated.layout) {
             n if n <= u32::MAX as u128 => Addressing::Table32,
             _ => Addressing::Table64,
         };
-        let mut wanted = KernelSet::new(allocated, counting);
-        let mut families: SecondaryMap<FamilyId, Vec<Alike>> = SecondaryMap::new();
+        let host = detect()?;
+        let mut kernels = KernelSet::new(allocated, counting);
+        let mut families: SecondaryMap<FamilyId, Vec<KernelGroup>> = SecondaryMap::new();
         for (id, family) in &allocated.families {
-            let Some(shaped) = wanted.shaped(family)? else { continue };
+            let Some(shaped) = kernels.shaped(family)? else { continue };
             let landings = &allocated.plan.landings[id];
-            for (signature, instances) in alike(allocated, family, landings)? {
+            for (signature, instances) in group_by_strides(allocated, family, landings)? {
                 let layouts = layouts(allocated, family, landings, &signature);
-                families[id].push(Alike { kernel: wanted.want(shaped, layouts, addressing, None), instances });
+                families[id].push(KernelGroup { kernel: kernels.kernel(shaped, layouts, addressing, None), instances });
             }
         }
-        Ok(ExactCode { kernels: wanted.compile()?, families, addressing })
+        let kernels = compile_kernels(&host, allocated, &kernels.finish(host.target()))?;
+        Ok(ExactCode { kernels, families, addressing })
     }
 }
 
 /// The instances of a family by signature, in the order in which signatures appear.
-fn alike(
+fn group_by_strides(
     allocated: &Allocated,
     family: &Family,
     landings: &[FieldLandings],
@@ -182,7 +185,7 @@ impl Store for Exact {
 struct Build<'a> {
     allocated: &'a Allocated,
     code: &'a ExactCode,
-    counting: Option<&'a Counting>,
+    counting: Option<&'a CountedBlocks>,
     tiles: &'a Tiles,
     bytes: u64,
     threads: usize,
@@ -264,18 +267,18 @@ impl Build<'_> {
     fn groups(&self, set: ComputeSetId) -> Result<Vec<Group>, EngineError> {
         let mut groups = Vec::new();
         for (order, &id) in self.allocated.sets[set].families.iter().enumerate() {
-            for alike in &self.code.families[id] {
-                groups.push(self.group(order as u32, id, alike)?);
+            for group in &self.code.families[id] {
+                groups.push(self.group(order as u32, id, group)?);
             }
         }
         Ok(groups)
     }
 
-    fn group(&self, order: u32, id: FamilyId, alike: &Alike) -> Result<Group, EngineError> {
+    fn group(&self, order: u32, id: FamilyId, group: &KernelGroup) -> Result<Group, EngineError> {
         let family = &self.allocated.families[id];
-        let kernel = self.code.kernels[alike.kernel].clone();
-        let mut table = Vec::with_capacity(alike.instances.len() * family.fields.len());
-        for &instance in &alike.instances {
+        let kernel = self.code.kernels[group.kernel].clone();
+        let mut table = Vec::with_capacity(group.instances.len() * family.fields.len());
+        for &instance in &group.instances {
             for field in 0..family.fields.len() {
                 table.push(self.field_byte(id, family, instance, field)?);
             }
@@ -284,12 +287,12 @@ impl Build<'_> {
             Addressing::Table32 => Offsets::Table32(table.into_iter().map(|b| b as u32).collect()),
             _ => Offsets::Table64(table),
         };
-        let (consts, const_step) = const_table(family, alike.instances.iter().map(|&i| i as u64));
-        let rows = alike.instances.len() as u64;
-        let numbers = self.counting.map_or(0, |c| c.row(self.allocated, family.codelet));
+        let (consts, const_step) = const_table(family, group.instances.iter().map(|&i| i as u64));
+        let rows = group.instances.len() as u64;
+        let numbers = self.counting.map_or(0, |c| c.counters(self.allocated, family.codelet));
         let launch = Launch::new(kernel, rows, offsets, consts, const_step, self.bytes)?.counting(numbers);
         let elements = family.fields.iter().map(|f| f.len()).sum();
-        let instances = Some(alike.instances.clone());
+        let instances = Some(group.instances.clone());
         let family_size = family.domain.count();
         Ok(Group { launch, family: id, family_size, order, instances, landing: None, elements })
     }

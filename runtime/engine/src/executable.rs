@@ -1,15 +1,15 @@
-//! What a run is made from: the tables of all stages and the compiled kernels.
+//! Executables: the tables of all stages and the compiled kernels.
 //!
 //! Invariant: kernels belong to the tables they were compiled from; an engine in a mode whose kernels are missing is
 //! refused.
 
-use crate::counts::Counting;
+use crate::compile::CodeForm;
 use crate::engine::Mode;
 use crate::error::EngineError;
 use crate::exact::ExactCode;
 use crate::fast::FastCode;
-use crate::hosted::Hosted;
-use crate::kernels::CodeForm;
+use girder_codelet::cost::CountedBlocks;
+use girder_host::HostedGraph;
 use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 
@@ -17,9 +17,9 @@ use girder_machine::Machine;
 pub struct Executable {
     /// The tables.
     pub allocated: Allocated,
-    /// What it was compiled for.
+    /// The machine that it was compiled for.
     pub machine: Machine,
-    pub(crate) counting: Option<Counting>,
+    pub(crate) counting: Option<CountedBlocks>,
     pub(crate) fast: Option<FastCode>,
     pub(crate) exact: Option<ExactCode>,
 }
@@ -30,16 +30,17 @@ impl Executable {
         Executable::with(allocated, machine, None, modes)
     }
 
-    /// As [`compile`](Executable::compile), and counts what modelled time cannot know before a run. Slower.
+    /// Compiles as [`compile`](Executable::compile) does, and counts the blocks whose executions modelled time cannot know
+    /// before a run. Slower.
     pub fn compile_counting(allocated: Allocated, machine: Machine, modes: &[Mode]) -> Result<Executable, EngineError> {
-        let counting = Counting::of(&allocated, &machine);
+        let counting = CountedBlocks::of(&allocated, &machine);
         Executable::with(allocated, machine, Some(counting), modes)
     }
 
     fn with(
         allocated: Allocated,
         machine: Machine,
-        counting: Option<Counting>,
+        counting: Option<CountedBlocks>,
         modes: &[Mode],
     ) -> Result<Executable, EngineError> {
         let mut executable = Executable { allocated, machine, counting, fast: None, exact: None };
@@ -47,7 +48,7 @@ impl Executable {
         Ok(executable)
     }
 
-    /// With code that was compiled ahead, if it is that of these variables and nothing is to be counted.
+    /// Takes code that was compiled ahead, if it is the code of variables at these addresses. Nothing is counted.
     pub fn with_code(
         allocated: Allocated,
         machine: Machine,
@@ -60,16 +61,16 @@ impl Executable {
         Ok(executable)
     }
 
-    /// The kernels of mode fast as text.
+    /// Returns the kernels of mode fast as text.
     pub fn code_text(allocated: &Allocated, form: CodeForm) -> Result<String, EngineError> {
-        FastCode::text(Hosted::of(allocated), form)
+        FastCode::text(HostedGraph::of(allocated), form)
     }
 
     /// Compiles the kernels of one more mode, if they are not there.
     pub fn prepare(&mut self, mode: Mode) -> Result<(), EngineError> {
         match mode {
             Mode::Fast if self.fast.is_none() => {
-                self.fast = Some(FastCode::compile(Hosted::of(&self.allocated), self.counting.as_ref())?)
+                self.fast = Some(FastCode::compile(HostedGraph::of(&self.allocated), self.counting.as_ref())?)
             }
             Mode::Exact if self.exact.is_none() => {
                 self.exact = Some(ExactCode::compile(&self.allocated, self.counting.as_ref())?)

@@ -1,20 +1,22 @@
 //! Mode `fast`: one arena laid out for a machine of one tile; vertices read and write all elements where they are.
 //!
-//! A family is one compiled loop over its instances. Fields whose elements do not lie at one stride per axis are
-//! fetched into scratch before a vertex and sent back after it. Families that are matrix products are not compiled but
-//! put together (`products`), and consecutive steps that compute element by element run as one (`maps`). Copies are
-//! lists of moves.
+//! It executes a [`HostPlan`](girder_host::HostPlan). A family is one compiled loop over its instances. Fields whose
+//! elements do not have one stride per axis are fetched into scratch before a vertex and sent back after it. Matrix
+//! products are native, fused steps are one launch, copies are lists of moves.
 //!
-//! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices
-//! of a compute set share any.
+//! - `code` is a plan with its compiled kernels; `build` makes the tasks of its steps.
+//! - [`cache_blocks`](crate::cache_blocks) runs neighbouring steps block by block.
+//!
+//! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices of a
+//! compute set share any.
 
 mod build;
 mod code;
-mod fused;
 
 pub use code::FastCode;
 
 use crate::arena::Arena;
+use crate::cache_blocks::block_tasks;
 use crate::counts::Counted;
 use crate::error::EngineError;
 use crate::executable::Executable;
@@ -23,9 +25,10 @@ use crate::store::{Store, VertexStop};
 use crate::task::{Task, Tasks};
 use build::Build;
 use cranelift_entity::SecondaryMap;
-use fused::{Fused, Single};
+use girder_host::StepGroup;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId, VarId};
+use girder_ir::program::StepKind;
 use girder_ir::trace::Counts;
 use girder_ir::view::Run;
 use girder_source::Session;
@@ -37,17 +40,18 @@ pub(crate) struct Fast<'e> {
     pool: Pool<Tasks>,
     sets: SecondaryMap<ComputeSetId, usize>,
     copies: SecondaryMap<CopyId, usize>,
-    fused: Fused,
+    /// The steps at which several run at once: how many, and their task.
+    grouped: SecondaryMap<StepId, Option<(usize, usize)>>,
     counts: bool,
     counted: Counted,
 }
 
 impl<'e> Fast<'e> {
-    /// All variables zero.
+    /// Returns the memory with all variables zero.
     pub(crate) fn new(executable: &'e Executable, threads: usize, session: &Session) -> Result<Fast<'e>, EngineError> {
         let code = executable.fast.as_ref().ok_or(EngineError::NotPrepared)?;
         let allocated = &executable.allocated;
-        let bytes = code.var_bytes.saturating_add(code.scratch_bytes);
+        let bytes = code.plan.var_bytes.saturating_add(code.plan.scratch_bytes);
         let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
         let build = Build { allocated, code, counting: executable.counting.as_ref(), bytes: arena.bytes() };
         let (mut sets, mut copies, mut tasks) = (SecondaryMap::new(), SecondaryMap::new(), Vec::new());
@@ -59,23 +63,35 @@ impl<'e> Fast<'e> {
             copies[id] = tasks.len();
             tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
         }
-        // What is counted is asked for set by set.
-        let counts = executable.counting.is_some();
-        let fused = if counts {
-            SecondaryMap::new()
-        } else {
-            let mut alone = SecondaryMap::new();
-            for (step, fusion) in code.fusions.iter() {
-                if let Some(fusion) = fusion {
-                    alone[step] = Some((fusion.steps, tasks.len()));
-                    tasks.push(build.fusion(fusion, threads)?);
-                }
+        let mut grouped: SecondaryMap<StepId, Option<(usize, usize)>> = SecondaryMap::new();
+        for (step, fused) in code.plan.fused.iter() {
+            if let Some(fused) = fused {
+                grouped[step] = Some((fused.steps, tasks.len()));
+                tasks.push(build.fused(fused, threads)?);
             }
-            Single { graph: allocated, sets: &sets, copies: &copies }.fuse(alone, &mut tasks, threads, build.bytes)?
-        };
+        }
+        for sequence in &code.plan.sequences {
+            let task = |step: StepId| match allocated.steps[step].kind {
+                StepKind::Execute(set) => Some(sets[set]),
+                StepKind::Copy(copy) => Some(copies[copy]),
+                _ => None,
+            };
+            let of_group = |g: &StepGroup| grouped[g.first].map(|(_, task)| task).or_else(|| task(g.first));
+            let run: Option<Vec<usize>> = sequence.iter().map(of_group).collect();
+            let run = run.ok_or_else(|| EngineError::Internal("a sequence has a step without a task".into()))?;
+            let mut groups = &sequence[..];
+            for (count, blocked) in block_tasks(&tasks, &run, threads.max(1), build.bytes)? {
+                let (taken, rest) = groups.split_at(count);
+                if let Some(task) = blocked {
+                    grouped[taken[0].first] = Some((taken.iter().map(|g| g.steps).sum(), tasks.len()));
+                    tasks.push(task);
+                }
+                groups = rest;
+            }
+        }
         let tasks = Tasks::new(arena, tasks, executable.machine.chip.workers, session);
-        let (pool, counted) = (Pool::new(tasks, threads), Counted::default());
-        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, fused, counts, counted })
+        let (pool, counted, counts) = (Pool::new(tasks, threads), Counted::default(), executable.counting.is_some());
+        Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, grouped, counts, counted })
     }
 }
 
@@ -96,32 +112,32 @@ impl Store for Fast<'_> {
         self.pool.run(self.copies[copy]);
     }
 
-    fn fused(&mut self, first: StepId) -> Result<usize, VertexStop> {
-        let Some((steps, task)) = self.fused[first] else { return Ok(0) };
+    fn grouped(&mut self, first: StepId) -> Result<usize, VertexStop> {
+        let Some((steps, task)) = self.grouped[first] else { return Ok(0) };
         self.pool.run(task);
         self.pool.work().outcome()?;
         Ok(steps)
     }
 
     fn read(&self, run: Run, into: &mut [u8]) {
-        let (at, step, size) = place(self.graph, self.offsets, run);
+        let (at, step, size) = run_bytes(self.graph, self.offsets, run);
         self.pool.work().arena().read(at as u64, step, size, into);
     }
 
     fn write(&mut self, run: Run, from: &[u8]) {
-        let (at, step, size) = place(self.graph, self.offsets, run);
+        let (at, step, size) = run_bytes(self.graph, self.offsets, run);
         self.pool.work().arena().write(at as u64, step, size, from);
     }
 }
 
-/// First byte, bytes from element to element, and bytes of an element of a run.
-fn place(graph: &Graph, offsets: &[u64], run: Run) -> (i64, i64, usize) {
+/// Returns the first byte of a run, the bytes from element to element, and the bytes of an element.
+fn run_bytes(graph: &Graph, offsets: &[u64], run: Run) -> (i64, i64, usize) {
     let size = graph.vars[run.var].ty.bytes();
     let at = byte(offsets, run.var, run.start as i64, size);
     (at, run.stride * size as i64, size as usize)
 }
 
-/// The byte of an element.
+/// Returns the byte of an element.
 fn byte(offsets: &[u64], var: VarId, element: i64, size: u32) -> i64 {
     offsets[var.as_u32() as usize] as i64 + element * size as i64
 }

@@ -7,14 +7,15 @@
 //! Invariant: nothing here depends on placement, plan, schedule, layout or compiled code, so that what it computes is
 //! what a graph means.
 
-use crate::counts::{Counted, Counting};
+use crate::counts::Counted;
 use crate::error::EngineError;
 use crate::runs::{Located, runs_of};
-use crate::sizes::{bind_family, vertex_consts};
 use crate::store::{Store, VertexFailure, VertexRace, VertexStop, read_runs, within, write_runs};
 use cranelift_entity::{EntityRef, SecondaryMap};
+use girder_codelet::cost::CountedBlocks;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
 use girder_codelet::sizes::Sizes;
+use girder_codelet::vertices::{bind_family, vertex_consts};
 use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, VarId};
@@ -32,7 +33,7 @@ pub(crate) struct Interpreted<'e> {
     vars: SecondaryMap<VarId, Vec<u8>>,
     /// Of the families' codelets; `None` for families without vertices.
     sizes: SecondaryMap<FamilyId, Option<Sizes>>,
-    counting: Option<&'e Counting>,
+    counting: Option<&'e CountedBlocks>,
     counted: Counted,
 }
 
@@ -41,7 +42,7 @@ impl<'e> Interpreted<'e> {
     pub(crate) fn new(
         graph: &'e Graph,
         workers: u32,
-        counting: Option<&'e Counting>,
+        counting: Option<&'e CountedBlocks>,
         session: &'e Session,
     ) -> Result<Interpreted<'e>, EngineError> {
         within(graph.vars.values().map(|v| v.bytes() as u128).sum(), session.limits.host_bytes)?;
@@ -51,7 +52,10 @@ impl<'e> Interpreted<'e> {
         }
         let mut sizes = SecondaryMap::new();
         for (id, family) in &graph.families {
-            sizes[id] = bind_family(graph, family)?;
+            sizes[id] = bind_family(graph, family).map_err(|_| {
+                let name = &graph.codelets[family.codelet].name;
+                EngineError::Internal(format!("a vertex of `{name}` has a view of another shape"))
+            })?;
         }
         Ok(Interpreted { graph, session, workers, vars, sizes, counting, counted: Counted::default() })
     }

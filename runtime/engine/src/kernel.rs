@@ -13,7 +13,7 @@ use crate::arena::Arena;
 use crate::error::EngineError;
 use cranelift_entity::EntityRef;
 use girder_codegen::abi::{self, Batch, KernelFn, Status};
-use girder_codegen::{Code, IMPORTS};
+use girder_codegen::{Code, Imports};
 use girder_codelet::interpret::Failure;
 use girder_ir::ids::SiteId;
 use std::iter::{Skip, StepBy};
@@ -30,6 +30,8 @@ pub(crate) struct Kernel {
     pub function: KernelFn,
     /// Keeps the entry alive.
     pub _code: Arc<Code>,
+    /// The functions that it calls.
+    pub imports: &'static Imports,
     /// Per edge field: the bytes that its elements take, from that of element (0, …, 0) on; `None` if it has none.
     pub spans: Vec<Option<(i64, i64)>>,
     /// Per edge field: whether elements are written through it.
@@ -307,7 +309,7 @@ impl Launch {
             consts: self.consts.as_ptr(),
             const_step: self.const_step,
             cancel: context.cancel.as_ptr().cast_const().cast(),
-            imports: &IMPORTS,
+            imports: self.kernel.imports,
             iterations: context.iterations,
             total_iterations: context.total_iterations,
             workers: context.workers as u64,
@@ -343,6 +345,8 @@ impl Launch {
 pub(crate) mod tests {
     //! Kernels without a codelet.
     use super::*;
+    use crate::natives::imports;
+    use girder_codegen::Isa;
 
     /// Bytes of each of the two fields of [`mixing`].
     pub(crate) const BYTES: i64 = 8;
@@ -351,7 +355,8 @@ pub(crate) mod tests {
     pub(crate) fn mixing(table: bool) -> Kernel {
         let function: KernelFn = if table { mix_table } else { mix_affine };
         let _code = Arc::new(girder_codegen::compile(&[]).unwrap());
-        Kernel { function, _code, spans: vec![Some((0, BYTES)); 2], writes: vec![false, true], multi: false }
+        let (spans, writes) = (vec![Some((0, BYTES)); 2], vec![false, true]);
+        Kernel { function, _code, imports: imports(Isa::Portable), spans, writes, multi: false }
     }
 
     unsafe extern "C" fn mix_affine(batch: *mut Batch, first: u64, last: u64) -> u64 {

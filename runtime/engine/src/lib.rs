@@ -10,10 +10,12 @@
 //! vertex. So every value that a vertex sees is the value at the start of the step, whatever the order of the vertices
 //! and wherever the element is kept: in one array, at its home on a tile, or in a landing buffer.
 //!
-//! Invariant: `unsafe` stands in `arena` (memory that several threads share), `kernel` (calls of compiled code) and
-//! `products` (calls of native ones) only.
+//! Invariant: `unsafe` stands in `arena` (memory that several threads share), `kernel` (calls of compiled code),
+//! `products` (calls of native kernels) and `natives` (the same from compiled code) only.
 
 mod arena;
+mod cache_blocks;
+mod compile;
 mod counts;
 mod engine;
 mod error;
@@ -22,30 +24,24 @@ mod executable;
 mod failure;
 mod fast;
 mod host;
-mod hosted;
 mod interpret;
 mod kernel;
-mod kernels;
-mod maps;
 mod moves;
+mod natives;
 mod pool;
 mod processor;
 mod products;
 mod report;
 mod runs;
-mod sizes;
 mod store;
-mod strides;
-mod strips;
 mod task;
 mod tiles;
 mod walk;
-mod windows;
 
+pub use compile::CodeForm;
 pub use engine::{Engine, Mode};
 pub use error::{EngineError, RunError};
 pub use executable::Executable;
 pub use fast::FastCode;
 pub use host::{Host, Silent, StreamError};
-pub use kernels::CodeForm;
 pub use report::RunReport;

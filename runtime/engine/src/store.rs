@@ -23,9 +23,9 @@ pub(crate) trait Store {
     /// One exchange.
     fn copy(&mut self, copy: CopyId);
 
-    /// Runs the compute sets and copies of a sequence from `first` on that the mode runs at once, and says how many steps
-    /// those are; 0 if there are none. What they leave is what they leave one after the other.
-    fn fused(&mut self, first: StepId) -> Result<usize, VertexStop> {
+    /// Runs the compute sets and copies of a sequence from `first` on that the mode runs at once, and returns how many steps
+    /// those are; 0 if there are none. They leave the same memory as one after another.
+    fn grouped(&mut self, first: StepId) -> Result<usize, VertexStop> {
         let _ = first;
         Ok(0)
     }

@@ -1,8 +1,7 @@
-//! What the threads of a compiled mode do: vertices of a compute set, or a list of moves, cut into parts.
+//! Tasks: the vertices of a compute set, or a list of moves, cut into parts for the threads of a compiled mode.
 //!
-//! Invariant: the parts of one task touch no common byte of which one is written (see the note on shared memory in
-//! [`arena`](crate::arena)); which part runs what does not depend on what happens, so that the failure kept is the
-//! least of all.
+//! Invariant: no part of a task touches a byte that another one writes (see the note on shared memory in
+//! [`arena`](crate::arena)). The parts are fixed before a task runs, so the failure that is kept is the least of all.
 
 use crate::arena::{Arena, Move, Moves};
 use crate::counts::Counted;
@@ -18,64 +17,65 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Compute sets with fewer elements than this are not worth waking a thread for.
+/// Elements of a compute set below which no thread is woken.
 const WORTH_SHARING: u64 = 16 << 10;
-/// What a vertex costs beside its elements, in elements: where it is one turn of a loop, and where its offsets are read.
+/// Overhead of a vertex that is one iteration of a loop, in elements.
 const PER_VERTEX: u64 = 2;
+/// Overhead of a vertex whose offsets are read from a table, in elements.
 const PER_IRREGULAR_VERTEX: u64 = 8;
 
-/// Something that all threads do together.
+/// Work that all threads share.
 pub(crate) enum Task {
     /// A superstep's vertices.
     Vertices {
         /// In the order of the set's families.
         groups: Vec<Group>,
-        /// What each part runs.
-        parts: Vec<Vec<Chunk>>,
+        /// The rows of each part.
+        parts: Vec<Vec<RowRange>>,
     },
     /// A superstep's vertices, some of which are matrix products.
     Products {
-        /// Those that are.
+        /// The products.
         products: Products,
-        /// All others: `Vertices`.
+        /// All other vertices: `Vertices`.
         others: Box<Task>,
     },
     /// Moves whose order does not matter.
     Moves {
         /// All of them.
         moves: Moves,
-        /// What each part performs.
+        /// The moves of each part.
         parts: Vec<Range<usize>>,
     },
-    /// Several tasks in order, strip by strip (see the note on strips in [`strips`](crate::strips)).
-    Strips {
+    /// Several tasks in order, block by block (see the note on cache blocks in [`cache_blocks`](crate::cache_blocks)).
+    CacheBlocks {
         /// In program order.
-        members: Vec<Member>,
-        /// The strips of each part.
+        members: Vec<BlockedTask>,
+        /// The blocks of each part.
         parts: Vec<Range<usize>>,
     },
 }
 
-/// A task among others that run strip by strip.
-pub(crate) struct Member {
-    /// Which task.
+/// One of the tasks that run block by block.
+pub(crate) struct BlockedTask {
+    /// The task.
     pub task: usize,
-    /// How it is cut.
-    pub strips: Strips,
+    /// Its blocks.
+    pub blocks: Blocks,
 }
 
-/// A task cut into strips.
+/// A task cut into blocks.
 #[derive(Clone)]
-pub(crate) enum Strips {
-    /// The rows of each strip.
-    Vertices(Vec<Vec<Chunk>>),
-    /// The moves of the task, and those of each strip.
+pub(crate) enum Blocks {
+    /// The rows of each block.
+    Vertices(Vec<Vec<RowRange>>),
+    /// The moves of the task, and those of each block.
     Moves(Moves, Vec<Range<usize>>),
 }
 
 /// Vertices of one family that share a kernel.
 pub(crate) struct Group {
-    /// Their calls.
+    /// The calls of the kernel.
     pub launch: Launch,
     /// Their family.
     pub family: FamilyId,
@@ -85,18 +85,18 @@ pub(crate) struct Group {
     pub order: u32,
     /// The family's instance of each row, ascending; `None` if they are the same.
     pub instances: Option<Vec<u32>>,
-    /// What is fetched before a row runs and sent back after it.
+    /// The moves before and after each row, if fields are in scratch.
     pub landing: Option<Landing>,
     /// Elements that a vertex touches.
     pub elements: u64,
 }
 
-/// Scattered fields of the vertices of a group, which land in one piece.
+/// Moves of scattered fields between their elements and scratch.
 #[derive(Default)]
 pub(crate) struct Landing {
-    /// Before.
+    /// Before a row runs.
     pub fetch: RowMoves,
-    /// After.
+    /// After a row has run.
     pub send: RowMoves,
 }
 
@@ -104,14 +104,14 @@ pub(crate) struct Landing {
 #[derive(Default)]
 pub(crate) struct RowMoves {
     moves: Moves,
-    /// Where each row's begin; one more than rows.
+    /// The first move of each row, and the number of moves.
     start: Vec<usize>,
 }
 
 /// Rows of one group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Chunk {
-    /// Which group of the task.
+pub(crate) struct RowRange {
+    /// The group of the task.
     pub group: usize,
     /// The first row.
     pub first: u64,
@@ -120,7 +120,7 @@ pub(crate) struct Chunk {
 }
 
 impl RowMoves {
-    /// From the moves of each row.
+    /// Collects the moves of each row.
     pub(crate) fn new(rows: Vec<Vec<Move>>, bytes: u64) -> Result<RowMoves, EngineError> {
         let mut start = vec![0];
         let mut list = Vec::new();
@@ -143,12 +143,12 @@ impl Task {
         Task::Vertices { groups, parts }
     }
 
-    /// How many parts it has, at least 1.
+    /// Returns how many parts it has, at least 1.
     fn parts(&self) -> usize {
         match self {
             Task::Vertices { parts, .. } => parts.len(),
             Task::Products { products, others } => products.parts().max(others.parts()),
-            Task::Moves { parts, .. } | Task::Strips { parts, .. } => parts.len(),
+            Task::Moves { parts, .. } | Task::CacheBlocks { parts, .. } => parts.len(),
         }
     }
 
@@ -160,13 +160,13 @@ impl Task {
 }
 
 /// Cuts the rows of groups into contiguous parts of about equal cost; into one if there is little to do.
-pub(crate) fn cut_groups(groups: &[Group], parts: usize) -> Vec<Vec<Chunk>> {
+pub(crate) fn cut_groups(groups: &[Group], parts: usize) -> Vec<Vec<RowRange>> {
     let cost = |g: &Group| g.elements + if g.launch.is_straight() { PER_VERTEX } else { PER_IRREGULAR_VERTEX };
     cut(&groups.iter().map(|g| (g.launch.rows(), cost(g))).collect::<Vec<_>>(), parts)
 }
 
 /// Cuts groups of (rows, cost of a row) into contiguous parts of about equal cost.
-fn cut(groups: &[(u64, u64)], threads: usize) -> Vec<Vec<Chunk>> {
+fn cut(groups: &[(u64, u64)], threads: usize) -> Vec<Vec<RowRange>> {
     let total: u128 = groups.iter().map(|&(rows, cost)| rows as u128 * cost as u128).sum();
     let count = if total < WORTH_SHARING as u128 { 1 } else { threads.max(1) as u128 };
     let mut parts = vec![Vec::new(); count as usize];
@@ -177,7 +177,7 @@ fn cut(groups: &[(u64, u64)], threads: usize) -> Vec<Vec<Chunk>> {
         for (p, part) in (0..count).zip(&mut parts) {
             let (first, last) = (first_of(p), if p + 1 == count { rows } else { first_of(p + 1) });
             if first < last {
-                part.push(Chunk { group, first, last });
+                part.push(RowRange { group, first, last });
             }
         }
         before += rows as u128 * cost as u128;
@@ -194,12 +194,12 @@ pub(crate) struct Tasks {
     workers: u32,
     /// The least failure of the last task.
     failure: Mutex<Option<Failed>>,
-    /// The member of the last task whose failure that is; `u32::MAX` while there is none.
+    /// The member of the last task that has the least failure; `u32::MAX` while there is none.
     failed: AtomicU32,
     cancelled: AtomicBool,
 }
 
-/// A failure, and what says which of two is the earlier one in program order.
+/// A failure with its position in program order.
 #[derive(Clone, Copy)]
 struct Failed {
     member: u32,
@@ -215,18 +215,18 @@ impl Failed {
 }
 
 impl Tasks {
-    /// Nothing has run.
+    /// Returns the tasks of a session; none has run.
     pub(crate) fn new(arena: Arena, tasks: Vec<Task>, workers: u32, session: &Session) -> Tasks {
         let (failure, failed, cancelled) = (Mutex::new(None), AtomicU32::new(u32::MAX), AtomicBool::new(false));
         Tasks { arena, tasks, session: session.clone(), workers, failure, failed, cancelled }
     }
 
-    /// The memory; between tasks only.
+    /// Returns the memory; for use between tasks only.
     pub(crate) fn arena(&self) -> &Arena {
         &self.arena
     }
 
-    /// Takes what the vertices of a task counted when it last ran.
+    /// Copies the counters of a task that has run.
     pub(crate) fn gather(&self, task: usize, counted: &mut Counted) {
         let Some(Task::Vertices { groups, .. }) = self.tasks.get(task) else { return };
         for group in groups {
@@ -237,7 +237,7 @@ impl Tasks {
         }
     }
 
-    /// How the last task ended.
+    /// Returns how the last task ended.
     pub(crate) fn outcome(&self) -> Result<(), VertexStop> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(VertexStop::Cancelled);
@@ -254,7 +254,7 @@ impl Tasks {
     fn run_part(&self, task: &Task, part: usize) {
         match task {
             Task::Vertices { groups, parts } => {
-                parts[part].iter().for_each(|&chunk| self.run_chunk(0, &groups[chunk.group], chunk));
+                parts[part].iter().for_each(|&range| self.run_rows(0, &groups[range.group], range));
             }
             Task::Products { products, others } => {
                 if part < others.parts() {
@@ -264,15 +264,15 @@ impl Tasks {
                     self.cancelled.store(true, Ordering::Relaxed);
                 }
             }
-            Task::Strips { members, parts } => {
-                parts[part].clone().for_each(|strip| self.run_strip(members, strip));
+            Task::CacheBlocks { members, parts } => {
+                parts[part].clone().for_each(|block| self.run_block(members, block));
             }
             Task::Moves { moves, parts } => self.arena.perform(moves, parts[part].clone()),
         }
     }
 
-    fn run_chunk(&self, member: u32, group: &Group, chunk: Chunk) {
-        let Chunk { first, last, .. } = chunk;
+    fn run_rows(&self, member: u32, group: &Group, range: RowRange) {
+        let RowRange { first, last, .. } = range;
         if let Some(landing) = &group.landing {
             landing.fetch.perform(&self.arena, first, last);
         }
@@ -304,18 +304,18 @@ impl Tasks {
         }
     }
 
-    /// Every member in order. After a failure, only what may fail before it in program order: so every strip gets as
-    /// far as the least failure, whichever was found first.
-    fn run_strip(&self, members: &[Member], strip: usize) {
+    /// Runs a block of every member in order. After a failure, only members that may fail before it in program order run, so
+    /// that every block gets as far as the least failure, whichever is found first.
+    fn run_block(&self, members: &[BlockedTask], block: usize) {
         for (n, member) in (0..).zip(members) {
             if n > self.failed.load(Ordering::Relaxed) {
                 return;
             }
-            match (&member.strips, &self.tasks[member.task]) {
-                (Strips::Vertices(strips), Task::Vertices { groups, .. }) => {
-                    strips[strip].iter().for_each(|&chunk| self.run_chunk(n, &groups[chunk.group], chunk));
+            match (&member.blocks, &self.tasks[member.task]) {
+                (Blocks::Vertices(blocks), Task::Vertices { groups, .. }) => {
+                    blocks[block].iter().for_each(|&range| self.run_rows(n, &groups[range.group], range));
                 }
-                (Strips::Moves(moves, strips), _) => self.arena.perform(moves, strips[strip].clone()),
+                (Blocks::Moves(moves, blocks), _) => self.arena.perform(moves, blocks[block].clone()),
                 _ => {}
             }
         }
@@ -344,9 +344,9 @@ mod tests {
                 assert!((1..=threads).contains(&parts.len()));
                 let mut next: Vec<u64> = vec![0; groups.len()];
                 let mut group = 0;
-                for chunk in parts.iter().flatten() {
-                    assert!(chunk.group >= group && chunk.first == next[chunk.group] && chunk.first < chunk.last);
-                    (group, next[chunk.group]) = (chunk.group, chunk.last);
+                for range in parts.iter().flatten() {
+                    assert!(range.group >= group && range.first == next[range.group] && range.first < range.last);
+                    (group, next[range.group]) = (range.group, range.last);
                 }
                 assert!(next.iter().zip(&groups).all(|(&n, g)| n == g.0));
             }
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn shares_are_even_and_small_sets_stay_whole() {
         let parts = cut(&[(1000, 100), (1000, 100)], 4);
-        let rows = |p: &Vec<Chunk>| p.iter().map(|c| c.last - c.first).sum::<u64>();
+        let rows = |p: &Vec<RowRange>| p.iter().map(|c| c.last - c.first).sum::<u64>();
         assert!(parts.iter().all(|p| rows(p) == 500));
         assert_eq!(cut(&[(100, 100)], 4).len(), 1);
     }

@@ -130,7 +130,7 @@ impl Walk<'_, '_> {
 
     fn sequence(&mut self, mut steps: &[StepId]) -> Result<(), RunError> {
         while let [first, rest @ ..] = steps {
-            steps = match self.fused(*first)? {
+            steps = match self.grouped(*first)? {
                 0 => {
                     self.step(*first)?;
                     rest
@@ -141,14 +141,14 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Runs the steps of a sequence from `first` on that the mode runs at once, and says how many those are. Who listens
-    /// is told step by step, so then there are none.
-    fn fused(&mut self, first: StepId) -> Result<usize, RunError> {
+    /// Runs the steps of a sequence from `first` on that the mode runs at once, and returns how many those are. A trace is
+    /// told step by step, so with a trace there are none.
+    fn grouped(&mut self, first: StepId) -> Result<usize, RunError> {
         if self.trace.is_some() || self.depth == depth_limit(self.session) {
             return Ok(0);
         }
         self.poll()?;
-        let done = self.store.fused(first).map_err(|stop| self.stopped(stop))?;
+        let done = self.store.grouped(first).map_err(|stop| self.stopped(stop))?;
         (0..done).for_each(|_| self.superstep_done());
         Ok(done)
     }

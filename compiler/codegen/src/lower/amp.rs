@@ -1,21 +1,21 @@
 //! The matrix-product unit.
 //!
-//! Matrices of the unit's own type whose result shares no storage with its operands go to a native microkernel;
+//! Matrices of the unit's own type whose result shares no storage with its operands go to a native kernel;
 //! others are three plain loops, in the order of the language.
 //!
 //! Invariant: all shapes and corners are checked before the first element is touched; a corner is computed in 128
 //! bits, so that no index overflows.
 
 use super::{Lower, clif};
-use crate::helpers::Import;
+use crate::helpers::Imports;
 use crate::lower::address::Sum;
 use crate::lower::loops::Range;
-use crate::microkernel::call_offset;
-use crate::work::SHORT;
+use crate::native::{NativeKernel, product_offset};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I64, I128};
 use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value};
+use girder_codelet::work::SHORT;
 use girder_ir::codelet::{Amp, Matrix, Storage};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
@@ -55,10 +55,9 @@ impl Lower<'_, '_> {
             }
         }
         let apart = c.storage != a.storage && c.storage != b.storage;
-        if apart && a.ty == c.ty && b.ty == c.ty && matches!(c.ty, ElemType::F32 | ElemType::F64) {
-            self.amp_native(&c, &a, &b);
-        } else {
-            self.amp_loops(&c, &a, &b);
+        match NativeKernel::product(c.ty).filter(|_| apart && a.ty == c.ty && b.ty == c.ty) {
+            Some(kernel) => self.amp_native(kernel, &c, &a, &b),
+            None => self.amp_loops(&c, &a, &b),
         }
     }
 
@@ -180,24 +179,24 @@ impl Lower<'_, '_> {
         self.b.ins().iadd_imm_s(address, i64::from(offset))
     }
 
-    /// A call of the microkernel, whose arguments stand in memory.
-    fn amp_native(&mut self, c: &View, a: &View, b: &View) {
-        let slot = self.slot(call_offset::SIZE);
+    /// Calls a native kernel, whose arguments stand in memory.
+    fn amp_native(&mut self, kernel: NativeKernel, c: &View, a: &View, b: &View) {
+        let slot = self.slot(product_offset::SIZE);
         let args = self.b.ins().stack_addr(I64, slot, Offset32::new(0));
         let put = |l: &mut Self, at: i32, v: Value| {
             l.b.ins().store(MemFlagsData::new().with_notrap(), v, args, Offset32::new(at));
         };
-        for (view, at) in [(c, call_offset::C), (a, call_offset::A), (b, call_offset::B)] {
+        for (view, at) in [(c, product_offset::C), (a, product_offset::A), (b, product_offset::B)] {
             let corner = self.corner(view);
             let (row, col) = (self.i64(view.row_bytes), self.i64(view.col_bytes));
-            put(self, at + call_offset::AT, corner);
-            put(self, at + call_offset::ROW, row);
-            put(self, at + call_offset::COL, col);
+            put(self, at + product_offset::AT, corner);
+            put(self, at + product_offset::ROW, row);
+            put(self, at + product_offset::COL, col);
         }
-        put(self, call_offset::M, c.rows.value);
-        put(self, call_offset::N, c.cols.value);
-        put(self, call_offset::K, a.cols.value);
-        let callee = self.import(Import::amp(self.features.kernels), c.ty);
+        put(self, product_offset::M, c.rows.value);
+        put(self, product_offset::N, c.cols.value);
+        put(self, product_offset::K, a.cols.value);
+        let callee = self.imported(Imports::NATIVES + kernel.offset());
         let mut signature = Signature::new(self.convention);
         signature.params.push(AbiParam::new(I64));
         let signature = self.b.import_signature(signature);

@@ -4,12 +4,13 @@
 //! one before it, or read from its row of the table.
 
 use super::{Frame, Home, Lower, clif};
-use crate::abi::{Addressing, Status, offset};
-use crate::work;
+use crate::abi::{Status, offset};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value};
+use girder_codelet::kernel::Addressing;
+use girder_codelet::work;
 use girder_ir::codelet::Dir;
 use girder_ir::ids::FieldId;
 use smallvec::SmallVec;

@@ -4,10 +4,10 @@
 
 use super::{Jump, Lower, Target};
 use crate::lower::vector::Rest;
-use crate::work::{self, SHORT};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
+use girder_codelet::work::{self, SHORT};
 use girder_ir::codelet::{Label, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 

@@ -11,9 +11,8 @@
 //! stores; nothing before it reads or sets what it sets. Its result and its turns are noted where it stands.
 
 use super::Lower;
-use super::vector::{reads, reads_of_reduce};
-use crate::indices::count_sets;
 use cranelift_entity::SecondaryMap;
+use girder_codelet::locals::{count_sets, reads, reads_of_reduce};
 use girder_ir::codelet::{ExprKind, Reduce, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 

@@ -9,14 +9,14 @@
 
 use super::{Lower, Target, clif};
 use crate::lower::loops::Range;
-use crate::lower::vector::is_ordered;
-use crate::work;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I8, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlot, Value};
 use cranelift_frontend::Variable;
 use girder_codelet::interpret::identity;
+use girder_codelet::scalar::is_ordered;
+use girder_codelet::work;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::ids::LocalId;
 use girder_ir::types::ElemType;

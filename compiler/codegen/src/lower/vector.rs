@@ -28,7 +28,6 @@ mod search;
 mod emit;
 mod run;
 mod loops;
-mod reads;
 mod reduce;
 mod batch;
 mod wide;
@@ -39,8 +38,6 @@ use girder_ir::ids::{ExprId, LocalId};
 use steps::Step;
 
 pub(super) use loops::Rest;
-pub(crate) use reads::{reads, reads_of_reduce};
-pub(crate) use reduce::is_ordered;
 pub(crate) use search::WRITTEN_OUT;
 
 /// A body that can be translated for several places at once.

@@ -10,15 +10,17 @@ pub mod choices;
 pub mod columns;
 pub mod lanes;
 pub mod narrow;
+pub mod natives;
 pub mod random;
 pub mod source;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
-use girder_codegen::abi::{Addressing, Batch, Failure, Status};
-use girder_codegen::{FieldLayout, Host, IMPORTS, Isa, KernelSpec, Lines, compile_for};
+use girder_codegen::abi::{Batch, Failure, Status};
+use girder_codegen::{Host, Isa, compile_for};
 use girder_codelet::cost::Points;
 use girder_codelet::facts::Weights;
 use girder_codelet::interpret::{Interpreter, Stop, VertexMemory};
+use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec, Lines};
 use girder_codelet::sizes::Shape;
 use girder_codelet::{Sizes, bind_sizes};
 use girder_ir::codelet::{Codelet, Dir};
@@ -242,6 +244,8 @@ impl Case {
         let sizes = self.sizes();
         let mut spec = self.spec(&sizes, known, addressing);
         spec.lines = lines;
+        let rewritten = girder_host::rewrite(&spec, host.target());
+        let spec = rewritten.as_ref().map_or_else(|| spec.clone(), |r| r.spec(&spec));
         let kernels = compile_for(host, &[spec]).expect("the case compiles");
         let code = kernels.load(host).expect("there is memory for code");
         let mut failure = None;
@@ -271,7 +275,7 @@ impl Case {
             consts: consts.as_ptr(),
             const_step: if shared { 0 } else { constants.len() as u64 },
             cancel: &raw const cancel,
-            imports: &raw const IMPORTS,
+            imports: &raw const natives::IMPORTS,
             iterations: self.turns,
             total_iterations: self.total_iterations,
             workers: u64::from(self.workers),
@@ -307,6 +311,8 @@ impl Case {
         let facts = girder_codelet::facts(&self.codelet, &sizes);
         let mut spec = self.spec(&sizes, (&facts.proven, &facts.weights), Addressing::Affine);
         spec.lines = self.lines(u64::MAX);
+        let rewritten = girder_host::rewrite(&spec, host.target());
+        let spec = rewritten.as_ref().map_or_else(|| spec.clone(), |r| r.spec(&spec));
         girder_codegen::clif_text(host, &spec).expect("the case compiles")
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+#[path = "../../../../compiler/host/tests/common/codelets.rs"]
 pub mod codelets;
 pub mod stages;
 

@@ -11,10 +11,10 @@ use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::frame::Pointers;
 use crate::lower::loops::Range;
-use crate::spec::Lines;
 use crate::wide::LANES;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use girder_codelet::kernel::Lines;
 use girder_ir::ids::FieldId;
 
 /// How vertices run together.

@@ -35,7 +35,7 @@ impl Lower<'_, '_> {
         (body, label): (&StmtBlock, Label),
     ) -> Option<(Plan, bool)> {
         let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], false)?;
-        let inside = super::reads(self.codelet, body);
+        let inside = girder_codelet::locals::reads(self.codelet, body);
         let keeps = self.outlives(&plan, &inside);
         (plan.stores() && self.pays(&plan)).then_some((plan, keeps))
     }

@@ -16,6 +16,8 @@ use crate::lower::reduce::{Bound, LANES};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use cranelift_frontend::Variable;
 use girder_codelet::interpret::identity;
+use girder_codelet::locals::reads_of_reduce;
+use girder_codelet::scalar::is_ordered;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::types::ElemType;
 
@@ -48,7 +50,7 @@ impl Lower<'_, '_> {
         let length = row.range.trips?;
         let rows = outer.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)))?;
         let plan = self.plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &values)?;
-        let inside = super::reads::reads_of_reduce(self.codelet, r);
+        let inside = reads_of_reduce(self.codelet, r);
         if plan.stores() || plan.nested || self.outlives(&plan, &inside) || !self.pays(&plan) || plan.loads.is_empty() {
             return None;
         }
@@ -253,9 +255,4 @@ impl Lower<'_, '_> {
         }
         lanes[0]
     }
-}
-
-/// Whether the result depends on the order of places.
-pub(crate) fn is_ordered(op: ReduceOp, ty: ElemType) -> bool {
-    ty.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product)
 }

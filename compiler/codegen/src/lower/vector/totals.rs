@@ -6,8 +6,9 @@
 //! Invariant: where a [`Step::Total`] stands, its local is read and set by such steps alone in all of the body.
 
 use super::steps::{Step, Total};
-use super::{is_ordered, reads};
 use cranelift_entity::SecondaryMap;
+use girder_codelet::locals::reads;
+use girder_codelet::scalar::is_ordered;
 use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, ReduceOp, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 

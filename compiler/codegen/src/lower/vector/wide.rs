@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
         (body, label): (&StmtBlock, Label),
     ) -> Option<(Plan, bool)> {
         let plan = self.plan_of(Some(index), (body, Some(Exit::Continue(label))), &[], true)?;
-        let keeps = self.outlives(&plan, &super::reads(self.codelet, body));
+        let keeps = self.outlives(&plan, &girder_codelet::locals::reads(self.codelet, body));
         let enough = trips.is_none_or(|n| n >= FEWEST + u64::from(keeps));
         let works = plan.stores() || !plan.totals.is_empty();
         (enough && works && self.has_room_for_totals(&plan) && self.strip_pays(&plan)).then_some((plan, keeps))

@@ -8,11 +8,11 @@
 use super::Wide;
 use crate::lower::Lower;
 use crate::lower::reduce::LANES;
-use crate::lower::vector::is_ordered;
 use crate::lower::vector::steps::{Reduction, Step};
 use crate::wide::Value as Lanes;
-use crate::work;
 use girder_codelet::interpret::identity;
+use girder_codelet::scalar::is_ordered;
+use girder_codelet::work;
 use girder_ir::codelet::{BinaryOp, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId};
 

@@ -10,13 +10,14 @@ use crate::lower::Lower;
 use crate::lower::loops::Range;
 use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
-use crate::lower::vector::{Plan, is_ordered, steps};
+use crate::lower::vector::{Plan, steps};
 use crate::wide::{self, Apart, Effect, MOST_ABREAST, Reg, Value as Lanes, Width, is_long};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I32, I32X4, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, StackSlot, Type, Value};
 use girder_codelet::interpret::identity;
+use girder_codelet::scalar::is_ordered;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::types::ElemType;
 use smallvec::{SmallVec, smallvec};
@@ -53,7 +54,7 @@ impl Lower<'_, '_> {
         }
         let length = row.range.trips.filter(|&n| n >= FEWEST)?;
         let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &steps::values(r))?;
-        let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
+        let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
         let straight = !plan.stores() && !plan.nested && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
         // Each row begins with the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;

@@ -1,0 +1,13 @@
+//! Why no plan is made.
+
+/// Tables of the graph that do not fit together: the compiler's bug. Elaboration has checked them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostError(pub String);
+
+impl std::fmt::Display for HostError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for HostError {}

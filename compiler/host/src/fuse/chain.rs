@@ -1,0 +1,163 @@
+//! Chains of consecutive maps that run as one, and which of their elements are in memory.
+//!
+//! # Note: Fused maps
+//! Maps over the same iterations may run iteration by iteration, one map after another at each, if no iteration touches an
+//! element that another one writes. That holds if any two accesses of one variable of which one writes are the same
+//! element at every iteration, or share no byte; and the same for any two accesses that are in memory, because variables
+//! share memory. An element that a map writes is then passed to the later maps in a register. It is stored only if
+//! something else may read it: a step outside, the host, or the first of these maps when they run again.
+//!
+//! Invariant: the steps of a [`Chain`] leave every byte that anything else reads as they would one after another.
+
+use super::lifetimes::Lifetimes;
+use super::map::{Function, Map};
+use super::space::{Access, IterationSpace};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{StepId, VarId};
+
+/// The most maps of a chain.
+const MOST_MAPS: usize = 24;
+/// The most expressions of the functions of a chain.
+const MOST_EXPRESSIONS: usize = 1 << 12;
+/// The most elements of an iteration in memory, for which a kernel has registers.
+const MOST_SLOTS: usize = 12;
+/// The most iterations of a row: shorter loops are not counted (see the note on iterations in
+/// `girder_codelet::interpret`).
+pub(super) const MOST_ITERATIONS: u64 = girder_codelet::interpret::FREE_ITERATIONS;
+
+/// An element of each iteration, by its address.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub access: Access,
+    /// The variables that the element belongs to: several if they share memory one after another.
+    vars: Vec<VarId>,
+    /// The variables through which it is read before it is written.
+    loaded: Vec<VarId>,
+    /// The variables through which it is written.
+    written: Vec<VarId>,
+}
+
+/// Consecutive maps over the same iterations.
+#[derive(Clone, Debug)]
+pub(super) struct Chain<'g> {
+    pub maps: Vec<Map<'g>>,
+    /// The slot of each access of each map.
+    pub at: Vec<Vec<usize>>,
+    pub slots: Vec<Slot>,
+    /// The iterations, with an access for each slot.
+    pub space: IterationSpace,
+}
+
+/// The slots of a chain that are in memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct MemorySlots {
+    /// Slots that are loaded at the beginning of an iteration.
+    pub loads: Vec<bool>,
+    /// Slots that are stored at the end of an iteration.
+    pub stores: Vec<bool>,
+    /// The iterations, with the accesses of the slots in memory, in order: at most two extents.
+    pub space: IterationSpace,
+}
+
+impl<'g> Chain<'g> {
+    /// Returns the chain of one map.
+    pub fn new(map: &Map<'g>) -> Chain<'g> {
+        let space = IterationSpace { extents: map.space.extents.clone(), accesses: Vec::new() };
+        let mut chain = Chain { maps: Vec::new(), at: Vec::new(), slots: Vec::new(), space };
+        chain.push(map, &map.space);
+        chain
+    }
+
+    /// Appends a map over the same iterations that shares an element with the others; returns whether it is one.
+    pub fn take(&mut self, map: &Map<'g>) -> bool {
+        let size: usize = self.maps.iter().map(|m| m.size).sum();
+        let fits = self.maps.len() < MOST_MAPS && size + map.size <= MOST_EXPRESSIONS;
+        if !fits || self.space.len() != map.space.len() {
+            return false;
+        }
+        let (own, other) = (self.space.cut_at(&map.space.products()), map.space.cut_at(&self.space.products()));
+        let (Some(own), Some(other)) = (own, other) else { return false };
+        if !other.accesses.iter().any(|a| own.accesses.iter().any(|b| is_same(a, b))) {
+            return false;
+        }
+        self.slots.iter_mut().zip(&own.accesses).for_each(|(slot, access)| slot.access = access.clone());
+        self.space = own;
+        self.push(map, &other);
+        true
+    }
+
+    fn push(&mut self, map: &Map<'g>, space: &IterationSpace) {
+        let mut at = Vec::new();
+        for (access, touch) in space.accesses.iter().zip(&map.uses) {
+            let known = self.slots.iter().position(|s| is_same(&s.access, access));
+            let slot = known.unwrap_or_else(|| {
+                let (vars, loaded, written) = (Vec::new(), Vec::new(), Vec::new());
+                self.slots.push(Slot { access: access.clone(), vars, loaded, written });
+                self.space.accesses.push(access.clone());
+                self.slots.len() - 1
+            });
+            at.push(slot);
+            self.slots[slot].vars.push(access.var);
+            // A slot that an earlier map has written is in a register.
+            if touch.reads && self.slots[slot].written.is_empty() {
+                self.slots[slot].loaded.push(access.var);
+            }
+        }
+        for (&slot, (access, touch)) in at.iter().zip(space.accesses.iter().zip(&map.uses)) {
+            if touch.writes {
+                self.slots[slot].written.push(access.var);
+            }
+        }
+        self.at.push(at);
+        self.maps.push(map.clone());
+    }
+
+    /// Returns what is in memory if these are the steps from `first` to `last`, or `None` if they cannot run iteration by
+    /// iteration.
+    pub fn memory_slots(
+        &self,
+        graph: &Graph,
+        lifetimes: &Lifetimes,
+        first: StepId,
+        last: StepId,
+    ) -> Option<MemorySlots> {
+        let inside = |var: VarId| !graph.vars[var].is_persistent() && lifetimes.is_within(var, first, last);
+        let loads: Vec<bool> = self.slots.iter().map(|s| !s.loaded.is_empty()).collect();
+        let is_stored = |s: &Slot| s.written.iter().any(|v| !inside(*v) || s.loaded.contains(v));
+        let stores: Vec<bool> = self.slots.iter().map(is_stored).collect();
+        let in_memory: Vec<usize> = (0..self.slots.len()).filter(|&n| loads[n] || stores[n]).collect();
+        let extents = &self.space.extents;
+        let hulls: Vec<_> = self.slots.iter().map(|s| s.access.hull(extents)).collect();
+        let clash = |a: usize, b: usize| {
+            let (one, other) = (&self.slots[a], &self.slots[b]);
+            let meet = hulls[a].start < hulls[b].end && hulls[b].start < hulls[a].end;
+            // Two variables that share memory clash only if both are in memory.
+            let of_one = one.vars.iter().any(|v| other.vars.contains(v));
+            let both = in_memory.contains(&a) && in_memory.contains(&b);
+            let writes = of_one && !(one.written.is_empty() && other.written.is_empty());
+            meet && (writes || both && (stores[a] || stores[b]))
+        };
+        if in_memory.len() > MOST_SLOTS || (0..hulls.len()).any(|a| (0..a).any(|b| clash(a, b))) {
+            return None;
+        }
+        let accesses = in_memory.iter().map(|&n| self.slots[n].access.clone()).collect();
+        let mut space = IterationSpace { extents: extents.clone(), accesses };
+        space.join();
+        let fits = match &space.extents[..] {
+            [] | [_] => true,
+            [_, inner] => *inner <= MOST_ITERATIONS,
+            _ => false,
+        };
+        (fits && stores.contains(&true)).then_some(MemorySlots { loads, stores, space })
+    }
+
+    /// Returns whether there is more than copies.
+    pub fn computes(&self) -> bool {
+        self.maps.iter().any(|m| matches!(m.function, Function::Codelet(_)))
+    }
+}
+
+/// Returns whether two accesses of one space are the same bytes, perhaps of two variables that share memory.
+fn is_same(a: &Access, b: &Access) -> bool {
+    (a.start, a.ty, &a.strides) == (b.start, b.ty, &b.strides)
+}

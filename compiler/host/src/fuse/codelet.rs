@@ -1,0 +1,266 @@
+//! The codelet of a chain: one loop whose body does at each iteration what the maps do one after another.
+//!
+//! Invariant: the codelet cannot fail: its loop is as long as its fields, and its body comes from codelets whose checks are
+//! proven.
+
+use super::chain::{Chain, MemorySlots};
+use super::map::{Applied, Function};
+use cranelift_entity::SecondaryMap;
+use girder_ir::codelet::{
+    Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt, StmtBlock,
+};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId, SizeId, SpecId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_source::Span;
+use smallvec::SmallVec;
+
+/// All that a fused codelet depends on, beside the graph.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct FusedSignature {
+    /// The functions, each with the slots of its accesses.
+    maps: Vec<(FunctionSignature, Vec<usize>)>,
+    /// The slots in memory.
+    fields: Vec<FusedField>,
+    /// Trip count of the loop.
+    iterations: u64,
+}
+
+/// A function without the values of its constants.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum FunctionSignature {
+    Copy,
+    Codelet { spec: SpecId, sizes: Vec<(SizeId, i64)>, fields: Vec<FieldId> },
+}
+
+/// A slot that is in memory.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct FusedField {
+    slot: usize,
+    ty: ElemType,
+    loads: bool,
+    stores: bool,
+    /// Whether it moves from iteration to iteration of a row.
+    moves: bool,
+}
+
+impl FusedSignature {
+    /// Returns the signature of a chain for rows of some iterations.
+    pub(super) fn new(chain: &Chain, memory: &MemorySlots, iterations: u64) -> FusedSignature {
+        let signature = |f: &Function| match f {
+            Function::Copy(_) => FunctionSignature::Copy,
+            Function::Codelet(a) => {
+                FunctionSignature::Codelet { spec: a.spec, sizes: a.sizes.clone(), fields: a.fields.clone() }
+            }
+        };
+        let in_memory = (0..chain.slots.len()).filter(|&n| memory.loads[n] || memory.stores[n]);
+        let field = |(slot, access): (usize, &super::space::Access)| FusedField {
+            slot,
+            ty: access.ty,
+            loads: memory.loads[slot],
+            stores: memory.stores[slot],
+            moves: access.strides.last().is_some_and(|&s| s != 0),
+        };
+        FusedSignature {
+            maps: chain.maps.iter().map(|m| signature(&m.function)).zip(chain.at.iter().cloned()).collect(),
+            fields: in_memory.zip(&memory.space.accesses).map(field).collect(),
+            iterations,
+        }
+    }
+
+    /// Builds the codelet of a chain of this signature. Its edge fields are the slots in memory, in order; its constants are
+    /// those of the maps, in order.
+    pub(super) fn codelet(&self, graph: &Graph, chain: &Chain) -> Codelet {
+        let mut fuser = Fuser::new(self, chain.slots.len());
+        for (map, slots) in chain.maps.iter().zip(&chain.at) {
+            match &map.function {
+                Function::Copy(ty) => fuser.copy(*ty, slots[0], slots[1]),
+                Function::Codelet(applied) => fuser.apply(&graph.codelets[applied.spec], applied, slots),
+            }
+        }
+        fuser.finish(self)
+    }
+}
+
+/// A fused codelet under construction.
+struct Fuser {
+    codelet: Codelet,
+    /// The index of the loop.
+    index: LocalId,
+    /// The field of each slot that is in memory, and whether it has an index.
+    fields: Vec<Option<(FieldId, bool)>>,
+    /// The local that holds each slot that was written.
+    values: Vec<Option<LocalId>>,
+    body: StmtBlock,
+    span: Span,
+}
+
+/// The names of a codelet in the fused one.
+struct Names<'a> {
+    from: &'a Codelet,
+    applied: &'a Applied<'a>,
+    slots: &'a [usize],
+    consts: SecondaryMap<FieldId, Option<FieldId>>,
+    locals: SecondaryMap<LocalId, Option<LocalId>>,
+    sites: SecondaryMap<SiteId, Option<SiteId>>,
+}
+
+impl Names<'_> {
+    /// Returns the slot of a field.
+    fn slot(&self, field: FieldId) -> usize {
+        let access = self.applied.fields.iter().position(|&f| f == field);
+        self.slots[access.expect("a map has an access for each field that it names")]
+    }
+}
+
+impl Fuser {
+    fn new(signature: &FusedSignature, slots: usize) -> Fuser {
+        let span = Span::default();
+        let mut codelet = Codelet::empty("fused", span);
+        let index = codelet.locals.push(Local { name: "i".into(), ty: ElemType::I64, array: None });
+        let mut fields = vec![None; slots];
+        for fused in &signature.fields {
+            let dir = match (fused.loads, fused.stores) {
+                (true, true) => Dir::InOut,
+                (false, true) => Dir::Out,
+                (_, false) => Dir::In,
+            };
+            let dims = fused.moves.then_some(DimDecl::Fixed(signature.iterations)).into_iter().collect();
+            let name = format!("x{}", fused.slot).into();
+            let field = codelet.fields.push(FieldDecl { name, dir, ty: fused.ty, dims, align: 1, span });
+            fields[fused.slot] = Some((field, fused.moves));
+        }
+        Fuser { codelet, index, fields, values: vec![None; slots], body: StmtBlock::new(), span }
+    }
+
+    fn expr(&mut self, ty: ElemType, kind: ExprKind) -> ExprId {
+        self.codelet.exprs.push(Expr { kind, ty, span: self.span })
+    }
+
+    fn int(&mut self, value: u64) -> ExprId {
+        self.expr(ElemType::I64, ExprKind::Const(Scalar::new(ElemType::I64, value)))
+    }
+
+    fn site(&mut self, check: Check) -> SiteId {
+        self.codelet.sites.push(Site { check, span: self.span, calls: SmallVec::new(), message: None })
+    }
+
+    /// Returns the field and the index of a slot in memory.
+    fn element(&mut self, slot: usize) -> (FieldId, Index, SiteId) {
+        let (field, moves) = self.fields[slot].expect("a slot that is loaded or stored is in memory");
+        let local = self.index;
+        let index = moves.then(|| self.expr(ElemType::I64, ExprKind::Local(local)));
+        (field, index.into_iter().collect(), self.site(Check::Index))
+    }
+
+    /// Returns the value of a slot.
+    fn read(&mut self, ty: ElemType, slot: usize) -> ExprId {
+        let kind = match self.values[slot] {
+            Some(local) => ExprKind::Local(local),
+            None => {
+                let (field, index, site) = self.element(slot);
+                ExprKind::Load { field, index, site }
+            }
+        };
+        self.expr(ty, kind)
+    }
+
+    /// Returns the statement that sets a slot to a value.
+    fn write(&mut self, ty: ElemType, slot: usize, value: ExprId) -> Stmt {
+        let local = self.codelet.locals.push(Local { name: "".into(), ty, array: None });
+        self.values[slot] = Some(local);
+        Stmt::Set { local, value }
+    }
+
+    fn copy(&mut self, ty: ElemType, from: usize, to: usize) {
+        let value = self.read(ty, from);
+        let stmt = self.write(ty, to, value);
+        self.body.push(stmt);
+    }
+
+    /// Appends statements of a codelet.
+    fn apply(&mut self, from: &Codelet, applied: &Applied<'_>, slots: &[usize]) {
+        let (consts, locals, sites) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
+        let mut names = Names { from, applied, slots, consts, locals, sites };
+        for (field, value) in &applied.consts {
+            let name = format!("c{}", self.codelet.fields.len()).into();
+            let decl =
+                FieldDecl { name, dir: Dir::Const, ty: value.ty, dims: SmallVec::new(), align: 1, span: self.span };
+            names.consts[*field] = Some(self.codelet.fields.push(decl));
+        }
+        let body = self.block(&mut names, applied.statements);
+        self.body.extend(body);
+    }
+
+    fn block(&mut self, names: &mut Names<'_>, block: &StmtBlock) -> StmtBlock {
+        let mut done = StmtBlock::new();
+        for stmt in block {
+            match stmt {
+                Stmt::Set { local, value } => {
+                    let value = self.copied(names, *value);
+                    done.push(Stmt::Set { local: self.local(names, *local), value });
+                }
+                Stmt::If { cond, then, els } => {
+                    let cond = self.copied(names, *cond);
+                    let (then, els) = (self.block(names, then), self.block(names, els));
+                    done.push(Stmt::If { cond, then, els });
+                }
+                Stmt::Store { field, value, .. } => {
+                    let value = self.copied(names, *value);
+                    done.push(self.write(names.from.fields[*field].ty, names.slot(*field), value));
+                }
+                _ => unreachable!("a body has no other statements"),
+            }
+        }
+        done
+    }
+
+    fn local(&mut self, names: &mut Names<'_>, local: LocalId) -> LocalId {
+        *names.locals[local].get_or_insert_with(|| self.codelet.locals.push(names.from.locals[local].clone()))
+    }
+
+    /// Copies an expression of a codelet. Each use is copied anew, because the value of a slot changes.
+    fn copied(&mut self, names: &mut Names<'_>, e: ExprId) -> ExprId {
+        let Expr { kind, ty, .. } = &names.from.exprs[e];
+        let ty = *ty;
+        let mut kind = match kind {
+            ExprKind::Local(local) => ExprKind::Local(self.local(names, *local)),
+            ExprKind::ConstField(field) => {
+                ExprKind::ConstField(names.consts[*field].expect("every constant has a value"))
+            }
+            ExprKind::Size(size) => {
+                let known = names.applied.sizes.iter().find(|s| s.0 == *size);
+                let (_, value) = known.expect("a map knows the sizes that it names");
+                return self.int(*value as u64);
+            }
+            ExprKind::Load { field, .. } => return self.read(ty, names.slot(*field)),
+            ExprKind::Worker | ExprKind::Workers | ExprKind::LoadLocal { .. } => {
+                unreachable!("a body has no other expressions")
+            }
+            &ExprKind::Binary { op, a, b, site } => {
+                ExprKind::Binary { op, a, b, site: site.map(|site| self.same_site(names, site)) }
+            }
+            kind => kind.clone(),
+        };
+        kind.map_operands(|x| self.copied(names, x));
+        self.expr(ty, kind)
+    }
+
+    fn same_site(&mut self, names: &mut Names<'_>, site: SiteId) -> SiteId {
+        *names.sites[site].get_or_insert_with(|| self.codelet.sites.push(names.from.sites[site].clone()))
+    }
+
+    /// Puts the loop around the body and appends the stores.
+    fn finish(mut self, signature: &FusedSignature) -> Codelet {
+        for fused in signature.fields.iter().filter(|f| f.stores) {
+            let local = self.values[fused.slot].expect("a slot that is stored was written");
+            let (field, index, site) = self.element(fused.slot);
+            let value = self.expr(fused.ty, ExprKind::Local(local));
+            self.body.push(Stmt::Store { field, index, value, site });
+        }
+        let (lo, hi, site) = (self.int(0), self.int(signature.iterations), self.site(Check::Iterations));
+        let body = std::mem::take(&mut self.body);
+        self.codelet.body = vec![Stmt::For { var: self.index, lo, hi, step: 1, label: Label(0), body, site }];
+        self.codelet
+    }
+}

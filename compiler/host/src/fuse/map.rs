@@ -1,0 +1,223 @@
+//! Steps that are maps: compute sets and copies that compute each element from elements at the same iteration.
+//!
+//! Invariant: a step that is a [`Map`] applies its function at every iteration of its space, and does nothing else. No two
+//! iterations share a byte that one of them writes. Nothing in it can fail.
+
+use super::space::{Access, Extents, IterationSpace};
+use crate::error::HostError;
+use crate::hosted::HostedGraph;
+use crate::kernels::KernelSet;
+use crate::strides::{all_instances, field_strides, line};
+use girder_codelet::elementwise::Elementwise;
+use girder_codelet::sizes::Sizes;
+use girder_ir::codelet::StmtBlock;
+use girder_ir::family::{Const, CopyFamily, Domain, Family, Field, Offset};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, SizeId, SpecId};
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::copy_runs;
+use smallvec::SmallVec;
+
+/// Copies of more runs are not maps.
+const MOST_RUNS: usize = 1 << 10;
+
+/// A step as a function of elements.
+#[derive(Clone, Debug)]
+pub(super) struct Map<'g> {
+    pub function: Function<'g>,
+    pub space: IterationSpace,
+    /// One per access of the space.
+    pub uses: Vec<AccessUse>,
+    /// Iterations of a vertex; 1 for a copy.
+    pub grain: u64,
+    /// Expressions of its function.
+    pub size: usize,
+    /// A family of the step; `None` for a copy.
+    pub family: Option<FamilyId>,
+}
+
+/// How a function uses an access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct AccessUse {
+    /// Whether the old element is read.
+    pub reads: bool,
+    /// Whether the element is written.
+    pub writes: bool,
+}
+
+/// What a map does at each iteration.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Function<'g> {
+    /// Copies the element of the first access to the second.
+    Copy(ElemType),
+    /// Runs statements of a codelet.
+    Codelet(Applied<'g>),
+}
+
+/// Statements of a codelet for some sizes and constants.
+#[derive(Clone, Debug)]
+pub(super) struct Applied<'g> {
+    pub spec: SpecId,
+    /// The sizes that the statements name.
+    pub sizes: Vec<(SizeId, i64)>,
+    pub consts: Vec<(FieldId, Scalar)>,
+    /// The field of each access.
+    pub fields: Vec<FieldId>,
+    pub statements: &'g StmtBlock,
+}
+
+impl PartialEq for Applied<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        // The statements are those of the specialisation.
+        (self.spec, &self.sizes, &self.consts, &self.fields) == (other.spec, &other.sizes, &other.consts, &other.fields)
+    }
+}
+
+impl<'g> Map<'g> {
+    /// Returns a compute set as a map, or `None` if it is none.
+    pub fn of_set(
+        graph: HostedGraph<'g>,
+        wanted: &mut KernelSet<'g>,
+        set: ComputeSetId,
+    ) -> Result<Option<Map<'g>>, HostError> {
+        let mut whole: Option<Map> = None;
+        for &id in &graph.graph.sets[set].families {
+            let family = &graph.graph.families[id];
+            if family.domain.count() == 0 {
+                continue;
+            }
+            let Some(shaped) = wanted.shaped(family)? else { return Ok(None) };
+            let (sizes, facts) = wanted.known(shaped);
+            let body = Elementwise::of(&graph.graph.codelets[family.codelet], sizes, facts);
+            let Some(map) = body.and_then(|body| Map::of_family(graph, id, family, body, sizes)) else {
+                return Ok(None);
+            };
+            if !Map::join(&mut whole, map) {
+                return Ok(None);
+            }
+        }
+        Ok(whole.and_then(Map::finished))
+    }
+
+    fn of_family(
+        graph: HostedGraph<'_>,
+        id: FamilyId,
+        family: &Family,
+        body: Elementwise<'g>,
+        sizes: &Sizes,
+    ) -> Option<Map<'g>> {
+        let codelet = &graph.codelets[family.codelet];
+        let vertices = VertexIndices::of(family);
+        let mut space = IterationSpace { extents: vertices.extents(), accesses: Vec::new() };
+        space.extents.extend(body.extents.iter().copied());
+        for u in &body.uses {
+            let field = family.fields.iter().find(|f| f.field == u.field)?;
+            let ty = codelet.fields[u.field].ty;
+            let strides = field_strides(field, ty.bytes())?;
+            let mut access = vertices.access(graph, field, ty)?;
+            let along =
+                |l: usize| u.index.iter().zip(&strides).filter(|(at, _)| **at == l).map(|(_, s)| s).sum::<i64>();
+            access.strides.extend((0..body.extents.len()).map(along));
+            space.accesses.push(access);
+        }
+        let uniform = |(field, value): &(FieldId, Const)| match value {
+            Const::Uniform(value) => Some((*field, *value)),
+            Const::Table(_) => None,
+        };
+        let consts = family.consts.iter().map(uniform).collect::<Option<_>>()?;
+        let fields = body.uses.iter().map(|u| u.field).collect();
+        let sizes = body.sizes.iter().map(|&size| (size, sizes.sizes[size])).collect();
+        let applied = Applied { spec: family.codelet, sizes, consts, fields, statements: body.statements };
+        let uses: Vec<AccessUse> = body.uses.iter().map(|u| AccessUse { reads: u.reads, writes: u.writes }).collect();
+        let grain = body.extents.iter().product();
+        let written = uses.iter().position(|t| t.writes)?;
+        let function = Function::Codelet(applied);
+        let size = codelet.exprs.len();
+        Some(Map { function, space: space.ordered_by(written), uses, grain, size, family: Some(id) })
+    }
+
+    /// Returns a copy as a map, or `None` if it is none.
+    pub fn of_copy(graph: HostedGraph<'_>, copy: CopyId) -> Option<Map<'g>> {
+        let mut whole: Option<Map> = None;
+        let mut runs = 0;
+        for CopyFamily { domain, dst, src, .. } in &graph.copies[copy].families {
+            let (dst, src) = (all_instances(dst, domain)?, all_instances(src, domain)?);
+            for c in copy_runs(&dst, &src) {
+                let ty = graph.vars[c.dst_var].ty;
+                let access = |var, start: u64, stride: i64| Access {
+                    var,
+                    ty,
+                    start: graph.byte(var, start as i64),
+                    strides: SmallVec::from_slice(&[stride * i64::from(ty.bytes())]),
+                };
+                let from = access(c.src_var, c.src_start, c.src_stride);
+                let to = access(c.dst_var, c.dst_start, c.dst_stride);
+                let space = IterationSpace { extents: SmallVec::from_slice(&[c.len]), accesses: vec![from, to] };
+                let uses = vec![AccessUse { reads: true, writes: false }, AccessUse { reads: false, writes: true }];
+                let function = Function::Copy(ty);
+                let map = Map { function, space: space.ordered_by(1), uses, grain: 1, size: 1, family: None };
+                runs += 1;
+                if runs > MOST_RUNS || !Map::join(&mut whole, map) {
+                    return None;
+                }
+            }
+        }
+        whole.and_then(Map::finished)
+    }
+
+    /// Adds the iterations of one more map, if it has the same function; returns whether it has.
+    fn join(whole: &mut Option<Map<'g>>, map: Map<'g>) -> bool {
+        let Some(whole) = whole else {
+            *whole = Some(map);
+            return true;
+        };
+        whole.function == map.function && whole.uses == map.uses && whole.space.append(&map.space)
+    }
+
+    /// Returns the map with its iterations in the order of memory, or `None` if two of them write a common byte.
+    fn finished(mut self) -> Option<Map<'g>> {
+        let written = self.uses.iter().position(|t| t.writes)?;
+        self.space = self.space.ordered_by(written);
+        let all = self.space.accesses.iter().zip(&self.uses);
+        let sound =
+            |(a, t): (&Access, &AccessUse)| a.ty.is_supported() && (!t.writes || a.is_injective(&self.space.extents));
+        all.clone().all(sound).then_some(self)
+    }
+}
+
+/// The vertices of a family as iterations.
+struct VertexIndices<'g> {
+    domain: &'g Domain,
+    /// Whether offsets are functions of the domain's indices; else they are functions of the instance number.
+    closed: bool,
+}
+
+impl VertexIndices<'_> {
+    fn of(family: &Family) -> VertexIndices<'_> {
+        let closed = |f: &Field| f.parts.iter().all(|p| matches!(p.offset, Offset::Affine(_)));
+        VertexIndices { domain: &family.domain, closed: family.fields.iter().all(closed) }
+    }
+
+    fn extents(&self) -> Extents {
+        match self.closed {
+            true => self.domain.0.iter().map(|&n| u64::from(n)).collect(),
+            false => Extents::from_slice(&[self.domain.count()]),
+        }
+    }
+
+    /// Returns the access of the first element of a field in each vertex.
+    fn access(&self, graph: HostedGraph<'_>, field: &Field, ty: ElemType) -> Option<Access> {
+        let [part] = &field.parts[..] else { return None };
+        let size = i64::from(ty.bytes());
+        let (base, strides): (i64, SmallVec<[i64; 4]>) = match &part.offset {
+            Offset::Affine(affine) if self.closed => {
+                let coef = |k: usize| affine.coef.get(k).copied().unwrap_or(0) * size;
+                (affine.base, (0..self.domain.0.len()).map(coef).collect())
+            }
+            offset => {
+                let (base, step) = line(offset, self.domain)?;
+                (base, SmallVec::from_slice(&[step * size]))
+            }
+        };
+        Some(Access { var: part.var, ty, start: graph.byte(part.var, base), strides })
+    }
+}

@@ -1,0 +1,173 @@
+//! Iteration spaces: a box of iterations, and for each access the byte of its element at an iteration.
+//!
+//! Invariant: an operation here keeps the set of iterations and changes only their order or grouping. Each access has one
+//! stride per extent, and no extent of a canonical space is less than 2.
+
+use girder_ir::ids::VarId;
+use girder_ir::types::ElemType;
+use smallvec::SmallVec;
+
+/// Lengths of a box of iterations, the outermost first.
+pub(super) type Extents = SmallVec<[u64; 4]>;
+
+/// An element for each iteration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Access {
+    pub var: VarId,
+    pub ty: ElemType,
+    /// Byte of the element at iteration (0, …, 0).
+    pub start: i64,
+    /// Bytes from iteration to iteration along each extent.
+    pub strides: SmallVec<[i64; 4]>,
+}
+
+/// A box of iterations with its accesses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct IterationSpace {
+    pub extents: Extents,
+    pub accesses: Vec<Access>,
+}
+
+impl Access {
+    /// Returns the byte range around all its elements.
+    pub fn hull(&self, extents: &[u64]) -> std::ops::Range<i64> {
+        let reach = |(&n, &s): (&u64, &i64)| (n as i64 - 1).saturating_mul(s);
+        let reaches = || extents.iter().zip(&self.strides).map(reach);
+        let lo = reaches().map(|r| r.min(0)).fold(self.start, i64::saturating_add);
+        let hi = reaches().map(|r| r.max(0)).fold(self.start, i64::saturating_add);
+        lo..hi.saturating_add(i64::from(self.ty.bytes()))
+    }
+
+    /// Returns whether no two iterations touch a common byte: each stride, from the least on, steps over all before it.
+    pub fn is_injective(&self, extents: &[u64]) -> bool {
+        let mut steps: Vec<(u64, u64)> =
+            self.strides.iter().map(|s| s.unsigned_abs()).zip(extents.iter().copied()).collect();
+        steps.sort_unstable();
+        let mut reach = u64::from(self.ty.bytes());
+        steps.into_iter().all(|(stride, n)| {
+            let disjoint = stride >= reach;
+            reach = reach.saturating_add(stride.saturating_mul(n - 1));
+            disjoint
+        })
+    }
+}
+
+impl IterationSpace {
+    /// Returns the canonical space in the order of one access: without extents of 1, iterations in the order in which the
+    /// elements of the access lie in memory, and neighbouring extents joined where all accesses allow it.
+    pub fn ordered_by(mut self, access: usize) -> IterationSpace {
+        let mut order: Vec<usize> = (0..self.extents.len()).filter(|&k| self.extents[k] != 1).collect();
+        order.sort_by_key(|&k| std::cmp::Reverse(self.accesses[access].strides[k].unsigned_abs()));
+        let backward: Vec<usize> = order.iter().copied().filter(|&k| self.accesses[access].strides[k] < 0).collect();
+        for a in &mut self.accesses {
+            for &k in &backward {
+                a.start += a.strides[k] * (self.extents[k] as i64 - 1);
+                a.strides[k] = -a.strides[k];
+            }
+            a.strides = order.iter().map(|&k| a.strides[k]).collect();
+        }
+        self.extents = order.iter().map(|&k| self.extents[k]).collect();
+        self.join();
+        self
+    }
+
+    /// Joins neighbouring extents where all accesses allow it.
+    pub fn join(&mut self) {
+        for k in (1..self.extents.len()).rev() {
+            let inner = self.extents[k] as i64;
+            if self.accesses.iter().all(|a| a.strides[k].checked_mul(inner) == Some(a.strides[k - 1])) {
+                self.extents[k - 1] *= self.extents[k];
+                self.extents.remove(k);
+                for a in &mut self.accesses {
+                    a.strides.remove(k - 1);
+                }
+            }
+        }
+    }
+
+    /// Returns the number of iterations.
+    pub fn len(&self) -> u64 {
+        self.extents.iter().product()
+    }
+
+    /// Adds the iterations of another space of the same accesses that continue the outermost extent, or that form a new
+    /// one with these. Returns whether they do.
+    pub fn append(&mut self, next: &IterationSpace) -> bool {
+        let same = |a: &Access, b: &Access| (a.var, a.ty) == (b.var, b.ty);
+        if !self.accesses.iter().zip(&next.accesses).all(|(a, b)| same(a, b)) {
+            return false;
+        }
+        if self.extents == next.extents && self.strides(0) == next.strides(0) {
+            // Two boxes of one shape: the distance between them is the stride of a new outermost extent.
+            let steps: Vec<i64> = self.accesses.iter().zip(&next.accesses).map(|(a, b)| b.start - a.start).collect();
+            self.extents.insert(0, 2);
+            self.accesses.iter_mut().zip(steps).for_each(|(a, step)| a.strides.insert(0, step));
+            self.join();
+            return true;
+        }
+        let Some((&rows, inner)) = self.extents.split_first() else { return false };
+        let (more, shape) = match next.extents.len() + 1 == self.extents.len() {
+            true => (1, &next.extents[..]),
+            false => match next.extents.split_first() {
+                Some((&more, shape)) => (more, shape),
+                None => return false,
+            },
+        };
+        let one = next.extents.len() + 1 == self.extents.len();
+        let strides = if one { self.strides(1) == next.strides(0) } else { self.strides(0) == next.strides(0) };
+        let follows = |(a, b): (&Access, &Access)| a.strides[0].checked_mul(rows as i64) == Some(b.start - a.start);
+        let fits = shape == inner && strides && self.accesses.iter().zip(&next.accesses).all(follows);
+        if fits {
+            self.extents[0] += more;
+        }
+        fits
+    }
+
+    /// Returns the strides of all accesses from an extent on.
+    fn strides(&self, from: usize) -> Vec<&[i64]> {
+        self.accesses.iter().map(|a| &a.strides[from..]).collect()
+    }
+
+    /// Splits extents so that their products, from the innermost on, include the given ones. Returns `None` if a product
+    /// does not divide the next one.
+    pub fn cut_at(&self, products: &[u64]) -> Option<IterationSpace> {
+        let mut all: Vec<u64> = products.iter().chain(&self.products()).copied().collect();
+        all.push(self.len());
+        all.sort_unstable();
+        all.dedup();
+        let mut cut = IterationSpace { extents: Extents::new(), accesses: self.accesses.clone() };
+        cut.accesses.iter_mut().for_each(|a| a.strides.clear());
+        let (mut inner, mut own) = (1, self.extents.len());
+        let mut within = 1;
+        for product in all.into_iter().filter(|&p| p > 1) {
+            if !product.is_multiple_of(inner) {
+                return None;
+            }
+            // The extent of this space along which iterations at a distance of `inner` lie.
+            if own == self.extents.len() || within == self.extents[own] {
+                own = own.checked_sub(1)?;
+                within = 1;
+            }
+            let n = product / inner;
+            if !self.extents[own].is_multiple_of(within * n) {
+                return None;
+            }
+            cut.extents.insert(0, n);
+            for (to, from) in cut.accesses.iter_mut().zip(&self.accesses) {
+                to.strides.insert(0, from.strides[own] * within as i64);
+            }
+            (inner, within) = (product, within * n);
+        }
+        Some(cut)
+    }
+
+    /// Returns the products of its extents from the innermost on, without the product of all.
+    pub fn products(&self) -> Vec<u64> {
+        let mut product = 1;
+        let running = self.extents.iter().skip(1).rev().map(|n| {
+            product *= n;
+            product
+        });
+        running.collect()
+    }
+}

@@ -1,0 +1,38 @@
+//! A graph with the host's memory: all that a plan depends on.
+//!
+//! Invariant: the layout is that of the graph's variables, by id.
+
+use girder_ir::graph::Graph;
+use girder_ir::ids::VarId;
+use girder_ir::layout::HostLayout;
+use girder_ir::stage::Allocated;
+use std::ops::Deref;
+
+/// A graph whose variables have addresses in the host's memory.
+#[derive(Clone, Copy)]
+pub struct HostedGraph<'g> {
+    /// The graph.
+    pub graph: &'g Graph,
+    /// Where its variables are.
+    pub layout: &'g HostLayout,
+}
+
+impl<'g> HostedGraph<'g> {
+    /// Takes both from an allocated stage.
+    pub fn of(allocated: &'g Allocated) -> HostedGraph<'g> {
+        HostedGraph { graph: allocated, layout: &allocated.host }
+    }
+
+    /// Returns the byte of an element of a variable.
+    pub fn byte(&self, var: VarId, element: i64) -> i64 {
+        self.layout.offsets[var.as_u32() as usize] as i64 + element * i64::from(self.graph.vars[var].ty.bytes())
+    }
+}
+
+impl Deref for HostedGraph<'_> {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        self.graph
+    }
+}

@@ -1,0 +1,173 @@
+//! A plan as text: memory, kernels, and for each step of the graph what runs.
+//!
+//! Invariant: equal plans print equal text; everything that a plan decides shows.
+
+use super::{FamilyPlan, FieldAccess, HostPlan, StepGroup};
+use crate::fuse::FusedSteps;
+use crate::kernels::{CodeletSource, KernelId};
+use crate::products::{MatrixLayout, MatrixProduct};
+use girder_codelet::kernel::{Addressing, FieldLayout};
+use girder_ir::codelet::{Dir, FieldDecl};
+use girder_ir::family::Family;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, FieldId, StepId};
+use girder_ir::program::StepKind;
+use std::fmt::Write;
+
+impl HostPlan {
+    /// Prints the plan. `graph` is the graph that it was made for.
+    pub fn print(&self, graph: &Graph) -> String {
+        let mut printer = Printer { plan: self, graph, text: String::new() };
+        printer
+            .line(0, format_args!("memory: {} bytes of variables, {} of scratch", self.var_bytes, self.scratch_bytes));
+        self.kernels.kernels.keys().for_each(|id| printer.kernel(id));
+        graph.sets.keys().for_each(|set| printer.set(set));
+        for (step, fused) in self.fused.iter() {
+            if let Some(fused) = fused {
+                printer.fused(step, fused);
+            }
+        }
+        for sequence in self.sequences.iter().filter(|s| s.len() > 1) {
+            let groups: Vec<String> = sequence.iter().map(|&group| printer.group(group)).collect();
+            printer.line(0, format_args!("sequence: {}", groups.join(", ")));
+        }
+        printer.text
+    }
+}
+
+struct Printer<'a> {
+    plan: &'a HostPlan,
+    graph: &'a Graph,
+    text: String,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, depth: usize, line: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "{:1$}{line}", "", 2 * depth);
+    }
+
+    fn kernel(&mut self, id: KernelId) {
+        let (table, graph) = (&self.plan.kernels, self.graph);
+        let (kernel, codelet) = (&table.kernels[id], table.codelet(graph, id));
+        let shapes = &table.sizes(id).shapes;
+        let field = |((field, decl), strides): ((FieldId, &FieldDecl), &FieldLayout)| {
+            let shape: &[u64] = &shapes[field];
+            let at = if shape.is_empty() { String::new() } else { format!(" by {}", list(strides)) };
+            format!("{}: {} {}{shape:?}{at}", decl.name, direction(decl.dir), decl.ty)
+        };
+        let fields: Vec<String> = codelet.edges().zip(&kernel.strides).map(field).collect();
+        let name = match table.source(id) {
+            CodeletSource::Graph(_) => codelet.name.to_string(),
+            CodeletSource::Fused(index) => format!("fused {index}"),
+        };
+        self.line(0, format_args!("{id}: {name}({}), {}", fields.join(", "), addressing(kernel.addressing)));
+        if let Some(lines) = &kernel.lines {
+            let length = match lines.length {
+                u64::MAX => "all rows".to_string(),
+                n => format!("blocks of {n} rows"),
+            };
+            let consts = if lines.shares_consts { "" } else { ", own constants" };
+            self.line(1, format_args!("{length} by {}{consts}", list(&lines.steps)));
+        }
+        if kernel.rewritten.is_some() {
+            self.line(1, format_args!("rewritten"));
+        }
+    }
+
+    fn set(&mut self, id: ComputeSetId) {
+        let set = &self.graph.sets[id];
+        self.line(0, format_args!("compute {}:", set.name));
+        let plan = self.plan;
+        for product in &plan.products[id] {
+            self.product(product);
+        }
+        for &family in &set.families {
+            if let Some(of_family) = &plan.families[family] {
+                self.family(&self.graph.families[family], of_family);
+            }
+        }
+    }
+
+    fn product(&mut self, p: &MatrixProduct) {
+        let matrix = |m: MatrixLayout| format!("{} by {} {}", m.at, m.row, m.col);
+        let start = match p.start {
+            None => String::new(),
+            Some(bits) => format!(", from {:#x}", bits),
+        };
+        self.line(
+            1,
+            format_args!(
+                "product {} {}×{}×{}: c at {}, a at {}, b at {}{start}",
+                p.ty,
+                p.m,
+                p.n,
+                p.k,
+                matrix(p.c),
+                matrix(p.a),
+                matrix(p.b)
+            ),
+        );
+    }
+
+    fn family(&mut self, family: &Family, plan: &FamilyPlan) {
+        let before = family.domain.count();
+        let joined = plan.joined.as_deref().map_or(String::new(), |_| format!(", joined from {before}"));
+        let family = plan.joined.as_deref().unwrap_or(family);
+        self.line(1, format_args!("{}: {} rows{joined}", plan.kernel, family.domain.count()));
+        let codelet = &self.graph.codelets[family.codelet];
+        for (field, access) in family.fields.iter().zip(&plan.fields) {
+            if let FieldAccess::Scratch { at, fetch, send } = *access {
+                let ways: Vec<&str> =
+                    [(fetch, "fetched"), (send, "sent back")].iter().filter(|w| w.0).map(|w| w.1).collect();
+                let (name, at) = (&codelet.fields[field.field].name, plan.scratch + at);
+                self.line(2, format_args!("{name} in scratch at {at} by {}, {}", plan.row_bytes, ways.join(" and ")));
+            }
+        }
+    }
+
+    fn fused(&mut self, step: StepId, fused: &FusedSteps) {
+        self.line(0, format_args!("fused {}:", self.group(StepGroup { first: step, steps: fused.steps })));
+        for rows in &fused.rows {
+            let fields = rows.start.iter().zip(&rows.step).map(|(at, step)| format!("{at} + {step} row"));
+            let fields: Vec<String> = fields.collect();
+            self.line(1, format_args!("{}: {} rows at {}", rows.kernel, rows.count, fields.join(", ")));
+        }
+    }
+
+    /// Names a group by its steps.
+    fn group(&self, group: StepGroup) -> String {
+        // The steps of a group have no steps inside, so their numbers follow one another.
+        let first = group.first.as_u32();
+        let kind = |n: usize| self.graph.steps.get(StepId::from_u32(first + n as u32)).map(|step| &step.kind);
+        let name = |n: usize| match kind(n) {
+            Some(StepKind::Execute(set)) => self.graph.sets[*set].name.to_string(),
+            Some(StepKind::Copy(copy)) => format!("copy {}", copy.as_u32()),
+            _ => "step".to_string(),
+        };
+        let names: Vec<String> = (0..group.steps).map(name).collect();
+        if group.steps == 1 { names.concat() } else { format!("({})", names.join(" + ")) }
+    }
+}
+
+fn addressing(addressing: Addressing) -> String {
+    match addressing {
+        Addressing::Affine => "affine".to_string(),
+        Addressing::Table32 => "table of u32".to_string(),
+        Addressing::Table64 => "table of u64".to_string(),
+        Addressing::Mixed { straight } => format!("affine fields {straight:#b}, table of u32"),
+    }
+}
+
+fn direction(dir: Dir) -> &'static str {
+    match dir {
+        Dir::In => "in",
+        Dir::Out => "out",
+        Dir::InOut => "inout",
+        Dir::Const => "const",
+    }
+}
+
+fn list(numbers: &[i64]) -> String {
+    numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(" ")
+}

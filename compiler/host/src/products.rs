@@ -1,0 +1,103 @@
+//! Matrix products: vertices of a compute set that do nothing but `amp`, perhaps after filling the result with a number,
+//! run as native products; those that tile a larger product run as one.
+//!
+//! - `recognise` finds codelets that are a product, and the matrices in their fields;
+//! - `join` makes few large products of many small ones.
+//!
+//! Invariant: every element of a `c` takes the terms that its vertex adds to it, in the order of k.
+
+mod join;
+mod recognise;
+
+use crate::hosted::HostedGraph;
+use crate::strides::field_strides;
+use girder_codelet::facts::Facts;
+use girder_codelet::sizes::Sizes;
+use girder_ir::family::{Family, Field};
+use girder_ir::ids::FieldId;
+use girder_ir::types::ElemType;
+pub(crate) use join::join;
+use recognise::{MatrixField, ProductBody};
+
+/// A matrix in the host's memory: the byte of element (0, 0), and bytes from row to row and from column to column. The
+/// stride of an axis of length 1 is 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MatrixLayout {
+    /// Byte of element (0, 0).
+    pub at: i64,
+    /// Bytes from row to row.
+    pub row: i64,
+    /// Bytes from column to column.
+    pub col: i64,
+}
+
+/// A product of matrices in the host's memory, `c = c + a b` or `c = start + a b`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MatrixProduct {
+    /// The result, m × n.
+    pub c: MatrixLayout,
+    /// The left operand, m × k.
+    pub a: MatrixLayout,
+    /// The right operand, k × n.
+    pub b: MatrixLayout,
+    /// Rows of `c`.
+    pub m: u64,
+    /// Columns of `c`.
+    pub n: u64,
+    /// Terms of each sum.
+    pub k: u64,
+    /// Element type: `f32` or `f64`.
+    pub ty: ElemType,
+    /// Bits of the number that every sum begins with; `None` if it begins with the element of `c`.
+    pub start: Option<u64>,
+}
+
+/// Returns the vertices of a family as products, or `None` if they do anything else.
+pub(crate) fn products_of(
+    hosted: HostedGraph<'_>,
+    family: &Family,
+    sizes: &Sizes,
+    facts: &Facts,
+) -> Option<Vec<MatrixProduct>> {
+    let codelet = &hosted.codelets[family.codelet];
+    let body = ProductBody::of(codelet, sizes, facts)?;
+    let [c, a, b] = [&body.c, &body.a, &body.b].map(|field| FamilyMatrices::of(hosted, family, field));
+    let (c, a, b) = (c?, a?, b?);
+    let matrices = c.layouts().zip(a.layouts()).zip(b.layouts());
+    let (m, n, k) = (body.c.rows, body.c.cols, body.a.cols);
+    let product = |((c, a), b)| MatrixProduct { c, a, b, m, n, k, ty: body.ty, start: body.start };
+    // Without rows or columns nothing is written.
+    Some(if m == 0 || n == 0 { vec![] } else { matrices.map(product).collect() })
+}
+
+/// The matrices in one field of all instances of a family.
+struct FamilyMatrices<'a> {
+    family: &'a Family,
+    field: &'a Field,
+    /// The matrix of instance 0 if the field's first element were the first of its variable.
+    first: MatrixLayout,
+    element_bytes: i64,
+}
+
+impl<'a> FamilyMatrices<'a> {
+    /// Returns `None` if the field has no stride for each axis.
+    fn of(hosted: HostedGraph<'_>, family: &'a Family, matrix: &MatrixField) -> Option<FamilyMatrices<'a>> {
+        let of_codelet: FieldId = matrix.field;
+        let field = family.fields.iter().find(|f| f.field == of_codelet)?;
+        let size = hosted.codelets[family.codelet].fields[of_codelet].ty.bytes();
+        let strides = field_strides(field, size)?;
+        let var = field.parts.first().map_or(0, |p| hosted.byte(p.var, 0));
+        let at = var + matrix.at.iter().zip(&strides).map(|(&i, &s)| i * s).sum::<i64>();
+        let along = |length: u64, (dim, step): (usize, i64)| if length > 1 { strides[dim] * step } else { 0 };
+        let first = MatrixLayout { at, row: along(matrix.rows, matrix.row), col: along(matrix.cols, matrix.col) };
+        Some(FamilyMatrices { family, field, first, element_bytes: i64::from(size) })
+    }
+
+    fn layouts(&self) -> Box<dyn Iterator<Item = MatrixLayout> + '_> {
+        let layout = |e: i64| MatrixLayout { at: self.first.at + e * self.element_bytes, ..self.first };
+        match self.field.parts.first() {
+            Some(part) => Box::new(part.offset.values(&self.family.domain).map(layout)),
+            None => Box::new((0..self.family.domain.count()).map(move |_| layout(0))),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Compiles the kernels of a plan, or shows their code.
+//!
+//! Invariant: the code that is shown is the code that runs.
+
+use crate::error::EngineError;
+use crate::kernel::Kernel;
+use crate::natives::imports;
+use cranelift_entity::PrimaryMap;
+use girder_codegen::{CodegenError, Host, asm_text, clif_text, compile_for};
+use girder_codelet::KernelSpec;
+use girder_host::{KernelId, KernelTable};
+use girder_ir::graph::Graph;
+use std::sync::Arc;
+
+/// How generated code is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CodeForm {
+    /// In Cranelift's text, before its optimiser.
+    Clif,
+    /// In assembly.
+    Asm,
+}
+
+/// Finds the machine that code is compiled for.
+pub(crate) fn detect() -> Result<Host, EngineError> {
+    Host::detect().map_err(refused)
+}
+
+/// Compiles all kernels of a table.
+pub(crate) fn compile_kernels(
+    host: &Host,
+    graph: &Graph,
+    table: &KernelTable,
+) -> Result<PrimaryMap<KernelId, Kernel>, EngineError> {
+    let specs: Vec<KernelSpec<'_>> = table.kernels.keys().map(|id| table.spec(graph, id)).collect();
+    let code = Arc::new(compile_for(host, &specs).and_then(|kernels| kernels.load(host)).map_err(refused)?);
+    let kernel = |(n, id): (usize, KernelId)| Kernel {
+        function: code.kernel(n),
+        _code: code.clone(),
+        imports: imports(host.level()),
+        spans: table.spans(graph, id),
+        writes: table.writes(graph, id),
+        multi: table.codelet(graph, id).multi,
+    };
+    Ok(table.kernels.keys().enumerate().map(kernel).collect())
+}
+
+/// Returns the code of all kernels of a table as text.
+pub(crate) fn kernel_text(
+    host: &Host,
+    graph: &Graph,
+    table: &KernelTable,
+    form: CodeForm,
+) -> Result<String, EngineError> {
+    let mut text = format!("; {}\n", host.name());
+    for (n, id) in table.kernels.keys().enumerate() {
+        let spec = table.spec(graph, id);
+        let shapes = spec.codelet.edges().map(|(f, decl)| format!("{}{:?}", decl.name, &spec.sizes.shapes[f][..]));
+        let shapes: Vec<String> = shapes.collect();
+        text += &format!("\n; kernel {n}: codelet {}({})\n", spec.codelet.name, shapes.join(", "));
+        text += &match form {
+            CodeForm::Clif => clif_text(host, &spec),
+            CodeForm::Asm => asm_text(host, &spec),
+        }
+        .map_err(refused)?;
+    }
+    Ok(text)
+}
+
+fn refused(error: CodegenError) -> EngineError {
+    EngineError::Code(error.to_string())
+}
