@@ -1,60 +1,19 @@
 //! The functions that the language builds in outside codelets.
 //!
-//! Invariant: every name in [`NAMES`] is called by [`Elaborator::call_builtin`].
+//! Invariant: every name in [`names::NAMES`] is called by [`Elaborator::call_builtin`].
 
+pub mod names;
 mod numbers;
 mod lists;
 mod tensors;
 mod data;
 
-pub use numbers::STATIC;
-
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
+use crate::value::Given;
 use crate::value::{Place, Tensor, Value};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use std::sync::Arc;
-
-/// Their names.
-pub const NAMES: [&str; 36] = [
-    "tile",
-    "ipu",
-    "linear",
-    "load",
-    "bytes",
-    "read",
-    "print",
-    "abort",
-    "sync",
-    "undef",
-    "copy",
-    "concat",
-    "len",
-    "zip",
-    "enumerate",
-    "leaves",
-    "int",
-    "float",
-    "string",
-    "div_ceil",
-    "min",
-    "max",
-    "abs",
-    "floor",
-    "ceil",
-    "round",
-    "sqrt",
-    "exp",
-    "log",
-    "log2",
-    "pow",
-    "params",
-    "assert",
-    "list",
-    "reversed",
-    "zeros",
-];
 
 impl Elaborator<'_> {
     /// Calls a built-in.
@@ -79,7 +38,7 @@ impl Elaborator<'_> {
             "abort" => self.abort(given, span),
             "sync" => {
                 let [] = self.arguments(name, [], given, span)?;
-                self.push(crate::nodes::NodeKind::Effect(girder_ir::program::Effect::Sync), span)?;
+                self.push(crate::elaborator::NodeKind::Effect(girder_ir::program::Effect::Sync), span)?;
                 Ok(Value::Unit)
             }
             "undef" => {
@@ -128,7 +87,7 @@ impl Elaborator<'_> {
                     Some(Value::Str(s)) => s.to_string(),
                     _ => "the assertion does not hold".into(),
                 };
-                self.ended = true;
+                self.scopes.end();
                 Err(self.error("elaborate::assertion", span, message))
             }
             Some((other, at)) => {

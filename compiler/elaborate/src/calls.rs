@@ -3,32 +3,23 @@
 //!
 //! Invariant: a call sees the names of its own module and parameters only; recursion ends at the limit of nesting.
 
-use crate::codelet::ModuleRef;
-use crate::elaborator::{Elaborator, Frame};
+use crate::binding::{Misplaced, bind, takes};
+use crate::elaborator::Elaborator;
+use crate::references::{References, cycle_text};
 use crate::statements::Flow;
 use crate::types::Sizes;
-use crate::value::Value;
+use crate::value::{Given, Value};
 use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
+use girder_typing::ModuleRef;
 use smol_str::SmolStr;
-
-/// An argument after evaluation.
-#[derive(Clone, Debug)]
-pub struct Given {
-    /// Its name; empty if it has none.
-    pub name: SmolStr,
-    /// What it is.
-    pub value: Value,
-    /// Where it stands.
-    pub span: Span,
-}
 
 impl Elaborator<'_> {
     /// `callee(args)`
     pub fn call(&mut self, callee: ExprId, args: &[ast::Arg], span: Span) -> Result<Value> {
         let tree = self.tree();
         if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
-            let is_path = crate::scope::dotted(tree, callee).is_some_and(|p| self.names_value(&p));
+            let is_path = crate::trees::dotted(tree, callee).is_some_and(|p| self.names_value(&p));
             if !is_path {
                 let base = self.expr(*base)?;
                 if let Value::Module(_) = base {
@@ -52,10 +43,10 @@ impl Elaborator<'_> {
 
     /// Whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
     pub fn is_data(&self, name: &SmolStr) -> bool {
-        if let Some(local) = self.frames.last().and_then(|f| f.names.iter().rev().find(|b| b.name == *name)) {
+        if let Some(local) = self.scopes.local(name) {
             return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
         }
-        if let Some(Value::Builtin(_) | Value::Fn(..)) = self.known.get(&(self.module(), name.clone())) {
+        if let Some(Value::Builtin(_) | Value::Fn(..)) = self.scopes.resolved(name) {
             return false;
         }
         let found = self.modules.find(self.module(), name, |m| &m.values);
@@ -66,8 +57,7 @@ impl Elaborator<'_> {
     /// Whether a dotted path reaches an item (and is not a method of a value).
     pub fn names_value(&self, path: &str) -> bool {
         let first = path.split('.').next().unwrap_or_default();
-        let is_local = self.frames.last().is_some_and(|f| f.names.iter().any(|b| b.name == first));
-        !is_local && self.modules.find(self.module(), path, |m| &m.values).is_some()
+        self.scopes.local(first).is_none() && self.modules.find(self.module(), path, |m| &m.values).is_some()
     }
 
     fn call_value(&mut self, callee: Value, args: &[ast::Arg], span: Span) -> Result<Value> {
@@ -97,41 +87,46 @@ impl Elaborator<'_> {
             return Err(girder_source::Failed);
         };
         if f.codelet {
-            return self.apply_each(module, f, given, span);
+            return self.apply_each((module, item), f, given, span);
         }
         let limit = self.session.limits.nesting as usize;
-        if self.calls.len() >= limit {
+        if self.functions.len() >= limit {
             let name = f.name.dotted();
             let message = format!("calls nest more than {limit} deep in `{name}`");
-            let help = if self.calls.iter().filter(|c| **c == (module, item)).count() > 1 {
-                "the function calls itself: recursion must end at a static condition"
-            } else {
-                "`--limit nesting=N` allows more"
+            let is_recursive = self.functions.iter().filter(|c| **c == (module, item)).count() > 1;
+            let cycle = References::new(self.modules, &[(module, item)]).cycle((module, item));
+            let help = match cycle.filter(|_| is_recursive) {
+                Some(names) if names.len() > 2 => {
+                    format!("{}: recursion must end at a static condition", cycle_text(&names, "calls"))
+                }
+                _ if is_recursive => "the function calls itself: recursion must end at a static condition".into(),
+                _ => "`--limit nesting=N` allows more".into(),
             };
             return Err(self.error_help("elaborate::too_deep", span, message, help));
         }
-        self.calls.push((module, item));
-        self.call_spans.push(span);
+        self.functions.push((module, item));
+        self.reporter.enter_call(span);
         let value = self.enter_fn(module, f, given, span);
-        self.call_spans.pop();
-        self.calls.pop();
+        self.reporter.leave_call();
+        self.functions.pop();
         value
     }
 
     fn enter_fn(&mut self, module: ModuleRef, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Value> {
         let name = f.name.dotted();
-        let outer = self.origin;
-        // Errors about the arguments belong to the call, and are said without "in this call".
-        let call_span = self.call_spans.pop();
-        self.frames.push(Frame { module, names: vec![], loops: 0 });
+        let outer = self.emission.origin();
+        self.scopes.enter(module);
+        // Errors about the arguments belong to the call, and are reported without "in this call".
+        let call = self.reporter.leave_call();
         let bound = self.bind_params(f, given, span);
-        self.call_spans.extend(call_span);
+        call.into_iter().for_each(|span| self.reporter.enter_call(span));
         let value = bound.and_then(|mut sizes| {
-            self.origin = Some(self.graph.origins.add(span, outer, name.rsplit('.').next().unwrap_or(&name)));
-            self.path.push(name.rsplit('.').next().unwrap_or(&name).into());
+            let own = name.rsplit('.').next().unwrap_or(&name);
+            let origin = self.graph.origins.add(span, outer, own);
+            self.emission.replace_origin(Some(origin));
+            self.emission.enter_path(own.into());
             let run = self.body(&f.body);
-            self.ended = false;
-            self.path.pop();
+            self.emission.leave_path();
             let value = match run? {
                 (value, Flow::Next) => value,
                 (_, Flow::Return(value, _)) => value,
@@ -143,8 +138,8 @@ impl Elaborator<'_> {
                 None => Ok(value),
             }
         });
-        self.origin = outer;
-        self.frames.pop();
+        self.emission.replace_origin(outer);
+        self.scopes.leave();
         value
     }
 
@@ -158,40 +153,27 @@ impl Elaborator<'_> {
             };
             sizes.generics.push((g.name.name.clone(), class));
         }
-        let mut slots: Vec<Option<Given>> = vec![None; f.params.len()];
-        let mut next = 0;
-        for g in given {
-            if !g.name.is_empty() && sizes.generics.iter().any(|(n, _)| *n == g.name) {
-                sizes.bound.push((g.name, g.value));
-                continue;
+        let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
+        // Generics and sizes are static parameters that may also be passed by name.
+        let module = self.modules.get(self.module());
+        let is_size = |g: &Given| {
+            let is_generic = || sizes.generics.iter().any(|(n, _)| *n == g.name);
+            !g.name.is_empty() && (is_generic() || parameter(&g.name).is_none() && mentions(f, &g.name, module))
+        };
+        let (sized, given): (Vec<Given>, Vec<Given>) = given.into_iter().partition(is_size);
+        sizes.bound.extend(sized.into_iter().map(|g| (g.name, g.value)));
+        let slots = bind(given, f.params.len(), parameter).map_err(|(g, why)| match why {
+            Misplaced::Unknown => self.no_parameter(f, &g),
+            Misplaced::Twice(k) => {
+                let message = format!("`{}` is given twice", f.params[k].name.name);
+                self.error("elaborate::arguments", g.span, message)
             }
-            let slot = if g.name.is_empty() {
-                next += 1;
-                next - 1
-            } else {
-                match f.params.iter().position(|p| p.name.name == g.name) {
-                    Some(i) => i,
-                    // A size is a static parameter that may also be passed by name.
-                    None if mentions(f, &g.name, self.modules.get(self.module())) => {
-                        sizes.bound.push((g.name, g.value));
-                        continue;
-                    }
-                    None => return Err(self.no_parameter(f, &g)),
-                }
-            };
-            match slots.get_mut(slot) {
-                Some(s @ None) => *s = Some(g),
-                Some(Some(_)) => {
-                    let message = format!("`{}` is given twice", f.params[slot].name.name);
-                    return Err(self.error("elaborate::arguments", g.span, message));
-                }
-                None => {
-                    let message = crate::calls::takes(&f.name.dotted(), f.params.len());
-                    let d = Diagnostic::error("elaborate::arguments", g.span, message);
-                    return Err(self.say(d.label(f.name.span, "declared here")));
-                }
+            Misplaced::TooMany => {
+                let message = takes(&f.name.dotted(), f.params.len());
+                let d = Diagnostic::error("elaborate::arguments", g.span, message);
+                self.report(d.label(f.name.span, "declared here"))
             }
-        }
+        })?;
         for (p, slot) in f.params.iter().zip(slots) {
             let (value, at) = match (slot, p.default) {
                 (Some(g), _) => (g.value, g.span),
@@ -202,7 +184,7 @@ impl Elaborator<'_> {
                 (None, None) => {
                     let message = format!("`{}` needs an argument for `{}`", f.name.dotted(), p.name.name);
                     let d = Diagnostic::error("elaborate::arguments", span, message);
-                    return Err(self.say(d.label(p.span, "declared here")));
+                    return Err(self.report(d.label(p.span, "declared here")));
                 }
             };
             let value = match &p.ty {
@@ -221,14 +203,14 @@ impl Elaborator<'_> {
     }
 
     fn no_parameter(&mut self, f: &ast::Fn, g: &Given) -> girder_source::Failed {
-        let near = crate::spelling::closest(&g.name, f.params.iter().map(|p| p.name.name.as_str()));
+        let near = girder_source::closest(&g.name, f.params.iter().map(|p| p.name.name.as_str()));
         let d = Diagnostic::error(
             "elaborate::arguments",
             g.span,
             format!("`{}` has no parameter `{}`", f.name.dotted(), g.name),
         );
         let d = d.label(f.name.span, "declared here");
-        self.say(match near {
+        self.report(match near {
             Some(n) => d.help(format!("did you mean `{n}`?")),
             None => d,
         })
@@ -242,34 +224,17 @@ impl Elaborator<'_> {
         given: Vec<Given>,
         span: Span,
     ) -> Result<[Option<Given>; N]> {
-        let mut slots = [const { None }; N];
-        let mut next = 0;
-        for g in given {
-            let slot = match g.name.as_str() {
-                "" => {
-                    next += 1;
-                    next - 1
-                }
-                name => match names.iter().position(|n| n.trim_end_matches('?') == name) {
-                    Some(i) => i,
-                    None => {
-                        let message = format!("`{of}` has no parameter `{name}`");
-                        let help = format!("it takes {}", names.map(|n| n.trim_end_matches('?')).join(", "));
-                        return Err(self.error_help("elaborate::arguments", g.span, message, help));
-                    }
-                },
-            };
-            match slots.get_mut(slot) {
-                Some(s @ None) => *s = Some(g),
-                Some(Some(_)) => {
-                    return Err(self.error("elaborate::arguments", g.span, "this argument is given twice"));
-                }
-                None => {
-                    let message = takes(of, N);
-                    return Err(self.error("elaborate::arguments", g.span, message));
-                }
+        let position = |name: &str| names.iter().position(|n| n.trim_end_matches('?') == name);
+        let slots = bind(given, N, position).map_err(|(g, why)| match why {
+            Misplaced::Unknown => {
+                let message = format!("`{of}` has no parameter `{}`", g.name);
+                let help = format!("it takes {}", names.map(|n| n.trim_end_matches('?')).join(", "));
+                self.error_help("elaborate::arguments", g.span, message, help)
             }
-        }
+            Misplaced::Twice(_) => self.error("elaborate::arguments", g.span, "this argument is given twice"),
+            Misplaced::TooMany => self.error("elaborate::arguments", g.span, takes(of, N)),
+        })?;
+        let slots: [Option<Given>; N] = slots.try_into().unwrap_or([const { None }; N]);
         for (slot, name) in slots.iter().zip(names) {
             if slot.is_none() && !name.ends_with('?') {
                 let message = format!("`{of}` needs an argument for `{name}`");
@@ -278,11 +243,6 @@ impl Elaborator<'_> {
         }
         Ok(slots)
     }
-}
-
-/// `f` takes so many arguments.
-pub fn takes(name: &str, count: usize) -> String {
-    format!("`{name}` takes {count} argument{}", if count == 1 { "" } else { "s" })
 }
 
 /// Whether some dimension of the parameters is the bare name.

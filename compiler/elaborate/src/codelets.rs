@@ -3,26 +3,25 @@
 //! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) means the same in a module of its own:
 //! every outside name in it is qualified, every constant of its module is a number.
 
-use crate::codelet::{Meaning, ModuleRef, Scope};
-use crate::elaborator::{Elaborator, Global};
+use crate::elaborator::{Elaborator, Generated, Global, Scopes, SpecKey};
 use crate::modules::{Entry, Modules};
+use crate::trees::{expressions, statements};
 use crate::value::Value;
-use crate::vertices::SpecKey;
-use cranelift_entity::EntityRef;
 use girder_ir::codelet::{Elementary, GenericArg};
 use girder_ir::graph::CodeletItem;
 use girder_ir::ids::SpecId;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostics, Failed, Result, SourceMap, Span};
-use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtId, StmtKind};
-use rustc_hash::{FxHashMap, FxHashSet};
+use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
+use girder_typing::{Meaning, ModuleRef, Scope};
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 /// What a codelet body sees of the rest.
 pub struct Names<'a> {
     modules: &'a Modules,
-    made: &'a [ast::Module],
-    globals: &'a FxHashMap<(ModuleRef, SmolStr), Global>,
+    generated: &'a [Generated],
+    scopes: &'a Scopes,
 }
 
 impl<'a> Names<'a> {
@@ -36,7 +35,7 @@ impl<'a> Names<'a> {
     }
 
     fn count(&self) -> u32 {
-        self.modules.iter().count() as u32
+        self.modules.count() as u32
     }
 }
 
@@ -56,7 +55,7 @@ impl Scope for Names<'_> {
             ItemKind::Decl(ast::Decl::Var(_)) => Meaning::Other("a variable"),
             _ => {
                 let own = path.rsplit('.').next().unwrap_or(path);
-                match self.globals.get(&(m, own.into()))? {
+                match self.scopes.global(m, &own.into())? {
                     Global::Known(Value::Int(i)) => Meaning::Int(*i),
                     Global::Known(Value::Float(x)) => Meaning::Float(*x),
                     Global::Known(Value::Bool(b)) => Meaning::Bool(*b),
@@ -74,7 +73,7 @@ impl Scope for Names<'_> {
     fn tree(&self, module: ModuleRef) -> &ast::Module {
         match module.0.checked_sub(self.count()) {
             None => &self.modules.get(module).tree,
-            Some(k) => &self.made[k as usize],
+            Some(k) => &self.generated[k as usize].tree,
         }
     }
 }
@@ -83,35 +82,26 @@ impl Elaborator<'_> {
     /// Gives a function the names that codelet bodies see.
     pub fn with_scope<T>(&mut self, f: impl FnOnce(&Names<'_>, &mut Diagnostics) -> T) -> T {
         let mut diagnostics = Diagnostics::default();
-        let names = Names { modules: self.modules, made: &self.made, globals: &self.globals };
-        let value = f(&names, &mut diagnostics);
+        let value = f(&self.names(), &mut diagnostics);
         for d in diagnostics.iter() {
-            self.say(d.clone());
+            self.report(d.clone());
         }
         value
-    }
-
-    /// Parses what the compiler made as a module of its own.
-    pub fn add_text(&mut self, name: &str, text: String) -> Result<ModuleRef> {
-        let Some(file) = self.map.add(format!("<{name}>"), text) else { return Err(Failed) };
-        let tree = girder_syntax::parse(self.map, file, self.session, self.diagnostics);
-        self.made.push(tree);
-        Ok(ModuleRef(self.modules.iter().count() as u32 + self.made.len() as u32 - 1))
     }
 
     /// The specialisation of a codelet, made when it is first needed.
     pub fn specialised(&mut self, module: ModuleRef, item: usize, args: &[GenericArg], span: Span) -> Result<SpecId> {
         let key = SpecKey { module, item, args: args.to_vec() };
-        if let Some(&spec) = self.specs.get(&key) {
+        if let Some(&spec) = self.codelets.specs.get(&key) {
             return spec.ok_or(Failed);
         }
-        self.call_spans.push(span);
+        self.reporter.enter_call(span);
         let session = self.session;
         let made = self.with_scope(|names, diagnostics| match names.codelet(module, item) {
-            Some((c, attrs)) => crate::codelet::specialise(names, module, c, attrs, args, session, diagnostics),
+            Some((c, attrs)) => girder_typing::specialise(names, module, c, attrs, args, session, diagnostics),
             None => Err(Failed),
         });
-        self.call_spans.pop();
+        self.reporter.leave_call();
         let spec = match made {
             Ok(mut codelet) => {
                 codelet.name = self.qualified_item(module, &codelet.name);
@@ -120,7 +110,7 @@ impl Elaborator<'_> {
             }
             Err(Failed) => None,
         };
-        self.specs.insert(key, spec);
+        self.codelets.specs.insert(key, spec);
         spec.ok_or(Failed)
     }
 
@@ -135,30 +125,54 @@ impl Elaborator<'_> {
     /// Adds the text of a codelet or codelet function, and of the functions that it calls, to the graph. What the
     /// prelude holds is not printed: it needs no `use`.
     fn print_item(&mut self, module: ModuleRef, item: usize) {
-        if module == self.modules.prelude || !self.items.insert((module, item)) {
+        if module == self.modules.prelude || !self.codelets.printed.insert((module, item)) {
             return;
         }
-        let names = Names { modules: self.modules, made: &self.made, globals: &self.globals };
-        let (edits, calls) = edits(&names, self.modules, module, item);
-        let node = &names.tree(module).items[item];
-        let mut text = String::new();
-        let mut at = node.span.lo;
-        for (span, with) in edits {
-            text.push_str(self.map.text(Span::new(at, span.lo)));
-            text.push_str(&with);
-            at = span.hi;
-        }
-        text.push_str(self.map.text(Span::new(at, node.span.hi)));
-        let name = match &node.kind {
-            ItemKind::Codelet(c) => c.name.dotted(),
-            ItemKind::Fn(f) => f.name.dotted(),
-            _ => return,
+        let (name, text, calls) = match (module.0 as usize).checked_sub(self.modules.count()) {
+            Some(k) => {
+                let Generated { tree, callee } = &self.codelets.generated[k];
+                let text = girder_syntax::format(tree, "").trim_end().to_string();
+                (item_name(&tree.items[item]), text, callee.iter().copied().collect())
+            }
+            None => {
+                let names = self.names();
+                let (edits, calls) = edits(&names, self.modules, module, item);
+                let node = &names.tree(module).items[item];
+                let text = self.edited(node.span, edits);
+                (item_name(node), tidy(&text, self.session), calls)
+            }
         };
         let name = self.qualified_item(module, &name);
         for (m, i) in calls {
             self.print_item(m, i);
         }
-        self.graph.items.push(CodeletItem { name, text: tidy(&text, self.session).into() });
+        self.graph.items.push(CodeletItem { name, text: text.into() });
+    }
+
+    /// Returns the text of a span with parts of it replaced.
+    fn edited(&self, span: Span, edits: Vec<Edit>) -> String {
+        let mut text = String::new();
+        let mut at = span.lo;
+        for (span, with) in edits {
+            text.push_str(self.reporter.text(Span::new(at, span.lo)));
+            text.push_str(&with);
+            at = span.hi;
+        }
+        text.push_str(self.reporter.text(Span::new(at, span.hi)));
+        text
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { modules: self.modules, generated: &self.codelets.generated, scopes: &self.scopes }
+    }
+}
+
+/// Returns the name of a codelet or function.
+fn item_name(item: &ast::Item) -> SmolStr {
+    match &item.kind {
+        ItemKind::Codelet(c) => c.name.dotted(),
+        ItemKind::Fn(f) => f.name.dotted(),
+        _ => SmolStr::default(),
     }
 }
 
@@ -189,14 +203,14 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
     if let Some(name) = own.filter(|_| !prefix.is_empty()) {
         edits.push((name.span, format!("{prefix}.{}", name.dotted())));
     }
-    for (id, e) in part::<ExprId, _>(tree.exprs.written(), |e: &ast::Expr| e.span, node.span) {
+    for (id, e) in expressions(tree, node) {
         if !matches!(e.kind, ExprKind::Name(_) | ExprKind::Field { .. }) {
             continue;
         }
-        let Some(path) = crate::scope::dotted(tree, id) else { continue };
+        let Some(path) = crate::trees::dotted(tree, id) else { continue };
         let first = path.split('.').next().unwrap_or_default();
         // What a body builds in hides the prelude's function of the same name.
-        if bound.contains(first) || crate::codelet::is_builtin(&path) {
+        if bound.contains(first) || girder_typing::is_builtin(&path) {
             continue;
         }
         let with = match names.lookup(module, &path) {
@@ -256,27 +270,12 @@ fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::
         ItemKind::Fn(f) => f.params.iter().filter_map(|p| p.ty.as_ref()).chain(&f.result).collect(),
         _ => vec![],
     };
-    for (_, s) in part::<StmtId, _>(tree.stmts.as_values_slice(), |s: &ast::Stmt| s.span, node.span) {
+    for (_, s) in statements(tree, node) {
         if let StmtKind::Decl(ast::Decl::Let(ast::Let { ty: Some(ty), .. })) = &s.kind {
             types.push(ty);
         }
     }
     types
-}
-
-/// What stands in an item, of an arena that was filled item by item: looking at all of it for each item would take
-/// time with the square of the text.
-fn part<'t, K: EntityRef, V>(
-    arena: &'t [V],
-    span: impl Fn(&V) -> Span + 't,
-    item: Span,
-) -> impl Iterator<Item = (K, &'t V)> {
-    let (mut lo, mut hi) = (0, arena.len());
-    while lo < hi {
-        let middle = (lo + hi) / 2;
-        if span(&arena[middle]).lo < item.lo { lo = middle + 1 } else { hi = middle }
-    }
-    (lo..arena.len()).map(|k| (K::new(k), &arena[k])).take_while(move |(_, v)| span(v).lo < item.hi)
 }
 
 /// Every name that an item binds somewhere: these are never outside names.
@@ -298,14 +297,14 @@ fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
     }
     bound.extend(generics.iter().map(|g| g.name.name.clone()));
     let mut add = |p: &ast::Pattern| crate::modules::pattern_names(p, &mut |i| _ = bound.insert(i.name.clone()));
-    for (_, s) in part::<StmtId, _>(tree.stmts.as_values_slice(), |s: &ast::Stmt| s.span, node.span) {
+    for (_, s) in statements(tree, node) {
         match &s.kind {
             StmtKind::Decl(ast::Decl::Let(l)) => add(&l.pattern),
             StmtKind::For { binders, .. } => binders.iter().for_each(|b| add(&b.pattern)),
             _ => {}
         }
     }
-    for (_, e) in part::<ExprId, _>(tree.exprs.written(), |e: &ast::Expr| e.span, node.span) {
+    for (_, e) in expressions(tree, node) {
         if let ExprKind::Reduce(r) = &e.kind {
             r.binders.iter().for_each(|b| add(&b.pattern));
         }

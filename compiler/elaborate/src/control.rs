@@ -2,9 +2,8 @@
 //!
 //! Invariant: what a run-time body emits stays in that body; names it binds end with it.
 
-use crate::arms::Key;
 use crate::elaborator::Elaborator;
-use crate::nodes::{Node, NodeKind};
+use crate::elaborator::{Body, NodeKind};
 use crate::statements::Flow;
 use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;
@@ -12,6 +11,7 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
+use girder_typing::arms::Key;
 use std::sync::Arc;
 
 /// A condition or selector.
@@ -81,28 +81,26 @@ impl Elaborator<'_> {
     }
 
     /// Emits into a new body under run-time control.
-    pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<Node>)> {
-        self.emit.push(vec![]);
-        self.depth += 1;
-        let mark = self.mark();
+    pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
+        self.emission.open_under_run_time();
+        let mark = self.scopes.mark();
         let value = f(self);
-        self.release(mark);
-        self.depth -= 1;
-        let nodes = self.emit.pop().unwrap_or_default();
-        Ok((value?, nodes))
+        self.scopes.release(mark);
+        let body = self.emission.close_under_run_time();
+        Ok((value?, body))
     }
 
     fn run_time_if(&mut self, cond: Tensor, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
         let branches = vec![Branch::Body(then), els.map_or(Branch::Nothing, Branch::Else)];
-        let (values, mut nodes) = self.branches(branches)?;
-        let value = self.joined(values, &mut nodes, span)?;
-        let (els, then) = (nodes.pop().unwrap_or_default(), nodes.pop().unwrap_or_default());
+        let (values, mut bodies) = self.branches(branches)?;
+        let value = self.joined(values, &mut bodies, span)?;
+        let (els, then) = (bodies.pop().unwrap_or_default(), bodies.pop().unwrap_or_default());
         self.push(NodeKind::If { cond: cond.view, then, els }, span)?;
         Ok(value)
     }
 
-    fn branches(&mut self, list: Vec<Branch<'_>>) -> Result<(Vec<Value>, Vec<Vec<Node>>)> {
-        let (mut values, mut nodes) = (vec![], vec![]);
+    fn branches(&mut self, list: Vec<Branch<'_>>) -> Result<(Vec<Value>, Vec<Body>)> {
+        let (mut values, mut bodies) = (vec![], vec![]);
         let mut failed = None;
         for b in list {
             let done = self.under_run_time(|this| match b {
@@ -114,18 +112,18 @@ impl Elaborator<'_> {
                 Branch::Nothing => Ok(Value::Unit),
             });
             match done {
-                Ok((v, n)) => {
-                    values.push(v);
-                    nodes.push(n);
+                Ok((value, body)) => {
+                    values.push(value);
+                    bodies.push(body);
                 }
                 Err(e) => failed = Some(e),
             }
         }
-        failed.map_or(Ok((values, nodes)), Err)
+        failed.map_or(Ok((values, bodies)), Err)
     }
 
     /// The value of branches that run-time control chooses between: a fresh variable that each branch writes.
-    fn joined(&mut self, values: Vec<Value>, nodes: &mut [Vec<Node>], span: Span) -> Result<Value> {
+    fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], span: Span) -> Result<Value> {
         if values.iter().any(|v| matches!(v, Value::Unit)) {
             return Ok(Value::Unit);
         }
@@ -143,7 +141,7 @@ impl Elaborator<'_> {
                 let Some(column) = column else {
                     return Err(self.error("elaborate::branches_differ", span, "the branches have different values"));
                 };
-                joined.push(self.joined(column, nodes, span)?);
+                joined.push(self.joined(column, bodies, span)?);
             }
             let tuple = crate::value::Tuple { names, values: joined };
             return Ok(Value::Tuple(std::sync::Arc::new(tuple)));
@@ -160,10 +158,10 @@ impl Elaborator<'_> {
             _ => return Ok(Value::Unit),
         };
         let result = self.temporary("chosen", ty, &shape, span)?;
-        for (value, body) in values.into_iter().zip(nodes) {
-            self.emit.push(std::mem::take(body));
+        for (value, body) in values.into_iter().zip(bodies) {
+            self.emission.reopen(std::mem::take(body));
             let done = self.write(&result, value, span);
-            *body = self.emit.pop().unwrap_or_default();
+            *body = self.emission.close();
             done?;
         }
         Ok(result.into())
@@ -219,8 +217,8 @@ impl Elaborator<'_> {
                 keys.push(Key { arm, range, span });
             }
         }
-        match crate::arms::never_taken(&keys) {
-            Some(d) => Err(self.say(d)),
+        match girder_typing::arms::never_taken(&keys) {
+            Some(d) => Err(self.report(d)),
             None => Ok(keys),
         }
     }
@@ -234,17 +232,17 @@ impl Elaborator<'_> {
                 None => default = Some(k.arm),
             }
         }
-        let mut bodies: Vec<Branch<'_>> = arms.iter().map(|a| Branch::Body(&a.body)).collect();
+        let mut branches: Vec<Branch<'_>> = arms.iter().map(|a| Branch::Body(&a.body)).collect();
         let covered = default.is_some();
         if !covered {
-            bodies.push(Branch::Nothing);
+            branches.push(Branch::Nothing);
             keys.push(vec![]);
         }
-        let (values, mut nodes) = self.branches(bodies)?;
-        let value = self.joined(values, &mut nodes, span)?;
-        let default = nodes.pop().unwrap_or_default();
+        let (values, mut bodies) = self.branches(branches)?;
+        let value = self.joined(values, &mut bodies, span)?;
+        let default = bodies.pop().unwrap_or_default();
         keys.pop();
-        let cases = keys.into_iter().zip(nodes).collect();
+        let cases = keys.into_iter().zip(bodies).collect();
         self.push(NodeKind::Switch { on: on.view, cases, default }, span)?;
         Ok(value)
     }
@@ -258,8 +256,8 @@ impl Elaborator<'_> {
         })?;
         match value {
             Value::Tensor(c) => {
-                let (_, nodes) = self.under_run_time(|this| this.block(body))?;
-                self.push(NodeKind::While { before, cond: c.view.clone(), body: nodes }, span)
+                let (_, body) = self.under_run_time(|this| this.block(body))?;
+                self.push(NodeKind::While { before, cond: c.view.clone(), body }, span)
             }
             Value::Bool(false) => Ok(()),
             Value::Bool(true) => {
@@ -292,14 +290,14 @@ impl Elaborator<'_> {
             (other, _) => return Err(self.expected("a count or a range", &other, range_span)),
         };
         let slot = index.map(|name| self.repeat_index(name, range, range_span)).transpose()?;
-        let (_, nodes) = self.under_run_time(|this| {
+        let (_, body) = self.under_run_time(|this| {
             if let (Some(name), Some((t, ..))) = (index, &slot) {
                 this.define(name.dotted(), t.clone().into(), false);
             }
             this.block(body)
         })?;
         let index = slot.map(|(_, var, start, step)| (var, start, step));
-        self.push(NodeKind::Repeat { count: range.count, index, body: nodes }, span)
+        self.push(NodeKind::Repeat { count: range.count, index, body }, span)
     }
 
     /// The `i32` variable of an index: in printed text a temporary that already has the name.
@@ -351,14 +349,11 @@ impl Elaborator<'_> {
                 Some(ExprKind::Block(body)) => (None, body),
                 _ => return Err(self.error("elaborate::par_branch", s.span, "a branch of `par` is `on place { … }`")),
             };
-            let (_, nodes) = self.under_run_time(|this| {
-                let depth = this.places.len();
-                this.places.extend(place);
-                let done = this.block(body);
-                this.places.truncate(depth);
-                done
+            let (_, branch) = self.under_run_time(|this| match place {
+                Some(place) => this.at_place(place, |this| this.block(body)),
+                None => this.block(body),
             })?;
-            branches.push(nodes);
+            branches.push(branch);
         }
         self.push(NodeKind::Par(branches), span)
     }
@@ -374,10 +369,11 @@ impl Elaborator<'_> {
                 Value::Str(label) => label,
                 other => return Err(self.expected("a string", &other, self.tree().exprs[arg.value].span)),
             };
-            let outer = self.origin;
-            self.origin = Some(self.graph.origins.add(span, outer, label));
+            let outer = self.emission.origin();
+            let origin = self.graph.origins.add(span, outer, label);
+            self.emission.replace_origin(Some(origin));
             let value = self.block(body);
-            self.origin = outer;
+            self.emission.replace_origin(outer);
             return value;
         }
         Err(self.no_mode(mode))
@@ -388,8 +384,8 @@ impl Elaborator<'_> {
         let tree = self.tree();
         let span = tree.exprs[mode].span;
         let name = match &tree.exprs[mode].kind {
-            ExprKind::Call { callee, .. } => crate::scope::dotted(tree, *callee),
-            _ => crate::scope::dotted(tree, mode),
+            ExprKind::Call { callee, .. } => crate::trees::dotted(tree, *callee),
+            _ => crate::trees::dotted(tree, mode),
         };
         match name.as_deref() {
             Some("rounding") => self.unsupported(span, "`with rounding`"),

@@ -4,8 +4,8 @@
 //! temporary stands between.
 
 use crate::elaborator::Elaborator;
+use crate::elaborator::NodeKind;
 use crate::families::{Loops, box_of};
-use crate::nodes::NodeKind;
 use crate::value::{Tensor, Value};
 use girder_ir::family::{CopyFamily, Domain, Field};
 use girder_ir::graph::{CopySet, VarClass};
@@ -84,16 +84,10 @@ impl Elaborator<'_> {
     /// If `source` is the whole of a temporary that the last step alone computed, and the destination takes it as it is,
     /// the step writes the destination itself: no element that it reads may be written.
     fn write_in_place(&mut self, dst: &View, source: &View, broadcast: &View) -> bool {
-        let Some(crate::nodes::Node { kind: NodeKind::Execute(set), .. }) = self.emit.last().and_then(|b| b.last())
-        else {
-            return false;
-        };
-        let set = *set;
+        let Some((temp, set)) = self.emission.computed_last() else { return false };
         let [part] = &source.parts[..] else { return false };
-        let temp = part.var;
         let whole = View::whole(temp, &source.shape());
-        let fresh = self.fresh == Some((temp, set));
-        if !fresh || *source != whole || broadcast != source || self.named_anywhere(temp) {
+        if part.var != temp || *source != whole || broadcast != source || self.named_anywhere(temp) {
             return false;
         }
         crate::retarget::retarget(&mut self.graph, set, temp, dst)
@@ -112,7 +106,7 @@ impl Elaborator<'_> {
             }
         }
         let mut seen = Seen::default();
-        self.frames.iter().flat_map(|f| &f.names).any(|b| sees(&b.value, var, &mut seen))
+        self.scopes.all_locals().any(|b| sees(&b.value, var, &mut seen))
     }
 
     /// A list or array as a constant of the target's type.
@@ -143,7 +137,7 @@ impl Elaborator<'_> {
                     span,
                     format!("`{name}` is a `const` and cannot be written"),
                 );
-                return Err(self.say(d.label(at, "declared here").help("declare it with `var`")));
+                return Err(self.report(d.label(at, "declared here").help("declare it with `var`")));
             }
         }
         Ok(())

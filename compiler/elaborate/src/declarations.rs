@@ -4,51 +4,32 @@
 //! `const`, which are set at load wherever they stand).
 
 use crate::arguments::Kind;
-use crate::codelet::ModuleRef;
-use crate::elaborator::{Elaborator, Frame, Global};
+use crate::elaborator::{Elaborator, Global};
 use crate::value::{Tensor, Value};
 use girder_ir::graph::{Init, Stream, VarClass};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{self, ItemKind, VarKind};
+use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl<'a> Elaborator<'a> {
     /// Elaborates an item that has a value, in its own module, and records what it is worth. Errors are said.
     pub fn declare_item(&mut self, module: ModuleRef, index: usize) {
         let item = &self.modules.get(module).tree.items[index];
-        let names = item_names(item);
-        if names.is_empty() || self.globals.contains_key(&(module, names[0].clone())) {
+        let names = crate::modules::item_names(item);
+        if names.is_empty() || self.scopes.global(module, &names[0]).is_some() {
             return;
         }
         for n in &names {
-            self.globals.insert((module, n.clone()), Global::Pending);
+            self.scopes.set_global(module, n.clone(), Global::Pending);
         }
         let values = self.at_top(module, |this| this.item_values(module, item));
         let values = values.unwrap_or_else(|Failed| vec![Value::Error; names.len()]);
         for (n, v) in names.into_iter().zip(values) {
-            self.globals.insert((module, n), Global::Known(v));
+            self.scopes.set_global(module, n, Global::Known(v));
         }
-    }
-
-    /// Evaluates at the top of a module, whatever was being evaluated.
-    pub fn at_top<T>(&mut self, module: ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
-        let prefix = self.modules.get(module).prefix.clone();
-        let path = if prefix.is_empty() { vec![] } else { vec![prefix] };
-        let saved = (
-            std::mem::replace(&mut self.path, path),
-            std::mem::take(&mut self.emit),
-            std::mem::take(&mut self.places),
-            std::mem::take(&mut self.call_spans),
-            std::mem::replace(&mut self.depth, 0),
-            self.origin.take(),
-        );
-        self.frames.push(Frame { module, names: vec![], loops: 0 });
-        let value = f(self);
-        self.frames.pop();
-        (self.path, self.emit, self.places, self.call_spans, self.depth, self.origin) = saved;
-        value
     }
 
     fn item_values(&mut self, module: ModuleRef, item: &ast::Item) -> Result<Vec<Value>> {
@@ -65,8 +46,7 @@ impl<'a> Elaborator<'a> {
                 };
                 let value = self.stated(value, l)?;
                 self.bind(&l.pattern, value, false, l.span)?;
-                let frame = self.frames.last();
-                Ok(frame.map(|f| f.names.iter().map(|b| b.value.clone()).collect()).unwrap_or_default())
+                Ok(self.scopes.locals().iter().map(|b| b.value.clone()).collect())
             }
             ItemKind::Decl(ast::Decl::Var(v)) => {
                 let class = match v.kind {
@@ -87,8 +67,8 @@ impl<'a> Elaborator<'a> {
     /// The value that `--arg` gives a `let` of the root module.
     fn argument_for(&self, module: ModuleRef, l: &ast::Let) -> Option<(SmolStr, SmolStr)> {
         let ast::Pattern::Name(name) = &l.pattern else { return None };
-        let arguments = (module == crate::modules::Modules::ROOT).then_some(&self.arguments.list)?;
-        arguments.iter().rev().find(|(n, _)| *n == name.name).cloned()
+        let is_root = module == crate::modules::Modules::ROOT;
+        is_root.then(|| self.arguments.get(&name.name).cloned()).flatten()
     }
 
     /// Checks a value against the type that its `let` states.
@@ -272,7 +252,7 @@ impl<'a> Elaborator<'a> {
         }
         let message = format!("expected a value of type {ty}, found {}", value.describe());
         let d = Diagnostic::error("elaborate::type_mismatch", span, message);
-        Err(self.say(match value {
+        Err(self.report(match value {
             Value::Float(_) if ty.is_int() => d.help(format!("convert it: `{ty}(…)`")),
             Value::Range(_) => d.help("the numbers of a range are a list: `list i in a..b { i }`"),
             _ => d,
@@ -331,19 +311,4 @@ fn init_of(ty: ElemType, data: Vec<u8>) -> Option<Init> {
     }
     let value = Scalar::from_le_bytes(ty, first);
     (value.bits != 0).then_some(Init::Fill(value))
-}
-
-/// The names that an item gives values to.
-fn item_names(item: &ast::Item) -> Vec<SmolStr> {
-    match &item.kind {
-        ItemKind::Decl(ast::Decl::Let(l)) => {
-            let mut names = Vec::new();
-            crate::modules::pattern_names(&l.pattern, &mut |i| names.push(i.name.clone()));
-            names
-        }
-        ItemKind::Decl(ast::Decl::Var(v)) => vec![v.name.dotted()],
-        ItemKind::Stream(s) => vec![s.name.dotted()],
-        ItemKind::Remote(r) => vec![r.name.dotted()],
-        _ => vec![],
-    }
 }

@@ -6,13 +6,16 @@
 //! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor has
 //! workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
 
+mod operand;
+mod codelet;
 mod pieces;
 
-use crate::calls::Given;
-use crate::codelet::ModuleRef;
-use crate::elaborator::Elaborator;
+use crate::binding::{bind, takes};
+use crate::elaborator::{Elaborator, Generated};
 use crate::families::{Families, Instance, Loops};
+use crate::value::Given;
 use crate::value::{Tensor, Value};
+use codelet::EachCodelet;
 use girder_ir::family::Domain;
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
@@ -20,47 +23,37 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast;
+use girder_typing::ModuleRef;
+use operand::Operand;
 use pieces::Pieces;
-use std::sync::Arc;
 
 /// Fewer elements than this are not worth a vertex of their own.
 const LEAST: u64 = 32;
 /// Elements of a piece from which on there is work for another processor.
 const FAR: u64 = 128;
 
-/// A codelet made here: its module (holding it as the only item).
-#[derive(Debug)]
-pub struct EachCodelet {
-    pub module: ModuleRef,
-}
-
-/// What an argument is to the codelet.
-#[derive(Clone)]
-enum Operand {
-    /// The elements of the result's shape.
-    Full(Tensor),
-    /// One element for all.
-    One(Tensor),
-    /// A static number.
-    Static(Scalar),
-}
-
-impl Operand {
-    fn ty(&self) -> ElemType {
-        match self {
-            Operand::Full(t) | Operand::One(t) => t.ty,
-            Operand::Static(s) => s.ty,
-        }
-    }
+/// What is applied to elements.
+#[derive(Clone, Copy)]
+struct Function<'f> {
+    /// The qualified name of a codelet function, or a type, which converts.
+    path: &'f str,
+    /// The function's item.
+    item: Option<(ModuleRef, usize)>,
 }
 
 impl Elaborator<'_> {
     /// Applies a codelet function to tensors and static numbers.
-    pub fn apply_each(&mut self, module: ModuleRef, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Value> {
+    pub fn apply_each(
+        &mut self,
+        (module, item): (ModuleRef, usize),
+        f: &ast::Fn,
+        given: Vec<Given>,
+        span: Span,
+    ) -> Result<Value> {
         let mut values = self.each_arguments(f, given, span)?;
         if !values.iter().any(|v| matches!(v, Value::Tensor(_))) {
             let name = f.name.dotted();
-            if module == self.modules.prelude && crate::builtins::STATIC.contains(&name.as_str()) {
+            if module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
                 return self.each_static(&name, values, span);
             }
             // Numbers alone become constants, so that a codelet function means the same everywhere.
@@ -107,18 +100,19 @@ impl Elaborator<'_> {
         }
         let session = self.session;
         let result = self.with_scope(|names, diagnostics| {
-            crate::codelet::result_type(names, module, f, &types, span, session, diagnostics)
+            girder_typing::result_type(names, module, f, &types, span, session, diagnostics)
         })?;
         let name = f.name.dotted();
         let out = self.temporary(name.rsplit('.').next().unwrap_or(&name), result, &shape, span)?;
         let path = self.qualified_item(module, &name);
-        self.each_into(&path, operands, &out, span)?;
+        let function = Function { path: &path, item: Some((module, item)) };
+        self.each_into(Some(function), operands, &out, span)?;
         Ok(out.into())
     }
 
     /// Writes a static number to every element.
     pub fn fill(&mut self, out: &Tensor, value: Scalar, span: Span) -> Result<()> {
-        self.each_into("", vec![Operand::Static(value)], out, span)
+        self.each_into(None, vec![Operand::Static(value)], out, span)
     }
 
     /// Converts every element: `f32(x)`.
@@ -129,34 +123,22 @@ impl Elaborator<'_> {
         } else {
             Operand::Full(x)
         };
-        self.each_into(ty.name(), vec![operand], &out, span)?;
+        self.each_into(Some(Function { path: ty.name(), item: None }), vec![operand], &out, span)?;
         Ok(out)
     }
 
     /// The arguments in the order of the parameters, defaults filled in.
     fn each_arguments(&mut self, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
-        let mut slots: Vec<Option<Value>> = vec![None; f.params.len()];
-        let mut next = 0;
-        for g in given {
-            let slot = if g.name.is_empty() {
-                next += 1;
-                Some(next - 1)
-            } else {
-                f.params.iter().position(|p| p.name.name == g.name)
-            };
-            match slot.and_then(|s| slots.get_mut(s)) {
-                Some(s @ None) => *s = Some(g.value),
-                _ => {
-                    let message = crate::calls::takes(&f.name.dotted(), f.params.len());
-                    let d = girder_source::Diagnostic::error("elaborate::arguments", g.span, message);
-                    return Err(self.say(d.label(f.name.span, "declared here")));
-                }
-            }
-        }
+        let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
+        let slots = bind(given, f.params.len(), parameter).map_err(|(g, _)| {
+            let message = takes(&f.name.dotted(), f.params.len());
+            let d = girder_source::Diagnostic::error("elaborate::arguments", g.span, message);
+            self.report(d.label(f.name.span, "declared here"))
+        })?;
         let mut values = Vec::with_capacity(slots.len());
         for (p, slot) in f.params.iter().zip(slots) {
             values.push(match (slot, p.default) {
-                (Some(v), _) => v,
+                (Some(g), _) => g.value,
                 (None, Some(d)) => self.expr(d)?,
                 (None, None) => {
                     let message = format!("`{}` needs an argument for `{}`", f.name.dotted(), p.name.name);
@@ -221,30 +203,39 @@ impl Elaborator<'_> {
     }
 
     /// One family that computes `out[i] = f(operands[i]…)`.
-    fn each_into(&mut self, f: &str, operands: Vec<Operand>, out: &Tensor, span: Span) -> Result<()> {
+    fn each_into(
+        &mut self,
+        function: Option<Function<'_>>,
+        operands: Vec<Operand>,
+        out: &Tensor,
+        span: Span,
+    ) -> Result<()> {
         if out.view.is_empty() {
             return Ok(());
         }
         let (mut fulls, shape) = merged(&operands, out);
         let out_view = fulls.pop().unwrap_or_else(|| out.view.clone());
-        let module = self.each_codelet(f, &operands, out.ty, shape.len())?;
+        let (path, item) = function.map_or((None, None), |f| (Some(f.path), f.item));
+        let codelet = EachCodelet { function: path, operands: &operands, out: out.ty, rank: shape.len() };
+        let module = self.each_codelet(codelet, item);
         let spec = self.specialised(module, 0, &[], span)?;
         let grid = self.pieces(&shape);
         let mut families = Families::default();
-        let name = self.unique_set_name(Some(f.rsplit('.').next().filter(|n| !n.is_empty()).unwrap_or("fill")), "");
+        let name = path.and_then(|p| p.rsplit('.').next()).unwrap_or("fill");
+        let name = self.unique_set_name(Some(name), "");
         let views: Vec<View> = views_of(&operands, fulls, out_view);
         let consts: Vec<Scalar> =
             operands.iter().filter_map(|o| if let Operand::Static(s) = o { Some(*s) } else { None }).collect();
         let pieces = Pieces { shape: &shape, grid: &grid };
         let moves = |v: &View| v.parts.len() == 1 && v.axes.iter().all(|&n| n <= 1);
         let closed = views.iter().all(|v| v.rank() == 0 || moves(v));
-        for (first, lens) in pieces.boxes() {
-            self.charge_many(if closed { 1 } else { crate::columns::point_count(&lens) as u64 }, span)?;
+        for (first, extents) in pieces.boxes() {
+            self.charge_many(if closed { 1 } else { crate::batched::point_count(&extents) as u64 }, span)?;
             if closed {
-                families.add_block(pieces.block(spec, span, &views, &consts, first, lens));
+                families.add_block(pieces.block(spec, span, &views, &consts, first, extents));
                 continue;
             }
-            for point in Domain(lens).points() {
+            for point in Domain(extents).points() {
                 let at: Vec<u64> = first.iter().zip(&point).map(|(&f, &p)| f as u64 + p as u64).collect();
                 let views = views.iter().map(|v| pieces.piece(v, &at)).collect();
                 families.add(
@@ -254,10 +245,11 @@ impl Elaborator<'_> {
             }
         }
         let set = self.finish_set(name, families, span)?;
-        self.push(crate::nodes::NodeKind::Execute(set), span)?;
+        self.push(crate::elaborator::NodeKind::Execute(set), span)?;
         let whole = |var: VarId| out.view == View::whole(var, &self.graph.vars[var].shape);
         let temporary = |var: &VarId| self.graph.vars[*var].class == VarClass::Temp && whole(*var);
-        self.fresh = out.view.parts.first().map(|p| p.var).filter(temporary).map(|var| (var, set));
+        let computed = out.view.parts.first().map(|p| p.var).filter(temporary).map(|var| (var, set));
+        self.emission.note_computed(computed);
         Ok(())
     }
 
@@ -278,58 +270,17 @@ impl Elaborator<'_> {
         grid
     }
 
-    /// The codelet that applies `f` (a path, a type, or nothing for the operand itself) over boxes of a rank.
-    fn each_codelet(&mut self, f: &str, operands: &[Operand], out: ElemType, rank: usize) -> Result<ModuleRef> {
-        use std::fmt::Write;
-        let mut name = format!("each.{}", if f.is_empty() { "fill" } else { f });
-        for o in operands {
-            let kind = match o {
-                Operand::Full(_) => "",
-                Operand::One(_) => "s",
-                Operand::Static(_) => "c",
-            };
-            let _ = write!(name, "_{}{kind}", o.ty());
+    /// Returns the module of an element-wise codelet, generated when it is first needed.
+    fn each_codelet(&mut self, codelet: EachCodelet<'_>, callee: Option<(ModuleRef, usize)>) -> ModuleRef {
+        let name = codelet.name();
+        if let Some(known) = self.codelets.elementwise.get(&name) {
+            return *known;
         }
-        let _ = write!(name, "_r{rank}");
-        if let Some(known) = self.each.get(name.as_str()) {
-            return Ok(known.module);
-        }
-        let list = |prefix: &str| (0..rank).map(|k| format!("{prefix}{k}")).collect::<Vec<_>>().join(", ");
-        let dims = if rank == 0 { String::new() } else { format!("[{}]", list("n")) };
-        let at = if rank == 0 { String::new() } else { format!("[{}]", list("i")) };
-        let mut fields = Vec::new();
-        let mut args = Vec::new();
-        for (k, o) in operands.iter().enumerate() {
-            let ty = o.ty();
-            match o {
-                Operand::Full(_) => {
-                    fields.push(format!("in x{k}: {ty}{dims}"));
-                    args.push(format!("x{k}{at}"));
-                }
-                Operand::One(_) => {
-                    fields.push(format!("in x{k}: {ty}"));
-                    args.push(format!("x{k}"));
-                }
-                Operand::Static(_) => {
-                    fields.push(format!("const x{k}: {ty}"));
-                    args.push(format!("x{k}"));
-                }
-            }
-        }
-        fields.push(format!("out y: {out}{dims}"));
-        let value = if f.is_empty() { args.join(", ") } else { format!("{f}({})", args.join(", ")) };
-        let store = format!("y{at} = {value};");
-        let body = match rank {
-            0 => store,
-            _ => {
-                let binders: Vec<String> = (0..rank).map(|k| format!("i{k} in 0..n{k}")).collect();
-                format!("for {} {{ {store} }}", binders.join(", "))
-            }
-        };
-        let text = format!("codelet {name}({}) {{ {body} }}\n", fields.join(", "));
-        let module = self.add_text(&name, text)?;
-        self.each.insert(name.into(), Arc::new(EachCodelet { module }));
-        Ok(module)
+        let tree = codelet.module();
+        let module = ModuleRef((self.modules.count() + self.codelets.generated.len()) as u32);
+        self.codelets.generated.push(Generated { tree, callee });
+        self.codelets.elementwise.insert(name, module);
+        module
     }
 }
 

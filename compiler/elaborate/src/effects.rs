@@ -1,8 +1,8 @@
 //! What the outside sees: streams, `print`, `abort`, `sync`.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
-use crate::nodes::NodeKind;
+use crate::elaborator::NodeKind;
+use crate::value::Given;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::StreamId;
 use girder_ir::program::Effect;
@@ -125,7 +125,7 @@ impl Elaborator<'_> {
                     at,
                     format!("expected a condition, found {}", other.describe()),
                 );
-                return Err(self.say(d.help("it is a bool tensor of rank 0, such as `any(x > 1.0)`")));
+                return Err(self.report(d.help("it is a bool tensor of rank 0, such as `any(x > 1.0)`")));
             }
         };
         self.push(NodeKind::Effect(Effect::Abort { message, when }), span)?;

@@ -1,137 +1,137 @@
-//! The state of elaboration: the graph so far, the names in scope, the steps being emitted; and how errors are said.
+//! The state of elaboration in parts that each own one thing, and the few operations that all of elaboration uses:
+//! reporting errors, charging steps, emitting.
 //!
-//! Invariant: names of entities are unique; a failed expression is reported once, where it failed, and its value is
-//! [`Value::Error`] to whatever comes after.
+//! Evaluation itself is in `impl Elaborator` of the other files, one idea each: its functions call one another as the
+//! language nests. What they share is here, behind the parts' methods.
+//!
+//! Invariant: a failed expression is reported once, where it failed, and its value is [`Value::Error`] to whatever
+//! comes after.
 
-use crate::codelet::ModuleRef;
+mod budget;
+mod codelet_table;
+mod emission;
+mod entities;
+mod nodes;
+mod reporter;
+mod scopes;
+
+pub use codelet_table::{CodeletTable, Generated, SpecKey};
+pub use entities::Set;
+pub use nodes::{Body, NodeKind, add_body};
+pub use scopes::{Binding, Global, Scopes};
+
+use crate::context::{Arguments, Context};
+use crate::maps::rows::VarRows;
 use crate::modules::{Loader, Modules};
-use crate::nodes::{Node, NodeKind};
-use crate::value::{Place, Tensor, Value};
-use girder_ir::graph::{Graph, Var, VarClass};
-use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, SpecId, VarId};
-use girder_ir::placement::Mapping;
-use girder_ir::types::{ElemType, Scalar};
-use girder_ir::view::View;
+use crate::value::Value;
+use budget::Budget;
+use emission::Emission;
+use entities::Entities;
+use girder_ir::graph::Graph;
 use girder_machine::Machine;
-use girder_source::{Diagnostic, Diagnostics, Failed, Label, OriginId, Result, Session, SourceMap, Span};
+use girder_source::{Diagnostic, Failed, OriginId, Result, Session, Span};
 use girder_syntax::ast;
-use girder_syntax::token::Token;
-use rustc_hash::{FxHashMap, FxHashSet};
+use girder_typing::ModuleRef;
+use reporter::Reporter;
 use smol_str::SmolStr;
 
-/// What `--arg name=value` sets: parameters of programs and `let`s of the root module.
-#[derive(Clone, Debug, Default)]
-pub struct Arguments {
-    /// Name and text in the order given; a later one of the same name wins.
-    pub list: Vec<(SmolStr, SmolStr)>,
-}
-
-/// A name that can be executed.
-#[derive(Clone, Copy, Debug)]
-pub enum Set {
-    /// A compute set.
-    Compute(ComputeSetId),
-    /// A copy.
-    Copy(CopyId),
-}
-
-/// A local name.
-#[derive(Clone, Debug)]
-pub struct Binding {
-    pub name: SmolStr,
-    pub value: Value,
-    pub mutable: bool,
-    /// Depth of run-time bodies at its `let`: a deeper body may not rename it.
-    pub depth: u32,
-}
-
-/// The body of a function or program.
-#[derive(Debug)]
-pub struct Frame {
-    pub module: ModuleRef,
-    pub names: Vec<Binding>,
-    /// Static loops around what is being evaluated, whose `break` and `continue` may stand here.
-    pub loops: u32,
-}
-
-/// What a global name holds.
-#[derive(Clone, Debug)]
-pub enum Global {
-    /// Being evaluated: to meet it again is a cycle.
-    Pending,
-    /// Known.
-    Known(Value),
-}
-
-/// See the module.
+/// Elaboration of one root module.
 pub struct Elaborator<'a> {
+    /// All files with their names.
     pub modules: &'a Modules,
+    /// The machine whose facts the text may ask for.
     pub machine: &'a Machine,
+    /// Limits.
     pub session: &'a Session,
+    /// The library, files and arrays.
     pub loader: &'a dyn Loader,
+    /// `--arg`
     pub arguments: &'a Arguments,
-    pub diagnostics: &'a mut Diagnostics,
+    /// The graph so far.
     pub graph: Graph,
-    pub globals: FxHashMap<(ModuleRef, SmolStr), Global>,
-    /// What names that are no locals were found to be worth, by the module that says them.
-    pub known: FxHashMap<(ModuleRef, SmolStr), Value>,
-    pub sets: FxHashMap<(ModuleRef, SmolStr), Set>,
-    pub programs: FxHashMap<(ModuleRef, SmolStr, String), ProgramId>,
-    pub specs: FxHashMap<crate::vertices::SpecKey, Option<SpecId>>,
-    pub headers: FxHashMap<(ModuleRef, usize), Option<std::sync::Arc<crate::codelet::Header>>>,
-    /// Modules that the compiler made, numbered after those of `modules`.
-    pub made: Vec<ast::Module>,
-    pub map: &'a mut SourceMap,
-    /// The temporary that the last element-wise step computed, and that step's set.
-    pub fresh: Option<(VarId, ComputeSetId)>,
-    pub items: FxHashSet<(ModuleRef, usize)>,
-    pub each: FxHashMap<SmolStr, std::sync::Arc<crate::each::EachCodelet>>,
-    pub constants: FxHashMap<Scalar, VarId>,
+    /// Where diagnostics go.
+    pub reporter: Reporter<'a>,
+    /// Names and their values.
+    pub scopes: Scopes,
+    /// Where steps go, and what they inherit.
+    pub emission: Emission,
+    /// Steps of evaluation that are left.
+    pub budget: Budget,
+    /// Functions being called, outermost first.
+    pub functions: Vec<(ModuleRef, usize)>,
+    /// Programs being elaborated, outermost first.
+    pub programs: Vec<(ModuleRef, SmolStr)>,
+    /// Names of entities, and what is made once.
+    pub entities: Entities,
+    /// Codelets, each read, generated and specialised once.
+    pub codelets: CodeletTable,
     /// What `map` statements put on tiles, in their order.
-    pub mapped: Vec<crate::maps::VarRows>,
-    /// Fields that were warned of.
-    pub warned: FxHashSet<(SpecId, girder_ir::ids::FieldId)>,
-    pub taken: Taken,
-    pub taken_sets: Taken,
-    pub taken_programs: Taken,
-    pub frames: Vec<Frame>,
-    /// Bodies being emitted, innermost last; empty where nothing runs.
-    pub emit: Vec<Vec<Node>>,
-    /// How many of them are under run-time control.
-    pub depth: u32,
-    /// Names of the calls around, for paths of entities.
-    pub path: Vec<SmolStr>,
-    pub origin: Option<OriginId>,
-    pub places: Vec<Place>,
-    /// Indices of the loops around the vertex or row at hand, outermost first.
-    pub indices: Vec<i64>,
-    pub steps_left: u64,
-    /// Whether an assertion of the function or program being evaluated failed, which ends it.
-    pub ended: bool,
-    /// Whether evaluation has ended because it took too many steps, or was cancelled.
-    pub stopped: bool,
-    pub calls: Vec<(ModuleRef, usize)>,
-    pub call_spans: Vec<Span>,
-    pub program_stack: Vec<(ModuleRef, SmolStr)>,
+    pub mapped: Vec<VarRows>,
 }
 
 impl<'a> Elaborator<'a> {
-    /// The syntax of the module whose text is being evaluated.
+    /// An elaborator that has elaborated nothing.
+    pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
+        Elaborator {
+            modules,
+            machine: cx.machine,
+            session: cx.session,
+            loader: cx.loader,
+            arguments: cx.arguments,
+            graph: Graph { name: modules.root_name(), ..Graph::default() },
+            reporter: Reporter::new(cx.diagnostics, cx.map),
+            scopes: Scopes::default(),
+            emission: Emission::default(),
+            budget: Budget::new(cx.session.limits.static_steps),
+            functions: vec![],
+            programs: vec![],
+            entities: Entities::default(),
+            codelets: CodeletTable::default(),
+            mapped: vec![],
+        }
+    }
+
+    /// Returns the module whose text is being evaluated.
+    pub fn module(&self) -> ModuleRef {
+        self.scopes.module()
+    }
+
+    /// Returns the syntax of the module whose text is being evaluated.
     pub fn tree(&self) -> &'a ast::Module {
         &self.modules.get(self.module()).tree
     }
 
-    /// The module whose text is being evaluated.
-    pub fn module(&self) -> ModuleRef {
-        self.frames.last().map_or(Modules::ROOT, |f| f.module)
+    /// Evaluates at the top of a module, whatever was being evaluated.
+    pub fn at_top<T>(&mut self, module: ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
+        let prefix = self.modules.get(module).prefix.clone();
+        let path = if prefix.is_empty() { vec![] } else { vec![prefix] };
+        let emission = std::mem::replace(&mut self.emission, Emission::at_top(path));
+        let calls = self.reporter.replace_calls(vec![]);
+        let value = self.at_module(module, f);
+        self.reporter.replace_calls(calls);
+        self.emission = emission;
+        value
     }
 
-    /// Says an error, with the calls that led to it.
+    /// Evaluates with the names of a module alone.
+    pub fn at_module<T>(&mut self, module: ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes.enter(module);
+        let value = f(self);
+        self.scopes.leave();
+        value
+    }
+
+    /// Reports a diagnostic, with the calls that led to it.
+    pub fn report(&mut self, d: Diagnostic) -> Failed {
+        self.reporter.report(d)
+    }
+
+    /// Reports an error.
     pub fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Failed {
-        self.say(Diagnostic::error(code, span, message))
+        self.report(Diagnostic::error(code, span, message))
     }
 
-    /// Says an error with its next step.
+    /// Reports an error with its next step.
     pub fn error_help(
         &mut self,
         code: &'static str,
@@ -139,47 +139,65 @@ impl<'a> Elaborator<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> Failed {
-        self.say(Diagnostic::error(code, span, message).help(help))
+        self.report(Diagnostic::error(code, span, message).help(help))
     }
 
-    /// Says a diagnostic, with the calls that led to it. What goes wrong in the library is the call's that the user
-    /// wrote, who has no file of the library before him.
-    pub fn say(&mut self, mut d: Diagnostic) -> Failed {
-        let in_library = d.labels.first().is_some_and(|l| self.in_library(l.span));
-        let own = self.call_spans.iter().rev().copied().find(|&s| !self.in_library(s)).filter(|_| in_library);
-        if let Some(call) = own {
-            d.labels.insert(0, Label { span: call, text: "in this call".into() });
-        }
-        for &span in self.call_spans.iter().rev().take(3).filter(|s| Some(**s) != own) {
-            d = d.label(span, "in this call");
-        }
-        self.diagnostics.push(d);
-        Failed
-    }
-
-    fn in_library(&self, span: Span) -> bool {
-        let file = self.map.file_of(span).map(|f| self.map.file(f));
-        file.is_some_and(|f| f.path.to_str().is_some_and(|p| p.starts_with('<')))
-    }
-
-    /// Says that something of the language is not supported yet.
+    /// Reports that something of the language is not supported yet.
     pub fn unsupported(&mut self, span: Span, what: &str) -> Failed {
         self.error("elaborate::not_supported", span, format!("{what} is not yet supported"))
     }
 
-    /// Charges one step of static evaluation.
-    pub fn charge(&mut self, span: Span) -> Result<()> {
-        if self.steps_left == 0 || (self.steps_left.is_multiple_of(1024) && self.session.cancel.is_cancelled()) {
-            return Err(self.stop(span));
+    /// Reports that a value is of the wrong kind; silent about [`Value::Error`].
+    pub fn expected(&mut self, what: &str, found: &Value, span: Span) -> Failed {
+        if found.is_error() {
+            return Failed;
         }
-        self.steps_left -= 1;
-        Ok(())
+        let message = format!("expected {what}, found {}", found.describe());
+        let d = Diagnostic::error("elaborate::type_mismatch", span, message);
+        let d = match (what, found) {
+            ("an integer" | "a static bool", Value::Tensor(_)) => {
+                d.help("a tensor's elements are known only at run time")
+            }
+            _ => d,
+        };
+        self.report(d)
     }
 
-    /// Ends all evaluation, and says why once.
+    /// Charges one step of static evaluation.
+    pub fn charge(&mut self, span: Span) -> Result<()> {
+        if self.budget.take(&self.session.cancel) { Ok(()) } else { Err(self.stop(span)) }
+    }
+
+    /// Charges many steps at once.
+    pub fn charge_many(&mut self, count: u64, span: Span) -> Result<()> {
+        self.budget.take_up_to(count);
+        self.charge(span)
+    }
+
+    /// Charges values that are about to be made: one takes more room than a step takes time.
+    pub fn charge_values(&mut self, count: u64, span: Span) -> Result<()> {
+        self.charge_many(count.saturating_mul(8), span)
+    }
+
+    /// Charges a step for each value inside a value, before all of them are looked at: a list may hold the same list
+    /// many times, and so be far longer than it is large.
+    pub fn charge_walk(&mut self, value: &Value, span: Span) -> Result<()> {
+        match value {
+            Value::List(l) => {
+                self.charge_many(l.len() as u64, span)?;
+                l.iter().try_for_each(|v| self.charge_walk(v, span))
+            }
+            Value::Tuple(t) => {
+                self.charge_many(t.values.len() as u64, span)?;
+                t.values.iter().try_for_each(|v| self.charge_walk(v, span))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends all evaluation, and reports why once.
     fn stop(&mut self, span: Span) -> Failed {
-        self.steps_left = 0;
-        if std::mem::replace(&mut self.stopped, true) {
+        if !self.budget.stop() {
             return Failed;
         }
         if self.session.cancel.is_cancelled() {
@@ -190,192 +208,19 @@ impl<'a> Elaborator<'a> {
         self.error_help("elaborate::too_many_steps", span, message, help)
     }
 
-    /// An origin at a place, under the call being evaluated.
+    /// Makes an origin for a span, under the call being evaluated.
     pub fn origin_at(&mut self, span: Span) -> OriginId {
-        self.graph.origins.add(span, self.origin, SmolStr::default())
+        self.graph.origins.add(span, self.emission.origin(), SmolStr::default())
     }
 
-    /// A step at the end of the body being emitted.
+    /// Emits a step at the end of the innermost body.
     pub fn push(&mut self, mut kind: NodeKind, span: Span) -> Result<()> {
-        kind.settle();
+        kind.canonicalise();
         let origin = self.origin_at(span);
-        match self.emit.last_mut() {
-            Some(body) => {
-                body.push(Node { kind, origin });
-                Ok(())
-            }
-            None => {
-                let help = "move it into a `program`, or make the value static";
-                Err(self.error_help("elaborate::outside_program", span, "nothing runs outside a program", help))
-            }
+        if self.emission.push(kind, origin) {
+            return Ok(());
         }
+        let help = "move it into a `program`, or make the value static";
+        Err(self.error_help("elaborate::outside_program", span, "nothing runs outside a program", help))
     }
-
-    /// The path of what is named `name` here, made unique by `_2`, `_3`, …
-    pub fn unique_name(&mut self, name: &str) -> SmolStr {
-        let path = self.qualified(name);
-        unique(&mut self.taken, path)
-    }
-
-    /// As [`Elaborator::unique_name`], for compute sets and copies; `None` names it by the scope alone.
-    pub fn unique_set_name(&mut self, name: Option<&str>, fallback: &str) -> SmolStr {
-        let path = match name {
-            Some(name) => self.qualified(name),
-            None if self.path.len() > 1 => self.path.join(".").into(),
-            None => self.qualified(fallback),
-        };
-        unique(&mut self.taken_sets, path)
-    }
-
-    fn qualified(&self, name: &str) -> SmolStr {
-        if self.path.is_empty() {
-            return name.into();
-        }
-        format!("{}.{name}", self.path.join(".")).into()
-    }
-
-    /// A fresh variable, after its size was checked.
-    pub fn add_var(
-        &mut self,
-        name: SmolStr,
-        class: VarClass,
-        ty: ElemType,
-        shape: &[u64],
-        mapping: Option<Mapping>,
-        span: Span,
-    ) -> Result<VarId> {
-        let limit = self.session.limits.elements;
-        let len = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).filter(|&n| n <= limit);
-        if len.is_none() {
-            let what = crate::value::shaped(ty, shape);
-            let message = format!("{what} has more than {limit} elements");
-            let help = "`--limit elements=N` allows more, up to 4294967295";
-            return Err(self.error_help("elaborate::too_many_elements", span, message, help));
-        }
-        self.bounded_shape(shape, ty, span)?;
-        if !ty.is_supported() {
-            return Err(self.unsupported(span, &format!("the element type `{ty}`")));
-        }
-        let origin = self.origin_at(span);
-        let shape = shape.iter().copied().collect();
-        Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, origin }))
-    }
-
-    /// Refuses what has no elements but axes longer than the numbers of elements reach.
-    pub fn bounded_shape(&mut self, shape: &[u64], ty: ElemType, span: Span) -> Result<()> {
-        let product = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1)));
-        if product.is_none_or(|n| n > u32::MAX as u64) {
-            let message = format!("the axes of {} are too long", crate::value::shaped(ty, shape));
-            let help = "without the empty ones they have at most 4294967295 elements";
-            return Err(self.error_help("elaborate::too_many_elements", span, message, help));
-        }
-        Ok(())
-    }
-
-    /// A fresh temporary for a value made here.
-    pub fn temporary(&mut self, name: &str, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
-        let name = self.unique_name(name);
-        let mapping = self.default_mapping(shape, ty);
-        let var = self.add_var(name, VarClass::Temp, ty, shape, mapping, span)?;
-        Ok(Tensor { view: View::whole(var, shape), ty })
-    }
-
-    /// A read-only scalar of a value; equal ones are one variable.
-    pub fn constant(&mut self, value: Scalar, span: Span) -> Result<Tensor> {
-        let var = match self.constants.get(&value) {
-            Some(&v) => v,
-            None => {
-                let name = unique(&mut self.taken, format!("constant.{}", value.ty).into());
-                let v = self.add_var(name, VarClass::Const, value.ty, &[], None, span)?;
-                self.graph.vars[v].init = Some(girder_ir::graph::Init::Fill(value));
-                self.constants.insert(value, v);
-                v
-            }
-        };
-        Ok(Tensor { view: View::whole(var, &[]), ty: value.ty })
-    }
-}
-
-/// Names that are in use, each with the last number that was put behind it.
-pub type Taken = FxHashMap<SmolStr, u64>;
-
-fn unique(taken: &mut Taken, path: SmolStr) -> SmolStr {
-    let Some(&last) = taken.get(&path) else {
-        taken.insert(path.clone(), 1);
-        return path;
-    };
-    numbered(taken, path, last)
-}
-
-/// `path_2`, `path_3`, …: the first number above `last` that makes a name of its own.
-pub fn numbered(taken: &mut Taken, path: SmolStr, last: u64) -> SmolStr {
-    let mut k = last + 1;
-    let mut name = SmolStr::from(format!("{path}_{k}"));
-    while taken.contains_key(&name) {
-        k += 1;
-        name = format!("{path}_{k}").into();
-    }
-    taken.insert(path, k);
-    taken.insert(name.clone(), 1);
-    name
-}
-
-impl<'a> Elaborator<'a> {
-    /// Before anything is elaborated.
-    pub fn new(modules: &'a Modules, cx: &'a mut crate::Context<'_>) -> Elaborator<'a> {
-        Elaborator {
-            modules,
-            machine: cx.machine,
-            session: cx.session,
-            loader: cx.loader,
-            arguments: cx.arguments,
-            diagnostics: cx.diagnostics,
-            map: cx.map,
-            graph: Graph { name: module_name(modules), ..Graph::default() },
-            globals: FxHashMap::default(),
-            known: FxHashMap::default(),
-            sets: FxHashMap::default(),
-            programs: FxHashMap::default(),
-            specs: FxHashMap::default(),
-            headers: FxHashMap::default(),
-            made: vec![],
-            items: FxHashSet::default(),
-            each: FxHashMap::default(),
-            constants: FxHashMap::default(),
-            mapped: vec![],
-            warned: FxHashSet::default(),
-            taken: Taken::default(),
-            taken_sets: Taken::default(),
-            taken_programs: Taken::default(),
-            fresh: None,
-            frames: vec![],
-            emit: vec![],
-            depth: 0,
-            path: vec![],
-            origin: None,
-            places: vec![],
-            indices: vec![],
-            steps_left: cx.session.limits.static_steps,
-            ended: false,
-            stopped: false,
-            calls: vec![],
-            call_spans: vec![],
-            program_stack: vec![],
-        }
-    }
-}
-
-/// `module name;`, or the file's name.
-fn module_name(modules: &Modules) -> SmolStr {
-    let root = modules.get(Modules::ROOT);
-    if let Some(h) = &root.tree.header {
-        return h.name.dotted();
-    }
-    let stem = root.path.file_stem().and_then(|s| s.to_str()).unwrap_or("main");
-    let ident = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
-    let name: String = stem.chars().map(ident).collect();
-    // A name that is a word of the grammar, or begins like a number, could not be printed.
-    let word = girder_syntax::token::lex(&name, 0).lexemes.first().map(|l| l.token);
-    let is_name = word.is_some_and(|t| t == Token::Ident && name != "_" || t.is_contextual());
-    if is_name { name.into() } else { format!("m_{name}").into() }
 }

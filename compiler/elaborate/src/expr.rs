@@ -60,46 +60,12 @@ impl Elaborator<'_> {
             ExprKind::Switch { on, arms } => self.switch_expr(*on, arms, e.span),
             ExprKind::On { stage: false, place, body } => {
                 let place = self.place(*place)?;
-                self.places.push(place);
-                let value = self.block(body);
-                self.places.pop();
-                value
+                self.at_place(place, |this| this.block(body))
             }
             ExprKind::On { stage: true, .. } => Err(self.unsupported(e.span, "`stage`")),
             ExprKind::With { mode, body } => self.with_block(*mode, body, e.span),
             ExprKind::Pipeline { .. } => Err(self.unsupported(e.span, "`pipeline`")),
             ExprKind::Error => Err(Failed),
-        }
-    }
-
-    /// Charges many steps at once.
-    pub fn charge_many(&mut self, count: u64, span: Span) -> Result<()> {
-        if count >= self.steps_left {
-            self.steps_left = 0;
-        } else {
-            self.steps_left -= count;
-        }
-        self.charge(span)
-    }
-
-    /// Charges values that are about to be made: one takes more room than a step takes time.
-    pub fn charge_values(&mut self, count: u64, span: Span) -> Result<()> {
-        self.charge_many(count.saturating_mul(8), span)
-    }
-
-    /// Charges a step for each value inside a value, before all of them are looked at: a list may hold the same list
-    /// many times, and so be far longer than it is large.
-    pub fn charge_walk(&mut self, value: &Value, span: Span) -> Result<()> {
-        match value {
-            Value::List(l) => {
-                self.charge_many(l.len() as u64, span)?;
-                l.iter().try_for_each(|v| self.charge_walk(v, span))
-            }
-            Value::Tuple(t) => {
-                self.charge_many(t.values.len() as u64, span)?;
-                t.values.iter().try_for_each(|v| self.charge_walk(v, span))
-            }
-            _ => Ok(()),
         }
     }
 
@@ -123,22 +89,6 @@ impl Elaborator<'_> {
                 Err(self.expected("a tensor", &other, span))
             }
         }
-    }
-
-    /// Says that a value is of the wrong kind; silent about [`Value::Error`].
-    pub fn expected(&mut self, what: &str, found: &Value, span: Span) -> Failed {
-        if found.is_error() {
-            return Failed;
-        }
-        let message = format!("expected {what}, found {}", found.describe());
-        let d = girder_source::Diagnostic::error("elaborate::type_mismatch", span, message);
-        let d = match (what, found) {
-            ("an integer" | "a static bool", Value::Tensor(_)) => {
-                d.help("a tensor's elements are known only at run time")
-            }
-            _ => d,
-        };
-        self.say(d)
     }
 
     fn tuple(&mut self, args: &[ast::Arg]) -> Result<Value> {
@@ -228,10 +178,10 @@ impl Elaborator<'_> {
         for k in 0..count {
             self.charge(span)?;
             let item = self.nth(&value, k);
-            let mark = self.mark();
+            let mark = self.scopes.mark();
             let bound = self.bind(&first.pattern, item, false, first.span);
             let done = bound.and_then(|()| self.each_binding(rest, f));
-            self.release(mark);
+            self.scopes.release(mark);
             done?;
         }
         Ok(())

@@ -2,8 +2,8 @@
 //!
 //! Invariant: every view made here lies inside the view it was made from, and has at most `Limits::view_parts` parts.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
+use crate::value::Given;
 use crate::value::{Range, Tensor, Value};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
@@ -58,7 +58,7 @@ impl Elaborator<'_> {
         let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
         if named > rank {
             let (axes, indices) =
-                (crate::spelling::plural(rank, "axis", "axes"), crate::spelling::plural(named, "index", "indices"));
+                (girder_source::plural(rank, "axis", "axes"), girder_source::plural(named, "index", "indices"));
             let message =
                 format!("{} has {axes}, but here {} {indices}", t.type_name(), if named == 1 { "is" } else { "are" });
             return Err(self.error("elaborate::index", span, message));
@@ -179,7 +179,7 @@ impl Elaborator<'_> {
                     return self.at_module(*m, |this| this.name(&name.name, name.span));
                 }
                 let d = crate::scope::not_in_module(data, name);
-                return Err(self.say(d));
+                return Err(self.report(d));
             }
             (Value::Error, _) => return Err(girder_source::Failed),
             (other, field) => {
@@ -195,17 +195,9 @@ impl Elaborator<'_> {
                     }
                     _ => d,
                 };
-                return Err(self.say(d));
+                return Err(self.report(d));
             }
         })
-    }
-
-    /// Evaluates with the names of another module.
-    fn at_module<T>(&mut self, module: crate::codelet::ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
-        self.frames.push(crate::elaborator::Frame { module, names: vec![], loops: 0 });
-        let value = f(self);
-        self.frames.pop();
-        value
     }
 
     /// `base.name(args)`
@@ -300,7 +292,7 @@ impl Elaborator<'_> {
             }
             "strided" => self.strided(t, given, span)?,
             other => {
-                let near = crate::spelling::closest(other, METHODS.iter().copied());
+                let near = girder_source::closest(other, METHODS.iter().copied());
                 let message = format!("{} has no view `{other}`", t.type_name());
                 let help = near
                     .map_or_else(|| format!("views are {}", METHODS.join(", ")), |n| format!("did you mean `{n}`?"));

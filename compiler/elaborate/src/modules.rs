@@ -3,9 +3,13 @@
 //!
 //! Invariant: every module is parsed once; imports may form cycles, because items are elaborated when they are used.
 
-use crate::codelet::ModuleRef;
+mod attributes;
+mod duplicates;
+
 use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
 use girder_syntax::ast;
+use girder_syntax::token::Token;
+use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::path::{Path, PathBuf};
@@ -101,6 +105,26 @@ impl Modules {
     /// The root module.
     pub const ROOT: ModuleRef = ModuleRef(0);
 
+    /// Returns how many modules there are.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the name of the graph: `module name;`, or the root file's name.
+    pub fn root_name(&self) -> SmolStr {
+        let root = self.get(Modules::ROOT);
+        if let Some(h) = &root.tree.header {
+            return h.name.dotted();
+        }
+        let stem = root.path.file_stem().and_then(|s| s.to_str()).unwrap_or("main");
+        let ident = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+        let name: String = stem.chars().map(ident).collect();
+        // A name that is a word of the grammar, or begins like a number, could not be printed.
+        let word = girder_syntax::token::lex(&name, 0).lexemes.first().map(|l| l.token);
+        let is_name = word.is_some_and(|t| t == Token::Ident && name != "_" || t.is_contextual());
+        if is_name { name.into() } else { format!("m_{name}").into() }
+    }
+
     /// A module.
     pub fn get(&self, module: ModuleRef) -> &Module {
         &self.list[module.0 as usize]
@@ -161,8 +185,8 @@ impl Loading<'_> {
         let own = Session { cancel: self.session.cancel.clone(), ..Session::default() };
         let session = if library { &own } else { self.session };
         let tree = girder_syntax::parse(self.map, file, session, self.diagnostics);
-        crate::duplicates::duplicates(&tree, self.diagnostics);
-        crate::attributes::attributes(&tree, self.diagnostics);
+        duplicates::duplicates(&tree, self.diagnostics);
+        attributes::attributes(&tree, self.diagnostics);
         let module = ModuleRef(self.list.len() as u32);
         self.known.insert(path.clone(), module);
         let mut m = Module {
@@ -193,7 +217,7 @@ impl Loading<'_> {
         let Some(text) = self.loader.library(name) else {
             let names = self.loader.library_names();
             let mut d = Diagnostic::error("names::no_such_module", at, format!("the library has no module `{name}`"));
-            d = match crate::spelling::closest(name, names.iter().map(String::as_str)) {
+            d = match girder_source::closest(name, names.iter().map(String::as_str)) {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
                 None => {
                     d.help(format!("it has {}; a file is imported with `use \"file.gir\" as name;`", names.join(", ")))
@@ -273,7 +297,7 @@ impl Loading<'_> {
         let (value, codelet, program) = (find(&source.values), find(&source.codelets), find(&source.programs));
         if value.is_none() && codelet.is_none() && program.is_none() {
             let all = source.values.keys().chain(source.codelets.keys()).map(SmolStr::as_str);
-            let near = crate::spelling::closest(&name.name, all);
+            let near = girder_source::closest(&name.name, all);
             let message = format!("module `{}` has no item `{}`", source.prefix, name.name);
             let mut d = Diagnostic::error("names::unknown", name.span, message);
             if let Some(near) = near {
@@ -337,6 +361,25 @@ fn declare(
         Compute { name, .. } | Copy { name, .. } => enter(2, name.dotted(), name.span),
         Program(p) => enter(3, p.name.dotted(), p.name.span),
         Use(_) | Grad(_) | Decl(ast::Decl::Map { .. }) | Exchange { .. } | Layout { .. } | Error => {}
+    }
+}
+
+/// Returns the names that an item declares.
+pub fn item_names(item: &ast::Item) -> Vec<SmolStr> {
+    use ast::ItemKind::*;
+    match &item.kind {
+        Decl(ast::Decl::Let(l)) => {
+            let mut names = Vec::new();
+            pattern_names(&l.pattern, &mut |i| names.push(i.name.clone()));
+            names
+        }
+        Decl(ast::Decl::Var(v)) => vec![v.name.dotted()],
+        Stream(s) => vec![s.name.dotted()],
+        Remote(r) => vec![r.name.dotted()],
+        Fn(f) => vec![f.name.dotted()],
+        Program(p) => vec![p.name.dotted()],
+        Codelet(c) => vec![c.name.dotted()],
+        _ => vec![],
     }
 }
 

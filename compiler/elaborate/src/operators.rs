@@ -3,9 +3,9 @@
 //! Invariant: static integers are 64-bit and overflow is an error; a static number that meets a tensor takes the
 //! tensor's element type.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
 use crate::integers::{self, Wrong};
+use crate::value::Given;
 use crate::value::Value;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{BinaryOp, ItemKind, UnaryOp};

@@ -3,7 +3,7 @@
 //! Invariant: every tile in a [`Mapping`] made here exists in the machine.
 
 use crate::elaborator::Elaborator;
-use crate::maps::overlay_all;
+use crate::maps::rows::overlay_all;
 use crate::value::{Place, Value};
 use girder_ir::placement::Mapping;
 use girder_ir::types::ElemType;
@@ -22,13 +22,22 @@ struct TableRun {
 impl<'a> Elaborator<'a> {
     /// The tiles that `tile(0)` counts from here.
     pub fn current_place(&self) -> Place {
-        self.places.last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
+        self.emission.places().last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
     }
 
     /// What `on place { … }` says about a variable made inside; nothing outside of any.
     pub fn default_mapping(&self, shape: &[u64], ty: ElemType) -> Option<Mapping> {
-        let place = self.places.last()?;
-        Some(spread(*place, shape.iter().product(), ty))
+        let place = self.emission.places().last()?;
+        Some(place.spread(shape.iter().product(), ty))
+    }
+
+    /// Evaluates under `on place { … }`.
+    pub fn at_place<T>(&mut self, place: Place, f: impl FnOnce(&mut Self) -> T) -> T {
+        let depth = self.emission.places().len();
+        self.emission.enter_place(place);
+        let value = f(self);
+        self.emission.leave_places(depth);
+        value
     }
 
     /// Evaluates a place.
@@ -81,7 +90,7 @@ impl<'a> Elaborator<'a> {
                 _ => format!("there are no tiles {start} to {last}"),
             };
             let message = format!("{missing}: there are {} tiles here", here.count);
-            let help = match self.places.len() {
+            let help = match self.emission.places().len() {
                 0 => format!("tiles of {} are 0 to {}; `--target` chooses another", self.machine.name, here.count - 1),
                 _ => "inside `on` tiles are counted from the first of the place".to_string(),
             };
@@ -115,7 +124,7 @@ impl<'a> Elaborator<'a> {
         // A variable of more elements is refused when it is made.
         let len = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)).min(u64::from(u32::MAX));
         match place {
-            ast::Place::Expr(e) => Ok(spread(self.place(*e)?, len, ty)),
+            ast::Place::Expr(e) => Ok(self.place(*e)?.spread(len, ty)),
             ast::Place::Table(table) => {
                 let mut runs = Vec::new();
                 self.mapping_rows(table, len, &mut runs)?;
@@ -136,7 +145,7 @@ impl<'a> Elaborator<'a> {
                 let (first, second) = if before.span.lo <= r.span.lo { (before, r) } else { (r, before) };
                 let d = Diagnostic::error("place::twice", second.span, message).here("placed again here");
                 let d = if first.span == second.span { d } else { d.label(first.span, "first placed here") };
-                return Err(self.say(d.help("an element lies on one tile; let the rows share none")));
+                return Err(self.report(d.help("an element lies on one tile; let the rows share none")));
             }
             if reach.is_none_or(|b| r.end > b.end) {
                 reach = Some(r);
@@ -177,25 +186,6 @@ impl<'a> Elaborator<'a> {
             })?;
         }
         Ok(())
-    }
-}
-
-/// How `len` elements are spread over a place: linear, in grains that keep at least 8 bytes, and 128 bytes a tile where
-/// nothing else is asked for.
-pub fn spread(place: Place, len: u64, ty: ElemType) -> Mapping {
-    if place.count == 1 || len <= 1 {
-        return Mapping::One(place.first);
-    }
-    let least = match place.grain {
-        Some(_) => 1,
-        None => (128 / ty.bytes()) as u64,
-    };
-    let grain = place.grain.unwrap_or((8 / ty.bytes()).max(1)) as u64;
-    let grain = if least > grain && len / least < place.count as u64 { least } else { grain };
-    let grains = len.div_ceil(grain);
-    match grains.min(place.count as u64) {
-        1 => Mapping::One(place.first),
-        tiles => Mapping::Linear { first: place.first, tiles: tiles as u32, grain: grain as u32 },
     }
 }
 

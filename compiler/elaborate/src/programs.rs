@@ -1,16 +1,17 @@
 //! Programs: those that the host runs, and those that others call.
 
 use crate::arguments::Kind;
-use crate::calls::Given;
-use crate::codelet::ModuleRef;
-use crate::elaborator::{Elaborator, Frame, numbered};
+use crate::binding::bind;
+use crate::elaborator::{Elaborator, NodeKind, add_body};
 use crate::modules::Modules;
-use crate::nodes::{NodeKind, add_body};
+use crate::references::{References, cycle_text};
+use crate::value::Given;
 use crate::value::Value;
 use girder_ir::ids::ProgramId;
 use girder_ir::program::Program;
-use girder_source::{Diagnostic, Failed, Result, Span};
+use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, ItemKind};
+use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
@@ -34,7 +35,7 @@ impl Elaborator<'_> {
         let arguments = self.arguments;
         let mut given: Vec<Given> = Vec::new();
         for q in &p.params {
-            let Some(argument) = arguments.list.iter().rev().find(|(n, _)| *n == q.name.name) else { continue };
+            let Some(argument) = arguments.get(&q.name.name) else { continue };
             let kind = match (q.ty.as_ref().and_then(Kind::stated), &q.ty, q.default) {
                 (Some(kind), ..) => kind,
                 (None, None, Some(d)) => Kind::of(&self.expr(d)?),
@@ -52,9 +53,9 @@ impl Elaborator<'_> {
         let found = self.modules.find(self.module(), &dotted, |m| &m.programs);
         let Some((module, index)) = found.and_then(|(m, e)| self.modules.item(m, e)).map(|(m, i, _)| (m, i)) else {
             let all = self.modules.get(self.module()).programs.keys().map(SmolStr::as_str);
-            let near = crate::spelling::closest(&dotted, all);
+            let near = girder_source::closest(&dotted, all);
             let d = Diagnostic::error("names::unknown", name.span, format!("there is no program `{dotted}`"));
-            return Err(self.say(match near {
+            return Err(self.report(match near {
                 Some(n) => d.help(format!("did you mean `{n}`?")),
                 None => d.help("`call` runs a `program`; a function is called without `call`"),
             }));
@@ -81,80 +82,68 @@ impl Elaborator<'_> {
         values.iter().try_for_each(|v| self.charge_walk(v, span))?;
         let key = (module, name.clone(), format!("{values:?}"));
         let entry = module == Modules::ROOT && !called;
-        if let Some(&id) = self.programs.get(&key) {
+        if let Some(&id) = self.entities.made_programs.get(&key) {
             return Ok(id);
         }
-        if self.program_stack.contains(&(module, name.clone())) {
+        if self.programs.contains(&(module, name.clone())) {
             let d = Diagnostic::error("elaborate::recursion", span, format!("program `{name}` calls itself"));
-            return Err(self.say(d.label(p.name.span, "declared here").help("use `repeat` or `while`")));
+            let cycle = References::new(self.modules, &[(module, index)]).cycle((module, index));
+            let help = match cycle.filter(|c| c.len() > 2) {
+                Some(names) => format!("{}; use `repeat` or `while`", cycle_text(&names, "calls")),
+                None => "use `repeat` or `while`".into(),
+            };
+            return Err(self.report(d.label(p.name.span, "declared here").help(help)));
         }
         // A call with other arguments than the host's makes a program of its own.
         let default = self.at_top(module, |this| {
-            let quiet = std::mem::take(this.diagnostics);
+            let reported = this.reporter.replace(Diagnostics::default());
             let given = this.program_arguments(p);
             let values = given.and_then(|g| this.program_values(p, g, span));
-            *this.diagnostics = quiet;
+            this.reporter.replace(reported);
             values
         });
         let is_host = entry && default.is_ok_and(|d| format!("{d:?}") == key.2) || host;
         let base = if is_host { name.clone() } else { SmolStr::from(format!("{name}.called")) };
         let unique = if is_host || called {
-            self.taken_programs.insert(name.clone(), 1);
+            self.entities.programs.take(name.clone());
             name.clone()
         } else {
-            let last = self.taken_programs.get(&base).copied().unwrap_or(0);
-            numbered(&mut self.taken_programs, base, last)
+            self.entities.programs.numbered(base)
         };
-        self.program_stack.push((module, name));
-        let nodes = self.at_top(module, |this| {
-            this.path.push(unique.clone());
+        self.programs.push((module, name));
+        let body = self.at_top(module, |this| {
+            // A program's name has the module's prefix already.
             if module != Modules::ROOT {
-                this.path.remove(0);
+                this.emission.leave_path();
             }
-            this.emit.push(vec![]);
-            // Without a place: a program is not a call that messages would have to name.
-            this.origin = Some(this.graph.origins.add(Span::NONE, None, unique.clone()));
-            this.frames.push(Frame { module, names: vec![], loops: 0 });
+            this.emission.enter_path(unique.clone());
+            this.emission.open();
+            // Without a span: a program is not a call that messages would have to name.
+            let origin = this.graph.origins.add(Span::NONE, None, unique.clone());
+            this.emission.replace_origin(Some(origin));
             for (q, v) in p.params.iter().zip(values) {
                 this.define(q.name.name.clone(), v, false);
             }
             let done = this.block(&p.body);
-            this.ended = false;
-            this.frames.pop();
-            let nodes = this.emit.pop().unwrap_or_default();
-            done.map(|_| nodes)
+            let body = this.emission.close();
+            done.map(|_| body)
         });
-        self.program_stack.pop();
-        let nodes = nodes?;
+        self.programs.pop();
+        let body = body?;
         let origin = self.graph.origins.add(p.name.span, None, unique.clone());
-        let body = add_body(&mut self.graph, nodes, origin);
+        let body = add_body(&mut self.graph, body, origin);
         let id = self.graph.programs.push(Program { name: unique, entry: is_host, body, origin });
-        self.programs.insert(key, id);
+        self.entities.made_programs.insert(key, id);
         Ok(id)
     }
 
     fn program_values(&mut self, p: &ast::Program, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
-        let mut slots: Vec<Option<Given>> = vec![None; p.params.len()];
-        let mut next = 0;
-        for g in given {
-            let slot = if g.name.is_empty() {
-                next += 1;
-                Some(next - 1)
-            } else {
-                p.params.iter().position(|q| q.name.name == g.name)
-            };
-            match slot.and_then(|s| slots.get_mut(s)) {
-                Some(s @ None) => *s = Some(g),
-                _ => {
-                    let d = Diagnostic::error(
-                        "elaborate::arguments",
-                        g.span,
-                        format!("program `{}` has no parameter for this", p.name.dotted()),
-                    );
-                    return Err(self.say(d.label(p.name.span, "declared here")));
-                }
-            }
-        }
+        let parameter = |name: &str| p.params.iter().position(|q| q.name.name == name);
+        let slots = bind(given, p.params.len(), parameter).map_err(|(g, _)| {
+            let message = format!("program `{}` has no parameter for this", p.name.dotted());
+            let d = Diagnostic::error("elaborate::arguments", g.span, message);
+            self.report(d.label(p.name.span, "declared here"))
+        })?;
         let mut sizes = crate::types::Sizes::default();
         let mut values = Vec::new();
         for (q, slot) in p.params.iter().zip(slots) {

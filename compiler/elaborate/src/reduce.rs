@@ -18,19 +18,19 @@ impl<'a> Elaborator<'a> {
     ) -> Result<Value> {
         let known = ["sum", "product", "min", "max", "any", "all", "argmin", "argmax", "list", "minimize"];
         if !known.contains(&op.name.as_str()) {
-            let near = crate::spelling::closest(&op.name, known.iter().copied());
+            let near = girder_source::closest(&op.name, known.iter().copied());
             let d = Diagnostic::error("names::unknown", op.span, format!("there is no reduction `{}`", op.name));
-            return Err(self.say(match near {
+            return Err(self.report(match near {
                 Some(n) => d.help(format!("did you mean `{n}`?")),
                 None => d.help(format!("reductions are {}", known.join(", "))),
             }));
         }
-        let placed = op.name.starts_with("arg") || op.name == "minimize";
-        if let Some(found) = self.reduced_in_columns(binders, filter, body, placed)? {
-            let (values, places): (Vec<Value>, Vec<Option<Value>>) = found.into_iter().unzip();
-            return self.folded(&op.name, values, places.into_iter().flatten().collect(), span);
+        let located = op.name.starts_with("arg") || op.name == "minimize";
+        if let Some(found) = self.reduced_batched(binders, filter, body, located)? {
+            let (values, points): (Vec<Value>, Vec<Option<Value>>) = found.into_iter().unzip();
+            return self.folded(&op.name, values, points.into_iter().flatten().collect(), span);
         }
-        let mut places = Vec::new();
+        let mut points = Vec::new();
         let mut values = Vec::new();
         self.each_binding(binders, &mut |this: &mut Self| {
             if let Some(f) = filter {
@@ -43,19 +43,19 @@ impl<'a> Elaborator<'a> {
             }
             let value = this.block(body)?;
             this.charge_values(1, span)?;
-            if placed {
-                places.push(this.binder_values(binders));
+            if located {
+                points.push(this.binder_values(binders));
             }
             values.push(value);
             Ok(())
         })?;
-        self.folded(&op.name, values, places, span)
+        self.folded(&op.name, values, points, span)
     }
 
-    fn folded(&mut self, op: &str, values: Vec<Value>, places: Vec<Value>, span: Span) -> Result<Value> {
+    fn folded(&mut self, op: &str, values: Vec<Value>, points: Vec<Value>, span: Span) -> Result<Value> {
         let start = match op {
             "list" => return Ok(Value::List(Arc::new(values))),
-            "argmin" | "argmax" | "minimize" => return self.searched(op, &values, places, span),
+            "argmin" | "argmax" | "minimize" => return self.searched(op, &values, points, span),
             "any" => return self.decided(&values, true, span),
             "all" => return self.decided(&values, false, span),
             "sum" => Some(Value::Int(0)),
@@ -78,7 +78,7 @@ impl<'a> Elaborator<'a> {
     }
 
     fn call_number_pair(&mut self, name: &'static str, a: Value, b: Value, span: Span) -> Result<Value> {
-        let given = [a, b].map(|value| crate::calls::Given { name: "".into(), value, span });
+        let given = [a, b].map(|value| crate::value::Given { name: "".into(), value, span });
         self.call_builtin(name, given.into(), span)
     }
 
@@ -94,7 +94,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// The values of the binders at the first place of the least (or greatest) value.
-    fn searched(&mut self, op: &str, values: &[Value], places: Vec<Value>, span: Span) -> Result<Value> {
+    fn searched(&mut self, op: &str, values: &[Value], points: Vec<Value>, span: Span) -> Result<Value> {
         let mut best: Option<usize> = None;
         for (k, v) in values.iter().enumerate() {
             let better = match best {
@@ -107,7 +107,7 @@ impl<'a> Elaborator<'a> {
             }
         }
         match best {
-            Some(k) => Ok(places.into_iter().nth(k).unwrap_or(Value::Error)),
+            Some(k) => Ok(points.into_iter().nth(k).unwrap_or(Value::Error)),
             None => Err(self.error("elaborate::empty_reduction", span, format!("`{op}` has no point to choose from"))),
         }
     }
@@ -139,10 +139,7 @@ impl<'a> Elaborator<'a> {
         for b in binders {
             crate::modules::pattern_names(&b.pattern, &mut |n| names.push(n.name.clone()));
         }
-        let locals = self.frames.last().map(|f| &f.names[..]).unwrap_or_default();
-        let value = |n: &smol_str::SmolStr| {
-            locals.iter().rev().find(|b| b.name == *n).map_or(Value::Error, |b| b.value.clone())
-        };
+        let value = |n: &smol_str::SmolStr| self.scopes.local(n).map_or(Value::Error, |b| b.value.clone());
         match &names[..] {
             [one] => value(one),
             many => Value::Tuple(Arc::new(Tuple::plain(many.iter().map(value).collect()))),

@@ -1,22 +1,22 @@
 //! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds in.
 
-use crate::codelet::ModuleRef;
 use crate::elaborator::{Binding, Elaborator, Global};
 use crate::modules::{Entry, Modules};
+use crate::references::{ItemId, References, cycle_text};
 use crate::value::Value;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Failed, Result, Span};
-use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
+use girder_syntax::ast::{self, ExprId, ItemKind};
+use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
     /// The value of a name.
     pub fn name(&mut self, name: &SmolStr, span: Span) -> Result<Value> {
-        if let Some(b) = self.local(name) {
+        if let Some(b) = self.scopes.local(name) {
             return if b.value.is_error() { Err(Failed) } else { Ok(b.value.clone()) };
         }
-        let key = (self.module(), name.clone());
-        if let Some(value) = self.known.get(&key) {
+        if let Some(value) = self.scopes.resolved(name) {
             return Ok(value.clone());
         }
         let value = match self.modules.find(self.module(), name, |m| &m.values) {
@@ -28,19 +28,15 @@ impl Elaborator<'_> {
                 None => return Err(self.unknown_name(name, span)),
             },
         };
-        self.known.insert(key, value.clone());
+        self.scopes.set_resolved(name.clone(), value.clone());
         Ok(value)
     }
 
     /// Whether a name means something here.
     pub fn is_name(&self, name: &str) -> bool {
-        self.local(name).is_some()
+        self.scopes.local(name).is_some()
             || self.modules.find(self.module(), name, |m| &m.values).is_some()
             || self.builtin_name(name).is_some()
-    }
-
-    fn local(&self, name: &str) -> Option<&Binding> {
-        self.frames.last()?.names.iter().rev().find(|b| b.name == name)
     }
 
     /// What the language itself gives a name.
@@ -53,7 +49,7 @@ impl Elaborator<'_> {
             "workers" => Value::Int(self.machine.chip.workers as i64),
             "ipus" => Value::Int(self.machine.ipus as i64),
             "replicas" => Value::Int(1),
-            _ => Value::Builtin(crate::builtins::NAMES.iter().find(|n| **n == name)?),
+            _ => Value::Builtin(crate::builtins::names::NAMES.iter().find(|n| **n == name)?),
         })
     }
 
@@ -63,16 +59,17 @@ impl Elaborator<'_> {
         }
         let module = self.modules.get(self.module());
         let prelude = self.modules.get(self.modules.prelude);
-        let locals = self.frames.last().map(|f| &f.names[..]).unwrap_or_default();
-        let all = locals
+        let all = self
+            .scopes
+            .locals()
             .iter()
             .map(|b| b.name.as_str())
             .chain(module.values.keys().map(SmolStr::as_str))
             .chain(prelude.values.keys().map(SmolStr::as_str))
-            .chain(crate::builtins::NAMES.iter().copied())
+            .chain(crate::builtins::names::NAMES.iter().copied())
             .chain(["tiles", "workers", "ipus", "replicas", "target"])
             .chain(ElemType::ALL.into_iter().map(|t| t.name() as &str));
-        let near = crate::spelling::closest(name, all);
+        let near = girder_source::closest(name, all);
         let d = Diagnostic::error("names::unknown", span, format!("there is no `{name}` here"));
         let help = if module.codelets.contains_key(name) {
             Some(format!("`{name}` is a codelet: it runs as `vertex {name}(…)` in a compute set"))
@@ -83,7 +80,7 @@ impl Elaborator<'_> {
         } else {
             near.map(|n| format!("did you mean `{n}`?"))
         };
-        self.say(match help {
+        self.report(match help {
             Some(h) => d.help(h),
             None => d,
         })
@@ -101,30 +98,37 @@ impl Elaborator<'_> {
         if let ItemKind::Fn(_) = &item.kind {
             return Ok(Value::Fn(module, index));
         }
-        let key = (module, own);
-        match self.globals.get(&key) {
+        match self.scopes.global(module, &own) {
             Some(Global::Known(Value::Error)) => return Err(Failed),
             Some(Global::Known(v)) => return Ok(v.clone()),
             Some(Global::Pending) => {
-                let message = format!("the value of `{name}` depends on itself");
-                return Err(self.error("names::cycle", span, message));
+                return Err(self.depends_on_itself((module, index), name, span));
             }
             None => {}
         }
         self.declare_item(module, index);
-        match self.globals.get(&key) {
+        match self.scopes.global(module, &own) {
             Some(Global::Known(v)) if !v.is_error() => Ok(v.clone()),
             _ => Err(Failed),
         }
+    }
+
+    fn depends_on_itself(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
+        let d = Diagnostic::error("names::cycle", span, format!("the value of `{name}` depends on itself"));
+        let cycle = References::new(self.modules, &[item]).cycle(item);
+        self.report(match cycle.filter(|c| c.len() > 2) {
+            Some(names) => d.help(cycle_text(&names, "needs")),
+            None => d,
+        })
     }
 
     /// `base.name`: a member of a value, or a dotted name.
     pub fn field(&mut self, id: ExprId, base: ExprId, name: &ast::Ident) -> Result<Value> {
         let tree = self.tree();
         let span = tree.exprs[id].span;
-        if let Some(path) = dotted(tree, id) {
+        if let Some(path) = crate::trees::dotted(tree, id) {
             let first = path.split('.').next().unwrap_or_default();
-            if self.local(first).is_none() {
+            if self.scopes.local(first).is_none() {
                 if let Some((module, entry)) = self.modules.find(self.module(), &path, |m| &m.values) {
                     return self.global(module, entry, &path.into(), span);
                 }
@@ -152,18 +156,6 @@ impl Elaborator<'_> {
                 return Err(self.error_help("names::unknown", span, message, help));
             }
         })
-    }
-
-    /// A mark to which [`Elaborator::release`] goes back.
-    pub fn mark(&self) -> usize {
-        self.frames.last().map_or(0, |f| f.names.len())
-    }
-
-    /// Forgets the names since a mark.
-    pub fn release(&mut self, mark: usize) {
-        if let Some(f) = self.frames.last_mut() {
-            f.names.truncate(mark);
-        }
     }
 
     /// Gives the names of a pattern their values.
@@ -198,17 +190,14 @@ impl Elaborator<'_> {
 
     /// A new local name; at module level the name is global.
     pub fn define(&mut self, name: SmolStr, value: Value, mutable: bool) {
-        let depth = self.depth;
-        if let Some(f) = self.frames.last_mut() {
-            f.names.push(Binding { name, value, mutable, depth });
-        }
+        let depth = self.emission.run_time_depth();
+        self.scopes.define(Binding { name, value, mutable, depth });
     }
 
     /// `h = value`
     pub fn rename(&mut self, name: &SmolStr, value: Value, span: Span) -> Result<()> {
-        let depth = self.depth;
-        let found = self.frames.last_mut().and_then(|f| f.names.iter_mut().rev().find(|b| b.name == *name));
-        match found {
+        let depth = self.emission.run_time_depth();
+        match self.scopes.local_mut(name) {
             Some(b) if !b.mutable => {
                 let help = format!("declare it with `let mut {name}`; to write a tensor's elements use `<-`");
                 let message = format!("`{name}` cannot be given another value");
@@ -258,7 +247,7 @@ pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diag
         return Diagnostic::error("names::unknown", name.span, message).help(help);
     }
     let d = Diagnostic::error("names::unknown", name.span, format!("module `{shown}` has no `{field}`"));
-    match crate::spelling::closest(field, module.values.keys().map(|k| k.as_str())) {
+    match girder_source::closest(field, module.values.keys().map(|k| k.as_str())) {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d,
     }
@@ -275,25 +264,5 @@ fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {
         ItemKind::Remote(r) => r.name.dotted(),
         ItemKind::Fn(f) => f.name.dotted(),
         _ => reached.rsplit('.').next().unwrap_or(reached).into(),
-    }
-}
-
-/// `a.b.c` as text, if an expression is nothing but names and dots.
-pub fn dotted(tree: &ast::Module, id: ExprId) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut at = id;
-    loop {
-        match &tree.exprs[at].kind {
-            ExprKind::Field { base, name } => {
-                parts.push(name.name.as_str());
-                at = *base;
-            }
-            ExprKind::Name(name) => {
-                parts.push(name.as_str());
-                parts.reverse();
-                return Some(parts.join("."));
-            }
-            _ => return None,
-        }
     }
 }

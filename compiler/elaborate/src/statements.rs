@@ -39,11 +39,11 @@ impl Elaborator<'_> {
             Flow::Break(at) => ("break", at),
             Flow::Continue(at) => ("continue", at),
         };
-        let in_loop = self.frames.last().is_some_and(|f| f.loops > 0);
+        let in_loop = self.scopes.in_loop();
         if word == "return" || in_loop {
             return Err(self.error("elaborate::leaves_block", at, format!("`{word}` cannot leave {what}")));
         }
-        if self.depth > 0 {
+        if self.emission.run_time_depth() > 0 {
             let message = format!("`{word}` cannot stand in a body that the machine runs");
             let help = "a `while` ends by its condition; only a static `for` can be left";
             return Err(self.error_help("elaborate::leaves_block", at, message, help));
@@ -62,9 +62,9 @@ impl Elaborator<'_> {
 
     /// Runs a block with its own names.
     pub fn body(&mut self, body: &ast::Body) -> Result<Ended> {
-        let mark = self.mark();
+        let mark = self.scopes.mark();
         let ended = self.statements(body);
-        self.release(mark);
+        self.scopes.release(mark);
         ended
     }
 
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
                 Ok((v, Flow::Next)) => value = v,
                 Ok((_, flow)) if !failed => return Ok((Value::Unit, flow)),
                 Ok(_) => return Err(Failed),
-                Err(Failed) if self.ended || self.stopped => return Err(Failed),
+                Err(Failed) if self.scopes.has_ended() || self.budget.has_stopped() => return Err(Failed),
                 Err(Failed) => {
                     self.poison(stmt);
                     failed = true;
@@ -149,10 +149,7 @@ impl Elaborator<'_> {
             ExprKind::Switch { on, arms } => self.switch_statement(*on, arms, e.span)?,
             ExprKind::On { stage: false, place, body } => {
                 let place = self.place(*place)?;
-                self.places.push(place);
-                let ended = self.body(body);
-                self.places.pop();
-                ended?
+                self.at_place(place, |this| this.body(body))?
             }
             _ => {
                 let value = self.expr(expr)?;
@@ -160,7 +157,7 @@ impl Elaborator<'_> {
                 if unused && !counts {
                     let d =
                         girder_source::Diagnostic::warning("elaborate::unused_value", span, "this value is not used");
-                    self.diagnostics.push(d);
+                    self.reporter.report_alone(d);
                 }
                 (value, Flow::Next)
             }
@@ -174,7 +171,7 @@ impl Elaborator<'_> {
     /// A static loop.
     fn for_loop(&mut self, binders: &[ast::Binder], body: &ast::Body) -> Result<Ended> {
         let mut end = Flow::Next;
-        self.loop_depth(1);
+        self.scopes.enter_loop();
         let run = self.each_binding(binders, &mut |this: &mut Self| match this.body(body)?.1 {
             Flow::Next | Flow::Continue(_) => Ok(()),
             flow => {
@@ -183,17 +180,11 @@ impl Elaborator<'_> {
                 Err(Failed)
             }
         });
-        self.loop_depth(-1);
+        self.scopes.leave_loop();
         match end {
             Flow::Next | Flow::Continue(_) => run.map(|()| (Value::Unit, Flow::Next)),
             Flow::Break(_) => Ok((Value::Unit, Flow::Next)),
             Flow::Return(..) => Ok((Value::Unit, end)),
-        }
-    }
-
-    fn loop_depth(&mut self, change: i32) {
-        if let Some(f) = self.frames.last_mut() {
-            f.loops = f.loops.saturating_add_signed(change);
         }
     }
 

@@ -287,12 +287,12 @@ impl Elaborator<'_> {
 
     /// Evaluates with the sizes that are bound so far in scope.
     pub fn with_sizes<T>(&mut self, sizes: &Sizes, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let mark = self.mark();
+        let mark = self.scopes.mark();
         for (n, v) in &sizes.bound {
             self.define(n.clone(), v.clone(), false);
         }
         let value = f(self);
-        self.release(mark);
+        self.scopes.release(mark);
         value
     }
 

@@ -1,10 +1,12 @@
 //! What an expression is worth while the graph is built: a static value, or a tensor, which is a view.
 
-use crate::codelet::ModuleRef;
 use crate::modules::Array;
 use girder_ir::ids::StreamId;
+use girder_ir::placement::Mapping;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
+use girder_source::Span;
+use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -110,6 +112,44 @@ pub struct Place {
     pub count: u32,
     /// Elements that stay together when a variable is spread over them.
     pub grain: Option<u32>,
+}
+
+/// An argument after evaluation.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Its name; empty if it has none.
+    pub name: SmolStr,
+    /// What it is.
+    pub value: Value,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl crate::binding::Named for Given {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Place {
+    /// Spreads `len` elements over the tiles: linearly, in grains that keep at least 8 bytes, and 128 bytes on a tile
+    /// where nothing else is asked for.
+    pub fn spread(self, len: u64, ty: ElemType) -> Mapping {
+        if self.count == 1 || len <= 1 {
+            return Mapping::One(self.first);
+        }
+        let least = match self.grain {
+            Some(_) => 1,
+            None => (128 / ty.bytes()) as u64,
+        };
+        let grain = self.grain.unwrap_or((8 / ty.bytes()).max(1)) as u64;
+        let grain = if least > grain && len / least < self.count as u64 { least } else { grain };
+        let grains = len.div_ceil(grain);
+        match grains.min(self.count as u64) {
+            1 => Mapping::One(self.first),
+            tiles => Mapping::Linear { first: self.first, tiles: tiles as u32, grain: grain as u32 },
+        }
+    }
 }
 
 impl Value {

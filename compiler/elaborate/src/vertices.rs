@@ -6,24 +6,15 @@ mod names;
 mod arguments;
 mod sizes;
 
-use crate::codelet::ModuleRef;
 use crate::elaborator::Elaborator;
+use crate::elaborator::NodeKind;
 use crate::families::{Families, Instance, Loops};
-use crate::nodes::NodeKind;
 use crate::value::Value;
-use girder_ir::codelet::{Dir, GenericArg};
+use girder_ir::codelet::Dir;
 use girder_ir::ids::{ComputeSetId, FieldId};
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, VertexItem};
 use smol_str::SmolStr;
-
-/// What a specialised codelet is known by.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct SpecKey {
-    pub module: ModuleRef,
-    pub item: usize,
-    pub args: Vec<GenericArg>,
-}
 
 impl<'a> Elaborator<'a> {
     /// `compute name { … }` in a body: makes the set and executes it.
@@ -41,18 +32,18 @@ impl<'a> Elaborator<'a> {
     }
 
     fn vertex_items(&mut self, items: &'a [VertexItem], loops: &mut Loops, out: &mut Families) -> Result<()> {
-        let mark = self.mark();
+        let mark = self.scopes.mark();
         let mut failed = None;
         for item in items {
             let done = match item {
                 VertexItem::Vertex(v) if v.family.is_empty() => self.vertex(v, loops, out),
                 VertexItem::Vertex(v) => self.looped(item, &v.family, loops, out),
-                VertexItem::Repeated(id) => self.alike(*id, loops, out),
+                VertexItem::Repeated(id) => self.repeated(*id, loops, out),
                 VertexItem::For { binders, .. } => self.looped(item, binders, loops, out),
                 VertexItem::Let(l) => {
-                    let emitted = self.emit.last().map(Vec::len);
+                    let emitted = self.emission.count();
                     let value = self.expr(l.value);
-                    if self.emit.last().map(Vec::len) != emitted {
+                    if self.emission.count() != emitted {
                         let message = "a value that takes steps of its own cannot be made inside a compute set";
                         Err(self.error_help(
                             "elaborate::inside_compute_set",
@@ -82,14 +73,14 @@ impl<'a> Elaborator<'a> {
                 }
             }
         }
-        self.release(mark);
+        self.scopes.release(mark);
         failed.map_or(Ok(()), Err)
     }
 
-    /// Statements that are alike: in columns if that is possible, else one by one.
-    fn alike(&mut self, id: ast::RepeatedId, loops: &mut Loops, out: &mut Families) -> Result<()> {
+    /// Evaluates repeated statements: batched if that is possible, else one by one.
+    fn repeated(&mut self, id: ast::RepeatedId, loops: &mut Loops, out: &mut Families) -> Result<()> {
         let exprs = &self.tree().exprs;
-        if loops.extents.is_empty() && self.alike_in_columns(exprs.repeated(id), out) {
+        if loops.extents.is_empty() && self.repeated_batched(exprs.repeated(id), out) {
             return Ok(());
         }
         self.vertex_items(exprs.others(id), loops, out)
@@ -103,7 +94,7 @@ impl<'a> Elaborator<'a> {
         loops: &mut Loops,
         out: &mut Families,
     ) -> Result<()> {
-        if self.in_columns(item, loops, out)? {
+        if self.batched_loop(item, loops, out)? {
             return Ok(());
         }
         self.in_loops(binders, loops, &mut |this, loops| match item {
@@ -131,12 +122,12 @@ impl<'a> Elaborator<'a> {
             loops.at[depth] = u32::try_from(k).unwrap_or(u32::MAX);
             self.charge(span)?;
             let item = self.nth(&value, k);
-            self.indices.push(if let Value::Int(i) = item { i } else { k as i64 });
-            let mark = self.mark();
+            loops.indices.push(if let Value::Int(i) = item { i } else { k as i64 });
+            let mark = self.scopes.mark();
             let bound = self.bind(&first.pattern, item, false, first.span);
             let done = bound.and_then(|()| self.in_loops(rest, loops, f));
-            self.release(mark);
-            self.indices.pop();
+            self.scopes.release(mark);
+            loops.indices.pop();
             done?;
         }
         loops.extents.pop();
@@ -173,7 +164,7 @@ impl<'a> Elaborator<'a> {
             views.push(t.view);
         }
         let explicit = v.generics.iter().map(|&g| self.generic_arg(g)).collect::<Result<Vec<_>>>()?;
-        let args = self.with_scope(|_, d| crate::codelet::infer_args(&header, &explicit, &types, v.span, d))?;
+        let args = self.with_scope(|_, d| girder_typing::infer_args(&header, &explicit, &types, v.span, d))?;
         let spec = self.specialised(module, item, &args, v.span)?;
         let mut consts = Vec::new();
         for (id, value, span) in constants {
@@ -182,7 +173,7 @@ impl<'a> Elaborator<'a> {
         }
         let tile = v.place.as_ref().map(|p| self.one_tile(p)).transpose()?;
         let values = consts.clone();
-        let first = out.add(Instance { spec, span: v.span, views, consts, tile, index: self.indices.clone() }, loops);
+        let first = out.add(Instance { spec, span: v.span, views, consts, tile, index: loops.indices.clone() }, loops);
         // Vertices of one signature have one set of sizes, but where a dimension is computed from constants.
         if first || self.computes_sizes(spec) {
             let (shapes, values) = (self.shapes(spec, out.last_views()), self.const_values(spec, &values));

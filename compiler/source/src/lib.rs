@@ -9,6 +9,7 @@ mod diagnostic;
 mod origin;
 mod session;
 mod parallel;
+mod spelling;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Failed, Label, Result, Severity};
 pub use origin::{Origin, OriginId, Origins};
@@ -16,3 +17,4 @@ pub use parallel::{on_stack, par_both, par_for_each, par_map, par_map_slice, par
 pub use session::{Cancel, LimitExceeded, Limits, Session};
 pub use source_map::{FileId, Location, SourceFile, SourceMap};
 pub use span::Span;
+pub use spelling::{closest, plural};

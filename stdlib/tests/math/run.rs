@@ -1,13 +1,13 @@
 //! Runs a function of the prelude over lists of arguments.
 
 use girder_codelet::{VertexMemory, bind_sizes, run, verify};
-use girder_elaborate::codelet::{Meaning, ModuleRef, Scope, specialise};
 use girder_ir::codelet::{Check, Codelet};
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 pub use girder_ir::types::ElemType::{F32, F64};
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_syntax::ast;
+use girder_typing::{Meaning, ModuleRef, Scope, specialise};
 use smallvec::smallvec;
 
 const MODULE: ModuleRef = ModuleRef(0);

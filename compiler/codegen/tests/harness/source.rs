@@ -5,12 +5,12 @@
 use super::{Case, Neighbours, Spread};
 use girder_codelet::sizes::Shape;
 use girder_codelet::verify;
-use girder_elaborate::codelet::{Meaning, ModuleRef, Scope, specialise};
 use girder_ir::codelet::Codelet;
 use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::F64;
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_syntax::ast;
+use girder_typing::{Meaning, ModuleRef, Scope, specialise};
 
 struct Library(ast::Module);
 

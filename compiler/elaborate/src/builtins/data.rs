@@ -2,9 +2,9 @@
 //!
 //! Invariant: an array has as many bytes as its shape says, and each of a `bool` is 0 or 1.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
 use crate::modules::Array;
+use crate::value::Given;
 use crate::value::Value;
 use girder_ir::types::ElemType;
 use girder_source::{Result, Span};

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the values of a list are charged before they are made.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
+use crate::value::Given;
 use crate::value::{Tuple, Value};
 use girder_source::{Result, Span};
 use std::sync::Arc;

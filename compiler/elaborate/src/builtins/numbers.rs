@@ -2,16 +2,12 @@
 //!
 //! Invariant: no operation on integers wraps; one that overflows is an error.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
 use crate::integers::{self, Checked, Wrong};
+use crate::value::Given;
 use crate::value::Value;
 use girder_ir::types::ElemType;
 use girder_source::{Result, Span};
-
-/// Functions of the prelude that static numbers have too.
-pub const STATIC: [&str; 14] =
-    ["sqrt", "exp", "log", "tanh", "sin", "cos", "relu", "square", "pow", "abs", "floor", "ceil", "round", "trunc"];
 
 impl Elaborator<'_> {
     /// Functions of static numbers; of tensors through the prelude.

@@ -2,9 +2,9 @@
 //!
 //! Invariant: what is static becomes a constant; only what is known at run time takes a step.
 
-use crate::calls::Given;
 use crate::elaborator::Elaborator;
 use crate::modules::Array;
+use crate::value::Given;
 use crate::value::{Tensor, Value};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
@@ -46,16 +46,6 @@ impl Elaborator<'_> {
                 self.constant(s, span).map(Value::from)
             }
         }
-    }
-
-    /// A list or array as a constant tensor.
-    pub fn constant_of(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
-        let name = self.unique_name("constant");
-        let init = self.init(value, ty, shape, span)?;
-        let mapping = self.default_mapping(shape, ty);
-        let var = self.add_var(name, girder_ir::graph::VarClass::Const, ty, shape, mapping, span)?;
-        self.graph.vars[var].init = init;
-        Ok(Tensor { view: View::whole(var, shape), ty })
     }
 
     pub(super) fn concat(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {

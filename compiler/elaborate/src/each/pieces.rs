@@ -2,8 +2,8 @@
 //!
 //! Invariant: the pieces of all boxes are disjoint and cover the shape.
 
-use crate::columns::{Ints, Lens};
-use crate::families::Block;
+use crate::batched::{Extents, Ints};
+use crate::families::VertexBlock;
 use girder_ir::affine::Affine;
 use girder_ir::family::Const;
 use girder_ir::ids::SpecId;
@@ -20,13 +20,13 @@ pub(super) struct Pieces<'p> {
 
 impl Pieces<'_> {
     /// Boxes of pieces of one size, by their first piece: along each axis the whole pieces, and the shorter one.
-    pub fn boxes(&self) -> Vec<(Lens, Lens)> {
-        let mut boxes = vec![(Lens::new(), Lens::new())];
+    pub fn boxes(&self) -> Vec<(Extents, Extents)> {
+        let mut boxes = vec![(Extents::new(), Extents::new())];
         for (&n, &chunk) in self.shape.iter().zip(self.grid) {
             let (whole, rest) = ((n / chunk) as u32, n % chunk > 0);
             let spans = [(0, whole), (whole, rest as u32)].into_iter().filter(|s| s.1 > 0);
-            let extend = |(first, lens): &(Lens, Lens), span: (u32, u32)| {
-                let mut longer = (first.clone(), lens.clone());
+            let extend = |(first, extents): &(Extents, Extents), span: (u32, u32)| {
+                let mut longer = (first.clone(), extents.clone());
                 longer.0.push(span.0);
                 longer.1.push(span.1);
                 longer
@@ -46,7 +46,15 @@ impl Pieces<'_> {
     }
 
     /// All pieces of a box. Precondition: each view is a scalar, or has one part and one digit for each axis.
-    pub fn block(&self, spec: SpecId, span: Span, views: &[View], consts: &[Scalar], first: Lens, lens: Lens) -> Block {
+    pub fn block(
+        &self,
+        spec: SpecId,
+        span: Span,
+        views: &[View],
+        consts: &[Scalar],
+        first: Extents,
+        extents: Extents,
+    ) -> VertexBlock {
         let at: Vec<u64> = first.iter().map(|&f| f as u64).collect();
         let like = views.iter().map(|v| self.piece(v, &at).canonical()).collect();
         let shift = |v: &View| {
@@ -62,8 +70,19 @@ impl Pieces<'_> {
             Ints::affine(Affine::new(f as i64, &coef))
         };
         let counters = first.iter().enumerate().map(counter).collect();
-        let extents = self.shape.iter().zip(self.grid).map(|(n, c)| n.div_ceil(*c) as u32).collect();
+        let loop_extents = self.shape.iter().zip(self.grid).map(|(n, c)| n.div_ceil(*c) as u32).collect();
         let consts = consts.iter().map(|&c| Const::Uniform(c)).collect();
-        Block { spec, spans: vec![span], like, shifts, consts, tiles: None, lens, extents, counters, indices: vec![] }
+        VertexBlock {
+            spec,
+            spans: vec![span],
+            like,
+            shifts,
+            consts,
+            tiles: None,
+            extents,
+            loop_extents,
+            counters,
+            indices: vec![],
+        }
     }
 }

@@ -2,59 +2,55 @@
 //!
 //! Invariant: each field has exactly one argument; that of a `const` field is static, and no argument takes steps.
 
-use crate::codelet::Header;
+use crate::binding::{Misplaced, bind};
 use crate::elaborator::Elaborator;
 use crate::value::Value;
 use girder_ir::codelet::{Dir, GenericArg};
 use girder_ir::types::{ElemType, Scalar};
-use girder_source::{Diagnostic, Result, Span};
+use girder_source::{Diagnostic, Result, Span, closest};
 use girder_syntax::ast;
+use girder_typing::Header;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
     /// Matches arguments to fields.
     pub(super) fn vertex_arguments(&mut self, v: &ast::Vertex, header: &Header) -> Result<Vec<(Value, Span)>> {
-        let mut slots: Vec<Option<(Value, Span)>> = vec![None; header.fields.len()];
-        let mut next = 0;
-        for a in &v.args {
+        let field = |name: &str| header.fields.iter().position(|f| f.name == name);
+        let slots = bind(&v.args, header.fields.len(), field).map_err(|(a, why)| {
             let span = self.tree().exprs[a.value].span;
-            let slot = match &a.name {
-                None => {
-                    next += 1;
-                    Some(next - 1)
+            let codelet = v.codelet.dotted();
+            match (why, &a.name) {
+                (Misplaced::Unknown, Some(n)) => {
+                    let near = closest(&n.name, header.fields.iter().map(|f| f.name.as_str()));
+                    let message = format!("codelet `{codelet}` has no field `{}`", n.name);
+                    let d = Diagnostic::error("elaborate::no_such_field", n.span, message);
+                    self.report(match near {
+                        Some(near) => d.help(format!("did you mean `{near}`?")),
+                        None => d,
+                    })
                 }
-                Some(n) => {
-                    let found = header.fields.iter().position(|f| f.name == n.name);
-                    if found.is_none() {
-                        let near = crate::spelling::closest(&n.name, header.fields.iter().map(|f| f.name.as_str()));
-                        let message = format!("codelet `{}` has no field `{}`", v.codelet.dotted(), n.name);
-                        let d = Diagnostic::error("elaborate::no_such_field", n.span, message);
-                        return Err(self.say(match near {
-                            Some(near) => d.help(format!("did you mean `{near}`?")),
-                            None => d,
-                        }));
-                    }
-                    found
-                }
-            };
-            let emitted = self.emit.last().map(Vec::len);
-            let value = self.expr(a.value)?;
-            if self.emit.last().map(Vec::len) != emitted {
-                let help = "compute it before the `compute` and name it with `let`";
-                let message = "a vertex's argument is a view; this one takes steps of its own";
-                return Err(self.error_help("elaborate::inside_compute_set", span, message, help));
-            }
-            match slot.and_then(|s| slots.get_mut(s)) {
-                Some(s @ None) => *s = Some((value, span)),
-                Some(Some(_)) => return Err(self.error("elaborate::arguments", span, "this field is connected twice")),
-                None => {
-                    let message = format!("codelet `{}` has {} fields", v.codelet.dotted(), header.fields.len());
-                    return Err(self.error("elaborate::arguments", span, message));
+                (Misplaced::Twice(_), _) => self.error("elaborate::arguments", span, "this field is connected twice"),
+                _ => {
+                    let message = format!("codelet `{codelet}` has {} fields", header.fields.len());
+                    self.error("elaborate::arguments", span, message)
                 }
             }
+        })?;
+        // In the order of the text, for their messages.
+        let mut order: Vec<(usize, &ast::Arg)> =
+            slots.iter().enumerate().filter_map(|(k, slot)| slot.map(|a| (k, a))).collect();
+        order.sort_by_key(|(_, a)| a.value);
+        let mut values: Vec<Option<(Value, Span)>> = vec![None; slots.len()];
+        for (k, a) in order {
+            values[k] = Some(self.vertex_argument(a)?);
         }
-        let missing: Vec<&str> =
-            header.fields.iter().zip(&slots).filter(|(_, s)| s.is_none()).map(|(f, _)| f.name.as_str()).collect();
+        let missing: Vec<&str> = header
+            .fields
+            .iter()
+            .zip(&values)
+            .filter(|(_, value)| value.is_none())
+            .map(|(f, _)| f.name.as_str())
+            .collect();
         if !missing.is_empty() {
             let message = format!(
                 "field{} `{}` of codelet `{}` {} not connected",
@@ -65,13 +61,26 @@ impl Elaborator<'_> {
             );
             return Err(self.error("elaborate::not_connected", v.span, message));
         }
-        Ok(slots.into_iter().flatten().collect())
+        Ok(values.into_iter().flatten().collect())
+    }
+
+    /// Evaluates an argument, which takes no steps.
+    fn vertex_argument(&mut self, a: &ast::Arg) -> Result<(Value, Span)> {
+        let span = self.tree().exprs[a.value].span;
+        let emitted = self.emission.count();
+        let value = self.expr(a.value)?;
+        if self.emission.count() != emitted {
+            let help = "compute it before the `compute` and name it with `let`";
+            let message = "a vertex's argument is a view; this one takes steps of its own";
+            return Err(self.error_help("elaborate::inside_compute_set", span, message, help));
+        }
+        Ok((value, span))
     }
 
     /// The view that a field sees; a number becomes a constant.
     pub fn vertex_view(
         &mut self,
-        field: &crate::codelet::HeaderField,
+        field: &girder_typing::HeaderField,
         value: Value,
         span: Span,
     ) -> Result<crate::value::Tensor> {
@@ -81,7 +90,7 @@ impl Elaborator<'_> {
                 if field.dir == Dir::In && field.rank == 0 =>
             {
                 let ty = match (field.ty, number) {
-                    (crate::codelet::HeaderType::Elem(t), _) => t,
+                    (girder_typing::HeaderType::Elem(t), _) => t,
                     (_, Value::Float(_)) => girder_ir::types::ElemType::F32,
                     (_, Value::Bool(_)) => girder_ir::types::ElemType::Bool,
                     (_, _) => girder_ir::types::ElemType::I32,
@@ -101,7 +110,7 @@ impl Elaborator<'_> {
             );
             let d = Diagnostic::error("elaborate::shape_mismatch", span, message).label(field.span, "the field");
             let d = if field.rank == 0 { d.help("index it, so that one element remains") } else { d };
-            return Err(self.say(d));
+            return Err(self.report(d));
         }
         Ok(t)
     }

@@ -2,11 +2,11 @@
 //!
 //! Invariant: a set of a module is made once, when it is first needed, and a codelet's header is read once.
 
-use crate::codelet::{Header, ModuleRef};
+use crate::elaborator::NodeKind;
 use crate::elaborator::{Elaborator, Set};
-use crate::nodes::NodeKind;
 use girder_source::{Diagnostic, Failed, Result};
 use girder_syntax::ast;
+use girder_typing::{Header, ModuleRef};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ impl Elaborator<'_> {
         let found = self.modules.find(self.module(), &dotted, |m| &m.sets);
         let Some((module, item)) = found.and_then(|(m, e)| self.modules.item(m, e)).map(|(m, i, _)| (m, i)) else {
             let all = self.modules.get(self.module()).sets.keys().map(SmolStr::as_str);
-            let near = crate::spelling::closest(&dotted, all);
+            let near = girder_source::closest(&dotted, all);
             let message = format!("there is no compute set or copy `{dotted}`");
             let d = Diagnostic::error("names::unknown", name.span, message);
-            return Err(self.say(match near {
+            return Err(self.report(match near {
                 Some(n) => d.help(format!("did you mean `{n}`?")),
                 None => d.help("define it at the top of the module: `compute name { … }`"),
             }));
@@ -44,7 +44,7 @@ impl Elaborator<'_> {
             _ => return Err(Failed),
         };
         let key = (module, name.clone());
-        if let Some(&s) = self.sets.get(&key) {
+        if let Some(&s) = self.entities.made_sets.get(&key) {
             return Ok(s);
         }
         let set = self.at_top(module, |this| {
@@ -55,7 +55,7 @@ impl Elaborator<'_> {
                 _ => Err(Failed),
             }
         })?;
-        self.sets.insert(key, set);
+        self.entities.made_sets.insert(key, set);
         Ok(set)
     }
 
@@ -66,10 +66,10 @@ impl Elaborator<'_> {
             return Ok((m, i));
         }
         let data = self.modules.get(self.module());
-        let near = crate::spelling::closest(&dotted, data.codelets.keys().map(SmolStr::as_str));
+        let near = girder_source::closest(&dotted, data.codelets.keys().map(SmolStr::as_str));
         let d = Diagnostic::error("names::unknown", path.span, format!("there is no codelet `{dotted}`"));
         let is_fn = data.values.contains_key(&dotted);
-        Err(self.say(match near {
+        Err(self.report(match near {
             _ if is_fn => d.help(format!("`{dotted}` is a function; a vertex runs a `codelet`")),
             Some(n) => d.help(format!("did you mean `{n}`?")),
             None => d,
@@ -77,14 +77,14 @@ impl Elaborator<'_> {
     }
 
     pub fn header(&mut self, module: ModuleRef, item: usize) -> Result<Arc<Header>> {
-        if let Some(h) = self.headers.get(&(module, item)) {
+        if let Some(h) = self.codelets.headers.get(&(module, item)) {
             return h.clone().ok_or(Failed);
         }
         let header = self.with_scope(|names, diagnostics| {
             let (c, _) = names.codelet(module, item)?;
-            crate::codelet::header(names, module, c, diagnostics).ok().map(Arc::new)
+            girder_typing::header(names, module, c, diagnostics).ok().map(Arc::new)
         });
-        self.headers.insert((module, item), header.clone());
+        self.codelets.headers.insert((module, item), header.clone());
         header.ok_or(Failed)
     }
 }

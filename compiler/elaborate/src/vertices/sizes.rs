@@ -2,7 +2,6 @@
 //!
 //! Invariant: what passes has sizes, and cycles if its codelet states them, so no later stage finds that it has none.
 
-use crate::codelet::Header;
 use crate::elaborator::Elaborator;
 use girder_codelet::sizes::Shape;
 use girder_ir::codelet::{DimDecl, Dir};
@@ -12,6 +11,7 @@ use girder_ir::types::Scalar;
 use girder_ir::view::View;
 use girder_source::{Diagnostic, Result};
 use girder_syntax::ast;
+use girder_typing::Header;
 
 impl Elaborator<'_> {
     /// Checks the sizes of a block of vertices: their views have the lengths of `like`.
@@ -93,7 +93,7 @@ impl Elaborator<'_> {
             }
         };
         let d = Diagnostic::error("elaborate::shape_mismatch", v.span, message).label(field.span, "the field");
-        Err(self.say(d))
+        Err(self.report(d))
     }
 
     /// Checks that what `#[cycles]` states is a time.
@@ -114,7 +114,7 @@ impl Elaborator<'_> {
         };
         let at = codelet.exprs[stated].span;
         let d = Diagnostic::error("codelet::cycles", v.span, message).label(at, "the cycles that are stated");
-        Err(self.say(d.help("state a number of at least 0 for all sizes and constants that vertices have")))
+        Err(self.report(d.help("state a number of at least 0 for all sizes and constants that vertices have")))
     }
 
     /// The workers of a `multi` codelet share a field in ways that are not followed, so it is not warned of.
@@ -124,12 +124,12 @@ impl Elaborator<'_> {
         let facts = girder_codelet::facts(codelet, sizes);
         let partial: Vec<FieldId> = written.filter(|&f| facts.cover[f] == girder_codelet::Cover::Partial).collect();
         for f in partial {
-            if self.warned.insert((spec, f)) {
+            if self.codelets.warned.insert((spec, f)) {
                 let field = &header.fields[f.as_u32() as usize];
                 let message = format!("`{}` may be left partly unwritten: the old elements stay there", field.name);
                 let d = Diagnostic::warning("codelet::partial_output", field.span, message);
-                self.diagnostics
-                    .push(d.help("write every element on every path; or declare it `inout`, which costs the same"));
+                let help = "write every element on every path; or declare it `inout`, which costs the same";
+                self.reporter.report_alone(d.help(help));
             }
         }
     }

@@ -1,0 +1,133 @@
+//! Reductions over static values, batched: what is reduced is evaluated once for all iterations.
+//!
+//! Invariant: values are those of evaluation one iteration at a time, in its order; what cannot be evaluated so, or would
+//! be an error in some iteration, is left to it.
+
+use super::evaluator::Evaluator;
+use super::subset::Subset;
+use super::{Batch, Found, Named, Stop, point_count};
+use crate::elaborator::Elaborator;
+use crate::value::{Range, Tuple, Value};
+use girder_source::Result;
+use girder_syntax::ast::{self, ExprId};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// Iterations of one reduction, which take room while they are evaluated.
+const MAX_ITERATIONS: usize = 1 << 20;
+/// Fewer iterations are as soon evaluated one by one.
+const FEW: usize = 16;
+
+/// A value to reduce, and the values of the binders there.
+type Point = (Value, Option<Value>);
+/// Points by iteration.
+pub type Reduced = Vec<Point>;
+
+impl<'a> Elaborator<'a> {
+    /// Evaluates what a reduction reduces, with the values of its binders if `located`; `None` if it is left.
+    pub fn reduced_batched(
+        &mut self,
+        binders: &'a [ast::Binder],
+        filter: Option<ExprId>,
+        body: &'a ast::Body,
+        located: bool,
+    ) -> Result<Option<Reduced>> {
+        let parts = self.attempt(|this| {
+            let mut parts: Vec<(Vec<Vec<i64>>, Reduced)> = vec![];
+            Evaluator::new(this, MAX_ITERATIONS).under(binders, &mut |this| {
+                this.split(&mut |this| {
+                    this.passed(filter, &mut |this| this.reduced(binders, body, located, &mut parts))
+                })
+            })?;
+            Ok(parts)
+        });
+        let Some(mut parts) = parts? else { return Ok(None) };
+        if let [(_, only)] = &mut parts[..] {
+            return Ok(Some(std::mem::take(only)));
+        }
+        // Iterations that were split go back to where they were.
+        let iteration = |at: &[Vec<i64>], k: usize| at.iter().map(|loop_| loop_[k]).collect::<Vec<i64>>();
+        let points = parts.into_iter().flat_map(|(at, reduced)| {
+            let iterations: Vec<Vec<i64>> = (0..reduced.len()).map(|k| iteration(&at, k)).collect();
+            iterations.into_iter().zip(reduced)
+        });
+        let mut points: Vec<(Vec<i64>, Point)> = points.collect();
+        points.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(Some(points.into_iter().map(|t| t.1).collect()))
+    }
+}
+
+impl<'a> Evaluator<'_, 'a> {
+    /// Runs `f` in the iterations that pass a filter.
+    fn passed(&mut self, filter: Option<ExprId>, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
+        if point_count(&self.extents) < FEW {
+            return Err(Stop::Leave);
+        }
+        let Some(filter) = filter else { return f(self) };
+        match self.expr(filter)? {
+            Batch::Uniform(Value::Bool(true)) => f(self),
+            Batch::Uniform(Value::Bool(false)) => Ok(()),
+            Batch::Bools(bools) => {
+                let parts = Subset::by_key(&bools, &self.extents, 2).ok_or(Stop::Leave)?;
+                let pass = parts.iter().find(|p| p.0 == 1);
+                pass.map_or(Ok(()), |(_, subset)| self.within(subset, &mut |this| this.split(f)))
+            }
+            _ => Err(Stop::Leave),
+        }
+    }
+
+    /// Evaluates the body in all iterations.
+    fn reduced(
+        &mut self,
+        binders: &'a [ast::Binder],
+        body: &'a ast::Body,
+        located: bool,
+        parts: &mut Vec<(Vec<Vec<i64>>, Reduced)>,
+    ) -> Found<()> {
+        let (value, false) = self.body(body)? else { return Err(Stop::Leave) };
+        let values = self.listed(&value)?;
+        let mut names: Vec<SmolStr> = vec![];
+        for b in binders.iter().filter(|_| located) {
+            crate::modules::pattern_names(&b.pattern, &mut |n| names.push(n.name.clone()));
+        }
+        let of = |name: &SmolStr| {
+            let named = Named::Name(name.clone());
+            let found = self.names.iter().rev().find(|(n, _)| *n == named).ok_or(Stop::Leave)?;
+            self.listed(&found.1)
+        };
+        let batches = names.iter().map(of).collect::<Found<Vec<Vec<Value>>>>()?;
+        let binder_values = |k: usize| match &batches[..] {
+            [one] => one[k].clone(),
+            many => Value::Tuple(Arc::new(Tuple::plain(many.iter().map(|c| c[k].clone()).collect()))),
+        };
+        let count = values.len();
+        self.base.charge_values(count as u64, body.span)?;
+        let reduced = values.into_iter().enumerate().map(|(k, v)| (v, located.then(|| binder_values(k)))).collect();
+        let at = self.counters.iter().map(|c| c.list(&self.extents)).collect();
+        parts.push((at, reduced));
+        Ok(())
+    }
+
+    /// Lists a batch as values by iteration.
+    fn listed(&self, batch: &Batch) -> Found<Vec<Value>> {
+        let count = point_count(&self.extents);
+        Ok(match batch {
+            Batch::Uniform(Value::Tensor(_) | Value::Array(_)) => return Err(Stop::Leave),
+            Batch::Uniform(value) => vec![value.clone(); count],
+            Batch::Ints(ints) => ints.list(&self.extents).into_iter().map(Value::Int).collect(),
+            Batch::Bools(bools) => bools.list(&self.extents).into_iter().map(|b| Value::Bool(b != 0)).collect(),
+            Batch::Values(values) => values.to_vec(),
+            Batch::Range { start, count, step } => {
+                let range = |start| Value::Range(Range { start, count: *count, step: *step });
+                start.list(&self.extents).into_iter().map(range).collect()
+            }
+            Batch::Tuple { names, parts } => {
+                let parts = parts.iter().map(|p| self.listed(p)).collect::<Found<Vec<_>>>()?;
+                let tuple =
+                    |k: usize| Tuple { names: names.to_vec(), values: parts.iter().map(|p| p[k].clone()).collect() };
+                (0..count).map(|k| Value::Tuple(Arc::new(tuple(k)))).collect()
+            }
+            Batch::View { .. } | Batch::Tile(_) => return Err(Stop::Leave),
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Repeated statements of a compute set: the first is evaluated for all, with a batch for each of its integers.
+//!
+//! Invariant: they become what they become one by one. What cannot be evaluated so, or would be an error in some of
+//! them, is left to that, and nothing is reported of it here.
+
+use super::evaluator::Evaluator;
+use super::statement::Statement;
+use super::{Batch, Ints, Named};
+use crate::elaborator::Elaborator;
+use crate::families::{Families, VertexBlock, all_differ};
+use crate::value::Value;
+use girder_source::{Diagnostic, Diagnostics, Severity};
+use girder_syntax::ast;
+
+impl<'a> Elaborator<'a> {
+    /// Evaluates repeated statements that stand in no loop; `false` if they are left.
+    pub fn repeated_batched(&mut self, all: &'a ast::RepeatedStatements, out: &mut Families) -> bool {
+        let steps = (all.count() * all.expr_count()) as u64;
+        let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
+        let steps_left = self.budget.left();
+        if !self.session.batched || steps >= steps_left || all.count() > limit {
+            return false;
+        }
+        let failures = self.codelets.failures();
+        let before = self.reporter.replace(Diagnostics::default());
+        let blocks = self.blocks_repeated(all, limit);
+        let reported = self.reporter.replace(before);
+        // Errors are reported by the statements that they are in, but for a stop, which is reported once.
+        let stays = |d: &Diagnostic| blocks.is_some() || self.budget.has_stopped() || d.severity == Severity::Warning;
+        for d in reported.iter().filter(|d| stays(d)) {
+            self.reporter.report_alone(d.clone());
+        }
+        let Some(blocks) = blocks else {
+            self.budget.set_left(steps_left);
+            self.codelets.forget_failures_since(&failures);
+            return false;
+        };
+        self.budget.set_left(steps_left - steps);
+        blocks.into_iter().for_each(|block| out.add_block(block));
+        true
+    }
+
+    fn blocks_repeated(&mut self, all: &'a ast::RepeatedStatements, limit: usize) -> Option<Vec<VertexBlock>> {
+        let mut evaluator = Evaluator::new(self, limit);
+        evaluator.extents.push(all.count() as u32);
+        evaluator.path.push(Ints::index(0));
+        evaluator.names = all.numbers.iter().map(|n| (Named::Int(n.expr), number(n))).collect();
+        let done = evaluator.split(&mut |this| this.vertex(&all.like));
+        let mut found: Vec<Statement> = evaluator.found;
+        done.ok()?;
+        for s in &mut found {
+            s.spans = s.path[0].values(&s.extents).map(|k| all.span(k as usize)).collect();
+        }
+        let blocks = self.vertex_blocks(found).ok()?;
+        all_differ(&blocks).then_some(blocks)
+    }
+}
+
+/// Returns the batch of an integer. One that is the same in all statements may stand where it must be uniform.
+fn number(repeated: &ast::Number) -> Batch {
+    let first = repeated.values[0];
+    match repeated.values.iter().all(|&v| v == first) {
+        true => Batch::Uniform(Value::Int(first)),
+        false => Batch::Ints(Ints::Each(repeated.values.clone())),
+    }
+}

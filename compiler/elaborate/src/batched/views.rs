@@ -1,0 +1,201 @@
+//! Indexing and views, batched: one view, and by how much it moves.
+//!
+//! Invariant: in every iteration the view is what indexing with that iteration's values gives. So a moving index is
+//! taken only where the form of the result does not depend on it: along an axis of one digit, of a view of one part.
+
+use super::evaluator::Evaluator;
+use super::{Batch, Found, Ints, Stop};
+use crate::value::Given;
+use crate::value::{Range, Tensor, Value};
+use girder_ir::view::View;
+use girder_source::Span;
+use girder_syntax::ast::{self, Index};
+use std::sync::Arc;
+
+/// What one index takes of an axis.
+enum AxisIndex {
+    One(Ints),
+    Many { start: Ints, count: u64, step: i64 },
+    Rest,
+}
+
+impl Evaluator<'_, '_> {
+    /// `base[index, …]`
+    pub(super) fn index(&mut self, base: Batch, index: &[Index]) -> Found<Batch> {
+        match base {
+            Batch::Uniform(Value::Tensor(t)) => self.index_view(Arc::unwrap_or_clone(t), Ints::constant(0), index),
+            Batch::View { like, shift } => self.index_view(like, shift, index),
+            Batch::Uniform(Value::List(items)) => {
+                let AxisIndex::One(at) = self.only(index, items.len() as u64)? else { return Err(Stop::Leave) };
+                if let Some(at) = at.as_constant() {
+                    return Ok(Batch::Uniform(items[at as usize].clone()));
+                }
+                let int = |i: i64| if let Value::Int(i) = items[i as usize] { Some(i) } else { None };
+                if let Ok(ints) = at.map(&self.extents, int) {
+                    return Ok(Batch::Ints(ints));
+                }
+                if items.iter().any(|v| matches!(v, Value::Tensor(_) | Value::Array(_))) {
+                    return Err(Stop::Leave);
+                }
+                Ok(Batch::of(at.values(&self.extents).map(|i| items[i as usize].clone()).collect()))
+            }
+            Batch::Uniform(Value::Range(r)) => match self.only(index, r.count)? {
+                AxisIndex::One(at) => {
+                    let scaled = at.scale(r.step, &self.extents)?;
+                    Ok(Batch::Ints(scaled.add(&Ints::constant(r.start), &self.extents)?))
+                }
+                _ => Err(Stop::Leave),
+            },
+            Batch::Values(all) => {
+                let [Index::Expr(e)] = index else { return Err(Stop::Leave) };
+                let at = self.expr(*e)?.ints()?;
+                let one = |(v, i): (&Value, i64)| {
+                    let i = usize::try_from(i).ok()?;
+                    match v {
+                        Value::List(l) => l.get(i).cloned(),
+                        Value::Tuple(t) => t.values.get(i).cloned(),
+                        Value::Range(r) if (i as u64) < r.count => Some(Value::Int(r.at(i as u64))),
+                        _ => None,
+                    }
+                };
+                let values: Option<Vec<Value>> = all.iter().zip(at.values(&self.extents)).map(one).collect();
+                values.map(Batch::of).ok_or(Stop::Leave)
+            }
+            _ => Err(Stop::Leave),
+        }
+    }
+
+    /// Returns what the only index takes of `0..len`.
+    fn only(&mut self, index: &[Index], len: u64) -> Found<AxisIndex> {
+        match index {
+            [one] => self.axis_index(one, len),
+            _ => Err(Stop::Leave),
+        }
+    }
+
+    fn index_view(&mut self, t: Tensor, mut shift: Ints, index: &[Index]) -> Found<Batch> {
+        let mut view = t.view;
+        let rank = view.rank();
+        let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
+        if named > rank {
+            return Err(Stop::Leave);
+        }
+        let mut axis = 0;
+        for one in index {
+            let len = view.shape().get(axis).copied().unwrap_or(0);
+            match self.axis_index(one, len)? {
+                AxisIndex::One(i) => {
+                    shift = self.moved(&view, axis, &i, shift)?;
+                    view = view.index(axis, i.first() as u64);
+                }
+                AxisIndex::Many { start, count, step } => {
+                    let whole = step == 1 && count == len && start.as_constant() == Some(0);
+                    if !whole {
+                        shift = if count > 0 { self.moved(&view, axis, &start, shift)? } else { Ints::constant(0) };
+                        view = view.slice(axis, start.first().max(0) as u64, count, step);
+                    }
+                    axis += 1;
+                }
+                AxisIndex::Rest => axis += rank - named,
+            }
+        }
+        if view.parts.len() > self.base.session.limits.view_parts as usize {
+            return Err(Stop::Leave);
+        }
+        if view.parts.is_empty() {
+            shift = Ints::constant(0);
+        }
+        Ok(moving(Tensor { view, ty: t.ty }, shift))
+    }
+
+    /// Adds to `shift` by how much the view moves when it is taken at `at` along an axis, from where it is in the first
+    /// iteration.
+    fn moved(&mut self, view: &View, axis: usize, at: &Ints, shift: Ints) -> Found<Ints> {
+        if at.as_constant().is_some() {
+            return Ok(shift);
+        }
+        let k = view.axes[..axis].iter().map(|&n| n as usize).sum::<usize>();
+        let ([part], 0 | 1) = (&view.parts[..], view.axes[axis]) else { return Err(Stop::Leave) };
+        let stride = if view.axes[axis] == 0 { 0 } else { part.stride[k] };
+        let from_first = at.sub(&Ints::constant(at.first()), &self.extents)?;
+        from_first.scale(stride, &self.extents)?.add(&shift, &self.extents)
+    }
+
+    /// Returns what one index takes of `0..len`; what is outside in some iteration is left.
+    fn axis_index(&mut self, index: &Index, len: u64) -> Found<AxisIndex> {
+        let range = match index {
+            Index::Rest(_) => return Ok(AxisIndex::Rest),
+            Index::Expr(e) => match self.expr(*e)? {
+                Batch::Uniform(Value::Int(i)) if (0..len as i64).contains(&i) => {
+                    return Ok(AxisIndex::One(Ints::constant(i)));
+                }
+                Batch::Ints(at) => {
+                    let (lo, hi) = at.bounds(&self.extents);
+                    return if lo < 0 || hi >= len as i64 { Err(Stop::Leave) } else { Ok(AxisIndex::One(at)) };
+                }
+                range => range,
+            },
+            Index::Open { start, end, by, .. } => {
+                let step = match by {
+                    None => 1,
+                    Some(by) => self.expr(*by)?.ints()?.as_constant().ok_or(Stop::Leave)?,
+                };
+                let (first, last) = if step < 0 { (len as i64 - 1, -1) } else { (0, len as i64) };
+                let mut bound = |e: &Option<ast::ExprId>, open: i64| match e {
+                    None => Ok(Ints::constant(open)),
+                    Some(e) => self.expr(*e)?.ints(),
+                };
+                let (start, end) = (bound(start, first)?, bound(end, last)?);
+                self.make_range(start, end, false, step)?
+            }
+        };
+        let (start, count, step) = match range {
+            Batch::Uniform(Value::Range(Range { start, count, step })) => (Ints::constant(start), count, step),
+            Batch::Range { start, count, step } => (start, count, step),
+            _ => return Err(Stop::Leave),
+        };
+        if count > 0 {
+            let (lo, hi) = start.bounds(&self.extents);
+            let reach = (count as i128 - 1) * step as i128;
+            let least = lo as i128 + reach.min(0);
+            let most = hi as i128 + reach.max(0);
+            if least < 0 || most >= len as i128 {
+                return Err(Stop::Leave);
+            }
+        }
+        Ok(AxisIndex::Many { start, count, step })
+    }
+
+    /// `base.name(args)` of a view: what regroups or repeats digits moves with the view.
+    pub(super) fn view_method(
+        &mut self,
+        base: Batch,
+        name: &ast::Ident,
+        given: Vec<Given>,
+        span: Span,
+    ) -> Found<Batch> {
+        let (like, shift) = match base {
+            Batch::Uniform(Value::Tensor(t)) => (Arc::unwrap_or_clone(t), Ints::constant(0)),
+            Batch::View { like, shift } if like.view.parts.len() == 1 => (like, shift),
+            _ => return Err(Stop::Leave),
+        };
+        if !crate::indexing::METHODS.contains(&name.name.as_str()) {
+            return Err(Stop::Leave);
+        }
+        match self.base.method(like.into(), name, given, span)? {
+            Value::Tensor(like) => {
+                let shift = if like.view.parts.is_empty() { Ints::constant(0) } else { shift };
+                Ok(moving(Arc::unwrap_or_clone(like), shift))
+            }
+            _ => Err(Stop::Leave),
+        }
+    }
+}
+
+/// Makes a batch of a view and by how much it moves.
+fn moving(like: Tensor, shift: Ints) -> Batch {
+    match shift.as_constant() {
+        Some(0) => Batch::Uniform(like.into()),
+        _ => Batch::View { like, shift },
+    }
+}

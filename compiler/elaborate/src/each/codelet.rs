@@ -1,0 +1,95 @@
+//! The codelets of element-wise steps: their names, and their trees.
+//!
+//! Invariant: the name says all that the tree depends on, so that equal names are one codelet.
+
+use super::operand::Operand;
+use girder_ir::types::ElemType;
+use girder_source::Span;
+use girder_syntax::ast::{self, AssignOp, Dim, ExprId, FieldDir, Index, ItemKind, StmtKind, TypeKind};
+use girder_syntax::make::{Make, arg, body, ident, path};
+use smol_str::{SmolStr, format_smolstr};
+
+/// What an element-wise codelet depends on.
+pub(super) struct EachCodelet<'o> {
+    /// The function or type that is applied, qualified; `None` copies the operand.
+    pub function: Option<&'o str>,
+    /// Its operands.
+    pub operands: &'o [Operand],
+    /// The element type of the result.
+    pub out: ElemType,
+    /// The rank of the result and of operands that are full.
+    pub rank: usize,
+}
+
+impl EachCodelet<'_> {
+    /// Returns the name of the codelet.
+    pub fn name(&self) -> SmolStr {
+        use std::fmt::Write;
+        let mut name = format!("each.{}", self.function.unwrap_or("fill"));
+        for operand in self.operands {
+            let kind = match operand {
+                Operand::Full(_) => "",
+                Operand::One(_) => "s",
+                Operand::Static(_) => "c",
+            };
+            let _ = write!(name, "_{}{kind}", operand.ty());
+        }
+        format_smolstr!("{name}_r{}", self.rank)
+    }
+
+    /// Builds a module whose only item is the codelet: `for i0 in 0..n0, … { y[i0, …] = f(x0[i0, …], …); }`.
+    pub fn module(&self) -> ast::Module {
+        let mut make = Make::default();
+        let mut fields = vec![];
+        let mut args = vec![];
+        for (k, operand) in self.operands.iter().enumerate() {
+            let (dir, rank) = match operand {
+                Operand::Full(_) => (FieldDir::In, self.rank),
+                Operand::One(_) => (FieldDir::In, 0),
+                Operand::Static(_) => (FieldDir::Const, 0),
+            };
+            let name = format_smolstr!("x{k}");
+            fields.push(field(&mut make, dir, &name, operand.ty(), rank));
+            args.push(arg(element(&mut make, &name, rank)));
+        }
+        fields.push(field(&mut make, FieldDir::Out, "y", self.out, self.rank));
+        let target = element(&mut make, "y", self.rank);
+        let value = match (self.function, &args[..]) {
+            (None, [one]) => one.value,
+            (function, _) => make.call_name(function.unwrap_or_default(), args),
+        };
+        let mut statement = make.stmt(StmtKind::Assign { op: AssignOp::Set, target, value });
+        if self.rank > 0 {
+            let binders = (0..self.rank).map(|k| binder(&mut make, k)).collect();
+            statement = make.stmt(StmtKind::For { binders, body: body(vec![statement]) });
+        }
+        let (name, body) = (path(&self.name()), body(vec![statement]));
+        make.item(ItemKind::Codelet(ast::Codelet { multi: false, name, generics: vec![], fields, body }));
+        make.module
+    }
+}
+
+/// `in x0: f32[n0, n1]`
+fn field(make: &mut Make, dir: FieldDir, name: &str, ty: ElemType, rank: usize) -> ast::CodeletField {
+    let dims: Vec<Dim> = (0..rank).map(|k| Dim::Expr(make.name(&format!("n{k}")))).collect();
+    let kind = TypeKind::Name { name: path(ty.name()), dims: (rank > 0).then_some(dims) };
+    let ty = ast::Type { kind, span: Span::NONE };
+    ast::CodeletField { attrs: vec![], dir, name: ident(name), ty, span: Span::NONE }
+}
+
+/// `x0[i0, i1]`
+fn element(make: &mut Make, name: &str, rank: usize) -> ExprId {
+    let base = make.name(name);
+    if rank == 0 {
+        return base;
+    }
+    let index = (0..rank).map(|k| Index::Expr(make.name(&format!("i{k}")))).collect();
+    make.index(base, index)
+}
+
+/// `i0 in 0..n0`
+fn binder(make: &mut Make, k: usize) -> ast::Binder {
+    let (start, end) = (make.uint(0), make.name(&format!("n{k}")));
+    let range = make.range(start, end);
+    make.binder(&format!("i{k}"), range)
+}

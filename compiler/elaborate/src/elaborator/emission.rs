@@ -1,0 +1,132 @@
+//! Emission: the bodies that steps go into, and what each step and entity made there inherits: the path of its name,
+//! its origin and its place.
+//!
+//! Invariant: a body is closed by whoever opened it; where no body is open nothing runs.
+
+use super::nodes::{Body, Node, NodeKind};
+use crate::value::Place;
+use girder_ir::ids::{ComputeSetId, VarId};
+use girder_source::OriginId;
+use smol_str::SmolStr;
+
+/// Where steps go, and what they inherit.
+#[derive(Debug, Default)]
+pub struct Emission {
+    /// Innermost last.
+    bodies: Vec<Body>,
+    /// How many of `bodies` are under run-time control.
+    run_time_depth: u32,
+    /// Names of the calls around.
+    path: Vec<SmolStr>,
+    origin: Option<OriginId>,
+    places: Vec<Place>,
+    computed_last: Option<(VarId, ComputeSetId)>,
+}
+
+impl Emission {
+    /// The top of a module: no body is open, and nothing is inherited but the path.
+    pub fn at_top(path: Vec<SmolStr>) -> Emission {
+        Emission { path, ..Emission::default() }
+    }
+
+    /// Opens a body that runs whenever the one around it does.
+    pub fn open(&mut self) {
+        self.reopen(Body::default());
+    }
+
+    /// Opens a body again, to emit at its end.
+    pub fn reopen(&mut self, body: Body) {
+        self.bodies.push(body);
+    }
+
+    /// Closes the innermost body.
+    pub fn close(&mut self) -> Body {
+        self.bodies.pop().unwrap_or_default()
+    }
+
+    /// Opens a body under run-time control.
+    pub fn open_under_run_time(&mut self) {
+        self.open();
+        self.run_time_depth += 1;
+    }
+
+    /// Closes a body that [`Emission::open_under_run_time`] opened.
+    pub fn close_under_run_time(&mut self) -> Body {
+        self.run_time_depth -= 1;
+        self.close()
+    }
+
+    /// Returns how many of the open bodies are under run-time control.
+    pub fn run_time_depth(&self) -> u32 {
+        self.run_time_depth
+    }
+
+    /// Appends a step to the innermost body; `false` where nothing runs.
+    #[must_use]
+    pub fn push(&mut self, kind: NodeKind, origin: OriginId) -> bool {
+        match self.bodies.last_mut() {
+            Some(body) => {
+                body.nodes.push(Node { kind, origin });
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns how many steps the innermost body has, to tell later whether any was emitted.
+    pub fn count(&self) -> Option<usize> {
+        self.bodies.last().map(|body| body.nodes.len())
+    }
+
+    /// Returns the temporary that the last step of the innermost body alone computed, with the compute set, if that
+    /// step is an element-wise one.
+    pub fn computed_last(&self) -> Option<(VarId, ComputeSetId)> {
+        let last = self.bodies.last().and_then(|body| body.nodes.last()).map(|node| &node.kind);
+        self.computed_last.filter(|&(_, set)| matches!(last, Some(NodeKind::Execute(s)) if *s == set))
+    }
+
+    /// Notes the temporary that an element-wise step, which was just emitted, computed.
+    pub fn note_computed(&mut self, computed: Option<(VarId, ComputeSetId)>) {
+        self.computed_last = computed;
+    }
+
+    /// Returns the names of the calls around, outermost first.
+    pub fn path(&self) -> &[SmolStr] {
+        &self.path
+    }
+
+    /// Appends a name to the path of what is made.
+    pub fn enter_path(&mut self, name: SmolStr) {
+        self.path.push(name);
+    }
+
+    /// Removes the last name of the path.
+    pub fn leave_path(&mut self) {
+        self.path.pop();
+    }
+
+    /// Returns the origin of the call around.
+    pub fn origin(&self) -> Option<OriginId> {
+        self.origin
+    }
+
+    /// Replaces the origin of the call around and returns the one before.
+    pub fn replace_origin(&mut self, origin: Option<OriginId>) -> Option<OriginId> {
+        std::mem::replace(&mut self.origin, origin)
+    }
+
+    /// Returns the places around, outermost first.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Enters `on place { … }`.
+    pub fn enter_place(&mut self, place: Place) {
+        self.places.push(place);
+    }
+
+    /// Leaves the places entered since there were `depth`.
+    pub fn leave_places(&mut self, depth: usize) {
+        self.places.truncate(depth);
+    }
+}

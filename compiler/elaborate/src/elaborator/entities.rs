@@ -1,0 +1,72 @@
+//! What was made under a name: the unique names of variables, sets and programs, and the sets, programs and constants
+//! that are made once.
+//!
+//! Invariant: no two variables have one name; nor do two sets, or two programs.
+
+use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, VarId};
+use girder_ir::types::Scalar;
+use girder_typing::ModuleRef;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+/// What `execute` runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Set {
+    /// A compute set.
+    Compute(ComputeSetId),
+    /// A copy.
+    Copy(CopyId),
+}
+
+/// What tells programs apart: the module, the name, and the arguments.
+pub type ProgramKey = (ModuleRef, SmolStr, String);
+
+/// Entities and their names.
+#[derive(Debug, Default)]
+pub struct Entities {
+    /// Names of variables and streams.
+    pub vars: UniqueNames,
+    /// Names of compute sets and copies.
+    pub sets: UniqueNames,
+    /// Names of programs.
+    pub programs: UniqueNames,
+    /// Sets of modules.
+    pub made_sets: FxHashMap<(ModuleRef, SmolStr), Set>,
+    /// Programs with their arguments.
+    pub made_programs: FxHashMap<ProgramKey, ProgramId>,
+    /// Read-only scalars: equal ones are one variable.
+    pub constants: FxHashMap<Scalar, VarId>,
+}
+
+/// Names in use, each with the last number that was put behind it.
+#[derive(Debug, Default)]
+pub struct UniqueNames(FxHashMap<SmolStr, u64>);
+
+impl UniqueNames {
+    /// Returns `path`, or if that is in use the first of `path_2`, `path_3`, … that is not.
+    pub fn unique(&mut self, path: SmolStr) -> SmolStr {
+        if self.0.contains_key(&path) {
+            return self.numbered(path);
+        }
+        self.0.insert(path.clone(), 1);
+        path
+    }
+
+    /// Takes a name as it is.
+    pub fn take(&mut self, name: SmolStr) {
+        self.0.insert(name, 1);
+    }
+
+    /// Returns the first of `path_1`, `path_2`, … above the last one that is not in use.
+    pub fn numbered(&mut self, path: SmolStr) -> SmolStr {
+        let mut k = self.0.get(&path).copied().unwrap_or(0) + 1;
+        let mut name = SmolStr::from(format!("{path}_{k}"));
+        while self.0.contains_key(&name) {
+            k += 1;
+            name = format!("{path}_{k}").into();
+        }
+        self.0.insert(path, k);
+        self.0.insert(name.clone(), 1);
+        name
+    }
+}

@@ -1,0 +1,109 @@
+//! Steps while a program is built, and how they become the graph's tree of steps.
+//!
+//! Invariant: a sequence never stands directly in a sequence, so that printed text reads back to the same tree.
+
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
+use girder_ir::program::{Effect, Step, StepKind};
+use girder_ir::view::View;
+use girder_source::OriginId;
+
+/// What runs from its beginning to its end.
+#[derive(Debug, Default)]
+pub struct Body {
+    /// The steps, in order.
+    pub nodes: Vec<Node>,
+}
+
+/// A step and where it comes from.
+#[derive(Debug)]
+pub struct Node {
+    /// What is done.
+    pub kind: NodeKind,
+    /// Who asked for it.
+    pub origin: OriginId,
+}
+
+/// The kinds of [`StepKind`], with children in place.
+#[derive(Debug)]
+pub enum NodeKind {
+    /// Runs a compute set.
+    Execute(ComputeSetId),
+    /// Runs a copy.
+    Copy(CopyId),
+    /// Runs a body `count` times; the index is a variable, its first value and its step.
+    Repeat { count: u64, index: Option<(VarId, i32, i32)>, body: Body },
+    /// Runs `before`, and while `cond` then holds, `body` and `before` again.
+    While { before: Body, cond: View, body: Body },
+    /// Runs one of two bodies.
+    If { cond: View, then: Body, els: Body },
+    /// Runs the body of the case that has the key, else `default`.
+    Switch { on: View, cases: Vec<Case>, default: Body },
+    /// Runs a program.
+    Call(ProgramId),
+    /// Runs bodies that do not depend on one another.
+    Par(Vec<Body>),
+    /// Does what the outside sees.
+    Effect(Effect),
+}
+
+/// Inclusive ranges of keys, and what they run.
+pub type Case = (Vec<(i64, i64)>, Body);
+
+impl NodeKind {
+    /// Brings the views of a step to the form that they have when they are read from printed text.
+    pub fn canonicalise(&mut self) {
+        let view = match self {
+            NodeKind::While { cond: view, .. }
+            | NodeKind::If { cond: view, .. }
+            | NodeKind::Switch { on: view, .. } => view,
+            NodeKind::Effect(effect) => match effect {
+                Effect::Print { value: view, .. }
+                | Effect::Read { into: view, .. }
+                | Effect::Write { from: view, .. } => view,
+                Effect::Abort { when: Some(view), .. } => view,
+                Effect::Abort { when: None, .. } | Effect::Say { .. } | Effect::Sync => return,
+            },
+            _ => return,
+        };
+        *view = view.clone().canonical();
+    }
+}
+
+/// Adds a body to the graph's steps, in pre-order.
+pub fn add_body(graph: &mut Graph, body: Body, origin: OriginId) -> StepId {
+    let seq = graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin });
+    let children = body.nodes.into_iter().map(|n| add(graph, n)).collect();
+    graph.steps[seq].kind = StepKind::Seq(children);
+    seq
+}
+
+fn add(graph: &mut Graph, node: Node) -> StepId {
+    let origin = node.origin;
+    // Reserves the id, so that children follow their parent.
+    let id = graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin });
+    let kind = match node.kind {
+        NodeKind::Execute(s) => StepKind::Execute(s),
+        NodeKind::Copy(c) => StepKind::Copy(c),
+        NodeKind::Repeat { count, index, body } => {
+            StepKind::Repeat { count, index, body: add_body(graph, body, origin) }
+        }
+        NodeKind::While { before, cond, body } => {
+            let before = add_body(graph, before, origin);
+            StepKind::While { before, cond, body: add_body(graph, body, origin) }
+        }
+        NodeKind::If { cond, then, els } => {
+            let then = add_body(graph, then, origin);
+            StepKind::If { cond, then, els: add_body(graph, els, origin) }
+        }
+        NodeKind::Switch { on, cases, default } => {
+            let cases = cases.into_iter().map(|(keys, body)| (keys, add_body(graph, body, origin))).collect();
+            StepKind::Switch { on, cases, default: add_body(graph, default, origin) }
+        }
+        NodeKind::Call(p) => StepKind::Call(p),
+        NodeKind::Par(branches) => StepKind::Par(branches.into_iter().map(|b| add_body(graph, b, origin)).collect()),
+        NodeKind::Effect(e) => StepKind::Effect(e),
+    };
+    graph.steps[id].kind = kind;
+    id
+}

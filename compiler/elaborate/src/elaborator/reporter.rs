@@ -1,0 +1,69 @@
+//! Reporting: diagnostics with the calls that led to them.
+//!
+//! Invariant: what goes wrong in the library is labelled first at the call that the user wrote.
+
+use girder_source::{Diagnostic, Diagnostics, Failed, Label, SourceMap, Span};
+
+/// Where diagnostics go.
+pub struct Reporter<'a> {
+    diagnostics: &'a mut Diagnostics,
+    map: &'a mut SourceMap,
+    /// Calls being evaluated, outermost first.
+    calls: Vec<Span>,
+}
+
+impl<'a> Reporter<'a> {
+    /// A reporter under no call.
+    pub fn new(diagnostics: &'a mut Diagnostics, map: &'a mut SourceMap) -> Reporter<'a> {
+        Reporter { diagnostics, map, calls: vec![] }
+    }
+
+    /// Reports a diagnostic, with the innermost calls that led to it.
+    pub fn report(&mut self, mut d: Diagnostic) -> Failed {
+        let in_library = d.labels.first().is_some_and(|l| self.in_library(l.span));
+        let own = self.calls.iter().rev().copied().find(|&s| !self.in_library(s)).filter(|_| in_library);
+        if let Some(call) = own {
+            d.labels.insert(0, Label { span: call, text: "in this call".into() });
+        }
+        for &span in self.calls.iter().rev().take(3).filter(|s| Some(**s) != own) {
+            d = d.label(span, "in this call");
+        }
+        self.diagnostics.push(d);
+        Failed
+    }
+
+    /// Reports a diagnostic that no call has to do with.
+    pub fn report_alone(&mut self, d: Diagnostic) {
+        self.diagnostics.push(d);
+    }
+
+    /// Enters a call.
+    pub fn enter_call(&mut self, span: Span) {
+        self.calls.push(span);
+    }
+
+    /// Leaves the innermost call.
+    pub fn leave_call(&mut self) -> Option<Span> {
+        self.calls.pop()
+    }
+
+    /// Replaces the calls being evaluated and returns those before.
+    pub fn replace_calls(&mut self, calls: Vec<Span>) -> Vec<Span> {
+        std::mem::replace(&mut self.calls, calls)
+    }
+
+    /// Replaces all diagnostics and returns those before, to look at what one evaluation reports.
+    pub fn replace(&mut self, diagnostics: Diagnostics) -> Diagnostics {
+        std::mem::replace(self.diagnostics, diagnostics)
+    }
+
+    /// Returns the text of a span.
+    pub fn text(&self, span: Span) -> &str {
+        self.map.text(span)
+    }
+
+    fn in_library(&self, span: Span) -> bool {
+        let file = self.map.file_of(span).map(|f| self.map.file(f));
+        file.is_some_and(|f| f.path.to_str().is_some_and(|p| p.starts_with('<')))
+    }
+}

@@ -1,0 +1,45 @@
+//! Attributes of items: which there are, and on what.
+//!
+//! Invariant: an attribute that means nothing where it stands is an error, so that none is lost by a slip of the pen.
+
+use girder_source::{Diagnostic, Diagnostics};
+use girder_syntax::ast::{self, ItemKind};
+
+/// Those of codelets. Their arguments are checked where they are read.
+const CODELET: [&str; 3] = ["pipelined", "cycles", "at"];
+/// Those that printed text puts before programs.
+const PROGRAM: [&str; 2] = ["called", "at"];
+/// What the grammar reserves.
+const LATER: [&str; 1] = ["recompute"];
+
+/// Says every attribute of an item of a module that means nothing there.
+pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
+    for item in &tree.items {
+        let (what, known): (&str, &[&str]) = match &item.kind {
+            ItemKind::Codelet(_) => ("a codelet", &CODELET),
+            ItemKind::Program(_) => ("a program", &PROGRAM),
+            _ => ("this item", &["at"]),
+        };
+        for a in &item.attrs {
+            let name = a.name.name.as_str();
+            if known.contains(&name) {
+                continue;
+            }
+            diagnostics.push(unknown(a, what));
+        }
+    }
+}
+
+fn unknown(a: &ast::Attr, what: &str) -> Diagnostic {
+    let name = a.name.name.as_str();
+    if LATER.contains(&name) {
+        let message = format!("the attribute `{name}` is not yet supported");
+        return Diagnostic::error("elaborate::not_supported", a.name.span, message);
+    }
+    let written = ["pipelined", "cycles"];
+    let d = Diagnostic::error("names::unknown", a.name.span, format!("`{name}` is not an attribute of {what}"));
+    d.help(match girder_source::closest(name, written.iter().copied()) {
+        Some(near) if near != name => format!("did you mean `{near}`?"),
+        _ => "a codelet may have `pipelined` and `cycles(n)`; nothing else has attributes".to_string(),
+    })
+}

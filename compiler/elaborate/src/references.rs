@@ -1,0 +1,154 @@
+//! References: which items mention which others, as a graph over all modules.
+//!
+//! # Note: Mentions
+//! An edge tells that the text of an item has the name of another. Evaluation need not get there, for a branch may not be
+//! taken and a local name may hide the item. So a cycle here is no error by itself; but every cycle that evaluation runs
+//! into is one here, but for those through functions that are passed as values.
+//!
+//! Invariant: nodes are what the roots reach; the neighbours of a node are in the order of their first mention.
+
+use crate::modules::{Entry, Module, Modules};
+use crate::trees::dotted;
+use crate::trees::{expressions, statements};
+use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
+use girder_typing::ModuleRef;
+use petgraph::algo::{astar, kosaraju_scc};
+use petgraph::graphmap::DiGraphMap;
+use petgraph::visit::DfsPostOrder;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::SmolStr;
+
+/// An item: its module, and its number there.
+pub type ItemId = (ModuleRef, usize);
+
+/// The items that some roots reach by mentions.
+pub struct References<'m> {
+    modules: &'m Modules,
+    graph: DiGraphMap<ItemId, ()>,
+}
+
+impl<'m> References<'m> {
+    /// Follows the mentions of some items.
+    pub fn new(modules: &'m Modules, roots: &[ItemId]) -> References<'m> {
+        let mut graph = DiGraphMap::new();
+        let mut waiting = roots.to_vec();
+        while let Some(item) = waiting.pop() {
+            if graph.contains_node(item) && graph.neighbors(item).next().is_some() {
+                continue;
+            }
+            graph.add_node(item);
+            // A depth-first search takes the neighbours from the last to the first.
+            for mentioned in mentions(modules, item).into_iter().rev() {
+                if !graph.contains_node(mentioned) {
+                    waiting.push(mentioned);
+                }
+                graph.add_edge(item, mentioned, ());
+            }
+        }
+        References { modules, graph }
+    }
+
+    /// Returns what the roots reach in an order in which an item comes after all that it mentions, and otherwise in the
+    /// order of the roots. Items in cycles, which have no such order, are left out.
+    pub fn order(&self, roots: &[ItemId]) -> Vec<ItemId> {
+        let is_cycle = |c: &Vec<ItemId>| c.len() > 1 || self.graph.contains_edge(c[0], c[0]);
+        let in_cycles: FxHashSet<ItemId> = kosaraju_scc(&self.graph).into_iter().filter(is_cycle).flatten().collect();
+        let mut order = vec![];
+        let mut search = DfsPostOrder::empty(&self.graph);
+        for &root in roots {
+            search.move_to(root);
+            while let Some(item) = search.next(&self.graph) {
+                if !in_cycles.contains(&item) {
+                    order.push(item);
+                }
+            }
+        }
+        order
+    }
+
+    /// Returns the names along a shortest cycle through an item, from it to itself; `None` if there is no cycle.
+    pub fn cycle(&self, item: ItemId) -> Option<Vec<SmolStr>> {
+        let back = |first: ItemId| astar(&self.graph, first, |at| at == item, |_| 1, |_| 0);
+        let (_, path) = self.graph.neighbors(item).filter_map(back).min_by_key(|(length, _)| *length)?;
+        Some(std::iter::once(item).chain(path).map(|i| self.name(i)).collect())
+    }
+
+    fn name(&self, (module, index): ItemId) -> SmolStr {
+        let module = self.modules.get(module);
+        let name = crate::modules::item_names(&module.tree.items[index]).into_iter().next().unwrap_or_default();
+        match module.prefix.as_str() {
+            "" => name,
+            prefix => format!("{prefix}.{name}").into(),
+        }
+    }
+}
+
+/// Returns the items that an item mentions, in order, each once.
+fn mentions(modules: &Modules, (module, index): ItemId) -> Vec<ItemId> {
+    let tree = &modules.get(module).tree;
+    let item = &tree.items[index];
+    let mut found: Vec<ItemId> = vec![];
+    let mut seen = FxHashSet::default();
+    let mut add = |name: &str, table: fn(&Module) -> &FxHashMap<SmolStr, Entry>| {
+        let entry = modules.find(module, name, table);
+        let mentioned = entry.and_then(|(m, e)| modules.item(m, e)).map(|(m, i, _)| (m, i));
+        found.extend(mentioned.filter(|m| seen.insert(*m)));
+    };
+    for (id, e) in expressions(tree, item) {
+        match &e.kind {
+            ExprKind::Name(name) => add(name, |m| &m.values),
+            ExprKind::Field { .. } => {
+                if let Some(path) = dotted(tree, id) {
+                    add(&path, |m| &m.values);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let ItemKind::Program(_) = item.kind {
+        for (_, s) in statements(tree, item) {
+            if let StmtKind::Call { name, .. } = &s.kind {
+                add(&name.dotted(), |m| &m.programs);
+            }
+        }
+    }
+    for name in stated_types(item) {
+        add(&name.dotted(), |m| &m.values);
+    }
+    found
+}
+
+/// Returns the names of the types that a declaration states.
+fn stated_types(item: &ast::Item) -> Vec<&ast::Path> {
+    let ty = match &item.kind {
+        ItemKind::Decl(ast::Decl::Let(l)) => l.ty.as_ref(),
+        ItemKind::Decl(ast::Decl::Var(v)) => Some(&v.ty),
+        ItemKind::Stream(s) => Some(&s.ty),
+        _ => None,
+    };
+    ty.and_then(|ty| if let ast::TypeKind::Name { name, .. } = &ty.kind { Some(name) } else { None })
+        .into_iter()
+        .collect()
+}
+
+/// Tells in words what a cycle of names needs: "`a` needs `b`, which needs `a`".
+pub fn cycle_text(names: &[SmolStr], verb: &str) -> String {
+    let mut text = format!("`{}`", names.first().map_or("", |n| n.as_str()));
+    for (k, name) in names.iter().enumerate().skip(1) {
+        let which = if k > 1 { ", which" } else { "" };
+        text += &format!("{which} {verb} `{name}`");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_is_told_in_a_sentence() {
+        let names = ["a", "b", "a"].map(SmolStr::from);
+        assert_eq!(cycle_text(&names, "needs"), "`a` needs `b`, which needs `a`");
+        assert_eq!(cycle_text(&names[1..], "calls"), "`b` calls `a`");
+    }
+}

@@ -1,0 +1,102 @@
+//! The root module: its items in order, and what is checked of it as a whole.
+//!
+//! Invariant: every item is elaborated, whatever went wrong in those before it.
+
+use crate::elaborator::Elaborator;
+use crate::modules::{Modules, pattern_names};
+use crate::references::{ItemId, References};
+use girder_source::{Span, closest};
+use girder_syntax::ast::{Decl, ItemKind};
+use rustc_hash::FxHashSet;
+
+impl Elaborator<'_> {
+    /// Elaborates all items of the root module, and the declarations of what it imports, in order.
+    pub fn root(&mut self) {
+        self.check_arguments();
+        self.declare_all();
+        let tree = &self.modules.get(Modules::ROOT).tree;
+        for item in &tree.items {
+            if let ItemKind::Decl(Decl::Map { view, place, family, span }) = &item.kind {
+                // Errors have been reported.
+                let _ = self.at_top(Modules::ROOT, |this| this.map_statement(*view, place, family, *span));
+            }
+        }
+        for (index, item) in tree.items.iter().enumerate() {
+            match &item.kind {
+                ItemKind::Compute { .. } | ItemKind::Copy { .. } => _ = self.define_set(Modules::ROOT, index),
+                ItemKind::Grad(g) => _ = self.unsupported(g.name.span, "`grad`"),
+                _ => {}
+            }
+        }
+        self.root_programs();
+        self.make_mappings();
+        self.check_unused_codelets();
+    }
+
+    /// Declares all items of the root module that have values, and the `let`s of what it imports: each after those that
+    /// it mentions, so that evaluation need not nest, and otherwise in the order of the text.
+    fn declare_all(&mut self) {
+        let mut items: Vec<ItemId> = vec![];
+        for (m, module) in self.modules.iter() {
+            for (index, item) in module.tree.items.iter().enumerate() {
+                match &item.kind {
+                    ItemKind::Decl(Decl::Let(_)) => items.push((m, index)),
+                    // The variables of a library module exist only where they are used.
+                    ItemKind::Decl(Decl::Var(_)) | ItemKind::Stream(_) | ItemKind::Remote(_) if m == Modules::ROOT => {
+                        items.push((m, index))
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let wanted: FxHashSet<ItemId> = items.iter().copied().collect();
+        let order = References::new(self.modules, &items).order(&items);
+        // Those in cycles come last: they are an error, unless evaluation never gets around.
+        for (module, index) in order.into_iter().filter(|i| wanted.contains(i)).chain(items) {
+            self.declare_item(module, index);
+        }
+    }
+
+    /// Every `--arg` must name a `let` of the module or a parameter of a program.
+    fn check_arguments(&mut self) {
+        let tree = &self.modules.get(Modules::ROOT).tree;
+        let mut known = Vec::new();
+        for item in &tree.items {
+            match &item.kind {
+                ItemKind::Decl(Decl::Let(l)) => {
+                    pattern_names(&l.pattern, &mut |n| known.push(n.name.clone()));
+                }
+                ItemKind::Program(p) => known.extend(p.params.iter().map(|q| q.name.name.clone())),
+                _ => {}
+            }
+        }
+        for (name, text) in &self.arguments.list {
+            if !known.contains(name) {
+                let near = closest(name, known.iter().map(|n| n.as_str()));
+                let help = match near {
+                    Some(n) => format!("did you mean `{n}`?"),
+                    None if known.is_empty() => "this module has neither".to_string(),
+                    None => format!("it has {}", known.join(", ")),
+                };
+                let message =
+                    format!("`--arg {name}={text}` names no `let` of the module and no parameter of a program");
+                self.error_help("elaborate::unknown_argument", Span::NONE, message, help);
+            }
+        }
+    }
+
+    /// Codelets of the root module that no vertex runs are checked all the same where they have no generics.
+    fn check_unused_codelets(&mut self) {
+        let tree = &self.modules.get(Modules::ROOT).tree;
+        let (specs, items) = (self.graph.codelets.clone(), self.graph.items.clone());
+        for (index, item) in tree.items.iter().enumerate() {
+            if let ItemKind::Codelet(c) = &item.kind
+                && c.generics.is_empty()
+            {
+                let _ = self.specialised(Modules::ROOT, index, &[], Span::NONE);
+            }
+        }
+        // What no vertex runs is not part of the graph.
+        (self.graph.codelets, self.graph.items) = (specs, items);
+    }
+}

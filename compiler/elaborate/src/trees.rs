@@ -1,0 +1,47 @@
+//! Queries on trees: the expressions and statements of an item, and dotted names.
+//!
+//! Invariant: the arenas of a tree are filled item by item, so that what belongs to an item is found by its span.
+
+use cranelift_entity::EntityRef;
+use girder_source::Span;
+use girder_syntax::ast::{Expr, ExprId, ExprKind, Item, Module, Stmt, StmtId};
+
+/// Returns the expressions of an item.
+pub fn expressions<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (ExprId, &'t Expr)> {
+    part(tree.exprs.written(), |e: &Expr| e.span, item.span)
+}
+
+/// Returns the statements of an item.
+pub fn statements<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (StmtId, &'t Stmt)> {
+    part(tree.stmts.as_values_slice(), |s: &Stmt| s.span, item.span)
+}
+
+/// Looking at a whole arena for each item would take time with the square of the text.
+fn part<'t, K: EntityRef, V>(
+    arena: &'t [V],
+    span: impl Fn(&V) -> Span + 't,
+    item: Span,
+) -> impl Iterator<Item = (K, &'t V)> {
+    let first = arena.partition_point(|v| span(v).lo < item.lo);
+    (first..arena.len()).map(|k| (K::new(k), &arena[k])).take_while(move |(_, v)| span(v).lo < item.hi)
+}
+
+/// Returns `a.b.c` as text, if an expression is nothing but names and dots.
+pub fn dotted(tree: &Module, id: ExprId) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut at = id;
+    loop {
+        match &tree.exprs[at].kind {
+            ExprKind::Field { base, name } => {
+                parts.push(name.name.as_str());
+                at = *base;
+            }
+            ExprKind::Name(name) => {
+                parts.push(name.as_str());
+                parts.reverse();
+                return Some(parts.join("."));
+            }
+            _ => return None,
+        }
+    }
+}

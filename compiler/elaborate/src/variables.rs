@@ -1,0 +1,108 @@
+//! Making variables: fresh ones, temporaries, constants; and the names of what is made.
+//!
+//! Invariant: a variable's size was checked before it was made.
+
+use crate::elaborator::Elaborator;
+use crate::value::{Tensor, Value, shaped};
+use girder_ir::graph::{Init, Var, VarClass};
+use girder_ir::ids::VarId;
+use girder_ir::placement::Mapping;
+use girder_ir::types::{ElemType, Scalar};
+use girder_ir::view::View;
+use girder_source::{Result, Span};
+use smol_str::SmolStr;
+
+impl Elaborator<'_> {
+    /// Returns the path of what is named `name` here, made unique by `_2`, `_3`, …
+    pub fn unique_name(&mut self, name: &str) -> SmolStr {
+        let path = self.qualified(name);
+        self.entities.vars.unique(path)
+    }
+
+    /// Returns the unique path of a compute set or copy; `None` names it by the scope alone.
+    pub fn unique_set_name(&mut self, name: Option<&str>, fallback: &str) -> SmolStr {
+        let path = match name {
+            Some(name) => self.qualified(name),
+            None if self.emission.path().len() > 1 => self.emission.path().join(".").into(),
+            None => self.qualified(fallback),
+        };
+        self.entities.sets.unique(path)
+    }
+
+    fn qualified(&self, name: &str) -> SmolStr {
+        match self.emission.path() {
+            [] => name.into(),
+            path => format!("{}.{name}", path.join(".")).into(),
+        }
+    }
+
+    /// Makes a variable, after its size was checked.
+    pub fn add_var(
+        &mut self,
+        name: SmolStr,
+        class: VarClass,
+        ty: ElemType,
+        shape: &[u64],
+        mapping: Option<Mapping>,
+        span: Span,
+    ) -> Result<VarId> {
+        let limit = self.session.limits.elements;
+        let len = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).filter(|&n| n <= limit);
+        if len.is_none() {
+            let message = format!("{} has more than {limit} elements", shaped(ty, shape));
+            let help = "`--limit elements=N` allows more, up to 4294967295";
+            return Err(self.error_help("elaborate::too_many_elements", span, message, help));
+        }
+        self.bounded_shape(shape, ty, span)?;
+        if !ty.is_supported() {
+            return Err(self.unsupported(span, &format!("the element type `{ty}`")));
+        }
+        let origin = self.origin_at(span);
+        let shape = shape.iter().copied().collect();
+        Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, origin }))
+    }
+
+    /// Refuses a shape without elements whose axes are longer than element numbers reach.
+    pub fn bounded_shape(&mut self, shape: &[u64], ty: ElemType, span: Span) -> Result<()> {
+        let product = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1)));
+        if product.is_none_or(|n| n > u32::MAX as u64) {
+            let message = format!("the axes of {} are too long", shaped(ty, shape));
+            let help = "without the empty ones they have at most 4294967295 elements";
+            return Err(self.error_help("elaborate::too_many_elements", span, message, help));
+        }
+        Ok(())
+    }
+
+    /// Makes a temporary for a value made here.
+    pub fn temporary(&mut self, name: &str, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
+        let name = self.unique_name(name);
+        let mapping = self.default_mapping(shape, ty);
+        let var = self.add_var(name, VarClass::Temp, ty, shape, mapping, span)?;
+        Ok(Tensor { view: View::whole(var, shape), ty })
+    }
+
+    /// Returns a read-only scalar of a value; equal ones are one variable.
+    pub fn constant(&mut self, value: Scalar, span: Span) -> Result<Tensor> {
+        let var = match self.entities.constants.get(&value) {
+            Some(&v) => v,
+            None => {
+                let name = self.entities.vars.unique(format!("constant.{}", value.ty).into());
+                let v = self.add_var(name, VarClass::Const, value.ty, &[], None, span)?;
+                self.graph.vars[v].init = Some(Init::Fill(value));
+                self.entities.constants.insert(value, v);
+                v
+            }
+        };
+        Ok(Tensor { view: View::whole(var, &[]), ty: value.ty })
+    }
+
+    /// Makes a list or array a constant tensor.
+    pub fn constant_of(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
+        let name = self.unique_name("constant");
+        let init = self.init(value, ty, shape, span)?;
+        let mapping = self.default_mapping(shape, ty);
+        let var = self.add_var(name, VarClass::Const, ty, shape, mapping, span)?;
+        self.graph.vars[var].init = init;
+        Ok(Tensor { view: View::whole(var, shape), ty })
+    }
+}

@@ -1,0 +1,296 @@
+//! What a vertex needs to know of a codelet before types are known: its fields and generics; and the generic arguments
+//! that the views bound to its fields give.
+//!
+//! Invariant: a [`Header`] has every field and generic of its item, in order, or an error was reported.
+
+use super::names::not_supported;
+use super::{FieldId, Meaning, ModuleRef, Scope};
+use girder_ir::codelet::{Dir, GenericArg};
+use girder_ir::types::ElemType;
+use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
+use girder_syntax::ast;
+use smol_str::SmolStr;
+
+/// Dimensions of a field or local array.
+pub(super) const MAX_RANK: usize = 16;
+
+/// The outside of a codelet.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Fields in the order of declaration, `const` ones included; a [`FieldId`] is a place in this list.
+    pub fields: Vec<HeaderField>,
+    /// Generics in order.
+    pub generics: Vec<HeaderGeneric>,
+    /// Where the codelet's name stands.
+    pub span: Span,
+}
+
+/// A field before its type is known.
+#[derive(Clone, Debug)]
+pub struct HeaderField {
+    /// Its name.
+    pub name: SmolStr,
+    /// Direction.
+    pub dir: Dir,
+    /// Element type.
+    pub ty: HeaderType,
+    /// Number of dimensions; 0 for `const` fields.
+    pub rank: usize,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// The element type of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeaderType {
+    /// The generic at this place of [`Header::generics`].
+    Generic(usize),
+    /// This type.
+    Elem(ElemType),
+}
+
+/// A generic parameter.
+#[derive(Clone, Debug)]
+pub struct HeaderGeneric {
+    /// Its name.
+    pub name: SmolStr,
+    /// What it may be.
+    pub class: Class,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// What a generic parameter may be.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// A float type.
+    Float,
+    /// Any type but `bool`.
+    Number,
+    /// Any element type.
+    Element,
+    /// An integer.
+    Int,
+}
+
+impl Class {
+    /// Whether a type belongs to it.
+    pub fn holds(self, ty: ElemType) -> bool {
+        match self {
+            Class::Float => ty.is_float(),
+            Class::Number => ty.is_number(),
+            Class::Element => true,
+            Class::Int => false,
+        }
+    }
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Float => "float",
+            Class::Number => "number",
+            Class::Element => "element",
+            Class::Int => "int",
+        }
+    }
+}
+
+/// The class of a generic as it is declared.
+pub(super) fn generic_class(g: &ast::Generic) -> std::result::Result<Class, Diagnostic> {
+    let Some(bound) = &g.bound else { return Ok(Class::Element) };
+    if let ast::TypeKind::Name { name, dims: None } = &bound.kind {
+        match name.dotted().as_str() {
+            "float" => return Ok(Class::Float),
+            "number" => return Ok(Class::Number),
+            "element" => return Ok(Class::Element),
+            "int" => return Ok(Class::Int),
+            _ => {}
+        }
+    }
+    let message = format!("this is not a class that `{}` can be of", g.name.name);
+    Err(Diagnostic::error("codelet::generic", bound.span, message).help("write `float`, `number`, `element` or `int`"))
+}
+
+/// Reads the outside of a codelet.
+pub fn header(
+    scope: &dyn Scope,
+    module: ModuleRef,
+    item: &ast::Codelet,
+    diagnostics: &mut Diagnostics,
+) -> Result<Header> {
+    let mut ok = true;
+    let mut say = |d: Diagnostic| {
+        diagnostics.push(d);
+        ok = false;
+    };
+    let mut generics: Vec<HeaderGeneric> = vec![];
+    for g in &item.generics {
+        let class = generic_class(g).unwrap_or_else(|d| {
+            say(d);
+            Class::Element
+        });
+        if let Some(first) = generics.iter().find(|o| o.name == g.name.name) {
+            say(duplicate("generic", &g.name, first.span));
+        }
+        generics.push(HeaderGeneric { name: g.name.name.clone(), class, span: g.name.span });
+    }
+    let mut fields: Vec<HeaderField> = vec![];
+    for f in &item.fields {
+        if let Some(first) = fields.iter().find(|o| o.name == f.name.name) {
+            say(duplicate("field", &f.name, first.span));
+        }
+        if let Some(first) = generics.iter().find(|g| g.name == f.name.name) {
+            say(duplicate("field", &f.name, first.span));
+        }
+        match field(scope, module, &generics, f) {
+            Ok(f) => fields.push(f),
+            Err(d) => say(d),
+        }
+    }
+    if ok { Ok(Header { fields, generics, span: item.name.span }) } else { Err(Failed) }
+}
+
+fn duplicate(what: &str, name: &ast::Ident, first: Span) -> Diagnostic {
+    let message = format!("there are two things called `{}`", name.name);
+    Diagnostic::error("codelet::duplicate_name", name.span, message)
+        .here(format!("this {what}"))
+        .label(first, "declared before")
+        .help("rename one")
+}
+
+fn field(
+    scope: &dyn Scope,
+    module: ModuleRef,
+    generics: &[HeaderGeneric],
+    f: &ast::CodeletField,
+) -> std::result::Result<HeaderField, Diagnostic> {
+    let ast::TypeKind::Name { name, dims } = &f.ty.kind else {
+        let d = Diagnostic::error("codelet::type_mismatch", f.ty.span, "a field has elements of one type");
+        return Err(d.help("write an element type with its dimensions: `f32[n]`"));
+    };
+    let ty = element_type(scope, module, generics, &name.dotted(), name.span)?;
+    let dims = dims.as_deref().unwrap_or(&[]);
+    if let Some(ast::Dim::Spread(s)) = dims.iter().find(|d| matches!(d, ast::Dim::Spread(_))) {
+        let d = Diagnostic::error("codelet::dimension", s.span, "a field has a fixed number of dimensions");
+        return Err(d.help("write one name per dimension"));
+    }
+    let dir = match f.dir {
+        ast::FieldDir::In => Dir::In,
+        ast::FieldDir::Out => Dir::Out,
+        ast::FieldDir::InOut => Dir::InOut,
+        ast::FieldDir::Const => Dir::Const,
+    };
+    if dims.len() > MAX_RANK {
+        let message = format!("a field of more than {MAX_RANK} dimensions");
+        return Err(Diagnostic::error("codelet::dimension", f.ty.span, message));
+    }
+    if dir == Dir::Const && !dims.is_empty() {
+        let d = Diagnostic::error("codelet::const_rank", f.ty.span, format!("`const {}` is not a scalar", f.name.name));
+        return Err(d.help("declare it `in`, and bind a `const` variable to it"));
+    }
+    Ok(HeaderField { name: f.name.name.clone(), dir, ty, rank: dims.len(), span: f.span })
+}
+
+fn element_type(
+    scope: &dyn Scope,
+    module: ModuleRef,
+    generics: &[HeaderGeneric],
+    name: &str,
+    span: Span,
+) -> std::result::Result<HeaderType, Diagnostic> {
+    if let Some(i) = generics.iter().position(|g| g.name == name) {
+        if generics[i].class == Class::Int {
+            let message = format!("`{name}` is an integer, not a type");
+            return Err(Diagnostic::error("codelet::type_mismatch", span, message));
+        }
+        return Ok(HeaderType::Generic(i));
+    }
+    let ty = match (name, ElemType::from_name(name)) {
+        ("int", _) => Some(ElemType::I64),
+        (_, Some(ty)) => Some(ty),
+        _ => match scope.lookup(module, name) {
+            Some(Meaning::Type(ty)) => Some(ty),
+            _ => None,
+        },
+    };
+    match ty {
+        Some(ty) if ty.is_supported() => Ok(HeaderType::Elem(ty)),
+        Some(ty) => Err(not_supported(ty, span)),
+        None => {
+            let names = generics.iter().map(|g| g.name.as_str()).chain(ElemType::ALL.into_iter().map(|t| t.name()));
+            let mut d = Diagnostic::error("codelet::unknown_name", span, format!("there is no type `{name}` here"));
+            if let Some(near) = girder_source::closest(name, names) {
+                d = d.help(format!("did you mean `{near}`?"));
+            } else if matches!(name, "float" | "number" | "element") {
+                d = d.help(format!("make it generic: `<T: {name}>`, and write `T`"));
+            }
+            Err(d)
+        }
+    }
+}
+
+/// The generic arguments of a vertex: those written between `<` and `>`, and for the others the element types of the
+/// views that are bound to its fields. Reports, at `at`, what is missing, contradicts, or is not of its class.
+pub fn infer_args(
+    header: &Header,
+    explicit: &[GenericArg],
+    field_types: &[(FieldId, ElemType)],
+    at: Span,
+    diagnostics: &mut Diagnostics,
+) -> Result<Vec<GenericArg>> {
+    if explicit.len() > header.generics.len() {
+        let message = format!("{} arguments for {} generics", explicit.len(), header.generics.len());
+        let d = Diagnostic::error("codelet::generic", at, message).label(header.span, "this codelet");
+        diagnostics.push(d);
+        return Err(Failed);
+    }
+    let mut args: Vec<Option<GenericArg>> = explicit.iter().copied().map(Some).collect();
+    args.resize(header.generics.len(), None);
+    let mut errors = vec![];
+    for &(id, ty) in field_types {
+        let Some(f) = header.fields.get(id.as_u32() as usize) else { continue };
+        if let HeaderType::Generic(g) = f.ty
+            && args[g].is_none()
+        {
+            args[g] = Some(GenericArg::Type(ty));
+        }
+        let wanted = match f.ty {
+            HeaderType::Elem(t) => Some(t),
+            HeaderType::Generic(g) => match args[g] {
+                Some(GenericArg::Type(t)) => Some(t),
+                _ => None,
+            },
+        };
+        if let Some(t) = wanted.filter(|&t| t != ty) {
+            let message = format!("field `{}` has elements `{t}`, and what is bound to it has `{ty}`", f.name);
+            let d = Diagnostic::error("codelet::field_type", at, message).label(f.span, "this field");
+            errors.push(d.help(format!("convert it: `{t}(…)`")));
+        }
+    }
+    for (g, arg) in header.generics.iter().zip(&args) {
+        errors.extend(wrong_generic(g, *arg, at));
+    }
+    if errors.is_empty() {
+        return Ok(args.into_iter().flatten().collect());
+    }
+    diagnostics.extend(errors);
+    Err(Failed)
+}
+
+/// What is wrong with a generic argument.
+pub(super) fn wrong_generic(g: &HeaderGeneric, arg: Option<GenericArg>, at: Span) -> Option<Diagnostic> {
+    let error = |message: String| Diagnostic::error("codelet::generic", at, message).label(g.span, "declared here");
+    match (arg, g.class) {
+        (None, Class::Int) => Some(error(format!("the argument `{}` is missing", g.name)).help("write it: `<4>`")),
+        (None, _) => {
+            let d = error(format!("the type `{}` cannot be inferred", g.name));
+            Some(d.help("write the generic arguments: `<f32>`"))
+        }
+        (Some(GenericArg::Int(_)), Class::Int) => None,
+        (Some(GenericArg::Int(v)), _) => Some(error(format!("`{}` is a type, and {v} is a number", g.name))),
+        (Some(GenericArg::Type(t)), _) if !t.is_supported() => Some(not_supported(t, at)),
+        (Some(GenericArg::Type(t)), class) => {
+            (!class.holds(t)).then(|| error(format!("`{}` is a `{}`, which `{t}` is not", g.name, class.name())))
+        }
+    }
+}
