@@ -1,9 +1,9 @@
 //! From the text of every example to its first superstep, stage by stage.
 //!
 //! `cargo bench -p girder-tests --bench compile [-- SUBSTRING]` prints a table for the examples whose paths contain the
-//! substring: medians in milliseconds, and at last the worst ratio of a whole to what it may take. Every repetition is a
-//! process of its own, as a user's is, and the examples take turns, so that other work on the machine meets all alike.
-//! The first superstep itself is the program's own work; it is shown, and no part of the whole.
+//! substring: medians in milliseconds, then the worst ratio of a total to its bar. Every repetition is a process of its
+//! own, as a user's is. Repetitions of the examples are interleaved, so that other work on the machine affects all of
+//! them alike. The first superstep is the program's own work: it is shown, but not part of the total.
 //!
 //! Invariant: an example is compiled as the command would compile it, with the options of its head, in the fast mode on
 //! as many threads as there are processors.

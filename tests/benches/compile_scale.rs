@@ -1,9 +1,9 @@
 //! How compile time and memory grow with the program: three programs at 10^4, 10^5 and 10^6 vertices, stage by stage.
 //!
-//! `cargo bench -p girder-tests --bench compile_scale [-- SUBSTRING]` prints a table for each program whose name contains
-//! the substring, and at last the worst ratio to what a compilation of that size may take. Each compilation is a process
-//! of its own, so that the peak of one is not that of another. Memory is what Linux counts as resident. The last row is
-//! time on processors: where it is less than the total, other work kept the compilation waiting, and it is what counts.
+//! `cargo bench -p girder-tests --bench compile_scale [-- SUBSTRING]` prints a table for each program whose name
+//! contains the substring, then the worst ratio of a total to its bar. Each compilation is a process of its own, so that
+//! the peak of one is not that of another. Memory is the resident set as Linux counts it. The last row is processor time:
+//! where it is less than the total, other work delayed the compilation, and processor time is what counts.
 //!
 //! Invariant: the programs are made here and depend on nothing but their size.
 
@@ -61,7 +61,8 @@ fn regular(n: usize) -> String {
     let set = |name: &str, from: &str, to: &str, count: usize, size: usize| {
         format!(
             "    compute {name} {{ for i in 0..{count} {{
-                vertex scale({from}[i * {size}..(i + 1) * {size}], {to}[i * {size}..(i + 1) * {size}]) on tile(i * tiles / {count});
+                vertex scale({from}[i * {size}..(i + 1) * {size}], {to}[i * {size}..(i + 1) * {size}])
+                    on tile(i * tiles / {count});
             }} }}\n"
         )
     };
@@ -125,10 +126,12 @@ fn blur(ipus: usize) -> String {
         map v[1 + t * rows..1 + (t + 1) * rows] on tile(t) for t in 0..strips;
         program main() {{ repeat 10 {{
             compute there {{ for t in 0..strips {{
-                vertex stencil(u[t * rows..(t + 1) * rows + 2], v[1 + t * rows..1 + (t + 1) * rows, 1..{cols} + 1]) on tile(t);
+                vertex stencil(u[t * rows..(t + 1) * rows + 2], v[1 + t * rows..1 + (t + 1) * rows, 1..{cols} + 1])
+                    on tile(t);
             }} }}
             compute back {{ for t in 0..strips {{
-                vertex stencil(v[t * rows..(t + 1) * rows + 2], u[1 + t * rows..1 + (t + 1) * rows, 1..{cols} + 1]) on tile(t);
+                vertex stencil(v[t * rows..(t + 1) * rows + 2], u[1 + t * rows..1 + (t + 1) * rows, 1..{cols} + 1])
+                    on tile(t);
             }} }}
         }} }}\n"
     )

@@ -2,11 +2,11 @@
 //! with the best instructions that the host has.
 //!
 //! `cargo bench -p girder-tests --bench products [-- SUBSTRING]` prints a row for each shape (rows, terms, columns) and
-//! number of threads: medians of what one product takes in both, measured in turn, and the ratio of the speeds. The last
-//! line is the worst ratio. `gemm_f32` is the part of `gemm` that its front hands products of `f32` to.
+//! number of threads: the median time of one product in both, with interleaved repetitions, and the ratio of the speeds.
+//! The last line is the worst ratio. `gemm_f32` is the part of `gemm` that its front hands products of `f32` to.
 //!
-//! A turn of the program is the product and the copy of its result into a variable, superstep by superstep; the time of
-//! a run is divided by its turns. Results are compared element by element.
+//! An iteration of the program is the product and the copy of its result into a variable, superstep by superstep; the
+//! time of a run is divided by its iterations. Results are compared element by element.
 //!
 //! Invariant: what is timed is what is compared.
 

@@ -1,5 +1,6 @@
 //! Where the programs of the tests are.
 
+use girder_source::{Diagnostics, Session, SourceMap};
 use std::path::{Path, PathBuf};
 
 /// The root of the repository.
@@ -38,6 +39,20 @@ pub fn under(directory: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// The items of a module, in order; its header is none.
+///
+/// # Panics
+/// If the text has an error.
+pub fn items(text: &str) -> Vec<&str> {
+    let mut map = SourceMap::default();
+    let file = map.add("items.gir", text).expect("a text that fits");
+    let mut diagnostics = Diagnostics::default();
+    let module = girder_syntax::parse(&map, file, &Session::default(), &mut diagnostics);
+    let start = map.file(file).base as usize;
+    assert!(!diagnostics.has_errors(), "this is no module:\n{text}");
+    module.items.iter().map(|i| &text[i.span.lo as usize - start..i.span.hi as usize - start]).collect()
 }
 
 /// Every code of a diagnostic (`"stage::slug"`) in the sources, tests left out; sorted.

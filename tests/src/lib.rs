@@ -9,13 +9,18 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+pub mod cases;
+mod context;
 pub mod files;
 pub mod generate;
+mod lowered;
 mod outcome;
 mod program;
-mod said;
+mod reported;
 mod start;
 
+pub use context::with_context;
+pub use lowered::Lowered;
 pub use outcome::{Element, Outcome, elements};
 pub use program::{Compiled, Failure, MODES, Program};
-pub use said::{Said, said};
+pub use reported::{Report, Reported};

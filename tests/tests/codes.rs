@@ -1,9 +1,11 @@
-//! `girder explain` knows every code, and what it says is true.
+//! `girder explain` has an entry for every code, and its examples do what it says: the first program of an entry leads to
+//! the code, the others lead to no report and print what their lines `// prints: …` promise. Its blocks of commands run in
+//! `compiler/cli/tests/command.rs`.
 
 use girder_source::par_map_slice;
-use girder_tests::{Program, files, said};
+use girder_tests::{Program, Report, files};
 
-/// A code, what is said of it, and its blocks of code: the language and the text.
+/// An entry: its code, its summary, and its blocks of code with their languages.
 struct Entry {
     code: String,
     summary: String,
@@ -34,7 +36,7 @@ fn every_code_is_explained_and_every_explanation_has_a_use() {
     let missing: Vec<_> = used.iter().filter(|c| !explained.contains(c)).collect();
     assert!(missing.is_empty(), "compiler/cli/explain has no entry for {missing:?}");
     let idle: Vec<_> = explained.iter().filter(|c| !used.contains(c)).collect();
-    assert!(idle.is_empty(), "no source says {idle:?}");
+    assert!(idle.is_empty(), "no source reports {idle:?}");
 }
 
 #[test]
@@ -52,15 +54,23 @@ fn wrong_examples_lead_to_their_code_and_right_ones_to_nothing() {
 }
 
 fn check(e: &Entry) -> Vec<String> {
-    let programs = e.blocks.iter().filter(|(language, _)| language == "gir").map(|(_, text)| text);
+    let programs: Vec<&String> =
+        e.blocks.iter().filter(|(language, _)| language == "gir").map(|(_, text)| text).collect();
     let mut problems = vec![];
-    for (k, text) in programs.enumerate() {
-        let (said, shown) = said(&Program::text(text));
-        let holds = if k == 0 { said.iter().any(|s| s.code == e.code) } else { said.is_empty() };
-        // The whole text of what a limit or a number of errors hides cannot stand in an explanation.
-        let rest_of_many = k == 0 && e.code == "syntax::many";
-        if !holds && !rest_of_many {
-            problems.push(format!("{}, block {k}:\n{text}{shown}", e.code));
+    if programs.len() == 1 {
+        problems.push(format!("{} has a wrong example without a right one", e.code));
+    }
+    for (k, &text) in programs.iter().enumerate() {
+        let report = Report::of(&Program::text(text));
+        let holds = if k == 0 { report.list.iter().any(|r| r.code == e.code) } else { report.list.is_empty() };
+        // So many errors that some are hidden cannot stand in an explanation.
+        let is_too_long = k == 0 && e.code == "syntax::many";
+        if !holds && !is_too_long {
+            problems.push(format!("{}, block {k}:\n{text}{}", e.code, report.text));
+        }
+        let promised: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("// prints: ")).collect();
+        if !promised.is_empty() && report.prints != promised {
+            problems.push(format!("{}, block {k}:\n{text}prints {:#?}", e.code, report.prints));
         }
     }
     problems

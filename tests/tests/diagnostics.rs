@@ -1,31 +1,36 @@
-//! Broken programs, `tests/diagnostics/<stage>/<claim>.gir`, and what is said about them: `//~ code` stands on the line
-//! of the main place of each diagnostic, `//~! code` at the end of the file if it has no place there.
+//! Broken programs, `tests/diagnostics/<stage>/<claim>.gir`, and what is reported about them.
 //!
-//! Invariant: nothing else is said, and every code that a text can lead to has a program that leads to it.
+//! `//~ code` stands on the line of the first label of each diagnostic, `//~! code` at the end of the file if it has no
+//! label there: these are written by hand, so that accepting a snapshot cannot hide a lost error. The snapshot beside the
+//! program is the whole report as the user sees it.
+//!
+//! Invariant: nothing else is reported, and every code that a text can lead to has a program that leads to it.
 
-use girder_source::par_map_slice;
-use girder_tests::{Program, Said, files, said};
+use girder_tests::cases::{self, Case};
+use girder_tests::{Report, Reported, files};
+use libtest_mimic::Trial;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::process::ExitCode;
 
 const PROGRAMS: &str = "tests/diagnostics";
 
-#[test]
-fn broken_programs_are_told_so_on_their_lines() {
-    let files = files::under(PROGRAMS, ".gir");
-    let wrong: Vec<String> = par_map_slice(&files, check).into_iter().flatten().collect();
-    assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), files.len(), wrong.join("\n"));
+fn main() -> ExitCode {
+    let complete = || {
+        every_code_has_a_program_or_a_reason();
+        Ok(())
+    };
+    cases::main(PROGRAMS, snapshot, vec![Trial::test("every_code_has_a_program_or_a_reason", complete)])
 }
 
-fn check(path: &PathBuf) -> Option<String> {
-    let text = files::text(path);
-    let expected = expected(&text);
-    let (found, shown) = said(&Program::small(path));
-    (found != expected).then(|| format!("{}\n  expected {expected:?}\n  found    {found:?}\n{shown}", path.display()))
+/// The report, which has the codes that the comments of the program expect, on their lines.
+fn snapshot(case: &Case) -> String {
+    let report = Report::of(&case.program());
+    assert_eq!(report.list, expected(&case.text), "\n{}", report.text);
+    if report.text.is_empty() { "nothing is reported\n".into() } else { report.text }
 }
 
-/// What the comments of a program say, sorted.
-fn expected(text: &str) -> Vec<Said> {
+/// What the comments of a program expect, sorted.
+fn expected(text: &str) -> Vec<Reported> {
     let mut list = vec![];
     for (k, line) in text.lines().enumerate() {
         for mark in line.split("//~").skip(1) {
@@ -33,7 +38,7 @@ fn expected(text: &str) -> Vec<Said> {
                 Some(code) => (None, code),
                 None => (Some(k as u32 + 1), mark),
             };
-            list.push(Said { line, code: code.trim().to_string() });
+            list.push(Reported { line, code: code.trim().to_string() });
         }
     }
     list.sort();
@@ -44,7 +49,7 @@ fn expected(text: &str) -> Vec<Said> {
 /// Codes without a program here, and why.
 const ELSEWHERE: [(&str, &[&str]); 4] = [
     (
-        "the command says them (compiler/cli/tests/command.rs)",
+        "the command reports them (compiler/cli/tests/command.rs)",
         &[
             "driver::cannot_read",
             "driver::cannot_write",
@@ -95,11 +100,9 @@ const ELSEWHERE: [(&str, &[&str]); 4] = [
     ),
 ];
 
-#[test]
 fn every_code_has_a_program_or_a_reason() {
     let programs = files::under(PROGRAMS, ".gir");
-    let covered: BTreeSet<String> =
-        programs.iter().flat_map(|p| expected(&files::text(p))).map(|said| said.code).collect();
+    let covered: BTreeSet<String> = programs.iter().flat_map(|p| expected(&files::text(p))).map(|r| r.code).collect();
     let elsewhere: BTreeSet<&str> = ELSEWHERE.iter().flat_map(|(_, codes)| codes.iter().copied()).collect();
     for code in files::codes() {
         let (here, there) = (covered.contains(&code), elsewhere.contains(code.as_str()));

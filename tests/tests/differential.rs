@@ -2,7 +2,7 @@
 
 use girder::Stage;
 use girder_engine::Mode;
-use girder_tests::{Program, generate};
+use girder_tests::{Program, generate, with_context};
 use proptest::prelude::*;
 
 /// Few cases, so that the test stays quick; `PROPTEST_CASES` asks for more.
@@ -17,8 +17,7 @@ proptest! {
     #[test]
     fn all_modes_agree(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let text = generate::program(&bytes);
-        let agree = std::panic::catch_unwind(|| Program::text(text.as_str()).run_everywhere());
-        prop_assert!(agree.is_ok(), "{text}");
+        with_context(&text, || Program::text(text.as_str()).run_everywhere());
     }
 }
 

@@ -196,7 +196,11 @@ fn cycles(graph: Graph, machine: &Machine) -> Option<u64> {
 fn profile(graph: Graph, machine: &Machine) -> Option<Profile> {
     let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
     let mut cx = PassContext::new(machine, &session, &mut diagnostics);
-    let done = pipeline::lower_to(AnyStage::Graph(graph), Stage::Allocated, &mut cx).ok()?;
+    let Ok(done) = pipeline::lower_to(AnyStage::Graph(graph), Stage::Allocated, &mut cx) else {
+        let reports: Vec<_> = diagnostics.iter().filter(|d| d.code != "memory::out_of_memory").collect();
+        assert!(reports.is_empty(), "the passes report {reports:?}");
+        return None;
+    };
     let AnyStage::Allocated(allocated) = done else { return None };
     let (main, _) = allocated.programs.iter().find(|(_, p)| p.entry)?;
     let mut profiler = Profiler::new(&allocated, machine);

@@ -48,7 +48,10 @@ fn product(
         var z: {ty}[{m}, {n}];
         var expected: {ty}[{m}, {n}];
         program main() {{
-            compute {{ vertex numbers(x: x, seed: 5, special: {special}); vertex numbers(x: y, seed: 11, special: false); }}
+            compute {{
+                vertex numbers(x: x, seed: 5, special: {special});
+                vertex numbers(x: y, seed: 11, special: false);
+            }}
             let (a, b) = ({left}, {right});
             z <- a @ b;
             compute {{ vertex loops(a: a, b: b, c: expected); }}
@@ -153,7 +156,10 @@ fn families_are_the_sum_of_their_vertices() {
         "compute {
             for i in 0..6, j in 0..5 {
                 if (i + 2 * j) % 4 == 0 { vertex numbers(x: z[4 * i, 4 * j..4 * j + 4], seed: 7, special: false); }
-                else { vertex add_block(a: x[4 * i..4 * i + 4], b: y[.., 4 * j..4 * j + 4], c: z[4 * i..4 * i + 4, 4 * j..4 * j + 4]); }
+                else {
+                    let (rows, columns) = (4 * i..4 * i + 4, 4 * j..4 * j + 4);
+                    vertex add_block(a: x[rows], b: y[.., columns], c: z[rows, columns]);
+                }
             }
         }",
     );
@@ -161,7 +167,11 @@ fn families_are_the_sum_of_their_vertices() {
     as_loops(
         "compute { for i in 0..24 { vertex add_block(a: x[i..i + 1, 0..6], b: y[0..6], c: z[i..i + 1]); } }
         compute { for i in 0..24 { vertex add_block(a: x[i..i + 1, 6..10], b: y[6..10], c: z[i..i + 1]); } }
-        compute { for j in 0..20 { vertex add_block(a: y.transpose()[j..j + 1], b: x.transpose(), c: z.transpose()[j..j + 1]); } }",
+        compute {
+            for j in 0..20 {
+                vertex add_block(a: y.transpose()[j..j + 1], b: x.transpose(), c: z.transpose()[j..j + 1]);
+            }
+        }",
     );
 }
 

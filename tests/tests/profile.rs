@@ -88,7 +88,8 @@ fn the_limit_is_what_makes_a_program_slow() {
     let tiny = limit("var x: f32[10]; program main() { repeat 1000 { x <- x * 0.5 + 1.0; } }");
     assert!(tiny.contains("supersteps cost whatever they do") && tiny.contains("of 2,000"), "{tiny}");
     let alone = limit(&format!(
-        "{codelet} var x: f32[20000]; map x on tile(3); program main() {{ compute {{ vertex halve(x: x) on tile(3); }} }}"
+        "{codelet} var x: f32[20000]; map x on tile(3);
+        program main() {{ compute {{ vertex halve(x: x) on tile(3); }} }}"
     ));
     assert!(alone.ends_with("; tile 3 works there alone: spread the work"), "{alone}");
     let on_two = |vertices: usize| {

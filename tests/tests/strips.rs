@@ -3,7 +3,7 @@
 
 use girder::{AnyStage, Stage};
 use girder_engine::{CodeForm, Executable, Mode};
-use girder_tests::Program;
+use girder_tests::{Program, with_context};
 use proptest::prelude::*;
 
 const HEAD: &str = "
@@ -46,10 +46,8 @@ proptest! {
     #[test]
     fn chains_do_what_the_oracle_does(steps in proptest::collection::vec(step(), 2..8)) {
         let text = format!("{HEAD}program main() {{\n{}}}\n", steps.concat());
-        let agree = std::panic::catch_unwind(|| {
-            Program::text(text.as_str()).compile(&[Mode::Interpret, Mode::Fast]).run_on(&[Mode::Interpret, Mode::Fast], &[1, 2, 8])
-        });
-        prop_assert!(agree.is_ok(), "{text}");
+        let modes = [Mode::Interpret, Mode::Fast];
+        with_context(&text, || Program::text(text.as_str()).compile(&modes).run_on(&modes, &[1, 2, 8]));
     }
 }
 
@@ -116,7 +114,8 @@ fn statement(lets: usize) -> impl Strategy<Value = String> {
         1 => elements(lets).prop_map(|e| format!("u <- u8({e}); h <- f64({e}) * 0.5;")),
         1 => (var(), elements(lets)).prop_map(|(x, e)| {
             let places = format!("x: {x}[i, j], y: spare[i, j], seen: k[i, j]");
-            format!("compute {{ for i in 0..24, j in 0..40 {{ vertex mark({places}, bar: 2.0); }} }} {x} <- {e} + spare;")
+            let set = format!("compute {{ for i in 0..24, j in 0..40 {{ vertex mark({places}, bar: 2.0); }} }}");
+            format!("{set} {x} <- {e} + spare;")
         }),
         1 => Just("column <- column * 0.5; row += row * 0.25;".to_string()),
         1 => Just("s <- s * 0.5;".to_string()),
@@ -146,8 +145,7 @@ proptest! {
     #[test]
     fn element_by_element_is_step_by_step(text in program()) {
         let modes = [Mode::Interpret, Mode::Exact, Mode::Fast];
-        let agree = std::panic::catch_unwind(|| Program::text(text.as_str()).compile(&modes).run_on(&modes, &[1, 2, 8]));
-        prop_assert!(agree.is_ok(), "{text}");
+        with_context(&text, || Program::text(text.as_str()).compile(&modes).run_on(&modes, &[1, 2, 8]));
     }
 }
 

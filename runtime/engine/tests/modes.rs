@@ -255,7 +255,10 @@ fn run(mut engine: Engine, vars: &[VarId], program: ProgramId) -> Outcome {
     let mut run = || engine.run(program, &mut host).map(|r| r.supersteps);
     // Values are kept from run to run.
     let result = run().and_then(|first| run().map(|second| first + second));
-    (result, vars.iter().map(|&v| engine.get(v).unwrap_or_default()).collect(), host)
+    // After a failed run no variable can be had.
+    let value = |&v: &VarId| if result.is_ok() { engine.get(v).unwrap() } else { vec![] };
+    let values = vars.iter().map(value).collect();
+    (result, values, host)
 }
 
 /// The place of a vertex depends on the stages: the graph alone knows less.

@@ -32,7 +32,9 @@ fn run_with(maker: Maker, program: ProgramId, host: Recorder, set: &[(VarId, Vec
         let mut host = host.clone();
         set.iter().for_each(|(var, bytes)| engine.set(*var, bytes).unwrap());
         let result = engine.run(program, &mut host);
-        let values = vars.iter().map(|&v| engine.get(v).unwrap_or_default()).collect();
+        // After a failed run no variable can be had.
+        let value = |&v: &VarId| if result.is_ok() { engine.get(v).unwrap() } else { vec![] };
+        let values = vars.iter().map(value).collect();
         (result, values, host)
     };
     let alone = one(Engine::interpret(&graph, 6, session).unwrap());

@@ -10,7 +10,8 @@ pub(super) const KERNELS: &[Kernel] = &[
     Kernel {
         name: "saxpy",
         unit: Flop(2.0),
-        c: "const float *x = X; float a = *(const float *)W, *y = Y; for (long i = 0; i < n; i++) y[i] = a * x[i] + y[i];",
+        c: "const float *x = X; float a = *(const float *)W, *y = Y;
+            for (long i = 0; i < n; i++) y[i] = a * x[i] + y[i];",
         girder: "in x: f32[n], in w: f32, inout y: f32[n]) { for i in 0..n { y[i] = w * x[i] + y[i]; } }",
         arrays: [(F32, Size), (F32, One), (F32, Size)],
         close: 1e-5,
@@ -86,7 +87,8 @@ pub(super) const KERNELS: &[Kernel] = &[
     Kernel {
         name: "u8 to f32",
         unit: Bytes(5.0),
-        c: "const unsigned char *x = X; float a = *(const float *)W, *y = Y; for (long i = 0; i < n; i++) y[i] = a * x[i];",
+        c: "const unsigned char *x = X; float a = *(const float *)W, *y = Y;
+            for (long i = 0; i < n; i++) y[i] = a * x[i];",
         girder: "in x: u8[n], in w: f32, out y: f32[n]) { for i in 0..n { y[i] = w * f32(x[i]); } }",
         arrays: [(U8, Size), (F32, One), (F32, Size)],
         close: 1e-6,
@@ -161,7 +163,8 @@ pub(super) const OTHERS: &[Kernel] = &[
         name: "column max",
         unit: Flop(1.0),
         c: "const float *x = X; float *y = Y; for (long j = 0; j < n; j++) y[j] = x[j];
-            for (long i = 1; i < n; i++) for (long j = 0; j < n; j++) y[j] = x[i * n + j] > y[j] ? x[i * n + j] : y[j];",
+            for (long i = 1; i < n; i++)
+                for (long j = 0; j < n; j++) y[j] = x[i * n + j] > y[j] ? x[i * n + j] : y[j];",
         girder: "in x: f32[n, n], in w: f32, out y: f32[n]) { for j in 0..n { y[j] = max i in 0..n { x[i, j] }; } }",
         arrays: [(F32, Square), (F32, One), (F32, Side)],
         close: 0.0,
@@ -198,7 +201,8 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "transpose",
         unit: Bytes(8.0),
-        c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) for (long j = 0; j < n; j++) y[j * n + i] = x[i * n + j];",
+        c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++)
+            for (long j = 0; j < n; j++) y[j * n + i] = x[i * n + j];",
         girder: "in x: f32[n, n], in w: f32, out y: f32[n, n]) { for i in 0..n, j in 0..n { y[j, i] = x[i, j]; } }",
         arrays: [(F32, Square), (F32, One), (F32, Square)],
         close: 0.0,
@@ -229,7 +233,8 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "f64 axpy",
         unit: Flop(2.0),
-        c: "const double *x = X; double a = *(const double *)W, *y = Y; for (long i = 0; i < n; i++) y[i] = a * x[i] + y[i];",
+        c: "const double *x = X; double a = *(const double *)W, *y = Y;
+            for (long i = 0; i < n; i++) y[i] = a * x[i] + y[i];",
         girder: "in x: f64[n], in w: f64, inout y: f64[n]) { for i in 0..n { y[i] = w * x[i] + y[i]; } }",
         arrays: [(F64, Size), (F64, One), (F64, Size)],
         close: 1e-12,
@@ -237,7 +242,8 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "f64 dot",
         unit: Flop(2.0),
-        c: "const double *x = X, *w = W; double s = 0; for (long i = 0; i < n; i++) s += x[i] * w[i]; *(double *)Y = s;",
+        c: "const double *x = X, *w = W; double s = 0;
+            for (long i = 0; i < n; i++) s += x[i] * w[i]; *(double *)Y = s;",
         girder: "in x: f64[n], in w: f64[n], inout y: f64) { y = sum i in 0..n { x[i] * w[i] }; }",
         arrays: [(F64, Size), (F64, Size), (F64, One)],
         close: 1e-9,
@@ -261,7 +267,8 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "argmax",
         unit: Bytes(4.0),
-        c: "const float *x = X; float m = x[0]; int k = 0; for (long i = 1; i < n; i++) if (x[i] > m) { m = x[i]; k = i; }
+        c: "const float *x = X; float m = x[0]; int k = 0;
+            for (long i = 1; i < n; i++) if (x[i] > m) { m = x[i]; k = i; }
             *(int *)Y = k;",
         girder: "in x: f32[n], in w: f32, out y: i32) { y = i32(argmax i in 0..n { x[i] }); }",
         arrays: [(F32, Size), (F32, One), (I32, One)],
@@ -343,8 +350,10 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "max pool 2x2",
         unit: Bytes(5.0),
-        c: "const float *x = X; float *y = Y; long m = n / 2; for (long i = 0; i < m; i++) for (long j = 0; j < m; j++) {
-            const float *p = x + 2 * i * n + 2 * j; float a = p[0] > p[1] ? p[0] : p[1], b = p[n] > p[n + 1] ? p[n] : p[n + 1];
+        c: "const float *x = X; float *y = Y; long m = n / 2; for (long i = 0; i < m; i++)
+            for (long j = 0; j < m; j++) {
+            const float *p = x + 2 * i * n + 2 * j;
+            float a = p[0] > p[1] ? p[0] : p[1], b = p[n] > p[n + 1] ? p[n] : p[n + 1];
             y[i * n + j] = a > b ? a : b; }",
         girder: "in x: f32[n, n], in w: f32, inout y: f32[n, n]) { for i in 0..n / 2, j in 0..n / 2 {
             y[i, j] = max(max(x[2 * i, 2 * j], x[2 * i, 2 * j + 1]), max(x[2 * i + 1, 2 * j], x[2 * i + 1, 2 * j + 1]));
@@ -380,7 +389,8 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "decaying mean",
         unit: Bytes(8.0),
-        c: "const float *x = X; float *y = Y, s = 0; for (long i = 0; i < n; i++) { s = 0.9f * s + 0.1f * x[i]; y[i] = s; }",
+        c: "const float *x = X; float *y = Y, s = 0;
+            for (long i = 0; i < n; i++) { s = 0.9f * s + 0.1f * x[i]; y[i] = s; }",
         girder: "in x: f32[n], in w: f32, out y: f32[n]) {
             let mut s = 0.0; for i in 0..n { s = 0.9 * s + 0.1 * x[i]; y[i] = s; } }",
         arrays: [(F32, Size), (F32, One), (F32, Size)],
@@ -389,8 +399,10 @@ pub(super) const OTHERS: &[Kernel] = &[
     Kernel {
         name: "distance",
         unit: Bytes(12.0),
-        c: "const float *x = X, *w = W; float *y = Y; for (long i = 0; i < n; i++) y[i] = sqrtf(x[i] * x[i] + w[i] * w[i]);",
-        girder: "in x: f32[n], in w: f32[n], out y: f32[n]) { for i in 0..n { y[i] = sqrt(x[i] * x[i] + w[i] * w[i]); } }",
+        c: "const float *x = X, *w = W; float *y = Y;
+            for (long i = 0; i < n; i++) y[i] = sqrtf(x[i] * x[i] + w[i] * w[i]);",
+        girder: "in x: f32[n], in w: f32[n], out y: f32[n]) {
+            for i in 0..n { y[i] = sqrt(x[i] * x[i] + w[i] * w[i]); } }",
         arrays: [(F32, Size), (F32, Size), (F32, Size)],
         close: 1e-6,
     },

@@ -1,0 +1,104 @@
+//! What each pass decides, as text: `tests/passes/<pass>/<what_is_true>.gir`, with the part of the printed stage that the
+//! pass added in the snapshot beside it.
+//!
+//! The first line of a case says its claim in a sentence. For each case the test also checks, beside the snapshot, that
+//! the stage reads back and prints again to the same bytes, that a second compilation prints the same, and that all modes
+//! agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case say what it prints.
+
+use girder::{AnyStage, PASSES};
+use girder_tests::cases::{self, Case};
+use girder_tests::{MODES, files};
+use libtest_mimic::Trial;
+use std::process::ExitCode;
+
+/// Cases that each pass has at least.
+const LEAST: usize = 10;
+
+/// The items of a printed stage that show the decisions of a pass, by their first words; all of them if there are none.
+const SHOWN: [(&str, &[&str]); 8] = [
+    ("elaborate", &[]),
+    ("promote-temporaries", &["var", "param", "const", "temp"]),
+    ("merge-copies", &["copy", "program"]),
+    ("place-tiles", &["var", "param", "const", "temp", "compute"]),
+    ("check-races", &["nothing"]),
+    ("plan-transfers", &["exchange"]),
+    ("schedule-exchange", &["exchange"]),
+    ("allocate-memory", &["layout"]),
+];
+
+fn main() -> ExitCode {
+    let complete = || {
+        every_pass_has_its_cases();
+        Ok(())
+    };
+    cases::main("tests/passes", snapshot, vec![Trial::test("every_pass_has_its_cases", complete)])
+}
+
+fn every_pass_has_its_cases() {
+    let passes: Vec<&str> = std::iter::once("elaborate").chain(PASSES.iter().map(|p| p.name)).collect();
+    let shown: Vec<&str> = SHOWN.iter().map(|s| s.0).collect();
+    assert_eq!(passes, shown, "the passes of the compiler are those that have snapshots");
+    for pass in shown {
+        let count = files::under(format!("tests/passes/{pass}"), ".gir").len();
+        assert!(count >= LEAST, "`{pass}` has {count} cases, fewer than {LEAST}");
+    }
+}
+
+/// The snapshot of a case, which has passed all other checks.
+fn snapshot(case: &Case) -> String {
+    let claim = case.claim().unwrap_or_default();
+    assert!(claim.ends_with('.'), "the first line of a case is its claim, a sentence");
+    let pass = case.folder();
+    let program = case.program();
+    let lowered = program.run_through(pass);
+    let again = program.run_through(pass);
+    assert_eq!(lowered.report, again.report, "a second compilation reports something else");
+    let mut shown = lowered.report;
+    match (lowered.stage, again.stage) {
+        (Some(stage), Some(again)) => {
+            let text = girder::text::print(&stage, program.machine());
+            assert_eq!(
+                text,
+                girder::text::print(&again, program.machine()),
+                "a second compilation prints something else"
+            );
+            reads_back(case, &stage, &text);
+            shown += &if pass == "check-races" { "no race\n".into() } else { decisions(pass, &text) };
+            runs(case, &stage);
+        }
+        (None, None) => {}
+        _ => panic!("a second compilation ends differently"),
+    }
+    shown
+}
+
+/// The items of a printed stage that show the decisions of a pass. The header, which has no decision, is left out.
+fn decisions(pass: &str, text: &str) -> String {
+    let (_, words) = SHOWN.iter().find(|s| s.0 == pass).unwrap_or_else(|| panic!("there is no pass `{pass}`"));
+    let items = files::items(text);
+    let shown = items.into_iter().filter(|item| {
+        let word = item.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        words.is_empty() || words.contains(&word)
+    });
+    shown.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Checks that a printed stage reads back and prints again to the same bytes.
+fn reads_back(case: &Case, stage: &AnyStage, text: &str) {
+    let resumed = case.program().resumed(text.to_string());
+    let again = resumed.stage(stage.stage()).unwrap_or_else(|e| panic!("the stage does not read back:\n{text}\n{e}"));
+    assert_eq!(text, girder::text::print(&again, resumed.machine()), "the stage prints differently when it was read");
+}
+
+/// Runs the program of a case, if it has one and compiles, in all modes.
+fn runs(case: &Case, stage: &AnyStage) {
+    let promised = case.promised_prints();
+    if stage.graph().programs.values().any(|p| p.entry)
+        && let Ok(compiled) = case.program().try_compile(&MODES)
+    {
+        let done = compiled.run_on(&MODES, &[1, 2]);
+        assert!(promised.is_empty() || done.prints == promised, "the case prints {:#?}", done.prints);
+    } else {
+        assert!(promised.is_empty(), "the case cannot run, so it prints nothing");
+    }
+}
