@@ -17,8 +17,8 @@ use std::process::Command;
 /// Milliseconds from text to the first superstep.
 const BAR: f64 = 50.0;
 /// Processes for each example.
-const TURNS: usize = 9;
-/// What a column is called, and the rows of timings that it adds up.
+const REPETITIONS: usize = 9;
+/// Columns of the table: the heading, and the timings that are summed.
 const COLUMNS: [(&str, &[&str]); 11] = [
     ("parse", &["parse"]),
     ("elaborate", &["elaborate"]),
@@ -73,19 +73,19 @@ fn main() {
     let wanted = |path: &Path| args.first().is_none_or(|a| path.to_string_lossy().contains(a.as_str()));
     let paths: Vec<_> = files::under("examples", ".gir").into_iter().filter(|p| wanted(p)).collect();
     let mut found: Vec<Vec<BTreeMap<String, f64>>> = vec![vec![]; paths.len()];
-    for turn in 0..TURNS {
-        paths.iter().zip(&mut found).for_each(|(path, turns)| turns.push(measure(path, turn == 0)));
+    for repetition in 0..REPETITIONS {
+        paths.iter().zip(&mut found).for_each(|(path, times)| times.push(measure(path, repetition == 0)));
     }
     let names: String = COLUMNS.iter().map(|c| format!("{:>10}", c.0)).collect();
     println!("{:<24}{names}", "milliseconds, medians");
     let mut worst = (0.0f64, String::new());
-    for (path, turns) in paths.iter().zip(&found) {
+    for (path, repetitions) in paths.iter().zip(&found) {
         let name = path.strip_prefix("examples").unwrap_or(path).with_extension("").display().to_string();
-        let time = |stages: &[&str], turn: &BTreeMap<String, f64>| {
-            let times: Vec<f64> = stages.iter().filter_map(|s| turn.get(*s).copied()).collect();
+        let time = |stages: &[&str], times: &BTreeMap<String, f64>| {
+            let times: Vec<f64> = stages.iter().filter_map(|s| times.get(*s).copied()).collect();
             (!times.is_empty()).then(|| times.iter().sum())
         };
-        let of = |stages: &[&str]| median(turns.iter().filter_map(|t| time(stages, t)).collect());
+        let of = |stages: &[&str]| median(repetitions.iter().filter_map(|t| time(stages, t)).collect());
         let row: String = COLUMNS.iter().map(|c| format!("{:>10.2}", of(c.1))).collect();
         println!("{name:<24}{row}");
         let ratio = of(&["total"]) / BAR;

@@ -11,7 +11,7 @@ mod measure;
 
 // With the memory that the command has.
 use girder_tests as _;
-use measure::{Compiled, Runner, Running, Worst, in_turn, timed};
+use measure::{Compiled, Runner, Running, Worst, interleaved, timed};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -72,7 +72,7 @@ fn against_c(name: &str, mut running: Running<'_>, c: &str, steps: usize, bar: O
     let mut native = Native::compile(c);
     let mut runners: [Runner<'_>; 2] = [timed(|| running.run()), Box::new(|| Some(native.work()))];
     // Threads of either that spin for more work sleep when the other begins.
-    let seconds = in_turn(15, Duration::from_millis(10), &mut runners);
+    let seconds = interleaved(15, Duration::from_millis(10), &mut runners);
     let [ours, theirs] = [seconds[0], seconds[1]].map(|s| s * 1e6 / steps as f64);
     let share = theirs / ours;
     let ratio = bar.map_or(" ".repeat(10), |bar| format!("{:>10.2}", share / bar));
@@ -116,7 +116,7 @@ fn mlp(worst: &mut Worst) {
     running.set("x", number);
     running.set("w1", |i| number(i) / 28.0);
     running.set("w2", |i| number(i) / 23.0);
-    let seconds = in_turn(15, Duration::ZERO, &mut [timed(|| running.run())])[0];
+    let seconds = interleaved(15, Duration::ZERO, &mut [timed(|| running.run())])[0];
     let us = seconds * 1e6 / 10.0;
     println!("{:<32}{us:>10.1} us{:>10.2}  (the bar is {JAX})", "mlp", JAX / us);
     worst.take("mlp", JAX / us);

@@ -50,7 +50,7 @@ fn main() {
 /// A product in both ways.
 struct Case {
     shape: [usize; 3],
-    turns: usize,
+    iterations: usize,
     executable: Executable,
     x: Vec<f32>,
     y: Vec<f32>,
@@ -59,10 +59,10 @@ struct Case {
 impl Case {
     fn new(shape: [usize; 3]) -> Case {
         let [m, k, n] = shape;
-        let turns = WORK.div_ceil(m * k * n);
+        let iterations = WORK.div_ceil(m * k * n);
         let text = format!(
             "var x: f32[{m}, {k}];\nvar y: f32[{k}, {n}];\nvar z: f32[{m}, {n}];\n
-            program main() {{ repeat {turns} {{ z <- x @ y; }} }}\n"
+            program main() {{ repeat {iterations} {{ z <- x @ y; }} }}\n"
         );
         let machine = girder_machine::builtin("gc200").expect("a machine that is built in");
         let options = Options { machine, arguments: Arguments::default(), session: Session::default() };
@@ -70,10 +70,10 @@ impl Case {
         let root = compilation.add("products.gir", text).expect("a small text");
         let stage = compilation.stage(root, Stage::Allocated);
         let executable = stage.and_then(|s| compilation.executable(s, &[Mode::Fast])).unwrap_or_else(|_| {
-            let said = compilation.diagnostics.iter().map(|d| d.render(&compilation.map, false, 120));
-            panic!("it does not compile\n{}", said.collect::<String>())
+            let reports = compilation.diagnostics.iter().map(|d| d.render(&compilation.map, false, 120));
+            panic!("it does not compile\n{}", reports.collect::<String>())
         });
-        Case { shape, turns, executable, x: numbers(m * k, 13), y: numbers(k * n, 77) }
+        Case { shape, iterations, executable, x: numbers(m * k, 13), y: numbers(k * n, 77) }
     }
 
     /// Seconds of one product, here and by `gemm`.
@@ -91,7 +91,8 @@ impl Case {
         let mut times = [Vec::new(), Vec::new()];
         for _ in 0..=ROUNDS {
             times[0].push(self.timed(|| run(&mut engine, program)));
-            times[1].push(pool.install(|| self.timed(|| (0..self.turns).for_each(|_| self.gemm(threads, &mut z)))));
+            times[1]
+                .push(pool.install(|| self.timed(|| (0..self.iterations).for_each(|_| self.gemm(threads, &mut z)))));
         }
         compare(&engine, var("z"), &z);
         // The first round only warms up.
@@ -102,7 +103,7 @@ impl Case {
     fn timed(&self, f: impl FnOnce()) -> f64 {
         let start = Instant::now();
         f();
-        start.elapsed().as_secs_f64() / self.turns as f64
+        start.elapsed().as_secs_f64() / self.iterations as f64
     }
 
     /// `gemm` wants columns of the result side by side, so that it computes `zᵀ = yᵀ xᵀ`, as its front would.

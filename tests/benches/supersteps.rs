@@ -1,10 +1,10 @@
-//! What a superstep costs beside its work: empty compute sets, trivial vertices, and copies of short runs.
+//! The overhead of a superstep: empty compute sets, trivial vertices, and copies of short runs.
 //!
 //! `cargo bench -p girder-tests --bench supersteps [-- SUBSTRING]` prints a line for each case whose name contains the
-//! substring: what one superstep, vertex or run takes, and its ratio to the bar, where at least 1 is as asked; then the
-//! worst ratio. The bar of a copy is 0.8 of the fastest of the designs in `designs`, measured in turn with it.
+//! substring: the time of one superstep, vertex or run, and the ratio of its bar to it, which should be at least 1; then
+//! the worst ratio. The bar of a copy is 0.8 of the speed of the fastest design in `designs`, with interleaved repetitions.
 //!
-//! Invariant: programs depend on nothing but the sizes that stand here.
+//! Invariant: the programs depend on the sizes in this file only.
 
 #[path = "supersteps/designs.rs"]
 mod designs;
@@ -13,46 +13,46 @@ mod measure;
 // With the memory that the command has.
 use designs::{Segment, Source};
 use girder_tests as _;
-use measure::{Compiled, Worst, in_turn, timed};
+use measure::{Compiled, Worst, interleaved, timed};
 use std::time::Duration;
 
 const WINDOWS: usize = 41;
 
-/// The case that is shown beside native code on one thread: what it takes depends on the memory behind the caches.
+/// The case that is shown beside native code on one thread: its time depends on the host's memory.
 const GATHER: &str = "vertex with offsets of its own";
 
 /// A case with a bar of nanoseconds per unit.
 struct Case {
     name: &'static str,
     threads: usize,
-    /// What one turn of the program's loop consists of.
+    /// Units of work in one iteration of the program's loop.
     units: usize,
-    turns: usize,
-    /// The body of the loop, after what it needs.
+    iterations: usize,
+    /// The whole program; `iterations` is an argument.
     text: String,
     bar: Option<f64>,
 }
 
 fn empty(name: &'static str, threads: usize, bar: Option<f64>, vertices: usize, body: &str) -> Case {
     let text = format!(
-        "codelet little(inout x: f32) {{ {body} }}\nvar x: f32[{vertices}];\nprogram main(turns: int) {{ repeat turns {{
+        "codelet little(inout x: f32) {{ {body} }}\nvar x: f32[{vertices}];\nprogram main(iterations: int) {{ repeat iterations {{
             compute empty {{ for i in 0..{vertices} {{ vertex little(x[i]); }} }}
         }} }}\n"
     );
-    Case { name, threads, units: 1, turns: 5_000, text, bar }
+    Case { name, threads, units: 1, iterations: 5_000, text, bar }
 }
 
-/// A chain of sets in which each needs all of the one before, so that threads have to wait for one another.
+/// A chain of sets, each of which reads all that the one before wrote, so that threads have to wait for one another.
 fn barrier() -> Case {
     let text = "codelet add(in a: f32, out y: f32) { y = a + 1.0; }
         let n = 16384;
         var x: f32[n];
         var y: f32[n];
-        program main(turns: int) { repeat turns {
+        program main(iterations: int) { repeat iterations {
             compute there { for i in 0..n { vertex add(x[n - 1 - i], y[i]); } }
             compute back { for i in 0..n { vertex add(y[n - 1 - i], x[i]); } }
         } }";
-    Case { name: "set of 16384 that waits", threads: 2, units: 2, turns: 500, text: text.to_string(), bar: None }
+    Case { name: "set of 16384 that waits", threads: 2, units: 2, iterations: 500, text: text.to_string(), bar: None }
 }
 
 fn family(threads: usize, bar: Option<f64>) -> Case {
@@ -61,10 +61,10 @@ fn family(threads: usize, bar: Option<f64>) -> Case {
         var a: f32[n];
         var b: f32[n];
         var y: f32[n];
-        program main(turns: int) { repeat turns {
+        program main(iterations: int) { repeat iterations {
             compute all { for i in 0..n { vertex trivial(a[i], b[i], y[i]); } }
         } }";
-    Case { name: "vertex of a family", threads, units: 1_000_000, turns: 3, text: text.to_string(), bar }
+    Case { name: "vertex of a family", threads, units: 1_000_000, iterations: 3, text: text.to_string(), bar }
 }
 
 fn irregular(threads: usize, bar: Option<f64>) -> Case {
@@ -74,26 +74,26 @@ fn irregular(threads: usize, bar: Option<f64>) -> Case {
         "codelet trivial(in a: f32, in b: f32, out y: f32) {{ y = a + b + 1.0; }}
         let n = {n};\nlet p = {};\nlet q = {};
         var a: f32[n];\nvar b: f32[n];\nvar y: f32[n];
-        program main(turns: int) {{ repeat turns {{
+        program main(iterations: int) {{ repeat iterations {{
             compute all {{ for i in 0..n {{ vertex trivial(a[p[i]], b[q[i]], y[i]); }} }}
         }} }}",
         list(1),
         list(2)
     );
-    Case { name: GATHER, threads, units: n, turns: 2, text, bar }
+    Case { name: GATHER, threads, units: n, iterations: 2, text, bar }
 }
 
 fn measure_case(case: &Case, worst: &mut Worst) {
-    let turns = case.turns.to_string();
-    let compiled = Compiled::new("supersteps.gir", case.text.as_str(), "gc200", &[("turns", &turns)]);
+    let iterations = case.iterations.to_string();
+    let compiled = Compiled::new("supersteps.gir", case.text.as_str(), "gc200", &[("iterations", &iterations)]);
     let mut running = compiled.engine(case.threads, "main");
     let mut runners = vec![timed(|| running.run())];
     if case.name == GATHER {
         let mut gather = designs::gather(case.units);
-        runners.push(timed(move || (0..case.turns).for_each(|_| gather())));
+        runners.push(timed(move || (0..case.iterations).for_each(|_| gather())));
     }
-    let seconds = in_turn(WINDOWS, Duration::ZERO, &mut runners);
-    let each: Vec<f64> = seconds.iter().map(|s| s * 1e9 / case.turns as f64 / case.units as f64).collect();
+    let seconds = interleaved(WINDOWS, Duration::ZERO, &mut runners);
+    let each: Vec<f64> = seconds.iter().map(|s| s * 1e9 / case.iterations as f64 / case.units as f64).collect();
     let name = format!("{}, {} thread{}", case.name, case.threads, if case.threads == 1 { "" } else { "s" });
     let ratio = case.bar.map_or(" ".repeat(10), |bar| format!("{:>10.2}", bar / each[0]));
     let native = each.get(1).map_or(String::new(), |ns| format!("  (native code on one thread {ns:.2})"));
@@ -105,8 +105,8 @@ fn measure_case(case: &Case, worst: &mut Worst) {
 
 /// A copy of `count` runs of `len` elements of four bytes, in the engine and in the designs.
 fn measure_copy(source: Source, len: usize, count: usize, has_bar: bool, worst: &mut Worst) {
-    let turns = (1 << 22) / (len * count).max(1 << 14);
-    let wide = 2 * len;
+    let iterations = (1 << 22) / (len * count).max(1 << 14);
+    let row = 2 * len;
     let (lists, at) = match source {
         Source::Gapped => (String::new(), ("i", "i")),
         Source::Shuffled => {
@@ -115,8 +115,8 @@ fn measure_copy(source: Source, len: usize, count: usize, has_bar: bool, worst: 
         }
     };
     let text = format!(
-        "{lists}var x: f32[{count}, {wide}];\nvar y: f32[{count}, {wide}];
-        program main() {{ repeat {turns} {{
+        "{lists}var x: f32[{count}, {row}];\nvar y: f32[{count}, {row}];
+        program main() {{ repeat {iterations} {{
             copy runs {{ for i in 0..{count} {{ y[{}, 0..{len}] <- x[{}, 0..{len}]; }} }}
         }} }}",
         at.1, at.0
@@ -127,11 +127,11 @@ fn measure_copy(source: Source, len: usize, count: usize, has_bar: bool, worst: 
     let mut native = designs::all(source, 4 * len, count, &segments);
     let mut runners = vec![timed(|| one.run()), timed(|| two.run())];
     for (_, design) in &mut native {
-        runners.push(timed(move || (0..turns).for_each(|_| design())));
+        runners.push(timed(move || (0..iterations).for_each(|_| design())));
     }
-    let seconds = in_turn(WINDOWS, Duration::ZERO, &mut runners);
+    let seconds = interleaved(WINDOWS, Duration::ZERO, &mut runners);
     drop(runners);
-    let each: Vec<f64> = seconds.iter().map(|s| s * 1e9 / turns as f64 / count as f64).collect();
+    let each: Vec<f64> = seconds.iter().map(|s| s * 1e9 / iterations as f64 / count as f64).collect();
     let best = each[2..].iter().copied().fold(f64::INFINITY, f64::min);
     let name = format!("copy of {count} runs of {} bytes, {}", 4 * len, source.name());
     let designs: String = native.iter().zip(&each[2..]).map(|((n, _), ns)| format!("  {n} {ns:.2}")).collect();

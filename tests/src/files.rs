@@ -1,20 +1,20 @@
-//! Where the programs of the tests are.
+//! Files of the repository that tests read.
 
 use girder_source::{Diagnostics, Session, SourceMap};
 use std::path::{Path, PathBuf};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The text of a file of the repository.
+/// Reads a text file of the repository.
 pub fn text(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
 }
 
-/// The names in a directory of the repository, sorted.
+/// Lists a directory of the repository by name, sorted.
 pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     let path = root().join(directory);
     let entries = std::fs::read_dir(&path).unwrap_or_else(|e| panic!("cannot list {}: {e}", path.display()));
@@ -24,7 +24,7 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     names
 }
 
-/// Every file under a directory of the repository whose name ends so, sorted, as paths from the root.
+/// Finds all files under a directory of the repository whose names have this ending. Returns sorted paths from the root.
 pub fn under(directory: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![directory.as_ref().to_path_buf()], vec![]);
     while let Some(directory) = open.pop() {
@@ -41,7 +41,7 @@ pub fn under(directory: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The items of a module, in order; its header is none.
+/// Splits the text of a module into its items, in order. The header is not an item.
 ///
 /// # Panics
 /// If the text has an error.
@@ -55,7 +55,7 @@ pub fn items(text: &str) -> Vec<&str> {
     module.items.iter().map(|i| &text[i.span.lo as usize - start..i.span.hi as usize - start]).collect()
 }
 
-/// Every code of a diagnostic (`"stage::slug"`) in the sources, tests left out; sorted.
+/// Finds all codes of diagnostics (`"stage::slug"`) in the sources, except in tests. Returns them sorted.
 pub fn codes() -> Vec<String> {
     let mut found = std::collections::BTreeSet::new();
     let sources = ["compiler", "runtime"].into_iter().flat_map(|d| under(d, ".rs"));

@@ -11,7 +11,7 @@ mod variables;
 use choices::Choices;
 use variables::Var;
 
-/// The text of a program that the bytes decide.
+/// Makes the text of a program; `bytes` decide each choice.
 pub fn program(bytes: &[u8]) -> String {
     let mut g = Generator { choices: Choices::new(bytes), head: String::new(), vars: vec![], prints: 0, whiles: 0 };
     for _ in 0..3 + g.choices.below(4) {
@@ -36,7 +36,7 @@ struct Generator<'b> {
 }
 
 impl Generator<'_> {
-    /// A statement; loops and branches nest at most `depth` deep.
+    /// Makes a statement, with loops and branches nested at most `depth` deep.
     fn step(&mut self, depth: u32) -> String {
         match self.choices.below(if depth > 0 { 11 } else { 7 }) {
             0..=2 => self.write(),
@@ -48,7 +48,7 @@ impl Generator<'_> {
                 format!("repeat {index}{} {{\n{}}}\n", self.choices.below(3) + 1, self.block(depth - 1))
             }
             8 => {
-                // Each loop has a counter of its own: a loop in its body would start it again.
+                // Each loop has a counter of its own, because a loop in its body would reset a shared one.
                 self.whiles += 1;
                 let (k, most) = (self.whiles, self.choices.below(4));
                 self.head += &format!("var c{k}: i32;\n");
@@ -72,7 +72,7 @@ impl Generator<'_> {
         (0..1 + self.choices.below(2)).map(|_| self.step(depth)).collect()
     }
 
-    /// `view <- value;`
+    /// Makes `view <- value;`.
     fn write(&mut self) -> String {
         let Some(var) = self.any_var(|_| true) else { return String::new() };
         let (target, shape) = self.view(&var);

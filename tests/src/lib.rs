@@ -1,11 +1,12 @@
-//! What the tests share: a program compiled and run as the command would, with everything that the outside sees.
+//! What the tests share: programs that are compiled and run as the command does it, and their outcomes.
 //!
 //! A [`Program`] is a text with its options; [`Program::compile`] makes a [`Compiled`], which runs in any mode on any
-//! number of threads and gives an [`Outcome`]. [`files`] finds programs on disk, [`generate`] makes others.
+//! number of threads and gives an [`Outcome`]. [`files`] finds programs on disk, [`cases`] makes tests of them, and
+//! [`generate`] makes random programs.
 //!
-//! Invariant: outcomes of one program are equal if and only if the host would see the same, NaNs being one value.
+//! Invariant: two outcomes are equal if and only if the host sees the same; all NaNs count as one value.
 
-/// As the command has it, so that what is measured here is what a user meets.
+/// The allocator of the command, so that tests and benches measure what a user gets.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

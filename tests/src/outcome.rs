@@ -1,4 +1,4 @@
-//! What the outside sees of a run.
+//! The result of a run as the host sees it.
 
 use girder::{Array, show};
 use girder_engine::{Host, StreamError};
@@ -20,11 +20,11 @@ pub struct Outcome {
     pub failure: Option<Diagnostic>,
 }
 
-/// A Rust type of elements.
+/// A Rust type that corresponds to an element type of the language.
 pub trait Element: Sized {
-    /// The type of the language.
+    /// The element type.
     const TYPE: ElemType;
-    /// From the bytes of one element.
+    /// Reads an element from its bytes.
     fn read(bytes: &[u8]) -> Self;
 }
 
@@ -51,7 +51,7 @@ impl Outcome {
         self.variables.push((var.name.to_string(), array));
     }
 
-    /// A variable after the run.
+    /// Returns a variable after the run.
     ///
     /// # Panics
     /// If the run failed or there is no such variable.
@@ -61,7 +61,7 @@ impl Outcome {
         &found.unwrap_or_else(|| panic!("there is no variable `{name}`")).1
     }
 
-    /// The elements of a variable after the run.
+    /// Returns the elements of a variable after the run.
     ///
     /// # Panics
     /// If the run failed, or there is no such variable of that type.
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// The elements of an array.
+/// Returns the elements of an array.
 ///
 /// # Panics
 /// If they are of another type.
@@ -79,7 +79,7 @@ pub fn elements<T: Element>(array: &Array) -> Vec<T> {
     array.bytes.chunks_exact(T::TYPE.bytes() as usize).map(T::read).collect()
 }
 
-/// Makes all NaNs the same.
+/// Replaces each NaN by the same one.
 fn one_nan(ty: ElemType, bytes: &mut [u8]) {
     match ty {
         ElemType::F32 => {
@@ -96,7 +96,7 @@ fn one_nan(ty: ElemType, bytes: &mut [u8]) {
     }
 }
 
-/// A host that feeds streams from arrays and writes everything down.
+/// A host that feeds streams from arrays and records all output.
 pub(crate) struct Recorder<'p> {
     graph: &'p Graph,
     sources: &'p [(String, Array)],

@@ -1,4 +1,4 @@
-//! A program with its options, and what it compiles to.
+//! A program with its options, and its compiled form.
 
 use crate::files;
 use crate::outcome::{Outcome, Recorder};
@@ -11,10 +11,10 @@ use girder_profile::{Profile, Profiler};
 use girder_source::{Diagnostics, FileId, Limits, Session, SourceMap};
 use std::path::Path;
 
-/// Every way to run, the oracle first.
+/// All modes, the reference first.
 pub const MODES: [Mode; 3] = [Mode::Interpret, Mode::Fast, Mode::Exact];
 
-/// A text and how it is compiled and run.
+/// A text with the options of its compilation and its runs.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: String,
@@ -27,10 +27,10 @@ pub struct Program {
     streams: Vec<(String, Array)>,
 }
 
-/// Why a program does not compile.
+/// The reports about a program that does not compile.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// All that was said.
+    /// All diagnostics.
     pub diagnostics: Diagnostics,
     /// All text.
     pub map: SourceMap,
@@ -42,7 +42,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// A program that can run.
+/// A compiled program.
 pub struct Compiled {
     /// Warnings.
     pub diagnostics: Diagnostics,
@@ -54,7 +54,8 @@ pub struct Compiled {
 }
 
 impl Program {
-    /// A text with the options of its head, for `machine` if it names none. Files that it names are beside `path`.
+    /// Takes a text with the options of its head, for `machine` if it names no other. Files that it names are relative to
+    /// `path`.
     pub fn new(path: impl AsRef<Path>, text: impl Into<String>, machine: &str) -> Program {
         let (path, text) = (path.as_ref(), text.into());
         let head = Head::read(&text, path).unwrap_or_else(|words| panic!("{}: `{words}` in the head", path.display()));
@@ -70,64 +71,64 @@ impl Program {
         head.limits.iter().fold(program, |p, limit| p.limit(limit))
     }
 
-    /// A text in no file, for the machine `small` if it names none.
+    /// Takes a text that is in no file, for the machine `small` if it names no other.
     pub fn text(text: impl Into<String>) -> Program {
         Program::new("test.gir", text, "small")
     }
 
-    /// A file of the repository, for the machine that the command takes if it names none.
+    /// Reads a file of the repository, for the default machine of the command if it names no other.
     pub fn file(path: impl AsRef<Path>) -> Program {
         Program::new(files::root().join(path.as_ref()), files::text(path.as_ref()), "gc200")
     }
 
-    /// A file of the repository, for the machine `small` if it names none.
+    /// Reads a file of the repository, for the machine `small` if it names no other.
     pub fn small(path: impl AsRef<Path>) -> Program {
         Program::new(files::root().join(path.as_ref()), files::text(path.as_ref()), "small")
     }
 
-    /// The text of a stage of this program as a program of its own, with the same streams and limits.
+    /// Takes the printed text of a stage of this program, with the same streams and limits.
     pub fn resumed(&self, text: String) -> Program {
         Program { text, arguments: Arguments::default(), ..self.clone() }
     }
 
-    /// With `--arg name=value`.
+    /// Adds `--arg name=value`.
     pub fn arg(mut self, arg: &str) -> Program {
         let (name, value) = arg.split_once('=').unwrap_or_else(|| panic!("`{arg}` has no `=`"));
         self.arguments.list.push((name.into(), value.into()));
         self
     }
 
-    /// With `--limit name=n`.
+    /// Adds `--limit name=n`.
     pub fn limit(mut self, limit: &str) -> Program {
         let number = limit.split_once('=').and_then(|(name, n)| Some((name, n.parse().ok()?)));
         assert!(number.is_some_and(|(name, n)| self.limits.set(name, n)), "`{limit}` sets no limit");
         self
     }
 
-    /// With `--allow-over-memory`.
+    /// Adds `--allow-over-memory`.
     pub fn over_memory(mut self) -> Program {
         self.allow_over_memory = true;
         self
     }
 
-    /// With loops evaluated one iteration at a time.
+    /// Turns batched evaluation off: loops are evaluated one iteration at a time.
     pub fn one_at_a_time(mut self) -> Program {
         self.batched = false;
         self
     }
 
-    /// For a machine that is built in.
+    /// Sets the machine, a built-in one.
     pub fn target(mut self, name: &str) -> Program {
         self.machine = girder_machine::builtin(name).unwrap_or_else(|| panic!("there is no machine `{name}`"));
         self
     }
 
-    /// What its streams are fed with.
+    /// Returns the arrays that feed its streams.
     pub(crate) fn streams(&self) -> &[(String, Array)] {
         &self.streams
     }
 
-    /// The machine it is compiled for.
+    /// Returns the machine that it is compiled for.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -141,21 +142,21 @@ impl Program {
         (compilation, root)
     }
 
-    /// Brings it to a stage.
+    /// Compiles it up to a stage.
     pub fn stage(&self, to: Stage) -> Result<AnyStage, Failure> {
         let (mut compilation, root) = self.open();
         let done = compilation.stage(root, to);
         done.map_err(|_| Failure { diagnostics: compilation.diagnostics, map: compilation.map })
     }
 
-    /// Brings it to a stage, if it gets there, and gives the codes of all that is said.
-    pub fn stage_and_said(&self, to: Stage) -> (Option<AnyStage>, Vec<&'static str>) {
+    /// Compiles it up to a stage. Returns the stage, unless there was an error, and the codes of all diagnostics.
+    pub fn stage_and_codes(&self, to: Stage) -> (Option<AnyStage>, Vec<&'static str>) {
         let (mut compilation, root) = self.open();
         let stage = compilation.stage(root, to).ok();
         (stage, compilation.diagnostics.iter().map(|d| d.code).collect())
     }
 
-    /// What one run of a program would take on the machine, as far as the text decides it.
+    /// Estimates the profile of one run of a program, as far as its text decides it.
     ///
     /// # Panics
     /// If it does not compile, or has no program of this name.
@@ -168,7 +169,7 @@ impl Program {
         profiler.profile(&SourceMap::default())
     }
 
-    /// What a run of `main`, or of the only program, takes on the machine; the run must not fail.
+    /// Runs `main`, or the only program, which must not fail, and returns the profile.
     pub fn profile(&self, mode: Mode, threads: usize) -> Profile {
         let (mut compilation, root) = self.open();
         let stage = compilation.stage(root, Stage::Allocated);
@@ -199,27 +200,27 @@ impl Program {
     /// Compiles it for some modes.
     ///
     /// # Panics
-    /// With all that was said, if it does not compile.
+    /// With all diagnostics, if it does not compile.
     pub fn compile(&self, modes: &[Mode]) -> Compiled {
         self.try_compile(modes).unwrap_or_else(|failure| panic!("{} does not compile\n{failure}", self.path))
     }
 
-    /// What it does in all modes on one to three threads.
+    /// Compiles it and runs it in all modes on one to three threads.
     ///
     /// # Panics
-    /// If it does not compile, or does not do the same everywhere.
+    /// If it does not compile, or two outcomes differ.
     pub fn run_everywhere(&self) -> Outcome {
         self.compile(&MODES).run_everywhere()
     }
 }
 
 impl Compiled {
-    /// The graph.
+    /// Returns the graph.
     pub fn graph(&self) -> &Graph {
         &self.executable.allocated
     }
 
-    /// Runs the program that the command would run without a name: `main`, or the only one.
+    /// Runs the program that the command runs by default: `main`, or the only one.
     pub fn run(&self, mode: Mode, threads: usize) -> Outcome {
         self.run_program(entry(self.graph()), mode, threads)
     }
@@ -248,7 +249,7 @@ impl Compiled {
     /// Runs it in all modes on one to three threads.
     ///
     /// # Panics
-    /// If it was not compiled for all modes, or does not do the same everywhere.
+    /// If it was not compiled for all modes, or two outcomes differ.
     pub fn run_everywhere(&self) -> Outcome {
         self.run_on(&MODES, &[1, 2, 3])
     }
@@ -256,7 +257,7 @@ impl Compiled {
     /// Runs it in some modes on some numbers of threads (the interpreter on one).
     ///
     /// # Panics
-    /// If it was not compiled for one of the modes, or does not do the same everywhere.
+    /// If it was not compiled for one of the modes, or two outcomes differ.
     pub fn run_on(&self, modes: &[Mode], threads: &[usize]) -> Outcome {
         let mut first: Option<Outcome> = None;
         for &mode in modes {
@@ -272,7 +273,7 @@ impl Compiled {
     }
 }
 
-/// The program that the command would run without a name: `main`, or the only one.
+/// Returns the program that the command runs by default: `main`, or the only one.
 pub(crate) fn entry(graph: &Graph) -> ProgramId {
     let entries: Vec<(ProgramId, &str)> =
         graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();
@@ -280,7 +281,7 @@ pub(crate) fn entry(graph: &Graph) -> ProgramId {
     main.expect("the module has a program").0
 }
 
-/// Where two outcomes differ, in few words.
+/// Describes the differences of two outcomes.
 fn differ(first: &Outcome, found: &Outcome, mode: Mode, threads: usize) -> String {
     let mut text = format!("{mode:?} on {threads} threads does not do the same as the first mode:\n");
     if first.failure != found.failure {

@@ -1,6 +1,6 @@
-//! The way from a text to the first superstep, by stage.
+//! The time from a text to its first superstep, by stage.
 //!
-//! Invariant: nothing is counted that a user of the command would not wait for, but for starting the process.
+//! Invariant: the total is what a user of the command waits for, except for the start of the process.
 
 use crate::outcome::Recorder;
 use crate::program::{Program, entry};
@@ -41,8 +41,8 @@ impl Trace for First {
 }
 
 impl Program {
-    /// How long each stage takes until the first superstep of `main`, or of the only program, can begin: parsing,
-    /// elaboration, every pass, the code of vertices, the engine; the whole; and the first superstep, if it is asked for.
+    /// Measures each stage until the first superstep of `main`, or of the only program, can begin: parsing, elaboration,
+    /// every pass, code generation and loading. Adds the total and, if `superstep`, the first superstep.
     ///
     /// # Panics
     /// If it does not compile.
@@ -64,7 +64,7 @@ impl Program {
         if superstep {
             let mut recorder = Recorder::new(&executable.allocated, self.streams());
             let mut first = First { cancel: session.cancel.clone(), at: None };
-            // Stopped on purpose, unless there is one superstep or none.
+            // The run is cancelled after its first superstep, so its error means nothing.
             let _ = engine.run_traced(entry(&executable.allocated), &mut recorder, &mut first);
             times.push(("first superstep", first.at.unwrap_or_else(Instant::now) - ready));
         }

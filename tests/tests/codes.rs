@@ -12,7 +12,7 @@ struct Entry {
     blocks: Vec<(String, String)>,
 }
 
-/// Every entry of `compiler/cli/explain`.
+/// Reads all entries of `compiler/cli/explain`.
 fn entries() -> Vec<Entry> {
     let pages = files::under("compiler/cli/explain", ".md");
     pages.iter().flat_map(|p| files::text(p).split("## ").skip(1).map(entry).collect::<Vec<_>>()).collect()

@@ -22,14 +22,14 @@ fn main() -> ExitCode {
     cases::main(PROGRAMS, snapshot, vec![Trial::test("every_code_has_a_program_or_a_reason", complete)])
 }
 
-/// The report, which has the codes that the comments of the program expect, on their lines.
+/// Returns the report, after checking that it has the codes that the comments of the program expect, on their lines.
 fn snapshot(case: &Case) -> String {
     let report = Report::of(&case.program());
     assert_eq!(report.list, expected(&case.text), "\n{}", report.text);
     if report.text.is_empty() { "nothing is reported\n".into() } else { report.text }
 }
 
-/// What the comments of a program expect, sorted.
+/// Reads the expected diagnostics from the comments of a program, sorted.
 fn expected(text: &str) -> Vec<Reported> {
     let mut list = vec![];
     for (k, line) in text.lines().enumerate() {

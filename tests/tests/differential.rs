@@ -1,11 +1,11 @@
-//! Generated programs do the same in every mode on any number of threads, and after every stage's text.
+//! Random programs have the same outcome in every mode, on any number of threads, and when any printed stage is read back.
 
 use girder::Stage;
 use girder_engine::Mode;
 use girder_tests::{Program, generate, with_context};
 use proptest::prelude::*;
 
-/// Few cases, so that the test stays quick; `PROPTEST_CASES` asks for more.
+/// Configures a property test with few cases, so that it stays quick; `PROPTEST_CASES` asks for more.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
     ProptestConfig { cases, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() }

@@ -1,7 +1,7 @@
-//! Every example runs in every mode on one to three threads, to values that come from elsewhere.
+//! Every example has the values of an independent source, in every mode on one to three threads.
 //!
-//! The expected numbers of the first four are those of the public tutorials that they follow; those of `heat` and
-//! `digits` were computed by NumPy (`reference.py` beside each).
+//! The expected numbers of `heat` and `digits` were computed by NumPy (`reference.py` beside each); those of the others are
+//! from the public tutorials that they follow.
 
 use girder::arrays;
 use girder_engine::Mode;
@@ -22,7 +22,7 @@ const EXAMPLES: [(&str, Test); 6] = [
 #[test]
 fn every_example_has_a_test_and_a_readme() {
     let mut tested: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
-    // What it predicts is held against measurements in `validation.rs`.
+    // `validation.rs` compares its predictions with measurements.
     tested.push("validation");
     tested.sort_unstable();
     assert_eq!(files::names("examples"), tested);

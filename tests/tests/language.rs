@@ -1,7 +1,7 @@
-//! Runs every `gir` block of `docs/language.md` and compares what it does with what its last lines promise.
+//! Runs every `gir` block of `docs/language.md` and compares its outcome with its last lines.
 //!
-//! Invariant: a block is a whole module; it is compiled once for each mode of [`MODES`], and all modes must keep the
-//! same promises.
+//! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
+//! outcome.
 
 use girder::{Arguments, Array, Compilation, Options, Stage, arrays};
 use girder_engine::{Engine, Host, Mode, StreamError};
@@ -16,17 +16,17 @@ const MODES: [Mode; 3] = [Mode::Interpret, Mode::Fast, Mode::Exact];
 
 /// One block of the document.
 struct Snippet {
-    /// Where its text begins.
+    /// The line of the document where its text begins.
     line: usize,
     text: String,
 }
 
-/// What a block promises, or what it did.
+/// The outcome of a block, as its comments promise it or as it was.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// Printed lines.
     prints: Vec<String>,
-    /// Packets of `out` streams, each behind the stream's name.
+    /// Packets of `out` streams, each after the name of the stream.
     writes: Vec<String>,
     /// Codes of warnings.
     warnings: Vec<String>,
@@ -35,9 +35,9 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Takes in what the compiler said.
-    fn hear<'d>(&mut self, said: impl IntoIterator<Item = &'d Diagnostic>) {
-        for d in said {
+    /// Adds diagnostics.
+    fn take<'d>(&mut self, diagnostics: impl IntoIterator<Item = &'d Diagnostic>) {
+        for d in diagnostics {
             match d.severity {
                 Severity::Warning => self.warnings.push(d.code.into()),
                 Severity::Error if self.error.is_none() => self.error = Some(d.code.into()),
@@ -58,7 +58,7 @@ fn every_snippet_of_the_reference_does_what_it_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The blocks that are marked `gir`.
+/// Finds the blocks that are marked `gir`.
 fn snippets(document: &str) -> Vec<Snippet> {
     let mut found: Vec<Snippet> = vec![];
     let mut inside = false;
@@ -81,7 +81,7 @@ fn snippets(document: &str) -> Vec<Snippet> {
     found
 }
 
-/// What is wrong with a block, for each mode.
+/// Checks a block in each mode. Returns what is wrong.
 fn check(snippet: &Snippet, beside: &Path) -> Vec<String> {
     let promised = promises(&snippet.text);
     let mut wrong = vec![];
@@ -89,15 +89,16 @@ fn check(snippet: &Snippet, beside: &Path) -> Vec<String> {
         wrong.push(format!("line {}: the block promises nothing", snippet.line));
     }
     for mode in MODES {
-        let (done, said) = run(snippet, mode, beside);
+        let (done, reports) = run(snippet, mode, beside);
         if done != promised {
-            wrong.push(format!("line {}, {mode:?}:\n{said}  promised {promised:#?}\n  done {done:#?}", snippet.line));
+            wrong
+                .push(format!("line {}, {mode:?}:\n{reports}  promised {promised:#?}\n  done {done:#?}", snippet.line));
         }
     }
     wrong
 }
 
-/// What the comments at a block's end say.
+/// Reads the comments at a block's end.
 fn promises(text: &str) -> Outcome {
     let all = |key: &str| text.lines().filter_map(|l| l.strip_prefix(key)).map(str::to_string).collect::<Vec<_>>();
     Outcome {
@@ -108,7 +109,7 @@ fn promises(text: &str) -> Outcome {
     }
 }
 
-/// Compiles and runs a block; the text is what the compiler said.
+/// Compiles and runs a block. Returns the outcome and the text of all reports.
 fn run(snippet: &Snippet, mode: Mode, beside: &Path) -> (Outcome, String) {
     let (options, inputs) = header(&snippet.text, beside);
     let mut compilation = Compilation::new(options);
@@ -117,23 +118,23 @@ fn run(snippet: &Snippet, mode: Mode, beside: &Path) -> (Outcome, String) {
         .add(beside.join(format!("language-{}.gir", snippet.line)), snippet.text.as_str())
         .and_then(|root| compilation.stage(root, Stage::Allocated))
         .and_then(|stage| compilation.executable(stage, &[mode]));
-    outcome.hear(compilation.diagnostics.iter());
-    let mut said: String = compilation.diagnostics.iter().map(|d| d.render(&compilation.map, false, 120)).collect();
+    outcome.take(compilation.diagnostics.iter());
+    let mut reports: String = compilation.diagnostics.iter().map(|d| d.render(&compilation.map, false, 120)).collect();
     if let Ok(executable) = executable {
         let graph: &Graph = &executable.allocated;
         let mut console = Console { graph, inputs, outcome };
         let mut engine = Engine::load(&executable, mode, 1, &compilation.options.session).expect("the engine loads");
         if let Err(e) = engine.run(entry(graph), &mut console) {
             let d = e.diagnostic();
-            said += &d.render(&compilation.map, false, 120);
-            console.outcome.hear([&d]);
+            reports += &d.render(&compilation.map, false, 120);
+            console.outcome.take([&d]);
         }
         outcome = console.outcome;
     }
-    (outcome, said)
+    (outcome, reports)
 }
 
-/// The program that runs where none is named.
+/// Returns the program that runs by default.
 fn entry(graph: &Graph) -> ProgramId {
     let entries: Vec<_> = graph.programs.iter().filter(|(_, p)| p.entry).collect();
     let main = entries.iter().find(|(_, p)| p.name == "main");
@@ -147,7 +148,7 @@ struct Input {
     at: usize,
 }
 
-/// The options and streams of a block's `//! girder:` lines.
+/// Reads the options and streams from a block's `//! girder:` lines.
 fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
     let (mut target, mut limits) = ("small".to_string(), Limits::default());
     let (mut arguments, mut inputs) = (Arguments::default(), vec![]);
@@ -172,7 +173,7 @@ fn header(text: &str, beside: &Path) -> (Options, Vec<Input>) {
     (Options { machine, arguments, session }, inputs)
 }
 
-/// A host that remembers what it was told.
+/// A host that records all output.
 struct Console<'g> {
     graph: &'g Graph,
     inputs: Vec<Input>,
@@ -212,7 +213,7 @@ impl Host for Console<'_> {
     }
 }
 
-/// A tensor as the command prints it.
+/// Writes a tensor as the command prints it.
 fn show(ty: ElemType, shape: &[u64], bytes: &[u8]) -> String {
     let Some((&n, rest)) = shape.split_first() else {
         let s = Scalar::from_le_bytes(ty, bytes);

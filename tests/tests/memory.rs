@@ -1,4 +1,4 @@
-//! How well `allocate-memory` packs: each tile's peak against the most that is live on it at one time.
+//! The quality of `allocate-memory`: the peak of each tile compared with its largest live set.
 
 use girder::{AnyStage, Stage};
 use girder_ir::layout::{Content, MemoryBlock, TileClass};
@@ -6,7 +6,8 @@ use girder_passes::allocate_memory::{Item, largest_live_set};
 use girder_tests::{Program, files, generate};
 use proptest::prelude::*;
 
-/// The largest live set of a class and its peak. What no step touches is live by itself: it has an address.
+/// Returns the largest live set of a class and its peak. A block that no step touches has an address, so it counts as live
+/// by itself.
 fn quality(class: &TileClass) -> (u64, u64) {
     let item = |b: &MemoryBlock| Item::plain(b.bytes as u64, b.live.clone().unwrap_or(0..u32::MAX));
     let items: Vec<Item> = class.blocks.iter().map(item).collect();
@@ -14,7 +15,7 @@ fn quality(class: &TileClass) -> (u64, u64) {
     (largest_live_set(&items, 8).max(untouched), class.peak() as u64)
 }
 
-/// Fails where a tile's peak is more than a tenth above its largest live set.
+/// Checks that no peak is more than a tenth above the largest live set.
 fn check(what: &str, program: &Program) {
     let stage = program.stage(Stage::Allocated).unwrap_or_else(|e| panic!("{what}\n{e}"));
     let AnyStage::Allocated(allocated) = stage else { panic!("{what} is not allocated") };
@@ -49,15 +50,15 @@ const MIX: &str = "#[pipelined(apart)]
 codelet mix(in a: f32[n], in b: f32[n], out c: f32[n]) { for i in 0..n { c[i] = a[i] + b[i]; } }
 ";
 
-/// The addresses of variables on tile 0, and what was said.
+/// Returns the addresses of variables on tile 0, and the codes of all diagnostics.
 fn addresses(text: &str, names: &[&str]) -> (Vec<u32>, Vec<&'static str>) {
-    let (stage, said) = Program::text(text).stage_and_said(Stage::Allocated);
-    let Some(AnyStage::Allocated(allocated)) = stage else { panic!("{text} is not allocated: {said:?}") };
+    let (stage, codes) = Program::text(text).stage_and_codes(Stage::Allocated);
+    let Some(AnyStage::Allocated(allocated)) = stage else { panic!("{text} is not allocated: {codes:?}") };
     let address = |name: &&str| {
         let (var, _) = allocated.vars.iter().find(|(_, v)| v.name == *name).expect("a variable");
         allocated.layout.address(0, Content::Var(var)).expect("an address")
     };
-    (names.iter().map(address).collect(), said)
+    (names.iter().map(address).collect(), codes)
 }
 
 #[test]
@@ -66,8 +67,8 @@ fn fields_of_a_pipelined_codelet_lie_in_different_elements() {
         "{MIX}var x: f32[32] on tile(0);\nvar y: f32[32] on tile(0);\nvar z: f32[32] on tile(0);
         program main() {{ compute {{ vertex mix(a: x, b: y, c: z) on tile(0); }} }}"
     );
-    let (addresses, said) = addresses(&text, &["x", "y", "z"]);
-    assert!(said.is_empty(), "{said:?}");
+    let (addresses, codes) = addresses(&text, &["x", "y", "z"]);
+    assert!(codes.is_empty(), "{codes:?}");
     let elements: std::collections::BTreeSet<u32> = addresses.iter().map(|a| a / 4096).collect();
     assert_eq!(elements.len(), 3, "{addresses:?}");
 }
@@ -79,6 +80,6 @@ fn a_wish_is_denied_before_a_tile_is_out_of_memory() {
         var rest: f32[16000] on tile(0);
         program main() {{ compute {{ vertex mix(a: x, b: y, c: z) on tile(0); }} }}"
     );
-    let (_, said) = addresses(&text, &["x", "y", "z"]);
-    assert_eq!(said, ["memory::wish_denied"]);
+    let (_, codes) = addresses(&text, &["x", "y", "z"]);
+    assert_eq!(codes, ["memory::wish_denied"]);
 }

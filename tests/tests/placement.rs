@@ -1,8 +1,8 @@
-//! Placements by `place-tiles` against simple ones and those of the text, in modelled cycles.
+//! Placements by `place-tiles` compared with simple ones and with those of the text, in modelled cycles.
 //!
-//! Every example is placed twice, with the places of its text and with all of them forgotten. Both times the test makes
-//! simple placements of what is open and gives them as if the text had; what `place-tiles` finds may take at most 1.05
-//! times the best of them, and without the text's places at most 1.05 times what it takes with them.
+//! Every example is placed twice: with the places of its text, and with all of them removed. Both times the test also makes
+//! some simple placements of what is open. The placement by `place-tiles` may take at most 1.05 times the cycles of the
+//! best simple one, and without the places of the text at most 1.05 times the cycles with them.
 
 use girder::{AnyStage, Stage};
 use girder_ir::codelet::Dir;
@@ -15,10 +15,10 @@ use girder_profile::{Profile, Profiler};
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_tests::{Program, files};
 
-/// How much worse than the best of the others a placement may be.
+/// The allowed ratio of cycles to those of the best other placement.
 const BOUND: f64 = 1.05;
 
-/// An example by name, with arguments, and pieces of text to replace, that shorten it.
+/// An example: its name, arguments, and replacements in its text that make it shorter.
 type Example = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
 const EXAMPLES: [Example; 8] = [
@@ -36,7 +36,7 @@ const EXAMPLES: [Example; 8] = [
     ("validation/triad", &["n=12"], &[]),
 ];
 
-/// A way to place what is open in a graph: it fills in places as if the text had.
+/// A simple way to place what is open: it adds places to the graph as if the text had them.
 type Way = fn(&mut Graph, &Machine);
 
 const WAYS: [(&str, Way); 4] = [("linear", linear), ("aligned", aligned), ("even", even), ("owner", owner)];
@@ -75,7 +75,7 @@ fn more_processors_take_no_more_cycles() {
 
 #[test]
 fn what_gains_nothing_by_more_processors_lies_as_on_one() {
-    // A vertex for each worker of a fifth of the tiles: four processors have nothing to give.
+    // There is a vertex for each worker of a fifth of the tiles, so four processors are no faster than one.
     let text = "let (n, b) = (48, 4);
         codelet seven(in a: f32[x + 2, y + 2, z + 2], out c: f32[x, y, z]) {
             for i in 0..x, j in 0..y, k in 0..z {
@@ -106,7 +106,7 @@ fn what_gains_nothing_by_more_processors_lies_as_on_one() {
 
 #[test]
 fn steps_that_are_cut_alike_lie_alike() {
-    // The last piece is shorter; on `pod16` there are more pieces than runs that a claim lists.
+    // The last piece is shorter. On `pod16` there are more pieces than a claim lists runs.
     let text = "var x: f32[10_000_000]; program main() { x <- exp(x * 2.0 + 1.0); x <- x * x - 1.0; }";
     for target in ["gc200", "pod16"] {
         let program = Program::text(text).target(target);
@@ -118,8 +118,8 @@ fn steps_that_are_cut_alike_lie_alike() {
 
 #[test]
 fn operands_of_a_product_have_their_share_of_every_tile_and_blocks_lie_where_they_are_made() {
-    // Blocks do not divide the matrices, and terms come in turns: at the edge some vertices read rows that all read. Of
-    // the larger one, to look at the first placement is more than a search may look at.
+    // Blocks do not divide the matrices, and terms are summed in several steps: at the edge some vertices read rows that all
+    // others read too. For the larger size, even the first placement exceeds the budget of the search.
     for n in [3000, 6000] {
         let text = format!(
             "var x: f32[{n}, {n}]; var y: f32[{n}, {n}]; var z: f32[{n}, {n}]; program main() {{ z <- x @ y; }}"
@@ -152,7 +152,7 @@ fn codelets_for_which_one_tile_has_no_room_stand_apart() {
     assert!(cycles(graph, program.machine()).is_some());
 }
 
-/// What is wrong with an example's placements.
+/// Compares the placements of an example. Returns what is wrong.
 fn example((name, arguments, shorter): Example) -> Vec<String> {
     let path = format!("examples/{name}.gir");
     let text = shorter.iter().fold(files::text(&path), |text, (long, short)| {
@@ -167,7 +167,7 @@ fn example((name, arguments, shorter): Example) -> Vec<String> {
     bare.vars.values_mut().for_each(|v| v.mapping = None);
     bare.families.values_mut().for_each(|f| f.tile = None);
     let (mut wrong, mut text) = (vec![], u64::MAX);
-    // Where the text names no place there is nothing to forget.
+    // Without places in the text there is nothing to remove.
     let graphs = [("text", graph)].into_iter().chain(says.then_some(("bare", bare)));
     for (what, graph) in graphs {
         let found = cycles(graph.clone(), program.machine());
@@ -188,7 +188,7 @@ fn example((name, arguments, shorter): Example) -> Vec<String> {
     wrong
 }
 
-/// Modelled cycles of a graph's program; `None` if it does not fit.
+/// Returns the modelled cycles of a graph's program, or `None` if it does not fit.
 fn cycles(graph: Graph, machine: &Machine) -> Option<u64> {
     profile(graph, machine).map(|p| p.cycles)
 }
@@ -208,7 +208,7 @@ fn profile(graph: Graph, machine: &Machine) -> Option<Profile> {
     Some(profiler.profile(&SourceMap::default()))
 }
 
-/// Variables evenly, one after the other over the machine; vertices beside their first output.
+/// Spreads variables evenly, one after the other over the machine, and puts vertices beside their first output.
 fn linear(graph: &mut Graph, machine: &Machine) {
     let mut next = 0;
     for var in graph.vars.values_mut().filter(|v| v.mapping.is_none()) {
@@ -222,19 +222,19 @@ fn linear(graph: &mut Graph, machine: &Machine) {
     beside(graph);
 }
 
-/// Variables evenly from the first tile on; vertices beside their first output.
+/// Spreads variables evenly from the first tile on, and puts vertices beside their first output.
 fn aligned(graph: &mut Graph, machine: &Machine) {
     spread_all(graph, machine);
     beside(graph);
 }
 
-/// Variables evenly, and the vertices of each family evenly.
+/// Spreads variables evenly, and the vertices of each family evenly.
 fn even(graph: &mut Graph, machine: &Machine) {
     spread_all(graph, machine);
     spread_vertices(graph, machine);
 }
 
-/// Vertices evenly, and every element where the vertex is that writes it.
+/// Spreads vertices evenly, and puts every element beside the vertex that writes it.
 fn owner(graph: &mut Graph, machine: &Machine) {
     spread_vertices(graph, machine);
     let mut runs: Vec<Vec<TileRun>> = vec![vec![]; graph.vars.len()];

@@ -1,10 +1,10 @@
-//! Matrix products: `x @ y` gives the bits of three plain loops, in every mode on any number of threads, and so do
+//! Matrix products: `x @ y` has the same bits as three plain loops, in every mode on any number of threads. So have
 //! families of `amp` vertices, whether they tile a larger product or not.
 
 use girder::{AnyStage, Stage};
 use girder_tests::{Outcome, Program};
 
-/// Codelets that all programs here use. Some elements are infinite or -0, so that sums become NaN now and then.
+/// Codelets of all programs here. Some elements are infinite or -0, so that some sums are NaN.
 const CODELETS: &str = "
 codelet numbers<T: float>(out x: T[n], const seed: i32, const special: bool) {
     for i in 0..n {
@@ -33,7 +33,8 @@ fn same(outcome: &Outcome, case: &str) {
     assert_eq!(outcome.array("z").bytes, outcome.array("expected").bytes, "{case}");
 }
 
-/// `z` and `expected` are products of `left` and `right`, expressions over `x` and `y` of `xs` and `ys` elements.
+/// Makes a program with two products of `left` and `right`, expressions over `x` and `y` of `xs` and `ys` elements: `z` by
+/// `@`, `expected` by loops.
 fn product(
     ty: &str,
     (m, n): (usize, usize),
@@ -108,7 +109,7 @@ fn terms_for_which_there_is_no_room_come_in_turns() {
     assert_eq!(outcomes[0].array("z").bytes, outcomes[1].array("z").bytes);
 }
 
-/// Vertices `vertex` at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.
+/// Makes vertices at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.
 fn family(vertices: &str) -> Outcome {
     let text = format!(
         "{CODELETS}
@@ -127,7 +128,7 @@ fn family(vertices: &str) -> Outcome {
     Program::text(text).run_everywhere()
 }
 
-/// Whether the family does what its vertices do as plain loops.
+/// Checks that a family has the same outcome as plain loops.
 fn as_loops(vertices: &str) {
     let outcome = family(vertices);
     assert!(outcome.failure.is_none(), "{vertices}: {:?}", outcome.failure);
@@ -144,14 +145,14 @@ fn families_are_the_sum_of_their_vertices() {
     let columns = "y[.., 4 * j..4 * j + 4]";
     let both = "z[4 * i..4 * i + 4, 4 * j..4 * j + 4]";
     as_loops(&block(rows, columns, both));
-    // Blocks of `a` in another order, and of `c`.
+    // Blocks of `a` and of `c` in another order.
     as_loops(&block("x[4 * ((i + 2) % 6)..4 * ((i + 2) % 6) + 4]", columns, both));
     as_loops(&block(rows, columns, "z[4 * (5 - i)..4 * (5 - i) + 4, 4 * ((j + 1) % 5)..4 * ((j + 1) % 5) + 4]"));
     // Blocks of `a` that overlap.
     as_loops(&block("x[3 * i..3 * i + 4]", columns, both));
     // Every second row and column.
     as_loops(&block("x[2 * i..2 * i + 2]", columns, "z[0..24 by 2, ..][2 * i..2 * i + 2, 4 * j..4 * j + 4]"));
-    // Holes, and other vertices in the same set.
+    // Holes, with other vertices in the same set.
     as_loops(
         "compute {
             for i in 0..6, j in 0..5 {
@@ -163,7 +164,7 @@ fn families_are_the_sum_of_their_vertices() {
             }
         }",
     );
-    // Terms in two steps, and turned over.
+    // Terms in two steps, and transposed matrices.
     as_loops(
         "compute { for i in 0..24 { vertex add_block(a: x[i..i + 1, 0..6], b: y[0..6], c: z[i..i + 1]); } }
         compute { for i in 0..24 { vertex add_block(a: x[i..i + 1, 6..10], b: y[6..10], c: z[i..i + 1]); } }

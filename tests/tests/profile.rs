@@ -1,27 +1,28 @@
-//! Modelled time is a function of program, data and machine: not of the mode, the threads, or of running at all.
+//! Modelled time is a function of program, data and machine. It does not depend on the mode or the threads, nor on whether
+//! it is estimated or measured in a run.
 
 use girder_engine::Mode;
 use girder_tests::{MODES, Program};
 
-/// What data decide in this one: turns of a `while`, an arm, and turns of the program.
+/// A program whose data decide trip counts of loops, in a codelet and in the program, and an arm of an `if`.
 const DATA: &str = "
-codelet halve(inout x: f32[n], out turns: i32) {
+codelet halve(inout x: f32[n], out count: i32) {
     let mut k = 0;
     while x[0] > 1.0 {
         for i in 0..n { if x[i] > 1.0 { x[i] /= 2.0; } }
         k += 1;
     }
-    turns = k;
+    count = k;
 }
 
 var x: f32[8, 4] = list i in 0..8 { list j in 0..4 { 1000 * i * (j + 1) } };
-var turns: i32[8];
+var counts: i32[8];
 var left: i32 = 3;
 
 program main() {
-    compute { for i in 0..8 { vertex halve(x: x[i], turns: turns[i]) on tile(i % 3); } }
+    compute { for i in 0..8 { vertex halve(x: x[i], count: counts[i]) on tile(i % 3); } }
     while left > 0 { left -= 1; }
-    print(\"turns\", turns);
+    print(\"counts\", counts);
 }
 ";
 
@@ -39,7 +40,7 @@ fn modes_and_threads_do_not_matter() {
 }
 
 #[test]
-fn counted_turns_take_time() {
+fn counted_iterations_take_time() {
     let of = |limit: &str| Program::text(DATA.replace("> 1.0 {\n", limit)).profile(Mode::Fast, 2);
     let (long, short) = (of("> 1.0 {\n"), of("> 100.0 {\n"));
     assert!(long.total.compute > short.total.compute + 1000);
@@ -58,7 +59,7 @@ fn an_estimate_of_what_the_text_decides_is_what_a_run_takes() {
     }
 }
 
-/// One superstep by hand: a word to each of two other tiles, two vertices of eleven and of eight cycles.
+/// One superstep computed by hand: a word for each of two other tiles, and two vertices of eleven and eight cycles.
 #[test]
 fn a_superstep_adds_up() {
     let text = "
@@ -80,7 +81,7 @@ fn a_superstep_adds_up() {
     assert_eq!(profile.cycles, step.total.cycles());
 }
 
-/// The last line of the table says what would help.
+/// The last line of the table names what limits the program.
 #[test]
 fn the_limit_is_what_makes_a_program_slow() {
     let limit = |text: &str| Program::text(text).target("gc200").estimate("main").limit;
@@ -111,7 +112,7 @@ fn the_limit_is_what_makes_a_program_slow() {
     assert!(far.contains("exchange takes") && far.contains("inputs nearer to their users"), "{far}");
 }
 
-/// Cycles that the text states may be any number.
+/// A text may state any number of cycles.
 #[test]
 fn sums_do_not_overflow() {
     let text = "
@@ -121,7 +122,7 @@ fn sums_do_not_overflow() {
     assert_eq!(Program::text(text).estimate("main").cycles, u64::MAX);
 }
 
-/// A `sync();` costs what the sync of all IPUs costs, in a run as in an estimate, and those that are ahead wait.
+/// A `sync();` costs a sync of all IPUs, in a run and in an estimate; IPUs that are ahead wait.
 #[test]
 fn a_sync_takes_its_time() {
     let text = "
@@ -144,7 +145,7 @@ fn a_sync_takes_its_time() {
     }
 }
 
-/// No schedule beats its bound, which knows that pairs of tiles take one stream at double width.
+/// No schedule is shorter than the bound, which accounts for pairs of tiles that receive at twice the rate.
 #[test]
 fn the_bound_of_an_exchange_knows_pairs() {
     let text = |first: u32| {

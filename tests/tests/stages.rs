@@ -1,4 +1,4 @@
-//! Every stage of every program prints as text that reads back to the same bytes and runs to the same end.
+//! Every stage of every program prints as text that reads back, prints again to the same bytes, and has the same outcome.
 //!
 //! The programs are the examples and `tests/programs/<claim>.gir`, each with its claim in its first line and the lines
 //! that it prints, computed by hand or by NumPy, in comments `// prints: …` at its end.
@@ -43,7 +43,7 @@ fn every_stage_of_an_example_reads_back() {
     }));
 }
 
-/// From the transfers on, the text of this one has some 4 MB.
+/// Later stages of this program have about 4 MB of text.
 #[test]
 fn the_first_stages_of_digits_read_back() {
     let path = Path::new("examples/digits/digits.gir");
@@ -55,7 +55,7 @@ fn report(wrong: Vec<Option<String>>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the texts of a program's stages.
+/// Prints stages of a program and reads them back. Returns what is wrong.
 fn round_trip(program: &Program, path: &Path, stages: &[Stage]) -> Option<String> {
     let expected = program.compile(&[Mode::Fast]).run(Mode::Fast, 1);
     for &to in stages {

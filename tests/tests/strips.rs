@@ -18,13 +18,13 @@ var d: i32[n];
 
 const VARS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Few cases, so that the test stays quick; `PROPTEST_CASES` asks for more.
+/// Configures a property test with few cases, so that it stays quick; `PROPTEST_CASES` asks for more.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
     ProptestConfig { failure_persistence: None, max_shrink_iters: 400, ..ProptestConfig::with_cases(cases) }
 }
 
-/// One step between two variables: most go from each element to that of the same place.
+/// Makes one step between two variables; most steps connect elements of equal index.
 fn step() -> impl Strategy<Value = String> {
     let place = prop_oneof![6 => Just("i"), 1 => Just("i + 1"), 1 => Just("n - 1 - i"), 1 => Just("i * 11 % n")];
     (0usize..4, 1usize..4, place, 0u8..8, 0..4000i32).prop_map(|(from, ahead, place, kind, not)| {
@@ -51,7 +51,7 @@ proptest! {
     }
 }
 
-/// The second set fails in its first vertices, the first in its last: it is the earlier one.
+/// The first set fails in its last vertices, the second in its first: the failure of the first set counts.
 #[test]
 fn the_failure_is_the_least_in_program_order() {
     let text = format!(
@@ -67,7 +67,7 @@ fn the_failure_is_the_least_in_program_order() {
     assert!(said.contains("early") && said.contains("5999"), "{said}");
 }
 
-/// Rows and columns of what expressions are about.
+/// The variables of the expressions.
 const PLACES: &str = "
 codelet mark(in x: f32, out y: f32, inout seen: i32, const bar: f32) { y = select(x > bar, x - bar, x); seen += 1; }
 var a: f32[24, 40] = list i in 0..24 { list j in 0..40 { i - 0.25 * j } };
@@ -82,7 +82,7 @@ var spare: f32[24, 40];
 var s: f32 = 0.75;
 ";
 
-/// An expression of `f32[24, 40]` that computes element by element, given how many names there are.
+/// Makes an element-wise expression of `f32[24, 40]`; there are `lets` names already.
 fn elements(lets: usize) -> impl Strategy<Value = String> {
     let mut leaves = vec!["a", "b", "c", "d", "d"].into_iter().map(String::from).collect::<Vec<_>>();
     leaves.extend(["(a + row)", "f32(k)", "f32(u)", "f32(h)", "(column * b)", "a.reverse(axis: 1)"].map(String::from));
@@ -101,7 +101,7 @@ fn elements(lets: usize) -> impl Strategy<Value = String> {
     })
 }
 
-/// A statement after some others, each of which has made a name.
+/// Makes a statement; `lets` statements before it have made a name each.
 fn statement(lets: usize) -> impl Strategy<Value = String> {
     let var = || proptest::sample::select(vec!["a", "b", "d", "d"]);
     let places = proptest::sample::select(vec!["[3..20]", "[.., 8..40]", "[2..24, 1..5]", ".reverse(axis: 0)", "[7]"]);
@@ -127,7 +127,7 @@ fn statement(lets: usize) -> impl Strategy<Value = String> {
     ]
 }
 
-/// Some statements, of which the last ones stand in a loop or a branch.
+/// Makes some statements, the last of which stand in a loop or a branch.
 fn program() -> impl Strategy<Value = String> {
     let list = || (0..7usize).map(statement).collect::<Vec<_>>();
     let around = proptest::sample::select(vec!["repeat 3", "if s > 0.5", "while s > 0.2"]);
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// The kernels of fused steps, each with the lengths of the fields that it has in memory.
+/// Returns the kernels of fused steps, each with the lengths of its fields in memory.
 fn fused(text: &str) -> Vec<String> {
     let stage = Program::text(text).stage(Stage::Allocated).unwrap_or_else(|e| panic!("{e}"));
     let AnyStage::Allocated(allocated) = stage else { panic!("it is allocated") };
@@ -163,7 +163,7 @@ fn what_only_fused_steps_see_is_not_in_memory() {
     let descent =
         |after: &str| fused(&format!("{head}program main() {{ let d = g + 0.01 * w; w -= 0.05 * d; {after} }}"));
     assert_eq!(descent(""), ["(x0[100], x2[100])"]);
-    // Printed, it is.
+    // What is printed is in memory.
     assert_eq!(descent("print(\"d\", d);"), ["(x0[100], x2[100], x3[100])"]);
 }
 
@@ -173,6 +173,6 @@ fn steps_that_meet_elsewhere_are_not_one() {
     let of = |body: &str| fused(&format!("{head}program main() {{ {body} }}"));
     let backward = of("g += w * 2.0; w += g.reverse(axis: 0) * 3.0;");
     assert_eq!(backward, ["(x0[100], x2[100])"; 2]);
-    // The same kernel twice.
+    // Both steps have the same kernel.
     assert_eq!(of("g[1..] += w[..99] * 2.0; w[1..] += g[..99] * 3.0;"), ["(x0[99], x2[99])"]);
 }

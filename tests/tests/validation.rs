@@ -1,17 +1,17 @@
-//! Modelled cycles against published measurements: the rows of `docs/validation.md`, held to their bars.
+//! Modelled cycles compared with published measurements: the rows of `docs/validation.md`, each with its bar.
 
 use girder_profile::{Profile, Total};
 use girder_tests::{Program, files};
 
-/// One published figure and how the model predicts it.
+/// One published figure and its prediction by the model.
 struct Row {
-    /// As `docs/validation.md` names it.
+    /// The name of the row in `docs/validation.md`.
     id: &'static str,
-    /// What is compared, with its unit.
+    /// The quantity with its unit.
     figure: &'static str,
     published: f64,
     predicted: f64,
-    /// The most that the prediction may be off, in percent.
+    /// The largest allowed error of the prediction, in percent.
     bar: f64,
 }
 
@@ -45,7 +45,7 @@ fn sum(profile: &Profile, part: impl Fn(&Total) -> u64) -> f64 {
     part(&profile.total) as f64
 }
 
-/// Bytes that a triad over all tiles moves in a second.
+/// Predicts the bandwidth of a triad over all tiles, in bytes per second.
 fn triad(target: &str, program: &str, n: u64) -> f64 {
     let p = estimate("triad", target, &[&format!("n={n}")], program);
     let bytes = 12.0 * n as f64 * 6.0 * f64::from(p.tiles_per_ipu);
@@ -56,7 +56,7 @@ fn triads() -> Vec<Row> {
     let row = |id, figure, published, predicted, bar| Row { id, figure, published, predicted, bar };
     vec![
         row("V1a", "triad, kernel, GC200, TB/s", 46.55, triad("gc200", "tuned", 7500) / 1e12, 1.0),
-        // Two operations for twelve bytes.
+        // A triad has two operations for twelve bytes.
         row("V1b", "triad, kernel, GC200, TFLOP/s", 7.76, triad("gc200", "tuned", 7500) / 6e12, 1.0),
         row("M1", "triad, compiled, GC2, GB/s", 3726.0, triad("gc2", "compiled", 3000) / 1e9, 10.0),
         row("M2", "triad, two lanes, GC2, GB/s", 7261.0, triad("gc2", "two_lanes", 3000) / 1e9, 10.0),
@@ -66,7 +66,7 @@ fn triads() -> Vec<Row> {
 fn kernels() -> Vec<Row> {
     let add = |n: u32| sum(&estimate("scaled_add", "gc200", &[&format!("n={n}")], "main"), |t| t.compute);
     let pi = sum(&estimate("pi", "bow", &[], "main"), |t| t.compute);
-    // Two cycles, as a percentage of the figure; some are off by just these.
+    // The bar is two cycles, as a percentage of the figure; some rows differ by just these.
     let two = |published: f64| 200.0 / published + 1e-9;
     vec![
         Row { id: "V2a", figure: "scaled add of 64, cycles", published: 375.0, predicted: add(64), bar: two(375.0) },
@@ -86,7 +86,7 @@ fn kernels() -> Vec<Row> {
 /// A part of a profile with its name.
 type Part = (&'static str, fn(&Total) -> u64);
 
-/// Each part of a half-step, and their sum. What only the vertices decide may be further off where `bar` says so.
+/// Predicts each part of a half-step, and their sum; `bar` is that of the part that vertices decide alone.
 fn blur(id: &'static str, target: &str, args: &[&str], published: [f64; 5], bar: f64) -> Vec<Row> {
     let p = estimate("blur", target, args, "main");
     let half_steps = 200.0;
@@ -123,7 +123,7 @@ fn blurs() -> Vec<Row> {
     rows
 }
 
-/// Whole runs of two hundred half-steps, in milliseconds. Each processor has a band of 561, then of 280 rows.
+/// Predicts runs of two hundred half-steps, in milliseconds. Each processor has a band of 561 rows, or of 280.
 fn longer_blurs() -> Vec<Row> {
     let row = |figure, published, ipus: [&str; 2], columns: &str, lanes: &str, rows: &str| Row {
         id: "V8",
@@ -141,7 +141,7 @@ fn longer_blurs() -> Vec<Row> {
     ]
 }
 
-/// A thousand steps, in seconds.
+/// Predicts a thousand steps of the heat equation in two dimensions, in seconds.
 fn heats() -> Vec<Row> {
     let heat = |target: &str, size: u32, ipus: u32| {
         let args = [format!("size={size}"), format!("rows={}", 46 * ipus)];
@@ -157,7 +157,7 @@ fn heats() -> Vec<Row> {
     ]
 }
 
-/// The same in a cube, with the blocks whose surface is least.
+/// Predicts the same in three dimensions, with the blocks that have the least surface.
 fn cubes() -> Vec<Row> {
     let row = |figure, published, target: &str, args: [u32; 5]| {
         let names = ["size", "ipus", "heights", "widths", "depths"];
@@ -176,7 +176,7 @@ fn cubes() -> Vec<Row> {
 }
 
 fn tissues() -> Vec<Row> {
-    // Its ring is in a buffer, for which a tile is too small.
+    // The ring is in a buffer, for which a tile has no room.
     let program = with("tissue", "gc200", &["size=7000", "rows=46", "columns=32"]).over_memory();
     let predicted = program.estimate("main").seconds;
     vec![Row { id: "tissue", figure: "7000 x 7000, 1 IPU, s", published: 1.09, predicted, bar: 15.0 }]
@@ -222,7 +222,7 @@ fn a_product_exchanges_what_was_measured() {
     hold(&products());
 }
 
-/// Q6: the formula's own figures, not the model's.
+/// Row Q6 concerns the figures of the tutorial's formula, not those of the model.
 #[test]
 fn the_formula_of_the_tutorial_gives_its_figures() {
     let text = files::text("examples/validation/matvec.gir");

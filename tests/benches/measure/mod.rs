@@ -1,7 +1,7 @@
-//! What the benches of runs share: a program as it is run, windows of time in turn, and the worst ratio.
+//! What the benches of runs share: a program that can be run, interleaved windows of time, and the worst ratio.
 //!
-//! Invariant: what is compared is measured in turn, window by window; a figure is the lower quartile of its windows,
-//! because all that disturbs a window makes it longer.
+//! Invariant: things that are compared are measured in interleaved windows. A figure is the lower quartile of its windows,
+//! because a disturbance can only make a window longer.
 
 use girder::{Arguments, Compilation, Options, Stage};
 use girder_engine::{Engine, Executable, Mode, Silent};
@@ -38,7 +38,7 @@ impl Compiled {
         }
     }
 
-    /// A program of it that can be run again and again.
+    /// Loads a program of the text, to be run any number of times.
     pub fn engine(&self, threads: usize, program: &str) -> Running<'_> {
         let engine = Engine::load(&self.executable, Mode::Fast, threads, &self.session).expect("memory");
         let mut programs = self.executable.allocated.programs.iter();
@@ -69,10 +69,10 @@ impl Running<'_> {
     }
 }
 
-/// A thing to measure: it does its work once, and may say itself how long that took.
+/// Work to measure: each call does it once, and may return the time that it took.
 pub type Runner<'a> = Box<dyn FnMut() -> Option<Duration> + 'a>;
 
-/// Something that is timed from outside.
+/// Wraps work that does not measure its own time.
 pub fn timed<'a>(mut work: impl FnMut() + 'a) -> Runner<'a> {
     Box::new(move || {
         work();
@@ -80,15 +80,14 @@ pub fn timed<'a>(mut work: impl FnMut() + 'a) -> Runner<'a> {
     })
 }
 
-/// The lower quartile of `windows` windows of each, taken in turn, in seconds.
-pub fn in_turn(windows: usize, pause: Duration, runners: &mut [Runner<'_>]) -> Vec<f64> {
+/// Measures `windows` interleaved windows of each runner. Returns the lower quartile of each, in seconds.
+pub fn interleaved(windows: usize, pause: Duration, runners: &mut [Runner<'_>]) -> Vec<f64> {
     let mut times = vec![Vec::with_capacity(windows); runners.len()];
     for window in 0..=windows {
         for (runner, times) in runners.iter_mut().zip(&mut times) {
             std::thread::sleep(pause);
             let start = Instant::now();
-            let said = runner();
-            let took = said.unwrap_or(start.elapsed());
+            let took = runner().unwrap_or_else(|| start.elapsed());
             // The first window warms up.
             if window > 0 {
                 times.push(took.as_secs_f64());
@@ -99,16 +98,16 @@ pub fn in_turn(windows: usize, pause: Duration, runners: &mut [Runner<'_>]) -> V
     times.iter().map(|t| t[t.len() / 4]).collect()
 }
 
-/// The least of the ratios that have a bar.
+/// The least ratio, with its name.
 pub struct Worst(f64, String);
 
 impl Worst {
-    /// Of none yet.
+    /// Returns the worst of no ratios.
     pub fn new() -> Worst {
         Worst(f64::INFINITY, String::new())
     }
 
-    /// Takes the ratio of what is asked to what was measured; at least 1 is as asked.
+    /// Takes the ratio of a bar to what was measured, which should be at least 1.
     pub fn take(&mut self, name: &str, ratio: f64) {
         if ratio < self.0 {
             *self = Worst(ratio, name.to_string());

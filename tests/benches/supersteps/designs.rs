@@ -7,7 +7,7 @@
 pub enum Source {
     /// One after the other, with gaps of their own length.
     Gapped,
-    /// The same places in random order.
+    /// The same segments in random order.
     Shuffled,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers that a string of bytes decides.
+//! Choices read from a string of bytes.
 //!
 //! Invariant: zeros come after the end of the string, so that short strings make small programs and failures shrink.
 
@@ -13,12 +13,12 @@ impl<'b> Choices<'b> {
         Choices { bytes, at: 0 }
     }
 
-    /// Whether the string has ended.
+    /// Returns whether the string has ended.
     pub fn spent(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// A number below `n`, which is not zero.
+    /// Chooses a number below `n`; `n` is not zero.
     pub fn below(&mut self, n: u64) -> u64 {
         self.at += 1;
         self.bytes.get(self.at - 1).copied().unwrap_or(0) as u64 % n
@@ -28,12 +28,12 @@ impl<'b> Choices<'b> {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// Once in `n` times.
+    /// Returns `true` once in `n` times.
     pub fn once_in(&mut self, n: u64) -> bool {
         self.below(n) == n - 1
     }
 
-    /// The numbers below `n` in some order.
+    /// Chooses a permutation of the numbers below `n`.
     pub fn permutation(&mut self, n: u64) -> Vec<u64> {
         let mut order: Vec<u64> = (0..n).collect();
         for i in (1..n).rev() {

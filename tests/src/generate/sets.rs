@@ -6,7 +6,7 @@ use super::Generator;
 use super::values::literal;
 use super::variables::{TILES, Var};
 
-/// The codelets that sets use. Each takes `x` and writes `y` of the same length; `k` is a number of the vertex.
+/// The codelets of the sets. Each reads `x` and writes `y` of the same length; `k` is a number of the vertex.
 pub(super) const CODELETS: &str = "\
 codelet scale<T: number>(in x: T[n], const k: T, out y: T[n]) { for i in 0..n { y[i] = x[i] * k + T(i); } }
 codelet mix<T: number>(in x: T[n], const k: T, inout y: T[n]) {
@@ -37,7 +37,7 @@ multi codelet shared<T: number>(in x: T[n], const k: T, out y: T[n]) {
 const NAMES: [&str; 6] = ["scale", "mix", "some", "turned", "search", "shared"];
 
 impl Generator<'_> {
-    /// A compute set over the rows of a variable.
+    /// Makes a compute set over the rows of a variable.
     pub fn compute(&mut self) -> String {
         let Some(y) = self.any_var(|v| v.ty != "bool" && !v.shape.is_empty()) else { return String::new() };
         let (rows, length) = (y.shape[0], y.shape[1..].iter().product::<u64>());
@@ -61,7 +61,7 @@ impl Generator<'_> {
         format!("compute {{ for i in 0..{rows} {{ {body} }} }}\n")
     }
 
-    /// Another variable of the type with enough elements for a row, and where the last row may start.
+    /// Finds another variable of the type with enough elements for a row. Returns it and the last possible start of a row.
     fn source(&mut self, y: &Var, length: u64) -> Option<(Var, u64)> {
         let elements = |v: &Var| v.shape.iter().product::<u64>();
         let length = if y.shape.len() == 1 { 1 } else { length };
@@ -70,7 +70,7 @@ impl Generator<'_> {
         Some((x, room))
     }
 
-    /// Which row vertex `i` writes: each once.
+    /// Makes the row that vertex `i` writes; each row is written once.
     fn row_of(&mut self, rows: u64) -> String {
         match self.choices.below(3) {
             0 if rows > 0 => format!("{:?}[i]", self.choices.permutation(rows)),
@@ -79,7 +79,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Where vertex `i` begins to read, at most `room`.
+    /// Makes the first element that vertex `i` reads, at most `room`.
     fn start_of(&mut self, rows: u64, room: u64) -> String {
         match self.choices.below(3) {
             0 if rows > 0 => {
@@ -103,7 +103,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A copy of rows, which may be of the variable that it writes.
+    /// Makes a copy of rows; it may read the variable that it writes.
     pub fn copy(&mut self) -> String {
         let Some(y) = self.any_var(|v| !v.shape.is_empty()) else { return String::new() };
         let x = self.any_var(|v| v.ty == y.ty && v.shape[..] == y.shape[..]).unwrap_or(y.clone());

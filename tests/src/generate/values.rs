@@ -1,13 +1,13 @@
 //! Expressions on tensors.
 //!
-//! Invariant: an expression has the type and broadcasts to the shape that it was asked for; no operator has two static
-//! operands, so that no static number leaves its type.
+//! Invariant: an expression has the requested type and broadcasts to the requested shape. No operator has two static
+//! operands, so that no static number overflows its type.
 
 use super::Generator;
 use super::variables::Var;
 
 impl Generator<'_> {
-    /// An expression of a type that broadcasts to a shape.
+    /// Makes an expression of a type that broadcasts to a shape.
     pub fn value(&mut self, ty: &'static str, shape: &[u64], depth: u32) -> String {
         if depth == 0 || self.choices.spent() || self.choices.once_in(4) {
             return if self.choices.once_in(4) { literal(ty, self.choices.below(10)) } else { self.leaf(ty, shape) };
@@ -15,7 +15,7 @@ impl Generator<'_> {
         self.operation(ty, shape, depth - 1)
     }
 
-    /// An expression with a tensor in it.
+    /// Makes an expression that contains a tensor.
     fn operation(&mut self, ty: &'static str, shape: &[u64], depth: u32) -> String {
         let float = ty.starts_with('f');
         if ty == "bool" {
@@ -49,7 +49,7 @@ impl Generator<'_> {
         if depth == 0 { self.leaf(ty, shape) } else { self.operation(ty, shape, depth - 1) }
     }
 
-    /// The sum or greatest element of a variable.
+    /// Makes the sum or the greatest element of a variable.
     fn reduction(&mut self, ty: &'static str) -> String {
         let numbers = |v: &Var| v.ty == ty && !v.shape.contains(&0);
         match self.any_var(numbers) {
@@ -58,7 +58,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A view that broadcasts to a shape, or the first element of a variable; converted if none has the type.
+    /// Makes a view that broadcasts to a shape, or the first element of a variable, converted if none has the type.
     pub fn leaf(&mut self, ty: &'static str, shape: &[u64]) -> String {
         for _ in 0..4 {
             let Some(var) = self.any_var(|v| v.ty == ty) else { break };
@@ -73,14 +73,14 @@ impl Generator<'_> {
         if var.ty == ty { element } else { format!("{ty}({element})") }
     }
 
-    /// Some variable for which a condition holds.
+    /// Chooses a variable for which a condition holds.
     pub fn any_var(&mut self, holds: impl Fn(&Var) -> bool) -> Option<Var> {
         let fit: Vec<&Var> = self.vars.iter().filter(|v| holds(v)).collect();
         (!fit.is_empty()).then(|| fit[self.choices.below(fit.len() as u64) as usize].clone())
     }
 }
 
-/// A number of a type.
+/// Makes a number of a type.
 pub(super) fn literal(ty: &str, n: u64) -> String {
     match ty {
         "bool" => (n.is_multiple_of(2)).to_string(),
@@ -89,7 +89,7 @@ pub(super) fn literal(ty: &str, n: u64) -> String {
     }
 }
 
-/// Whether a shape broadcasts to another, as in NumPy.
+/// Returns whether a shape broadcasts to another, as in NumPy.
 fn broadcasts(from: &[u64], to: &[u64]) -> bool {
     from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(&a, &b)| a == b || a == 1)
 }

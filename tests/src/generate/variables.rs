@@ -1,10 +1,10 @@
-//! Variables, where they lie, and views of them.
+//! Variables, their tiles, and views of them.
 //!
 //! Invariant: a view names no element twice, so that it may be read and written.
 
 use super::Generator;
 
-/// What the text says about a variable.
+/// A variable as the text declares it.
 #[derive(Clone, Debug)]
 pub(super) struct Var {
     pub name: String,
@@ -35,7 +35,7 @@ impl Generator<'_> {
         self.vars.push(Var { name, ty, shape });
     }
 
-    /// Different numbers for the elements, some of them alike.
+    /// Makes an initial value of different numbers, some of which repeat.
     fn initial(&mut self, ty: &str, shape: &[u64]) -> String {
         let (a, b) = (self.choices.below(9) + 1, self.choices.below(13) + 2);
         let terms: Vec<String> = (0..shape.len()).map(|d| format!("{} * i{d}", a + 2 * d as u64)).collect();
@@ -46,7 +46,7 @@ impl Generator<'_> {
             "f32" | "f64" => format!("(({terms}) % {b} - {}) * 0.75", b / 3),
             _ => format!("({terms}) % {b} - {}", b / 3),
         };
-        // A list without rows says nothing of their length.
+        // The length of rows cannot be written where there are none.
         let rows: &[u64] = if shape.contains(&0) { &[] } else { shape };
         let value = if rows.is_empty() { super::values::literal(ty, a) } else { value };
         rows.iter().enumerate().rev().fold(value, |inner, (d, n)| format!("list i{d} in 0..{n} {{ {inner} }}"))
@@ -67,7 +67,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A view of a variable: its text and its shape.
+    /// Makes a view of a variable. Returns its text and its shape.
     pub fn view(&mut self, var: &Var) -> (String, Vec<u64>) {
         let (mut text, mut shape) = (var.name.clone(), vec![]);
         if self.choices.below(2) == 0 {
@@ -96,7 +96,7 @@ impl Generator<'_> {
         (text, shape)
     }
 
-    /// An index of an axis; what is left of the axis is added to `shape`.
+    /// Makes an index of an axis. If the axis stays, adds its new length to `shape`.
     fn index(&mut self, n: u64, shape: &mut Vec<u64>) -> String {
         match self.choices.below(5) {
             0 if n > 0 => self.choices.below(n).to_string(),
@@ -122,7 +122,7 @@ impl Generator<'_> {
     }
 }
 
-/// `[3, 4]`; nothing for rank 0.
+/// Writes a shape as `[3, 4]`, or nothing for rank 0.
 pub(super) fn dims(shape: &[u64]) -> String {
     if shape.is_empty() { String::new() } else { format!("{shape:?}") }
 }
