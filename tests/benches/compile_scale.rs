@@ -1,9 +1,10 @@
 //! How compile time and memory grow with the program: three programs at 10^4, 10^5 and 10^6 vertices, stage by stage.
 //!
 //! `cargo bench -p girder-tests --bench compile_scale [-- SUBSTRING]` prints a table for each program whose name
-//! contains the substring, then the worst ratio of a total to its bar. Each compilation is a process of its own, so that
-//! the peak of one is not that of another. Memory is the resident set as Linux counts it. The last row is processor time:
-//! where it is less than the total, other work delayed the compilation, and processor time is what counts.
+//! contains the substring, then the worst ratio of a total to its bar. Each compilation is a process of its own, so
+//! that the peak of one is not that of another. Memory is the resident set as Linux counts it. The last row is
+//! processor time: where it is less than the total, other work delayed the compilation, and processor time is what
+//! counts.
 //!
 //! Invariant: the programs are made here and depend on nothing but their size.
 

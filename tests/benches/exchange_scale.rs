@@ -1,8 +1,8 @@
 //! What scheduling one exchange costs: patterns of single words over 1,472 tiles, at 10^4, 10^5 and 10^6 receipts.
 //!
-//! `cargo bench -p girder-tests --bench exchange_scale [-- SUBSTRING]` prints for each pattern the time per receipt, and
-//! the ratio of the cycles to a lower bound. The last line is the worst ratio of the time of a receipt at 10^6 receipts to
-//! that at 10^4. Time is processor time, summed over all threads.
+//! `cargo bench -p girder-tests --bench exchange_scale [-- SUBSTRING]` prints for each pattern the time per receipt,
+//! and the ratio of the cycles to a lower bound. The last line is the worst ratio of the time of a receipt at 10^6
+//! receipts to that at 10^4. Time is processor time, summed over all threads.
 //!
 //! Invariant: the patterns are made here and depend on nothing but their size.
 

@@ -1,9 +1,9 @@
 //! Whole models: heat on a square, training on digits, and a step of training a perceptron.
 //!
 //! `cargo bench -p girder-tests --bench models [-- SUBSTRING]` prints a line for each model whose name contains the
-//! substring: the time per step on two threads, and the ratio of its bar to it, which should be at least 1; then the worst
-//! ratio. Heat and digits are compared with equivalent C, compiled by `cc` with all optimisations and OpenMP; repetitions
-//! of both are interleaved. The bar of heat is 0.9 of the speed of C. The bar of the perceptron is a time.
+//! substring: the time per step on two threads, and the ratio of its bar to it, which should be at least 1; then the
+//! worst ratio. Heat and digits are compared with equivalent C, compiled by `cc` with all optimisations and OpenMP;
+//! repetitions of both are interleaved. The bar of heat is 0.9 of the speed of C. The bar of the perceptron is a time.
 //!
 //! Invariant: C and Girder compute the same function on as many elements and as many threads.
 

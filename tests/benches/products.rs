@@ -2,8 +2,9 @@
 //! with the best instructions that the host has.
 //!
 //! `cargo bench -p girder-tests --bench products [-- SUBSTRING]` prints a row for each shape (rows, terms, columns) and
-//! number of threads: the median time of one product in both, with interleaved repetitions, and the ratio of the speeds.
-//! The last line is the worst ratio. `gemm_f32` is the part of `gemm` that its front hands products of `f32` to.
+//! number of threads: the median time of one product in both, with interleaved repetitions, and the ratio of the
+//! speeds. The last line is the worst ratio. `gemm_f32` is the part of `gemm` that its front hands products of `f32`
+//! to.
 //!
 //! An iteration of the program is the product and the copy of its result into a variable, superstep by superstep; the
 //! time of a run is divided by its iterations. Results are compared element by element.

@@ -1,8 +1,9 @@
 //! The overhead of a superstep: empty compute sets, trivial vertices, and copies of short runs.
 //!
 //! `cargo bench -p girder-tests --bench supersteps [-- SUBSTRING]` prints a line for each case whose name contains the
-//! substring: the time of one superstep, vertex or run, and the ratio of its bar to it, which should be at least 1; then
-//! the worst ratio. The bar of a copy is 0.8 of the speed of the fastest design in `designs`, with interleaved repetitions.
+//! substring: the time of one superstep, vertex or run, and the ratio of its bar to it, which should be at least 1;
+//! then the worst ratio. The bar of a copy is 0.8 of the speed of the fastest design in `designs`, with interleaved
+//! repetitions.
 //!
 //! Invariant: the programs depend on the sizes in this file only.
 
@@ -35,7 +36,8 @@ struct Case {
 
 fn empty(name: &'static str, threads: usize, bar: Option<f64>, vertices: usize, body: &str) -> Case {
     let text = format!(
-        "codelet little(inout x: f32) {{ {body} }}\nvar x: f32[{vertices}];\nprogram main(iterations: int) {{ repeat iterations {{
+        "codelet little(inout x: f32) {{ {body} }}\nvar x: f32[{vertices}];
+        program main(iterations: int) {{ repeat iterations {{
             compute empty {{ for i in 0..{vertices} {{ vertex little(x[i]); }} }}
         }} }}\n"
     );

@@ -24,7 +24,8 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     names
 }
 
-/// Finds all files under a directory of the repository whose names have this ending. Returns sorted paths from the root.
+/// Finds all files under a directory of the repository whose names have this ending. Returns sorted paths from the
+/// root.
 pub fn under(directory: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
     let (mut open, mut found) = (vec![directory.as_ref().to_path_buf()], vec![]);
     while let Some(directory) = open.pop() {

@@ -54,8 +54,8 @@ pub struct Compiled {
 }
 
 impl Program {
-    /// Takes a text with the options of its head, for `machine` if it names no other. Files that it names are relative to
-    /// `path`.
+    /// Takes a text with the options of its head, for `machine` if it names no other. Files that it names are relative
+    /// to `path`.
     pub fn new(path: impl AsRef<Path>, text: impl Into<String>, machine: &str) -> Program {
         let (path, text) = (path.as_ref(), text.into());
         let head = Head::read(&text, path).unwrap_or_else(|words| panic!("{}: `{words}` in the head", path.display()));

@@ -41,8 +41,8 @@ impl Trace for First {
 }
 
 impl Program {
-    /// Measures each stage until the first superstep of `main`, or of the only program, can begin: parsing, elaboration,
-    /// every pass, code generation and loading. Adds the total and, if `superstep`, the first superstep.
+    /// Measures each stage until the first superstep of `main`, or of the only program, can begin: parsing,
+    /// elaboration, every pass, code generation and loading. Adds the total and, if `superstep`, the first superstep.
     ///
     /// # Panics
     /// If it does not compile.

@@ -1,6 +1,6 @@
-//! `girder explain` has an entry for every code, and its examples do what it says: the first program of an entry leads to
-//! the code, the others lead to no report and print what their lines `// prints: …` promise. Its blocks of commands run in
-//! `compiler/cli/tests/command.rs`.
+//! `girder explain` has an entry for every code, and its examples do what it says: the first program of an entry leads
+//! to the code, the others lead to no report and print what their lines `// prints: …` promise. Its blocks of commands
+//! run in `compiler/cli/tests/command.rs`.
 
 use girder_source::par_map_slice;
 use girder_tests::{Program, Report, files};

@@ -1,8 +1,8 @@
 //! Broken programs, `tests/diagnostics/<stage>/<claim>.gir`, and what is reported about them.
 //!
 //! `//~ code` stands on the line of the first label of each diagnostic, `//~! code` at the end of the file if it has no
-//! label there: these are written by hand, so that accepting a snapshot cannot hide a lost error. The snapshot beside the
-//! program is the whole report as the user sees it.
+//! label there: these are written by hand, so that accepting a snapshot cannot hide a lost error. The snapshot beside
+//! the program is the whole report as the user sees it.
 //!
 //! Invariant: nothing else is reported, and every code that a text can lead to has a program that leads to it.
 

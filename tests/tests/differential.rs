@@ -1,4 +1,5 @@
-//! Random programs have the same outcome in every mode, on any number of threads, and when any printed stage is read back.
+//! Random programs have the same outcome in every mode, on any number of threads, and when any printed stage is read
+//! back.
 
 use girder::Stage;
 use girder_engine::Mode;

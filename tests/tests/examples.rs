@@ -1,7 +1,7 @@
 //! Every example has the values of an independent source, in every mode on one to three threads.
 //!
-//! The expected numbers of `heat` and `digits` were computed by NumPy (`reference.py` beside each); those of the others are
-//! from the public tutorials that they follow.
+//! The expected numbers of `heat` and `digits` were computed by NumPy (`reference.py` beside each); those of the others
+//! are from the public tutorials that they follow.
 
 use girder::arrays;
 use girder_engine::Mode;

@@ -6,8 +6,8 @@ use girder_passes::allocate_memory::{Item, largest_live_set};
 use girder_tests::{Program, files, generate};
 use proptest::prelude::*;
 
-/// Returns the largest live set of a class and its peak. A block that no step touches has an address, so it counts as live
-/// by itself.
+/// Returns the largest live set of a class and its peak. A block that no step touches has an address, so it counts as
+/// live by itself.
 fn quality(class: &TileClass) -> (u64, u64) {
     let item = |b: &MemoryBlock| Item::plain(b.bytes as u64, b.live.clone().unwrap_or(0..u32::MAX));
     let items: Vec<Item> = class.blocks.iter().map(item).collect();

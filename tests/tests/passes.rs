@@ -1,9 +1,10 @@
-//! What each pass decides, as text: `tests/passes/<pass>/<what_is_true>.gir`, with the part of the printed stage that the
-//! pass added in the snapshot beside it.
+//! What each pass decides, as text: `tests/passes/<pass>/<what_is_true>.gir`, with the part of the printed stage that
+//! the pass added in the snapshot beside it.
 //!
 //! The first line of a case says its claim in a sentence. For each case the test also checks, beside the snapshot, that
-//! the stage reads back and prints again to the same bytes, that a second compilation prints the same, and that all modes
-//! agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case say what it prints.
+//! the stage reads back and prints again to the same bytes, that a second compilation prints the same, and that all
+//! modes agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case say what it
+//! prints.
 
 use girder::{AnyStage, PASSES};
 use girder_tests::cases::{self, Case};

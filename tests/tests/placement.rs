@@ -1,8 +1,8 @@
 //! Placements by `place-tiles` compared with simple ones and with those of the text, in modelled cycles.
 //!
-//! Every example is placed twice: with the places of its text, and with all of them removed. Both times the test also makes
-//! some simple placements of what is open. The placement by `place-tiles` may take at most 1.05 times the cycles of the
-//! best simple one, and without the places of the text at most 1.05 times the cycles with them.
+//! Every example is placed twice: with the places of its text, and with all of them removed. Both times the test also
+//! makes some simple placements of what is open. The placement by `place-tiles` may take at most 1.05 times the cycles
+//! of the best simple one, and without the places of the text at most 1.05 times the cycles with them.
 
 use girder::{AnyStage, Stage};
 use girder_ir::codelet::Dir;
@@ -118,8 +118,8 @@ fn steps_that_are_cut_alike_lie_alike() {
 
 #[test]
 fn operands_of_a_product_have_their_share_of_every_tile_and_blocks_lie_where_they_are_made() {
-    // Blocks do not divide the matrices, and terms are summed in several steps: at the edge some vertices read rows that all
-    // others read too. For the larger size, even the first placement exceeds the budget of the search.
+    // Blocks do not divide the matrices, and terms are summed in several steps: at the edge some vertices read rows
+    // that all others read too. For the larger size, even the first placement exceeds the budget of the search.
     for n in [3000, 6000] {
         let text = format!(
             "var x: f32[{n}, {n}]; var y: f32[{n}, {n}]; var z: f32[{n}, {n}]; program main() {{ z <- x @ y; }}"

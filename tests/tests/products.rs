@@ -33,8 +33,8 @@ fn same(outcome: &Outcome, case: &str) {
     assert_eq!(outcome.array("z").bytes, outcome.array("expected").bytes, "{case}");
 }
 
-/// Makes a program with two products of `left` and `right`, expressions over `x` and `y` of `xs` and `ys` elements: `z` by
-/// `@`, `expected` by loops.
+/// Makes a program with two products of `left` and `right`, expressions over `x` and `y` of `xs` and `ys` elements: `z`
+/// by `@`, `expected` by loops.
 fn product(
     ty: &str,
     (m, n): (usize, usize),

@@ -1,5 +1,5 @@
-//! Modelled time is a function of program, data and machine. It does not depend on the mode or the threads, nor on whether
-//! it is estimated or measured in a run.
+//! Modelled time is a function of program, data and machine. It does not depend on the mode or the threads, nor on
+//! whether it is estimated or measured in a run.
 
 use girder_engine::Mode;
 use girder_tests::{MODES, Program};

@@ -1,4 +1,5 @@
-//! Every stage of every program prints as text that reads back, prints again to the same bytes, and has the same outcome.
+//! Every stage of every program prints as text that reads back, prints again to the same bytes, and has the same
+//! outcome.
 //!
 //! The programs are the examples and `tests/programs/<claim>.gir`, each with its claim in its first line and the lines
 //! that it prints, computed by hand or by NumPy, in comments `// prints: …` at its end.

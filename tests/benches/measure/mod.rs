@@ -1,7 +1,7 @@
 //! What the benches of runs share: a program that can be run, interleaved windows of time, and the worst ratio.
 //!
-//! Invariant: things that are compared are measured in interleaved windows. A figure is the lower quartile of its windows,
-//! because a disturbance can only make a window longer.
+//! Invariant: things that are compared are measured in interleaved windows. A figure is the lower quartile of its
+//! windows, because a disturbance can only make a window longer.
 
 use girder::{Arguments, Compilation, Options, Stage};
 use girder_engine::{Engine, Executable, Mode, Silent};

@@ -61,7 +61,8 @@ impl Generator<'_> {
         format!("compute {{ for i in 0..{rows} {{ {body} }} }}\n")
     }
 
-    /// Finds another variable of the type with enough elements for a row. Returns it and the last possible start of a row.
+    /// Finds another variable of the type with enough elements for a row. Returns it and the last possible start of a
+    /// row.
     fn source(&mut self, y: &Var, length: u64) -> Option<(Var, u64)> {
         let elements = |v: &Var| v.shape.iter().product::<u64>();
         let length = if y.shape.len() == 1 { 1 } else { length };
