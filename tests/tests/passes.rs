@@ -45,7 +45,7 @@ fn every_pass_has_its_cases() {
     }
 }
 
-/// The snapshot of a case, which has passed all other checks.
+/// Returns the snapshot of a case, after all other checks.
 fn snapshot(case: &Case) -> String {
     let claim = case.claim().unwrap_or_default();
     assert!(claim.ends_with('.'), "the first line of a case is its claim, a sentence");
@@ -64,7 +64,10 @@ fn snapshot(case: &Case) -> String {
                 "a second compilation prints something else"
             );
             reads_back(case, &stage, &text);
-            shown += &if pass == "check-races" { "no race\n".into() } else { decisions(pass, &text) };
+            if !shown.is_empty() {
+                shown += "\n";
+            }
+            shown += &if pass == "check-races" { "no race\n".into() } else { decisions(case, &text) };
             runs(case, &stage);
         }
         (None, None) => {}
@@ -73,13 +76,14 @@ fn snapshot(case: &Case) -> String {
     shown
 }
 
-/// The items of a printed stage that show the decisions of a pass. The header, which has no decision, is left out.
-fn decisions(pass: &str, text: &str) -> String {
+/// Returns the items of a printed stage that show the decisions of a pass, without codelets that the case has as well.
+fn decisions(case: &Case, text: &str) -> String {
+    let pass = case.folder();
     let (_, words) = SHOWN.iter().find(|s| s.0 == pass).unwrap_or_else(|| panic!("there is no pass `{pass}`"));
     let items = files::items(text);
     let shown = items.into_iter().filter(|item| {
         let word = item.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
-        words.is_empty() || words.contains(&word)
+        (words.is_empty() || words.contains(&word)) && !(word == "codelet" && case.text.contains(item))
     });
     shown.collect::<Vec<_>>().join("\n\n")
 }
