@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::outcome::{Outcome, Recorder};
-use girder::{AnyStage, Arguments, Array, Compilation, Head, Options, Stage, arrays, show};
+use girder::{After, AnyStage, Arguments, Array, Compilation, Head, Options, Stage, arrays, show};
 use girder_engine::{Engine, Executable, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::ids::ProgramId;
@@ -143,7 +143,7 @@ impl Program {
     }
 
     /// Compiles it up to a stage.
-    pub fn stage(&self, to: Stage) -> Result<AnyStage, Failure> {
+    pub fn stage(&self, to: impl Into<After>) -> Result<AnyStage, Failure> {
         let (mut compilation, root) = self.open();
         let done = compilation.stage(root, to);
         done.map_err(|_| Failure { diagnostics: compilation.diagnostics, map: compilation.map })

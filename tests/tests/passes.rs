@@ -6,7 +6,7 @@
 //! modes agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case say what it
 //! prints.
 
-use girder::{AnyStage, PASSES};
+use girder::{After, AnyStage};
 use girder_tests::cases::{self, Case};
 use girder_tests::{MODES, files};
 use libtest_mimic::Trial;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 fn every_pass_has_its_cases() {
-    let passes: Vec<&str> = std::iter::once("elaborate").chain(PASSES.iter().map(|p| p.name)).collect();
+    let passes: Vec<&str> = After::all().map(After::name).collect();
     let shown: Vec<&str> = SHOWN.iter().map(|s| s.0).collect();
     assert_eq!(passes, shown, "the passes of the compiler are those that have snapshots");
     for pass in shown {
@@ -50,30 +50,17 @@ fn snapshot(case: &Case) -> String {
     let claim = case.claim().unwrap_or_default();
     assert!(claim.ends_with('.'), "the first line of a case is its claim, a sentence");
     let pass = case.folder();
+    let after = After::named(pass).unwrap_or_else(|| panic!("there is no pass `{pass}`"));
     let program = case.program();
-    let lowered = program.run_through(pass);
-    let again = program.run_through(pass);
+    let (lowered, again) = (program.lowered(after), program.lowered(after));
     assert_eq!(lowered.report, again.report, "a second compilation reports something else");
-    let mut shown = lowered.report;
-    match (lowered.stage, again.stage) {
-        (Some(stage), Some(again)) => {
-            let text = girder::text::print(&stage, program.machine());
-            assert_eq!(
-                text,
-                girder::text::print(&again, program.machine()),
-                "a second compilation prints something else"
-            );
-            reads_back(case, &stage, &text);
-            if !shown.is_empty() {
-                shown += "\n";
-            }
-            shown += &if pass == "check-races" { "no race\n".into() } else { decisions(case, &text) };
-            runs(case, &stage);
-        }
-        (None, None) => {}
-        _ => panic!("a second compilation ends differently"),
-    }
-    shown
+    assert_eq!(lowered.text, again.text, "a second compilation prints something else");
+    let Some(stage) = lowered.stage else { return lowered.report };
+    let resumed = program.resumed(lowered.text.clone()).lowered(after);
+    assert_eq!(lowered.text, resumed.text, "the stage prints differently when it was read:\n{}", resumed.report);
+    runs(case, &stage);
+    let shown = if pass == "check-races" { "no race\n".into() } else { decisions(case, &lowered.text) };
+    if lowered.report.is_empty() { shown } else { format!("{}\n{shown}", lowered.report) }
 }
 
 /// Returns the items of a printed stage that show the decisions of a pass, without codelets that the case has as well.
@@ -86,13 +73,6 @@ fn decisions(case: &Case, text: &str) -> String {
         (words.is_empty() || words.contains(&word)) && !(word == "codelet" && case.text.contains(item))
     });
     shown.collect::<Vec<_>>().join("\n\n")
-}
-
-/// Checks that a printed stage reads back and prints again to the same bytes.
-fn reads_back(case: &Case, stage: &AnyStage, text: &str) {
-    let resumed = case.program().resumed(text.to_string());
-    let again = resumed.stage(stage.stage()).unwrap_or_else(|e| panic!("the stage does not read back:\n{text}\n{e}"));
-    assert_eq!(text, girder::text::print(&again, resumed.machine()), "the stage prints differently when it was read");
 }
 
 /// Runs the program of a case, if it has one and compiles, in all modes.
