@@ -18,7 +18,7 @@ pub struct Report {
     /// Sorted, each line and code once.
     pub list: Vec<Reported>,
     /// In the order of the compiler, as the user sees them.
-    pub text: String,
+    pub texts: Vec<String>,
     /// The lines that the program printed before it ended.
     pub prints: Vec<String>,
 }
@@ -42,12 +42,12 @@ impl Report {
                 (diagnostics, compiled.map)
             }
         };
-        let text = diagnostics.iter().map(|d| d.render(&map, false, 120)).collect();
+        let texts = diagnostics.iter().map(|d| d.render(&map, false, 120)).collect();
         let one = |d: &Diagnostic| Reported { line: line(d, &map), code: d.code.into() };
         let mut list: Vec<Reported> = diagnostics.iter().map(one).collect();
         list.sort();
         list.dedup();
-        Report { list, text, prints }
+        Report { list, texts, prints }
     }
 }
 

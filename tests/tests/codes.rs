@@ -66,7 +66,7 @@ fn check(e: &Entry) -> Vec<String> {
         // So many errors that some are hidden cannot stand in an explanation.
         let is_too_long = k == 0 && e.code == "syntax::many";
         if !holds && !is_too_long {
-            problems.push(format!("{}, block {k}:\n{text}{}", e.code, report.text));
+            problems.push(format!("{}, block {k}:\n{text}{}", e.code, report.texts.concat()));
         }
         let promised: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("// prints: ")).collect();
         if !promised.is_empty() && report.prints != promised {

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 const PROGRAMS: &str = "tests/diagnostics";
+/// A snapshot of more reports than these shows the first and the last of them.
+const MANY: usize = 50;
 
 fn main() -> ExitCode {
     let complete = || {
@@ -25,8 +27,14 @@ fn main() -> ExitCode {
 /// Returns the report, after checking that it has the codes that the comments of the program expect, on their lines.
 fn snapshot(case: &Case) -> String {
     let report = Report::of(&case.program());
-    assert_eq!(report.list, expected(&case.text), "\n{}", report.text);
-    if report.text.is_empty() { "nothing is reported\n".into() } else { report.text }
+    assert_eq!(report.list, expected(&case.text), "\n{}", report.texts.concat());
+    match &report.texts[..] {
+        [] => "nothing is reported\n".into(),
+        [first, others @ .., last] if others.len() > MANY => {
+            format!("{first}\n(and {} reports like it)\n\n{last}", others.len())
+        }
+        texts => texts.concat(),
+    }
 }
 
 /// Reads the expected diagnostics from the comments of a program, sorted.
