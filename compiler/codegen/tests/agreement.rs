@@ -2,7 +2,7 @@
 
 mod harness;
 
-use girder_codelet::cost::{At, Cost, MemFacts, TileCosts, cost_of, counted_cost_of};
+use girder_codelet::cost::{Cost, CostInputs, MemFacts, TileCosts, cost_of, counted_cost_of};
 use harness::Case;
 use harness::choices::Choices;
 use harness::columns;
@@ -63,7 +63,7 @@ fn bundles(case: &mut Case, cost: &Cost) -> Option<Vec<u64>> {
         for worker in 0..turns {
             let start = (n * turns as usize + worker as usize) * own;
             let counters = &outcome.counters[start..start + own];
-            let at = At { sizes: &sizes, consts, worker, workers: case.workers, counters, facts: &facts };
+            let at = CostInputs { sizes: &sizes, consts, worker, workers: case.workers, counters, facts: &facts };
             all.push(cost.eval(&at));
         }
     }

@@ -14,6 +14,7 @@
 //! Invariant: a cost depends on the codelet and the machine only, never on the host; evaluating it takes a bounded number of
 //! steps.
 
+mod inputs;
 mod quantity;
 mod points;
 mod counted;
@@ -27,19 +28,18 @@ mod pipeline;
 mod tile;
 
 pub use counted::CountedBlocks;
+pub use inputs::{CostInputs, MemFacts, Want};
+pub use pipeline::Refusal;
 pub use points::{Located, Point, Points, blocks};
 pub use quantity::{Names, Quantity, Ramp};
 pub use tile::{Busy, TileCosts, TileQueue, equal_vertices, tile_cycles};
 
-use crate::sizes::Sizes;
 use girder_ir::codelet::Codelet;
-use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
-use girder_source::Span;
 use graph::{Count, RegionId};
 use pipeline::Pipeline;
 use rustc_hash::FxHashMap;
-use walk::Walk;
+use walk::BodyWalk;
 
 /// The cost of a codelet's vertices.
 #[derive(Clone, PartialEq, Debug)]
@@ -70,62 +70,6 @@ enum Bundles {
     Interval(usize),
     /// Of a pipeline's first vector, beyond the interval.
     Fill(usize),
-}
-
-/// What a codelet wants of memory, because it makes the codelet faster.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Want {
-    /// Two fields, the lesser first, in different memory elements.
-    Apart(FieldId, FieldId),
-    /// A field in interleaved memory.
-    Interleaved(FieldId),
-}
-
-/// What is known of where a vertex's fields lie.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct MemFacts(Vec<Want>);
-
-impl MemFacts {
-    /// These wants hold, and no others.
-    pub fn granting(wants: &[Want]) -> MemFacts {
-        let mut list = wants.to_vec();
-        list.sort();
-        MemFacts(list)
-    }
-
-    fn are_apart(&self, a: FieldId, b: FieldId) -> bool {
-        self.0.binary_search(&Want::Apart(a.min(b), a.max(b))).is_ok()
-    }
-
-    fn is_interleaved(&self, f: FieldId) -> bool {
-        self.0.binary_search(&Want::Interleaved(f)).is_ok()
-    }
-}
-
-/// What a cost is evaluated for.
-#[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
-    /// Sizes of the vertex.
-    pub sizes: &'a Sizes,
-    /// Bits of its `const` fields, by [`FieldId`].
-    pub consts: &'a [u64],
-    /// The worker, for a `multi` codelet.
-    pub worker: u32,
-    /// Workers of a tile.
-    pub workers: u32,
-    /// What was counted at the codelet's [`Points`]; what is missing counts as 0.
-    pub counters: &'a [u64],
-    /// Where its fields lie.
-    pub facts: &'a MemFacts,
-}
-
-/// Why a codelet cannot be pipelined.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    /// The loop, or the codelet if there is none.
-    pub span: Span,
-    /// Lower case, no full stop.
-    pub reason: String,
 }
 
 /// Why a codelet that says `#[pipelined]` cannot be pipelined, on any machine.
@@ -181,7 +125,7 @@ impl Cost {
 
     fn assemble(
         &mut self,
-        walk: &Walk<'_>,
+        walk: &BodyWalk<'_>,
         demand: &demand::Demand<'_, '_>,
         lines: FxHashMap<u32, Pipeline>,
         costs: &TileCosts,
@@ -200,9 +144,9 @@ impl Cost {
             let once = walk.graph.regions[l.around].count.clone();
             let own = &walk.graph.regions[l.region].count;
             let width = i64::from(line.width);
-            let factor = match &l.turns {
-                Some(Quantity::Ramp(_)) => own.factor.clone().wider_ramps(width),
-                Some(turns) => once.factor.clone().mul(turns.clone().ceil(width)),
+            let factor = match &l.trip_count {
+                Some(Quantity::Ramp(_)) => own.factor.clone().scale_ramp_steps(width),
+                Some(trip_count) => once.factor.clone().mul(trip_count.clone().ceil(width)),
                 None => own.factor.clone(),
             };
             found.push((Bundles::Interval(at), Count { counted: own.counted, factor }));
@@ -247,7 +191,7 @@ impl Cost {
         self.points = Points::new(points);
     }
 
-    fn value(&self, quantity: &Quantity, at: &At<'_>) -> u64 {
+    fn value(&self, quantity: &Quantity, at: &CostInputs<'_>) -> u64 {
         quantity.eval(&|f| self.types[f.as_u32() as usize], at).max(0) as u64
     }
 
@@ -260,7 +204,7 @@ impl Cost {
     }
 
     /// Bundles that one worker issues for a vertex; stated cycles are rounded up to whole bundles. Saturates.
-    pub fn eval(&self, at: &At<'_>) -> u64 {
+    pub fn eval(&self, at: &CostInputs<'_>) -> u64 {
         if let Some(cycles) = &self.stated {
             return self.value(cycles, at).div_ceil(u64::from(self.period.max(1)));
         }
@@ -270,8 +214,8 @@ impl Cost {
 
     /// Cycles for which a vertex keeps one context, or all of them, busy. For a `multi` codelet, `at.counters` holds those
     /// of worker 0, 1, … in turn, and `at.worker` is not read.
-    pub fn busy(&self, at: &At<'_>) -> Busy {
-        let cycles = |at: &At<'_>| match &self.stated {
+    pub fn busy(&self, at: &CostInputs<'_>) -> Busy {
+        let cycles = |at: &CostInputs<'_>| match &self.stated {
             Some(cycles) => self.value(cycles, at),
             None => self.eval(at).saturating_mul(u64::from(self.period)),
         };
@@ -281,7 +225,7 @@ impl Cost {
         let own = self.points.len();
         let of_worker = |worker: u32| {
             let start = (worker as usize).saturating_mul(own).min(at.counters.len());
-            cycles(&At { worker, counters: &at.counters[start..], ..*at })
+            cycles(&CostInputs { worker, counters: &at.counters[start..], ..*at })
         };
         Busy::All((0..at.workers.max(1)).map(of_worker).max().unwrap_or(0))
     }

@@ -166,16 +166,16 @@ impl<'c> Interpreter<'c> {
         workers: u32,
         session: &Session,
     ) -> Result<(), Stop> {
-        let turns = if self.codelet.multi { workers } else { 1 };
+        let workers_run = if self.codelet.multi { workers } else { 1 };
         self.touches.iter_mut().for_each(Touches::clear);
         let own = self.points.as_ref().map_or(0, |p| p.1);
         self.counters.clear();
-        self.counters.resize(own * turns as usize, 0);
+        self.counters.resize(own * workers_run as usize, 0);
         if self.weights.as_ref().is_none_or(|w| w.0 != *sizes) {
             self.weights = Some((sizes.clone(), facts(self.codelet, sizes).weights));
         }
         let Some((_, weights)) = &self.weights else { return Ok(()) };
-        for worker in 0..turns {
+        for worker in 0..workers_run {
             let start = own * worker as usize;
             let mut frame = Frame {
                 codelet: self.codelet,

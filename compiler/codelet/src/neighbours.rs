@@ -40,7 +40,7 @@ pub fn join(
         let proven = facts(codelet, sizes).proven;
         codelet.sites.keys().all(|site| proven.contains(site))
     };
-    let mut walk = Walk {
+    let mut walk = LongLoops {
         codelet,
         one,
         all,
@@ -67,7 +67,7 @@ struct Long {
 }
 
 /// `None` from any of its functions: not shown to be the same.
-struct Walk<'a> {
+struct LongLoops<'a> {
     codelet: &'a Codelet,
     one: &'a Sizes,
     all: &'a Sizes,
@@ -82,7 +82,7 @@ struct Walk<'a> {
     slopes: SecondaryMap<LocalId, i64>,
 }
 
-impl Walk<'_> {
+impl LongLoops<'_> {
     fn block(&mut self, block: &StmtBlock) -> Option<()> {
         block.iter().try_for_each(|stmt| self.stmt(stmt))
     }
@@ -136,11 +136,11 @@ impl Walk<'_> {
         label: Label,
         body: &StmtBlock,
     ) -> Option<()> {
-        let turns = |sizes| {
+        let trip_count = |sizes| {
             let (lo, hi) = (static_int(self.codelet, sizes, &[], lo)?, static_int(self.codelet, sizes, &[], hi)?);
             Some((lo, trips(lo, hi, step)))
         };
-        let is_long = match (turns(self.one), turns(self.all)) {
+        let is_long = match (trip_count(self.one), trip_count(self.all)) {
             (Some((from, one)), Some((start, all))) if from == start && one != all => {
                 (one.checked_mul(self.count) == Some(all)).then_some(one)
             }
@@ -151,13 +151,13 @@ impl Walk<'_> {
                 Some(0)
             }
         };
-        let turns = i64::try_from(is_long?).ok()?;
-        if turns == 0 {
+        let trip_count = i64::try_from(is_long?).ok()?;
+        if trip_count == 0 {
             self.set(var, 0)?;
             return self.labelled(label, body);
         }
         self.loops += 1;
-        let travel = turns.checked_mul(step)?;
+        let travel = trip_count.checked_mul(step)?;
         let around = self.long.replace(Long { number: self.loops, label, travel, inside: Vec::new() });
         around.is_none().then_some(())?;
         self.set(var, 1)?;
@@ -189,9 +189,9 @@ impl Walk<'_> {
     fn set(&mut self, local: LocalId, slope: i64) -> Option<()> {
         let here = self.here();
         let first = self.set_in[local].is_none();
-        let alike = self.set_in[local] == Some(here) && self.slopes[local] == slope;
+        let same_slope = self.set_in[local] == Some(here) && self.slopes[local] == slope;
         (self.set_in[local], self.slopes[local]) = (Some(here), slope);
-        (first || alike).then_some(())
+        (first || same_slope).then_some(())
     }
 
     fn same(&self, e: ExprId) -> Option<()> {

@@ -96,7 +96,7 @@ impl Elaborator<'_> {
                     return Err(self.expected("a tensor or a static value", &known, value.span));
                 };
                 let text = if label.is_empty() { text.into() } else { format!("{label} {text}").into() };
-                self.push(NodeKind::Effect(Effect::Say { text }), span)?;
+                self.push(NodeKind::Effect(Effect::PrintText { text }), span)?;
                 return Ok(Value::Unit);
             }
         };

@@ -12,15 +12,15 @@ macro_rules! ids {
 }
 
 ids! {
-    VarId "var" "Names a [`Var`](crate::graph::Var).";
-    SpecId "spec" "Names a [`Codelet`](crate::codelet::Codelet): one specialisation.";
-    ItemId "item" "Names a [`CodeletItem`](crate::graph::CodeletItem): the text of a codelet or codelet function.";
-    FamilyId "family" "Names a [`Family`](crate::family::Family) of vertices.";
-    ComputeSetId "set" "Names a [`ComputeSet`](crate::graph::ComputeSet).";
-    CopyId "copy" "Names a [`CopySet`](crate::graph::CopySet).";
-    StreamId "stream" "Names a [`Stream`](crate::graph::Stream).";
-    ProgramId "program" "Names a [`Program`](crate::program::Program).";
-    StepId "step" "Names a [`Step`](crate::program::Step); ids ascend in pre-order of the text.";
+    VarId "var" "Names a `Var`.";
+    SpecId "spec" "Names a `Codelet`: one specialisation.";
+    ItemId "item" "Names a `CodeletItem`: the text of a codelet or codelet function.";
+    FamilyId "family" "Names a `Family` of vertices.";
+    ComputeSetId "set" "Names a `ComputeSet`.";
+    CopyId "copy" "Names a `CopySet`.";
+    StreamId "stream" "Names a `Stream`.";
+    ProgramId "program" "Names a `Program`.";
+    StepId "step" "Names a `Step`; ids ascend in pre-order of the text.";
     FieldId "field" "Names a field of a codelet, in the order of declaration, `const` fields included.";
     SizeId "size" "Names a size of a codelet: a dimension that each vertex's views bind.";
     LocalId "local" "Names a local of a codelet.";

@@ -5,7 +5,7 @@
 //! tile); [`family`] (many vertices or copies as one); [`graph`] and [`program`]; then the stages in [`stage`] with
 //! their tables [`placement`], [`plan`], [`schedule`], [`layout`]. [`timing`] and [`trace`] say what a
 //! run takes on the machine and tells of its path. [`region`] is the arithmetic of strided sets under
-//! views and families; [`hash`] names content; [`verify`] checks a graph.
+//! views and families; [`verify`] checks a graph.
 //!
 //! Invariants: the [`Graph`](graph::Graph) owns everything through typed ids; nothing here has behaviour beyond
 //! queries; a stage owns the one before it and adds one table.
@@ -26,5 +26,4 @@ pub mod layout;
 pub mod stage;
 pub mod timing;
 pub mod trace;
-pub mod hash;
 pub mod verify;

@@ -97,7 +97,7 @@ pub enum Effect {
         value: View,
     },
     /// `print("text");`
-    Say {
+    PrintText {
         /// The text.
         text: SmolStr,
     },

@@ -26,7 +26,7 @@ pub struct Region {
 pub type Interval = (VarId, u64, u64);
 
 /// More pieces than this make listing the better way.
-const MAX_PIECES: usize = 64;
+const MAX_BOXES: usize = 64;
 
 impl Region {
     /// From a first element and dimensions (length at least 1, any stride) in any order.
@@ -99,8 +99,8 @@ impl Region {
         }
         // All weights are multiples of the least, so offsets count from a common residue.
         let residue = a.rem_euclid(weights[0]);
-        let (x, y) = (self.places(&weights, residue)?, other.places(&weights, residue)?);
-        let meet = |p: &Places, q: &Places| {
+        let (x, y) = (self.digit_boxes(&weights, residue)?, other.digit_boxes(&weights, residue)?);
+        let meet = |p: &DigitBox, q: &DigitBox| {
             let both = p.iter().zip(q).map(|(p, q)| (p.0.max(q.0), p.1.min(q.1)));
             let least = both.zip(&weights).map(|((lo, hi), w)| (lo <= hi).then_some(lo * w));
             least.sum::<Option<i64>>().map(|e| e + residue)
@@ -109,27 +109,27 @@ impl Region {
     }
 
     /// The region as boxes of places over the weights, see the note; `None` if they are too many.
-    fn places(&self, weights: &[i64], residue: i64) -> Option<Vec<Places>> {
-        let mut done: Vec<(Places, (i64, i64))> = vec![(smallvec![], (0, 0))];
+    fn digit_boxes(&self, weights: &[i64], residue: i64) -> Option<Vec<DigitBox>> {
+        let mut done: Vec<(DigitBox, (i64, i64))> = vec![(smallvec![], (0, 0))];
         for (l, &weight) in weights.iter().enumerate() {
             let base = (self.offset - residue) / weight;
             let span = self.dims.iter().find(|d| d.1 == weight).map_or(0, |d| d.0 as i64 - 1);
             let radix = weights.get(l + 1).map(|next| next / weight);
             let digit = radix.map_or(base, |r| base.rem_euclid(r));
             let mut next = Vec::with_capacity(done.len());
-            for (places, carry) in done {
+            for (digit_boxes, carry) in done {
                 for (interval, carry) in cut(carry.0 + digit, carry.1 + digit + span, radix) {
-                    let mut places: Places = places.clone();
-                    places.push(interval);
-                    next.push((places, carry));
+                    let mut digit_boxes: DigitBox = digit_boxes.clone();
+                    digit_boxes.push(interval);
+                    next.push((digit_boxes, carry));
                 }
             }
             done = next;
-            if done.len() > MAX_PIECES {
+            if done.len() > MAX_BOXES {
                 return None;
             }
         }
-        Some(done.into_iter().map(|(places, _)| places).collect())
+        Some(done.into_iter().map(|(digit_boxes, _)| digit_boxes).collect())
     }
 
     /// Adds its elements as intervals, as long as they are contiguous along the least stride.
@@ -157,31 +157,31 @@ impl Region {
 
 /// Cuts an inclusive interval of a place where it carries into the next: what stays, and the interval that is carried.
 /// The last place has no radix and keeps all.
-fn cut(lo: i64, hi: i64, radix: Option<i64>) -> SmallVec<[(Span, Span); 3]> {
+fn cut(lo: i64, hi: i64, radix: Option<i64>) -> SmallVec<[(DigitInterval, DigitInterval); 3]> {
     let Some(r) = radix else { return smallvec![((lo, hi), (0, 0))] };
     let (row, last) = (lo.div_euclid(r), hi.div_euclid(r));
     if row == last {
         return smallvec![((lo - row * r, hi - row * r), (row, row))];
     }
-    let (full, full_end) = (row + (lo % r != 0) as i64, last - (hi % r != r - 1) as i64);
+    let (whole, whole_end) = (row + (lo % r != 0) as i64, last - (hi % r != r - 1) as i64);
     let mut cuts = SmallVec::new();
-    if full > row {
+    if whole > row {
         cuts.push(((lo - row * r, r - 1), (row, row)));
     }
-    if full <= full_end {
-        cuts.push(((0, r - 1), (full, full_end)));
+    if whole <= whole_end {
+        cuts.push(((0, r - 1), (whole, whole_end)));
     }
-    if full_end < last {
+    if whole_end < last {
         cuts.push(((0, hi - last * r), (last, last)));
     }
     cuts
 }
 
 /// An inclusive interval.
-type Span = (i64, i64);
+type DigitInterval = (i64, i64);
 
 /// One interval per weight.
-type Places = SmallVec<[Span; 6]>;
+type DigitBox = SmallVec<[DigitInterval; 6]>;
 
 /// Greatest common divisor.
 pub(crate) fn gcd(a: i64, b: i64) -> i64 {
@@ -260,7 +260,7 @@ fn sweep(a: &[(VarId, Region)], b: &[(VarId, Region)], mut found: impl FnMut(Opt
     order.extend(a.iter().enumerate().map(|(i, r)| (r.0, r.1.offset, false, i)));
     order.extend(b.iter().enumerate().map(|(i, r)| (r.0, r.1.offset, true, i)));
     order.sort_unstable();
-    let mut budget = MAX_PIECES * order.len();
+    let mut budget = MAX_BOXES * order.len();
     let mut active: [Vec<(i64, usize)>; 2] = [Vec::new(), Vec::new()];
     let mut var = None;
     for (v, start, side, i) in order {

@@ -4,6 +4,7 @@
 //! Left to others: the inside of a codelet (`girder_codelet::verify`), sizes that a codelet binds, races, and the
 //! machine's tiles.
 
+mod check;
 mod elements;
 mod families;
 mod steps;
@@ -11,12 +12,11 @@ mod steps;
 mod tests;
 mod tiles;
 
-use crate::graph::{Graph, Init, Var};
-use crate::ids::VarId;
-use rustc_hash::FxHashSet;
+pub use check::Result;
 
-/// What is wrong, for the compiler's developers.
-pub type Result = std::result::Result<(), String>;
+use crate::graph::{Graph, Init, Var};
+use check::{ensure, within};
+use rustc_hash::FxHashSet;
 
 /// Checks every entity of a graph; stops at the first breach.
 pub fn verify_graph(graph: &Graph) -> Result {
@@ -55,19 +55,4 @@ fn variable(var: &Var) -> Result {
         None => {}
     }
     var.mapping.as_ref().map_or(Ok(()), |m| tiles::mapping(m, var.len()))
-}
-
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result {
-    if holds { Ok(()) } else { Err(message()) }
-}
-
-/// Says in which entity an error is.
-fn within(place: std::fmt::Arguments<'_>) -> impl FnOnce(String) -> String + use<> {
-    let place = place.to_string();
-    move |message| format!("{place}: {message}")
-}
-
-/// The variable of an id.
-fn var(graph: &Graph, id: VarId) -> std::result::Result<&Var, String> {
-    graph.vars.get(id).ok_or_else(|| format!("there is no {id}"))
 }

@@ -6,6 +6,7 @@
 use crate::Machine;
 use crate::network::Topology;
 use crate::table::{Result, Table};
+use petgraph::algo::connected_components;
 
 /// Tiles of a machine: columns of numbers per tile stay small, and tile numbers fit 32 bits with room.
 const MOST_TILES: u64 = 1 << 20;
@@ -21,9 +22,9 @@ pub(crate) fn check(machine: &Machine, top: &Table<'_, '_>) -> Result<()> {
 
 fn layout(machine: &Machine, top: &Table<'_, '_>) -> Result<()> {
     let chip = &machine.chip;
-    let spots = chip.columns as u64 * chip.rows as u64;
+    let positions = chip.columns as u64 * chip.rows as u64;
     // Two factors of at most 2^20 fit; the third is compared by division.
-    if !(chip.tiles as u64).is_multiple_of(spots) || chip.tiles as u64 / spots != chip.lanes as u64 {
+    if !(chip.tiles as u64).is_multiple_of(positions) || chip.tiles as u64 / positions != chip.lanes as u64 {
         let (columns, rows, lanes) = (chip.columns, chip.rows, chip.lanes);
         let message = format!("{columns} columns of {rows} rows of {lanes} lanes are not {} tiles", chip.tiles);
         return top.fail(&["chip.tiles", "chip.columns", "chip.rows", "chip.lanes"], message);
@@ -95,8 +96,13 @@ fn topology(machine: &Machine, top: &Table<'_, '_>) -> Result<()> {
     let (ipus, keys) = (machine.ipus, ["ipus", "links.topology"]);
     match machine.links.topology {
         _ if ipus == 1 => Ok(()),
-        Topology::None => top.fail(&keys, format!("{ipus} ipus with no links cannot work together")),
-        _ if !ipus.is_multiple_of(2) => top.fail(&keys, format!("{ipus} ipus do not form rungs of two")),
+        Topology::Ladder | Topology::Torus if !ipus.is_multiple_of(2) => {
+            top.fail(&keys, format!("{ipus} ipus do not form rungs of two"))
+        }
+        // Every link group has one that leads back, so one component is a route between any two processors.
+        _ if connected_components(&machine.network()) > 1 => {
+            top.fail(&keys, format!("{ipus} ipus with no links cannot work together"))
+        }
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 /// Where an entry comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Origin {
     /// The file at hand; for a value, bytes from its key to its end; for a table, its name.
     File(Range<usize>),
     /// A built-in machine that it extends.
@@ -21,7 +21,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<'t> {
     /// Where it comes from.
-    pub place: Place,
+    pub origin: Origin,
     /// What it holds.
     pub item: Item<'t>,
 }
@@ -56,7 +56,7 @@ fn layered<'t>(text: &'t str, name: Option<&'static str>, depth: u32) -> Result<
     let mut tree = tree(document, name);
     let Some(extends) = tree.get("extends") else { return Ok(tree) };
     let fail = |message: String| {
-        let span = if let Place::File(span) = &extends.place { Some(span.clone()) } else { None };
+        let span = if let Origin::File(span) = &extends.origin { Some(span.clone()) } else { None };
         Err(MachineError { message, span })
     };
     let Item::Leaf(DeValue::String(base)) = &extends.item else {
@@ -79,7 +79,7 @@ fn lay<'t>(over: &mut Tree<'t>, under: Tree<'t>) {
     for (key, entry) in under {
         match (over.get_mut(&key).map(|e| &mut e.item), entry.item) {
             (None, item) => {
-                over.insert(key, Entry { place: entry.place, item });
+                over.insert(key, Entry { origin: entry.origin, item });
             }
             (Some(Item::Table(over)), Item::Table(under)) => lay(over, under),
             _ => {}
@@ -95,11 +95,11 @@ pub(crate) fn tree<'t>(table: DeTable<'t>, name: Option<&'static str>) -> Tree<'
             DeValue::Table(inner) => (at.end, Item::Table(tree(inner, name))),
             leaf => (end, Item::Leaf(leaf)),
         };
-        let place = match name {
-            Some(name) => Place::Base(name),
-            None => Place::File(at.start..end.max(at.end)),
+        let origin = match name {
+            Some(name) => Origin::Base(name),
+            None => Origin::File(at.start..end.max(at.end)),
         };
-        (key.into_inner().into_owned(), Entry { place, item })
+        (key.into_inner().into_owned(), Entry { origin, item })
     };
     table.into_iter().map(entry).collect()
 }

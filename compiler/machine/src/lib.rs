@@ -11,10 +11,11 @@ mod tiles;
 mod document;
 mod table;
 mod read;
+mod canonical;
 mod check;
 mod targets;
 
 pub use costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Tile};
-pub use machine::{Chip, Exchange, Machine, MachineError, Memory, Region, Sync};
+pub use machine::{Chip, Exchange, Machine, MachineError, Memory, MemoryRegion, Sync};
 pub use network::{Group, Link, Links, Topology};
 pub use targets::{builtin, builtin_base, builtin_names, builtin_text};

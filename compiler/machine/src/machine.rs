@@ -62,12 +62,12 @@ pub struct Memory {
     /// The narrowest store, bytes.
     pub store_bytes: u32,
     /// Regions from the first byte upwards; they fill the memory.
-    pub regions: Vec<Region>,
+    pub regions: Vec<MemoryRegion>,
 }
 
 /// A region of a tile's memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Region {
+pub struct MemoryRegion {
     /// Bytes: whole elements, or whole pairs of them where they are interleaved.
     pub bytes: u32,
     /// Whether code can run from it.

@@ -7,6 +7,7 @@
 //! own emulator is configured (PopLibs, `lib/poplibs_test/Util.cpp`).
 
 use crate::Machine;
+use petgraph::graph::DiGraph;
 use std::ops::Range;
 
 /// The links of each processor.
@@ -68,7 +69,40 @@ pub struct Link {
     pub group: Group,
 }
 
+impl Link {
+    /// Returns the processor that receives, if the machine has it: the partner, or the one on the same side of the next rung.
+    pub fn to(self, machine: &Machine) -> Option<u32> {
+        let (ipu, all) = (self.ipu, machine.ipus);
+        let around = machine.links.topology == Topology::Torus;
+        match self.group {
+            Group::Direct | Group::Cross => Some(ipu ^ 1),
+            Group::Up if ipu + 2 < all => Some(ipu + 2),
+            Group::Up => around.then_some(ipu % 2),
+            Group::Down if ipu >= 2 => Some(ipu - 2),
+            Group::Down => around.then(|| (all + ipu).saturating_sub(2)),
+        }
+        .filter(|&to| to < all)
+    }
+}
+
 impl Machine {
+    /// Returns the network as a graph: node `n` is processor `n`, an edge is a link group.
+    ///
+    /// [`Machine::route`] follows the vendor's rule and asks no graph; its routes are shortest paths of this one.
+    pub fn network(&self) -> DiGraph<u32, Group> {
+        let mut network = DiGraph::new();
+        let nodes: Vec<_> = (0..self.ipus).map(|ipu| network.add_node(ipu)).collect();
+        if self.links.topology == Topology::None {
+            return network;
+        }
+        for (ipu, group) in (0..self.ipus).flat_map(|ipu| Group::ALL.map(|group| (ipu, group))) {
+            if let Some(to) = (Link { ipu, group }).to(self) {
+                network.add_edge(nodes[ipu as usize], nodes[to as usize], group);
+            }
+        }
+        network
+    }
+
     /// The link groups that words from one processor to another take, in order; none if they stay.
     pub fn route(&self, from: u32, to: u32) -> impl Iterator<Item = Link> + use<> {
         let (rung, goal) = (from / 2, to / 2);

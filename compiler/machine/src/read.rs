@@ -4,8 +4,8 @@
 
 use crate::check::check;
 use crate::costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Tile};
-use crate::document::{self, Place};
-use crate::machine::{Chip, Exchange, Memory, Region, Sync};
+use crate::document::{self, Origin};
+use crate::machine::{Chip, Exchange, Memory, MemoryRegion, Sync};
 use crate::network::{Links, Topology};
 use crate::table::{Result, Table};
 use crate::{Machine, MachineError};
@@ -32,9 +32,11 @@ impl Machine {
     pub fn from_toml(text: &str) -> std::result::Result<Machine, MachineError> {
         let tree = document::read(text)?;
         let result = machine(&Table::top(&tree));
-        result.map_err(|error| match tree.get("extends").map(|e| &e.place) {
+        result.map_err(|error| match tree.get("extends").map(|e| &e.origin) {
             // What is inherited stands nowhere in this file but in the line that brought it in.
-            Some(Place::File(extends)) if error.span.is_none() => MachineError { span: Some(extends.clone()), ..error },
+            Some(Origin::File(extends)) if error.span.is_none() => {
+                MachineError { span: Some(extends.clone()), ..error }
+            }
             _ => error,
         })
     }
@@ -106,9 +108,9 @@ fn memory(t: &Table<'_, '_>) -> Result<Memory> {
     })
 }
 
-fn region(t: &Table<'_, '_>) -> Result<Region> {
+fn region(t: &Table<'_, '_>) -> Result<MemoryRegion> {
     t.only(&["bytes", "executable", "interleaved"])?;
-    Ok(Region {
+    Ok(MemoryRegion {
         bytes: t.int("bytes", 1..=1 << 30)?,
         executable: t.bool("executable")?,
         interleaved: t.bool("interleaved")?,

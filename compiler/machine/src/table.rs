@@ -1,7 +1,7 @@
 //! Typed values out of the tree of a machine file. Each getter checks kind and range, and an error stands at the key.
 
 use crate::MachineError;
-use crate::document::{Entry, Item, Place, Tree, tree};
+use crate::document::{Entry, Item, Origin, Tree, tree};
 use std::ops::RangeInclusive;
 use toml::de::DeValue;
 
@@ -13,24 +13,24 @@ pub(crate) struct Table<'a, 't> {
     tree: &'a Tree<'t>,
     /// Dotted, empty at the top.
     path: String,
-    place: Place,
+    origin: Origin,
 }
 
 /// The place of an entry that stands in no file: the beginning.
-const TOP: Place = Place::File(0..0);
+const TOP: Origin = Origin::File(0..0);
 
 /// An error at a place; a value of a base cannot be shown, but its machine is named.
-pub(crate) fn fail<T>(place: &Place, message: String) -> Result<T> {
-    match place {
-        Place::File(span) => Err(MachineError { message, span: Some(span.clone()) }),
-        Place::Base(base) => Err(MachineError { message: format!("{message} (inherited from `{base}`)"), span: None }),
+pub(crate) fn fail<T>(origin: &Origin, message: String) -> Result<T> {
+    match origin {
+        Origin::File(span) => Err(MachineError { message, span: Some(span.clone()) }),
+        Origin::Base(base) => Err(MachineError { message: format!("{message} (inherited from `{base}`)"), span: None }),
     }
 }
 
 impl<'a, 't> Table<'a, 't> {
     /// The whole file.
     pub fn top(tree: &'a Tree<'t>) -> Self {
-        Table { tree, path: String::new(), place: TOP }
+        Table { tree, path: String::new(), origin: TOP }
     }
 
     /// Refuses every key but these.
@@ -39,7 +39,7 @@ impl<'a, 't> Table<'a, 't> {
             None => Ok(()),
             Some((key, entry)) => {
                 let here = if self.path.is_empty() { "a machine".to_string() } else { format!("`[{}]`", self.path) };
-                fail(&entry.place, format!("unknown key `{key}`: {here} has {}", keys.join(", ")))
+                fail(&entry.origin, format!("unknown key `{key}`: {here} has {}", keys.join(", ")))
             }
         }
     }
@@ -48,8 +48,8 @@ impl<'a, 't> Table<'a, 't> {
     pub fn table(&self, key: &str) -> Result<Table<'a, 't>> {
         let entry = self.entry(key)?;
         match &entry.item {
-            Item::Table(tree) => Ok(Table { tree, path: self.dotted(key), place: entry.place.clone() }),
-            Item::Leaf(_) => fail(&entry.place, format!("`{}` must be a table", self.dotted(key))),
+            Item::Table(tree) => Ok(Table { tree, path: self.dotted(key), origin: entry.origin.clone() }),
+            Item::Leaf(_) => fail(&entry.origin, format!("`{}` must be a table", self.dotted(key))),
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a, 't> Table<'a, 't> {
             Some(n) => Ok(n),
             None => {
                 let (lo, hi) = (range.start(), range.end());
-                fail(&entry.place, format!("`{}` must be from {lo} to {hi}", self.dotted(key)))
+                fail(&entry.origin, format!("`{}` must be from {lo} to {hi}", self.dotted(key)))
             }
         }
     }
@@ -81,7 +81,7 @@ impl<'a, 't> Table<'a, 't> {
             Some(n) => Ok(n),
             None => {
                 let (lo, hi) = (range.start(), range.end());
-                fail(&entry.place, format!("`{}` must be from {lo:?} to {hi:?}", self.dotted(key)))
+                fail(&entry.origin, format!("`{}` must be from {lo:?} to {hi:?}", self.dotted(key)))
             }
         }
     }
@@ -117,15 +117,15 @@ impl<'a, 't> Table<'a, 't> {
         let (entry, value) = self.leaf(key)?;
         let DeValue::Array(items) = value else { return self.wrong(key, entry, "an array of tables", value) };
         let one = |item: &toml::Spanned<DeValue<'t>>| {
-            let (place, base) = match &entry.place {
-                Place::File(_) => (Place::File(item.span()), None),
-                Place::Base(base) => (Place::Base(base), Some(*base)),
+            let (origin, base) = match &entry.origin {
+                Origin::File(_) => (Origin::File(item.span()), None),
+                Origin::Base(base) => (Origin::Base(base), Some(*base)),
             };
             let DeValue::Table(inner) = item.get_ref() else {
-                return fail(&place, format!("`{}` must hold tables", self.dotted(key)));
+                return fail(&origin, format!("`{}` must hold tables", self.dotted(key)));
             };
             let tree = tree(inner.clone(), base);
-            read(&Table { tree: &tree, path: self.dotted(key), place })
+            read(&Table { tree: &tree, path: self.dotted(key), origin })
         };
         items.iter().map(one).collect()
     }
@@ -133,9 +133,9 @@ impl<'a, 't> Table<'a, 't> {
     /// An error about some values together, each by its dotted key: at the first that stands in the file, since what a
     /// base says fits together.
     pub fn fail<T>(&self, keys: &[&str], message: String) -> Result<T> {
-        let places = || keys.iter().filter_map(|k| self.find(k)).map(|e| &e.place);
-        let own = places().find(|p| matches!(p, Place::File(_)));
-        fail(own.or_else(|| places().next()).unwrap_or(&self.place), message)
+        let origins = || keys.iter().filter_map(|k| self.find(k)).map(|e| &e.origin);
+        let own = origins().find(|p| matches!(p, Origin::File(_)));
+        fail(own.or_else(|| origins().next()).unwrap_or(&self.origin), message)
     }
 
     fn find(&self, dotted: &str) -> Option<&'a Entry<'t>> {
@@ -154,20 +154,20 @@ impl<'a, 't> Table<'a, 't> {
         let entry = self.entry(key)?;
         match &entry.item {
             Item::Leaf(value) => Ok((entry, value)),
-            Item::Table(_) => fail(&entry.place, format!("`{}` must be a value, not a table", self.dotted(key))),
+            Item::Table(_) => fail(&entry.origin, format!("`{}` must be a value, not a table", self.dotted(key))),
         }
     }
 
     fn entry(&self, key: &str) -> Result<&'a Entry<'t>> {
         match self.tree.get(key) {
             Some(entry) => Ok(entry),
-            None => fail(&self.place, format!("there is no `{}`", self.dotted(key))),
+            None => fail(&self.origin, format!("there is no `{}`", self.dotted(key))),
         }
     }
 
     fn wrong<T>(&self, key: &str, entry: &Entry<'_>, wanted: &str, found: &DeValue<'_>) -> Result<T> {
         let message = format!("`{}` must be {wanted}, not of type {}", self.dotted(key), found.type_str());
-        fail(&entry.place, message)
+        fail(&entry.origin, message)
     }
 
     fn dotted(&self, key: &str) -> String {

@@ -4,7 +4,6 @@
 //! Invariant: a text goes on only with the machine that it was printed for.
 
 use girder_elaborate::Modules;
-use girder_ir::hash::hash_bytes;
 use girder_machine::Machine;
 use girder_passes::pipeline::After;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, SourceMap, Span};
@@ -24,11 +23,9 @@ pub fn options(make: &mut Make, after: After, machine: &Machine) -> Vec<Arg> {
     vec![named("after", after), named("target", target), named("target_hash", hash), named("version", version)]
 }
 
-/// Names what compilation depends on of a machine.
+/// Returns the hash of what compilation depends on of a machine.
 fn hash(machine: &Machine) -> String {
-    let facts = Machine { description: String::new(), ..machine.clone() };
-    // Fields of plain numbers and names: their debug text is their content.
-    format!("0x{:016x}", hash_bytes(format!("{facts:?}").as_bytes()).0 as u64)
+    format!("0x{:016x}", machine.content_hash())
 }
 
 /// Returns the pass after which the root module was printed, or `None` if it is a program that someone wrote.

@@ -50,7 +50,7 @@ fn own_view(step: &StepKind) -> Option<&View> {
                 Some(view)
             }
             Effect::Abort { when, .. } => when.as_ref(),
-            Effect::Say { .. } | Effect::Sync => None,
+            Effect::PrintText { .. } | Effect::Sync => None,
         },
         _ => None,
     }
@@ -234,7 +234,7 @@ impl Walk<'_, '_> {
                 self.host.print(label, ty, &value.shape(), &self.buffer);
                 Ok(())
             }
-            Effect::Say { text } => {
+            Effect::PrintText { text } => {
                 self.host.say(text);
                 Ok(())
             }

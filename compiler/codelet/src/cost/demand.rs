@@ -25,7 +25,7 @@ use super::graph::{Access, Op, RegionId, Val};
 use super::pairs::Pairs;
 use super::poly::Moving;
 use super::quantity::Quantity;
-use super::walk::{Effect, Product, Walk};
+use super::walk::{BodyWalk, Effect, Product};
 use girder_ir::codelet::{BinaryOp, Storage, UnaryOp};
 use girder_ir::types::ElemType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,7 +39,7 @@ pub(super) struct Pointer {
 
 /// What a walk costs.
 pub(super) struct Demand<'w, 'c> {
-    pub walk: &'w Walk<'c>,
+    pub walk: &'w BodyWalk<'c>,
     pub costs: &'w TileCosts,
     /// Loops whose turns are one line of a pipeline, by region.
     pub pipelined: FxHashMap<RegionId, u32>,
@@ -63,7 +63,7 @@ pub(super) struct Demand<'w, 'c> {
 
 /// Demands all that the effects of a walk need.
 pub(super) fn demand<'w, 'c>(
-    walk: &'w Walk<'c>,
+    walk: &'w BodyWalk<'c>,
     costs: &'w TileCosts,
     pipelined: FxHashMap<RegionId, u32>,
 ) -> Demand<'w, 'c> {
@@ -86,7 +86,7 @@ pub(super) fn demand<'w, 'c>(
     let pairs = Pairs::find(walk, costs, |r| demand.pipelined.contains_key(&r));
     demand.pairs(&pairs);
     demand.effects(&pairs);
-    demand.turns();
+    demand.trip_count();
     demand.charge(walk.graph.root(), costs.vertex_bundles.into());
     if demand.finds_share {
         demand.charge(walk.graph.root(), costs.share_bundles.into());
@@ -211,8 +211,8 @@ impl Demand<'_, '_> {
             .iter()
             .flat_map(|(p, _)| p)
             .any(|&v| graph.nodes[v].home == deepest && matches!(graph.nodes[v].op, Op::Index(_) | Op::Phi));
-        let turn = graph.regions[deepest].turn_of.is_some();
-        if turn && moves {
+        let iteration = graph.regions[deepest].iteration_of.is_some();
+        if iteration && moves {
             let own = region == deepest;
             self.accesses.entry(deepest).or_default().entry(pointer).or_default().insert((access.base, own));
             if is_first && let Some(around) = graph.regions[deepest].parent {
@@ -232,7 +232,7 @@ impl Demand<'_, '_> {
     }
 
     /// What the turns of counted loops cost.
-    fn turns(&mut self) {
+    fn trip_count(&mut self) {
         for l in &self.walk.loops {
             if self.pipelined.contains_key(&l.region) {
                 // How often the line repeats.

@@ -93,7 +93,7 @@ pub(super) struct Region {
     pub parent: Option<RegionId>,
     pub depth: u32,
     /// The loop whose turn it is.
-    pub turn_of: Option<u32>,
+    pub iteration_of: Option<u32>,
     pub count: Count,
     /// By how much `count` is a multiple of the parent's, where that is a closed form without loop indices.
     pub own: Option<Quantity>,
@@ -114,7 +114,7 @@ impl Graph {
     pub fn new() -> Graph {
         let mut regions = PrimaryMap::new();
         let count = Count { counted: None, factor: Quantity::Number(1) };
-        regions.push(Region { parent: None, depth: 0, turn_of: None, count, own: None });
+        regions.push(Region { parent: None, depth: 0, iteration_of: None, count, own: None });
         Graph {
             nodes: PrimaryMap::new(),
             regions,
@@ -129,9 +129,15 @@ impl Graph {
         RegionId(0)
     }
 
-    pub fn region(&mut self, parent: RegionId, turn_of: Option<u32>, count: Count, own: Option<Quantity>) -> RegionId {
+    pub fn region(
+        &mut self,
+        parent: RegionId,
+        iteration_of: Option<u32>,
+        count: Count,
+        own: Option<Quantity>,
+    ) -> RegionId {
         let depth = self.regions[parent].depth + 1;
-        self.regions.push(Region { parent: Some(parent), depth, turn_of, count, own })
+        self.regions.push(Region { parent: Some(parent), depth, iteration_of, count, own })
     }
 
     /// Whether `inner` is `outer` or inside it.
@@ -149,15 +155,15 @@ impl Graph {
     fn home(&self, at: RegionId, depends: &[RegionId], pure: bool) -> RegionId {
         let mut home = at;
         loop {
-            let mut turn = home;
-            while self.regions[turn].turn_of.is_none() {
-                match self.regions[turn].parent {
-                    Some(parent) if pure => turn = parent,
+            let mut iteration = home;
+            while self.regions[iteration].iteration_of.is_none() {
+                match self.regions[iteration].parent {
+                    Some(parent) if pure => iteration = parent,
                     _ => return home,
                 }
             }
-            let Some(outside) = self.regions[turn].parent else { return home };
-            if depends.iter().any(|&d| self.is_inside(turn, d)) {
+            let Some(outside) = self.regions[iteration].parent else { return home };
+            if depends.iter().any(|&d| self.is_inside(iteration, d)) {
                 return home;
             }
             home = outside;

@@ -7,7 +7,7 @@
 
 use super::TileCosts;
 use super::graph::{Access, Op, RegionId, Val};
-use super::walk::{Effect, Walk};
+use super::walk::{BodyWalk, Effect};
 use girder_ir::codelet::{BinaryOp, UnaryOp};
 use girder_ir::types::ElemType;
 use rustc_hash::FxHashSet;
@@ -34,7 +34,7 @@ pub(super) struct Pairs {
 
 impl Pairs {
     /// Finds all pairs outside the regions that `skip` names.
-    pub fn find(walk: &Walk<'_>, costs: &TileCosts, skip: impl Fn(RegionId) -> bool) -> Pairs {
+    pub fn find(walk: &BodyWalk<'_>, costs: &TileCosts, skip: impl Fn(RegionId) -> bool) -> Pairs {
         let mut pairs = Pairs::default();
         if costs.vector_bytes < 8 {
             return pairs;
@@ -73,11 +73,11 @@ impl Pairs {
     }
 
     /// Whether a wide store of two values saves something.
-    fn is_worth(&self, walk: &Walk<'_>, a: Val, b: Val) -> bool {
+    fn is_worth(&self, walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
         a == b || is_pair(walk, a, b)
     }
 
-    fn pair(&mut self, walk: &Walk<'_>, (a, b): (Val, Val), region: RegionId, depth: u32) {
+    fn pair(&mut self, walk: &BodyWalk<'_>, (a, b): (Val, Val), region: RegionId, depth: u32) {
         let nodes = &walk.graph.nodes;
         if a == b {
             self.operands.push(a);
@@ -107,12 +107,12 @@ impl Pairs {
     }
 }
 
-fn deeper(walk: &Walk<'_>, a: RegionId, b: RegionId) -> RegionId {
+fn deeper(walk: &BodyWalk<'_>, a: RegionId, b: RegionId) -> RegionId {
     if walk.graph.regions[a].depth >= walk.graph.regions[b].depth { a } else { b }
 }
 
 /// Whether two values are lanes of one operation.
-fn is_pair(walk: &Walk<'_>, a: Val, b: Val) -> bool {
+fn is_pair(walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
     let (x, y) = (&walk.graph.nodes[a], &walk.graph.nodes[b]);
     if x.ty != ElemType::F32 || y.ty != ElemType::F32 || x.home != y.home {
         return false;
@@ -132,6 +132,6 @@ pub(super) fn follows(first: Access, second: Access) -> bool {
 }
 
 /// Whether the place is a multiple of two elements.
-pub(super) fn is_aligned(walk: &Walk<'_>, access: Access) -> bool {
+pub(super) fn is_aligned(walk: &BodyWalk<'_>, access: Access) -> bool {
     access.base % 2 == 0 && walk.graph.moving(access.moving).iter().all(|(_, factor)| factor % 2 == 0)
 }

@@ -13,13 +13,14 @@
 
 use super::demand::{Demand, Pointer, store_slots};
 use super::graph::{Access, Op, RegionId, Val};
+use super::inputs::{MemFacts, Want};
 use super::pairs::{follows, is_aligned};
-use super::walk::{Effect, Walk};
-use super::{MemFacts, Refusal, Want};
+use super::walk::{BodyWalk, Effect};
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{BinaryOp, Storage};
 use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
+use girder_source::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One line of a pipeline.
@@ -39,12 +40,22 @@ pub(super) struct Pipeline {
     pub chain: u32,
 }
 
+/// Why a codelet cannot be pipelined.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The loop, or the codelet if there is none.
+    pub span: Span,
+    /// Lower case, no full stop.
+    pub reason: String,
+}
+
 impl Pipeline {
     /// Bundles from vector to vector.
     pub fn interval(&self, facts: &MemFacts) -> u64 {
         let (loads, stores) = (self.pairs_of_loads(facts), self.stores.len() as u32);
-        let apart = self.stores.iter().all(|s| self.loads.iter().all(|l| apart(facts, *s, *l)));
-        let memory = if apart { loads.max(stores) } else { loads + stores };
+        let in_different_elements =
+            self.stores.iter().all(|s| self.loads.iter().all(|l| in_different_elements(facts, *s, *l)));
+        let memory = if in_different_elements { loads.max(stores) } else { loads + stores };
         u64::from(self.float.max(memory + self.integer).max(1))
     }
 
@@ -60,7 +71,7 @@ impl Pipeline {
         while let Some(a) = alone.pop() {
             bundles += 1;
             let interleaved = |s: Storage| matches!(s, Storage::Field(f) if facts.is_interleaved(f));
-            let partner = |b: &Storage| apart(facts, a, *b) || (interleaved(a) && interleaved(*b));
+            let partner = |b: &Storage| in_different_elements(facts, a, *b) || (interleaved(a) && interleaved(*b));
             if let Some(at) = alone.iter().position(partner) {
                 alone.remove(at);
             }
@@ -77,7 +88,7 @@ impl Pipeline {
         let mut wants = vec![];
         for (i, &a) in loads.iter().enumerate() {
             for &b in loads[i + 1..].iter().chain(&stores) {
-                wants.push(if a == b { Want::Interleaved(a) } else { Want::Apart(a.min(b), a.max(b)) });
+                wants.push(if a == b { Want::Interleaved(a) } else { Want::DifferentElements(a.min(b), a.max(b)) });
             }
         }
         // A field that is read and written has one place.
@@ -89,15 +100,15 @@ impl Pipeline {
     }
 }
 
-fn apart(facts: &MemFacts, a: Storage, b: Storage) -> bool {
+fn in_different_elements(facts: &MemFacts, a: Storage, b: Storage) -> bool {
     match (a, b) {
-        (Storage::Field(a), Storage::Field(b)) => facts.are_apart(a, b),
+        (Storage::Field(a), Storage::Field(b)) => facts.in_different_elements(a, b),
         _ => false,
     }
 }
 
 /// The innermost loops of a walk, by region; or why one is no pipeline.
-pub(super) fn innermost(walk: &Walk<'_>) -> Result<FxHashMap<RegionId, u32>, Refusal> {
+pub(super) fn innermost(walk: &BodyWalk<'_>) -> Result<FxHashMap<RegionId, u32>, Refusal> {
     let refuse = |span, reason: &str| Err(Refusal { span, reason: reason.into() });
     if let Some(open) = walk.open.iter().find(|o| !o.has_inner) {
         return refuse(open.span, "a `while` turns as often as the data say");
@@ -134,7 +145,7 @@ pub(super) fn innermost(walk: &Walk<'_>) -> Result<FxHashMap<RegionId, u32>, Ref
     Ok(found)
 }
 
-fn inside_of(walk: &Walk<'_>, found: &FxHashMap<RegionId, u32>, mut at: RegionId) -> Option<u32> {
+fn inside_of(walk: &BodyWalk<'_>, found: &FxHashMap<RegionId, u32>, mut at: RegionId) -> Option<u32> {
     loop {
         if let Some(&n) = found.get(&at) {
             return Some(n);
@@ -281,7 +292,7 @@ impl Line<'_, '_, '_> {
                 _ => return false,
             }
         }
-        let own = graph.regions[self.region].turn_of.and_then(|n| self.demand.walk.loops.get(n as usize));
+        let own = graph.regions[self.region].iteration_of.and_then(|n| self.demand.walk.loops.get(n as usize));
         own.is_some_and(|l| step.saturating_mul(l.step).abs() == 1)
     }
 

@@ -3,11 +3,13 @@
 //! Invariants: a quantity has at most [`LIMIT`] nodes, so that evaluating it is cheap; evaluation saturates and never
 //! fails; equal forms that differ only in the order of summands or factors are equal.
 
-use super::At;
+mod eval;
+mod text;
+
+pub use text::Names;
+pub(super) use text::sum;
+
 use girder_ir::ids::{FieldId, SizeId};
-use girder_ir::types::{ElemType, Scalar};
-use smol_str::SmolStr;
-use std::fmt::Write;
 
 /// Nodes of a quantity; what would be larger is not a closed form.
 const LIMIT: usize = 256;
@@ -61,7 +63,7 @@ pub struct Ramp {
     /// Of the inner loop, positive.
     pub step: i64,
     /// Turns of the outer loop.
-    pub turns: Quantity,
+    pub trip_count: Quantity,
 }
 
 use Quantity::*;
@@ -82,7 +84,7 @@ impl Quantity {
             Add(list) | Mul(list) => Box::new(list.iter()),
             Div(p) | Rem(p) | Min(p) | Max(p) | Less(p) | Equal(p) => Box::new(p.iter()),
             Ceil(x, _) => Box::new(std::iter::once(&**x)),
-            Ramp(r) => Box::new([&r.base, &r.turns].into_iter()),
+            Ramp(r) => Box::new([&r.base, &r.trip_count].into_iter()),
         }
     }
 
@@ -247,13 +249,13 @@ impl Quantity {
     }
 
     /// With the step of every ramp in a product multiplied.
-    pub(super) fn wider_ramps(self, by: i64) -> Quantity {
+    pub(super) fn scale_ramp_steps(self, by: i64) -> Quantity {
         match self {
             Ramp(mut r) => {
                 r.step = r.step.saturating_mul(by);
                 Ramp(r)
             }
-            Mul(list) => Mul(list.into_iter().map(|q| q.wider_ramps(by)).collect()),
+            Mul(list) => Mul(list.into_iter().map(|q| q.scale_ramp_steps(by)).collect()),
             q => q,
         }
     }
@@ -277,169 +279,15 @@ impl Quantity {
             q => (!mentions(q)).then(|| (q.clone(), 0)),
         }
     }
-
-    /// Its value; `codelet`'s constants are read with their types.
-    pub(super) fn eval(&self, types: &dyn Fn(FieldId) -> ElemType, at: &At<'_>) -> i64 {
-        let value = |q: &Quantity| q.eval(types, at);
-        let pair = |p: &[Quantity; 2]| (value(&p[0]), value(&p[1]));
-        match self {
-            Number(n) => *n,
-            Size(s) => at.sizes.sizes[*s],
-            Const(f) => {
-                let bits = at.consts.get(f.as_u32() as usize).copied().unwrap_or(0);
-                let exact = Scalar::new(types(*f), bits).as_int().unwrap_or(0);
-                exact.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-            }
-            Worker => i64::from(at.worker),
-            Workers => i64::from(at.workers),
-            Index(_) => 0,
-            Counter(k) => at.counters.get(*k as usize).map_or(0, |&n| i64::try_from(n).unwrap_or(i64::MAX)),
-            Add(list) => list.iter().fold(0, |sum, q| sum.saturating_add(value(q))),
-            Mul(list) => list.iter().fold(1, |product, q| product.saturating_mul(value(q))),
-            Div(p) => {
-                let (a, b) = pair(p);
-                if b == 0 { 0 } else { a.saturating_div(b) }
-            }
-            Rem(p) => {
-                let (a, b) = pair(p);
-                if b == 0 { 0 } else { a.wrapping_rem(b) }
-            }
-            Ceil(x, d) => ceil(value(x).into(), *d) as i64,
-            Min(p) => value(&p[0]).min(value(&p[1])),
-            Max(p) => value(&p[0]).max(value(&p[1])),
-            Less(p) => (value(&p[0]) < value(&p[1])).into(),
-            Equal(p) => (value(&p[0]) == value(&p[1])).into(),
-            Ramp(r) => ramp(value(&r.base).into(), r.slope, r.step, value(&r.turns)),
-        }
-    }
-
-    /// As people write it; `names` tells sizes and constants.
-    pub(super) fn text(&self, names: &Names) -> String {
-        self.write(names, 0)
-    }
-
-    fn write(&self, names: &Names, strength: u8) -> String {
-        let call =
-            |name: &str, p: &[Quantity; 2]| format!("{name}({}, {})", p[0].write(names, 0), p[1].write(names, 0));
-        let (own, text) = match self {
-            Number(n) if *n < 0 => (1, n.to_string()),
-            Number(n) => (3, n.to_string()),
-            Size(s) => (3, names.sizes.get(s.as_u32() as usize).map_or("?".into(), |n| n.to_string())),
-            Const(f) => (3, names.fields.get(f.as_u32() as usize).map_or("?".into(), |n| n.to_string())),
-            Worker => (3, "worker".into()),
-            Workers => (3, "workers".into()),
-            Index(i) => (3, format!("i{i}")),
-            Counter(k) => (3, format!("#{k}")),
-            Add(list) => (1, sum(list.iter().rev().map(|q| q.write(names, 1)))),
-            Mul(list) => (2, list.iter().map(|q| q.write(names, 2)).collect::<Vec<_>>().join("·")),
-            Div(p) => (2, format!("{}/{}", p[0].write(names, 2), p[1].write(names, 3))),
-            Rem(p) => (2, format!("{}%{}", p[0].write(names, 2), p[1].write(names, 3))),
-            Ceil(x, d) => (3, format!("⌈{}/{d}⌉", x.write(names, 2))),
-            Min(p) => (3, call("min", p)),
-            Max(p) => (3, call("max", p)),
-            Less(p) => (3, format!("[{} < {}]", p[0].write(names, 1), p[1].write(names, 1))),
-            Equal(p) => (3, format!("[{} = {}]", p[0].write(names, 1), p[1].write(names, 1))),
-            Ramp(r) => (3, r.text(names)),
-        };
-        if own < strength { format!("({text})") } else { text }
-    }
-}
-
-impl Ramp {
-    fn text(&self, names: &Names) -> String {
-        let inner = sum([self.base.write(names, 1), Quantity::Index(0).scaled(self.slope).write(names, 1)]);
-        let inner = inner.replace("i0", "t");
-        let inner =
-            if self.step == 1 { format!("max(0, {inner})") } else { format!("⌈max(0, {inner})/{}⌉", self.step) };
-        format!("Σ(t < {}: {inner})", self.turns.write(names, 1))
-    }
-}
-
-/// Names of a codelet's sizes and fields, by number.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Names {
-    /// Sizes.
-    pub sizes: Vec<SmolStr>,
-    /// Fields.
-    pub fields: Vec<SmolStr>,
-}
-
-/// Summands with their signs.
-pub(super) fn sum(parts: impl IntoIterator<Item = String>) -> String {
-    let mut text = String::new();
-    for part in parts {
-        match (text.is_empty(), part.strip_prefix('-')) {
-            (true, _) => text.push_str(&part),
-            (false, Some(rest)) => write!(text, " − {rest}").unwrap_or_default(),
-            (false, None) => write!(text, " + {part}").unwrap_or_default(),
-        }
-    }
-    text
 }
 
 fn ceil(a: i128, d: i64) -> i128 {
     -(-a).div_euclid(i128::from(d))
 }
 
-/// `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..turns, in a logarithmic number of steps.
-fn ramp(base: i128, slope: i64, step: i64, turns: i64) -> i64 {
-    let (slope, step, turns) = (i128::from(slope), i128::from(step), i128::from(turns.max(0)));
-    // Turns are taken in the order in which the terms grow; those that are not positive come first.
-    let (first, slope) =
-        if slope < 0 { (base.saturating_add(slope.saturating_mul(turns - 1)), -slope) } else { (base, slope) };
-    if turns == 0 || (slope == 0 && first <= 0) {
-        return 0;
-    }
-    let skipped = if first > 0 { 0 } else { (-first) / slope + 1 };
-    if skipped >= turns {
-        return 0;
-    }
-    let start = first.saturating_add(slope.saturating_mul(skipped));
-    // ⌈x / step⌉ = ⌊(x + step - 1) / step⌋
-    let total = floor_sum(turns - skipped, step, slope, start.saturating_add(step - 1));
-    total.clamp(0, i64::MAX.into()) as i64
-}
-
-/// `Σ ⌊(a · t + b) / m⌋` for t in 0..n, for a, b ≥ 0 and m > 0; saturates.
-fn floor_sum(n: i128, m: i128, a: i128, b: i128) -> i128 {
-    let (mut n, mut m, mut a, mut b) = (n, m, a, b);
-    let mut total: i128 = 0;
-    loop {
-        if a >= m {
-            total = total.saturating_add((n * (n - 1) / 2).saturating_mul(a / m));
-            a %= m;
-        }
-        if b >= m {
-            total = total.saturating_add(n.saturating_mul(b / m));
-            b %= m;
-        }
-        let top = a.saturating_mul(n).saturating_add(b);
-        if top < m {
-            return total;
-        }
-        (n, b) = (top / m, top % m);
-        (m, a) = (a, m);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_ramp_is_the_sum_of_its_terms() {
-        for base in -7..8i64 {
-            for slope in -4..5i64 {
-                for step in 1..4i64 {
-                    for turns in 0..9i64 {
-                        let term = |t: i64| ceil(i128::from(base + slope * t), step).max(0);
-                        let expected: i128 = (0..turns).map(term).sum();
-                        assert_eq!(i128::from(ramp(base.into(), slope, step, turns)), expected);
-                    }
-                }
-            }
-        }
-    }
 
     #[test]
     fn sums_and_products_have_one_form() {

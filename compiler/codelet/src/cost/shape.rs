@@ -87,21 +87,21 @@ impl Exits {
 }
 
 /// Loops of known trip count are written out up to this many turns, and this many operations in all.
-const TURNS: u64 = 16;
+const UNROLLED: u64 = 16;
 const OPERATIONS: u64 = 64;
 
 /// Operations of an `if` up to which both arms are computed and one result taken.
 const ARM: u64 = 4;
 
 /// The trip count of a loop that is written out.
-pub(super) fn written_out(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool {
-    trips <= TURNS && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
+pub(super) fn unrolled(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool {
+    trips <= UNROLLED && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
 }
 
-/// As [`written_out`], for a reduction without a filter.
-pub(super) fn places_written_out(codelet: &Codelet, places: u64, before: &StmtBlock, value: ExprId) -> bool {
+/// As [`unrolled`], for a reduction without a filter.
+pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, before: &StmtBlock, value: ExprId) -> bool {
     let each = size(codelet, before).map(|n| n + operations(codelet, value) + 1);
-    places <= TURNS && each.is_some_and(|n| n.saturating_mul(places) <= OPERATIONS)
+    elements <= UNROLLED && each.is_some_and(|n| n.saturating_mul(elements) <= OPERATIONS)
 }
 
 /// Whether both arms of an `if` only set scalars, to what is cheap and can be computed whether it is needed or not.
@@ -140,11 +140,11 @@ fn size(codelet: &Codelet, block: &StmtBlock) -> Option<u64> {
                 operations(codelet, *cond) + size(codelet, then)? + size(codelet, els)? + 1
             }
             Stmt::Reduce(r) if r.filter.is_none() => {
-                let places = r
+                let elements = r
                     .binders
                     .iter()
                     .try_fold(1u64, |n, b| n.checked_mul(literal_trips(codelet, b.lo, b.hi, b.step)?))?;
-                (size(codelet, &r.before)? + operations(codelet, r.value) + 1).checked_mul(places)?
+                (size(codelet, &r.before)? + operations(codelet, r.value) + 1).checked_mul(elements)?
             }
             Stmt::Assert { .. } => 0,
             _ => return None,

@@ -15,7 +15,7 @@ use super::graph::{Access, Count, Graph, Op, RegionId, Val};
 use super::points::{Point, blocks};
 use super::quantity::Quantity;
 use super::shape::{Changes, Exits};
-use branches::Target;
+use branches::JumpTarget;
 use girder_ir::codelet::{Codelet, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
@@ -45,7 +45,7 @@ pub(super) struct Loop {
     /// From index to index.
     pub step: i64,
     /// Turns of one run, or of all (a [`Quantity::Ramp`]); `None` if they are counted.
-    pub turns: Option<Quantity>,
+    pub trip_count: Option<Quantity>,
     pub span: Span,
     /// Whether another loop stands inside.
     pub has_inner: bool,
@@ -77,7 +77,7 @@ pub(super) struct Product {
 /// A local array has to be in memory; the walk begins again.
 pub(super) struct InMemory(LocalId);
 
-type Step<T = ()> = Result<T, InMemory>;
+type WalkResult<T = ()> = Result<T, InMemory>;
 
 /// Elements up to which a local array may be registers.
 const REGISTERS: u32 = 16;
@@ -94,7 +94,7 @@ struct Written {
 }
 
 /// The walk and what it has found.
-pub(super) struct Walk<'c> {
+pub(super) struct BodyWalk<'c> {
     pub codelet: &'c Codelet,
     pub graph: Graph,
     pub effects: Vec<(RegionId, Effect)>,
@@ -111,16 +111,16 @@ pub(super) struct Walk<'c> {
     elements: FxHashMap<LocalId, Slot>,
     now: Vec<Option<Val>>,
     here: RegionId,
-    targets: Vec<Target>,
+    targets: Vec<JumpTarget>,
     written: Vec<Written>,
     last: FxHashMap<Storage, Vec<u32>>,
 }
 
 /// Walks a codelet; everything is counted unless counts may be closed forms.
-pub(super) fn walk(codelet: &Codelet, closed: bool) -> Walk<'_> {
+pub(super) fn walk(codelet: &Codelet, closed: bool) -> BodyWalk<'_> {
     let mut in_memory = FxHashSet::default();
     loop {
-        let mut walk = Walk::new(codelet, in_memory, closed);
+        let mut walk = BodyWalk::new(codelet, in_memory, closed);
         match walk.block(&codelet.body) {
             Ok(_) => return walk,
             Err(InMemory(local)) => {
@@ -133,13 +133,13 @@ pub(super) fn walk(codelet: &Codelet, closed: bool) -> Walk<'_> {
 
 /// The value of an expression over sizes and constants; `None` if it is too long.
 pub(super) fn stated(codelet: &Codelet, e: ExprId) -> Option<Quantity> {
-    let mut walk = Walk::new(codelet, FxHashSet::default(), true);
+    let mut walk = BodyWalk::new(codelet, FxHashSet::default(), true);
     let v = walk.expr(e).ok()?;
     walk.graph.nodes[v].quantity.clone()
 }
 
-impl<'c> Walk<'c> {
-    fn new(codelet: &'c Codelet, in_memory: FxHashSet<LocalId>, closed: bool) -> Walk<'c> {
+impl<'c> BodyWalk<'c> {
+    fn new(codelet: &'c Codelet, in_memory: FxHashSet<LocalId>, closed: bool) -> BodyWalk<'c> {
         let numbers = blocks(codelet).into_iter().zip(0..).map(|(b, n)| (std::ptr::from_ref(b), n)).collect();
         let mut elements = FxHashMap::default();
         let mut slots = codelet.locals.len();
@@ -153,7 +153,7 @@ impl<'c> Walk<'c> {
         }
         let graph = Graph::new();
         let here = graph.root();
-        Walk {
+        BodyWalk {
             codelet,
             graph,
             effects: vec![],
@@ -233,7 +233,12 @@ impl<'c> Walk<'c> {
     }
 
     /// Runs `f` in a region inside this one.
-    fn inside<T>(&mut self, count: Count, own: Option<Quantity>, f: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+    fn inside<T>(
+        &mut self,
+        count: Count,
+        own: Option<Quantity>,
+        f: impl FnOnce(&mut Self) -> WalkResult<T>,
+    ) -> WalkResult<T> {
         let around = self.here;
         self.here = self.graph.region(around, None, count, own);
         let result = f(self);
@@ -242,7 +247,7 @@ impl<'c> Walk<'c> {
     }
 
     /// Statements in order; whether control goes on after them.
-    fn block(&mut self, block: &StmtBlock) -> Step<bool> {
+    fn block(&mut self, block: &StmtBlock) -> WalkResult<bool> {
         let around = self.here;
         let mut falls = true;
         for (n, stmt) in block.iter().enumerate() {
@@ -259,7 +264,7 @@ impl<'c> Walk<'c> {
         Ok(falls)
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Step<bool> {
+    fn stmt(&mut self, stmt: &Stmt) -> WalkResult<bool> {
         match stmt {
             Stmt::Set { local, value } => {
                 let v = match self.codelet.elementary[*local] {
@@ -289,7 +294,7 @@ impl<'c> Walk<'c> {
         Ok(!matches!(stmt, Stmt::Break(_) | Stmt::Continue(_) | Stmt::Return))
     }
 
-    fn fill(&mut self, local: LocalId, value: ExprId) -> Step {
+    fn fill(&mut self, local: LocalId, value: ExprId) -> WalkResult {
         let v = self.expr(value)?;
         let dims = self.codelet.locals[local].array.iter().flatten();
         let count: usize = dims.map(|&d| d as usize).product();

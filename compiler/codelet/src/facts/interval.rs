@@ -134,8 +134,8 @@ fn compare(op: BinaryOp, a: Interval, b: Interval) -> Interval {
         BinaryOp::Ge => (a.lo >= b.hi, a.hi < b.lo),
         _ => {
             let same = a.is_point().is_some() && a == b;
-            let apart = a.meet(b).is_none();
-            if op == BinaryOp::Eq { (same, apart) } else { (apart, same) }
+            let distinct = a.meet(b).is_none();
+            if op == BinaryOp::Eq { (same, distinct) } else { (distinct, same) }
         }
     };
     Interval::new(always as i128, !never as i128)

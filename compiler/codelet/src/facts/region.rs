@@ -29,7 +29,7 @@ const MAX_REGIONS: usize = 1 << 10;
 /// Pairs that an intersection of two lists looks at.
 const MAX_PAIRS: usize = 1 << 10;
 /// Pieces of a field that [`covers`] may have left over at a time.
-const MAX_PIECES: usize = 1 << 10;
+const MAX_BOXES: usize = 1 << 10;
 
 impl Axis {
     fn point(start: Affine) -> Axis {
@@ -220,18 +220,18 @@ fn progression(axes: &[Axis]) -> (usize, Axis) {
 }
 
 /// A box of plain intervals, `lo..hi` per axis.
-type Piece = SmallVec<[(i64, i64); 3]>;
+type IndexBox = SmallVec<[(i64, i64); 3]>;
 
 /// Whether the regions of a field hold all its elements.
 pub(crate) fn covers(list: &[Region], field: FieldId, shape: &[u64]) -> bool {
     let mut regions: Vec<Region> = list.iter().filter(|r| r.field == field).cloned().collect();
     merge(&mut regions);
-    let whole: Piece = shape.iter().map(|&n| (0, i64::try_from(n).unwrap_or(i64::MAX))).collect();
+    let whole: IndexBox = shape.iter().map(|&n| (0, i64::try_from(n).unwrap_or(i64::MAX))).collect();
     let mut left = if shape.contains(&0) { Vec::new() } else { vec![whole] };
     for region in &regions {
-        let Some(hole) = region.axes.iter().map(interval).collect::<Option<Piece>>() else { continue };
+        let Some(hole) = region.axes.iter().map(interval).collect::<Option<IndexBox>>() else { continue };
         left = left.into_iter().flat_map(|piece| subtract(piece, &hole)).collect();
-        if left.len() > MAX_PIECES {
+        if left.len() > MAX_BOXES {
             return false;
         }
     }
@@ -244,7 +244,7 @@ fn interval(axis: &Axis) -> Option<(i64, i64)> {
 }
 
 /// What is left of a piece: up to two slabs per axis.
-fn subtract(mut piece: Piece, hole: &Piece) -> Vec<Piece> {
+fn subtract(mut piece: IndexBox, hole: &IndexBox) -> Vec<IndexBox> {
     if piece.iter().zip(hole).any(|(p, h)| h.1 <= p.0 || p.1 <= h.0) {
         return vec![piece];
     }

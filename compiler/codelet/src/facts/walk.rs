@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
 pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
     let values = codelet.locals.values().map(|l| Value::unknown(l.ty)).collect();
     let start = State { values, written: Vec::new() };
-    let mut walk = Walk {
+    let mut walk = FactsWalk {
         codelet,
         sizes,
         may_fail: EntitySet::with_capacity(codelet.sites.len()),
@@ -46,7 +46,7 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
     Outcome { may_fail: walk.may_fail, weights: walk.weights, written: end.map(|s| s.written) }
 }
 
-struct Walk<'a> {
+struct FactsWalk<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
     may_fail: EntitySet<SiteId>,
@@ -62,7 +62,7 @@ struct Walk<'a> {
     returns: Option<State>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FactsWalk<'a> {
     fn context(&self) -> Context<'a> {
         Context { codelet: self.codelet, sizes: self.sizes }
     }

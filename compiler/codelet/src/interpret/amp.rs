@@ -2,7 +2,7 @@
 //!
 //! Invariant: all shapes and corners are checked before the first element is touched.
 
-use super::frame::{Frame, Halt, Place};
+use super::frame::{ElementIndex, Frame, Halt};
 use crate::scalar;
 use girder_ir::codelet::{Amp, Matrix, Storage};
 use girder_ir::ids::SiteId;
@@ -11,7 +11,7 @@ use girder_ir::types::ElemType;
 /// A matrix whose indices are known.
 struct View {
     base: Storage,
-    at: Place,
+    at: ElementIndex,
     rows: i64,
     cols: i64,
     row: (usize, i64),
@@ -58,7 +58,7 @@ impl<'a> Frame<'a> {
     }
 
     fn view(&mut self, m: &Matrix) -> Result<View, Halt> {
-        let at = self.place(&m.at)?;
+        let at = self.element_index(&m.at)?;
         let (rows, cols) = (self.int(m.rows)?, self.int(m.cols)?);
         let ty = match m.base {
             Storage::Field(field) => self.codelet.fields[field].ty,

@@ -3,7 +3,7 @@
 //! Invariant: operands are evaluated in their order, each once, before their operator; of `&&` and `||` the second only
 //! where the first does not decide.
 
-use super::frame::{Frame, Halt, Place};
+use super::frame::{ElementIndex, Frame, Halt};
 use crate::scalar;
 use girder_ir::codelet::{BinaryOp, Check, ExprKind, Index, Storage};
 use girder_ir::ids::{ExprId, SiteId};
@@ -24,13 +24,13 @@ impl Frame<'_> {
             ExprKind::Worker => self.worker as u64,
             ExprKind::Workers => self.workers as u64,
             ExprKind::Load { field, ref index, site } => {
-                let place = self.place(index)?;
-                let flat = self.flat(Storage::Field(field), &place, site)?;
+                let element_index = self.element_index(index)?;
+                let flat = self.flat(Storage::Field(field), &element_index, site)?;
                 self.load(field, flat, site)?
             }
             ExprKind::LoadLocal { local, ref index, site } => {
-                let place = self.place(index)?;
-                let flat = self.flat(Storage::Local(local), &place, site)?;
+                let element_index = self.element_index(index)?;
+                let flat = self.flat(Storage::Local(local), &element_index, site)?;
                 self.locals[self.offsets[local] + flat as usize]
             }
             ExprKind::Unary { op, x } => scalar::unary(op, expr.ty, self.eval(x)?),
@@ -71,7 +71,7 @@ impl Frame<'_> {
         }
     }
 
-    pub(super) fn place(&mut self, index: &Index) -> Result<Place, Halt> {
+    pub(super) fn element_index(&mut self, index: &Index) -> Result<ElementIndex, Halt> {
         index.iter().map(|&e| self.int(e)).collect()
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Frame<'a> {
 }
 
 /// Places of an access; no codelet of ordinary rank spills it.
-pub(super) type Place = SmallVec<[i64; 4]>;
+pub(super) type ElementIndex = SmallVec<[i64; 4]>;
 
 impl<'a> Frame<'a> {
     pub fn expr(&self, e: ExprId) -> &'a Expr {
@@ -74,9 +74,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    pub fn spend(&mut self, turns: u64, site: SiteId) -> Result<(), Halt> {
+    pub fn spend(&mut self, iterations: u64, site: SiteId) -> Result<(), Halt> {
         let limit = self.session.limits.total_iterations;
-        self.spent = self.spent.saturating_add(turns);
+        self.spent = self.spent.saturating_add(iterations);
         if self.spent > limit { Err(self.fail(site, [shown(limit), loop_limits::TOTAL])) } else { Ok(()) }
     }
 
@@ -89,9 +89,9 @@ impl<'a> Frame<'a> {
     }
 
     /// Row-major position of a place, if it is inside.
-    pub fn flat(&mut self, storage: Storage, place: &[i64], site: SiteId) -> Result<u64, Halt> {
+    pub fn flat(&mut self, storage: Storage, element_index: &[i64], site: SiteId) -> Result<u64, Halt> {
         let mut flat = 0;
-        for (dim, &index) in place.iter().enumerate() {
+        for (dim, &index) in element_index.iter().enumerate() {
             let length = self.length(storage, dim);
             if index < 0 || index >= length {
                 return Err(self.fail(site, [index, length]));

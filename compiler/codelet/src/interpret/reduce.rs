@@ -50,13 +50,13 @@ impl<'a> Frame<'a> {
 
     /// Steps to the next place in row-major order; `false` after the last.
     fn advance(&mut self, ranges: &mut [(usize, i64, i64, u64, u64)]) -> bool {
-        for (slot, lo, step, count, turn) in ranges.iter_mut().rev() {
-            *turn += 1;
-            if *turn < *count {
+        for (slot, lo, step, count, iteration) in ranges.iter_mut().rev() {
+            *iteration += 1;
+            if *iteration < *count {
                 self.locals[*slot] = self.locals[*slot].wrapping_add(*step as u64);
                 return true;
             }
-            *turn = 0;
+            *iteration = 0;
             self.locals[*slot] = *lo as u64;
         }
         false

@@ -60,15 +60,15 @@ impl<'a> Frame<'a> {
                 self.locals[start..start + count].fill(v);
             }
             Stmt::StoreLocal { local, index, value, site } => {
-                let place = self.place(index)?;
+                let element_index = self.element_index(index)?;
                 let v = self.eval(*value)?;
-                let flat = self.flat(Storage::Local(*local), &place, *site)?;
+                let flat = self.flat(Storage::Local(*local), &element_index, *site)?;
                 self.locals[self.offsets[*local] + flat as usize] = v;
             }
             Stmt::Store { field, index, value, site } => {
-                let place = self.place(index)?;
+                let element_index = self.element_index(index)?;
                 let v = self.eval(*value)?;
-                let flat = self.flat(Storage::Field(*field), &place, *site)?;
+                let flat = self.flat(Storage::Field(*field), &element_index, *site)?;
                 self.store(*field, flat, v, *site)?;
             }
             Stmt::For { var, lo, hi, step, label, body, site } => {
@@ -134,7 +134,7 @@ impl<'a> Frame<'a> {
     ) -> Result<Flow, Halt> {
         let limit = self.session.limits.iterations;
         let weight = self.weights[site].max(1);
-        for turn in 0.. {
+        for iteration in 0.. {
             match self.block(before)? {
                 Flow::Next => {}
                 Flow::Break(l) if l == label => break,
@@ -143,10 +143,10 @@ impl<'a> Frame<'a> {
             if self.eval(cond)? == 0 {
                 break;
             }
-            if turn == limit {
+            if iteration == limit {
                 return Err(self.fail(site, [shown(limit), loop_limits::WHILE]));
             }
-            if turn.is_multiple_of(look_after(weight)) {
+            if iteration.is_multiple_of(look_after(weight)) {
                 self.spend(0, site)?;
             }
             self.spent = self.spent.saturating_add(weight);

@@ -14,14 +14,14 @@ type Assigned = Option<EntitySet<LocalId>>;
 
 /// A label that is in scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum LabelTarget {
     Block,
     Loop,
 }
 
 /// Checks the body of a codelet.
 pub(super) fn body(verifier: Verifier<'_>) -> Result {
-    let mut walk = Walk {
+    let mut walk = StmtChecker {
         v: verifier,
         scope: Vec::new(),
         seen: FxHashSet::default(),
@@ -32,9 +32,9 @@ pub(super) fn body(verifier: Verifier<'_>) -> Result {
     walk.block(&verifier.codelet.body, Some(EntitySet::new())).map(|_| ())
 }
 
-struct Walk<'a> {
+struct StmtChecker<'a> {
     v: Verifier<'a>,
-    scope: Vec<(Label, Target)>,
+    scope: Vec<(Label, LabelTarget)>,
     seen: FxHashSet<Label>,
     /// What is assigned on the paths that break to a label.
     leaving: FxHashMap<Label, EntitySet<LocalId>>,
@@ -58,7 +58,7 @@ fn join(a: Assigned, b: Assigned) -> Assigned {
     }
 }
 
-impl Walk<'_> {
+impl StmtChecker<'_> {
     /// Checks that all that an expression reads is assigned; where no path leads, nothing is read.
     fn reads(&self, e: ExprId, assigned: &Assigned) -> Result {
         let kind = &self.v.codelet.exprs.get(e).ok_or_else(|| format!("{e} does not exist"))?.kind;
@@ -95,7 +95,13 @@ impl Walk<'_> {
     }
 
     /// A block with a label in scope; gives what is assigned at its end.
-    fn labelled(&mut self, label: Label, target: Target, body: &StmtBlock, assigned: Assigned) -> Result<Assigned> {
+    fn labelled(
+        &mut self,
+        label: Label,
+        target: LabelTarget,
+        body: &StmtBlock,
+        assigned: Assigned,
+    ) -> Result<Assigned> {
         ensure(self.seen.insert(label), || format!("{label:?} names two statements"))?;
         self.scope.push((label, target));
         let end = self.block(body, assigned);
@@ -144,7 +150,7 @@ impl Walk<'_> {
                 return Ok(join(then, self.block(els, assigned)?));
             }
             Stmt::Labelled { label, body } => {
-                let end = self.labelled(*label, Target::Block, body, assigned)?;
+                let end = self.labelled(*label, LabelTarget::Block, body, assigned)?;
                 return Ok(join(end, self.leaving.remove(label)));
             }
             Stmt::Break(label) => return self.leave(*label, false, assigned),
@@ -169,7 +175,7 @@ impl Walk<'_> {
     fn leave(&mut self, label: Label, goes_on: bool, assigned: Assigned) -> Result<Assigned> {
         let target = self.scope.iter().rev().find(|(l, _)| *l == label).map(|(_, t)| *t);
         let target = target.ok_or_else(|| format!("{label:?} is not in scope"))?;
-        ensure(!goes_on || target == Target::Loop, || format!("{label:?} is no loop to continue"))?;
+        ensure(!goes_on || target == LabelTarget::Loop, || format!("{label:?} is no loop to continue"))?;
         if !goes_on {
             let joined = join(self.leaving.remove(&label), assigned);
             self.leaving.extend(joined.map(|set| (label, set)));
@@ -189,7 +195,7 @@ impl Walk<'_> {
         let mut inside = assigned.clone();
         assign(&mut inside, binder.var);
         self.indices.push(binder.var);
-        self.labelled(label, Target::Loop, body, inside)?;
+        self.labelled(label, LabelTarget::Loop, body, inside)?;
         self.indices.pop();
         Ok(join(assigned, self.leaving.remove(&label)))
     }
@@ -204,11 +210,11 @@ impl Walk<'_> {
         assigned: Assigned,
     ) -> Result<Assigned> {
         self.v.site(site, Check::Iterations)?;
-        self.scope.push((label, Target::Block));
+        self.scope.push((label, LabelTarget::Block));
         let tested = self.block(before, assigned)?;
         self.scope.pop();
         self.value(cond, ElemType::Bool, &tested)?;
-        self.labelled(label, Target::Loop, body, tested.clone())?;
+        self.labelled(label, LabelTarget::Loop, body, tested.clone())?;
         Ok(join(tested, self.leaving.remove(&label)))
     }
 

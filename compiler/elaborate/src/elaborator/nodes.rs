@@ -62,7 +62,7 @@ impl NodeKind {
                 | Effect::Read { into: view, .. }
                 | Effect::Write { from: view, .. } => view,
                 Effect::Abort { when: Some(view), .. } => view,
-                Effect::Abort { when: None, .. } | Effect::Say { .. } | Effect::Sync => return,
+                Effect::Abort { when: None, .. } | Effect::PrintText { .. } | Effect::Sync => return,
             },
             _ => return,
         };

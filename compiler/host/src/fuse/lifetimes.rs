@@ -38,7 +38,7 @@ impl Lifetimes {
                 StepKind::Seq(_)
                 | StepKind::Par(_)
                 | StepKind::Call(_)
-                | StepKind::Effect(Effect::Abort { when: None, .. } | Effect::Say { .. } | Effect::Sync) => {}
+                | StepKind::Effect(Effect::Abort { when: None, .. } | Effect::PrintText { .. } | Effect::Sync) => {}
             }
         }
         all

@@ -71,21 +71,21 @@ impl Field {
         if !views.iter().all(|v| v.same_signature(first)) {
             return None;
         }
-        let columns: Vec<Vec<i64>> =
+        let offsets: Vec<Vec<i64>> =
             (0..first.parts.len()).map(|k| views.iter().map(|v| v.parts[k].offset).collect()).collect();
-        Some(Field::from_offsets(field, domain, first, &columns))
+        Some(Field::from_offsets(field, domain, first, &offsets))
     }
 
     /// The field whose instances see `like` with these offsets: per part, one for each instance.
-    pub fn from_offsets(field: FieldId, domain: &Domain, like: &View, columns: &[Vec<i64>]) -> Field {
-        let part = |(p, column): (&ViewPart, &Vec<i64>)| FieldPart {
+    pub fn from_offsets(field: FieldId, domain: &Domain, like: &View, offsets: &[Vec<i64>]) -> Field {
+        let part = |(p, part_offsets): (&ViewPart, &Vec<i64>)| FieldPart {
             lo: p.lo.clone(),
             len: p.len.clone(),
             var: p.var,
-            offset: Offset::fit(domain, column),
+            offset: Offset::fit(domain, part_offsets),
             stride: p.stride.clone(),
         };
-        let parts = like.parts.iter().zip(columns).map(part).collect();
+        let parts = like.parts.iter().zip(offsets).map(part).collect();
         Field { field, digits: like.digits.clone(), axes: like.axes.clone(), parts }
     }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn domain() -> impl Strategy<Value = Domain> {
-    prop::collection::vec(1u32..6, 0..4).prop_map(|lens| Domain(lens.into()))
+    prop::collection::vec(1u32..6, 0..4).prop_map(|extents| Domain(extents.into()))
 }
 
 fn part() -> impl Strategy<Value = IndexFn> {
@@ -45,8 +45,8 @@ fn field() -> impl Strategy<Value = (Field, Domain)> {
     let coefs = prop::collection::vec(0i64..7, 3);
     let table = prop::collection::vec(0i64..30, 125);
     let pick = (0u64..30, 1u64..4, 1i64..4, 1u64..4, 0u64..6, any::<bool>(), any::<bool>());
-    (prop::collection::vec(1u32..5, 0..4), coefs, table, pick).prop_map(|(lens, coefs, table, pick)| {
-        let domain = Domain(lens.into());
+    (prop::collection::vec(1u32..5, 0..4), coefs, table, pick).prop_map(|(extents, coefs, table, pick)| {
+        let domain = Domain(extents.into());
         let (start, count, step, rows, first, tabled, two) = pick;
         let affine = Affine::new(first as i64, &coefs[..domain.0.len()]);
         let views: Vec<View> = (0..domain.count())

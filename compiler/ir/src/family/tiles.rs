@@ -47,10 +47,10 @@ impl Domain {
 
     /// Its points in the order of instances.
     pub fn points(&self) -> impl Iterator<Item = SmallVec<[u32; 4]>> + use<> {
-        let lens = self.0.clone();
-        let first = (!lens.contains(&0)).then(|| SmallVec::from_elem(0, lens.len()));
+        let extents = self.0.clone();
+        let first = (!extents.contains(&0)).then(|| SmallVec::from_elem(0, extents.len()));
         std::iter::successors(first, move |point: &SmallVec<[u32; 4]>| {
-            let k = (0..lens.len()).rev().find(|&k| point[k] + 1 < lens[k])?;
+            let k = (0..extents.len()).rev().find(|&k| point[k] + 1 < extents[k])?;
             let mut next = point.clone();
             next[k] += 1;
             next[k + 1..].fill(0);

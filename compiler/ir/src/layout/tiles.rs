@@ -94,16 +94,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn stretches(tiles: &[u32]) -> Vec<(u32, u32, u32)> {
+    fn strided(tiles: &[u32]) -> Vec<(u32, u32, u32)> {
         TileSet::from_ascending(tiles.iter().copied()).0.iter().map(|s| (s.first, s.count, s.step)).collect()
     }
 
     #[test]
     fn regular_sets_are_short() {
-        assert_eq!(stretches(&[0, 1, 2, 3]), [(0, 4, 1)]);
-        assert_eq!(stretches(&[1, 3, 5, 7]), [(1, 4, 2)]);
-        assert_eq!(stretches(&[0, 5, 6, 7]), [(0, 1, 1), (5, 3, 1)]);
-        assert_eq!(stretches(&[0, 1, 2, 8, 9, 10]), [(0, 3, 1), (8, 3, 1)]);
+        assert_eq!(strided(&[0, 1, 2, 3]), [(0, 4, 1)]);
+        assert_eq!(strided(&[1, 3, 5, 7]), [(1, 4, 2)]);
+        assert_eq!(strided(&[0, 5, 6, 7]), [(0, 1, 1), (5, 3, 1)]);
+        assert_eq!(strided(&[0, 1, 2, 8, 9, 10]), [(0, 3, 1), (8, 3, 1)]);
     }
 
     proptest! {

@@ -29,9 +29,9 @@ impl Mapping {
 /// Whether all runs but the last are of one length, or of two that differ by one: a closed function of one index has
 /// no others.
 fn even(end: &[u32]) -> bool {
-    let mut lens = std::iter::once(0).chain(end.iter().copied()).zip(end).map(|(start, end)| end - start);
+    let mut extents = std::iter::once(0).chain(end.iter().copied()).zip(end).map(|(start, end)| end - start);
     let last = end.len().saturating_sub(1);
-    let (lo, hi) = lens.by_ref().take(last).fold((u32::MAX, 0), |(lo, hi), n| (lo.min(n), hi.max(n)));
+    let (lo, hi) = extents.by_ref().take(last).fold((u32::MAX, 0), |(lo, hi), n| (lo.min(n), hi.max(n)));
     hi <= lo.saturating_add(1)
 }
 

@@ -79,10 +79,10 @@ impl Phase {
         match transfer.to {
             To::One(loc) => Receivers { one: Some(loc), groups: [&[], &[]], offset: 0 },
             To::Group { group, offset } => {
-                let places = self.groups.get(group as usize).map_or(&[][..], Vec::as_slice);
-                let groups = match places.binary_search_by_key(&transfer.from.tile, |l| l.tile) {
-                    Ok(own) => [&places[..own], &places[own + 1..]],
-                    Err(_) => [places, &[]],
+                let locations = self.groups.get(group as usize).map_or(&[][..], Vec::as_slice);
+                let groups = match locations.binary_search_by_key(&transfer.from.tile, |l| l.tile) {
+                    Ok(own) => [&locations[..own], &locations[own + 1..]],
+                    Err(_) => [locations, &[]],
                 };
                 Receivers { one: None, groups, offset }
             }
@@ -100,13 +100,13 @@ pub struct Grouping {
 
 impl Grouping {
     /// The form of a list of places, which are on different tiles, by ascending tile.
-    pub fn to(&mut self, places: &[Loc]) -> To {
-        if let &[loc] = places {
+    pub fn to(&mut self, locations: &[Loc]) -> To {
+        if let &[loc] = locations {
             return To::One(loc);
         }
-        let offset = places.iter().map(|l| l.offset).min().unwrap_or(0);
+        let offset = locations.iter().map(|l| l.offset).min().unwrap_or(0);
         self.wanted.clear();
-        self.wanted.extend(places.iter().map(|l| Loc { offset: l.offset - offset, ..*l }));
+        self.wanted.extend(locations.iter().map(|l| Loc { offset: l.offset - offset, ..*l }));
         let group = match self.known.get_index_of(self.wanted.as_slice()) {
             Some(group) => group,
             None => self.known.insert_full(self.wanted.clone()).0,
@@ -115,7 +115,7 @@ impl Grouping {
     }
 
     /// The places of a group that [`Grouping::to`] has named.
-    pub fn places(&self, group: u32) -> &[Loc] {
+    pub fn locations(&self, group: u32) -> &[Loc] {
         &self.known[group as usize]
     }
 

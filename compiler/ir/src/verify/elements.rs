@@ -1,6 +1,6 @@
 //! Views and fields: boxes that cover, elements that exist.
 
-use super::{Result, ensure, var};
+use super::check::{Result, ensure, var};
 use crate::family::{Domain, Field, Offset};
 use crate::graph::{Graph, VarClass};
 use crate::ids::VarId;
@@ -70,7 +70,7 @@ fn inside(graph: &Graph, id: VarId, (lo, hi): (i64, i64), ty: &mut Option<ElemTy
 fn boxes(digits: &[u32], axes: &[u8], parts: &[PartBox]) -> Result {
     let sum: usize = axes.iter().map(|&n| n as usize).sum();
     ensure(sum == digits.len(), || format!("{} digits, but the axes have {sum}", digits.len()))?;
-    let product = |lens: &[u32]| lens.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
+    let product = |extents: &[u32]| extents.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
     let len = if digits.contains(&0) { Some(0) } else { product(digits).filter(|&n| n <= View::MAX_LEN) };
     let len = len.ok_or("a view of too many elements")?;
     let mut covered = 0;

@@ -1,6 +1,7 @@
 //! Compute sets, families of vertices, and copies.
 
-use super::{Result, elements, ensure, tiles, within};
+use super::check::{Result, ensure, within};
+use super::{elements, tiles};
 use crate::codelet::Dir;
 use crate::family::{Const, CopyFamily, Family};
 use crate::graph::Graph;
@@ -11,11 +12,11 @@ use cranelift_entity::EntityRef;
 /// All of them.
 pub fn verify(graph: &Graph) -> Result {
     for (id, set) in &graph.sets {
-        let place = || within(format_args!("compute set `{}`", set.name));
+        let entity = || within(format_args!("compute set `{}`", set.name));
         let neighbours = set.families.windows(2).all(|w| w[1].index() == w[0].index() + 1);
-        ensure(neighbours, || "its families are not neighbours".into()).map_err(place())?;
+        ensure(neighbours, || "its families are not neighbours".into()).map_err(entity())?;
         let owns = |&f: &FamilyId| graph.families.get(f).is_some_and(|f| f.set == id);
-        ensure(set.families.iter().all(owns), || "it lists a family that is not its own".into()).map_err(place())?;
+        ensure(set.families.iter().all(owns), || "it lists a family that is not its own".into()).map_err(entity())?;
     }
     for (id, family) in &graph.families {
         let name = graph.sets.get(family.set).map_or("?", |s| s.name.as_str());
@@ -37,13 +38,13 @@ fn vertices(graph: &Graph, family: &Family) -> Result {
     let declared = codelet.edges().map(|(id, _)| id);
     ensure(declared.eq(family.fields.iter().map(|f| f.field)), || "its fields are not the codelet's".into())?;
     for (field, (_, decl)) in family.fields.iter().zip(codelet.edges()) {
-        let place = || within(format_args!("field `{}`", decl.name));
-        let ty = elements::field(graph, field, &family.domain).map_err(place())?;
-        ensure(ty.is_none_or(|t| t == decl.ty), || format!("its elements are not {}", decl.ty)).map_err(place())?;
+        let entity = || within(format_args!("field `{}`", decl.name));
+        let ty = elements::field(graph, field, &family.domain).map_err(entity())?;
+        ensure(ty.is_none_or(|t| t == decl.ty), || format!("its elements are not {}", decl.ty)).map_err(entity())?;
         let rank = field.axes.len();
-        ensure(rank == decl.dims.len(), || format!("rank {rank} for {}", decl.dims.len())).map_err(place())?;
+        ensure(rank == decl.dims.len(), || format!("rank {rank} for {}", decl.dims.len())).map_err(entity())?;
         if decl.dir != Dir::In {
-            elements::writable(graph, field.parts.iter().map(|p| p.var)).map_err(place())?;
+            elements::writable(graph, field.parts.iter().map(|p| p.var)).map_err(entity())?;
         }
     }
     let constants = || codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Const);

@@ -1,6 +1,7 @@
 //! Programs and their steps.
 
-use super::{Result, elements, ensure, within};
+use super::check::{Result, ensure, var, within};
+use super::elements;
 use crate::graph::Graph;
 use crate::ids::{ProgramId, StreamId};
 use crate::program::{Effect, Step, StepKind};
@@ -15,11 +16,11 @@ pub fn verify(graph: &Graph) -> Result {
     for (id, program) in &graph.programs {
         let mut stack = vec![program.body];
         while let Some(at) = stack.pop() {
-            let place = || within(format_args!("{at} of program `{}`", program.name));
-            ensure(at.index() == next, || format!("stands where step{next} should")).map_err(place())?;
+            let entity = || within(format_args!("{at} of program `{}`", program.name));
+            ensure(at.index() == next, || format!("stands where step{next} should")).map_err(entity())?;
             next += 1;
-            let step = graph.steps.get(at).ok_or_else(|| "does not exist".to_string()).map_err(place())?;
-            verify_step(graph, step).map_err(place())?;
+            let step = graph.steps.get(at).ok_or_else(|| "does not exist".to_string()).map_err(entity())?;
+            verify_step(graph, step).map_err(entity())?;
             if let StepKind::Call(callee) = step.kind {
                 calls[id].push(callee);
             }
@@ -61,7 +62,7 @@ fn verify_step(graph: &Graph, step: &Step) -> Result {
         StepKind::Call(program) => exists(graph.programs.is_valid(*program)),
         StepKind::Repeat { index: None, .. } => Ok(()),
         StepKind::Repeat { index: Some((id, ..)), .. } => {
-            let var = super::var(graph, *id)?;
+            let var = var(graph, *id)?;
             let fits = var.ty == ElemType::I32 && var.shape.is_empty();
             ensure(fits, || format!("`{}` cannot hold the index of a repeat", var.name))
         }
@@ -84,7 +85,7 @@ fn verify_effect(graph: &Graph, effect: &Effect) -> Result {
             ensure(!into.has_aliases(), || "reads into an element twice".into())
         }
         Effect::Write { stream, from } => packet(graph, *stream, from, false),
-        Effect::Say { .. } | Effect::Sync => Ok(()),
+        Effect::PrintText { .. } | Effect::Sync => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Mappings and tile maps.
 
-use super::{Result, ensure};
+use super::check::{Result, ensure};
 use crate::family::{Domain, IndexFn, TileMap};
 use crate::placement::{Mapping, UNPLACED};
 

@@ -30,9 +30,9 @@ impl View {
             if ragged_head {
                 push(row, 1, first % inner, inner - first % inner);
             }
-            let (full, full_end) = (row + ragged_head as u32, last_row + !ragged_tail as u32);
-            if full < full_end {
-                push(full, full_end - full, 0, inner);
+            let (whole, whole_end) = (row + ragged_head as u32, last_row + !ragged_tail as u32);
+            if whole < whole_end {
+                push(whole, whole_end - whole, 0, inner);
             }
             if ragged_tail {
                 push(last_row, 1, 0, last % inner + 1);
@@ -57,12 +57,12 @@ impl View {
                 continue;
             }
             for row in 0..part.len[k] {
-                let mut piece = part.clone();
-                piece.lo[k] += row;
-                piece.len[k] = 1;
-                piece.offset += row as i64 * part.stride[k];
-                piece.join(k, inner);
-                parts.push(piece);
+                let mut row_part = part.clone();
+                row_part.lo[k] += row;
+                row_part.len[k] = 1;
+                row_part.offset += row as i64 * part.stride[k];
+                row_part.join(k, inner);
+                parts.push(row_part);
             }
         }
         self.parts = parts;
@@ -164,14 +164,14 @@ impl View {
 impl ViewPart {
     /// The part with digit `k` replaced by rows `row..row + rows` and columns `from..from + cols` of rows of `inner`.
     fn cut(&self, k: usize, (row, rows, inner): (u32, u32, u32), (from, cols): (u32, u32), shift: i64) -> ViewPart {
-        let mut piece = self.clone();
+        let mut row_part = self.clone();
         let stride = self.stride[k];
-        piece.offset += shift * stride;
-        (piece.lo[k], piece.len[k]) = (from, cols);
-        piece.lo.insert(k, row);
-        piece.len.insert(k, rows);
-        piece.stride.insert(k, stride * inner as i64);
-        piece
+        row_part.offset += shift * stride;
+        (row_part.lo[k], row_part.len[k]) = (from, cols);
+        row_part.lo.insert(k, row);
+        row_part.len.insert(k, rows);
+        row_part.stride.insert(k, stride * inner as i64);
+        row_part
     }
 
     fn joins(&self, k: usize, inner: u32) -> bool {

@@ -131,13 +131,13 @@ impl Rows {
 #[derive(Clone, Debug)]
 struct Boxes {
     view: View,
-    nodes: Vec<Vec<Piece>>,
+    nodes: Vec<Vec<IndexRange>>,
     /// Per digit on the way: node, piece in it, value of the digit.
     path: Vec<(usize, usize, u32)>,
 }
 
 #[derive(Clone, Debug)]
-struct Piece {
+struct IndexRange {
     first: u32,
     count: u32,
     inside: Inside,
@@ -157,7 +157,7 @@ impl Boxes {
             let root = boxes.build(0, &all);
             boxes.path.push((root, 0, boxes.nodes[root][0].first));
         } else if all.len() == 1 {
-            boxes.nodes.push(vec![Piece { first: 0, count: 1, inside: Inside::Part(0) }]);
+            boxes.nodes.push(vec![IndexRange { first: 0, count: 1, inside: Inside::Part(0) }]);
             boxes.path.push((0, 0, 0));
         }
         boxes
@@ -171,7 +171,7 @@ impl Boxes {
         edges.dedup();
         let mut sorted = parts.to_vec();
         sorted.sort_by_key(|&p| self.view.parts[p].lo[k]);
-        let (mut pieces, mut active, mut next) = (Vec::with_capacity(edges.len()), Vec::new(), 0);
+        let (mut ranges, mut active, mut next) = (Vec::with_capacity(edges.len()), Vec::new(), 0);
         for pair in edges.windows(2) {
             let end = |&p: &usize| self.view.parts[p].lo[k] + self.view.parts[p].len[k];
             active.retain(|p| end(p) > pair[0]);
@@ -183,16 +183,16 @@ impl Boxes {
                 [part] => Inside::Part(part),
                 _ => Inside::Node(self.build(k + 1, &active)),
             };
-            pieces.push(Piece { first: pair[0], count: pair[1] - pair[0], inside });
+            ranges.push(IndexRange { first: pair[0], count: pair[1] - pair[0], inside });
         }
-        self.nodes.push(pieces);
+        self.nodes.push(ranges);
         self.nodes.len() - 1
     }
 
     fn next(&mut self) -> Option<Rows> {
         loop {
-            let &(node, piece, value) = self.path.last()?;
-            let Piece { count, inside, .. } = self.nodes[node][piece];
+            let &(node, range, value) = self.path.last()?;
+            let IndexRange { count, inside, .. } = self.nodes[node][range];
             match inside {
                 Inside::Node(inner) => self.path.push((inner, 0, self.nodes[inner][0].first)),
                 Inside::Part(p) => {
@@ -226,13 +226,13 @@ impl Boxes {
     /// Goes `count` values on along the last digit of the path, and outwards where a digit ends.
     fn advance_past(&mut self, mut count: u32) {
         while let Some(step) = self.path.last_mut() {
-            let pieces = &self.nodes[step.0];
+            let ranges = &self.nodes[step.0];
             step.2 += count;
-            if step.2 < pieces[step.1].first + pieces[step.1].count {
+            if step.2 < ranges[step.1].first + ranges[step.1].count {
                 return;
             }
             step.1 += 1;
-            if step.1 < pieces.len() {
+            if step.1 < ranges.len() {
                 return;
             }
             self.path.pop();

@@ -12,7 +12,7 @@ impl View {
             return;
         }
         self.drop_units();
-        self.settle_strides();
+        self.canonicalise_strides();
         while self.join_parts() | self.join_axes() {}
         self.parts.sort_unstable_by(|p, q| p.lo.cmp(&q.lo));
     }
@@ -32,7 +32,7 @@ impl View {
     }
 
     /// A digit along which a part has one value has no stride to speak of.
-    fn settle_strides(&mut self) {
+    fn canonicalise_strides(&mut self) {
         for part in &mut self.parts {
             part.stride.iter_mut().zip(&part.len).filter(|(_, n)| **n == 1).for_each(|(s, _)| *s = 0);
         }

@@ -264,8 +264,8 @@ fn regular_views_stay_one_part() {
     assert_eq!(x.transpose().flatten().reshape(&[10, 12]), x.transpose());
     assert_eq!(x.reshape(&[8, 15]).parts.len(), 1);
     assert_eq!(x.slice(0, 1, 10, 1).slice(1, 1, 8, 1).flatten().slice(0, 8, 16, 1).parts.len(), 1);
-    let halves = [x.slice(0, 0, 6, 1), x.slice(0, 6, 6, 1)];
-    assert_eq!(View::concat(&halves, 0), x);
+    let parts = [x.slice(0, 0, 6, 1), x.slice(0, 6, 6, 1)];
+    assert_eq!(View::concat(&parts, 0), x);
     let columns = [x.slice(1, 0, 3, 1), x.slice(1, 3, 7, 1)];
     assert_eq!(View::concat(&columns, 1), x);
 }

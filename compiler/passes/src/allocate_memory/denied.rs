@@ -24,7 +24,7 @@ pub(super) fn wishes_denied(
         let families: Vec<FamilyId> =
             allocated.families.iter().filter(|(_, f)| f.codelet == *spec).map(|(id, _)| id).collect();
         let mut denied = vec![];
-        for &want in wants.iter().filter(|w| has_pairs || matches!(w, Want::Apart(..))) {
+        for &want in wants.iter().filter(|w| has_pairs || matches!(w, Want::DifferentElements(..))) {
             if let Some(&family) = families.iter().find(|&&f| !facts.holds(f, want)) {
                 denied.push((want, family, facts.is_one_block(family, want)));
             }
@@ -60,8 +60,10 @@ fn warning(allocated: &Allocated, codelet: &Codelet, denied: &[(Want, FamilyId, 
         let set = &allocated.sets[allocated.families[family].set].name;
         let name = |f| &codelet.fields[f].name;
         let (field, text) = match want {
-            Want::Apart(a, b) if one => (a, format!("is in one variable or buffer with `{}` in `{set}`", name(b))),
-            Want::Apart(a, b) => (a, format!("shares a memory element with `{}` in `{set}`", name(b))),
+            Want::DifferentElements(a, b) if one => {
+                (a, format!("is in one variable or buffer with `{}` in `{set}`", name(b)))
+            }
+            Want::DifferentElements(a, b) => (a, format!("shares a memory element with `{}` in `{set}`", name(b))),
             Want::Interleaved(a) => (a, format!("is not in interleaved memory in `{set}`")),
         };
         d = d.label(codelet.fields[field].span, format!("`{}` {text}", name(field)));

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the ranges of a zone ascend, are disjoint, and the last has no end.
 
-use girder_machine::{Machine, Region};
+use girder_machine::{Machine, MemoryRegion};
 use std::ops::Range;
 
 /// Where an item may stand.
@@ -95,7 +95,7 @@ impl Space {
 }
 
 /// The usable addresses of regions of a kind, and all behind the end of memory. Neighbouring regions are one.
-fn zone(machine: &Machine, is: impl Fn(&Region) -> bool) -> Vec<Range<u64>> {
+fn zone(machine: &Machine, is: impl Fn(&MemoryRegion) -> bool) -> Vec<Range<u64>> {
     let (mut at, mut ranges): (u64, Vec<Range<u64>>) = (0, vec![]);
     for region in &machine.memory.regions {
         let end = at + region.bytes as u64;

@@ -89,7 +89,7 @@ struct Ranks(FxHashMap<ComputeSetId, Vec<u32>>);
 /// What a want is about.
 fn fields(want: Want) -> (FieldId, Option<FieldId>) {
     match want {
-        Want::Apart(a, b) => (a, Some(b)),
+        Want::DifferentElements(a, b) => (a, Some(b)),
         Want::Interleaved(a) => (a, None),
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::allocate_memory::Facts;
 use cranelift_entity::SecondaryMap;
-use girder_codelet::cost::{At, Busy, Cost, MemFacts, TileCosts, Want, cost_of, equal_vertices, tile_cycles};
+use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, Want, cost_of, equal_vertices, tile_cycles};
 use girder_codelet::sizes::Sizes;
 use girder_codelet::vertices::{bind_family, vertex_consts};
 use girder_ir::family::{Family, TileMap};
@@ -63,7 +63,7 @@ impl<'a> Counted<'a> {
 
     fn busy(&self, family: &Family, cost: &Cost, vertices: &Vertices, instance: u64, counters: &[u64]) -> Busy {
         let consts = vertex_consts(&self.allocated.codelets[family.codelet], family, instance);
-        cost.busy(&At {
+        cost.busy(&CostInputs {
             sizes: &vertices.sizes,
             consts: &consts,
             worker: 0,

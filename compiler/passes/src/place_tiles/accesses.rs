@@ -7,7 +7,7 @@
 
 use super::often::Often;
 use cranelift_entity::SecondaryMap;
-use girder_codelet::cost::{At, Busy, Cost, MemFacts, TileCosts, cost_of};
+use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, cost_of};
 use girder_codelet::vertices::{bind_family, vertex_consts};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{CopyFamily, Domain, Family, Field, FieldPart, Offset};
@@ -205,7 +205,7 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
     let counters = vec![elements.div_ceil(workers as u64); cost.points().len() * workers];
     let of = |instance: u64| {
         let consts = vertex_consts(&graph.codelets[family.codelet], family, instance);
-        let at = At {
+        let at = CostInputs {
             sizes: &sizes,
             consts: &consts,
             worker: 0,

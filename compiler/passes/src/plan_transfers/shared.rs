@@ -27,7 +27,7 @@ pub(super) fn group(at: Loc) -> Option<(u32, u32)> {
 
 /// The places on tiles other than the sender's that one stands for.
 pub(super) fn places(groups: &Grouping, at: Loc, sender: u32) -> impl Iterator<Item = Loc> {
-    let shared = group(at).map(|(group, offset)| (groups.places(group), offset));
+    let shared = group(at).map(|(group, offset)| (groups.locations(group), offset));
     let one = shared.is_none().then_some(at);
     let several = shared.into_iter().flat_map(|(list, offset)| list.iter().map(move |&l| behind(l, offset)));
     one.into_iter().chain(several).filter(move |l| l.tile != sender)

@@ -134,7 +134,7 @@ impl Form {
         let (to, count) = match t.to {
             To::One(loc) => (loc, 1),
             To::Group { group, offset } => {
-                let places = groups.places(group);
+                let places = groups.locations(group);
                 (Loc { offset: places[0].offset + offset, ..places[0] }, places.len() as u32)
             }
         };

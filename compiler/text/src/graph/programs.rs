@@ -150,7 +150,7 @@ impl Printer<'_> {
                 let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
                 ("print", vec![arg(self.make.str(label.clone())), arg(self.scalar_view(value, any))])
             }
-            Effect::Say { text } => ("print", vec![arg(self.make.str(text.clone()))]),
+            Effect::PrintText { text } => ("print", vec![arg(self.make.str(text.clone()))]),
             Effect::Abort { message, when } => {
                 let mut args = vec![arg(self.make.str(message.clone()))];
                 if let Some(when) = when {

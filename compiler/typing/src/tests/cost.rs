@@ -3,7 +3,7 @@
 //! The rows' names are those of `docs/cycles.md`.
 
 use super::{Data, World, run_costed};
-use girder_codelet::cost::{At, Busy, Cost, MemFacts, TileCosts, cost_of, counted_cost_of, tile_cycles};
+use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, cost_of, counted_cost_of, tile_cycles};
 use girder_codelet::{Sizes, bind_sizes};
 use girder_ir::codelet::Codelet;
 use girder_source::Diagnostics;
@@ -30,7 +30,7 @@ fn sizes(codelet: &Codelet, shapes: &[&[u64]]) -> Sizes {
 /// Bundles of worker 0 for these shapes of the fields.
 fn bundles((codelet, cost): &(Codelet, Cost), shapes: &[&[u64]], facts: &MemFacts) -> u64 {
     let sizes = sizes(codelet, shapes);
-    cost.eval(&At { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts })
+    cost.eval(&CostInputs { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts })
 }
 
 fn costs() -> TileCosts {
@@ -173,7 +173,7 @@ const TRIAD: &str = "#[pipelined(apart)]
 /// Cycles of one vertex on a tile of its own.
 fn tile((codelet, cost): &(Codelet, Cost), shapes: &[&[u64]], facts: &MemFacts) -> u64 {
     let sizes = sizes(codelet, shapes);
-    let at = At { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts };
+    let at = CostInputs { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts };
     tile_cycles([cost.busy(&at)], &costs())
 }
 
@@ -264,7 +264,7 @@ fn stated_cycles_are_taken_as_they_are() {
     let (codelet, cost) = cost("#[cycles(20 + 2 * n)] codelet c(out a: f32[n]) { for i in 0..n { a[i] = 1.0; } }");
     let sizes = sizes(&codelet, &[&[10]]);
     let facts = none();
-    let at = At { sizes: &sizes, consts: &[], worker: 0, workers: 6, counters: &[], facts: &facts };
+    let at = CostInputs { sizes: &sizes, consts: &[], worker: 0, workers: 6, counters: &[], facts: &facts };
     assert_eq!(cost.busy(&at), Busy::One(40));
     assert_eq!(cost.to_string(), "2·n + 20 cycles");
 }
@@ -275,7 +275,7 @@ fn stated_cycles_may_depend_on_constants() {
         cost("#[cycles(k * n)] codelet c(out a: f32[n], const k: i64) { for i in 0..n { a[i] = 1.0; } }");
     let sizes = sizes(&codelet, &[&[10], &[]]);
     let facts = none();
-    let at = At { sizes: &sizes, consts: &[0, 7], worker: 0, workers: 6, counters: &[], facts: &facts };
+    let at = CostInputs { sizes: &sizes, consts: &[0, 7], worker: 0, workers: 6, counters: &[], facts: &facts };
     assert_eq!(cost.busy(&at), Busy::One(70));
     assert!(cost.reads_constants());
 }
@@ -307,7 +307,7 @@ fn closed_forms_hold(source: &str, shapes: impl Fn(u64, u64) -> Vec<Vec<u64>>) {
         let (own, facts) = (counted.points().len(), none());
         for worker in 0..turns {
             let counters = &counters[own * worker as usize..own * (worker as usize + 1)];
-            let at = At { sizes: &sizes, consts: &[3; 8], worker, workers: 6, counters, facts: &facts };
+            let at = CostInputs { sizes: &sizes, consts: &[3; 8], worker, workers: 6, counters, facts: &facts };
             assert_eq!(closed.eval(&at), counted.eval(&at), "n = {n}, m = {m}, worker {worker}: {closed}");
         }
     }

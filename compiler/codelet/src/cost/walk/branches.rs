@@ -2,7 +2,7 @@
 //!
 //! Invariant: where ways meet, a scalar that they may have set is one value, whichever way was taken.
 
-use super::{Effect, Slot, Step, Walk};
+use super::{BodyWalk, Effect, Slot, WalkResult};
 use crate::cost::graph::{Count, Op, Val};
 use crate::cost::quantity::Quantity;
 use crate::cost::shape::{self, Changes};
@@ -10,14 +10,14 @@ use girder_ir::codelet::{Label, StmtBlock};
 use girder_ir::ids::ExprId;
 
 /// What leaving a label takes along.
-pub(super) struct Target {
+pub(super) struct JumpTarget {
     pub label: Label,
     pub slots: Vec<Slot>,
     pub broken: Vec<Vec<Option<Val>>>,
     pub continued: Vec<Vec<Option<Val>>>,
 }
 
-impl Walk<'_> {
+impl BodyWalk<'_> {
     pub(super) fn leave(&mut self, label: Label, again: bool) {
         let Some(at) = self.targets.iter().rposition(|t| t.label == label) else { return };
         let values = self.snapshot(&self.targets[at].slots);
@@ -25,27 +25,27 @@ impl Walk<'_> {
         if again { target.continued.push(values) } else { target.broken.push(values) }
     }
 
-    pub(super) fn labelled(&mut self, label: Label, body: &StmtBlock) -> Step<bool> {
+    pub(super) fn labelled(&mut self, label: Label, body: &StmtBlock) -> WalkResult<bool> {
         let changes = Changes::of(body);
         let slots = self.slots(&changes);
-        self.targets.push(Target { label, slots: slots.clone(), broken: vec![], continued: vec![] });
+        self.targets.push(JumpTarget { label, slots: slots.clone(), broken: vec![], continued: vec![] });
         let falls = self.block(body)?;
-        let mut ways = self.targets.pop().map_or(vec![], |t| t.broken);
+        let mut paths = self.targets.pop().map_or(vec![], |t| t.broken);
         if falls {
-            ways.push(self.snapshot(&slots));
+            paths.push(self.snapshot(&slots));
         }
-        let left = !ways.is_empty();
-        if ways.len() > 1 {
+        let left = !paths.is_empty();
+        if paths.len() > 1 {
             self.barrier(&changes.storages);
         }
-        self.join(&slots, &ways);
+        self.join(&slots, &paths);
         Ok(left)
     }
 
     /// Control has come one of several ways.
-    pub(super) fn join(&mut self, slots: &[Slot], ways: &[Vec<Option<Val>>]) {
+    pub(super) fn join(&mut self, slots: &[Slot], paths: &[Vec<Option<Val>>]) {
         for (i, &slot) in slots.iter().enumerate() {
-            let mut values: Vec<Val> = ways.iter().filter_map(|w| w[i]).collect();
+            let mut values: Vec<Val> = paths.iter().filter_map(|w| w[i]).collect();
             values.dedup();
             self.now[slot] = match values[..] {
                 [] => None,
@@ -55,7 +55,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn branch(&mut self, cond: ExprId, then: &StmtBlock, els: &StmtBlock) -> Step<bool> {
+    pub(super) fn branch(&mut self, cond: ExprId, then: &StmtBlock, els: &StmtBlock) -> WalkResult<bool> {
         let c = self.expr(cond)?;
         if let Some(known) = self.graph.const_of(c) {
             return self.block(if known.bits != 0 { then } else { els });
@@ -74,11 +74,11 @@ impl Walk<'_> {
         let plain = |q: &Quantity| !q.any(&mut |p| matches!(p, Quantity::Index(_)));
         let holds = self.graph.nodes[c].quantity.clone().filter(plain).filter(|_| self.closed);
         let not = holds.clone().map(|q| Quantity::Number(1).add_scaled(q, -1));
-        let mut ways = vec![];
+        let mut paths = vec![];
         for (arm, own) in [(then, holds), (els, not)] {
             slots.iter().zip(&before).for_each(|(&s, &v)| self.now[s] = v);
             if arm.is_empty() {
-                ways.push(before.clone());
+                paths.push(before.clone());
                 continue;
             }
             let around = self.graph.regions[self.here].count.clone();
@@ -97,12 +97,12 @@ impl Walk<'_> {
                 Ok((falls, w.snapshot(&slots)))
             })?;
             if falls {
-                ways.push(values);
+                paths.push(values);
             }
         }
         self.barrier(&changes.storages);
-        let goes_on = !ways.is_empty();
-        self.join(&slots, &ways);
+        let goes_on = !paths.is_empty();
+        self.join(&slots, &paths);
         Ok(goes_on)
     }
 
@@ -113,7 +113,7 @@ impl Walk<'_> {
         then: &StmtBlock,
         els: &StmtBlock,
         (slots, before): (&[Slot], &[Option<Val>]),
-    ) -> Step<bool> {
+    ) -> WalkResult<bool> {
         self.block(then)?;
         let taken = self.snapshot(slots);
         slots.iter().zip(before).for_each(|(&s, &v)| self.now[s] = v);

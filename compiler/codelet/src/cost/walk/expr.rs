@@ -2,7 +2,7 @@
 //!
 //! Invariant: two accesses of one storage whose places differ by a number other than 0 are never the same element.
 
-use super::{Effect, InMemory, Step, Walk, Written};
+use super::{BodyWalk, Effect, InMemory, WalkResult, Written};
 use crate::cost::graph::{Access, Op, Val};
 use crate::cost::poly::Moving;
 use crate::cost::walk::Product;
@@ -12,9 +12,9 @@ use girder_ir::types::{ElemType, Scalar};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-impl Walk<'_> {
+impl BodyWalk<'_> {
     /// The value of an expression, here.
-    pub(super) fn expr(&mut self, e: ExprId) -> Step<Val> {
+    pub(super) fn expr(&mut self, e: ExprId) -> WalkResult<Val> {
         let codelet = self.codelet;
         let (ty, here) = (codelet.exprs[e].ty, self.here);
         Ok(match codelet.exprs[e].kind {
@@ -40,7 +40,7 @@ impl Walk<'_> {
         })
     }
 
-    fn operation(&mut self, op: Op, operands: &[ExprId], ty: ElemType) -> Step<Val> {
+    fn operation(&mut self, op: Op, operands: &[ExprId], ty: ElemType) -> WalkResult<Val> {
         let mut args: SmallVec<[Val; 3]> = SmallVec::new();
         for &e in operands {
             args.push(self.expr(e)?);
@@ -54,7 +54,7 @@ impl Walk<'_> {
     }
 
     /// Length of a dimension.
-    fn length(&mut self, storage: Storage, dim: usize) -> Step<Val> {
+    fn length(&mut self, storage: Storage, dim: usize) -> WalkResult<Val> {
         Ok(match storage {
             Storage::Local(local) => {
                 let n = self.codelet.locals[local].array.as_ref().map_or(0, |d| d[dim]);
@@ -69,7 +69,7 @@ impl Walk<'_> {
     }
 
     /// The row-major place of an access: what moves, and what is added.
-    fn place(&mut self, storage: Storage, index: &Index) -> Step<(Moving, i64)> {
+    fn address(&mut self, storage: Storage, index: &Index) -> WalkResult<(Moving, i64)> {
         let mut flat: Option<Val> = None;
         for (dim, &e) in index.iter().enumerate() {
             let i = self.expr(e)?;
@@ -87,7 +87,7 @@ impl Walk<'_> {
     }
 
     /// The slot of an element of an array in registers.
-    fn element(&mut self, storage: Storage, (moving, base): &(Moving, i64)) -> Step<Option<usize>> {
+    fn element(&mut self, storage: Storage, (moving, base): &(Moving, i64)) -> WalkResult<Option<usize>> {
         let Storage::Local(local) = storage else { return Ok(None) };
         let Some(&first) = self.elements.get(&local) else { return Ok(None) };
         let count: i64 = self.codelet.locals[local].array.iter().flatten().map(|&d| i64::from(d)).product();
@@ -97,15 +97,15 @@ impl Walk<'_> {
         Ok(Some(first + *base as usize))
     }
 
-    fn load(&mut self, storage: Storage, index: &Index, ty: ElemType) -> Step<Val> {
-        let place = self.place(storage, index)?;
-        if let Some(slot) = self.element(storage, &place)? {
+    fn load(&mut self, storage: Storage, index: &Index, ty: ElemType) -> WalkResult<Val> {
+        let address = self.address(storage, index)?;
+        if let Some(slot) = self.element(storage, &address)? {
             return Ok(match self.now[slot] {
                 Some(v) => v,
                 None => self.zero(ty),
             });
         }
-        let (moving, base) = (self.graph.number(&place.0), place.1);
+        let (moving, base) = (self.graph.number(&address.0), address.1);
         let mut version = 0;
         for &n in self.last.get(&storage).into_iter().flatten().rev() {
             let Written { to, value, region } = self.written[n as usize];
@@ -122,14 +122,14 @@ impl Walk<'_> {
         Ok(self.graph.load(access, ty, self.here, region))
     }
 
-    pub(super) fn store(&mut self, storage: Storage, index: &Index, value: ExprId) -> Step {
-        let place = self.place(storage, index)?;
+    pub(super) fn store(&mut self, storage: Storage, index: &Index, value: ExprId) -> WalkResult {
+        let address = self.address(storage, index)?;
         let v = self.expr(value)?;
-        if let Some(slot) = self.element(storage, &place)? {
+        if let Some(slot) = self.element(storage, &address)? {
             self.now[slot] = Some(v);
             return Ok(());
         }
-        let (moving, base) = (self.graph.number(&place.0), place.1);
+        let (moving, base) = (self.graph.number(&address.0), address.1);
         let version = self.written.len() as u32;
         self.written.push(Written { to: Some((moving, base)), value: Some(v), region: self.here });
         self.last.entry(storage).or_default().push(version);
@@ -138,7 +138,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    pub(super) fn amp(&mut self, amp: &Amp) -> Step {
+    pub(super) fn amp(&mut self, amp: &Amp) -> WalkResult {
         let mut shape = [const { super::Quantity::Number(1) }; 3];
         for (length, e) in shape.iter_mut().zip([amp.c.rows, amp.c.cols, amp.a.cols]) {
             let v = self.expr(e)?;

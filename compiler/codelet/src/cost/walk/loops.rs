@@ -2,7 +2,7 @@
 //!
 //! Invariant: the count of a loop's region is exactly how often its body begins.
 
-use super::{Effect, Loop, Open, Step, Target, Walk};
+use super::{BodyWalk, Effect, JumpTarget, Loop, Open, WalkResult};
 use crate::cost::graph::{Count, Op, RegionId, Val};
 use crate::cost::points::Point;
 use crate::cost::quantity::{Quantity, Ramp};
@@ -25,23 +25,23 @@ pub(super) struct Counted {
     pub span: Span,
 }
 
-impl Walk<'_> {
+impl BodyWalk<'_> {
     pub(super) fn for_loop(
         &mut self,
         var: LocalId,
         (lo, hi, step): (ExprId, ExprId, i64),
         label: Label,
         body: &StmtBlock,
-    ) -> Step<bool> {
+    ) -> WalkResult<bool> {
         let span = self.codelet.exprs[lo].span.to(self.codelet.exprs[hi].span);
         let (lo, hi) = (self.expr(lo)?, self.expr(hi)?);
         if let Some((first, trips)) = self.fixed_trips(lo, hi, step) {
             if trips == 0 {
                 return Ok(true);
             }
-            if shape::written_out(self.codelet, trips, body) {
-                for turn in 0..trips as i64 {
-                    let i = self.graph.int(first.wrapping_add(turn.wrapping_mul(step)));
+            if shape::unrolled(self.codelet, trips, body) {
+                for iteration in 0..trips as i64 {
+                    let i = self.graph.int(first.wrapping_add(iteration.wrapping_mul(step)));
                     self.now[var.as_u32() as usize] = Some(i);
                     self.block(body)?;
                 }
@@ -66,11 +66,11 @@ impl Walk<'_> {
         counted: Counted,
         label: Label,
         mut changes: Changes,
-        body: &mut dyn FnMut(&mut Self) -> Step<bool>,
-    ) -> Step {
+        body: &mut dyn FnMut(&mut Self) -> WalkResult<bool>,
+    ) -> WalkResult {
         changes.locals.remove(&counted.var);
         let number = self.loops.len() as u32;
-        let (count, own, turns) = self.count(&counted);
+        let (count, own, trip_count) = self.count(&counted);
         let setup = self.before_loop(&counted);
         let around = self.here;
         self.inner_loop_of(around);
@@ -85,7 +85,7 @@ impl Walk<'_> {
             first,
             setup,
             step,
-            turns,
+            trip_count,
             span,
             has_inner,
             is_cut_short,
@@ -93,7 +93,7 @@ impl Walk<'_> {
             strided,
         });
         let index = self.graph.opaque(Op::Index(number), &[], ElemType::I64, region);
-        self.turns(region, label, &changes, &mut |w| {
+        self.trip_count(region, label, &changes, &mut |w| {
             w.now[counted.var.as_u32() as usize] = Some(index);
             body(w)
         })
@@ -113,12 +113,13 @@ impl Walk<'_> {
             (i == same).then_some((i, lo, hi))
         });
         let Some((i, lo, hi)) = bounds else { return false };
-        let Some(number) = self.graph.regions[self.here].turn_of.filter(|&n| (n as usize) < self.loops.len()) else {
+        let Some(number) = self.graph.regions[self.here].iteration_of.filter(|&n| (n as usize) < self.loops.len())
+        else {
             return false;
         };
         let end = self.loops[number as usize].end;
         let Some(step) = self.graph.step_of(i, lo, number) else { return false };
-        if self.turns_of(lo, hi, step) != end {
+        if self.trip_count_of(lo, hi, step) != end {
             return false;
         }
         self.loops[number as usize].strided = Some(i);
@@ -126,7 +127,7 @@ impl Walk<'_> {
     }
 
     /// `lo < hi ? (hi - lo - 1) / step + 1 : 0`
-    fn turns_of(&mut self, lo: Val, hi: Val, step: Val) -> Val {
+    fn trip_count_of(&mut self, lo: Val, hi: Val, step: Val) -> Val {
         let at = self.here;
         let (zero, one) = (self.graph.int(0), self.graph.int(1));
         let mut pure = |op, args: &[Val], ty| self.graph.pure(op, args, ty, at);
@@ -134,18 +135,18 @@ impl Walk<'_> {
         let length = pure(Op::Binary(BinaryOp::Sub), &[hi, lo], ElemType::I64);
         let reach = pure(Op::Binary(BinaryOp::Sub), &[length, one], ElemType::I64);
         let whole = pure(Op::Binary(BinaryOp::Div), &[reach, step], ElemType::I64);
-        let turns = pure(Op::Binary(BinaryOp::Add), &[whole, one], ElemType::I64);
-        pure(Op::Select, &[some, turns, zero], ElemType::I64)
+        let trip_count = pure(Op::Binary(BinaryOp::Add), &[whole, one], ElemType::I64);
+        pure(Op::Select, &[some, trip_count, zero], ElemType::I64)
     }
 
     /// The body of any loop, with what it carries; afterwards control is behind the loop.
-    fn turns(
+    fn trip_count(
         &mut self,
         region: RegionId,
         label: Label,
         changes: &Changes,
-        body: &mut dyn FnMut(&mut Self) -> Step<bool>,
-    ) -> Step {
+        body: &mut dyn FnMut(&mut Self) -> WalkResult<bool>,
+    ) -> WalkResult {
         let around = std::mem::replace(&mut self.here, region);
         let slots = self.slots(changes);
         let mut carried = vec![];
@@ -156,7 +157,7 @@ impl Walk<'_> {
             carried.push(phi);
         }
         self.barrier(&changes.storages);
-        self.targets.push(Target { label, slots: slots.clone(), broken: vec![], continued: vec![] });
+        self.targets.push(JumpTarget { label, slots: slots.clone(), broken: vec![], continued: vec![] });
         let falls = body(self)?;
         let target = self.targets.pop();
         let (broken, mut ends) = target.map_or((vec![], vec![]), |t| (t.broken, t.continued));
@@ -169,10 +170,10 @@ impl Walk<'_> {
         }
         self.here = around;
         self.barrier(&changes.storages);
-        let mut ways = vec![carried.iter().map(|&p| Some(p)).collect::<Vec<_>>()];
-        ways.extend(broken);
+        let mut paths = vec![carried.iter().map(|&p| Some(p)).collect::<Vec<_>>()];
+        paths.extend(broken);
         for (i, &slot) in slots.iter().enumerate() {
-            let values: Vec<Val> = ways.iter().filter_map(|w| w[i]).collect();
+            let values: Vec<Val> = paths.iter().filter_map(|w| w[i]).collect();
             self.now[slot] = Some(self.graph.opaque(Op::Join, &values, self.slot_type(slot), around));
         }
         Ok(())
@@ -195,7 +196,7 @@ impl Walk<'_> {
     fn inner_loop_of(&mut self, region: RegionId) {
         let mut at = Some(region);
         while let Some(r) = at {
-            if let Some(n) = self.graph.regions[r].turn_of {
+            if let Some(n) = self.graph.regions[r].iteration_of {
                 match self.loops.get_mut(n as usize) {
                     Some(outer) => outer.has_inner = true,
                     None => self.open[(u32::MAX - n) as usize].has_inner = true,
@@ -217,9 +218,9 @@ impl Walk<'_> {
         let around = &self.graph.regions[self.here].count;
         let may_be_closed = may_be_closed && around.factor != Quantity::Number(0);
         let Some((lo, hi)) = bounds.filter(|_| may_be_closed) else { return by_point(counted.point) };
-        let turns = Quantity::trips(lo.clone(), hi.clone(), counted.step);
+        let trip_count = Quantity::trips(lo.clone(), hi.clone(), counted.step);
         let mut outer = None;
-        let mixed = turns.any(&mut |q| match *q {
+        let mixed = trip_count.any(&mut |q| match *q {
             Quantity::Index(i) => outer.replace(i).is_some_and(|o| o != i),
             _ => false,
         });
@@ -228,8 +229,8 @@ impl Walk<'_> {
             Some(Count { counted: count.counted, factor })
         };
         let Some(outer) = outer else {
-            return match of(around, turns.clone()) {
-                Some(count) => (count, Some(turns.clone()), Some(turns)),
+            return match of(around, trip_count.clone()) {
+                Some(count) => (count, Some(trip_count.clone()), Some(trip_count)),
                 None => by_point(counted.point),
             };
         };
@@ -256,12 +257,12 @@ impl Walk<'_> {
             between = between.mul(self.graph.regions[at].own.clone()?);
             at = self.graph.regions[at].parent?;
         }
-        let turns = self.graph.regions[outer_loop.region].own.clone()?;
+        let trip_count = self.graph.regions[outer_loop.region].own.clone()?;
         let base = base.add_scaled(outer_loop.first.clone()?, slope).fits()?;
         let slope = slope.checked_mul(outer_loop.step)?;
         let count = self.graph.regions[outer_loop.around].count.clone();
         let step = i64::try_from(step.unsigned_abs()).ok()?;
-        Some((count, between, Ramp { base, slope, step, turns }))
+        Some((count, between, Ramp { base, slope, step, trip_count }))
     }
 
     pub(super) fn while_loop(
@@ -270,7 +271,7 @@ impl Walk<'_> {
         cond: ExprId,
         label: Label,
         body: &StmtBlock,
-    ) -> Step<bool> {
+    ) -> WalkResult<bool> {
         let around = self.here;
         self.inner_loop_of(around);
         let number = u32::MAX - self.open.len() as u32;
@@ -281,7 +282,7 @@ impl Walk<'_> {
         changes.block(body);
         let mut ended = None;
         let slots = self.slots(&changes);
-        self.turns(region, label, &changes, &mut |w| {
+        self.trip_count(region, label, &changes, &mut |w| {
             if !w.block(before)? {
                 return Ok(false);
             }

@@ -3,14 +3,14 @@
 //! Invariant: only the innermost level of a reduction is counted; its point is passed once per place.
 
 use super::loops::Counted;
-use super::{Effect, Step, Walk};
+use super::{BodyWalk, Effect, WalkResult};
 use crate::cost::graph::{Op, Val};
 use crate::cost::shape::{self, Changes};
 use girder_ir::codelet::{BinaryOp, Binder, Label, Reduce, ReduceOp};
 use girder_ir::types::ElemType;
 
-impl Walk<'_> {
-    pub(super) fn reduce(&mut self, r: &Reduce) -> Step {
+impl BodyWalk<'_> {
+    pub(super) fn reduce(&mut self, r: &Reduce) -> WalkResult {
         let mut bounds = vec![];
         for b in &r.binders {
             bounds.push((self.expr(b.lo)?, self.expr(b.hi)?));
@@ -33,25 +33,25 @@ impl Walk<'_> {
     }
 
     /// A reduction of few places, without a loop.
-    fn written_out_reduce(&mut self, r: &Reduce, bounds: &[(Val, Val)]) -> Step<bool> {
+    fn written_out_reduce(&mut self, r: &Reduce, bounds: &[(Val, Val)]) -> WalkResult<bool> {
         let fixed: Option<Vec<(i64, u64)>> =
             r.binders.iter().zip(bounds).map(|(b, &(lo, hi))| self.fixed_trips(lo, hi, b.step)).collect();
         let Some(fixed) = fixed else { return Ok(false) };
-        let places = fixed.iter().fold(1u64, |n, t| n.saturating_mul(t.1));
+        let elements = fixed.iter().fold(1u64, |n, t| n.saturating_mul(t.1));
         let search = matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax);
-        if search || r.filter.is_some() || !shape::places_written_out(self.codelet, places, &r.before, r.value) {
-            return Ok(places == 0);
+        if search || r.filter.is_some() || !shape::elements_unrolled(self.codelet, elements, &r.before, r.value) {
+            return Ok(elements == 0);
         }
         let dst = r.dst.as_u32() as usize;
-        for place in 0..places {
-            let mut rest = place;
+        for element in 0..elements {
+            let mut rest = element;
             for (b, &(first, trips)) in r.binders.iter().zip(&fixed).rev() {
                 let i = self.graph.int(first.wrapping_add(((rest % trips) as i64).wrapping_mul(b.step)));
                 self.now[b.var.as_u32() as usize] = Some(i);
                 rest /= trips;
             }
             self.block(&r.before)?;
-            if place == 0 {
+            if element == 0 {
                 // The first value needs no operation.
                 let v = self.expr(r.value)?;
                 self.now[dst] = Some(v);
@@ -62,8 +62,8 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    fn binder(&mut self, r: &Reduce, bounds: &[(Val, Val)], at: usize, changes: &Changes) -> Step {
-        let Some(&Binder { var, lo, hi, step }) = r.binders.get(at) else { return self.one_place(r) };
+    fn binder(&mut self, r: &Reduce, bounds: &[(Val, Val)], at: usize, changes: &Changes) -> WalkResult {
+        let Some(&Binder { var, lo, hi, step }) = r.binders.get(at) else { return self.one_element(r) };
         let span = self.codelet.exprs[lo].span.to(self.codelet.exprs[hi].span);
         // Only the innermost level has a point: it is passed once per place.
         let innermost = at + 1 == r.binders.len();
@@ -78,7 +78,7 @@ impl Walk<'_> {
         })
     }
 
-    fn one_place(&mut self, r: &Reduce) -> Step {
+    fn one_element(&mut self, r: &Reduce) -> WalkResult {
         let Some(filter) = r.filter else {
             self.block(&r.before)?;
             return self.take(r);
@@ -87,7 +87,7 @@ impl Walk<'_> {
         let c = self.expr(filter)?;
         let dst = r.dst.as_u32() as usize;
         let old = self.now[dst];
-        if r.before.is_empty() && self.is_cheap_place(r) {
+        if r.before.is_empty() && self.is_cheap_element(r) {
             self.take(r)?;
             if let (Some(new), Some(old)) = (self.now[dst], old) {
                 let ty = self.graph.nodes[new].ty;
@@ -110,13 +110,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_cheap_place(&self, r: &Reduce) -> bool {
+    fn is_cheap_element(&self, r: &Reduce) -> bool {
         let set = vec![girder_ir::codelet::Stmt::Set { local: r.dst, value: r.value }];
         shape::is_choice(self.codelet, &set, &vec![])
     }
 
     /// The value of a place joins the result.
-    fn take(&mut self, r: &Reduce) -> Step {
+    fn take(&mut self, r: &Reduce) -> WalkResult {
         let dst = r.dst.as_u32() as usize;
         let ty = self.codelet.exprs[r.value].ty;
         let old = match self.now[dst] {
@@ -131,8 +131,8 @@ impl Walk<'_> {
                 let better = self.graph.pure(Op::Binary(BinaryOp::Lt), &[value, old], ElemType::Bool, here);
                 self.effect(Effect::Use(better));
                 self.extra(1);
-                let place = self.graph.opaque(Op::Join, &[old], ElemType::I64, here);
-                self.graph.pure(Op::Select, &[better, place, old], ElemType::I64, here)
+                let element = self.graph.opaque(Op::Join, &[old], ElemType::I64, here);
+                self.graph.pure(Op::Select, &[better, element, old], ElemType::I64, here)
             }
             (_, Some((x, y))) => {
                 let (x, y) = (self.expr(x)?, self.expr(y)?);

@@ -1,12 +1,12 @@
 //! Expressions: their values, and the checks inside them.
 
-use super::Walk;
+use super::FactsWalk;
 use crate::facts::interval::Interval;
 use crate::facts::value::{State, Value};
 use girder_ir::codelet::{Check, ExprKind, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 
-impl Walk<'_> {
+impl FactsWalk<'_> {
     pub(super) fn eval(&mut self, e: ExprId, state: &State) -> Value {
         let codelet = self.codelet;
         let ty = codelet.exprs[e].ty;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: at the head of a loop nothing is known of what its body assigns, so one visit stands for all turns.
 
-use super::{Walk, assigned};
+use super::{FactsWalk, assigned};
 use crate::facts::affine::{Affine, Symbol};
 use crate::facts::interval::Interval;
 use crate::facts::region;
@@ -30,7 +30,7 @@ pub(super) struct Range {
     shared: bool,
 }
 
-impl Walk<'_> {
+impl FactsWalk<'_> {
     pub(super) fn range(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, state: &State) -> Range {
         if let Some(n) = self.share(lo, hi, state).filter(|_| step == 1) {
             let values = (n > 0).then(|| Interval::new(0, i128::from(n) - 1));
@@ -134,19 +134,19 @@ impl Walk<'_> {
         self.breaks.remove(&label);
         self.continues.remove(&label);
         let around = self.nest_begins();
-        let turn = self.block(body, inside);
+        let end_of_body = self.block(body, inside);
         self.nest_ends(around, &[&range], site);
-        let turn = State::join_paths(turn, self.continues.remove(&label));
-        let end = match (turn, &range.exact) {
+        let end_of_body = State::join_paths(end_of_body, self.continues.remove(&label));
+        let end = match (end_of_body, &range.exact) {
             (None, _) => (!range.certain || range.shared).then_some(head),
-            (Some(mut turn), Some((start, count))) if range.certain => {
-                turn.written.iter_mut().for_each(|r| r.together |= range.shared);
-                let written = region::expand(turn.written, symbol, start, range.step, *count);
+            (Some(mut end_of_body), Some((start, count))) if range.certain => {
+                end_of_body.written.iter_mut().for_each(|r| r.together |= range.shared);
+                let written = region::expand(end_of_body.written, symbol, start, range.step, *count);
                 Some(State { written, ..head })
             }
-            (Some(mut turn), None) if range.certain => {
-                turn.written.retain(|r| !r.mentions(symbol));
-                Some(State { written: turn.written, ..head })
+            (Some(mut end_of_body), None) if range.certain => {
+                end_of_body.written.retain(|r| !r.mentions(symbol));
+                Some(State { written: end_of_body.written, ..head })
             }
             (Some(_), _) => Some(head),
         };
@@ -171,10 +171,10 @@ impl Walk<'_> {
         let around = self.nest_begins();
         let end = self.block(before, head).and_then(|tested| {
             let truth = self.eval(cond, &tested).range;
-            let turn = truth.contains(1).then(|| tested.clone().assume(self.context(), cond, true)).flatten();
-            if let Some(turn) = turn {
+            let end_of_body = truth.contains(1).then(|| tested.clone().assume(self.context(), cond, true)).flatten();
+            if let Some(end_of_body) = end_of_body {
                 self.check(site, false);
-                self.block(body, turn);
+                self.block(body, end_of_body);
             }
             truth.contains(0).then(|| tested.assume(self.context(), cond, false)).flatten()
         });
@@ -197,7 +197,7 @@ impl Walk<'_> {
             });
         }
         let around = self.nest_begins();
-        let value = inside.and_then(|state| self.place(reduce, state));
+        let value = inside.and_then(|state| self.element(reduce, state));
         self.nest_ends(around, &ranges.iter().collect::<Vec<_>>(), reduce.iterations);
         let certain = ranges.iter().all(|r| r.certain && !r.shared) && reduce.filter.is_none();
         if matches!(reduce.op, ReduceOp::ArgMin | ReduceOp::ArgMax) {
@@ -209,7 +209,7 @@ impl Walk<'_> {
     }
 
     /// The value at any place that counts; `None` if there is none.
-    fn place(&mut self, reduce: &Reduce, mut state: State) -> Option<Value> {
+    fn element(&mut self, reduce: &Reduce, mut state: State) -> Option<Value> {
         if let Some(filter) = reduce.filter {
             state = self.block(&reduce.filter_before, state)?;
             let truth = self.eval(filter, &state).range;
@@ -223,8 +223,8 @@ impl Walk<'_> {
         let unknown = self.unknown(reduce.dst);
         match reduce.op {
             ReduceOp::ArgMin | ReduceOp::ArgMax => {
-                let places = ranges.iter().try_fold(1u64, |n, r| n.checked_mul(r.at_most));
-                let last = places.map_or(i64::MAX as i128, |n| n as i128 - 1);
+                let elements = ranges.iter().try_fold(1u64, |n, r| n.checked_mul(r.at_most));
+                let last = elements.map_or(i64::MAX as i128, |n| n as i128 - 1);
                 Value::of(Interval::new(0, last.clamp(0, i64::MAX as i128)))
             }
             // A fold of one value is that value, or the identity at the type's end.

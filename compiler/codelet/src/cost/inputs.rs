@@ -1,0 +1,53 @@
+//! The inputs of a cost: sizes, constants and counters of a vertex, and how its fields lie in memory.
+//!
+//! Invariant: plain data; nothing here knows how a cost is computed.
+
+use crate::sizes::Sizes;
+use girder_ir::ids::FieldId;
+
+/// What a codelet wants of memory, because it makes the codelet faster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Want {
+    /// Two fields, the lesser first, in different memory elements.
+    DifferentElements(FieldId, FieldId),
+    /// A field in interleaved memory.
+    Interleaved(FieldId),
+}
+
+/// What is known of where a vertex's fields lie.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MemFacts(Vec<Want>);
+
+impl MemFacts {
+    /// These wants hold, and no others.
+    pub fn granting(wants: &[Want]) -> MemFacts {
+        let mut list = wants.to_vec();
+        list.sort();
+        MemFacts(list)
+    }
+
+    pub(super) fn in_different_elements(&self, a: FieldId, b: FieldId) -> bool {
+        self.0.binary_search(&Want::DifferentElements(a.min(b), a.max(b))).is_ok()
+    }
+
+    pub(super) fn is_interleaved(&self, f: FieldId) -> bool {
+        self.0.binary_search(&Want::Interleaved(f)).is_ok()
+    }
+}
+
+/// What a cost is evaluated for.
+#[derive(Clone, Copy, Debug)]
+pub struct CostInputs<'a> {
+    /// Sizes of the vertex.
+    pub sizes: &'a Sizes,
+    /// Bits of its `const` fields, by [`FieldId`].
+    pub consts: &'a [u64],
+    /// The worker, for a `multi` codelet.
+    pub worker: u32,
+    /// Workers of a tile.
+    pub workers: u32,
+    /// What was counted at the codelet's [`Points`]; what is missing counts as 0.
+    pub counters: &'a [u64],
+    /// Where its fields lie.
+    pub facts: &'a MemFacts,
+}
