@@ -94,13 +94,13 @@ impl Builder {
         self.expr(ty, ExprKind::Load { field, index: index.into(), site })
     }
 
-    /// `a op b` of two sizes.
+    /// Returns `a op b` of two sizes.
     pub(crate) fn binary_size(&mut self, op: BinaryOp, a: SizeId, b: SizeId) -> ExprId {
         let (a, b) = (self.size_of(a), self.size_of(b));
         self.binary(op, a, b)
     }
 
-    /// A load from a field with one index, which becomes `inout`.
+    /// Returns a load from a field with one index, which becomes `inout`.
     pub(crate) fn load_of(&mut self, field: FieldId, index: ExprId) -> ExprId {
         self.codelet.fields[field].dir = Dir::InOut;
         self.load(field, &[index])

@@ -82,7 +82,7 @@ pub fn counted_cost_of(codelet: &Codelet, costs: &TileCosts) -> Result<Cost, Ref
     formula(codelet, costs, false)
 }
 
-/// The cost of a codelet on a machine. Only a codelet that says `#[pipelined]` is ever refused.
+/// Returns the cost of a codelet on a machine. Only a codelet that says `#[pipelined]` is ever refused.
 pub fn cost_of(codelet: &Codelet, costs: &TileCosts) -> Result<Cost, Refusal> {
     formula(codelet, costs, true)
 }
@@ -203,7 +203,7 @@ impl Cost {
         }
     }
 
-    /// Bundles that one worker issues for a vertex; stated cycles are rounded up to whole bundles. Saturates.
+    /// Returns the bundles that one worker issues for a vertex; stated cycles are rounded up to whole bundles. Saturates.
     pub fn eval(&self, at: &CostInputs<'_>) -> u64 {
         if let Some(cycles) = &self.stated {
             return self.value(cycles, at).div_ceil(u64::from(self.period.max(1)));
@@ -212,7 +212,7 @@ impl Cost {
         self.terms.iter().fold(0, |sum, t| sum.saturating_add(of(t)))
     }
 
-    /// Cycles for which a vertex keeps one context, or all of them, busy. For a `multi` codelet, `at.counters` holds those
+    /// Returns the cycles for which a vertex keeps one context, or all of them, busy. For a `multi` codelet, `at.counters` holds those
     /// of worker 0, 1, … in turn, and `at.worker` is not read.
     pub fn busy(&self, at: &CostInputs<'_>) -> Busy {
         let cycles = |at: &CostInputs<'_>| match &self.stated {
@@ -230,30 +230,30 @@ impl Cost {
         Busy::All((0..at.workers.max(1)).map(of_worker).max().unwrap_or(0))
     }
 
-    /// Bundles of its code, each counted once however often it is issued; `None` if its cycles are stated.
+    /// Returns the bundles of its code, each counted once however often it is issued; `None` if its cycles are stated.
     pub fn code_bundles(&self) -> Option<u64> {
         let granted = MemFacts::granting(&self.wants);
         let all = self.terms.iter().fold(0, |sum: u64, t| sum.saturating_add(self.bundles_of(t.bundles, &granted)));
         self.stated.is_none().then_some(all)
     }
 
-    /// What memory should be like.
+    /// Returns what memory should be like.
     pub fn wants(&self) -> &[Want] {
         &self.wants
     }
 
-    /// Where executions have to be counted; empty if the cost is known before a vertex runs.
+    /// Returns where executions have to be counted; empty if the cost is known before a vertex runs.
     pub fn points(&self) -> &Points {
         &self.points
     }
 
-    /// Whether vertices with equal sizes may differ in cost because their constants do.
+    /// Returns whether vertices with equal sizes may differ in cost because their constants do.
     pub fn reads_constants(&self) -> bool {
         let counts = self.terms.iter().map(|t| &t.count).chain(&self.stated);
         counts.into_iter().any(|q| q.any(&mut |p| matches!(p, Quantity::Const(_))))
     }
 
-    /// Whether the codelet takes all workers of its tile.
+    /// Returns whether the codelet takes all workers of its tile.
     pub fn is_multi(&self) -> bool {
         self.is_multi
     }

@@ -46,7 +46,7 @@ use workers::Touches;
 /// The elements of one vertex's fields. `flat_index` is the row-major position in the field's shape and always inside
 /// it; bits above the type's width are zero.
 pub trait VertexMemory {
-    /// An element of a field that is not `const`.
+    /// Returns an element of a field that is not `const`.
     fn load(&mut self, field: FieldId, flat_index: u64) -> u64;
     /// Sets an element of an `out` or `inout` field.
     fn store(&mut self, field: FieldId, flat_index: u64, bits: u64);
@@ -98,7 +98,7 @@ pub enum Stop {
     Cancelled,
 }
 
-/// Runs one vertex. `consts` is indexed by [`FieldId`] and read at `const` fields only; `workers` is how many workers
+/// Returns the runs one vertex. `consts` is indexed by [`FieldId`] and read at `const` fields only; `workers` is how many workers
 /// a tile has, at least 1.
 pub fn run(
     codelet: &Codelet,
@@ -152,7 +152,7 @@ impl<'c> Interpreter<'c> {
         self.counters.clear();
     }
 
-    /// How often each point was passed in the last run, for worker 0, 1, … of a `multi` codelet in turn.
+    /// Returns how often each point was passed in the last run, for worker 0, 1, … of a `multi` codelet in turn.
     pub fn counters(&self) -> &[u64] {
         &self.counters
     }
@@ -203,7 +203,7 @@ impl<'c> Interpreter<'c> {
     }
 }
 
-/// How often `for _ in lo..hi by step` turns; `step` is not zero.
+/// Returns how often `for _ in lo..hi by step` turns; `step` is not zero.
 pub fn trips(lo: i64, hi: i64, step: i64) -> u64 {
     let span = if step > 0 { hi as i128 - lo as i128 } else { lo as i128 - hi as i128 };
     let step = step.unsigned_abs();

@@ -28,7 +28,7 @@ pub struct Motion {
     pub elements: i64,
 }
 
-/// Whether a vertex of sizes `all` does what `count` neighbours of sizes `one` do, at least two. Fields without a
+/// Returns whether a vertex of sizes `all` does what `count` neighbours of sizes `one` do, at least two. Fields without a
 /// motion stay where they are.
 pub fn join(
     codelet: &Codelet,
@@ -123,7 +123,7 @@ impl LongLoops<'_> {
         Some(())
     }
 
-    /// A jump must not end a long loop before its last turn.
+    /// Returns a jump must not end a long loop before its last turn.
     fn leaves(&self, label: Label, goes_on: bool) -> Option<()> {
         let stays = |long: &Long| long.inside.contains(&label) || goes_on && long.label == label;
         self.long.as_ref().is_none_or(stays).then_some(())
@@ -184,7 +184,7 @@ impl LongLoops<'_> {
         self.long.as_ref().map_or(0, |long| long.number)
     }
 
-    /// A local that is set in one long loop only has no value from an earlier turn where it is read: in the first turn
+    /// Returns a local that is set in one long loop only has no value from an earlier turn where it is read: in the first turn
     /// of all it would have none.
     fn set(&mut self, local: LocalId, slope: i64) -> Option<()> {
         let here = self.here();
@@ -227,7 +227,7 @@ impl LongLoops<'_> {
         (self.codelet.exprs[e].ty == ElemType::I64).then(|| static_int(self.codelet, self.all, &[], e))?
     }
 
-    /// The element is that of the neighbour.
+    /// Returns the element is that of the neighbour.
     fn access(&self, field: FieldId, index: &Index) -> Option<()> {
         let motion = self.motion[field];
         // What stays is not written: neighbours that do would race.

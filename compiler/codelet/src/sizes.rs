@@ -23,7 +23,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Elements of a field; 1 for a scalar.
+    /// Returns the elements of a field; 1 for a scalar.
     pub fn elements(&self, field: FieldId) -> u64 {
         self.shapes[field].iter().product()
     }
@@ -116,7 +116,7 @@ pub fn bind_sizes(codelet: &Codelet, shapes: &[Shape], consts: &[Scalar]) -> Res
     Ok(result)
 }
 
-/// The value of an integer expression over sizes and constants (a dimension, or the codelet's `cycles`); `None` if
+/// Returns the value of an integer expression over sizes and constants (a dimension, or the codelet's `cycles`); `None` if
 /// it overflows its type, divides by zero, or reads anything else.
 pub fn static_int(codelet: &Codelet, sizes: &Sizes, consts: &[Scalar], expr: ExprId) -> Option<i64> {
     let value = evaluate(codelet, sizes, consts, expr)?;

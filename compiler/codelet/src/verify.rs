@@ -28,7 +28,7 @@ struct Verifier<'a> {
     codelet: &'a Codelet,
 }
 
-/// `Ok` if a condition holds.
+/// Returns `Ok` if a condition holds.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -81,7 +81,7 @@ impl<'a> Verifier<'a> {
         })
     }
 
-    /// Whether an expression reads only sizes and constants.
+    /// Returns whether an expression reads only sizes and constants.
     fn is_static(self, e: ExprId) -> Result {
         self.ty(e)?;
         match self.codelet.exprs[e].kind {

@@ -9,7 +9,7 @@ use girder_ir::family::Family;
 use girder_ir::graph::Graph;
 use girder_ir::types::Scalar;
 
-/// The sizes of a family's vertices; `None` if it has no vertex.
+/// Returns the sizes of a family's vertices; `None` if it has no vertex.
 pub fn bind_family(graph: &Graph, family: &Family) -> Result<Option<Sizes>, SizeMismatch> {
     if family.domain.count() == 0 {
         return Ok(None);

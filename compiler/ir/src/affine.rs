@@ -12,7 +12,7 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// A constant.
+    /// Returns a constant.
     pub fn constant(base: i64) -> Affine {
         Affine { base, coef: SmallVec::new() }
     }
@@ -23,12 +23,12 @@ impl Affine {
         Affine { base, coef: SmallVec::from_slice(&coef[..len]) }
     }
 
-    /// The value at a point of the domain.
+    /// Returns the value at a point of the domain.
     pub fn at(&self, point: &[u32]) -> i64 {
         self.base + self.coef.iter().zip(point).map(|(c, &i)| c * i as i64).sum::<i64>()
     }
 
-    /// The least and greatest value over a domain; `None` if the domain is empty.
+    /// Returns the least and greatest value over a domain; `None` if the domain is empty.
     pub fn bounds(&self, domain: &[u32]) -> Option<(i64, i64)> {
         if domain.contains(&0) {
             return None;

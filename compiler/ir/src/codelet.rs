@@ -110,7 +110,7 @@ pub enum Elementary {
 }
 
 impl Elementary {
-    /// The function of a name of the prelude.
+    /// Returns the function of a name of the prelude.
     pub fn from_name(name: &str) -> Option<Elementary> {
         Some(match name {
             "exp" => Elementary::Exp,

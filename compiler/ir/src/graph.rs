@@ -47,7 +47,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A vertex by the indices of the loops that the user wrote around it.
+    /// Returns a vertex by the indices of the loops that the user wrote around it.
     pub fn index_of(&self, family: FamilyId, instance: u64) -> Vec<i64> {
         let domain = &self.families[family].domain;
         match &self.indices[family][..] {
@@ -147,34 +147,34 @@ pub struct Stream {
 }
 
 impl Var {
-    /// How many elements.
+    /// Returns how many elements.
     pub fn len(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of all elements.
+    /// Returns the bytes of all elements.
     pub fn bytes(&self) -> u64 {
         self.len() * self.ty.bytes() as u64
     }
 
-    /// Whether it keeps its value between programs and runs.
+    /// Returns whether it keeps its value between programs and runs.
     pub fn is_persistent(&self) -> bool {
         self.class != VarClass::Temp
     }
 }
 
 impl Stream {
-    /// Elements of a packet.
+    /// Returns the elements of a packet.
     pub fn len(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// Whether a packet has none.
+    /// Returns whether a packet has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

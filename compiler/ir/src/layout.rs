@@ -63,7 +63,7 @@ impl TileClass {
         self.blocks.iter().map(|b| b.address + b.bytes).max().unwrap_or(0)
     }
 
-    /// The block of a content.
+    /// Returns the block of a content.
     pub fn block(&self, content: Content) -> Option<&MemoryBlock> {
         self.blocks.binary_search_by_key(&content, |b| b.content).ok().map(|i| &self.blocks[i])
     }
@@ -94,33 +94,33 @@ impl Layout {
         Ok(Layout { classes, class_of })
     }
 
-    /// The classes, ascending by their first tiles.
+    /// Returns the classes, ascending by their first tiles.
     pub fn classes(&self) -> &[TileClass] {
         &self.classes
     }
 
-    /// The index of a tile's class, if anything is on the tile.
+    /// Returns the index of a tile's class, if anything is on the tile.
     pub fn class_of(&self, tile: u32) -> Option<usize> {
         let k = *self.class_of.get(tile as usize)?;
         (k as usize).checked_sub(1)
     }
 
-    /// The class of a tile, if anything is on the tile.
+    /// Returns the class of a tile, if anything is on the tile.
     pub fn class(&self, tile: u32) -> Option<&TileClass> {
         Some(&self.classes[self.class_of(tile)?])
     }
 
-    /// The blocks on a tile.
+    /// Returns the blocks on a tile.
     pub fn blocks(&self, tile: u32) -> &[MemoryBlock] {
         self.class(tile).map_or(&[], |c| &c.blocks)
     }
 
-    /// The address of a content on a tile.
+    /// Returns the address of a content on a tile.
     pub fn address(&self, tile: u32, content: Content) -> Option<u32> {
         Some(self.class(tile)?.block(content)?.address)
     }
 
-    /// The tiles with something on them, ascending.
+    /// Returns the tiles with something on them, ascending.
     pub fn tiles(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.class_of).filter(|(_, k)| **k > 0).map(|(tile, _)| tile)
     }

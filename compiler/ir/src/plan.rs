@@ -188,7 +188,7 @@ pub struct HomeRun {
 }
 
 impl HomeRun {
-    /// Its flat elements.
+    /// Returns its flat elements.
     pub fn elements(&self) -> std::ops::Range<u64> {
         self.start as u64..self.end as u64
     }

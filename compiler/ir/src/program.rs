@@ -127,7 +127,7 @@ pub enum Effect {
 }
 
 impl Step {
-    /// The steps directly inside, in order.
+    /// Returns the steps directly inside, in order.
     pub fn children(&self) -> Vec<StepId> {
         match &self.kind {
             StepKind::Seq(all) | StepKind::Par(all) => all.clone(),

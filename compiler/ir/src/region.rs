@@ -58,12 +58,12 @@ impl Region {
         Region { offset, dims, repeats }
     }
 
-    /// The least and the greatest element.
+    /// Returns the least and the greatest element.
     pub fn hull(&self) -> (i64, i64) {
         (self.offset, self.offset + self.dims.iter().map(|d| (d.0 as i64 - 1) * d.1).sum::<i64>())
     }
 
-    /// Whether no element was named twice; `None` if only listing the elements can tell.
+    /// Returns whether no element was named twice; `None` if only listing the elements can tell.
     pub fn injective(&self) -> Option<bool> {
         if self.repeats {
             return Some(false);
@@ -78,7 +78,7 @@ impl Region {
         Some(true)
     }
 
-    /// The least element that both hold, if any; `None` if only listing the elements can tell.
+    /// Returns the least element that both hold, if any; `None` if only listing the elements can tell.
     pub fn meets(&self, other: &Region) -> Option<Option<i64>> {
         let ((a, a_end), (b, b_end)) = (self.hull(), other.hull());
         if a > b_end || b > a_end {
@@ -108,7 +108,7 @@ impl Region {
         Some(x.iter().flat_map(|p| y.iter().filter_map(move |q| meet(p, q))).min())
     }
 
-    /// The region as boxes of places over the weights, see the note; `None` if they are too many.
+    /// Returns the region as boxes of places over the weights, see the note; `None` if they are too many.
     fn digit_boxes(&self, weights: &[i64], residue: i64) -> Option<Vec<DigitBox>> {
         let mut done: Vec<(DigitBox, (i64, i64))> = vec![(smallvec![], (0, 0))];
         for (l, &weight) in weights.iter().enumerate() {
@@ -192,7 +192,7 @@ pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     a
 }
 
-/// Whether some element is named twice, inside a region or by two.
+/// Returns whether some element is named twice, inside a region or by two.
 pub fn any_repeat(regions: &[(VarId, Region)]) -> bool {
     let mut known = true;
     for (_, region) in regions {
@@ -213,7 +213,7 @@ pub fn any_repeat(regions: &[(VarId, Region)]) -> bool {
     all.windows(2).any(|w| w[0].0 == w[1].0 && w[1].1 < w[0].2)
 }
 
-/// The least element that both lists hold.
+/// Returns the least element that both lists hold.
 pub fn least_common(a: &[(VarId, Region)], b: &[(VarId, Region)]) -> Option<(VarId, u64)> {
     let mut least: Option<(VarId, u64)> = None;
     let closed = !a.is_empty() && !b.is_empty() && sweep(a, b, |e| least = [least, e].into_iter().flatten().min());
@@ -223,14 +223,14 @@ pub fn least_common(a: &[(VarId, Region)], b: &[(VarId, Region)]) -> Option<(Var
     first_common(&mut list(a), &mut list(b))
 }
 
-/// The elements of regions as intervals, unsorted.
+/// Returns the elements of regions as intervals, unsorted.
 fn list(regions: &[(VarId, Region)]) -> Vec<Interval> {
     let mut all = Vec::new();
     regions.iter().for_each(|(var, r)| r.list(*var, &mut all));
     all
 }
 
-/// The least element that both lists hold; sorts them.
+/// Returns the least element that both lists hold; sorts them.
 fn first_common(a: &mut [Interval], b: &mut [Interval]) -> Option<(VarId, u64)> {
     a.sort_unstable();
     b.sort_unstable();

@@ -71,12 +71,12 @@ pub struct PhaseSchedule {
 }
 
 impl PhaseSchedule {
-    /// Cycles from the first word to the last on the processor that takes longest.
+    /// Returns the cycles from the first word to the last on the processor that takes longest.
     pub fn tile_cycles(&self) -> u32 {
         self.cycles.iter().map(|c| c.1).max().unwrap_or(0)
     }
 
-    /// The receivers of a piece of a transfer of a phase.
+    /// Returns the receivers of a piece of a transfer of a phase.
     pub fn receivers(&self, slice: &TransferSlice, phase: &Phase, transfer: &Transfer, tiles_per_ipu: u32) -> Vec<Loc> {
         let to = phase.receivers(transfer);
         match slice.to {

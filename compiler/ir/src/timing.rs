@@ -73,7 +73,7 @@ pub struct ComputeTime {
 }
 
 impl IpuTime {
-    /// All parts, one after the other; saturates.
+    /// Returns all parts, one after the other; saturates.
     pub fn cycles(&self) -> u64 {
         let parts = [self.sync, self.exchange, self.pre_arrange, self.post_arrange, self.host, self.compute.worst];
         parts.into_iter().fold(0, u64::saturating_add)

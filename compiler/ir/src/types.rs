@@ -25,7 +25,7 @@ impl ElemType {
         [Bool, U8, I8, U16, I16, F16, U32, I32, F32, U64, I64, F64]
     };
 
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub fn bytes(self) -> u32 {
         use ElemType::*;
         match self {
@@ -55,28 +55,28 @@ impl ElemType {
         }
     }
 
-    /// The type of a name.
+    /// Returns the type of a name.
     pub fn from_name(name: &str) -> Option<ElemType> {
         ElemType::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// Whether the engines compute with it; the others parse and answer "not yet supported".
+    /// Returns whether the engines compute with it; the others parse and answer "not yet supported".
     pub fn is_supported(self) -> bool {
         use ElemType::*;
         !matches!(self, I8 | U16 | I16 | F16)
     }
 
-    /// `f16 f32 f64`
+    /// Returns `f16 f32 f64`
     pub fn is_float(self) -> bool {
         matches!(self, ElemType::F16 | ElemType::F32 | ElemType::F64)
     }
 
-    /// All but the floats and `bool`.
+    /// Returns all but the floats and `bool`.
     pub fn is_int(self) -> bool {
         !self.is_float() && self != ElemType::Bool
     }
 
-    /// `i8 i16 i32 i64`
+    /// Returns `i8 i16 i32 i64`
     pub fn is_signed_int(self) -> bool {
         matches!(self, ElemType::I8 | ElemType::I16 | ElemType::I32 | ElemType::I64)
     }
@@ -116,22 +116,22 @@ impl Scalar {
         Scalar { ty, bits: 0 }
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     pub fn bool(v: bool) -> Scalar {
         Scalar { ty: ElemType::Bool, bits: v as u64 }
     }
 
-    /// An `f32`.
+    /// Returns an `f32`.
     pub fn f32(v: f32) -> Scalar {
         Scalar { ty: ElemType::F32, bits: v.to_bits() as u64 }
     }
 
-    /// An `f64`.
+    /// Returns an `f64`.
     pub fn f64(v: f64) -> Scalar {
         Scalar { ty: ElemType::F64, bits: v.to_bits() }
     }
 
-    /// An integer of a type; `None` if it does not fit.
+    /// Returns an integer of a type; `None` if it does not fit.
     pub fn int(ty: ElemType, v: i128) -> Option<Scalar> {
         let width = ty.bytes() * 8;
         let (lo, hi) = match (ty.is_int(), ty.is_signed_int()) {
@@ -142,7 +142,7 @@ impl Scalar {
         (lo..=hi).contains(&v).then(|| Scalar::new(ty, v as u64))
     }
 
-    /// The value of an integer or `bool`; `None` for floats.
+    /// Returns the value of an integer or `bool`; `None` for floats.
     pub fn as_int(self) -> Option<i128> {
         let width = self.ty.bytes() * 8;
         match self.ty {
@@ -153,7 +153,7 @@ impl Scalar {
         }
     }
 
-    /// The value of an `f32` or `f64`; `None` for others.
+    /// Returns the value of an `f32` or `f64`; `None` for others.
     pub fn as_float(self) -> Option<f64> {
         match self.ty {
             ElemType::F32 => Some(f32::from_bits(self.bits as u32) as f64),
@@ -162,7 +162,7 @@ impl Scalar {
         }
     }
 
-    /// Its bytes, little end first.
+    /// Returns its bytes, little end first.
     pub fn to_le_bytes(self) -> impl Iterator<Item = u8> {
         self.bits.to_le_bytes().into_iter().take(self.ty.bytes() as usize)
     }

@@ -92,7 +92,7 @@ impl View {
     /// The greatest number of elements of a view, so that any product of digits fits in one digit.
     pub const MAX_LEN: u64 = u32::MAX as u64;
 
-    /// All elements of a variable.
+    /// Returns all elements of a variable.
     pub fn whole(var: VarId, shape: &[u64]) -> View {
         let mut view = View::empty(shape);
         let mut stride: SmallVec<[i64; 4]> = SmallVec::from_elem(1, view.digits.len());
@@ -106,7 +106,7 @@ impl View {
         view
     }
 
-    /// Elements of one variable at equal distances: index (i, …) is `offset + Σ i · stride`.
+    /// Returns the elements of one variable at equal distances: index (i, …) is `offset + Σ i · stride`.
     pub fn strided(var: VarId, offset: i64, shape: &[u64], strides: &[i64]) -> View {
         let mut view = View::empty(shape);
         if !shape.contains(&0) {
@@ -117,41 +117,41 @@ impl View {
         view
     }
 
-    /// A box without parts. It is a view only if some length is zero, else the start of one.
+    /// Returns a box without parts. It is a view only if some length is zero, else the start of one.
     fn empty(shape: &[u64]) -> View {
         debug_assert!(shape.contains(&0) || shape.iter().product::<u64>() <= View::MAX_LEN);
         let digits = shape.iter().filter(|&&n| n != 1).map(|&n| n as u32).collect();
         View { digits, axes: shape.iter().map(|&n| (n != 1) as u8).collect(), parts: SmallVec::new() }
     }
 
-    /// The lengths of its axes.
+    /// Returns the lengths of its axes.
     pub fn shape(&self) -> Shape {
         let mut digits = self.digits.iter();
         self.axes.iter().map(|&n| digits.by_ref().take(n as usize).map(|&d| d as u64).product()).collect()
     }
 
-    /// How many axes it has.
+    /// Returns how many axes it has.
     pub fn rank(&self) -> usize {
         self.axes.len()
     }
 
-    /// How many elements it names, repeated ones included.
+    /// Returns how many elements it names, repeated ones included.
     pub fn len(&self) -> u64 {
         self.digits.iter().map(|&d| d as u64).product()
     }
 
-    /// Whether it names none.
+    /// Returns whether it names none.
     pub fn is_empty(&self) -> bool {
         self.digits.contains(&0)
     }
 
-    /// The digits that make an axis.
+    /// Returns the digits that make an axis.
     fn axis(&self, axis: usize) -> Range<usize> {
         let start = self.axes[..axis].iter().map(|&n| n as usize).sum();
         start..start + self.axes[axis] as usize
     }
 
-    /// The element at a row-major position. Precondition: `flat < len`.
+    /// Returns the element at a row-major position. Precondition: `flat < len`.
     pub fn element(&self, mut flat: u64) -> (VarId, u64) {
         let mut point: Digits = SmallVec::from_elem(0, self.digits.len());
         for (p, &n) in point.iter_mut().zip(&self.digits).rev() {
@@ -162,12 +162,12 @@ impl View {
         (part.var, part.at(&point) as u64)
     }
 
-    /// Its elements in row-major order.
+    /// Returns its elements in row-major order.
     pub fn elements(&self) -> impl Iterator<Item = (VarId, u64)> + use<> {
         self.runs().flat_map(|r| r.elements().map(move |e| (r.var, e)))
     }
 
-    /// The variables that it names, ascending.
+    /// Returns the variables that it names, ascending.
     pub fn vars(&self) -> SmallVec<[VarId; 2]> {
         let mut vars: SmallVec<[VarId; 2]> = self.parts.iter().map(|p| p.var).collect();
         vars.sort_unstable();
@@ -175,7 +175,7 @@ impl View {
         vars
     }
 
-    /// The view as one strided box, if it is one.
+    /// Returns the view as one strided box, if it is one.
     pub fn single(&self) -> Option<StridedBox> {
         let mut simple = self.clone();
         simple.simplify();
@@ -188,14 +188,14 @@ impl View {
         Some(StridedBox { var: part.var, offset: part.offset, shape: simple.shape(), strides })
     }
 
-    /// What must agree for views to share a field; offsets are left out, see [`View::offsets`].
+    /// Returns what must agree for views to share a field; offsets are left out, see [`View::offsets`].
     pub fn signature(&self) -> Signature {
         let mut view = self.clone();
         view.parts.iter_mut().for_each(|p| p.offset = 0);
         Signature(view)
     }
 
-    /// Whether two views have the same [`Signature`], without making it.
+    /// Returns whether two views have the same [`Signature`], without making it.
     pub fn same_signature(&self, other: &View) -> bool {
         let part =
             |(p, q): (&ViewPart, &ViewPart)| p.var == q.var && p.stride == q.stride && p.len == q.len && p.lo == q.lo;
@@ -205,19 +205,19 @@ impl View {
             && self.parts.iter().zip(&other.parts).all(part)
     }
 
-    /// The offset of each part, in order.
+    /// Returns the offset of each part, in order.
     pub fn offsets(&self) -> impl Iterator<Item = i64> {
         self.parts.iter().map(|p| p.offset)
     }
 }
 
 impl ViewPart {
-    /// Whether a point of the view's digits is in the box.
+    /// Returns whether a point of the view's digits is in the box.
     fn contains(&self, point: &[u32]) -> bool {
         point.iter().zip(&self.lo).zip(&self.len).all(|((&x, &lo), &n)| x >= lo && x - lo < n)
     }
 
-    /// The flat element at a point of the box.
+    /// Returns the flat element at a point of the box.
     fn at(&self, point: &[u32]) -> i64 {
         let shift = point.iter().zip(&self.lo).zip(&self.stride).map(|((&x, &lo), &s)| (x - lo) as i64 * s);
         self.offset + shift.sum::<i64>()
@@ -225,12 +225,12 @@ impl ViewPart {
 }
 
 impl Run {
-    /// Its elements in order.
+    /// Returns its elements in order.
     pub fn elements(self) -> impl Iterator<Item = u64> {
         (0..self.len).map(move |k| self.at(k))
     }
 
-    /// The k-th element.
+    /// Returns the k-th element.
     pub fn at(self, k: u64) -> u64 {
         (self.start as i64 + k as i64 * self.stride) as u64
     }

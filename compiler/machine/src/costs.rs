@@ -118,7 +118,7 @@ pub struct Host {
 }
 
 impl Copying {
-    /// Cycles of one tile that copies some bytes in some runs.
+    /// Returns the cycles of one tile that copies some bytes in some runs.
     pub fn cycles(&self, bytes: u64, runs: u64) -> u64 {
         if bytes == 0 {
             return 0;

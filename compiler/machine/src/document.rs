@@ -87,7 +87,7 @@ fn lay<'t>(over: &mut Tree<'t>, under: Tree<'t>) {
     }
 }
 
-/// The tree of a table, of the file at hand or of a built-in machine.
+/// Returns the tree of a table, of the file at hand or of a built-in machine.
 pub(crate) fn tree<'t>(table: DeTable<'t>, name: Option<&'static str>) -> Tree<'t> {
     let entry = |(key, value): (toml::Spanned<std::borrow::Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| {
         let (at, end) = (key.span(), value.span().end);

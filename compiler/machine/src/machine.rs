@@ -121,33 +121,33 @@ pub struct MachineError {
 }
 
 impl Machine {
-    /// All tiles of all processors.
+    /// Returns all tiles of all processors.
     pub fn tiles(&self) -> u32 {
         self.ipus * self.chip.tiles
     }
 
-    /// The processor of a tile.
+    /// Returns the processor of a tile.
     pub fn ipu_of(&self, tile: u32) -> u32 {
         tile / self.chip.tiles
     }
 
-    /// Bytes of a tile that programs may use.
+    /// Returns the bytes of a tile that programs may use.
     pub fn usable_bytes(&self) -> u32 {
         self.memory.bytes_per_tile - self.memory.reserved_bytes
     }
 
-    /// Seconds of the tile clock.
+    /// Returns the seconds of the tile clock.
     pub fn seconds(&self, cycles: u64) -> f64 {
         cycles as f64 / self.chip.clock_hz
     }
 
-    /// Whole cycles that cover a time.
+    /// Returns the whole cycles that cover a time.
     pub fn cycles_of_ns(&self, ns: f64) -> u64 {
         // A millionth of a cycle is rounding of the product, not time: 15 ns * 1.6 GHz * 10 is 240, not 241.
         (ns * self.chip.clock_hz / 1e9 - 1e-6).ceil().max(0.0) as u64
     }
 
-    /// The same machine with other numbers of processors and of tiles on each, all in row 0: for tests of what depends
+    /// Returns the same machine with other numbers of processors and of tiles on each, all in row 0: for tests of what depends
     /// on those numbers alone.
     pub fn resized(self, ipus: u32, tiles: u32) -> Machine {
         let chip = Chip { tiles, columns: 1, rows: 1, lanes: tiles, ..self.chip };

@@ -103,7 +103,7 @@ impl Machine {
         network
     }
 
-    /// The link groups that words from one processor to another take, in order; none if they stay.
+    /// Returns the link groups that words from one processor to another take, in order; none if they stay.
     pub fn route(&self, from: u32, to: u32) -> impl Iterator<Item = Link> + use<> {
         let (rung, goal) = (from / 2, to / 2);
         let crosses = from % 2 != to % 2;
@@ -122,7 +122,7 @@ impl Machine {
         first.into_iter().chain((0..steps).map(step))
     }
 
-    /// Which way to go from one rung to another, and how many steps.
+    /// Returns which way to go from one rung to another, and how many steps.
     fn way(&self, rung: u32, goal: u32) -> (Group, u32) {
         let direct = rung.abs_diff(goal);
         let up = goal >= rung;
@@ -135,7 +135,7 @@ impl Machine {
         }
     }
 
-    /// Usable bytes per second of a link group, each way.
+    /// Returns the usable bytes per second of a link group, each way.
     pub fn group_bytes_per_second(&self, group: Group) -> f64 {
         let links = match group {
             Group::Direct => self.links.direct,
@@ -146,12 +146,12 @@ impl Machine {
         links as f64 * self.links.bytes_per_second * self.links.efficiency
     }
 
-    /// Usable bytes per cycle of a link group, each way.
+    /// Returns the usable bytes per cycle of a link group, each way.
     pub fn group_bytes_per_cycle(&self, group: Group) -> f64 {
         self.group_bytes_per_second(group) / self.chip.clock_hz
     }
 
-    /// Cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its rate. Flows
+    /// Returns the cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its rate. Flows
     /// are (from, to, bytes); those that stay on their processor count for nothing, and without any other it is 0.
     pub fn link_phase_cycles(&self, flows: impl IntoIterator<Item = (u32, u32, u64)>) -> u64 {
         let mut loads = Loads::new(self.ipus);
@@ -172,7 +172,7 @@ impl Machine {
         }
     }
 
-    /// Cycles that the processors of a zone need to sync. One needs its internal sync; several need, beyond that, a
+    /// Returns the cycles that the processors of a zone need to sync. One needs its internal sync; several need, beyond that, a
     /// fixed time and the time of a signal to the middle of the zone and back.
     pub fn sync_cycles(&self, zone: impl IntoIterator<Item = u32>) -> u64 {
         let mut zone: Vec<u32> = zone.into_iter().collect();
@@ -185,13 +185,13 @@ impl Machine {
         internal + self.cycles_of_ns(self.sync.external_ns) + self.hop_cycles(self.span(&zone))
     }
 
-    /// Cycles of the hops of a sync over some neighbouring processors, each way.
+    /// Returns the cycles of the hops of a sync over some neighbouring processors, each way.
     pub fn hop_cycles(&self, ipus: u32) -> u64 {
         let hops = 1 + ipus / 4;
         self.cycles_of_ns(2.0 * self.sync.hop_ns * hops as f64)
     }
 
-    /// Processors of the rungs that a zone lies across, those in between included.
+    /// Returns the processors of the rungs that a zone lies across, those in between included.
     fn span(&self, zone: &[u32]) -> u32 {
         let rungs: Vec<u32> = zone.iter().map(|i| i / 2).collect();
         let (first, last) = (rungs[0], rungs[rungs.len() - 1]);
@@ -243,7 +243,7 @@ impl Loads {
         at..at + len
     }
 
-    /// The bytes of the fullest of a kind.
+    /// Returns the bytes of the fullest of a kind.
     fn fullest(&self, group: Group) -> i128 {
         let (mut fullest, mut sum) = (0, 0);
         for side in 0..2 {

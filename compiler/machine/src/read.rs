@@ -74,7 +74,7 @@ fn machine(top: &Table<'_, '_>) -> Result<Machine> {
     Ok(machine)
 }
 
-/// Names stand in the head of printed text and in tables.
+/// Returns the names stand in the head of printed text and in tables.
 fn name(top: &Table<'_, '_>) -> Result<String> {
     let name = top.text("name")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -19,7 +19,7 @@ pub(crate) struct Table<'a, 't> {
 /// The place of an entry that stands in no file: the beginning.
 const TOP: Origin = Origin::File(0..0);
 
-/// An error at a place; a value of a base cannot be shown, but its machine is named.
+/// Returns an error at a place; a value of a base cannot be shown, but its machine is named.
 pub(crate) fn fail<T>(origin: &Origin, message: String) -> Result<T> {
     match origin {
         Origin::File(span) => Err(MachineError { message, span: Some(span.clone()) }),
@@ -28,7 +28,7 @@ pub(crate) fn fail<T>(origin: &Origin, message: String) -> Result<T> {
 }
 
 impl<'a, 't> Table<'a, 't> {
-    /// The whole file.
+    /// Returns the whole file.
     pub fn top(tree: &'a Tree<'t>) -> Self {
         Table { tree, path: String::new(), origin: TOP }
     }
@@ -44,7 +44,7 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// A table in this one.
+    /// Returns a table in this one.
     pub fn table(&self, key: &str) -> Result<Table<'a, 't>> {
         let entry = self.entry(key)?;
         match &entry.item {
@@ -53,12 +53,12 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// Whether a key is there.
+    /// Returns whether a key is there.
     pub fn has(&self, key: &str) -> bool {
         self.tree.contains_key(key)
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub fn int(&self, key: &str, range: RangeInclusive<u32>) -> Result<u32> {
         let (entry, value) = self.leaf(key)?;
         let number = match value {
@@ -74,7 +74,7 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// A number.
+    /// Returns a number.
     pub fn real(&self, key: &str, range: RangeInclusive<f64>) -> Result<f64> {
         let (entry, number) = self.number(key)?;
         match number.filter(|n| range.contains(n)) {
@@ -96,7 +96,7 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     pub fn bool(&self, key: &str) -> Result<bool> {
         match self.leaf(key)? {
             (_, DeValue::Boolean(b)) => Ok(*b),
@@ -104,7 +104,7 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// A string.
+    /// Returns a string.
     pub fn text(&self, key: &str) -> Result<&'a str> {
         match self.leaf(key)? {
             (_, DeValue::String(s)) => Ok(s),
@@ -112,7 +112,7 @@ impl<'a, 't> Table<'a, 't> {
         }
     }
 
-    /// An array of tables, each read by a function.
+    /// Returns an array of tables, each read by a function.
     pub fn list<T>(&self, key: &str, read: impl Fn(&Table<'_, '_>) -> Result<T>) -> Result<Vec<T>> {
         let (entry, value) = self.leaf(key)?;
         let DeValue::Array(items) = value else { return self.wrong(key, entry, "an array of tables", value) };
@@ -130,7 +130,7 @@ impl<'a, 't> Table<'a, 't> {
         items.iter().map(one).collect()
     }
 
-    /// An error about some values together, each by its dotted key: at the first that stands in the file, since what a
+    /// Returns an error about some values together, each by its dotted key: at the first that stands in the file, since what a
     /// base says fits together.
     pub fn fail<T>(&self, keys: &[&str], message: String) -> Result<T> {
         let origins = || keys.iter().filter_map(|k| self.find(k)).map(|e| &e.origin);

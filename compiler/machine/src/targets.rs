@@ -24,22 +24,22 @@ const FILES: [(&str, &str); 16] = [
     ("small-8", include_str!("../targets/small-8.toml")),
 ];
 
-/// The names that [`builtin`] takes, in the order in which `girder targets` lists them.
+/// Returns the names that [`builtin`] takes, in the order in which `girder targets` lists them.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// The machine of a name. The files are part of the crate and its tests read every one.
+/// Returns the machine of a name. The files are part of the crate and its tests read every one.
 pub fn builtin(name: &str) -> Option<Machine> {
     Machine::from_toml(builtin_text(name)?).ok()
 }
 
-/// The TOML text of a machine, comments included.
+/// Returns the TOML text of a machine, comments included.
 pub fn builtin_text(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// The machine that a built-in one extends.
+/// Returns the machine that a built-in one extends.
 pub fn builtin_base(name: &str) -> Option<&'static str> {
     let line = builtin_text(name)?.lines().find_map(|l| l.strip_prefix("extends = "))?;
     builtin_names().find(|n| line.split('"').nth(1) == Some(n))

@@ -7,33 +7,33 @@
 use crate::Machine;
 
 impl Machine {
-    /// The row of a tile in its column.
+    /// Returns the row of a tile in its column.
     pub fn row(&self, tile: u32) -> u32 {
         tile % self.chip.tiles / self.chip.lanes % self.chip.rows
     }
 
-    /// The column of a tile.
+    /// Returns the column of a tile.
     pub fn column(&self, tile: u32) -> u32 {
         tile % self.chip.tiles / self.chip.lanes / self.chip.rows
     }
 
-    /// Cycles from the release of the sync to the first word landed, on one processor: a part of the sender plus a part
+    /// Returns the cycles from the release of the sync to the first word landed, on one processor: a part of the sender plus a part
     /// of the receiver, so that a schedule can shift each tile's clock and forget the wires.
     pub fn latency(&self, sender: u32, receiver: u32) -> u32 {
         self.sender_latency(sender) + self.receiver_latency(receiver)
     }
 
-    /// The sender's part of [`Machine::latency`].
+    /// Returns the sender's part of [`Machine::latency`].
     pub fn sender_latency(&self, tile: u32) -> u32 {
         self.exchange.latency_cycles + self.exchange.sender_row_cycles * self.row(tile)
     }
 
-    /// The receiver's part of [`Machine::latency`].
+    /// Returns the receiver's part of [`Machine::latency`].
     pub fn receiver_latency(&self, tile: u32) -> u32 {
         self.exchange.receiver_row_cycles * self.row(tile)
     }
 
-    /// The largest [`Machine::latency`] of two tiles.
+    /// Returns the largest [`Machine::latency`] of two tiles.
     pub fn latency_bound(&self) -> u32 {
         let last = self.chip.rows - 1;
         let e = &self.exchange;

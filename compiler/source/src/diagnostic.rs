@@ -44,12 +44,12 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Returns an error at a place.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, code, span, message.into())
     }
 
-    /// A warning at a place.
+    /// Returns a warning at a place.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, code, span, message.into())
     }
@@ -154,7 +154,7 @@ impl Diagnostic {
     }
 }
 
-/// Whether a place ends so far to the right that drawing its line would be useless (and miette panics at 65536 columns).
+/// Returns whether a place ends so far to the right that drawing its line would be useless (and miette panics at 65536 columns).
 fn is_far_right(map: &SourceMap, span: Span) -> bool {
     let Some(file) = map.file_of(span).map(|id| map.file(id)) else { return false };
     let (lo, hi) = ((span.lo - file.base) as usize, (span.hi - file.base) as usize);
@@ -230,27 +230,27 @@ impl Diagnostics {
         more.into_iter().for_each(|d| self.push(d));
     }
 
-    /// All of them, in the order in which they were found.
+    /// Returns all of them, in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// How many.
+    /// Returns how many.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether nothing was said.
+    /// Returns whether nothing was said.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether an error was said.
+    /// Returns whether an error was said.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// `Err` if an error was said.
+    /// Returns `Err` if an error was said.
     pub fn check(&self) -> Result<()> {
         if self.has_errors() { Err(Failed) } else { Ok(()) }
     }

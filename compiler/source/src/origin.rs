@@ -35,24 +35,24 @@ impl Origins {
         self.list.push(Origin { span, parent, scope: scope.into() })
     }
 
-    /// The origin of an id.
+    /// Returns the origin of an id.
     pub fn get(&self, id: OriginId) -> &Origin {
         &self.list[id]
     }
 
-    /// The origin and the calls around it, innermost first.
+    /// Returns the origin and the calls around it, innermost first.
     pub fn chain(&self, id: OriginId) -> impl Iterator<Item = &Origin> {
         std::iter::successors(Some(&self.list[id]), |o| o.parent.map(|p| &self.list[p]))
     }
 
-    /// `train/layer1/dense`.
+    /// Returns `train/layer1/dense`.
     pub fn scope_path(&self, id: OriginId) -> String {
         let mut names: Vec<&str> = self.chain(id).map(|o| o.scope.as_str()).filter(|s| !s.is_empty()).collect();
         names.reverse();
         names.join("/")
     }
 
-    /// The innermost place that is in a file.
+    /// Returns the innermost place that is in a file.
     pub fn span(&self, id: OriginId) -> Span {
         self.chain(id).map(|o| o.span).find(|s| !s.is_none()).unwrap_or(Span::NONE)
     }

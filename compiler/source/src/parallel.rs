@@ -11,7 +11,7 @@ thread_local! {
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// `f()` on a new thread with a stack of so many bytes; an error if the host gives no such thread.
+/// Returns `f()` on a new thread with a stack of so many bytes; an error if the host gives no such thread.
 ///
 /// The caller does nothing else until `f` ends. If it is one of the threads that take items of a map, all the others may wait in
 /// the same way, and nobody would be left for what `f` maps; so `f` maps on its own thread then.
@@ -27,27 +27,27 @@ pub fn on_stack<T: Send>(bytes: usize, f: impl FnOnce() -> T + Send) -> std::io:
     Ok(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
-/// Whether so many items are better not shared out.
+/// Returns whether so many items are better not shared out.
 fn is_own(items: usize) -> bool {
     items <= 1 || ALONE.get()
 }
 
-/// `a()` and `b()`, each on a thread of the host's.
+/// Returns `a()` and `b()`, each on a thread of the host's.
 pub fn par_both<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     if ALONE.get() { (a(), b()) } else { rayon::join(a, b) }
 }
 
-/// `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
+/// Returns `f(0), f(1), … f(n - 1)`, computed on the host's threads, in order.
 pub fn par_map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     if is_own(n) { (0..n).map(f).collect() } else { (0..n).into_par_iter().map(f).collect() }
 }
 
-/// `f` of each item, computed on the host's threads, in order.
+/// Returns `f` of each item, computed on the host's threads, in order.
 pub fn par_map_slice<I: Sync, T: Send>(items: &[I], f: impl Fn(&I) -> T + Sync + Send) -> Vec<T> {
     if is_own(items.len()) { items.iter().map(f).collect() } else { items.par_iter().map(f).collect() }
 }
 
-/// `f` of each item, computed on the host's threads, in order: for a few items that take long, and not equally long. Threads take
+/// Returns `f` of each item, computed on the host's threads, in order: for a few items that take long, and not equally long. Threads take
 /// them one by one, the heaviest first, so that none is left with a long one at the end.
 pub fn par_map_uneven<I: Sync, T: Send>(
     items: &[I],

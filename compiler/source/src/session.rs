@@ -83,7 +83,7 @@ impl Limits {
         true
     }
 
-    /// The most that a limit can be set to, where there is such a bound.
+    /// Returns the most that a limit can be set to, where there is such a bound.
     pub fn most(name: &str) -> Option<u64> {
         match name {
             // Element numbers are 32 bits wide.
@@ -94,7 +94,7 @@ impl Limits {
         }
     }
 
-    /// `Ok` while `used` is within the limit `value` called `name`.
+    /// Returns `Ok` while `used` is within the limit `value` called `name`.
     pub fn within(name: &'static str, used: u64, value: u64) -> Result<(), LimitExceeded> {
         if used > value { Err(LimitExceeded { name, value }) } else { Ok(()) }
     }
@@ -110,12 +110,12 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to.
+    /// Returns whether it was asked to.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for compiled code to poll; it lives as long as any clone of this value.
+    /// Returns the flag itself, for compiled code to poll; it lives as long as any clone of this value.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }

@@ -51,17 +51,17 @@ impl SourceMap {
         Some(FileId(self.files.len() as u32 - 1))
     }
 
-    /// The file of an id.
+    /// Returns the file of an id.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
 
-    /// All files, in the order in which they were added.
+    /// Returns all files, in the order in which they were added.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
         self.files.iter().enumerate().map(|(i, f)| (FileId(i as u32), f))
     }
 
-    /// The file that holds a span; none for [`Span::NONE`].
+    /// Returns the file that holds a span; none for [`Span::NONE`].
     pub fn file_of(&self, span: Span) -> Option<FileId> {
         if span.is_none() {
             return None;
@@ -70,14 +70,14 @@ impl SourceMap {
         (span.lo <= self.files[i].base + self.files[i].text.len() as u32).then_some(FileId(i as u32))
     }
 
-    /// The text of a span; empty where there is none.
+    /// Returns the text of a span; empty where there is none.
     pub fn text(&self, span: Span) -> &str {
         let Some(id) = self.file_of(span) else { return "" };
         let f = self.file(id);
         f.text.get((span.lo - f.base) as usize..(span.hi - f.base) as usize).unwrap_or("")
     }
 
-    /// Where a span starts.
+    /// Returns where a span starts.
     pub fn location(&self, span: Span) -> Option<Location> {
         let f = self.file(self.file_of(span)?);
         let before = f.text.get(..(span.lo - f.base) as usize)?;
@@ -86,7 +86,7 @@ impl SourceMap {
         Some(Location { path: f.path.clone(), line, column })
     }
 
-    /// A file by its path.
+    /// Returns a file by its path.
     pub fn find(&self, path: &Path) -> Option<FileId> {
         self.files().find(|(_, f)| f.path == path).map(|(id, _)| id)
     }

@@ -14,17 +14,17 @@ impl Span {
     /// The span of what has no text.
     pub const NONE: Span = Span { lo: 0, hi: 0 };
 
-    /// `lo..hi`.
+    /// Returns `lo..hi`.
     pub fn new(lo: u32, hi: u32) -> Span {
         Span { lo, hi }
     }
 
-    /// Whether there is text behind the span.
+    /// Returns whether there is text behind the span.
     pub fn is_none(self) -> bool {
         self == Span::NONE
     }
 
-    /// The smallest span that holds both; [`Span::NONE`] counts as nothing.
+    /// Returns the smallest span that holds both; [`Span::NONE`] counts as nothing.
     pub fn to(self, end: Span) -> Span {
         if self.is_none() {
             return end;

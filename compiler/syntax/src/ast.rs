@@ -90,7 +90,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// `a.b.c`
+    /// Returns `a.b.c`
     pub fn dotted(&self) -> SmolStr {
         match &self.parts[..] {
             [one] => one.name.clone(),

@@ -53,7 +53,7 @@ impl<'s> Builder<'s> {
         Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, repeated }
     }
 
-    /// The present state.
+    /// Returns the present state.
     pub fn mark(&self) -> Mark {
         Mark { exprs: self.exprs.len(), stmts: self.stmts.len() }
     }
@@ -92,7 +92,7 @@ impl<'s> Builder<'s> {
         self.text.get(lo as usize..hi as usize).unwrap_or("")
     }
 
-    /// The span of an expression.
+    /// Returns the span of an expression.
     pub fn span(&self, e: ExprId) -> Span {
         self.exprs[e.as_u32() as usize].span
     }
@@ -139,7 +139,7 @@ impl<'s> Builder<'s> {
         s
     }
 
-    /// The depth of the deepest child.
+    /// Returns the depth of the deepest child.
     fn children(&self, kind: &ExprKind) -> u32 {
         use ExprKind::*;
         let d = |e: &ExprId| self.depth(*e);
@@ -176,7 +176,7 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// What the left operand of an operator adds to its depth: a chain `a + b + …` is as deep as its deepest operand.
+    /// Returns what the left operand of an operator adds to its depth: a chain `a + b + …` is as deep as its deepest operand.
     fn left_depth(&self, op: BinaryOp, left: ExprId) -> u32 {
         let depth = self.depth(left);
         match &self.exprs[left.as_u32() as usize].kind {
@@ -213,7 +213,7 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// The report for what nests too deep.
+/// Returns the report for what nests too deep.
 pub fn nesting(span: Span, what: &str, limit: u32) -> Diagnostic {
     Diagnostic::error("syntax::nesting", span, format!("this {what} nests deeper than {limit} levels"))
         .help("split it: name parts of it with `let`, or allow more with `--limit nesting=…`")
@@ -221,24 +221,24 @@ pub fn nesting(span: Span, what: &str, limit: u32) -> Diagnostic {
 
 /// The shapes that several rules of the grammar share.
 impl Builder<'_> {
-    /// An identifier token.
+    /// Returns an identifier token.
     pub fn ident(&self, l: Lexeme) -> Ident {
         Ident { name: self.text(l.span).into(), span: l.span }
     }
 
-    /// A word of the grammar that is the name of a type.
+    /// Returns a word of the grammar that is the name of a type.
     pub fn word(&self, l: Lexeme) -> Path {
         Path { span: l.span, parts: vec![self.ident(l)] }
     }
 
-    /// An integer token.
+    /// Returns an integer token.
     pub fn int(&mut self, l: Lexeme) -> ExprId {
         let text = self.text(l.span);
         let value = if let Ok(Number::Int(v)) = number(text) { v } else { 0 };
         self.expr(ExprKind::Int { value, text: text.into() }, l.span)
     }
 
-    /// A float token.
+    /// Returns a float token.
     pub fn float(&mut self, l: Lexeme) -> ExprId {
         let text = self.text(l.span);
         let value = if let Ok(Number::Float(v)) = number(text) { v } else { 0.0 };
@@ -265,7 +265,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The value of a string token.
+    /// Returns the value of a string token.
     pub fn string(&self, l: Lexeme) -> SmolStr {
         unquote(self.text(l.span))
     }
@@ -305,19 +305,19 @@ impl Builder<'_> {
         self.expr(ExprKind::Binary { op, left, right }, span)
     }
 
-    /// `op value`
+    /// Returns `op value`
     pub fn unary(&mut self, op: UnaryOp, sign: Lexeme, value: ExprId) -> ExprId {
         let span = sign.span.to(self.span(value));
         self.expr(ExprKind::Unary { op, value }, span)
     }
 
-    /// `start..end by step`
+    /// Returns `start..end by step`
     pub fn range(&mut self, start: ExprId, closed: bool, end: ExprId, by: Option<ExprId>) -> ExprId {
         let span = self.span(start).to(self.span(by.unwrap_or(end)));
         self.expr(ExprKind::Range { start, end, closed, by }, span)
     }
 
-    /// `( … )`: one unnamed value without a comma is a parenthesis.
+    /// Returns `( … )`: one unnamed value without a comma is a parenthesis.
     pub fn paren(&mut self, open: Lexeme, args: Vec<Arg>, comma: bool, close: Lexeme) -> ExprId {
         let kind = match &args[..] {
             [Arg { name: None, value }] if !comma => ExprKind::Paren(*value),
@@ -326,21 +326,21 @@ impl Builder<'_> {
         self.expr(kind, open.span.to(close.span))
     }
 
-    /// An open place of an index.
+    /// Returns an open place of an index.
     pub fn open(&self, start: Option<ExprId>, dots: Lexeme, end: Option<ExprId>, by: Option<ExprId>) -> Index {
         let ends = [start, end, by].into_iter().flatten();
         let span = ends.fold(dots.span, |s, e| s.to(self.span(e)));
         Index::Open { start, end, by, span }
     }
 
-    /// A name grows by one part.
+    /// Returns a name grows by one part.
     pub fn dot(&self, mut path: Path, part: Ident) -> Path {
         path.span = path.span.to(part.span);
         path.parts.push(part);
         path
     }
 
-    /// A binder.
+    /// Returns a binder.
     pub fn binder(&self, pattern: Pattern, range: ExprId) -> Binder {
         let at = match &pattern {
             Pattern::Name(n) => n.span,
@@ -349,19 +349,19 @@ impl Builder<'_> {
         Binder { span: at.to(self.span(range)), pattern, range }
     }
 
-    /// A block form as a statement.
+    /// Returns a block form as a statement.
     pub fn block_stmt(&mut self, expr: ExprId) -> StmtId {
         let span = self.span(expr);
         self.stmt(StmtKind::Expr { expr, semi: false }, span)
     }
 
-    /// `target op value;`
+    /// Returns `target op value;`
     pub fn assign(&mut self, target: ExprId, op: AssignOp, value: ExprId, semi: Lexeme) -> StmtId {
         let span = self.span(target).to(semi.span);
         self.stmt(StmtKind::Assign { op, target, value }, span)
     }
 
-    /// `repeat index in range body`: the grammar takes any postfix expression as the index; it must be a plain name.
+    /// Returns `repeat index in range body`: the grammar takes any postfix expression as the index; it must be a plain name.
     pub fn repeat(&mut self, word: Lexeme, index: Option<ExprId>, range: ExprId, body: Body) -> StmtId {
         let span = word.span.to(body.span);
         let index = index.and_then(|e| {
@@ -376,7 +376,7 @@ impl Builder<'_> {
         self.stmt(StmtKind::Repeat { index, range, body }, span)
     }
 
-    /// `a.b.c` as a name.
+    /// Returns `a.b.c` as a name.
     fn dotted(&self, mut e: ExprId) -> Option<Path> {
         let span = self.span(e);
         let mut parts = vec![];
@@ -398,24 +398,24 @@ impl Builder<'_> {
     }
 }
 
-/// What was boxed for the parser's stack.
+/// Returns what was boxed for the parser's stack.
 pub fn unboxed<T>(list: Vec<Box<T>>) -> Vec<T> {
     list.into_iter().map(|item| *item).collect()
 }
 
-/// `codelet` and `multi codelet`, without attributes; `first` is the first word.
+/// Returns `codelet` and `multi codelet`, without attributes; `first` is the first word.
 pub fn codelet(first: Lexeme, multi: bool, codelet: Codelet) -> Item {
     let span = first.span.to(codelet.body.span);
     Item { attrs: vec![], kind: ItemKind::Codelet(Codelet { multi, ..codelet }), span }
 }
 
-/// `fn` and `codelet fn`, without attributes; `first` is the first word.
+/// Returns `fn` and `codelet fn`, without attributes; `first` is the first word.
 pub fn function(first: Lexeme, codelet: bool, function: Fn) -> Item {
     let span = first.span.to(function.body.span);
     Item { attrs: vec![], kind: ItemKind::Fn(Fn { codelet, ..function }), span }
 }
 
-/// The span of a declaration.
+/// Returns the span of a declaration.
 pub fn decl_span(decl: &Decl) -> Span {
     match decl {
         Decl::Let(l) => l.span,

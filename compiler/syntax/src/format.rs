@@ -22,7 +22,7 @@ const WIDTH: usize = 100;
 /// Columns of one step of indentation.
 const INDENT: usize = 4;
 
-/// The text of a module. `text` is the file that it was parsed from, for comments and blank lines; for a module that was
+/// Returns the text of a module. `text` is the file that it was parsed from, for comments and blank lines; for a module that was
 /// built in memory it is empty. What stands in the tree as an error is copied from `text`, as far as the tree has it, so
 /// a file with syntax errors should not be replaced by the result.
 pub fn format(module: &Module, text: &str) -> String {
@@ -67,7 +67,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether two neighbouring items of a module built in memory have a blank line between them.
+/// Returns whether two neighbouring items of a module built in memory have a blank line between them.
 fn stands_apart(a: &ItemKind, b: &ItemKind) -> bool {
     let has_body =
         |k: &ItemKind| matches!(k, ItemKind::Codelet(_) | ItemKind::Fn(_) | ItemKind::Grad(_) | ItemKind::Program(_));

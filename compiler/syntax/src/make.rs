@@ -14,12 +14,12 @@ pub struct Make {
 }
 
 impl Make {
-    /// An expression of any kind.
+    /// Returns an expression of any kind.
     pub fn expr(&mut self, kind: ExprKind) -> ExprId {
         self.module.exprs.push(Expr { kind, span: Span::NONE })
     }
 
-    /// A statement of any kind, without attributes.
+    /// Returns a statement of any kind, without attributes.
     pub fn stmt(&mut self, kind: StmtKind) -> StmtId {
         self.module.stmts.push(Stmt { attrs: vec![], kind, span: Span::NONE })
     }
@@ -29,7 +29,7 @@ impl Make {
         self.module.items.push(Item { attrs: vec![], kind, span: Span::NONE });
     }
 
-    /// `a.b.c`: a name and the fields read from it.
+    /// Returns `a.b.c`: a name and the fields read from it.
     pub fn name(&mut self, dotted: &str) -> ExprId {
         let mut parts = dotted.split('.');
         let first = parts.next().unwrap_or_default();
@@ -40,28 +40,28 @@ impl Make {
         e
     }
 
-    /// `base.name`
+    /// Returns `base.name`
     pub fn field(&mut self, base: ExprId, name: &str) -> ExprId {
         self.expr(ExprKind::Field { base, name: ident(name) })
     }
 
-    /// `42`
+    /// Returns `42`
     pub fn uint(&mut self, value: u64) -> ExprId {
         self.expr(ExprKind::Int { value, text: format_smolstr!("{value}") })
     }
 
-    /// `0x0002a`, with at least so many digits.
+    /// Returns `0x0002a`, with at least so many digits.
     pub fn hex(&mut self, value: u64, digits: usize) -> ExprId {
         self.expr(ExprKind::Int { value, text: format_smolstr!("0x{value:0digits$x}") })
     }
 
-    /// `42`, `-42`
+    /// Returns `42`, `-42`
     pub fn int(&mut self, value: i64) -> ExprId {
         let e = self.uint(value.unsigned_abs());
         if value < 0 { self.unary(UnaryOp::Neg, e) } else { e }
     }
 
-    /// The shortest text that reads back as the same `f64`. What has no literal is the call that gives its bits:
+    /// Returns the shortest text that reads back as the same `f64`. What has no literal is the call that gives its bits:
     /// `f64.bits(0x7ff8000000000000)`.
     pub fn float(&mut self, value: f64) -> ExprId {
         if !value.is_finite() {
@@ -70,7 +70,7 @@ impl Make {
         self.finite(format_smolstr!("{:?}", value.abs()), value.is_sign_negative())
     }
 
-    /// The shortest text that reads back as the same `f32`; what has no literal is `f32.bits(0x7fc00000)`.
+    /// Returns the shortest text that reads back as the same `f32`; what has no literal is `f32.bits(0x7fc00000)`.
     pub fn float32(&mut self, value: f32) -> ExprId {
         if !value.is_finite() {
             return self.bits("f32", value.to_bits().into());
@@ -88,7 +88,7 @@ impl Make {
         if negative { self.unary(UnaryOp::Neg, e) } else { e }
     }
 
-    /// `type.bits(0x…)`: the value of an element type that has these bits.
+    /// Returns `type.bits(0x…)`: the value of an element type that has these bits.
     pub fn bits(&mut self, element: &str, bits: u64) -> ExprId {
         let callee = self.name(element);
         let callee = self.field(callee, "bits");
@@ -96,74 +96,74 @@ impl Make {
         self.call(callee, vec![arg(value)])
     }
 
-    /// `"…"`
+    /// Returns `"…"`
     pub fn str(&mut self, value: impl Into<SmolStr>) -> ExprId {
         self.expr(ExprKind::Str(value.into()))
     }
 
-    /// `true`, `false`
+    /// Returns `true`, `false`
     pub fn bool(&mut self, value: bool) -> ExprId {
         self.expr(ExprKind::Bool(value))
     }
 
-    /// `op value`
+    /// Returns `op value`
     pub fn unary(&mut self, op: UnaryOp, value: ExprId) -> ExprId {
         self.expr(ExprKind::Unary { op, value })
     }
 
-    /// `left op right`; parentheses come by themselves.
+    /// Returns `left op right`; parentheses come by themselves.
     pub fn binary(&mut self, op: BinaryOp, left: ExprId, right: ExprId) -> ExprId {
         self.expr(ExprKind::Binary { op, left, right })
     }
 
-    /// `callee(args)`
+    /// Returns `callee(args)`
     pub fn call(&mut self, callee: ExprId, args: Vec<Arg>) -> ExprId {
         self.expr(ExprKind::Call { callee, args })
     }
 
-    /// `name(args)`
+    /// Returns `name(args)`
     pub fn call_name(&mut self, dotted: &str, args: Vec<Arg>) -> ExprId {
         let callee = self.name(dotted);
         self.call(callee, args)
     }
 
-    /// `base[index, …]`
+    /// Returns `base[index, …]`
     pub fn index(&mut self, base: ExprId, index: Vec<Index>) -> ExprId {
         self.expr(ExprKind::Index { base, index })
     }
 
-    /// `start..end`
+    /// Returns `start..end`
     pub fn range(&mut self, start: ExprId, end: ExprId) -> ExprId {
         self.expr(ExprKind::Range { start, end, closed: false, by: None })
     }
 
-    /// `start..end by step`
+    /// Returns `start..end by step`
     pub fn range_by(&mut self, start: ExprId, end: ExprId, by: ExprId) -> ExprId {
         self.expr(ExprKind::Range { start, end, closed: false, by: Some(by) })
     }
 
-    /// `start..end` of numbers.
+    /// Returns `start..end` of numbers.
     pub fn span(&mut self, start: u64, end: u64) -> ExprId {
         let (start, end) = (self.uint(start), self.uint(end));
         self.range(start, end)
     }
 
-    /// `[a, b]`
+    /// Returns `[a, b]`
     pub fn list(&mut self, list: Vec<ExprId>) -> ExprId {
         self.expr(ExprKind::List(list))
     }
 
-    /// `(a, name: b)`
+    /// Returns `(a, name: b)`
     pub fn tuple(&mut self, args: Vec<Arg>) -> ExprId {
         self.expr(ExprKind::Tuple(args))
     }
 
-    /// `name in range`
+    /// Returns `name in range`
     pub fn binder(&mut self, name: &str, range: ExprId) -> Binder {
         Binder { pattern: Pattern::Name(ident(name)), range, span: Span::NONE }
     }
 
-    /// `element[d0, d1]`, or `element` for rank 0.
+    /// Returns `element[d0, d1]`, or `element` for rank 0.
     pub fn tensor(&mut self, element: &str, dims: &[u64]) -> Type {
         let list: Vec<Dim> = dims.iter().map(|d| Dim::Expr(self.uint(*d))).collect();
         let dims = (!list.is_empty()).then_some(list);
@@ -171,47 +171,47 @@ impl Make {
     }
 }
 
-/// An identifier.
+/// Returns an identifier.
 pub fn ident(name: &str) -> Ident {
     Ident { name: name.into(), span: Span::NONE }
 }
 
-/// `a.b.c` as a name.
+/// Returns `a.b.c` as a name.
 pub fn path(dotted: &str) -> Path {
     Path { parts: dotted.split('.').map(ident).collect(), span: Span::NONE }
 }
 
-/// `value` as an argument.
+/// Returns `value` as an argument.
 pub fn arg(value: ExprId) -> Arg {
     Arg { name: None, value }
 }
 
-/// `name: value`
+/// Returns `name: value`
 pub fn named(name: &str, value: ExprId) -> Arg {
     Arg { name: Some(ident(name)), value }
 }
 
-/// `#[name]`, `#[name(args)]`
+/// Returns `#[name]`, `#[name(args)]`
 pub fn attr(name: &str, args: Option<Vec<Arg>>) -> Attr {
     Attr { name: ident(name), args, span: Span::NONE }
 }
 
-/// `{ statements }`
+/// Returns `{ statements }`
 pub fn body(stmts: Vec<StmtId>) -> Body {
     Body { stmts, value: None, span: Span::NONE }
 }
 
-/// `{ value }`
+/// Returns `{ value }`
 pub fn value_body(value: ExprId) -> Body {
     Body { stmts: vec![], value: Some(value), span: Span::NONE }
 }
 
-/// `{ rows }`
+/// Returns `{ rows }`
 pub fn table(rows: Vec<TableRow>) -> Table {
     Table { rows, span: Span::NONE }
 }
 
-/// `key: values;`
+/// Returns `key: values;`
 pub fn row(key: ExprId, values: Vec<Arg>) -> TableRow {
     TableRow::Row { key, values, to: None, family: vec![], span: Span::NONE }
 }

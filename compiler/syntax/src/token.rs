@@ -232,23 +232,23 @@ pub enum Token {
 }
 
 impl Token {
-    /// Whether this word of the grammar is also a name.
+    /// Returns whether this word of the grammar is also a name.
     pub fn is_contextual(self) -> bool {
         use Token::*;
         matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | Stream)
     }
 
-    /// Whether this is a word that can never be a name.
+    /// Returns whether this is a word that can never be a name.
     pub fn is_reserved(self) -> bool {
         (self as u8) < (Token::Call as u8)
     }
 
-    /// Whether this opens a bracket.
+    /// Returns whether this opens a bracket.
     pub fn opens(self) -> bool {
         matches!(self, Token::AttrOpen | Token::ParenOpen | Token::BracketOpen | Token::BraceOpen)
     }
 
-    /// Whether this closes a bracket.
+    /// Returns whether this closes a bracket.
     pub fn closes(self) -> bool {
         matches!(self, Token::ParenClose | Token::BracketClose | Token::BraceClose)
     }
@@ -264,7 +264,7 @@ pub struct Lexeme {
 }
 
 impl Lexeme {
-    /// Whether the parser put it in: it has no text.
+    /// Returns whether the parser put it in: it has no text.
     pub fn is_put_in(self) -> bool {
         self.span.lo == self.span.hi
     }
@@ -355,7 +355,7 @@ fn list(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
     }
 }
 
-/// The span of the token at hand.
+/// Returns the span of the token at hand.
 fn span(lexer: &Lexer<'_, Token>, base: u32) -> Span {
     let range = lexer.span();
     Span::new(base + range.start as u32, base + range.end as u32)

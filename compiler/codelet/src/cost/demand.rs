@@ -86,7 +86,7 @@ pub(super) fn demand<'w, 'c>(
     let pairs = Pairs::find(walk, costs, |r| demand.pipelined.contains_key(&r));
     demand.pairs(&pairs);
     demand.effects(&pairs);
-    demand.trip_count();
+    demand.charge_loops();
     demand.charge(walk.graph.root(), costs.vertex_bundles.into());
     if demand.finds_share {
         demand.charge(walk.graph.root(), costs.share_bundles.into());
@@ -232,7 +232,7 @@ impl Demand<'_, '_> {
     }
 
     /// What the turns of counted loops cost.
-    fn trip_count(&mut self) {
+    fn charge_loops(&mut self) {
         for l in &self.walk.loops {
             if self.pipelined.contains_key(&l.region) {
                 // How often the line repeats.
@@ -249,7 +249,7 @@ impl Demand<'_, '_> {
         }
     }
 
-    /// Registers beyond the index that have to be moved on: one per further distance, unless accesses do it.
+    /// Returns the registers beyond the index that have to be moved on: one per further distance, unless accesses do it.
     fn strides(&self, region: RegionId) -> u64 {
         let graph = &self.walk.graph;
         let mut distances: FxHashSet<Vec<(Vec<Val>, i64)>> = FxHashSet::default();
@@ -265,7 +265,7 @@ impl Demand<'_, '_> {
         distances.len().saturating_sub(1) as u64
     }
 
-    /// Instructions of one value, its operands not counted.
+    /// Returns the instructions of one value, its operands not counted.
     pub fn slots(&self, v: Val) -> u32 {
         let node = &self.walk.graph.nodes[v];
         let arg = |n: usize| &self.walk.graph.nodes[node.args[n]];
@@ -292,12 +292,12 @@ impl Demand<'_, '_> {
     }
 }
 
-/// Registers of a value that is only moved.
+/// Returns the registers of a value that is only moved.
 fn width(ty: ElemType) -> u32 {
     if ty == ElemType::F64 { 2 } else { 1 }
 }
 
-/// Instructions of a store.
+/// Returns the instructions of a store.
 pub(super) fn store_slots(ty: ElemType, costs: &TileCosts) -> u32 {
     if ty.bytes() < costs.narrowest_store { 3 } else { 1 }
 }
@@ -344,7 +344,7 @@ const PASS: i64 = 8;
 /// Bundles of a pass beyond its rows, and per row: PopLibs' estimate of an f32 partial convolution, `46 + 8 · (e - 3)`.
 const PASS_BUNDLES: (i64, i64) = (22, 8);
 
-/// Bundles of a matrix product.
+/// Returns the bundles of a matrix product.
 pub(super) fn product_bundles(p: &Product, costs: &TileCosts) -> Quantity {
     let [rows, cols, sums] = p.shape.clone();
     if p.ty == ElemType::F64 {

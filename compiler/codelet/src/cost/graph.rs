@@ -124,7 +124,7 @@ impl Graph {
         }
     }
 
-    /// The whole vertex.
+    /// Returns the whole vertex.
     pub fn root(&self) -> RegionId {
         RegionId(0)
     }
@@ -140,7 +140,7 @@ impl Graph {
         self.regions.push(Region { parent: Some(parent), depth, iteration_of, count, own })
     }
 
-    /// Whether `inner` is `outer` or inside it.
+    /// Returns whether `inner` is `outer` or inside it.
     pub fn is_inside(&self, outer: RegionId, mut inner: RegionId) -> bool {
         while self.regions[inner].depth > self.regions[outer].depth {
             match self.regions[inner].parent {
@@ -151,7 +151,7 @@ impl Graph {
         inner == outer
     }
 
-    /// The home of what appears in a region and depends on these.
+    /// Returns the home of what appears in a region and depends on these.
     fn home(&self, at: RegionId, depends: &[RegionId], pure: bool) -> RegionId {
         let mut home = at;
         loop {
@@ -170,7 +170,7 @@ impl Graph {
         }
     }
 
-    /// A node that equals no other.
+    /// Returns a node that equals no other.
     pub fn opaque(&mut self, op: Op, args: &[Val], ty: ElemType, home: RegionId) -> Val {
         let quantity = if let Op::Index(i) = op { Some(Quantity::Index(i)) } else { None };
         let v = self.nodes.push(Node { op, args: args.into(), ty, home, poly: None, quantity });
@@ -187,12 +187,12 @@ impl Graph {
         self.constant(Scalar::new(ElemType::I64, v as u64))
     }
 
-    /// The value of a constant.
+    /// Returns the value of a constant.
     pub fn const_of(&self, v: Val) -> Option<Scalar> {
         if let Op::Const(c) = self.nodes[v].op { Some(c) } else { None }
     }
 
-    /// A load; `written` is where the store that it comes after stands.
+    /// Returns a load; `written` is where the store that it comes after stands.
     pub fn load(&mut self, access: Access, ty: ElemType, at: RegionId, written: RegionId) -> Val {
         let mut depends: SmallVec<[RegionId; 4]> = smallvec![written];
         let mut args: SmallVec<[Val; 3]> = SmallVec::new();
@@ -206,7 +206,7 @@ impl Graph {
         self.shared(Op::Load(access), args, ty, home)
     }
 
-    /// The value of an operation that can be computed anywhere.
+    /// Returns the value of an operation that can be computed anywhere.
     pub fn pure(&mut self, op: Op, args: &[Val], ty: ElemType, at: RegionId) -> Val {
         if let Some(c) = self.fold(&op, args, ty) {
             return self.constant(c);
@@ -255,7 +255,7 @@ impl Graph {
         Some(Scalar::new(ty, bits))
     }
 
-    /// `x + 0`, `x * 1`, `c ? x : x` and their like.
+    /// Returns `x + 0`, `x * 1`, `c ? x : x` and their like.
     fn same_as_operand(&self, op: &Op, args: &[Val]) -> Option<Val> {
         let is = |v: Val, n: i128| self.const_of(v).and_then(Scalar::as_int) == Some(n);
         match (op, args) {
@@ -340,7 +340,7 @@ impl Graph {
         made.or_else(|| Some(Poly { moving: smallvec![(smallvec![v], 1)], base: 0 }))
     }
 
-    /// The step of `i = lo + k · step`, where `k` is the index of a loop.
+    /// Returns the step of `i = lo + k · step`, where `k` is the index of a loop.
     pub fn step_of(&self, i: Val, lo: Val, number: u32) -> Option<Val> {
         let far = self.nodes[i].poly.as_ref()?.plus(self.nodes[lo].poly.as_ref()?, -1)?;
         let is_index = |v: Val| matches!(self.nodes[v].op, Op::Index(n) if n == number);
@@ -354,7 +354,7 @@ impl Graph {
         }
     }
 
-    /// The number of a moving part.
+    /// Returns the number of a moving part.
     pub fn number(&mut self, moving: &Moving) -> u32 {
         if let Some(&n) = self.numbers.get(moving) {
             return n;
@@ -365,7 +365,7 @@ impl Graph {
         n
     }
 
-    /// A moving part by number.
+    /// Returns a moving part by number.
     pub fn moving(&self, n: u32) -> &Moving {
         &self.movings[n as usize]
     }

@@ -19,7 +19,7 @@ pub enum Want {
 pub struct MemFacts(Vec<Want>);
 
 impl MemFacts {
-    /// These wants hold, and no others.
+    /// Returns these wants hold, and no others.
     pub fn granting(wants: &[Want]) -> MemFacts {
         let mut list = wants.to_vec();
         list.sort();

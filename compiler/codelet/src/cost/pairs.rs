@@ -72,7 +72,7 @@ impl Pairs {
         pairs
     }
 
-    /// Whether a wide store of two values saves something.
+    /// Returns whether a wide store of two values saves something.
     fn is_worth(&self, walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
         a == b || is_pair(walk, a, b)
     }
@@ -111,7 +111,7 @@ fn deeper(walk: &BodyWalk<'_>, a: RegionId, b: RegionId) -> RegionId {
     if walk.graph.regions[a].depth >= walk.graph.regions[b].depth { a } else { b }
 }
 
-/// Whether two values are lanes of one operation.
+/// Returns whether two values are lanes of one operation.
 fn is_pair(walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
     let (x, y) = (&walk.graph.nodes[a], &walk.graph.nodes[b]);
     if x.ty != ElemType::F32 || y.ty != ElemType::F32 || x.home != y.home {
@@ -126,12 +126,12 @@ fn is_pair(walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
     }
 }
 
-/// Whether an access is to the element after another.
+/// Returns whether an access is to the element after another.
 pub(super) fn follows(first: Access, second: Access) -> bool {
     first.storage == second.storage && first.moving == second.moving && first.base.checked_add(1) == Some(second.base)
 }
 
-/// Whether the place is a multiple of two elements.
+/// Returns whether the place is a multiple of two elements.
 pub(super) fn is_aligned(walk: &BodyWalk<'_>, access: Access) -> bool {
     access.base % 2 == 0 && walk.graph.moving(access.moving).iter().all(|(_, factor)| factor % 2 == 0)
 }

@@ -50,7 +50,7 @@ pub struct Refusal {
 }
 
 impl Pipeline {
-    /// Bundles from vector to vector.
+    /// Returns the bundles from vector to vector.
     pub fn interval(&self, facts: &MemFacts) -> u64 {
         let (loads, stores) = (self.pairs_of_loads(facts), self.stores.len() as u32);
         let in_different_elements =
@@ -59,12 +59,12 @@ impl Pipeline {
         u64::from(self.float.max(memory + self.integer).max(1))
     }
 
-    /// Bundles of the first vector beyond an interval.
+    /// Returns the bundles of the first vector beyond an interval.
     pub fn fill(&self, facts: &MemFacts) -> u64 {
         u64::from(self.chain).saturating_sub(self.interval(facts))
     }
 
-    /// Bundles of the loads, two at a time where the facts allow it.
+    /// Returns the bundles of the loads, two at a time where the facts allow it.
     fn pairs_of_loads(&self, facts: &MemFacts) -> u32 {
         let mut alone = self.loads.clone();
         let mut bundles = 0;
@@ -79,7 +79,7 @@ impl Pipeline {
         bundles
     }
 
-    /// What would shorten the interval.
+    /// Returns what would shorten the interval.
     pub fn wants(&self) -> Vec<Want> {
         let fields = |list: &[Storage]| -> Vec<FieldId> {
             list.iter().filter_map(|s| if let Storage::Field(f) = s { Some(*f) } else { None }).collect()
@@ -107,7 +107,7 @@ fn in_different_elements(facts: &MemFacts, a: Storage, b: Storage) -> bool {
     }
 }
 
-/// The innermost loops of a walk, by region; or why one is no pipeline.
+/// Returns the innermost loops of a walk, by region; or why one is no pipeline.
 pub(super) fn innermost(walk: &BodyWalk<'_>) -> Result<FxHashMap<RegionId, u32>, Refusal> {
     let refuse = |span, reason: &str| Err(Refusal { span, reason: reason.into() });
     if let Some(open) = walk.open.iter().find(|o| !o.has_inner) {
@@ -154,7 +154,7 @@ fn inside_of(walk: &BodyWalk<'_>, found: &FxHashMap<RegionId, u32>, mut at: Regi
     }
 }
 
-/// The lines of all pipelined loops, by the loop's number.
+/// Returns the lines of all pipelined loops, by the loop's number.
 pub(super) fn pipelines(demand: &Demand<'_, '_>) -> Result<FxHashMap<u32, Pipeline>, Refusal> {
     let mut result = FxHashMap::default();
     let mut regions: Vec<(RegionId, u32)> = demand.pipelined.iter().map(|(&r, &n)| (r, n)).collect();
@@ -246,7 +246,7 @@ impl Line<'_, '_, '_> {
         Ok(line)
     }
 
-    /// Whether a load comes with that of the element before it, as the second half of 64 bits.
+    /// Returns whether a load comes with that of the element before it, as the second half of 64 bits.
     fn is_second_lane(&self, v: Val, second: Access, values: &[Val]) -> bool {
         let walk = self.demand.walk;
         let nodes = &walk.graph.nodes;
@@ -262,7 +262,7 @@ impl Line<'_, '_, '_> {
         nodes[v].ty == ElemType::F32 && self.demand.costs.vector_bytes >= 8 && values.iter().any(is_first)
     }
 
-    /// A product of `f32` that one sum takes.
+    /// Returns a product of `f32` that one sum takes.
     fn is_fused(&self, v: Val, values: &[Val], uses: &SecondaryMap<Val, u32>) -> bool {
         let nodes = &self.demand.walk.graph.nodes;
         let takes =
@@ -270,7 +270,7 @@ impl Line<'_, '_, '_> {
         nodes[v].ty == ElemType::F32 && uses[v] == 1 && values.iter().any(takes)
     }
 
-    /// Elements of a vector: as many as 64 bits hold of the widest that memory or operations have.
+    /// Returns the elements of a vector: as many as 64 bits hold of the widest that memory or operations have.
     fn width(&self, values: &[Val], stores: &[(Pointer, i64, ElemType, Val)]) -> u32 {
         let nodes = &self.demand.walk.graph.nodes;
         let loaded = values.iter().filter(|&&v| matches!(nodes[v].op, Op::Load(_))).map(|&v| nodes[v].ty.bytes());
@@ -280,7 +280,7 @@ impl Line<'_, '_, '_> {
         (self.demand.costs.vector_bytes / widest.unwrap_or(8)).max(1)
     }
 
-    /// Whether neighbouring turns find neighbouring elements.
+    /// Returns whether neighbouring turns find neighbouring elements.
     fn is_contiguous(&self, pointer: Pointer) -> bool {
         let graph = &self.demand.walk.graph;
         let mut step = 0;
@@ -296,7 +296,7 @@ impl Line<'_, '_, '_> {
         own.is_some_and(|l| step.saturating_mul(l.step).abs() == 1)
     }
 
-    /// Instructions for an index that was computed in the line.
+    /// Returns the instructions for an index that was computed in the line.
     fn computed_index(&self, pointer: Pointer) -> u32 {
         let graph = &self.demand.walk.graph;
         let products = graph.moving(pointer.moving).iter().flat_map(|(p, _)| p);
@@ -304,7 +304,7 @@ impl Line<'_, '_, '_> {
         products.filter(computed).count() as u32
     }
 
-    /// What a turn stores, no other may load.
+    /// Returns what a turn stores, no other may load.
     fn check_memory(&self, values: &[Val], stores: &[(Pointer, i64, ElemType, Val)]) -> Result<(), &'static str> {
         let nodes = &self.demand.walk.graph.nodes;
         for &v in values {
@@ -325,7 +325,7 @@ impl Line<'_, '_, '_> {
         products.into_iter().any(|&v| graph.nodes[v].home == self.region && matches!(graph.nodes[v].op, Op::Index(_)))
     }
 
-    /// What is carried from turn to turn is a reduction.
+    /// Returns what is carried from turn to turn is a reduction.
     fn check_carried(&self, values: &[Val], uses: &SecondaryMap<Val, u32>) -> Result<(), &'static str> {
         let nodes = &self.demand.walk.graph.nodes;
         let carried: FxHashSet<Val> = values.iter().copied().filter(|&v| nodes[v].op == Op::Phi).collect();

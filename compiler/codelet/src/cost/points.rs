@@ -24,12 +24,12 @@ impl Points {
         Points(points)
     }
 
-    /// How many counters an instance (or a worker of it, for a `multi` codelet) has.
+    /// Returns how many counters an instance (or a worker of it, for a `multi` codelet) has.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing is counted.
+    /// Returns whether nothing is counted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -60,13 +60,13 @@ impl Located<'_> {
         self.at.get(&std::ptr::from_ref(block)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a block, or one inside it, has a point.
+    /// Returns whether a block, or one inside it, has a point.
     pub fn any_in(&self, block: &StmtBlock) -> bool {
         !self.at.is_empty() && (!self.of(block).is_empty() || inner(block).any(|b| self.any_in(b)))
     }
 }
 
-/// All blocks of a codelet; each stands before those inside it.
+/// Returns all blocks of a codelet; each stands before those inside it.
 pub fn blocks(codelet: &Codelet) -> Vec<&StmtBlock> {
     let mut list = Vec::new();
     let mut open = vec![&codelet.body];
@@ -77,7 +77,7 @@ pub fn blocks(codelet: &Codelet) -> Vec<&StmtBlock> {
     list
 }
 
-/// The blocks directly inside a block.
+/// Returns the blocks directly inside a block.
 fn inner(block: &StmtBlock) -> impl Iterator<Item = &StmtBlock> {
     block.iter().flat_map(Stmt::blocks)
 }

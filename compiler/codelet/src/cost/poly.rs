@@ -27,7 +27,7 @@ impl Default for Poly {
 }
 
 impl Poly {
-    /// `self + k · other`
+    /// Returns `self + k · other`
     pub fn plus(&self, other: &Poly, k: i64) -> Option<Poly> {
         let mut moving = self.moving.clone();
         for (product, f) in &other.moving {
@@ -42,7 +42,7 @@ impl Poly {
         (moving.len() <= TERMS).then_some(Poly { moving, base })
     }
 
-    /// `self · other`
+    /// Returns `self · other`
     pub fn times(&self, other: &Poly) -> Option<Poly> {
         let mut result = Poly { moving: SmallVec::new(), base: self.base.checked_mul(other.base)? };
         let terms = |p: &Poly| -> Vec<(SmallVec<[Val; 2]>, i64)> {

@@ -69,7 +69,7 @@ pub struct Ramp {
 use Quantity::*;
 
 impl Quantity {
-    /// Whether it is small enough to be kept.
+    /// Returns whether it is small enough to be kept.
     pub(super) fn fits(self) -> Option<Quantity> {
         (self.nodes() <= LIMIT).then_some(self)
     }
@@ -88,12 +88,12 @@ impl Quantity {
         }
     }
 
-    /// Whether some part satisfies a condition.
+    /// Returns whether some part satisfies a condition.
     pub(super) fn any(&self, test: &mut dyn FnMut(&Quantity) -> bool) -> bool {
         test(self) || self.parts().any(|p| p.any(test))
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if it is one.
     pub fn number(&self) -> Option<i64> {
         if let Number(n) = self { Some(*n) } else { None }
     }
@@ -103,7 +103,7 @@ impl Quantity {
         self.add_scaled(other, 1)
     }
 
-    /// `self + k · other`
+    /// Returns `self + k · other`
     pub(super) fn add_scaled(self, other: Quantity, k: i64) -> Quantity {
         let mut terms: Vec<(Quantity, i64)> = Vec::new();
         for (q, k) in [(self, 1), (other, k)] {
@@ -127,7 +127,7 @@ impl Quantity {
         }
     }
 
-    /// The numeric factor, and the rest.
+    /// Returns the numeric factor, and the rest.
     fn split(self) -> (i64, Quantity) {
         match self {
             Number(n) => (n, Number(1)),
@@ -199,7 +199,7 @@ impl Quantity {
         }
     }
 
-    /// The lesser.
+    /// Returns the lesser.
     pub(super) fn min(self, other: Quantity) -> Quantity {
         match (&self, &other) {
             (Number(a), Number(b)) => Number(*a.min(b)),
@@ -208,7 +208,7 @@ impl Quantity {
         }
     }
 
-    /// The greater.
+    /// Returns the greater.
     pub(super) fn max(self, other: Quantity) -> Quantity {
         match (&self, &other) {
             (Number(a), Number(b)) => Number(*a.max(b)),
@@ -218,7 +218,7 @@ impl Quantity {
         }
     }
 
-    /// Whether it is never negative.
+    /// Returns whether it is never negative.
     fn is_natural(&self) -> bool {
         match self {
             Number(n) => *n >= 0,
@@ -231,7 +231,7 @@ impl Quantity {
         }
     }
 
-    /// `⌈self / d⌉`, d > 0.
+    /// Returns `⌈self / d⌉`, d > 0.
     pub(super) fn ceil(self, d: i64) -> Quantity {
         match self {
             q if d == 1 => q,
@@ -241,7 +241,7 @@ impl Quantity {
         }
     }
 
-    /// How often `for _ in lo..hi by step` turns.
+    /// Returns how often `for _ in lo..hi by step` turns.
     pub(super) fn trips(lo: Quantity, hi: Quantity, step: i64) -> Quantity {
         let (from, to) = if step > 0 { (lo, hi) } else { (hi, lo) };
         let span = to.add_scaled(from, -1);
@@ -260,7 +260,7 @@ impl Quantity {
         }
     }
 
-    /// `(a, b)` of `a + b · index`, if it is linear in the index with a number as factor.
+    /// Returns `(a, b)` of `a + b · index`, if it is linear in the index with a number as factor.
     pub(super) fn linear(&self, index: u32) -> Option<(Quantity, i64)> {
         let mentions = |q: &Quantity| q.any(&mut |p| *p == Index(index));
         match self {

@@ -75,12 +75,12 @@ impl Exits {
         self.continues.remove(&label);
     }
 
-    /// Whether control may go elsewhere.
+    /// Returns whether control may go elsewhere.
     pub fn any(&self) -> bool {
         self.returns || !self.breaks.is_empty() || !self.continues.is_empty()
     }
 
-    /// Whether a loop with this label may end before its last turn.
+    /// Returns whether a loop with this label may end before its last turn.
     pub fn cut_short(&self, label: Label) -> bool {
         self.returns || !self.breaks.is_empty() || self.continues.iter().any(|&l| l != label)
     }
@@ -93,7 +93,7 @@ const OPERATIONS: u64 = 64;
 /// Operations of an `if` up to which both arms are computed and one result taken.
 const ARM: u64 = 4;
 
-/// The trip count of a loop that is written out.
+/// Returns the trip count of a loop that is written out.
 pub(super) fn unrolled(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool {
     trips <= UNROLLED && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
 }
@@ -104,7 +104,7 @@ pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, before: &StmtB
     elements <= UNROLLED && each.is_some_and(|n| n.saturating_mul(elements) <= OPERATIONS)
 }
 
-/// Whether both arms of an `if` only set scalars, to what is cheap and can be computed whether it is needed or not.
+/// Returns whether both arms of an `if` only set scalars, to what is cheap and can be computed whether it is needed or not.
 pub(super) fn is_choice(codelet: &Codelet, then: &StmtBlock, els: &StmtBlock) -> bool {
     let mut total = 0;
     then.iter().chain(els).all(|stmt| match stmt {
@@ -125,7 +125,7 @@ fn is_cheap(codelet: &Codelet, e: ExprId) -> bool {
     }
 }
 
-/// Operations of a body that is written out with the loop around it; `None` if it has what data decide.
+/// Returns the operations of a body that is written out with the loop around it; `None` if it has what data decide.
 fn size(codelet: &Codelet, block: &StmtBlock) -> Option<u64> {
     let mut total: u64 = 0;
     for stmt in block {
@@ -162,7 +162,7 @@ fn literal_trips(codelet: &Codelet, lo: ExprId, hi: ExprId, step: i64) -> Option
     Some(crate::interpret::trips(number(lo)?, number(hi)?, step))
 }
 
-/// Operations of an expression, without those of indices.
+/// Returns the operations of an expression, without those of indices.
 pub(super) fn operations(codelet: &Codelet, e: ExprId) -> u64 {
     match &codelet.exprs[e].kind {
         ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => 1,

@@ -131,7 +131,7 @@ pub(super) fn walk(codelet: &Codelet, closed: bool) -> BodyWalk<'_> {
     }
 }
 
-/// The value of an expression over sizes and constants; `None` if it is too long.
+/// Returns the value of an expression over sizes and constants; `None` if it is too long.
 pub(super) fn stated(codelet: &Codelet, e: ExprId) -> Option<Quantity> {
     let mut walk = BodyWalk::new(codelet, FxHashSet::default(), true);
     let v = walk.expr(e).ok()?;
@@ -173,7 +173,7 @@ impl<'c> BodyWalk<'c> {
         }
     }
 
-    /// The slots that changes touch.
+    /// Returns the slots that changes touch.
     fn slots(&self, changes: &Changes) -> Vec<Slot> {
         let mut slots: Vec<Slot> = changes.locals.iter().map(|l| l.as_u32() as usize).collect();
         for storage in &changes.storages {
@@ -221,18 +221,18 @@ impl<'c> BodyWalk<'c> {
         self.extra.push((self.here, instructions));
     }
 
-    /// The number of a block; it is one of the codelet.
+    /// Returns the number of a block; it is one of the codelet.
     fn point(&self, block: &StmtBlock, stmt: usize) -> Point {
         let block = self.numbers.get(&std::ptr::from_ref(block)).copied().unwrap_or(0);
         Point { block, stmt: stmt as u32 }
     }
 
-    /// A region that data lead to.
+    /// Returns a region that data lead to.
     fn counted(&self, point: Point) -> Count {
         Count { counted: Some(point), factor: Quantity::Number(1) }
     }
 
-    /// Runs `f` in a region inside this one.
+    /// Returns the runs `f` in a region inside this one.
     fn inside<T>(
         &mut self,
         count: Count,

@@ -32,12 +32,12 @@ impl Affine {
         self.terms.is_empty().then_some(self.base)
     }
 
-    /// The factor of a symbol, zero if it does not occur.
+    /// Returns the factor of a symbol, zero if it does not occur.
     pub fn factor(&self, s: Symbol) -> i64 {
         self.terms.iter().find(|t| t.0 == s).map_or(0, |t| t.1)
     }
 
-    /// `self + k · other`; `None` if a number overflows.
+    /// Returns `self + k · other`; `None` if a number overflows.
     pub fn add_scaled(&self, other: &Affine, k: i64) -> Option<Affine> {
         let mut terms = self.terms.clone();
         for &(s, f) in &other.terms {
@@ -52,12 +52,12 @@ impl Affine {
         (terms.len() <= MAX_TERMS).then_some(Affine { terms, base })
     }
 
-    /// `k · self`
+    /// Returns `k · self`
     pub fn scaled(&self, k: i64) -> Option<Affine> {
         Affine::constant(0).add_scaled(self, k)
     }
 
-    /// `self` with a symbol replaced by a form.
+    /// Returns `self` with a symbol replaced by a form.
     pub fn substitute(&self, s: Symbol, by: &Affine) -> Option<Affine> {
         let factor = self.factor(s);
         let mut rest = self.clone();
@@ -65,7 +65,7 @@ impl Affine {
         rest.add_scaled(by, factor)
     }
 
-    /// `self - other`, if it is a number.
+    /// Returns `self - other`, if it is a number.
     pub fn difference(&self, other: &Affine) -> Option<i64> {
         if self.terms != other.terms {
             return None;

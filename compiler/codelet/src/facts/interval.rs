@@ -26,7 +26,7 @@ impl Interval {
         Interval { lo: v, hi: v }
     }
 
-    /// All values of a type.
+    /// Returns all values of a type.
     pub fn of(ty: ElemType) -> Interval {
         scalar::int_range(ty).map_or(Interval::ANY, |(lo, hi)| Interval { lo, hi })
     }
@@ -47,12 +47,12 @@ impl Interval {
         outer.lo <= self.lo && self.hi <= outer.hi
     }
 
-    /// The least interval around both.
+    /// Returns the least interval around both.
     pub fn hull(self, other: Interval) -> Interval {
         Interval { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
     }
 
-    /// What is in both.
+    /// Returns what is in both.
     pub fn meet(self, other: Interval) -> Option<Interval> {
         let (lo, hi) = (self.lo.max(other.lo), self.hi.min(other.hi));
         (lo <= hi).then_some(Interval { lo, hi })
@@ -67,13 +67,13 @@ impl Interval {
     }
 }
 
-/// `None` stands for a result that may wrap, or of which nothing is known.
+/// Returns `None` stands for a result that may wrap, or of which nothing is known.
 fn typed(ty: ElemType, exact: Option<Interval>) -> Interval {
     let all = Interval::of(ty);
     exact.filter(|r| r.within(all)).unwrap_or(all)
 }
 
-/// The interval of `op x`.
+/// Returns the interval of `op x`.
 pub(crate) fn unary(op: UnaryOp, ty: ElemType, x: Interval) -> Interval {
     if ty.is_float() {
         return Interval::ANY;
@@ -95,7 +95,7 @@ pub(crate) fn unary(op: UnaryOp, ty: ElemType, x: Interval) -> Interval {
     )
 }
 
-/// The interval of `a op b`; `ty` is the operands' type.
+/// Returns the interval of `a op b`; `ty` is the operands' type.
 pub(crate) fn binary(op: BinaryOp, ty: ElemType, a: Interval, b: Interval) -> Interval {
     if op.is_comparison() {
         return if ty.is_float() { Interval::of(ElemType::Bool) } else { compare(op, a, b) };
@@ -121,7 +121,7 @@ pub(crate) fn binary(op: BinaryOp, ty: ElemType, a: Interval, b: Interval) -> In
     )
 }
 
-/// The widths that pass the check.
+/// Returns the widths that pass the check.
 fn shift_range(ty: ElemType, b: Interval) -> Option<Interval> {
     b.meet(Interval::new(0, 8 * ty.bytes() as i128 - 1))
 }
@@ -182,7 +182,7 @@ fn logic(op: BinaryOp, a: Interval, b: Interval) -> Option<Interval> {
     }
 }
 
-/// The interval of a value converted to another type.
+/// Returns the interval of a value converted to another type.
 pub(crate) fn convert(from: ElemType, to: ElemType, x: Interval) -> Interval {
     match (from.is_float(), to) {
         (false, ElemType::Bool) => Interval::new(!x.contains(0) as i128, (x != Interval::point(0)) as i128),

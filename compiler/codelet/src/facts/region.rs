@@ -36,7 +36,7 @@ impl Axis {
         Axis { start, digits: SmallVec::new() }
     }
 
-    /// How many indices from `start` on without a gap, if that is all of them.
+    /// Returns how many indices from `start` on without a gap, if that is all of them.
     fn length(&self) -> Option<i64> {
         match self.digits[..] {
             [] => Some(1),
@@ -68,7 +68,7 @@ impl Axis {
         Some(())
     }
 
-    /// What both have, if it is again an axis.
+    /// Returns what both have, if it is again an axis.
     fn meet(&self, other: &Axis) -> Option<Axis> {
         if self == other {
             return Some(self.clone());
@@ -90,7 +90,7 @@ impl Region {
         self.axes.iter().any(|a| a.start.factor(s) != 0)
     }
 
-    /// The union over `s = start + step · t`, `t` in `0..trips`, where that is a region; `trips` is positive.
+    /// Returns the union over `s = start + step · t`, `t` in `0..trips`, where that is a region; `trips` is positive.
     fn expand(mut self, s: Symbol, start: &Affine, step: i64, trips: i64) -> Option<Region> {
         let mut moving = self.axes.iter_mut().filter(|a| a.start.factor(s) != 0);
         let Some(axis) = moving.next() else { return Some(self) };
@@ -122,13 +122,13 @@ pub(crate) fn push(list: &mut Vec<Region>, region: Region) {
     }
 }
 
-/// What a loop over `s = start + step · t`, `t` in `0..trips`, has written if each turn has written `list`.
+/// Returns what a loop over `s = start + step · t`, `t` in `0..trips`, has written if each turn has written `list`.
 pub(crate) fn expand(mut list: Vec<Region>, s: Symbol, start: &Affine, step: i64, trips: i64) -> Vec<Region> {
     merge(&mut list);
     list.into_iter().filter_map(|r| r.expand(s, start, step, trips)).collect()
 }
 
-/// What is in both lists: equal regions, and common parts of others.
+/// Returns what is in both lists: equal regions, and common parts of others.
 pub(crate) fn meet(mut a: Vec<Region>, mut b: Vec<Region>) -> Vec<Region> {
     a.sort_unstable();
     b.sort_unstable();
@@ -207,7 +207,7 @@ fn neighbours(axes: &[Axis]) -> (usize, Axis) {
     (taken, Axis::with_length(start.clone(), length))
 }
 
-/// The same digits at equal distances.
+/// Returns the same digits at equal distances.
 fn progression(axes: &[Axis]) -> (usize, Axis) {
     let distance = |i: usize| axes[i + 1].start.base.checked_sub(axes[i].start.base);
     let mut joined = axes[0].clone();
@@ -222,7 +222,7 @@ fn progression(axes: &[Axis]) -> (usize, Axis) {
 /// A box of plain intervals, `lo..hi` per axis.
 type IndexBox = SmallVec<[(i64, i64); 3]>;
 
-/// Whether the regions of a field hold all its elements.
+/// Returns whether the regions of a field hold all its elements.
 pub(crate) fn covers(list: &[Region], field: FieldId, shape: &[u64]) -> bool {
     let mut regions: Vec<Region> = list.iter().filter(|r| r.field == field).cloned().collect();
     merge(&mut regions);
@@ -243,7 +243,7 @@ fn interval(axis: &Axis) -> Option<(i64, i64)> {
     Some((lo, lo.checked_add(axis.length()?)?))
 }
 
-/// What is left of a piece: up to two slabs per axis.
+/// Returns what is left of a piece: up to two slabs per axis.
 fn subtract(mut piece: IndexBox, hole: &IndexBox) -> Vec<IndexBox> {
     if piece.iter().zip(hole).any(|(p, h)| h.1 <= p.0 || p.1 <= h.0) {
         return vec![piece];

@@ -52,7 +52,7 @@ impl Value {
         if value.affine.is_some() { value } else { Value { range, affine } }
     }
 
-    /// What holds of either.
+    /// Returns what holds of either.
     pub fn join(&self, other: &Value) -> Value {
         let affine = self.affine.clone().filter(|a| other.affine.as_ref() == Some(a));
         Value { range: self.range.hull(other.range), affine }
@@ -101,7 +101,7 @@ impl Value {
         Value::with(range, x.affine.clone().filter(|_| exact))
     }
 
-    /// `cond ? a : b`
+    /// Returns `cond ? a : b`
     pub fn select(cond: &Value, a: Value, b: Value) -> Value {
         match cond.range.is_point() {
             Some(0) => b,
@@ -111,7 +111,7 @@ impl Value {
     }
 }
 
-/// Whether a sum, difference or product may leave its type.
+/// Returns whether a sum, difference or product may leave its type.
 fn may_wrap(op: BinaryOp, ty: ElemType, a: &Value, b: &Value) -> bool {
     // In a wider type than the operands' nothing wraps, so the bounds can be compared there.
     let (a, b) = (a.range, b.range);
@@ -141,7 +141,7 @@ impl State {
         self.values[local.as_u32() as usize] = value;
     }
 
-    /// What holds on either path.
+    /// Returns what holds on either path.
     fn join(mut self, other: State) -> State {
         for (a, b) in self.values.iter_mut().zip(&other.values) {
             if a != b {
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// What is known where `cond` is `truth`; `None` if that cannot be. What is too long to look at adds nothing.
+    /// Returns what is known where `cond` is `truth`; `None` if that cannot be. What is too long to look at adds nothing.
     pub fn assume(self, cx: Context<'_>, cond: ExprId, truth: bool) -> Option<State> {
         match cx.codelet.exprs[cond].kind {
             ExprKind::Unary { op: UnaryOp::Not, x } => self.assume(cx, x, !truth),
@@ -213,7 +213,7 @@ impl State {
         self.narrow(cx, a, x.meet(for_a)?)?.narrow(cx, b, y.meet(for_b)?)
     }
 
-    /// What is known where an expression lies in `range`; looks through `+ k`, `- k` and conversions.
+    /// Returns what is known where an expression lies in `range`; looks through `+ k`, `- k` and conversions.
     fn narrow(self, cx: Context<'_>, e: ExprId, range: Interval) -> Option<State> {
         match cx.codelet.exprs[e].kind {
             ExprKind::Local(local) => {
@@ -242,7 +242,7 @@ impl State {
         }
     }
 
-    /// The value of a short expression; of a longer one only its type.
+    /// Returns the value of a short expression; of a longer one only its type.
     fn peek(&self, cx: Context<'_>, e: ExprId, depth: u32) -> Value {
         let ty = cx.ty(e);
         match cx.codelet.exprs[e].kind {
@@ -260,7 +260,7 @@ impl State {
     }
 }
 
-/// `x` without the point `y`, if that is an interval; `None` if nothing is left.
+/// Returns `x` without the point `y`, if that is an interval; `None` if nothing is left.
 fn without(x: Interval, y: Interval) -> Option<Interval> {
     let Some(v) = y.is_point() else { return Some(x) };
     let lo = x.lo + (x.lo == v) as i128;

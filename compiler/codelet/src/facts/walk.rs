@@ -73,7 +73,7 @@ impl<'a> FactsWalk<'a> {
         }
     }
 
-    /// What holds behind a block; `None` if no path gets there.
+    /// Returns what holds behind a block; `None` if no path gets there.
     fn block(&mut self, block: &StmtBlock, state: State) -> Option<State> {
         block.iter().try_fold(state, |state, stmt| self.stmt(stmt, state))
     }

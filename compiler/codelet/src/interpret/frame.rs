@@ -80,7 +80,7 @@ impl<'a> Frame<'a> {
         if self.spent > limit { Err(self.fail(site, [shown(limit), loop_limits::TOTAL])) } else { Ok(()) }
     }
 
-    /// Length of a dimension.
+    /// Returns the length of a dimension.
     pub fn length(&self, storage: Storage, dim: usize) -> i64 {
         match storage {
             Storage::Field(field) => self.sizes.shapes[field][dim] as i64,
@@ -121,7 +121,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A limit as a value of a failure.
+/// Returns a limit as a value of a failure.
 pub(super) fn shown(limit: u64) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -120,7 +120,7 @@ impl Taken {
     }
 }
 
-/// What a lane starts at. `ArgMin` and `ArgMax` have no lanes and get zero.
+/// Returns what a lane starts at. `ArgMin` and `ArgMax` have no lanes and get zero.
 pub fn identity(op: ReduceOp, ty: ElemType) -> u64 {
     let float = |v: f64| scalar::convert(ElemType::F64, ty, v.to_bits());
     match (op, scalar::int_range(ty)) {
@@ -135,7 +135,7 @@ pub fn identity(op: ReduceOp, ty: ElemType) -> u64 {
     }
 }
 
-/// `a op b` for operators that cannot fail.
+/// Returns `a op b` for operators that cannot fail.
 fn combine(op: BinaryOp, ty: ElemType, a: u64, b: u64) -> u64 {
     scalar::binary(op, ty, a, b).unwrap_or_default()
 }
@@ -149,7 +149,7 @@ fn fold(mut lanes: [u64; LANES], op: BinaryOp, ty: ElemType) -> u64 {
     lanes[0]
 }
 
-/// Whether a later value replaces the best so far: the first NaN stays.
+/// Returns whether a later value replaces the best so far: the first NaN stays.
 fn beats(better: BinaryOp, ty: ElemType, value: u64, best: u64) -> bool {
     let is_nan = |x| combine(BinaryOp::Ne, ty, x, x) != 0;
     !is_nan(best) && (is_nan(value) || combine(better, ty, value, best) != 0)

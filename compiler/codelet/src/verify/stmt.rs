@@ -44,7 +44,7 @@ struct StmtChecker<'a> {
     may_return: bool,
 }
 
-/// What is assigned on both paths.
+/// Returns what is assigned on both paths.
 fn join(a: Assigned, b: Assigned) -> Assigned {
     match (a, b) {
         (Some(a), Some(b)) => {
@@ -94,7 +94,7 @@ impl StmtChecker<'_> {
         block.iter().try_fold(assigned, |assigned, stmt| self.stmt(stmt, assigned))
     }
 
-    /// A block with a label in scope; gives what is assigned at its end.
+    /// Returns a block with a label in scope; gives what is assigned at its end.
     fn labelled(
         &mut self,
         label: Label,

@@ -121,7 +121,7 @@ pub enum ExprKind {
 }
 
 impl ExprKind {
-    /// What it is computed from, indices included, in the order of evaluation.
+    /// Returns what it is computed from, indices included, in the order of evaluation.
     pub fn operands(&self) -> Operands<'_> {
         match *self {
             ExprKind::Const(_)
@@ -163,7 +163,7 @@ impl ExprKind {
         }
     }
 
-    /// The check that it may fail by itself, whatever its operands do.
+    /// Returns the check that it may fail by itself, whatever its operands do.
     pub fn site(&self) -> Option<SiteId> {
         match *self {
             ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => Some(site),
@@ -266,7 +266,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// Whether it gives `bool` whatever its operands are.
+    /// Returns whether it gives `bool` whatever its operands are.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge)

@@ -119,7 +119,7 @@ pub enum Stmt {
 }
 
 impl Stmt {
-    /// The blocks directly inside it, in the order in which they run.
+    /// Returns the blocks directly inside it, in the order in which they run.
     pub fn blocks(&self) -> impl Iterator<Item = &StmtBlock> {
         let blocks = match self {
             Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
@@ -223,7 +223,7 @@ pub enum ReduceOp {
 }
 
 impl ReduceOp {
-    /// What it does to two values.
+    /// Returns what it does to two values.
     pub fn operator(self) -> BinaryOp {
         match self {
             ReduceOp::Sum => BinaryOp::Add,

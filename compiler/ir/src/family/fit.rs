@@ -10,7 +10,7 @@ use crate::types::Scalar;
 use crate::view::{View, ViewPart};
 use smallvec::SmallVec;
 
-/// The affine function that has these values over a domain, by instance; `None` if there is none.
+/// Returns the affine function that has these values over a domain, by instance; `None` if there is none.
 pub fn fit_affine<T: Copy + Into<i64>>(domain: &Domain, values: &[T]) -> Option<Affine> {
     debug_assert_eq!(domain.count(), values.len() as u64);
     let Some(&base) = values.first() else { return Some(Affine::constant(0)) };
@@ -22,7 +22,7 @@ pub fn fit_affine<T: Copy + Into<i64>>(domain: &Domain, values: &[T]) -> Option<
     affine_values(&affine, domain).eq(values.iter().map(|&v| v.into())).then_some(affine)
 }
 
-/// The values of an affine function by instance.
+/// Returns the values of an affine function by instance.
 pub(super) fn affine_values<'a>(affine: &'a Affine, domain: &'a Domain) -> impl Iterator<Item = i64> + 'a {
     let rank = domain.0.len();
     let inner = domain.0.last().copied().unwrap_or(1);
@@ -44,7 +44,7 @@ impl Offset {
         }
     }
 
-    /// The value of every instance, in order.
+    /// Returns the value of every instance, in order.
     pub fn values<'a>(&'a self, domain: &'a Domain) -> Box<dyn Iterator<Item = i64> + 'a> {
         match self {
             Offset::Affine(a) => Box::new(affine_values(a, domain)),
@@ -64,7 +64,7 @@ impl Const {
 }
 
 impl Field {
-    /// The field that sees `views[k]` in instance k; `None` if their signatures differ or there are none.
+    /// Returns the field that sees `views[k]` in instance k; `None` if their signatures differ or there are none.
     pub fn from_views(field: FieldId, domain: &Domain, views: &[View]) -> Option<Field> {
         let first = views.first()?;
         debug_assert_eq!(domain.count(), views.len() as u64);
@@ -76,7 +76,7 @@ impl Field {
         Some(Field::from_offsets(field, domain, first, &offsets))
     }
 
-    /// The field whose instances see `like` with these offsets: per part, one for each instance.
+    /// Returns the field whose instances see `like` with these offsets: per part, one for each instance.
     pub fn from_offsets(field: FieldId, domain: &Domain, like: &View, offsets: &[Vec<i64>]) -> Field {
         let part = |(p, part_offsets): (&ViewPart, &Vec<i64>)| FieldPart {
             lo: p.lo.clone(),
@@ -89,7 +89,7 @@ impl Field {
         Field { field, digits: like.digits.clone(), axes: like.axes.clone(), parts }
     }
 
-    /// The field that sees one view in all instances.
+    /// Returns the field that sees one view in all instances.
     pub fn uniform(field: FieldId, view: &View) -> Field {
         let part = |p: &ViewPart| FieldPart {
             lo: p.lo.clone(),
@@ -108,7 +108,7 @@ impl Field {
 }
 
 impl TileMap {
-    /// The map with these tiles, by instance: separable if one term per index can say it, else a table.
+    /// Returns the map with these tiles, by instance: separable if one term per index can say it, else a table.
     pub fn fit(domain: &Domain, tiles: &[u32]) -> TileMap {
         debug_assert_eq!(domain.count(), tiles.len() as u64);
         let at = |i: u64| (tiles[i as usize], i + 1);
@@ -118,7 +118,7 @@ impl TileMap {
         }
     }
 
-    /// The separable map that agrees with `tile` wherever at most one index is not 0, if there is one. `tile` gives the
+    /// Returns the separable map that agrees with `tile` wherever at most one index is not 0, if there is one. `tile` gives the
     /// tile of a point and a later point up to which all have it: what is alike is looked at once.
     pub(crate) fn guess(domain: &Domain, tile: impl Fn(u64) -> (u32, u64)) -> Option<TileMap> {
         if domain.count() == 0 {
@@ -164,7 +164,7 @@ impl Line {
 }
 
 impl IndexFn {
-    /// The part and stride that give these values, of which there are two or more.
+    /// Returns the part and stride that give these values, of which there are two or more.
     fn fit(line: &Line) -> Option<(IndexFn, i32)> {
         let &(block, second) = line.steps.get(1)?;
         let common = line.steps.iter().fold(0, |g, s| gcd(g, s.1)) * second.signum();
@@ -186,7 +186,7 @@ impl IndexFn {
         Some((part, i32::try_from(stride).ok()?))
     }
 
-    /// Whether the value is the same at all of `start..end`, which is not empty.
+    /// Returns whether the value is the same at all of `start..end`, which is not empty.
     fn is_even(self, start: u32, end: u32, n: u32) -> bool {
         match self {
             // These do not fall.
@@ -197,7 +197,7 @@ impl IndexFn {
     }
 }
 
-/// The least p with `i · p / n` times the stride equal to the values.
+/// Returns the least p with `i · p / n` times the stride equal to the values.
 fn balanced(line: &Line, stride: i64) -> Option<u32> {
     let n = line.n as i64;
     // Of the indices of a step the first asks for the most.

@@ -5,7 +5,7 @@ use crate::ids::VarId;
 use crate::region::{self, Interval, Region};
 
 impl Offset {
-    /// The least and the greatest value; `None` for an empty domain.
+    /// Returns the least and the greatest value; `None` for an empty domain.
     pub fn bounds(&self, domain: &Domain) -> Option<(i64, i64)> {
         match self {
             Offset::Affine(a) => a.bounds(&domain.0),
@@ -15,12 +15,12 @@ impl Offset {
 }
 
 impl FieldPart {
-    /// Its elements in an instance whose offset is known.
+    /// Returns its elements in an instance whose offset is known.
     pub fn region_at(&self, offset: i64) -> Region {
         Region::new(offset, self.len.iter().map(|&n| n as u64).zip(self.stride.iter().copied()))
     }
 
-    /// Its elements over all instances, if the offset is closed; the domain is not empty.
+    /// Returns its elements over all instances, if the offset is closed; the domain is not empty.
     pub fn region(&self, domain: &Domain) -> Option<Region> {
         let Offset::Affine(affine) = &self.offset else { return None };
         let coef = |k: usize| affine.coef.get(k).copied().unwrap_or(0);
@@ -31,7 +31,7 @@ impl FieldPart {
 }
 
 impl Field {
-    /// Its elements over all instances, one set per part, if all offsets are closed. Empty for an empty domain.
+    /// Returns its elements over all instances, one set per part, if all offsets are closed. Empty for an empty domain.
     pub fn regions(&self, domain: &Domain) -> Option<Vec<(VarId, Region)>> {
         if domain.count() == 0 {
             return Some(Vec::new());
@@ -39,7 +39,7 @@ impl Field {
         self.parts.iter().map(|p| Some((p.var, p.region(domain)?))).collect()
     }
 
-    /// Its elements over all instances as intervals, unsorted.
+    /// Returns its elements over all instances as intervals, unsorted.
     fn intervals(&self, domain: &Domain) -> Vec<Interval> {
         let mut all = Vec::new();
         for part in &self.parts {
@@ -53,7 +53,7 @@ impl Field {
         all
     }
 
-    /// Whether no element is named twice, in one instance or by two.
+    /// Returns whether no element is named twice, in one instance or by two.
     pub fn is_injective(&self, domain: &Domain) -> bool {
         if let Some(regions) = self.regions(domain) {
             return !region::any_repeat(&regions);

@@ -21,12 +21,12 @@ pub struct ByTile {
 }
 
 impl ByTile {
-    /// The instances of each tile.
+    /// Returns the instances of each tile.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
         self.tiles.iter().zip(self.start.windows(2)).map(|(&t, w)| (t, &self.instances[w[0]..w[1]]))
     }
 
-    /// The instances on a tile.
+    /// Returns the instances on a tile.
     pub fn on(&self, tile: u32) -> &[u32] {
         match self.tiles.binary_search(&tile) {
             Ok(k) => &self.instances[self.start[k]..self.start[k + 1]],
@@ -45,7 +45,7 @@ impl Domain {
         strides
     }
 
-    /// Its points in the order of instances.
+    /// Returns its points in the order of instances.
     pub fn points(&self) -> impl Iterator<Item = SmallVec<[u32; 4]>> + use<> {
         let extents = self.0.clone();
         let first = (!extents.contains(&0)).then(|| SmallVec::from_elem(0, extents.len()));
@@ -58,14 +58,14 @@ impl Domain {
         })
     }
 
-    /// The instance at a point.
+    /// Returns the instance at a point.
     pub fn instance(&self, point: &[u32]) -> u64 {
         point.iter().zip(&self.0).fold(0, |sum, (&i, &n)| sum * n as u64 + i as u64)
     }
 }
 
 impl IndexFn {
-    /// How many values it takes over `0..n`: they are among `0..count`.
+    /// Returns how many values it takes over `0..n`: they are among `0..count`.
     pub fn count(self, n: u32) -> u32 {
         match self {
             IndexFn::Identity => n,
@@ -88,7 +88,7 @@ impl IndexFn {
         end.min(n as u64) as u32
     }
 
-    /// The intervals of indices that have a value, ascending.
+    /// Returns the intervals of indices that have a value, ascending.
     pub fn inverse(self, value: u32, n: u32) -> impl Iterator<Item = Range<u32>> {
         let v = value as u64;
         let (first, len, period) = match self {
@@ -113,12 +113,12 @@ impl IndexFn {
 }
 
 impl Term {
-    /// What it adds at index `i` of its dimension.
+    /// Returns what it adds at index `i` of its dimension.
     pub fn at(&self, domain: &Domain, i: u32) -> i64 {
         self.stride as i64 * self.function.at(i, domain.0[self.dim as usize]) as i64
     }
 
-    /// The least and the greatest of what it adds.
+    /// Returns the least and the greatest of what it adds.
     fn bounds(&self, domain: &Domain) -> (i64, i64) {
         let n = domain.0[self.dim as usize];
         let last = self.stride as i64 * (self.function.count(n) as i64 - 1);
@@ -190,7 +190,7 @@ impl Iterator for TileIter<'_> {
 impl ExactSizeIterator for TileIter<'_> {}
 
 impl TileMap {
-    /// The tiles of all instances, in order.
+    /// Returns the tiles of all instances, in order.
     pub fn iter<'a>(&'a self, domain: &'a Domain) -> TileIter<'a> {
         match self {
             TileMap::Table(tiles) => TileIter::Table(tiles.iter().copied()),
@@ -204,7 +204,7 @@ impl TileMap {
         }
     }
 
-    /// The instances on a tile, ascending. For all tiles [`TileMap::by_tile`] is the better way.
+    /// Returns the instances on a tile, ascending. For all tiles [`TileMap::by_tile`] is the better way.
     pub fn instances_on(&self, domain: &Domain, tile: u32) -> Vec<u64> {
         match self {
             TileMap::Table(tiles) => (0u64..).zip(tiles.iter()).filter(|p| *p.1 == tile).map(|p| p.0).collect(),
@@ -218,7 +218,7 @@ impl TileMap {
         }
     }
 
-    /// All instances, grouped by tile.
+    /// Returns all instances, grouped by tile.
     pub fn by_tile(&self, domain: &Domain) -> ByTile {
         let mut pairs: Vec<(u32, u32)> = self.iter(domain).zip(0..).collect();
         pairs.sort_unstable();
@@ -234,7 +234,7 @@ impl TileMap {
         by
     }
 
-    /// How many instances each tile has, for tiles that have any.
+    /// Returns how many instances each tile has, for tiles that have any.
     pub fn counts(&self, domain: &Domain) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
         match self {
@@ -252,7 +252,7 @@ impl TileMap {
         counts
     }
 
-    /// The greatest tile; `None` without instances.
+    /// Returns the greatest tile; `None` without instances.
     pub fn max_tile(&self, domain: &Domain) -> Option<u32> {
         match self {
             _ if domain.count() == 0 => None,

@@ -14,12 +14,12 @@ pub struct StridedTiles {
 }
 
 impl StridedTiles {
-    /// The last tile.
+    /// Returns the last tile.
     pub fn last(&self) -> u32 {
         self.first + (self.count - 1) * self.step
     }
 
-    /// Its tiles, ascending.
+    /// Returns its tiles, ascending.
     pub fn iter(self) -> impl Iterator<Item = u32> {
         (0..self.count).map(move |k| self.first + k * self.step)
     }
@@ -63,22 +63,22 @@ impl TileSet {
         }
     }
 
-    /// Its stretches.
+    /// Returns its stretches.
     pub fn strided(&self) -> &[StridedTiles] {
         &self.0
     }
 
-    /// Its tiles.
+    /// Returns its tiles.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().flat_map(|s| s.iter())
     }
 
-    /// How many.
+    /// Returns how many.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|s| s.count as u64).sum()
     }
 
-    /// The least.
+    /// Returns the least.
     pub fn first(&self) -> Option<u32> {
         self.0.iter().map(|s| s.first).min()
     }

@@ -8,7 +8,7 @@ use crate::region::gcd;
 use std::cell::Cell;
 
 impl Mapping {
-    /// The simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile, linear,
+    /// Returns the simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile, linear,
     /// separable over the shape or over the flat element, else the runs.
     pub fn fit(shape: &[u64], runs: impl IntoIterator<Item = TileRun>) -> Mapping {
         let plain = Mapping::from_runs(runs);
@@ -26,7 +26,7 @@ impl Mapping {
     }
 }
 
-/// Whether all runs but the last are of one length, or of two that differ by one: a closed function of one index has
+/// Returns whether all runs but the last are of one length, or of two that differ by one: a closed function of one index has
 /// no others.
 fn even(end: &[u32]) -> bool {
     let mut extents = std::iter::once(0).chain(end.iter().copied()).zip(end).map(|(start, end)| end - start);
@@ -35,7 +35,7 @@ fn even(end: &[u32]) -> bool {
     hi <= lo.saturating_add(1)
 }
 
-/// The mapping, if it has the runs of `runs`.
+/// Returns the mapping, if it has the runs of `runs`.
 fn same_runs(mapping: Mapping, runs: &Mapping, len: u64) -> Option<Mapping> {
     mapping.runs(len).eq(runs.runs(len)).then_some(mapping)
 }
@@ -55,7 +55,7 @@ fn linear(end: &[u32], tile: &[u32]) -> Option<Mapping> {
     (fits && ends()).then_some(linear)
 }
 
-/// The run of an element, which is at or behind one.
+/// Returns the run of an element, which is at or behind one.
 fn behind(end: &[u32], mut run: usize, element: u64) -> usize {
     let mut step = 1;
     while end.get(run + step).is_some_and(|&end| end as u64 <= element) {
@@ -66,7 +66,7 @@ fn behind(end: &[u32], mut run: usize, element: u64) -> usize {
     run + end[run..last].partition_point(|&end| end as u64 <= element)
 }
 
-/// The separable mapping that agrees with the runs along each axis from the first element.
+/// Returns the separable mapping that agrees with the runs along each axis from the first element.
 fn separable(shape: &[u64], runs: &Mapping) -> Option<Mapping> {
     let domain = Domain(shape.iter().map(|&n| u32::try_from(n).ok()).collect::<Option<_>>()?);
     let Mapping::Runs { end, tile } = runs else { return None };

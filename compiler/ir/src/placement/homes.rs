@@ -5,7 +5,7 @@ use crate::graph::Var;
 use crate::plan::{HomeRun, Homes, RunIndex, RunRows};
 
 impl Homes {
-    /// The homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
+    /// Returns the homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
     /// to have so many, which is more than any tile has.
     pub fn of(var: &Var, mapping: &Mapping) -> Homes {
         let bytes = var.ty.bytes() as u64;
@@ -28,7 +28,7 @@ impl Homes {
         Homes { index: RunIndex::of(&runs), rows: RunRows::of(&runs), runs, blocks, elem_bytes: bytes as u32 }
     }
 
-    /// The index of the run that holds an element; past the last run if there is none.
+    /// Returns the index of the run that holds an element; past the last run if there is none.
     pub fn run_of(&self, element: u64) -> usize {
         let RunIndex { shift, runs } = &self.index;
         let at = (element >> shift) as usize;
@@ -37,13 +37,13 @@ impl Homes {
         first as usize + self.runs[first as usize..end].partition_point(|r| r.end as u64 <= element)
     }
 
-    /// The tile of an element and its byte in the tile's block. Precondition: the variable has the element.
+    /// Returns the tile of an element and its byte in the tile's block. Precondition: the variable has the element.
     pub fn locate(&self, element: u64) -> (u32, u32) {
         let run = &self.runs[self.run_of(element)];
         (run.tile, run.offset.saturating_add((element as u32 - run.start).saturating_mul(self.elem_bytes)))
     }
 
-    /// Bytes of the block on a tile, if it holds any element.
+    /// Returns the bytes of the block on a tile, if it holds any element.
     pub fn block(&self, tile: u32) -> Option<u32> {
         self.blocks.binary_search_by_key(&tile, |b| b.0).ok().map(|i| self.blocks[i].1)
     }

@@ -9,7 +9,7 @@ use crate::family::{Domain, Term, TileMap};
 use smallvec::SmallVec;
 
 impl Mapping {
-    /// The tile of a flat element of `len`.
+    /// Returns the tile of a flat element of `len`.
     pub fn tile_of(&self, len: u64, element: u64) -> u32 {
         match self {
             Mapping::One(tile) => *tile,
@@ -22,7 +22,7 @@ impl Mapping {
         }
     }
 
-    /// Its runs of elements on one tile: ascending, covering all `len` elements, neighbours on different tiles.
+    /// Returns its runs of elements on one tile: ascending, covering all `len` elements, neighbours on different tiles.
     pub fn runs(&self, len: u64) -> MappingRuns<'_> {
         let steps = match self {
             Mapping::One(_) | Mapping::Linear { .. } => Steps::Even,
@@ -35,12 +35,12 @@ impl Mapping {
         MappingRuns { mapping: self, len, at: 0, steps, held: None }
     }
 
-    /// How many runs it lists; 0 for a closed form.
+    /// Returns how many runs it lists; 0 for a closed form.
     pub fn listed(&self) -> usize {
         if let Mapping::Runs { tile, .. } = self { tile.len() } else { 0 }
     }
 
-    /// Whether every element has a tile.
+    /// Returns whether every element has a tile.
     pub fn is_complete(&self) -> bool {
         match self {
             Mapping::One(tile) => *tile != UNPLACED,
@@ -51,7 +51,7 @@ impl Mapping {
         }
     }
 
-    /// The greatest tile of any placed element; `None` if none is placed.
+    /// Returns the greatest tile of any placed element; `None` if none is placed.
     pub fn max_tile(&self, len: u64) -> Option<u32> {
         if len == 0 {
             return None;
@@ -102,7 +102,7 @@ impl Mapping {
     }
 }
 
-/// What is on top of a pile of runs, ascending.
+/// Returns what is on top of a pile of runs, ascending.
 fn flatten(layers: &[TileRun]) -> Vec<TileRun> {
     let mut order: Vec<usize> = (0..layers.len()).filter(|&i| layers[i].0 < layers[i].1).collect();
     order.sort_unstable_by_key(|&i| layers[i].0);
@@ -170,7 +170,7 @@ impl<'a> TermSteps<'a> {
         steps
     }
 
-    /// The base and what the terms but the innermost add at the point.
+    /// Returns the base and what the terms but the innermost add at the point.
     fn others(&self) -> i64 {
         let inner = self.inner.map(|t| t.dim);
         let others = self.terms.iter().filter(|t| Some(t.dim) != inner);
@@ -182,7 +182,7 @@ impl<'a> TermSteps<'a> {
         term.stride as i64 * term.function.at(self.point[dim], self.domain.0[dim]) as i64
     }
 
-    /// How many elements the point stands for, and their tile; moves to the next.
+    /// Returns how many elements the point stands for, and their tile; moves to the next.
     fn step(&mut self) -> (u64, u32) {
         let Some(term) = self.inner else { return (self.domain.count(), self.base) };
         let dim = term.dim as usize;
@@ -233,7 +233,7 @@ impl MappingRuns<'_> {
         Some((start, self.at, tile))
     }
 
-    /// The next of runs that are listed, of which neighbours may be on one tile.
+    /// Returns the next of runs that are listed, of which neighbours may be on one tile.
     fn listed(&mut self, (end, tile): (&[u32], &[u32])) -> Option<TileRun> {
         let Steps::Row(k) = &mut self.steps else { return None };
         let here = *tile.get(*k)?;

@@ -74,7 +74,7 @@ impl Receivers<'_> {
 }
 
 impl Phase {
-    /// Where the words of a transfer arrive, one place on each receiver.
+    /// Returns where the words of a transfer arrive, one place on each receiver.
     pub fn receivers(&self, transfer: &Transfer) -> Receivers<'_> {
         match transfer.to {
             To::One(loc) => Receivers { one: Some(loc), groups: [&[], &[]], offset: 0 },
@@ -99,7 +99,7 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// The form of a list of places, which are on different tiles, by ascending tile.
+    /// Returns the form of a list of places, which are on different tiles, by ascending tile.
     pub fn to(&mut self, locations: &[Loc]) -> To {
         if let &[loc] = locations {
             return To::One(loc);
@@ -114,17 +114,17 @@ impl Grouping {
         To::Group { group: group as u32, offset }
     }
 
-    /// The places of a group that [`Grouping::to`] has named.
+    /// Returns the places of a group that [`Grouping::to`] has named.
     pub fn locations(&self, group: u32) -> &[Loc] {
         &self.known[group as usize]
     }
 
-    /// Whether no group has been named.
+    /// Returns whether no group has been named.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// What is to be [`Phase::groups`].
+    /// Returns what is to be [`Phase::groups`].
     pub fn into_groups(self) -> Vec<Vec<Loc>> {
         self.known.into_iter().collect()
     }

@@ -17,7 +17,7 @@ struct PartBox<'a> {
     strides: usize,
 }
 
-/// A view; gives the type of its elements, `None` without elements.
+/// Returns a view; gives the type of its elements, `None` without elements.
 pub fn view(graph: &Graph, view: &View) -> std::result::Result<Option<ElemType>, String> {
     let parts = view.parts.iter().map(|p| PartBox { lo: &p.lo, len: &p.len, strides: p.stride.len() });
     let parts: Vec<PartBox> = parts.collect();
@@ -29,7 +29,7 @@ pub fn view(graph: &Graph, view: &View) -> std::result::Result<Option<ElemType>,
     Ok(ty)
 }
 
-/// A field over the instances of a family; gives the type of its elements, `None` without elements.
+/// Returns a field over the instances of a family; gives the type of its elements, `None` without elements.
 pub fn field(graph: &Graph, field: &Field, domain: &Domain) -> std::result::Result<Option<ElemType>, String> {
     let parts = field.parts.iter().map(|p| PartBox { lo: &p.lo, len: &p.len, strides: p.stride.len() });
     let parts: Vec<PartBox> = parts.collect();

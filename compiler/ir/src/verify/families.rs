@@ -9,7 +9,7 @@ use crate::ids::FamilyId;
 use crate::types::ElemType;
 use cranelift_entity::EntityRef;
 
-/// All of them.
+/// Returns all of them.
 pub fn verify(graph: &Graph) -> Result {
     for (id, set) in &graph.sets {
         let entity = || within(format_args!("compute set `{}`", set.name));

@@ -9,7 +9,7 @@ use crate::types::ElemType;
 use crate::view::View;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
-/// All programs: their steps are the graph's in pre-order, and calls do not recurse.
+/// Returns all programs: their steps are the graph's in pre-order, and calls do not recurse.
 pub fn verify(graph: &Graph) -> Result {
     let mut next = 0;
     let mut calls: SecondaryMap<ProgramId, Vec<ProgramId>> = SecondaryMap::new();

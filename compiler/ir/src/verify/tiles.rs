@@ -4,7 +4,7 @@ use super::check::{Result, ensure};
 use crate::family::{Domain, IndexFn, TileMap};
 use crate::placement::{Mapping, UNPLACED};
 
-/// A mapping of `len` elements.
+/// Returns a mapping of `len` elements.
 pub fn mapping(mapping: &Mapping, len: u64) -> Result {
     match mapping {
         Mapping::One(tile) => ensure(*tile != UNPLACED, || "mapped on one tile that is none".into()),
@@ -27,7 +27,7 @@ pub fn mapping(mapping: &Mapping, len: u64) -> Result {
     }
 }
 
-/// A tile map over a domain.
+/// Returns a tile map over a domain.
 pub fn tile_map(map: &TileMap, domain: &Domain) -> Result {
     match map {
         TileMap::Table(tiles) => {
@@ -51,7 +51,7 @@ pub fn tile_map(map: &TileMap, domain: &Domain) -> Result {
     }
 }
 
-/// How many instances a domain has.
+/// Returns how many instances a domain has.
 pub fn count(domain: &Domain) -> std::result::Result<u64, String> {
     let count = domain.0.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
     count.filter(|&n| n <= u32::MAX as u64).ok_or_else(|| "too many instances".into())

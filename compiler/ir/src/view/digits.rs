@@ -40,7 +40,7 @@ impl View {
         }
     }
 
-    /// Whether digits `k` and `k + 1` can be joined without splitting a part.
+    /// Returns whether digits `k` and `k + 1` can be joined without splitting a part.
     pub(super) fn joins(&self, k: usize) -> bool {
         let inner = self.digits[k + 1];
         self.parts.iter().all(|p| p.joins(k, inner))
@@ -162,7 +162,7 @@ impl View {
 }
 
 impl ViewPart {
-    /// The part with digit `k` replaced by rows `row..row + rows` and columns `from..from + cols` of rows of `inner`.
+    /// Returns the part with digit `k` replaced by rows `row..row + rows` and columns `from..from + cols` of rows of `inner`.
     fn cut(&self, k: usize, (row, rows, inner): (u32, u32, u32), (from, cols): (u32, u32), shift: i64) -> ViewPart {
         let mut row_part = self.clone();
         let stride = self.stride[k];

@@ -6,7 +6,7 @@ use super::{Digits, View, ViewPart};
 use smallvec::SmallVec;
 
 impl View {
-    /// The view at index `i` of an axis, without that axis. Precondition: `i` is less than its length.
+    /// Returns the view at index `i` of an axis, without that axis. Precondition: `i` is less than its length.
     pub fn index(&self, axis: usize, i: u64) -> View {
         debug_assert!(i < self.shape()[axis]);
         if let ([_], [1], [p]) = (&self.digits[..], &self.axes[..], &self.parts[..]) {
@@ -29,7 +29,7 @@ impl View {
         self
     }
 
-    /// The `count` indices `start`, `start + step`, … of an axis. Preconditions: all are within it; `step` is not 0.
+    /// Returns the `count` indices `start`, `start + step`, … of an axis. Preconditions: all are within it; `step` is not 0.
     pub fn slice(&self, axis: usize, start: u64, count: u64, step: i64) -> View {
         let mut shape = self.shape();
         debug_assert!(count == 0 || start < shape[axis]);
@@ -115,13 +115,13 @@ impl View {
         view
     }
 
-    /// All axes in reverse order.
+    /// Returns all axes in reverse order.
     pub fn transpose(&self) -> View {
         let order: SmallVec<[usize; 4]> = (0..self.rank()).rev().collect();
         self.permute(&order)
     }
 
-    /// An axis counted from its end.
+    /// Returns an axis counted from its end.
     pub fn reverse(&self, axis: usize) -> View {
         let mut view = self.clone();
         for k in view.axis(axis) {
@@ -135,7 +135,7 @@ impl View {
         view
     }
 
-    /// The view `n` times, one after the other along an axis.
+    /// Returns the view `n` times, one after the other along an axis.
     pub fn broadcast(&self, n: u64, axis: usize) -> View {
         let mut view = self.clone();
         if n == 0 || self.is_empty() {
@@ -161,7 +161,7 @@ impl View {
         }
     }
 
-    /// A new axis of length 1 that becomes axis `axis`.
+    /// Returns a new axis of length 1 that becomes axis `axis`.
     pub fn expand(&self, axis: usize) -> View {
         let mut view = self.clone();
         view.axes.insert(axis, 0);
@@ -173,7 +173,7 @@ impl View {
         self.index(axis, 0)
     }
 
-    /// The view repeated to a shape by NumPy's rules: axes align at the last, and an axis of length 1 repeats. `None`
+    /// Returns the view repeated to a shape by NumPy's rules: axes align at the last, and an axis of length 1 repeats. `None`
     /// if they do not fit.
     pub fn broadcast_to(&self, shape: &[u64]) -> Option<View> {
         let have = self.shape();

@@ -5,7 +5,7 @@ use super::{Digits, Shape, View};
 use smallvec::SmallVec;
 
 impl View {
-    /// The same elements in row-major order under another shape. Precondition: the same number of elements.
+    /// Returns the same elements in row-major order under another shape. Precondition: the same number of elements.
     ///
     /// Digits are cut where the new lengths divide them. Where they do not, and the strides do not join, a part splits
     /// into its rows.
@@ -21,7 +21,7 @@ impl View {
         view
     }
 
-    /// The same elements in row-major order as one axis.
+    /// Returns the same elements in row-major order as one axis.
     pub fn flatten(&self) -> View {
         self.flat()
     }

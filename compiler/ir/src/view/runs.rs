@@ -29,7 +29,7 @@ pub struct CopyRun {
 }
 
 impl View {
-    /// Its elements as runs in row-major order: along the innermost joined digits, contiguous ones as long as possible.
+    /// Returns its elements as runs in row-major order: along the innermost joined digits, contiguous ones as long as possible.
     pub fn runs(&self) -> Runs {
         Runs { boxes: Boxes::new(self.flat()), rows: None, held: None }
     }
@@ -163,7 +163,7 @@ impl Boxes {
         boxes
     }
 
-    /// The pieces of digit `k` for the parts that meet under fixed outer digits; there are at least two.
+    /// Returns the pieces of digit `k` for the parts that meet under fixed outer digits; there are at least two.
     fn build(&mut self, k: usize, parts: &[usize]) -> usize {
         let edge = |&p: &usize| [self.view.parts[p].lo[k], self.view.parts[p].lo[k] + self.view.parts[p].len[k]];
         let mut edges: Vec<u32> = parts.iter().flat_map(edge).collect();
@@ -204,7 +204,7 @@ impl Boxes {
         }
     }
 
-    /// The part's elements under the digits on the path, `count` values of the last.
+    /// Returns the part's elements under the digits on the path, `count` values of the last.
     fn rows(&self, p: usize, value: u32, count: u32) -> Rows {
         let part: &ViewPart = &self.view.parts[p];
         if self.view.parts.len() == 1 {
@@ -241,7 +241,7 @@ impl Boxes {
     }
 }
 
-/// The element by element copy of one view to another of the same length, both in row-major order.
+/// Returns the element by element copy of one view to another of the same length, both in row-major order.
 pub fn copy_runs(dst: &View, src: &View) -> Vec<CopyRun> {
     debug_assert_eq!(dst.len(), src.len());
     let (mut dst, mut src) = (dst.runs(), src.runs());

@@ -73,7 +73,7 @@ impl View {
         self.parts.len() < before
     }
 
-    /// The view with all axes made one, in canonical form.
+    /// Returns the view with all axes made one, in canonical form.
     pub(super) fn flat(&self) -> View {
         let mut flat = self.clone();
         flat.axes = smallvec![flat.digits.len() as u8];

@@ -51,7 +51,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Where it stands.
+    /// Returns where it stands.
     pub fn span(&self) -> Span {
         match self {
             Pattern::Name(i) => i.span,

@@ -67,7 +67,7 @@ impl BinaryOp {
         }
     }
 
-    /// Whether it compares; comparisons do not chain.
+    /// Returns whether it compares; comparisons do not chain.
     pub fn compares(self) -> bool {
         self.precedence() == BinaryOp::Eq.precedence()
     }

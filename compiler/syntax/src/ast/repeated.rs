@@ -46,7 +46,7 @@ struct Others {
 }
 
 impl RepeatedStatements {
-    /// A statement, whose expressions end those that were written so far, and what is like it; `None` if these are not
+    /// Returns a statement, whose expressions end those that were written so far, and what is like it; `None` if these are not
     /// its numbers, or there are too many.
     pub fn new(
         like: &Vertex,
@@ -82,17 +82,17 @@ impl RepeatedStatements {
         (base + all.count() * all.nodes.len() <= i32::MAX as usize).then_some(all)
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.starts.len()
     }
 
-    /// How many expressions each has.
+    /// Returns how many expressions each has.
     pub fn expr_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Where one of them stands.
+    /// Returns where one of them stands.
     pub fn span(&self, other: usize) -> Span {
         let lo = self.starts[other];
         let longer: u32 = self.numbers.iter().map(|n| digits(n.values[other])).sum();
@@ -100,7 +100,7 @@ impl RepeatedStatements {
         Span::new(lo, lo + (self.like.span.hi - self.like.span.lo) + longer - first)
     }
 
-    /// Where all of them stand.
+    /// Returns where all of them stand.
     pub fn whole(&self) -> Span {
         self.span(0).to(self.span(self.count() - 1))
     }
@@ -126,7 +126,7 @@ impl RepeatedStatements {
     }
 }
 
-/// How many digits a number takes that is not negative.
+/// Returns how many digits a number takes that is not negative.
 fn digits(number: i64) -> u32 {
     number.checked_ilog10().unwrap_or(0) + 1
 }
@@ -139,7 +139,7 @@ pub struct Exprs {
 }
 
 impl Exprs {
-    /// Those that are written out, and the runs of statements, by number.
+    /// Returns those that are written out, and the runs of statements, by number.
     pub fn new(written: Vec<Expr>, repeated: Vec<RepeatedStatements>) -> Exprs {
         Exprs { written, repeated }
     }
@@ -150,7 +150,7 @@ impl Exprs {
         ExprId::from_u32(self.written.len() as u32 - 1)
     }
 
-    /// Those that are written out.
+    /// Returns those that are written out.
     pub fn written(&self) -> &[Expr] {
         &self.written
     }
@@ -160,7 +160,7 @@ impl Exprs {
         &self.repeated[id.as_u32() as usize]
     }
 
-    /// The statements of a run one by one.
+    /// Returns the statements of a run one by one.
     pub fn others(&self, id: RepeatedId) -> &[VertexItem] {
         &self.made(self.repeated(id)).vertices
     }
@@ -193,7 +193,7 @@ struct Moved<'a> {
 }
 
 impl Moved<'_> {
-    /// Each number before a place moves it by the digits that it has more or less.
+    /// Returns each number before a place moves it by the digits that it has more or less.
     fn at(&self, place: u32) -> u32 {
         let before = self.all.numbers.iter().take_while(|n| n.span.lo < place);
         let longer = |n: &Number| digits(n.values[self.other]) as i64 - (n.span.hi - n.span.lo) as i64;

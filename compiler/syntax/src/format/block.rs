@@ -144,12 +144,12 @@ impl Printer<'_> {
         self.word("]");
     }
 
-    /// Whether a list is one of numbers and truth values, without comments before `hi`.
+    /// Returns whether a list is one of numbers and truth values, without comments before `hi`.
     pub fn is_literals(&self, list: &[ExprId], hi: u32) -> bool {
         !self.has_comment(hi) && list.iter().all(|e| self.literal_width(*e) > 0)
     }
 
-    /// The columns of a number or truth value, 0 for everything else.
+    /// Returns the columns of a number or truth value, 0 for everything else.
     fn literal_width(&self, e: ExprId) -> usize {
         match &self.module.exprs[e].kind {
             ExprKind::Int { text, .. } | ExprKind::Float { text, .. } => text.len(),

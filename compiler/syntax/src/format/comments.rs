@@ -40,7 +40,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Whether a comment is to be written before `lo`.
+    /// Returns whether a comment is to be written before `lo`.
     pub fn has_comment(&self, lo: u32) -> bool {
         self.module.comments.get(self.next_comment).is_some_and(|c| c.span.lo < lo)
     }
@@ -74,26 +74,26 @@ impl Printer<'_> {
         own
     }
 
-    /// Whether there is something before a comment on its line.
+    /// Returns whether there is something before a comment on its line.
     fn follows_something(&self, comment: &Comment) -> bool {
         let before = self.until(comment.span.lo).trim_end_matches([' ', '\t', '\r']);
         !matches!(before.as_bytes().last(), None | Some(b'\n')) && before != "\u{feff}"
     }
 
-    /// Whether the line before the one at `lo` is blank.
+    /// Returns whether the line before the one at `lo` is blank.
     fn blank_before(&self, lo: u32) -> bool {
         let before = self.until(lo);
         let gap = &before.as_bytes()[before.trim_end_matches([' ', '\t', '\r', '\n']).len()..];
         gap.iter().filter(|b| **b == b'\n').count() > 1
     }
 
-    /// Whether what starts at `lo` is the first on its line.
+    /// Returns whether what starts at `lo` is the first on its line.
     pub fn starts_line(&self, lo: u32) -> bool {
         let before = self.until(lo);
         before[before.trim_end_matches([' ', '\t', '\r', '\n']).len()..].contains('\n')
     }
 
-    /// The first place from `at` on that is neither space nor comment.
+    /// Returns the first place from `at` on that is neither space nor comment.
     pub fn next_token(&self, at: u32) -> u32 {
         let mut rest = self.text.get(at.saturating_sub(self.base) as usize..).unwrap_or("").trim_start();
         while rest.starts_with("//") {
@@ -102,13 +102,13 @@ impl Printer<'_> {
         self.base + (self.text.len() - rest.len()) as u32
     }
 
-    /// Where the `on` before a place stands.
+    /// Returns where the `on` before a place stands.
     pub fn before_on(&self, lo: u32) -> u32 {
         let before = self.until(lo).trim_end();
         if before.ends_with("on") { self.base + before.len() as u32 - 2 } else { lo }
     }
 
-    /// The text before a place.
+    /// Returns the text before a place.
     fn until(&self, lo: u32) -> &str {
         self.text.get(..lo.saturating_sub(self.base) as usize).unwrap_or("")
     }

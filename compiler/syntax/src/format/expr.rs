@@ -40,13 +40,13 @@ fn level(kind: &ExprKind) -> Level {
     }
 }
 
-/// Whether an expression is a block form, which is an operand only in parentheses.
+/// Returns whether an expression is a block form, which is an operand only in parentheses.
 pub fn is_block(kind: &ExprKind) -> bool {
     level(kind) == BLOCK
 }
 
 impl Printer<'_> {
-    /// Where an expression starts; 0 in memory.
+    /// Returns where an expression starts; 0 in memory.
     pub fn lo(&self, e: ExprId) -> u32 {
         self.module.exprs[e].span.lo
     }
@@ -145,7 +145,7 @@ impl Printer<'_> {
         self.list(Brackets { open: "(", close: ")", hi }, args, Self::arg_lo, Self::arg);
     }
 
-    /// Where an argument starts.
+    /// Returns where an argument starts.
     pub fn arg_lo(&self, arg: &Arg) -> u32 {
         arg.name.as_ref().map_or_else(|| self.lo(arg.value), |n| n.span.lo)
     }
@@ -258,7 +258,7 @@ impl Printer<'_> {
         self.line.indent -= 1;
     }
 
-    /// The first operand of a chain of operators of one level, and the others with their operators, last first.
+    /// Returns the first operand of a chain of operators of one level, and the others with their operators, last first.
     fn operands(&self, e: ExprId) -> (ExprId, Vec<(BinaryOp, ExprId)>) {
         let mut rest: Vec<(BinaryOp, ExprId)> = vec![];
         let mut first = e;

@@ -59,17 +59,17 @@ impl Line {
         self.failed = self.attempt.is_some();
     }
 
-    /// Whether all must stand on this line.
+    /// Returns whether all must stand on this line.
     pub fn is_flat(&self) -> bool {
         self.attempt.is_some()
     }
 
-    /// Whether the attempt is over, so that the rest need not be looked at.
+    /// Returns whether the attempt is over, so that the rest need not be looked at.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Whether so many columns are left on the line.
+    /// Returns whether so many columns are left on the line.
     pub fn has_room(&self, columns: usize) -> bool {
         self.column + columns + self.reserve <= WIDTH
     }
@@ -103,7 +103,7 @@ impl Printer<'_> {
         false
     }
 
-    /// The columns that something takes on one line; 0 if it cannot stand on one, or if all must be on this line anyway.
+    /// Returns the columns that something takes on one line; 0 if it cannot stand on one, or if all must be on this line anyway.
     pub fn width_of(&mut self, f: impl FnOnce(&mut Self)) -> usize {
         if self.line.is_flat() {
             return 0;

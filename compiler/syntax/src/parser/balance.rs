@@ -95,7 +95,7 @@ pub fn balance(mut lexemes: Vec<Lexeme>, text: &str, base: u32, limit: u32) -> B
 }
 
 impl Balancer<'_> {
-    /// What has come out.
+    /// Returns what has come out.
     fn written(&self) -> &[Lexeme] {
         if self.changed.is_empty() { &self.lexemes[..self.same] } else { &self.changed }
     }
@@ -147,7 +147,7 @@ impl Balancer<'_> {
         }
     }
 
-    /// Whether this word, inside brackets, can only be the next item.
+    /// Returns whether this word, inside brackets, can only be the next item.
     fn starts_item(&self, token: Token, next: Option<Token>) -> bool {
         use Token::*;
         let before = self.written().last().map(|l| l.token);

@@ -20,7 +20,7 @@ pub enum Mending {
 }
 
 impl Mending {
-    /// The text that is lost.
+    /// Returns the text that is lost.
     pub fn region(&self, tokens: &[Lexeme]) -> Span {
         match self {
             Mending::Tokens { region, .. } => *region,
@@ -55,7 +55,7 @@ pub fn item_end(tokens: &[Lexeme], start: usize) -> usize {
     tokens.len()
 }
 
-/// The first token of an item and its body, if it is an item that ends with a body of statements.
+/// Returns the first token of an item and its body, if it is an item that ends with a body of statements.
 pub fn head_and_body(tokens: &[Lexeme]) -> Option<(Lexeme, &[Lexeme])> {
     let mut i = 0;
     let mut head = None;
@@ -73,7 +73,7 @@ pub fn head_and_body(tokens: &[Lexeme]) -> Option<(Lexeme, &[Lexeme])> {
     None
 }
 
-/// Whether a token outside all brackets can only be the first of an item.
+/// Returns whether a token outside all brackets can only be the first of an item.
 fn starts_item(tokens: &[Lexeme], i: usize) -> bool {
     use Token::*;
     let before = tokens[i - 1].token;
@@ -127,7 +127,7 @@ pub fn mend(place: &Place) -> Mending {
     Mending::GiveUp
 }
 
-/// The innermost `{` that is open before the token at `at` and holds statements, rows or arms.
+/// Returns the innermost `{` that is open before the token at `at` and holds statements, rows or arms.
 fn enclosing_brace(tokens: &[Lexeme], at: usize) -> Option<usize> {
     let mut depth = 0;
     for i in (0..at).rev() {
@@ -145,7 +145,7 @@ fn enclosing_brace(tokens: &[Lexeme], at: usize) -> Option<usize> {
     None
 }
 
-/// The statement, row or arm after the brace `open` that is at fault for an error at the token `at`.
+/// Returns the statement, row or arm after the brace `open` that is at fault for an error at the token `at`.
 fn element(tokens: &[Lexeme], open: usize, at: usize) -> Option<(usize, usize)> {
     let close = group_end(tokens, open) - 1;
     let (mut before, mut lo) = (open + 1, open + 1);

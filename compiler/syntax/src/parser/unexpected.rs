@@ -22,17 +22,17 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether a terminal would fit.
+    /// Returns whether a terminal would fit.
     fn fits(&self, terminal: &str) -> bool {
         self.expected.iter().any(|e| e.trim_matches('"') == terminal)
     }
 
-    /// The token that does not fit.
+    /// Returns the token that does not fit.
     fn found(&self) -> Option<Lexeme> {
         self.tokens.get(self.at).copied().or(self.next)
     }
 
-    /// The token so far before the one that does not fit.
+    /// Returns the token so far before the one that does not fit.
     fn before(&self, n: usize) -> Option<Lexeme> {
         self.tokens.get(self.at.checked_sub(n)?).copied()
     }
@@ -45,7 +45,7 @@ impl Place<'_> {
         self.text.get((span.lo - self.base) as usize..(span.hi - self.base) as usize).unwrap_or("")
     }
 
-    /// The text of a token in backquotes, short.
+    /// Returns the text of a token in backquotes, short.
     fn shown(&self, l: Lexeme) -> String {
         let text = self.str(l.span);
         if l.is_put_in() && l.token.closes() {
@@ -61,7 +61,7 @@ impl Place<'_> {
         self.str(Span::new(before, l.span.lo)).contains('\n')
     }
 
-    /// The place in `tokens` where nothing but a `;` is missing.
+    /// Returns the place in `tokens` where nothing but a `;` is missing.
     pub fn missing_semi(&self) -> Option<usize> {
         let at = self.at;
         if at == 0 {
@@ -108,14 +108,14 @@ fn is_statement_word(token: Token) -> bool {
     )
 }
 
-/// Whether a statement may start so.
+/// Returns whether a statement may start so.
 fn can_start(token: Token) -> bool {
     use Token::*;
     let sign = matches!(token, Ident | Int | Float | Str | ParenOpen | BraceOpen | Error);
     sign || token.is_contextual() || matches!(token, For | If | On | With | Switch | Pipeline | Stage | True | False)
 }
 
-/// The report for an error.
+/// Returns the report for an error.
 pub fn unexpected(place: &Place) -> Diagnostic {
     let end = place.tokens.last().map_or(Span::NONE, |l| Span::new(l.span.hi, l.span.hi));
     if let Some(at) = place.missing_semi() {
@@ -144,7 +144,7 @@ pub fn unexpected(place: &Place) -> Diagnostic {
     }
 }
 
-/// `a, b or c`
+/// Returns `a, b or c`
 fn one_of(list: &[String]) -> String {
     match list {
         [] => "nothing more".into(),
@@ -153,7 +153,7 @@ fn one_of(list: &[String]) -> String {
     }
 }
 
-/// What would fit, in groups, the likeliest first.
+/// Returns what would fit, in groups, the likeliest first.
 fn wanted(place: &Place) -> Vec<String> {
     let fits = |t: &str| place.fits(t);
     let list = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
@@ -183,7 +183,7 @@ const PUNCTUATION: [&str; 27] = [
     "where", "else", "if", "(", "[", "<", ">", ".",
 ];
 
-/// The name of what would fit, if it has one, and the terminals that need no mention beside it.
+/// Returns the name of what would fit, if it has one, and the terminals that need no mention beside it.
 fn group(place: &Place) -> (Option<&'static str>, Vec<&'static str>) {
     let fits = |t: &str| place.fits(t);
     // After a value anything may follow that continues it, also a name, as in `sum i in …`; seldom was that meant.
@@ -230,7 +230,7 @@ fn special(place: &Place) -> Option<Diagnostic> {
     None
 }
 
-/// A word between two values that is an operator elsewhere: `a and b`.
+/// Returns a word between two values that is an operator elsewhere: `a and b`.
 fn word_as_operator(place: &Place) -> Option<Diagnostic> {
     let word = place.before(1).filter(|l| l.token == Token::Ident && place.kind_before(2).is_some_and(ends_value))?;
     let text = place.str(word.span);
@@ -246,13 +246,13 @@ fn word_as_operator(place: &Place) -> Option<Diagnostic> {
     Some(d.help(format!("this operator is written {instead}")))
 }
 
-/// Whether a value may end with this token.
+/// Returns whether a value may end with this token.
 fn ends_value(token: Token) -> bool {
     use Token::*;
     token.is_contextual() || matches!(token, Ident | Int | Float | Str | True | False | ParenClose | BracketClose)
 }
 
-/// What its author probably meant.
+/// Returns what its author probably meant.
 fn hint(place: &Place) -> Option<String> {
     use Token::*;
     let found = place.found()?;
@@ -314,7 +314,7 @@ fn word_hint(place: &Place) -> Option<String> {
     needs_body.then(|| "a body stands in braces: `{ … }`".into())
 }
 
-/// Whether the innermost open bracket is a parenthesis.
+/// Returns whether the innermost open bracket is a parenthesis.
 fn in_parentheses(place: &Place) -> bool {
     let mut depth = 0;
     for l in place.tokens[..place.at.min(place.tokens.len())].iter().rev() {
@@ -330,7 +330,7 @@ fn in_parentheses(place: &Place) -> bool {
     false
 }
 
-/// What to write instead of a word that starts no item.
+/// Returns what to write instead of a word that starts no item.
 fn item_hint(word: &str) -> Option<String> {
     let instead = match word {
         "function" | "func" | "def" | "fun" | "proc" => "functions start with `fn`",

@@ -28,7 +28,7 @@ pub enum NumberError {
 }
 
 impl NumberError {
-    /// The message for the number `text` at `span`.
+    /// Returns the message for the number `text` at `span`.
     pub fn report(self, span: Span, text: &str) -> Diagnostic {
         let error = |message: String| Diagnostic::error("syntax::number", span, message);
         match self {
@@ -44,7 +44,7 @@ impl NumberError {
     }
 }
 
-/// How many bytes of `rest` belong to the number that starts with the digit `first`, and whether it is a float.
+/// Returns how many bytes of `rest` belong to the number that starts with the digit `first`, and whether it is a float.
 /// Letters and digits that follow directly belong to it, so that `12px` is one wrong number and not two tokens.
 pub fn scan_number(first: &str, rest: &str) -> (usize, bool) {
     let bytes = rest.as_bytes();
@@ -75,7 +75,7 @@ pub fn scan_number(first: &str, rest: &str) -> (usize, bool) {
     (end, is_float)
 }
 
-/// The value of the text of a number.
+/// Returns the value of the text of a number.
 pub fn number(text: &str) -> Result<Number, NumberError> {
     // Most numbers are a few digits, which fit.
     if text.len() < 20 && text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
@@ -123,7 +123,7 @@ fn float(text: &str) -> Result<Number, NumberError> {
     }
 }
 
-/// How many bytes after the opening quote belong to a string: up to its closing quote, or to the end of the line.
+/// Returns how many bytes after the opening quote belong to a string: up to its closing quote, or to the end of the line.
 pub fn scan_string(rest: &str) -> usize {
     let mut escaped = false;
     for (i, b) in rest.bytes().enumerate() {
@@ -163,7 +163,7 @@ pub fn check_string(text: &str, lo: u32, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The value of a string with its quotes; wrong escapes are left out.
+/// Returns the value of a string with its quotes; wrong escapes are left out.
 pub fn unquote(text: &str) -> SmolStr {
     let mut out = SmolStrBuilder::new();
     walk(text, |_, piece| {
@@ -174,7 +174,7 @@ pub fn unquote(text: &str) -> SmolStr {
     out.finish()
 }
 
-/// A string as it is written.
+/// Returns a string as it is written.
 pub fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
@@ -226,7 +226,7 @@ fn walk(text: &str, mut f: impl FnMut(usize, Piece)) {
     }
 }
 
-/// The escape whose text after the backslash is `rest`, with its length.
+/// Returns the escape whose text after the backslash is `rest`, with its length.
 fn unicode(rest: &str) -> (usize, Piece) {
     let Some((digits, _)) = rest.strip_prefix("u{").and_then(|r| r.split_once('}')) else { return (2, Piece::Bad(2)) };
     let value = u32::from_str_radix(digits, 16)

@@ -8,7 +8,7 @@ use super::literal::{number, scan_number};
 /// Numbers that are worth a token of their own: more than anybody writes between the brackets of an index.
 const LEAST: usize = 16;
 
-/// How many bytes of a text, which begins behind a comma, are spaces and how many are numbers behind them; `None` if
+/// Returns how many bytes of a text, which begins behind a comma, are spaces and how many are numbers behind them; `None` if
 /// these are few.
 pub fn numbers(text: &str) -> Option<(usize, usize)> {
     let (mut at, mut end, mut count) = (0, 0, 0);
@@ -19,7 +19,7 @@ pub fn numbers(text: &str) -> Option<(usize, usize)> {
     (count >= LEAST).then(|| (start, end - start))
 }
 
-/// The numbers of a token: where each begins and ends, with its sign.
+/// Returns the numbers of a token: where each begins and ends, with its sign.
 pub fn each(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -30,7 +30,7 @@ pub fn each(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The next number, if a comma or a bracket follows it; then `at` is behind the comma.
+/// Returns the next number, if a comma or a bracket follows it; then `at` is behind the comma.
 fn next(text: &str, at: &mut usize) -> Option<(usize, usize)> {
     let start = space(text, *at);
     let end = number_end(text, start)?;
@@ -43,7 +43,7 @@ fn next(text: &str, at: &mut usize) -> Option<(usize, usize)> {
     Some((start, end))
 }
 
-/// Where a number ends that starts here, perhaps with a sign.
+/// Returns where a number ends that starts here, perhaps with a sign.
 fn number_end(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let digits = start + (bytes.get(start) == Some(&b'-')) as usize;
@@ -52,7 +52,7 @@ fn number_end(text: &str, start: usize) -> Option<usize> {
     number(&text[digits..end]).ok().map(|_| end)
 }
 
-/// Where spaces end that start here.
+/// Returns where spaces end that start here.
 fn space(text: &str, start: usize) -> usize {
     let spaces = text.as_bytes()[start..].iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'));
     start + spaces.count()

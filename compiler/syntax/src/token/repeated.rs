@@ -88,7 +88,7 @@ fn statement(text: &[u8], pieces: &[&[u8]], numbers: &mut Vec<i64>) -> Option<us
     Some(text.len() - rest.len())
 }
 
-/// The integer at the start of a text and its digits, if it is spelled as it would be written.
+/// Returns the integer at the start of a text and its digits, if it is spelled as it would be written.
 fn number(text: &[u8]) -> Option<(i64, usize)> {
     let digits = text.iter().take(MOST_DIGITS + 1).take_while(|b| b.is_ascii_digit()).count();
     let plain = (1..=MOST_DIGITS).contains(&digits) && (text[0] != b'0' || digits == 1);

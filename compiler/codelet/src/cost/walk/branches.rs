@@ -106,7 +106,7 @@ impl BodyWalk<'_> {
         Ok(goes_on)
     }
 
-    /// Both arms are computed, and each result is taken from one.
+    /// Returns both arms are computed, and each result is taken from one.
     fn choice(
         &mut self,
         c: Val,

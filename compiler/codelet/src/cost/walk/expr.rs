@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 impl BodyWalk<'_> {
-    /// The value of an expression, here.
+    /// Returns the value of an expression, here.
     pub(super) fn expr(&mut self, e: ExprId) -> WalkResult<Val> {
         let codelet = self.codelet;
         let (ty, here) = (codelet.exprs[e].ty, self.here);
@@ -48,12 +48,12 @@ impl BodyWalk<'_> {
         Ok(self.graph.pure(op, &args, ty, self.here))
     }
 
-    /// An operation on two `i64`.
+    /// Returns an operation on two `i64`.
     pub(super) fn int_op(&mut self, op: BinaryOp, a: Val, b: Val) -> Val {
         self.graph.pure(Op::Binary(op), &[a, b], ElemType::I64, self.here)
     }
 
-    /// Length of a dimension.
+    /// Returns the length of a dimension.
     fn length(&mut self, storage: Storage, dim: usize) -> WalkResult<Val> {
         Ok(match storage {
             Storage::Local(local) => {
@@ -68,7 +68,7 @@ impl BodyWalk<'_> {
         })
     }
 
-    /// The row-major place of an access: what moves, and what is added.
+    /// Returns the row-major place of an access: what moves, and what is added.
     fn address(&mut self, storage: Storage, index: &Index) -> WalkResult<(Moving, i64)> {
         let mut flat: Option<Val> = None;
         for (dim, &e) in index.iter().enumerate() {
@@ -86,7 +86,7 @@ impl BodyWalk<'_> {
         Ok(poly.map_or_else(|| (Moving::new(), 0), |p| (p.moving, p.base)))
     }
 
-    /// The slot of an element of an array in registers.
+    /// Returns the slot of an element of an array in registers.
     fn element(&mut self, storage: Storage, (moving, base): &(Moving, i64)) -> WalkResult<Option<usize>> {
         let Storage::Local(local) = storage else { return Ok(None) };
         let Some(&first) = self.elements.get(&local) else { return Ok(None) };
@@ -164,7 +164,7 @@ impl BodyWalk<'_> {
         Ok(())
     }
 
-    /// What a reduction starts at.
+    /// Returns what a reduction starts at.
     pub(super) fn identity(&mut self, op: girder_ir::codelet::ReduceOp, ty: ElemType) -> Val {
         self.graph.constant(Scalar::new(ty, crate::interpret::identity(op, ty)))
     }

@@ -93,13 +93,13 @@ impl BodyWalk<'_> {
             strided,
         });
         let index = self.graph.opaque(Op::Index(number), &[], ElemType::I64, region);
-        self.trip_count(region, label, &changes, &mut |w| {
+        self.walk_body(region, label, &changes, &mut |w| {
             w.now[counted.var.as_u32() as usize] = Some(index);
             body(w)
         })
     }
 
-    /// Whether a condition is `lo <= i && i < hi` of the `i` that a loop written `for i in lo..hi by step` has, where the
+    /// Returns whether a condition is `lo <= i && i < hi` of the `i` that a loop written `for i in lo..hi by step` has, where the
     /// step is not known before the codelet runs. It then holds in every turn, and says so only to the proofs: see
     /// `elaborate::codelet::loops`. The loop is told that it moves `i` on.
     pub(super) fn is_own_range(&mut self, cond: Val) -> bool {
@@ -126,7 +126,7 @@ impl BodyWalk<'_> {
         true
     }
 
-    /// `lo < hi ? (hi - lo - 1) / step + 1 : 0`
+    /// Returns `lo < hi ? (hi - lo - 1) / step + 1 : 0`
     fn trip_count_of(&mut self, lo: Val, hi: Val, step: Val) -> Val {
         let at = self.here;
         let (zero, one) = (self.graph.int(0), self.graph.int(1));
@@ -139,8 +139,8 @@ impl BodyWalk<'_> {
         pure(Op::Select, &[some, trip_count, zero], ElemType::I64)
     }
 
-    /// The body of any loop, with what it carries; afterwards control is behind the loop.
-    fn trip_count(
+    /// Returns the body of any loop, with what it carries; afterwards control is behind the loop.
+    fn walk_body(
         &mut self,
         region: RegionId,
         label: Label,
@@ -179,7 +179,7 @@ impl BodyWalk<'_> {
         Ok(())
     }
 
-    /// Instructions before a loop: its count is made, and nothing is done if it is zero.
+    /// Returns the instructions before a loop: its count is made, and nothing is done if it is zero.
     fn before_loop(&mut self, counted: &Counted) -> u64 {
         let is_fixed = self.fixed_trips(counted.lo, counted.hi, counted.step).is_some();
         if is_fixed {
@@ -206,7 +206,7 @@ impl BodyWalk<'_> {
         }
     }
 
-    /// How often a loop's body begins; by how much that is a multiple of its surroundings; and the turns of one run.
+    /// Returns how often a loop's body begins; by how much that is a multiple of its surroundings; and the turns of one run.
     fn count(&self, counted: &Counted) -> (Count, Option<Quantity>, Option<Quantity>) {
         // An outer level of a reduction has no point: its own few instructions are left out if its turns are not known.
         let by_point = |point: Option<Point>| {
@@ -246,7 +246,7 @@ impl BodyWalk<'_> {
         }
     }
 
-    /// The turns of a loop whose `span` moves with the index of an outer one, for all turns of that: how often the
+    /// Returns the turns of a loop whose `span` moves with the index of an outer one, for all turns of that: how often the
     /// outer loop begins, how often what stands between repeats, and the sum.
     fn ramp(&self, outer: u32, span: Quantity, step: i64) -> Option<(Count, Quantity, Ramp)> {
         let outer_loop = self.loops.get(outer as usize)?;
@@ -282,7 +282,7 @@ impl BodyWalk<'_> {
         changes.block(body);
         let mut ended = None;
         let slots = self.slots(&changes);
-        self.trip_count(region, label, &changes, &mut |w| {
+        self.walk_body(region, label, &changes, &mut |w| {
             if !w.block(before)? {
                 return Ok(false);
             }

@@ -32,7 +32,7 @@ impl BodyWalk<'_> {
         self.binder(r, &bounds, 0, &changes)
     }
 
-    /// A reduction of few places, without a loop.
+    /// Returns a reduction of few places, without a loop.
     fn written_out_reduce(&mut self, r: &Reduce, bounds: &[(Val, Val)]) -> WalkResult<bool> {
         let fixed: Option<Vec<(i64, u64)>> =
             r.binders.iter().zip(bounds).map(|(b, &(lo, hi))| self.fixed_trips(lo, hi, b.step)).collect();
@@ -115,7 +115,7 @@ impl BodyWalk<'_> {
         shape::is_choice(self.codelet, &set, &vec![])
     }
 
-    /// The value of a place joins the result.
+    /// Returns the value of a place joins the result.
     fn take(&mut self, r: &Reduce) -> WalkResult {
         let dst = r.dst.as_u32() as usize;
         let ty = self.codelet.exprs[r.value].ty;

@@ -60,7 +60,7 @@ impl FactsWalk<'_> {
         }
     }
 
-    /// `b` is evaluated where `a` is `go_on`; else the result is `!go_on`.
+    /// Returns `b` is evaluated where `a` is `go_on`; else the result is `!go_on`.
     fn short_circuit(&mut self, a: ExprId, b: ExprId, go_on: bool, state: &State) -> Value {
         let first = self.eval(a, state).range;
         let stop = Value::point(!go_on as i64);

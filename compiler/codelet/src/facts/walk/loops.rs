@@ -89,7 +89,7 @@ impl FactsWalk<'_> {
         std::mem::discriminant(&self.codelet.exprs[e].kind) == std::mem::discriminant(kind)
     }
 
-    /// The operands of an operation, if an expression is one.
+    /// Returns the operands of an operation, if an expression is one.
     fn operands(&self, wanted: BinaryOp, e: ExprId) -> Option<[ExprId; 2]> {
         match self.codelet.exprs[e].kind {
             ExprKind::Binary { op, a, b, .. } if op == wanted => Some([a, b]),
@@ -97,7 +97,7 @@ impl FactsWalk<'_> {
         }
     }
 
-    /// The head of a loop; gives what [`nest_ends`](Walk::nest_ends) takes.
+    /// Returns the head of a loop; gives what [`nest_ends`](Walk::nest_ends) takes.
     fn nest_begins(&mut self) -> u64 {
         self.depth += 1;
         std::mem::replace(&mut self.nest, 1)
@@ -208,7 +208,7 @@ impl FactsWalk<'_> {
         head
     }
 
-    /// The value at any place that counts; `None` if there is none.
+    /// Returns the value at any place that counts; `None` if there is none.
     fn element(&mut self, reduce: &Reduce, mut state: State) -> Option<Value> {
         if let Some(filter) = reduce.filter {
             state = self.block(&reduce.filter_before, state)?;
@@ -251,7 +251,7 @@ impl FactsWalk<'_> {
         value
     }
 
-    /// What holds before any turn.
+    /// Returns what holds before any turn.
     fn head(&self, bodies: &[&StmtBlock], mut state: State) -> State {
         for body in bodies {
             assigned(body, &mut |local| state.set(local, Value::unknown(self.codelet.locals[local].ty)));
