@@ -30,11 +30,6 @@ pub trait Pass {
     /// Checks what the pass must have established.
     fn verify(made: &Self::To, cx: &PassContext) -> Verdict;
 
-    /// Checks what this compiler has just made, in builds with debug assertions. It may leave out what takes too long.
-    fn verify_own(made: &Self::To, cx: &PassContext) -> Verdict {
-        Self::verify(made, cx)
-    }
-
     /// Accepts a stage that was read from text, alone or within a further stage `text`, and completes what the text does
     /// not hold.
     ///
@@ -98,7 +93,7 @@ fn run<P: Pass>(at: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
     };
     let made = cx.time(P::NAME, |cx| P::run(input, cx))?;
     if cfg!(debug_assertions) {
-        let verdict = P::verify_own(&made, cx);
+        let verdict = P::verify(&made, cx);
         cx.verified(P::NAME, verdict)?;
     }
     Ok(made.into())

@@ -31,7 +31,7 @@ mod transfers;
 mod verify;
 
 pub(crate) use route::{FEW_BYTES, MANY_PIECES};
-pub use verify::{verify, verify_cost, verify_within};
+pub use verify::{verify, verify_within};
 
 use crate::PassContext;
 use crate::pass::{Pass, Verdict};
@@ -104,15 +104,7 @@ impl Pass for PlanTransfers {
     fn verify(planned: &Planned, cx: &PassContext) -> Verdict {
         verify_within(&planned.race_free, cx.machine, cx.block_limit(), &planned.plan)
     }
-
-    /// Replays the plan unless it is large: the replay follows every byte.
-    fn verify_own(planned: &Planned, cx: &PassContext) -> Verdict {
-        if verify_cost(planned) < REPLAYED_BYTES { Self::verify(planned, cx) } else { Ok(()) }
-    }
 }
-
-/// A plan that moves more bytes than this is not replayed after it was made (what is read from text always is).
-const REPLAYED_BYTES: u64 = 1 << 24;
 
 /// What every part of the pass reads.
 struct Scene<'a> {

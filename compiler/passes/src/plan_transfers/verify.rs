@@ -2,26 +2,27 @@
 //!
 //! Every byte of every element is a unique token. Blocks hold the tokens of their elements; the phase before is replayed;
 //! each field must show exactly its tokens at its landing; written fields then take fresh tokens; the phase after is
-//! replayed; at last every element must be at home with the token that it should have.
+//! replayed; at last every element must be at home with the token that it should have. Tokens are kept and compared as
+//! segments (`block`), so that the replay takes time by rows and strides, not by elements.
 //!
 //! Invariant: shares no code with the planner but the layout of blocks; nothing that a table read from text
 //! may hold makes it panic.
 
+mod block;
 mod carried;
+mod fields;
 mod memory;
+mod tokens;
 
-use girder_codelet::{Cover, Sizes, bind_sizes, facts};
-use girder_ir::codelet::{Codelet, Dir};
-use girder_ir::family::{Domain, Family, Field};
-use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, VarId};
-use girder_ir::plan::{FieldLandings, Landing, Loc, Object, Plan, StepPlan};
+use fields::{FieldSite, sites};
+use girder_ir::codelet::Dir;
+use girder_ir::ids::{ComputeSetId, CopyId};
+use girder_ir::plan::{Plan, StepPlan};
 use girder_ir::stage::RaceFree;
-use girder_ir::types::{ElemType, Scalar};
-use girder_ir::view::View;
+use girder_ir::view::copy_runs;
 use girder_machine::Machine;
-use memory::{FRESH, Memory, Tokens};
-use rustc_hash::FxHashMap;
+use memory::{Elements, Memory};
+use tokens::Tokens;
 
 /// Whether a plan fits its graph, placement and machine.
 ///
@@ -44,17 +45,6 @@ pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: 
     Ok(())
 }
 
-/// About how many bytes [`verify`] follows one by one; it takes some 0.1 µs for each.
-pub fn verify_cost(graph: &Graph) -> u64 {
-    let of = |field: &Field, domain: &Domain| field.len().saturating_mul(domain.count()).saturating_mul(4);
-    let families = graph.families.values().flat_map(|f| f.fields.iter().map(|field| of(field, &f.domain)));
-    let copies = graph.copies.values().flat_map(|c| &c.families).map(|f| of(&f.dst, &f.domain));
-    families.chain(copies).fold(0, u64::saturating_add)
-}
-
-/// What each element should hold at the end, where that is not its own token.
-type Expected = FxHashMap<(VarId, u64), u64>;
-
 fn check_copy(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: CopyId) -> Result<(), String> {
     if plan.sets.values().any(|s| s.carries == Some(id)) {
         // Its elements are looked at with those of the set.
@@ -62,195 +52,76 @@ fn check_copy(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: CopyId) ->
         return if empty { Ok(()) } else { Err("what a compute set carries moves".into()) };
     }
     let steps = &plan.copies[id];
-    let expected = copied(race_free, tokens, id);
+    let mut expected = Memory::new(tokens, &[])?;
+    copied(race_free, id, |to, from| expected.expect_copied(to, from))?;
     let mut memory = Memory::new(tokens, &steps.buffers)?;
     memory.replay(&steps.before, true)?;
     memory.replay(&steps.after, true)?;
-    memory.check_homes(&expected)
+    memory.check_homes(&mut expected)
 }
 
-/// What each element that a copy writes holds after it.
-fn copied(race_free: &RaceFree, tokens: &Tokens, id: CopyId) -> Expected {
-    let mut expected = Expected::default();
+/// Calls `f` with the elements that a copy writes, and with those whose values they take.
+fn copied(
+    race_free: &RaceFree,
+    id: CopyId,
+    mut f: impl FnMut(&Elements, &Elements) -> Result<(), String>,
+) -> Result<(), String> {
     for family in &race_free.copies[id].families {
         for instance in 0..family.domain.count() {
             let (dst, src) = (family.dst.view(&family.domain, instance), family.src.view(&family.domain, instance));
-            for at in 0..dst.len() {
-                let (var, element) = src.element(at);
-                expected.insert(dst.element(at), tokens.first(var, element));
+            for run in copy_runs(&dst, &src) {
+                let of = |var, first, stride| Elements { var, first, stride, count: run.len, at: 0, pitch: 0 };
+                let (to, from) =
+                    (of(run.dst_var, run.dst_start, run.dst_stride), of(run.src_var, run.src_start, run.src_stride));
+                f(&to, &from)?;
             }
         }
     }
-    expected
+    Ok(())
 }
 
 fn check_set(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: ComputeSetId) -> Result<(), String> {
     let steps = &plan.sets[id];
+    let mut expected = Memory::new(tokens, &[])?;
+    let mut carried = carried::Written::default();
+    if let Some(copy) = steps.carries {
+        copied(race_free, copy, |to, from| {
+            carried.add(to);
+            expected.expect_copied(to, from)
+        })?;
+    }
+    let carried = carried.sorted();
     let mut memory = Memory::new(tokens, &steps.buffers)?;
-    let mut expected = steps.carries.map(|copy| copied(race_free, tokens, copy)).unwrap_or_default();
-    memory.replay(&steps.before, !expected.is_empty())?;
-    let fields = fields(race_free, plan, id, steps)?;
-    for field in &fields {
-        field.each(|what, at, _| match expected.contains_key(&at) {
-            true => Err(format!("{} touches element {} which a carried copy writes", what.name(), at.1)),
-            false => Ok(()),
+    memory.replay(&steps.before, !carried.is_empty())?;
+    let sites = sites(race_free, plan, id, steps)?;
+    for site in sites.iter().filter(|_| !carried.is_empty()) {
+        site.each(|_, e| match carried.first_of(e) {
+            Some(element) => Err(format!("{} touches element {element} which a carried copy writes", site.name())),
+            None => Ok(()),
         })?;
     }
-    for field in fields.iter().filter(|f| f.shows_tokens()) {
-        field.each(|what, at, loc| match memory.load(loc, what.bytes)? == tokens.first(at.0, at.1) {
-            true => Ok(()),
-            false => Err(format!("{} does not see element {} of its variable", what.name(), at.1)),
+    let shown = |memory: &mut Memory, site: &FieldSite, wrong: &dyn Fn(u64) -> String| {
+        site.each(|object, e| match memory.hidden(site.tile, object, e)? {
+            Some(element) => Err(wrong(element)),
+            None => Ok(()),
+        })
+    };
+    for site in sites.iter().filter(|s| s.shows_tokens()) {
+        shown(&mut memory, site, &|e| format!("{} does not see element {e} of its variable", site.name()))?;
+    }
+    let mut stores = fields::Stores::new(tokens.machine.memory.store_bytes);
+    for site in sites.iter().filter(|s| s.dir != Dir::In) {
+        site.each(|object, e| {
+            expected.expect_computed(e)?;
+            stores.add(site, object, e);
+            memory.compute(site.tile, object, e).map_err(|message| format!("{} {message}", site.name()))
         })?;
     }
-    for field in fields.iter().filter(|f| f.dir != Dir::In) {
-        field.each(|what, at, loc| {
-            let token = tokens.first(at.0, at.1) + FRESH;
-            expected.insert(at, token);
-            memory.store(loc, what.bytes, token, what.vertex()).map_err(|e| format!("{} {e}", what.name()))
-        })?;
-    }
+    stores.check()?;
     // What is only read must not lie where anything is written, in whatever order vertices run.
-    for field in fields.iter().filter(|f| f.dir == Dir::In) {
-        field.each(|what, at, loc| match memory.load(loc, what.bytes)? == tokens.first(at.0, at.1) {
-            true => Ok(()),
-            false => Err(format!("{} is overwritten by another vertex", what.name())),
-        })?;
+    for site in sites.iter().filter(|s| s.dir == Dir::In) {
+        shown(&mut memory, site, &|_| format!("{} is overwritten by another vertex", site.name()))?;
     }
     memory.replay(&steps.after, true)?;
-    memory.check_homes(&expected)
-}
-
-/// One field of one vertex with its landing.
-struct Place<'a> {
-    family: &'a Family,
-    codelet: &'a Codelet,
-    index: usize,
-    instance: u64,
-    position: usize,
-    tile: u32,
-    dir: Dir,
-    bytes: u32,
-    fetched: bool,
-    landing: Landing,
-    strides: &'a [i32],
-    buffers: &'a StepPlan,
-}
-
-/// All fields of all vertices of a set.
-fn fields<'a>(
-    race_free: &'a RaceFree,
-    plan: &'a Plan,
-    id: ComputeSetId,
-    steps: &'a StepPlan,
-) -> Result<Vec<Place<'a>>, String> {
-    let mut result = vec![];
-    for (position, &f) in race_free.sets[id].families.iter().enumerate() {
-        let family = &race_free.families[f];
-        let codelet = &race_free.codelets[family.codelet];
-        let landings = &plan.landings[f];
-        if landings.len() != family.fields.len() {
-            return Err(format!("family {position} has landings for {} fields", landings.len()));
-        }
-        let Some(tiles) = &race_free.placement.families[f] else { return Err("a family has no tiles".into()) };
-        let full = full(codelet, family);
-        for (index, (field, landings)) in family.fields.iter().zip(landings).enumerate() {
-            let decl = &codelet.fields[field.field];
-            let fetched = decl.dir != Dir::Out || !full.contains(&index);
-            for instance in 0..family.domain.count() {
-                let (landing, strides) = landing(landings, instance)?;
-                let (tile, bytes, dir) = (tiles.at(&family.domain, instance), decl.ty.bytes(), decl.dir);
-                let buffers = steps;
-                let place = Place {
-                    family,
-                    codelet,
-                    index,
-                    instance,
-                    position,
-                    tile,
-                    dir,
-                    bytes,
-                    fetched,
-                    landing,
-                    strides,
-                    buffers,
-                };
-                result.push(place);
-            }
-        }
-    }
-    Ok(result)
-}
-
-fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, &[i32]), String> {
-    let missing = || format!("vertex {instance} has a field without a landing");
-    let landing = *landings.at.get(instance as usize).ok_or_else(missing)?;
-    if let Landing::Buffer { .. } = landing {
-        return Ok((landing, &[]));
-    }
-    let index = *landings.strides_of.get(instance as usize).ok_or_else(missing)?;
-    Ok((landing, landings.strides.get(index as usize).ok_or_else(missing)?))
-}
-
-/// Positions of the fields that are written fully for certain.
-fn full(codelet: &Codelet, family: &Family) -> Vec<usize> {
-    let shape = |id| family.fields.iter().find(|f| f.field == id).map(|f| f.shape()).unwrap_or_default();
-    let shapes: Vec<_> = codelet.fields.keys().map(shape).collect();
-    let value = |id| family.consts.iter().find(|c| c.0 == id).filter(|_| family.domain.count() > 0);
-    let value = |id| value(id).map_or(Scalar::zero(ElemType::I64), |c| c.1.at(0));
-    let consts: Vec<_> = codelet.fields.keys().map(value).collect();
-    let cover = |sizes: &Sizes| facts(codelet, sizes).cover;
-    let Ok(cover) = bind_sizes(codelet, &shapes, &consts).map(|sizes| cover(&sizes)) else { return vec![] };
-    (0..family.fields.len()).filter(|&k| cover[family.fields[k].field] == Cover::Full).collect()
-}
-
-impl Place<'_> {
-    fn name(&self) -> String {
-        let field = &self.codelet.fields[self.family.fields[self.index].field].name;
-        format!("field `{field}` of vertex {} of family {}", self.instance, self.position)
-    }
-
-    /// A number for the vertex, the same for all its fields.
-    fn vertex(&self) -> u64 {
-        (self.position as u64) << 40 | self.instance
-    }
-
-    /// Whether its elements must be there before the vertex runs: it is fetched, or it is where its elements live.
-    fn shows_tokens(&self) -> bool {
-        self.fetched || matches!(self.landing, Landing::InPlace(_))
-    }
-
-    /// Calls `f` for every element with the variable, the flat element, and its bytes.
-    fn each(&self, mut f: impl FnMut(&Self, (VarId, u64), Loc) -> Result<(), String>) -> Result<(), String> {
-        let view = self.family.fields[self.index].view(&self.family.domain, self.instance);
-        for at in 0..view.len() {
-            let loc = self.loc(&view, at).ok_or_else(|| format!("{} has no place on its tile", self.name()))?;
-            f(self, view.element(at), loc)?;
-        }
-        Ok(())
-    }
-
-    /// Where the element at a row-major position is said to be.
-    fn loc(&self, view: &View, at: u64) -> Option<Loc> {
-        match self.landing {
-            Landing::Buffer { buffer, offset } => {
-                let offset = u32::try_from(offset as u64 + at * self.bytes as u64).ok()?;
-                let there = self.buffers.buffers.get(buffer as usize).filter(|b| b.tile == self.tile);
-                there.map(|_| Loc { tile: self.tile, object: Object::Buffer(buffer), offset })
-            }
-            Landing::InPlace(base) => {
-                let [part] = view.parts.as_slice() else { return None };
-                let shape = view.shape();
-                if shape.len() != self.strides.len() {
-                    return None;
-                }
-                let (mut rest, mut offset) = (at, base as i64);
-                for (&len, &stride) in shape.iter().zip(self.strides).rev() {
-                    offset += (rest % len) as i64 * stride as i64;
-                    rest /= len;
-                }
-                let offset = u32::try_from(offset).ok()?;
-                Some(Loc { tile: self.tile, object: Object::Var(part.var), offset })
-            }
-        }
-    }
+    memory.check_homes(&mut expected)
 }

@@ -1,9 +1,10 @@
-//! Whether copies that compute sets carry stand right before these.
+//! Whether copies that compute sets carry stand right before these, and what they write.
 //!
 //! Invariant: shares no code with the planner.
 
+use super::memory::Elements;
 use girder_ir::graph::Graph;
-use girder_ir::ids::StepId;
+use girder_ir::ids::{StepId, VarId};
 use girder_ir::plan::Plan;
 use girder_ir::program::StepKind;
 
@@ -41,5 +42,43 @@ fn edge(graph: &Graph, step: StepId, last: bool) -> Option<StepId> {
         StepKind::Seq(all) if last => edge(graph, *all.last()?, last),
         StepKind::Seq(all) => edge(graph, *all.first()?, last),
         _ => Some(step),
+    }
+}
+
+/// The elements that a carried copy writes: ranges of flat elements by variable.
+#[derive(Default)]
+pub(super) struct Written(Vec<(VarId, u64, u64)>);
+
+impl Written {
+    /// Adds elements.
+    pub fn add(&mut self, e: &Elements) {
+        match e.stride {
+            1 => self.0.push((e.var, e.first, e.first + e.count)),
+            _ => self.0.extend((0..e.count).map(|k| (e.var, e.element(k), e.element(k) + 1))),
+        }
+    }
+
+    /// Returns the ranges in ascending order, which [`Written::first_of`] asks for. They are disjoint: a copy writes an
+    /// element once.
+    pub fn sorted(mut self) -> Written {
+        self.0.sort_unstable();
+        self
+    }
+
+    /// Whether nothing is written.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the first of some elements that is written.
+    pub fn first_of(&self, e: &Elements) -> Option<u64> {
+        let meets = |first: u64, end: u64| {
+            let k = self.0.partition_point(|w| (w.0, w.2) <= (e.var, first));
+            self.0.get(k).filter(|w| w.0 == e.var && w.1 < end).map(|w| w.1.max(first))
+        };
+        match e.stride {
+            1 => meets(e.first, e.first + e.count),
+            _ => (0..e.count).map(|k| e.element(k)).find_map(|at| meets(at, at + 1)),
+        }
     }
 }

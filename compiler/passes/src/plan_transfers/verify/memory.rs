@@ -1,124 +1,173 @@
-//! Blocks of tokens, one per byte, and the replay of a phase on them.
+//! The blocks that a step touches, and the replay of a phase on them.
 //!
-//! Invariant: a block springs up with the tokens of its elements when it is first touched; every access is checked
-//! against its size, so that a wrong table is an error.
+//! Invariant: a block is made with the tokens of its elements when it is first touched; every access is checked against
+//! its size, so that a wrong table is an error.
 
-use super::Expected;
-use cranelift_entity::SecondaryMap;
+use super::block::{Block, Piece, Segment};
+use super::tokens::Tokens;
 use girder_ir::ids::VarId;
-use girder_ir::plan::{Buffer, Homes, Loc, LocalCopy, Object, Phase, To, Transfer};
-use girder_ir::stage::RaceFree;
+use girder_ir::plan::{Buffer, Loc, LocalCopy, Object, Phase, To, Transfer};
 use girder_machine::Machine;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
-/// What a fresh token adds to the token of an element.
-pub(super) const FRESH: u64 = 1 << 60;
-
-/// The tokens of all elements: byte b of element e of variable v is `base[v] + e · bytes + b`; 0 is no token.
-pub(super) struct Tokens<'a> {
-    machine: &'a Machine,
-    /// The most bytes of a block.
-    limit: u32,
-    base: SecondaryMap<VarId, u64>,
-    homes: SecondaryMap<VarId, Homes>,
-    /// By variable: its runs by tile.
-    runs: SecondaryMap<VarId, FxHashMap<u32, Vec<usize>>>,
+/// Elements of a variable at equal distances, and where a block has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elements {
+    /// The variable whose elements they are.
+    pub var: VarId,
+    /// The first flat element.
+    pub first: u64,
+    /// Elements from one to the next.
+    pub stride: i64,
+    /// How many, at least 1.
+    pub count: u64,
+    /// Byte of the first in the block.
+    pub at: i64,
+    /// Bytes from one to the next in the block.
+    pub pitch: i64,
 }
 
-impl<'a> Tokens<'a> {
-    pub fn new(race_free: &RaceFree, machine: &'a Machine, limit: u32) -> Tokens<'a> {
-        let (mut base, mut homes, mut runs) = (SecondaryMap::new(), SecondaryMap::new(), SecondaryMap::new());
-        let mut next = 1;
-        for (id, var) in &race_free.vars {
-            base[id] = next;
-            next += var.bytes();
-            let Some(mapping) = &race_free.placement.vars[id] else { continue };
-            let of = Homes::of(var, mapping);
-            let by_tile: &mut FxHashMap<u32, Vec<usize>> = &mut runs[id];
-            of.runs.iter().enumerate().for_each(|(k, run)| by_tile.entry(run.tile).or_default().push(k));
-            homes[id] = of;
-        }
-        Tokens { machine, limit, base, homes, runs }
-    }
-
-    /// The token of an element's first byte.
-    pub fn first(&self, var: VarId, element: u64) -> u64 {
-        self.base[var] + element * self.homes[var].elem_bytes as u64
-    }
-}
+/// Words of a block: tile, object, first, one past the last.
+type Words = (u32, Object, u32, u32);
 
 /// The blocks that a step touches.
 pub(super) struct Memory<'a> {
     tokens: &'a Tokens<'a>,
     buffers: &'a [Buffer],
-    blocks: FxHashMap<(u32, Object), Vec<u64>>,
-    /// Who stored into each granule.
-    stores: FxHashMap<(u32, Object, u32), u64>,
+    blocks: FxHashMap<(u32, Object), Block>,
 }
 
 impl<'a> Memory<'a> {
+    /// Nothing touched yet.
+    ///
+    /// # Errors
+    /// A buffer that no tile can have.
     pub fn new(tokens: &'a Tokens<'a>, buffers: &'a [Buffer]) -> Result<Memory<'a>, String> {
         let wrong =
             |b: &&Buffer| b.tile >= tokens.machine.tiles() || b.bytes > tokens.limit || !b.bytes.is_multiple_of(4);
         match buffers.iter().find(wrong) {
             Some(b) => Err(format!("there is a buffer of {} bytes on tile {}", b.bytes, b.tile)),
-            None => Ok(Memory { tokens, buffers, blocks: FxHashMap::default(), stores: FxHashMap::default() }),
+            None => Ok(Memory { tokens, buffers, blocks: FxHashMap::default() }),
         }
     }
 
-    /// The bytes of a block from a place on.
-    fn bytes(&mut self, at: Loc, n: u64) -> Result<&mut [u64], String> {
-        let fresh = match self.blocks.contains_key(&(at.tile, at.object)) {
+    /// Returns the block of an object on a tile.
+    fn block(&mut self, tile: u32, object: Object) -> Result<&mut Block, String> {
+        let fresh = match self.blocks.contains_key(&(tile, object)) {
             true => None,
-            false => Some(self.block(at)?),
+            false => Some(self.fresh(tile, object)?),
         };
-        let block = self.blocks.entry((at.tile, at.object)).or_insert_with(|| fresh.unwrap_or_default());
-        let (start, size) = (at.offset as usize, block.len());
-        let end = start.saturating_add(n as usize);
-        block.get_mut(start..end).ok_or_else(|| format!("bytes {start}..{end} lie outside a block of {size} bytes"))
+        Ok(self.blocks.entry((tile, object)).or_insert_with(|| fresh.unwrap_or_else(|| Block::new(0))))
     }
 
-    /// A block as it is at the start.
-    fn block(&self, at: Loc) -> Result<Vec<u64>, String> {
-        match at.object {
+    /// Returns a block as it is at the start.
+    fn fresh(&self, tile: u32, object: Object) -> Result<Block, String> {
+        match object {
             Object::Buffer(b) => match self.buffers.get(b as usize) {
-                Some(buffer) if buffer.tile == at.tile => Ok(vec![0; buffer.bytes as usize]),
-                _ => Err(format!("there is no buffer {b} on tile {}", at.tile)),
+                Some(buffer) if buffer.tile == tile => Ok(Block::new(buffer.bytes)),
+                _ => Err(format!("there is no buffer {b} on tile {tile}")),
             },
-            Object::Var(var) => {
-                let Some(homes) = self.tokens.homes.get(var) else { return Err("there is no such variable".into()) };
-                let bytes = homes.block(at.tile).filter(|&b| b <= self.tokens.limit);
-                let bytes = bytes.ok_or_else(|| format!("tile {} does not hold the variable", at.tile))?;
-                // The next block starts at a multiple of 8; until there, the words of the last elements go on.
-                let mut block = vec![0; bytes.next_multiple_of(8) as usize];
-                for run in self.tokens.runs[var][&at.tile].iter().map(|&k| homes.runs[k]) {
-                    let n = (run.end - run.start) as u64 * homes.elem_bytes as u64;
-                    let first = self.tokens.first(var, run.start as u64);
-                    (0..n).for_each(|b| block[run.offset as usize + b as usize] = first + b);
-                }
-                Ok(block)
-            }
+            Object::Var(var) => self.tokens.block(var, tile),
         }
     }
 
-    /// The token of an element's first byte, if all its bytes are there; else 0.
-    pub fn load(&mut self, at: Loc, bytes: u32) -> Result<u64, String> {
-        let found = self.bytes(at, bytes as u64)?;
-        let whole = found.iter().enumerate().all(|(k, &token)| token == found[0] + k as u64);
-        Ok(if whole { found[0] } else { 0 })
+    /// Returns the first of some elements that the block does not show at its place.
+    ///
+    /// # Errors
+    /// An element lies outside the block.
+    pub fn hidden(&mut self, tile: u32, object: Object, e: &Elements) -> Result<Option<u64>, String> {
+        let (token, step, bytes) = self.tokens.of(e);
+        let block = self.block(tile, object)?;
+        if e.count == 1 || e.pitch == bytes as i64 {
+            let at = block.range(e.at, e.count.saturating_mul(bytes as u64))?;
+            let wanted = Segment::pieces(token, bytes, step, e.count as u32);
+            return Ok(block.difference(at, &wanted).map(|k| e.element((k / bytes) as u64)));
+        }
+        let (lo, len) = e.hull(bytes)?;
+        let lo = block.range(lo, len)?;
+        // Elements at their homes: the block holds all bytes between the first and the last.
+        if step == e.pitch
+            && block.plain_token(lo, len as u32).is_some_and(|t| t.wrapping_add((e.at - lo as i64) as u64) == token)
+        {
+            return Ok(None);
+        }
+        let wanted = |k: u64| Segment::plain(token.wrapping_add_signed(k as i64 * step), bytes);
+        let wrong = (0..e.count).find(|&k| block.difference(e.byte(k), &wanted(k)).is_some());
+        Ok(wrong.map(|k| e.element(k)))
     }
 
-    /// Writes an element for a vertex.
-    pub fn store(&mut self, at: Loc, bytes: u32, token: u64, vertex: u64) -> Result<(), String> {
-        self.bytes(at, bytes as u64)?.iter_mut().zip(token..).for_each(|(b, t)| *b = t);
-        let width = self.tokens.machine.memory.store_bytes;
-        for granule in at.offset / width..(at.offset + bytes).div_ceil(width) {
-            let writer = *self.stores.entry((at.tile, at.object, granule)).or_insert(vertex);
-            if writer != vertex {
-                return Err(format!("shares a granule of {width} bytes with another vertex"));
-            }
+    /// Writes new values of elements, which a vertex computes.
+    ///
+    /// # Errors
+    /// An element lies outside the block.
+    pub fn compute(&mut self, tile: u32, object: Object, e: &Elements) -> Result<(), String> {
+        let (token, step, bytes) = self.tokens.of(e);
+        self.put(tile, object, e, (token + FRESH, step), bytes)
+    }
+
+    fn put(
+        &mut self,
+        tile: u32,
+        object: Object,
+        e: &Elements,
+        (token, step): (u64, i64),
+        bytes: u32,
+    ) -> Result<(), String> {
+        let block = self.block(tile, object)?;
+        if e.count == 1 || e.pitch == bytes as i64 {
+            let at = block.range(e.at, e.count.saturating_mul(bytes as u64))?;
+            let segment = Segment::pieces(token, bytes, step, e.count as u32);
+            block.write(at, segment.len(), &[(0, segment)]);
+            return Ok(());
+        }
+        let (lo, len) = e.hull(bytes)?;
+        block.range(lo, len)?;
+        for k in 0..e.count {
+            block.write(e.byte(k), bytes, &[(0, Segment::plain(token.wrapping_add_signed(k as i64 * step), bytes))]);
         }
         Ok(())
+    }
+
+    /// Writes elements at their homes; `values` are the tokens of the first and from one to the next.
+    fn put_home(&mut self, e: &Elements, values: (u64, i64)) -> Result<(), String> {
+        let (token, step) = values;
+        let homes = self.tokens.homes(e.var);
+        let bytes = homes.elem_bytes;
+        let mut k = 0;
+        while k < e.count {
+            // From here, elements that follow one another up or down, as far as one run has them.
+            let element = e.element(k);
+            let Some(run) = homes.runs.get(homes.run_of(element)) else {
+                return Err("there is no such element".into());
+            };
+            let count = match e.stride {
+                1 => (run.end as u64 - element).min(e.count - k),
+                -1 => (element - run.start as u64 + 1).min(e.count - k),
+                _ => 1,
+            };
+            let (low, token, step) = match e.stride {
+                -1 => (element - (count - 1), token.wrapping_add_signed((k + count - 1) as i64 * step), -step),
+                _ => (element, token.wrapping_add_signed(k as i64 * step), step),
+            };
+            let at = run.offset as i64 + (low as i64 - run.start as i64) * bytes as i64;
+            let there = Elements { first: low, stride: 1, count, at, pitch: bytes as i64, ..*e };
+            self.put(run.tile, Object::Var(e.var), &there, (token, step), bytes)?;
+            k += count;
+        }
+        Ok(())
+    }
+
+    /// Puts the new values of elements where they are at the end.
+    pub fn expect_computed(&mut self, e: &Elements) -> Result<(), String> {
+        let (token, step, _) = self.tokens.of(e);
+        self.put_home(e, (token + FRESH, step))
+    }
+
+    /// Puts the values of elements `from` where the elements `e` are.
+    pub fn expect_copied(&mut self, e: &Elements, from: &Elements) -> Result<(), String> {
+        let (token, step, _) = self.tokens.of(from);
+        self.put_home(e, (token, step))
     }
 
     /// Replays a phase; `homes` says whether it may write blocks of variables.
@@ -129,26 +178,37 @@ impl<'a> Memory<'a> {
             return Err("the phase before writes into a variable".into());
         }
         phase.before.iter().try_for_each(|c| self.copy(c))?;
-        let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
-        let mut arriving = vec![];
+        let (mut read, mut written): (Vec<Words>, Vec<Words>) = (vec![], vec![]);
+        let mut arriving: Vec<(Loc, u32, Rc<[Piece]>)> = vec![];
         for transfer in &phase.transfers {
             check(phase, transfer, self.tokens.machine)?;
-            let n = 4 * transfer.words as u64;
-            let words = self.bytes(transfer.from, n)?.to_vec();
-            let word = |l: &Loc, k: u32| (l.tile, l.object, l.offset / 4 + k);
-            read.extend((0..transfer.words).map(|k| word(&transfer.from, k)));
+            let from = transfer.from;
+            let block = self.block(from.tile, from.object)?;
+            block.range(from.offset as i64, 4 * transfer.words as u64)?;
+            let sent: Rc<[Piece]> = block.read(from.offset, 4 * transfer.words).into();
+            let words = |l: &Loc| (l.tile, l.object, l.offset / 4, (l.offset / 4).saturating_add(transfer.words));
+            read.push(words(&from));
             for to in phase.receivers(transfer) {
-                if !(0..transfer.words).all(|k| written.insert(word(&to, k))) {
-                    return Err(format!("two transfers write one word of tile {}", to.tile));
-                }
-                arriving.push((to, words.clone()));
+                written.push(words(&to));
+                arriving.push((to, 4 * transfer.words, sent.clone()));
             }
         }
-        if let Some((tile, ..)) = read.intersection(&written).min() {
-            return Err(format!("a word of tile {tile} is both sent and received"));
+        written.sort_unstable();
+        let meets = |a: &Words, b: &Words| (a.0, a.1) == (b.0, b.1) && b.2 < a.3;
+        if let Some(pair) = written.windows(2).find(|pair| meets(&pair[0], &pair[1])) {
+            return Err(format!("two transfers write one word of tile {}", pair[0].0));
         }
-        for (to, words) in arriving {
-            self.bytes(to, words.len() as u64)?.copy_from_slice(&words);
+        for r in &read {
+            // The words written there ascend and are disjoint: those that end last before the end of what is read.
+            let behind = written.partition_point(|w| (w.0, w.1, w.2) < (r.0, r.1, r.3));
+            if behind.checked_sub(1).is_some_and(|k| meets(&written[k], r)) {
+                return Err(format!("a word of tile {} is both sent and received", r.0));
+            }
+        }
+        for (to, len, words) in arriving {
+            let block = self.block(to.tile, to.object)?;
+            let at = block.range(to.offset as i64, len as u64)?;
+            block.write(at, len, &words);
         }
         phase.after.iter().try_for_each(|c| self.copy(c))
     }
@@ -161,42 +221,67 @@ impl<'a> Memory<'a> {
         if count == 0 || bytes == 0 || (count > 1 && to_step.unsigned_abs() < bytes) {
             return Err("a copy on a tile has no pieces, or they overlap where they arrive".into());
         }
-        let shift = |loc: Loc, k: u32, step: i32| {
-            let offset = u32::try_from(loc.offset as i64 + k as i64 * step as i64);
-            offset.map(|offset| Loc { offset, ..loc }).map_err(|_| "a copy leaves its block".to_string())
+        let hull = |loc: Loc, step: i32| {
+            let last = loc.offset as i64 + (count - 1) as i64 * step as i64;
+            let (lo, hi) = (last.min(loc.offset as i64), last.max(loc.offset as i64));
+            match lo < 0 {
+                true => Err("a copy leaves its block".to_string()),
+                false => Ok((lo, (hi - lo) as u64 + bytes as u64)),
+            }
         };
-        for k in 0..count {
-            let piece = self.bytes(shift(from, k, from_step)?, bytes as u64)?.to_vec();
-            self.bytes(shift(to, k, to_step)?, bytes as u64)?.copy_from_slice(&piece);
+        let (source, target) = (hull(from, from_step)?, hull(to, to_step)?);
+        self.block(to.tile, to.object)?.range(target.0, target.1)?;
+        let block = self.block(from.tile, from.object)?;
+        let low = block.range(source.0, source.1)?;
+        let meets = source.0 < target.0 + target.1 as i64 && target.0 < source.0 + source.1 as i64;
+        let packed = count == 1 || (to_step == bytes as i32 && !(from.object == to.object && meets));
+        if packed && (count == 1 || from_step == bytes as i32) {
+            let pieces = block.read(from.offset, bytes * count);
+            self.block(to.tile, to.object)?.write(to.offset, bytes * count, &pieces);
+            return Ok(());
+        }
+        // A packed column of what is plain: one segment.
+        if packed && let Some(token) = block.plain_token(low, source.1 as u32) {
+            let first = token + (from.offset - low) as u64;
+            let segment = Segment::pieces(first, bytes, from_step as i64, count);
+            self.block(to.tile, to.object)?.write(to.offset, segment.len(), &[(0, segment)]);
+            return Ok(());
+        }
+        for k in 0..count as i64 {
+            let shift = |loc: Loc, step: i32| (loc.offset as i64 + k * step as i64) as u32;
+            let piece = self.block(from.tile, from.object)?.read(shift(from, from_step), bytes);
+            self.block(to.tile, to.object)?.write(shift(to, to_step), bytes, &piece);
         }
         Ok(())
     }
 
-    /// Whether every element is at home, with its own token or the one that is expected.
-    pub fn check_homes(&mut self, expected: &Expected) -> Result<(), String> {
-        let tokens = self.tokens;
-        for (&(var, element), &token) in expected {
-            let (tile, offset) = tokens.homes[var].locate(element);
-            let at = Loc { tile, object: Object::Var(var), offset };
-            if self.load(at, tokens.homes[var].elem_bytes)? != token {
-                return Err(format!("a written element is not at home on tile {tile}"));
-            }
-        }
+    /// Checks that the elements of every block that is touched here, or that something is expected of, are as expected.
+    ///
+    /// # Errors
+    /// The first element that is not.
+    pub fn check_homes(&mut self, expected: &mut Memory<'a>) -> Result<(), String> {
         let mut touched: Vec<(u32, VarId)> = vec![];
-        touched.extend(self.blocks.keys().filter_map(|&(tile, object)| match object {
+        let all = self.blocks.keys().chain(expected.blocks.keys());
+        touched.extend(all.filter_map(|&(tile, object)| match object {
             Object::Var(var) => Some((tile, var)),
             Object::Buffer(_) => None,
         }));
         touched.sort_unstable();
+        touched.dedup();
+        let tokens = self.tokens;
         for (tile, var) in touched {
-            let homes = &tokens.homes[var];
-            for run in tokens.runs[var][&tile].iter().map(|&k| homes.runs[k]) {
-                for element in run.elements().filter(|&e| !expected.contains_key(&(var, e))) {
-                    let offset = run.offset + (element as u32 - run.start) * homes.elem_bytes;
-                    let at = Loc { tile, object: Object::Var(var), offset };
-                    if self.load(at, homes.elem_bytes)? != tokens.first(var, element) {
-                        return Err(format!("element {element} of a variable on tile {tile} is overwritten"));
-                    }
+            let bytes = tokens.homes(var).elem_bytes;
+            let wanted = expected.block(tile, Object::Var(var))?;
+            let found = self.block(tile, Object::Var(var))?;
+            for run in tokens.runs(var, tile) {
+                for (behind, segment) in wanted.read(run.offset, (run.end - run.start) * bytes) {
+                    let Some(k) = found.difference(run.offset + behind, &segment) else { continue };
+                    let element = run.start + (behind + k) / bytes;
+                    let (own, at) = (tokens.first(var, element as u64), run.offset + (element - run.start) * bytes);
+                    return Err(match wanted.plain_token(at, bytes) == Some(own) {
+                        true => format!("element {element} of a variable on tile {tile} is overwritten"),
+                        false => format!("a written element is not at home on tile {tile}"),
+                    });
                 }
             }
         }
@@ -204,11 +289,33 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// The form of a transfer.
+/// What the token of a computed value adds to the token of its element.
+const FRESH: u64 = 1 << 60;
+
+impl Elements {
+    /// Returns the k-th element.
+    pub fn element(&self, k: u64) -> u64 {
+        (self.first as i64 + k as i64 * self.stride) as u64
+    }
+
+    /// Returns the first byte of the k-th element.
+    pub fn byte(&self, k: u64) -> u32 {
+        (self.at + k as i64 * self.pitch) as u32
+    }
+
+    /// Returns the first byte between all elements of some bytes, and how many bytes there are.
+    fn hull(&self, bytes: u32) -> Result<(i64, u64), String> {
+        let last = (self.count as i64 - 1).checked_mul(self.pitch).and_then(|n| n.checked_add(self.at));
+        let last = last.ok_or("an element lies outside its block")?;
+        let (lo, hi) = (last.min(self.at), last.max(self.at));
+        Ok((lo, hi.abs_diff(lo).saturating_add(bytes as u64)))
+    }
+}
+
+/// Checks the form of a transfer.
 fn check(phase: &Phase, transfer: &Transfer, machine: &Machine) -> Result<(), String> {
-    let to: Vec<Loc> = phase.receivers(transfer).collect();
-    let aligned = to.iter().chain([&transfer.from]).all(|l| l.offset.is_multiple_of(4) && l.tile < machine.tiles());
-    if transfer.words == 0 || !aligned {
+    let aligned = |l: &Loc| l.offset.is_multiple_of(4) && l.tile < machine.tiles();
+    if transfer.words == 0 || !aligned(&transfer.from) || !phase.receivers(transfer).all(|l| aligned(&l)) {
         return Err("a transfer is not of whole words between tiles of the machine".into());
     }
     let all = match transfer.to {
@@ -216,7 +323,8 @@ fn check(phase: &Phase, transfer: &Transfer, machine: &Machine) -> Result<(), St
         To::Group { group, .. } => phase.groups.get(group as usize).map_or(&[][..], Vec::as_slice),
     };
     let ascending = all.is_sorted_by(|a, b| a.tile < b.tile);
-    if to.is_empty() || !ascending || to.iter().any(|l| l.tile == transfer.from.tile) {
+    let receivers = || phase.receivers(transfer);
+    if receivers().next().is_none() || !ascending || receivers().any(|l| l.tile == transfer.from.tile) {
         return Err(format!("a transfer from tile {} has no ascending receivers other than it", transfer.from.tile));
     }
     Ok(())
