@@ -1,0 +1,17 @@
+//! Vector kernels: loops whose iterations become the lanes of the host's vectors, for which Cranelift's x64 backend has no
+//! instructions (it has the 256- and 512-bit types, but lowers vectors of at most 128 bits).
+//!
+//! - [`ir`] is the typed vector IR: what a [`Kernel`](ir::Kernel) is, and what its operations mean
+//! - [`x86`] translates kernels to machine code, with one lowering for each [`Level`]
+//!
+//! ```text
+//! codelet ─girder-codegen→ Kernel ─x86::avx512 or x86::avx2→ machine program ─registers, encode→ bytes
+//! ```
+//!
+//! Invariant: this crate knows neither codelets nor Cranelift; only `x86` knows instructions.
+
+pub mod ir;
+pub mod x86;
+
+pub use ir::Kernel;
+pub use x86::{Level, Machine, Options, assemble};

@@ -1,0 +1,218 @@
+//! Kernels to machine code for x86-64.
+//!
+//! - [`table`], `pairs`: the instructions, and names for them by what they do
+//! - `encode`: their bytes
+//! - `inst`, `program`: machine programs over virtual registers
+//! - `avx512`, `avx2`: one lowering from the IR to machine programs for each level
+//! - `integers`, `interleaved`: what both lowerings share
+//! - `interleave`: several groups, step by step
+//! - `registers`: virtual registers to those of the machine
+//! - `constants`: numbers that stand before the code
+//! - `emit`, `step`: the loop around a body, and the code of one step
+//!
+//! Invariant: code is position-free: it reads its own constants and what its arguments point to.
+
+mod avx2;
+mod avx512;
+mod constants;
+mod emit;
+mod encode;
+mod inst;
+mod integers;
+mod interleave;
+mod interleaved;
+mod pairs;
+mod program;
+mod registers;
+mod step;
+pub mod table;
+
+use crate::ir::{Effect, GROUP, Item, Kernel, Lane, Memory, Op};
+
+/// A level of the instruction set.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Level {
+    /// 256-bit vectors with fused multiplication and addition: AVX2, FMA, BMI1, BMI2, LZCNT.
+    Avx2,
+    /// 512-bit vectors with masks: AVX-512 F, BW, CD, DQ and VL besides.
+    Avx512,
+}
+
+/// What is known of the loop that a kernel runs, and what is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The number of iterations, if it is known.
+    pub iterations: Option<u64>,
+    /// Running an iteration twice does no harm.
+    pub idempotent: bool,
+    /// Whether the host counts the ones of lanes of 512 bits (AVX512_VPOPCNTDQ).
+    pub counts_ones: bool,
+    /// Whether groups may run interleaved.
+    pub interleave: bool,
+    /// Whether accesses a few elements apart may be whole vectors.
+    pub whole_vectors: bool,
+    /// Whether a listing for people is made.
+    pub listing: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            iterations: None,
+            idempotent: false,
+            counts_ones: false,
+            interleave: true,
+            whole_vectors: true,
+            listing: false,
+        }
+    }
+}
+
+/// Position-free machine code, and where it begins to run: `extern "sysv64" fn(record: *mut u8, iterations: u64)`, of
+/// one iteration at least.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// The code, which has to stand at a multiple of [`Machine::ALIGNMENT`].
+    pub bytes: Vec<u8>,
+    /// The offset of its first instruction.
+    pub entry: usize,
+    /// The same for people, if it was wanted.
+    pub listing: Option<String>,
+}
+
+impl Machine {
+    /// What the address of the first byte has to be a multiple of.
+    pub const ALIGNMENT: usize = 64;
+}
+
+/// Translates a kernel for a level.
+pub fn assemble(kernel: &Kernel, level: Level, options: &Options) -> Machine {
+    let program = match level {
+        Level::Avx2 => avx2::program(kernel, options),
+        Level::Avx512 => avx512::program(kernel, options),
+    };
+    emit::emit(&program, options)
+}
+
+impl Level {
+    /// All levels, the least first.
+    pub const ALL: [Level; 2] = [Level::Avx2, Level::Avx512];
+
+    /// As listings call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this machine has the level.
+    pub fn is_here(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => {
+                use std::is_x86_feature_detected as has;
+                has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => {
+                use std::is_x86_feature_detected as has;
+                let parts = has!("avx512bw") && has!("avx512cd") && has!("avx512dq") && has!("avx512vl");
+                Level::Avx2.is_here() && has!("avx512f") && parts
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+
+    /// Bytes of a vector.
+    pub(crate) const fn bytes(self) -> u32 {
+        match self {
+            Level::Avx2 => 32,
+            Level::Avx512 => 64,
+        }
+    }
+
+    /// Vector registers that values may have.
+    pub(crate) const fn registers(self) -> u8 {
+        match self {
+            // One is for what an instruction uses up.
+            Level::Avx2 => 15,
+            Level::Avx512 => 32,
+        }
+    }
+
+    /// Registers that a group's elements of a lane take.
+    pub fn vectors(self, lane: Lane) -> usize {
+        (GROUP as usize * lane.bytes().max(4) as usize).div_ceil(self.bytes() as usize)
+    }
+
+    /// Registers for accumulators and indices, if the body is to have as many.
+    pub fn spare_registers(self) -> usize {
+        usize::from(self.registers() / 2)
+    }
+
+    /// Registers for accumulators and indices at most.
+    pub fn most_carried(self) -> usize {
+        usize::from(self.registers() - registers::WIDEST)
+    }
+
+    /// Whether there is a conversion between two lanes.
+    pub fn converts(self, from: Lane, to: Lane) -> bool {
+        let long = |lane: Lane| lane.is_int() && lane.is_long();
+        self == Level::Avx512 || !(from.is_float() && long(to) || long(from) && to == Lane::F32)
+    }
+
+    /// Groups in a row that accumulate in registers of their own, where the order does not matter.
+    pub fn parallel_accumulators(self) -> usize {
+        match self {
+            Level::Avx2 => 1,
+            Level::Avx512 => emit::MOST_UNROLLED,
+        }
+    }
+}
+
+/// Elements from iteration to iteration, if an access may be whole vectors whose lanes are put in order.
+pub fn interleaved_stride(lane: Lane, stride: i64) -> Option<i64> {
+    let bytes = i64::from(lane.bytes());
+    (bytes > 0 && stride % bytes == 0 && matches!(stride / bytes, -1 | 2..=4)).then(|| stride / bytes)
+}
+
+/// What each pointer of a kernel is to a program.
+fn moving(kernel: &Kernel) -> Vec<program::Moving> {
+    let mut sizes: Vec<Option<u32>> = vec![None; kernel.pointers.len()];
+    let mut unit = vec![true; kernel.pointers.len()];
+    let mut note = |lane: Lane, at: Memory| {
+        let n = at.pointer.0 as usize;
+        let bytes = lane.bytes() * u32::from(kernel.per_iteration);
+        unit[n] &= kernel.is_contiguous(lane, at) && sizes[n].is_none_or(|b| b == bytes);
+        sizes[n] = Some(bytes);
+    };
+    for item in &kernel.items {
+        match item {
+            Item::Make(value) => {
+                if let Op::Load(from) = kernel.def(*value).op {
+                    note(kernel.lane(*value), from);
+                }
+            }
+            Item::Do(Effect::Store { to, value, .. }) => note(kernel.lane(*value), *to),
+            Item::Do(Effect::StoreInterleaved { to, values }) => {
+                values.iter().for_each(|v| note(kernel.lane(v.1), *to));
+            }
+            Item::Do(_) => {}
+        }
+    }
+    let moving = |(n, p): (usize, &crate::ir::Moving)| program::Moving {
+        offset: p.offset,
+        stride: p.stride,
+        unit: unit[n],
+    };
+    kernel.pointers.iter().enumerate().map(moving).collect()
+}
+
+/// The first iteration's element of phase 0 of an access that lies so many elements apart, and the access's phase.
+fn phase(offset: i32, bytes: u32, steps: i64) -> (i32, u8) {
+    let bytes = bytes as i32;
+    let phase = if steps < 0 { 0 } else { offset.div_euclid(bytes).rem_euclid(steps as i32) };
+    (offset - phase * bytes, phase as u8)
+}

@@ -1,0 +1,196 @@
+//! Values of one lane type in another.
+//!
+//! Invariant: integers of less than 32 bits are in their range before and after.
+
+use super::{Lowering, Regs};
+use crate::ir::{Lane, Rounding, Value, without_limits};
+use crate::x86::inst::Reg;
+use crate::x86::pairs::{order, *};
+use crate::x86::table::Code;
+use smallvec::smallvec;
+
+/// Two to the 52nd: a number whose last bit counts ones.
+const TWO_52: u64 = 0x4330_0000_0000_0000;
+const TWO_31: u64 = 0x4f00_0000;
+const TWO_32: [u64; 2] = [0x4f80_0000, 0x41f0_0000_0000_0000];
+
+impl Lowering<'_> {
+    /// The bits as a lane of the same width, with one NaN.
+    pub(super) fn bits(&mut self, to: Lane, x: Value, half: u8) -> Regs {
+        let (from, regs) = (self.kernel.lane(x), self.vectors(x, half));
+        let Some(nan) = from.nan() else { return self.in_range(to, regs) };
+        let nan = self.splat(from, nan);
+        let is_nan = self.ordered(from, order::UNORDERED, &regs, &regs);
+        self.blend(from, is_nan, &nan, &regs)
+    }
+
+    /// The value in another lane.
+    pub(super) fn convert(&mut self, to: Lane, x: Value, half: u8) -> Regs {
+        let from = self.kernel.lane(x);
+        if from.is_mask() {
+            let mask = self.mask(x, half);
+            let one = if to.is_float() { to.float_bits(1.0) } else { 1 };
+            let (one, zero) = (self.splat(to, one), self.splat(to, 0));
+            return self.blend(to, mask, &one, &zero);
+        }
+        let regs = self.vectors(x, half);
+        match (from.is_float(), to.is_float()) {
+            (true, true) if to.is_long() => self.both_quarters(F64_OF_F32, regs[0]),
+            (true, true) => smallvec![self.joined(F32_OF_F64, &regs)],
+            (true, false) if to.bytes() < 4 => self.float_to_narrow(to, x, half),
+            (true, false) => self.float_to_int((from, to), &regs, self.range(x).1),
+            (false, true) => self.int_to_float((from, to), &regs),
+            (false, false) => self.resized((from, to), regs),
+        }
+    }
+
+    /// Four of eight lanes of 32 bits as lanes of 64.
+    pub(super) fn widened(&mut self, code: Code, lanes: Reg, quarter: usize) -> Reg {
+        let lanes = if quarter == 0 { lanes } else { self.upper_128(lanes) };
+        if code != F64_OF_INT[1] {
+            return self.to.plain(code, &[lanes]);
+        }
+        let long = self.to.plain(LONG_OF_INT[1], &[lanes]);
+        let two_52 = self.constant(TWO_52, true);
+        let number = self.to.plain(OR[0], &[long, two_52]);
+        self.to.plain(SUB[1], &[number, two_52])
+    }
+
+    fn both_quarters(&mut self, code: Code, lanes: Reg) -> Regs {
+        [0, 1].into_iter().map(|quarter| self.widened(code, lanes, quarter)).collect()
+    }
+
+    /// Four lanes of 64 bits as four of 32, twice.
+    fn joined(&mut self, code: Code, x: &Regs) -> Reg {
+        let halves = [x[0], x[1]].map(|x| self.narrowed_floats(code, x));
+        self.to.with(JOIN_128, 1, &halves)
+    }
+
+    fn narrowed_floats(&mut self, code: Code, x: Reg) -> Reg {
+        if code != INT_OF_F64[1] {
+            return self.to.plain(code, &[x]);
+        }
+        // Saturates upwards; what is below zero or NaN is left out by the caller.
+        let most = self.constant(f64::from(u32::MAX).to_bits(), true);
+        let x = self.to.plain(MIN[1], &[x, most]);
+        let x = self.to.with(ROUND[1], rounding(Rounding::Trunc), &[x]);
+        let two_52 = self.constant(TWO_52, true);
+        let number = self.to.plain(ADD[1], &[x, two_52]);
+        let low = self.to.with(SHUFFLE, 0b10_00_10_00, &[number, number]);
+        self.to.with(QUARTERS, 0b11_01_10_00, &[low])
+    }
+
+    fn int_to_float(&mut self, (from, to): (Lane, Lane), x: &Regs) -> Regs {
+        let unsigned = matches!(from, Lane::U32 | Lane::U64);
+        match (from.is_long(), to.is_long()) {
+            (false, false) if !unsigned => self.each(F32_OF_INT[0], x),
+            (false, false) => smallvec![self.f32_of_u32(x[0])],
+            (false, true) => self.both_quarters(F64_OF_INT[usize::from(unsigned)], x[0]),
+            (true, true) => x.iter().map(|&x| self.f64_of_long(x, !unsigned)).collect(),
+            (true, false) => unreachable!("there is no conversion from {from:?} to {to:?}"),
+        }
+    }
+
+    /// Both halves are exact, and their sum is rounded once.
+    fn f32_of_u32(&mut self, x: Reg) -> Reg {
+        let low = self.to.with_number(AND, false, x, 0xffff);
+        let high = self.to.shift(SHIFT_RIGHT[0], 16, x);
+        let [low, high] = [low, high].map(|half| self.to.plain(F32_OF_INT[0], &[half]));
+        let high = self.to.with_number(MUL, false, high, 0x4780_0000);
+        self.to.plain(ADD[0], &[high, low])
+    }
+
+    /// The upper half times two to the 32nd and the lower half are exact, and their sum is rounded once.
+    fn f64_of_long(&mut self, x: Reg, signed: bool) -> Reg {
+        let two_52 = self.constant(TWO_52, true);
+        let low = self.to.with_number(AND, true, x, 0xffff_ffff);
+        let low = self.to.plain(OR[0], &[low, two_52]);
+        let low = self.to.plain(SUB[1], &[low, two_52]);
+        // A signed upper half is counted from -2^31.
+        let high = if signed { self.flipped(x, true) } else { x };
+        let high = self.to.shift(SHIFT_RIGHT[1], 32, high);
+        let high = self.to.plain(OR[0], &[high, two_52]);
+        let start = if signed { f64::from_bits(TWO_52) + 2147483648.0 } else { f64::from_bits(TWO_52) };
+        let high = self.to.with_number(SUB, true, high, start.to_bits());
+        let high = self.to.with_number(MUL, true, high, TWO_32[1]);
+        self.to.plain(ADD[1], &[high, low])
+    }
+
+    /// To 32 bits, of numbers that are not above `greatest`.
+    fn float_to_int(&mut self, (from, to): (Lane, Lane), x: &Regs, greatest: f64) -> Regs {
+        assert!(!to.is_long(), "there is no conversion from {from:?} to {to:?}");
+        let unsigned = !to.is_signed();
+        let zero = self.splat(from, 0);
+        // What is too large for an unsigned integer becomes the greatest one by itself.
+        let valid = match unsigned {
+            true => self.ordered(from, order::GE, x, &zero),
+            false => self.ordered(from, order::ORDERED, x, x),
+        };
+        let number = match (from.is_long(), unsigned) {
+            (true, _) => self.joined(INT_OF_F64[usize::from(unsigned)], x),
+            (false, true) => self.u32_of_f32(x[0]),
+            (false, false) => self.to.plain(INT_OF_F32[0], &[x[0]]),
+        };
+        let valid = self.narrow_form(valid);
+        let regs: Regs = smallvec![self.to.plain(AND[0], &[valid, number])];
+        if unsigned || greatest < 2147483648.0 {
+            return regs;
+        }
+        let limit = self.splat(from, from.float_bits(2147483648.0));
+        let above = self.ordered(from, order::GE, x, &limit);
+        let most = self.splat(to, i32::MAX as u64);
+        self.blend(to, above, &most, &regs)
+    }
+
+    /// Of numbers that are not negative; saturates.
+    fn u32_of_f32(&mut self, x: Reg) -> Reg {
+        let limit = self.constant(TWO_31, false);
+        let is_large = self.to.with(COMPARE[0], order::GE, &[x, limit]);
+        let sign = self.constant(1 << 31, false);
+        let (large, sign) = (self.to.plain(AND[0], &[is_large, limit]), self.to.plain(AND[0], &[is_large, sign]));
+        let rest = self.to.plain(SUB[0], &[x, large]);
+        let number = self.to.plain(INT_OF_F32[0], &[rest]);
+        let number = self.to.plain(XOR[0], &[number, sign]);
+        let limit = self.constant(TWO_32[0], false);
+        let above = self.to.with(COMPARE[0], order::GE, &[x, limit]);
+        self.to.plain(OR[0], &[number, above])
+    }
+
+    /// Integers of less than 32 bits: limits that floats can be held to before they are converted.
+    fn float_to_narrow(&mut self, to: Lane, x: Value, half: u8) -> Regs {
+        let (least, greatest) = to.integer_range();
+        let (least, greatest) = (least as f64, greatest as f64);
+        let x = without_limits(self.kernel, x, (least, greatest));
+        let (from, regs) = (self.kernel.lane(x), self.vectors(x, half));
+        let mut held = regs.clone();
+        if self.range(x).1 > greatest {
+            let upper = self.splat(from, from.float_bits(greatest));
+            // NaN stays what it is, as the second operand does.
+            held = self.each_pair(pick(MIN, from), &upper, &regs);
+        }
+        // NaN and what is too low become the least integer, and that becomes zero if there is no sign.
+        let mut lanes = match from.is_long() {
+            true => self.joined(INT_OF_F64[0], &held),
+            false => self.to.plain(INT_OF_F32[0], &[held[0]]),
+        };
+        if least < 0.0 {
+            let valid = self.ordered(from, order::ORDERED, &regs, &regs);
+            let valid = self.narrow_form(valid);
+            lanes = self.to.plain(AND[0], &[valid, lanes]);
+        }
+        smallvec![self.to.with_number(SMAX, false, lanes, least as i32 as u64)]
+    }
+
+    /// Between integers.
+    fn resized(&mut self, (from, to): (Lane, Lane), x: Regs) -> Regs {
+        match (from.is_long(), to.is_long()) {
+            (true, true) => x,
+            (false, true) => self.both_quarters(LONG_OF_INT[usize::from(from == Lane::U32)], x[0]),
+            (true, false) => {
+                let narrow = self.narrowed(x[0], x[1]);
+                self.in_range(to, smallvec![narrow])
+            }
+            (false, false) => self.in_range(to, x),
+        }
+    }
+}

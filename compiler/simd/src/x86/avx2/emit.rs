@@ -1,0 +1,117 @@
+//! The code of AVX2: what is done under masks that are vectors.
+//!
+//! Elements that no instruction moves under a mask go one by one, with the mask's signs in `r14`.
+//!
+//! Invariant: elements of iterations that are not under the mask are not touched.
+
+use crate::x86::emit::{Emit, Group};
+use crate::x86::encode::{Masking, Rm};
+use crate::x86::inst::{Effect, Elements, Op, Reg};
+use crate::x86::pairs::*;
+use crate::x86::registers::SCRATCH;
+use crate::x86::table::Code;
+use smallvec::SmallVec;
+
+impl Emit<'_> {
+    /// Makes a value.
+    pub(in crate::x86) fn make_avx2(&mut self, reg: Reg, op: Op, args: &[Reg], group: Group) {
+        match op {
+            Op::Load { code, from } => {
+                let under = args.first().map(|&mask| self.r.operand(mask));
+                let n = self.r.result(reg);
+                let rm = self.address(from, group, None);
+                self.r.out.vector(code, n, under, rm, Masking::default(), None);
+                self.r.drop_dead(args);
+            }
+            Op::Whole { code, interleaved, nth } => {
+                let n = self.r.result(reg);
+                let rm = self.whole_address((interleaved, nth), group);
+                self.r.out.vector(code, n, None, rm, Masking::default(), None);
+            }
+            Op::LoadSome { code, from, step } => self.load_some(reg, (code, from, step), args, group),
+            Op::Gather { code, from } => self.gather(reg, (code, from), args, group),
+            Op::BlendBy { code } => {
+                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
+                let [mask, no, yes] = *operands.as_slice() else { unreachable!("it has three operands") };
+                self.r.drop_dead(args);
+                let n = self.r.result(reg);
+                self.r.out.vector(code, n, Some(no), Rm::Register(yes), Masking::default(), Some(mask << 4));
+            }
+            op => self.make_simply(reg, op, args),
+        }
+    }
+
+    /// The instruction uses up its mask.
+    fn gather(&mut self, reg: Reg, (code, from): (Code, Elements), args: &[Reg], group: Group) {
+        let none = Masking::default();
+        let offsets = self.r.operand(args[0]);
+        let under = args.get(1).map(|&mask| self.r.operand(mask));
+        let n = self.r.result(reg);
+        match under {
+            Some(mask) => self.r.out.vector(COPY[0], SCRATCH, None, Rm::Register(mask), none, None),
+            None => self.r.out.vector(EQUAL[0], SCRATCH, Some(SCRATCH), Rm::Register(SCRATCH), none, None),
+        }
+        self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
+        let rm = self.address(from, group, Some(offsets));
+        self.r.out.vector(code, n, Some(SCRATCH), rm, none, None);
+        self.r.drop_dead(args);
+    }
+
+    /// Eight narrow elements, those under a mask, one by one.
+    fn load_some(&mut self, reg: Reg, (code, from, step): (Code, Elements, i32), args: &[Reg], group: Group) {
+        let none = Masking::default();
+        let mask = self.r.operand(args[0]);
+        let n = self.r.result(reg);
+        self.r.out.signs_to_r14(SIGNS[0], mask);
+        self.r.out.vector(XOR[0], n, Some(n), Rm::Register(n), none, None);
+        let insert = INSERT[usize::from(from.bytes == 2)];
+        for lane in 0..8 {
+            let at = Elements { offset: from.offset + i32::from(lane) * step, ..from };
+            let rm = self.address(at, group, None);
+            let next = self.r.out.unless_bit(lane);
+            self.r.out.vector(insert, n, Some(n), rm, none, Some(lane));
+            self.r.out.land(next);
+        }
+        self.r.out.vector(code, n, None, Rm::Register(n), none, None);
+        self.r.drop_dead(args);
+    }
+
+    /// Stores a value.
+    pub(in crate::x86) fn store_avx2(&mut self, effect: Effect, group: Group) {
+        match effect {
+            Effect::Store { code, to, value, mask } => {
+                let n = self.r.operand(value);
+                let under = mask.map(|mask| self.r.operand(mask));
+                let rm = self.address(to, group, None);
+                self.r.out.vector(code, n, under, rm, Masking::default(), None);
+            }
+            Effect::StoreWhole { code, interleaved, nth, value, .. } => {
+                let n = self.r.operand(value);
+                let rm = self.whole_address((interleaved, nth), group);
+                self.r.out.vector(code, n, None, rm, Masking::default(), None);
+            }
+            Effect::Spread { to, step, value, mask } => self.spread((to, step), value, mask, group),
+            _ => unreachable!("programs for AVX2 have no {effect:?}"),
+        }
+    }
+
+    /// Elements of 128 bits, one by one.
+    fn spread(&mut self, (to, step): (Elements, i32), value: Reg, mask: Option<(Reg, u8)>, group: Group) {
+        let n = self.r.operand(value);
+        let long = usize::from(to.bytes == 8);
+        if let Some((mask, _)) = mask {
+            let mask = self.r.operand(mask);
+            self.r.out.signs_to_r14(SIGNS[long], mask);
+        }
+        let extract = EXTRACT[to.bytes.trailing_zeros() as usize];
+        // Narrow elements are packed.
+        let lanes = if to.bytes < 4 { 8 } else { 16 / to.bytes };
+        for lane in 0..lanes {
+            let at = Elements { offset: to.offset + i32::from(lane) * step, ..to };
+            let rm = self.address(at, group, None);
+            let next = mask.map(|(_, first)| self.r.out.unless_bit(first + lane));
+            self.r.out.vector(extract, n, None, rm, Masking::default(), Some(lane));
+            next.into_iter().for_each(|next| self.r.out.land(next));
+        }
+    }
+}

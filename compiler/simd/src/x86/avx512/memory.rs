@@ -1,0 +1,311 @@
+//! Loads, stores and accumulators.
+//!
+//! Accesses a few elements apart are whole vectors, if all iterations touch them.
+//!
+//! Invariant: only what every iteration touches unconditionally is part of a whole vector, so that its elements are
+//! there.
+
+use super::{Lowering, Regs};
+use crate::ir::{AccumulatorId, Def, Effect, Item, Kernel, Lane, Memory, Op, Reduction, Value};
+use crate::x86::inst::{Effect as Do, Elements, Op as Machine, Reg};
+use crate::x86::pairs::*;
+use crate::x86::program::Parallel;
+use crate::x86::{interleaved_stride, phase};
+use smallvec::SmallVec;
+
+/// Each vector's elements of sixteen iterations.
+fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
+    let upper = Elements { offset: at.offset + 8 * stride as i32, upper: true, ..at };
+    if at.bytes == 8 { [at, upper].as_slice().into() } else { [at].as_slice().into() }
+}
+
+/// The elements of a load that every iteration does, and how many elements apart they are, if they may be whole vectors.
+fn interleaved(kernel: &Kernel, value: Value) -> Option<(Memory, i64)> {
+    let def = kernel.def(value);
+    match def.op {
+        Op::Load(from) if def.args.is_empty() => {
+            interleaved_stride(def.lane, kernel.stride(from)).map(|steps| (from, steps))
+        }
+        _ => None,
+    }
+}
+
+impl Lowering<'_> {
+    fn elements(&self, lane: Lane, at: Memory) -> Elements {
+        let bytes = lane.bytes() as u8 * self.kernel.per_iteration;
+        Elements { pointer: at.pointer, offset: at.offset, bytes, upper: false }
+    }
+
+    /// Finds the phases of all interleaved loads, so that each vector is known before it is loaded.
+    pub(super) fn note_phases(&mut self) {
+        for item in &self.kernel.items {
+            if let Item::Make(value) = *item
+                && let Some((from, steps)) = interleaved(self.kernel, value).filter(|_| self.options.whole_vectors)
+            {
+                let lane = self.kernel.lane(value);
+                let at = self.elements(lane, from);
+                let (offset, phase) = phase(at.offset, lane.bytes(), steps);
+                for from in parts(Elements { offset, ..at }, self.kernel.stride(from)) {
+                    self.to.interleaved_access(from, steps, phase, false);
+                }
+            }
+        }
+    }
+
+    /// Elements of memory.
+    pub(super) fn load(&mut self, def: &Def, from: Memory) -> Regs {
+        let (lane, stride) = (def.lane, self.kernel.stride(from));
+        let at = self.elements(lane, from);
+        let contiguous = self.kernel.is_contiguous(lane, from);
+        let steps = interleaved_stride(lane, stride).filter(|_| def.args.is_empty() && self.options.whole_vectors);
+        if let Some(steps) = steps.filter(|_| !contiguous) {
+            return self.load_whole(at, lane, (stride, steps));
+        }
+        let masks: SmallVec<[Option<Reg>; 2]> = match def.args.first() {
+            Some(&mask) => {
+                let mask = self.of(mask)[0];
+                self.masks(lane, mask).into_iter().map(Some).collect()
+            }
+            None => SmallVec::from_elem(None, 2),
+        };
+        let offsets = (!contiguous).then(|| self.offsets(stride));
+        let op = |from| match offsets {
+            Some(_) => Machine::Gather { code: pick(GATHER, lane), from },
+            None if self.kernel.per_iteration > 1 => Machine::Load { code: LOAD[0], from },
+            None => Machine::Load { code: load_code(lane), from },
+        };
+        let loads: SmallVec<[(Machine, Option<Reg>); 2]> =
+            parts(at, stride).into_iter().zip(masks).map(|(from, mask)| (op(from), mask)).collect();
+        loads
+            .into_iter()
+            .map(|(op, mask)| {
+                let args: SmallVec<[Reg; 2]> = offsets.into_iter().chain(mask).collect();
+                self.to.make(op, &args)
+            })
+            .collect()
+    }
+
+    /// The offsets of elements that do not lie side by side.
+    fn offsets(&mut self, stride: i64) -> Reg {
+        self.to.make(Machine::Ramp { start: 0, step: stride, bytes: 4 }, &[])
+    }
+
+    /// A phase of an interleaved access.
+    fn load_whole(&mut self, at: Elements, lane: Lane, (stride, steps): (i64, i64)) -> Regs {
+        let (offset, phase) = phase(at.offset, lane.bytes(), steps);
+        let (code, long) = (load_code(lane), usize::from(lane.is_long()));
+        parts(Elements { offset, ..at }, stride)
+            .into_iter()
+            .map(|from| {
+                let interleaved = self.to.interleaved_access(from, steps, phase, false);
+                if self.to.interleaved[interleaved as usize].is_short() {
+                    return self.short(interleaved, phase, lane, steps);
+                }
+                let program = &mut self.to;
+                let vectors: SmallVec<[Reg; 4]> = (0..steps.max(1) as u8)
+                    .map(|nth| program.make(Machine::Whole { code, interleaved, nth }, &[]))
+                    .collect();
+                let order = |round| Machine::Order { interleaved, phase, round, stored: false };
+                if steps < 0 {
+                    let order = program.make(order(0), &[]);
+                    return program.plain(PERMUTE[long], &[order, vectors[0]]);
+                }
+                let mut lanes = vectors[0];
+                for (round, &next) in vectors[1..].iter().enumerate() {
+                    let order = program.make(order(round as u8), &[]);
+                    lanes = program.make(Machine::Permute { code: PERMUTE_TWO[long] }, &[lanes, order, next]);
+                }
+                lanes
+            })
+            .collect()
+    }
+
+    /// A phase of a short access: a shuffle brings its bytes to their lanes.
+    fn short(&mut self, interleaved: u32, phase: u8, lane: Lane, steps: i64) -> Reg {
+        let signed = lane.is_signed();
+        let mut bytes = self.to.make(Machine::Bytes { interleaved }, &[]);
+        if steps * i64::from(lane.bytes()) < 4 {
+            let quarters = self.to.make(Machine::Quarters { interleaved }, &[]);
+            bytes = self.to.plain(PERMUTE[0], &[quarters, bytes]);
+        }
+        let picked = self.to.make(Machine::Picked { interleaved, phase, upper: signed }, &[]);
+        let lanes = self.to.plain(SHUFFLE_BYTES, &[bytes, picked]);
+        match signed {
+            true => self.to.shift(SHIFT_RIGHT_SIGNED[0], 32 - lane.bits() as u8, lanes),
+            false => lanes,
+        }
+    }
+
+    /// Makes an effect.
+    pub(super) fn effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Store { to, value, mask } => self.store(*to, *value, *mask),
+            Effect::StoreInterleaved { to, values } => self.store_interleaved(*to, values),
+            Effect::Accumulate { accumulator, op, value, mask } => self.accumulate(*accumulator, *op, *value, *mask),
+            Effect::AccumulateProduct { accumulator, factors: [a, b], mask } => {
+                let lane = self.kernel.lane(*a);
+                let (x, y) = (self.of(*a), self.of(*b));
+                let masks = self.masks_of(lane, *mask);
+                for n in 0..x.len() {
+                    let accumulator = self.accumulators[accumulator.0 as usize][n].0;
+                    let (a, b, mask) = (x[n], y[n], masks[n]);
+                    self.to.effect(Do::AccumulateFma { accumulator, long: lane.is_long(), a, b, mask });
+                }
+            }
+        }
+    }
+
+    fn masks_of(&mut self, lane: Lane, mask: Option<Value>) -> SmallVec<[Option<Reg>; 2]> {
+        let Some(mask) = mask else { return SmallVec::from_elem(None, 2) };
+        let mask = self.of(mask)[0];
+        self.masks(lane, mask).into_iter().map(Some).collect()
+    }
+
+    fn store(&mut self, to: Memory, value: Value, mask: Option<Value>) {
+        let lane = self.kernel.lane(value);
+        let (stride, at) = (self.kernel.stride(to), self.elements(lane, to));
+        let masks = self.masks_of(lane, mask);
+        let values = self.of(value);
+        let contiguous = self.kernel.is_contiguous(lane, to);
+        for ((to, value), mask) in parts(at, stride).into_iter().zip(values).zip(masks) {
+            let effect = if contiguous {
+                let code = match lane.bytes() {
+                    _ if self.kernel.per_iteration > 1 => STORE[0],
+                    1 => STORE_8,
+                    2 => STORE_16,
+                    _ => pick(STORE, lane),
+                };
+                // The store itself cuts lanes to elements.
+                let value = self.unwrapped.get(&value).copied().unwrap_or(value);
+                Do::Store { code, to, value, mask }
+            } else {
+                Do::Scatter { code: pick(SCATTER, lane), to, offsets: self.offsets(stride), value, mask }
+            };
+            self.to.effect(effect);
+        }
+    }
+
+    fn store_interleaved(&mut self, to: Memory, values: &[(u8, Value)]) {
+        let lane = self.kernel.lane(values[0].1);
+        let (stride, at) = (self.kernel.stride(to), self.elements(lane, to));
+        let steps = interleaved_stride(lane, stride).expect("interleaved stores are a few elements apart");
+        if !self.options.whole_vectors {
+            for &(phase, value) in values {
+                self.store(Memory { offset: to.offset + i32::from(phase) * lane.bytes() as i32, ..to }, value, None);
+            }
+            return;
+        }
+        for (part, from) in parts(at, stride).into_iter().enumerate() {
+            let interleaved = self.to.interleaved_access(from, steps, 0, true);
+            for nth in 0..steps.max(1) as u8 {
+                let value = self.arranged(lane, values, (part, interleaved), nth);
+                let mask = self.stored_lanes(values, interleaved, nth);
+                self.to.effect(Do::StoreWhole { code: pick(STORE, lane), interleaved, nth, value, mask });
+            }
+        }
+    }
+
+    /// The values of all phases in the order of the n-th vector.
+    fn arranged(&mut self, lane: Lane, values: &[(u8, Value)], (part, interleaved): (usize, u32), nth: u8) -> Reg {
+        let long = usize::from(lane.is_long());
+        let order = |phase| Machine::Order { interleaved, phase, round: nth, stored: true };
+        let (first, mut rest) = (values[0], &values[1..]);
+        let mut lanes = self.of(first.1)[part];
+        // Phase 1 takes those of phase 0 as they are.
+        if first.0 != 0 || rest.first().is_none_or(|second| second.0 != 1) {
+            let by = self.to.make(order(first.0), &[]);
+            lanes = self.to.plain(PERMUTE[long], &[by, lanes]);
+        }
+        while let Some((next, after)) = rest.split_first() {
+            let by = self.to.make(order(next.0), &[]);
+            let value = self.of(next.1)[part];
+            lanes = self.to.make(Machine::Permute { code: PERMUTE_TWO[long] }, &[lanes, by, value]);
+            rest = after;
+        }
+        lanes
+    }
+
+    /// The lanes of the n-th vector that are stored, if not all.
+    fn stored_lanes(&mut self, values: &[(u8, Value)], interleaved: u32, nth: u8) -> Option<Reg> {
+        let access = self.to.interleaved[interleaved as usize];
+        if values.len() as i64 == access.vectors() {
+            return None;
+        }
+        let is_stored = |lane: i64| {
+            let phase = (access.start(nth) + lane) % access.steps;
+            values.iter().any(|v| i64::from(v.0) == phase)
+        };
+        let bits = (0..access.lanes()).filter(|&lane| is_stored(lane)).fold(0, |bits, lane| bits | 1 << lane);
+        Some(self.to.make(Machine::MaskBits { bits }, &[]))
+    }
+
+    /// Gives each accumulator its vectors.
+    pub(super) fn begin_accumulators(&mut self) {
+        for accumulator in &self.kernel.accumulators {
+            let lane = accumulator.lane;
+            let start = accumulator.start.map(|bits| self.splat(lane, bits)[0]);
+            let vectors = (0..1 + usize::from(lane.is_long())).map(|n| {
+                let at = self.lanes(lane, accumulator.offset, n);
+                self.to.accumulator(at, start)
+            });
+            let vectors = vectors.collect();
+            self.accumulators.push(vectors);
+        }
+    }
+
+    fn accumulate(&mut self, id: AccumulatorId, op: Reduction, value: Value, mask: Option<Value>) {
+        let accumulator = self.kernel.accumulators[id.0 as usize];
+        let lane = accumulator.lane;
+        let mut values = self.of(value);
+        let extremum = lane.is_float() && matches!(op, Reduction::Min | Reduction::Max);
+        let mut masks = self.masks_of(lane, mask);
+        // What takes more than one instruction, or runs in parallel, accumulates what changes nothing instead.
+        if let Some(mask) = mask.filter(|_| accumulator.any_order || extremum) {
+            let (mask, identity) = (self.of(mask), self.splat(lane, op.identity(lane)));
+            values = self.select(lane, &mask, &values, &identity);
+            masks = SmallVec::from_elem(None, 2);
+        }
+        let updates = self.kernel.items.iter().filter(|item| match item {
+            Item::Do(effect) => effect.accumulator() == Some(id),
+            Item::Make(_) => false,
+        });
+        let parallel = accumulator.any_order && updates.count() == 1;
+        for (n, &value) in values.iter().enumerate() {
+            let (accumulator, reg) = self.accumulators[id.0 as usize][n];
+            let from = self.to.body.len();
+            if extremum {
+                let is_min = op == Reduction::Min;
+                let number = self.to.constant_of(value).map(|bits| lane.float_value(bits));
+                let (old, value) = ([reg].as_slice().into(), [value].as_slice().into());
+                let new = self.extremum(lane, is_min, (None, &old), (number, &value))[0];
+                self.to.effect(Do::Assign { accumulator, value: new });
+            } else {
+                let code = accumulating_code(op, lane);
+                self.to.effect(Do::Accumulate { accumulator, code, value, mask: masks[n] });
+            }
+            if parallel && !self.to.is_fixed(value) {
+                let start = self.splat(lane, op.identity(lane))[0];
+                let items = from..self.to.body.len();
+                self.to.set_parallel(accumulator, Parallel { start, value, items });
+            }
+        }
+    }
+}
+
+/// The instruction that takes a vector into an accumulator.
+fn accumulating_code(op: Reduction, lane: Lane) -> crate::x86::table::Code {
+    let (float, signed) = (lane.is_float(), lane.is_signed());
+    let pair = match op {
+        Reduction::Sum if float => ADD,
+        Reduction::Sum => IADD,
+        Reduction::Product if float => MUL,
+        Reduction::Product => IMUL,
+        Reduction::Min if signed => SMIN,
+        Reduction::Min => UMIN,
+        Reduction::Max if signed => SMAX,
+        Reduction::Max => UMAX,
+        Reduction::And => AND,
+        Reduction::Or => OR,
+    };
+    pick(pair, lane)
+}

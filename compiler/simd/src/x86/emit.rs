@@ -1,0 +1,355 @@
+//! A machine program's code.
+//!
+//! A kernel is called with the record in `rdi` and the number of iterations in `rsi`, as the System V convention passes
+//! them, and touches only what that convention lets a callee touch. `rax` is the first iteration of the group that runs.
+//!
+//! ```text
+//! constants
+//! entry: what is the same in all groups
+//!        groups, some in a row, while there are enough      (unless it is known that there are not)
+//!        single groups                                      (likewise)
+//!        the last, incomplete group, under a mask           (likewise)
+//!        parallel accumulators are combined; all go to the record
+//! ```
+//!
+//! With AVX2 a body has the instructions for both halves of a group; the last group has a body of its own, for which
+//! `rsi + 4 * rdx` points to a mask for each iteration.
+//!
+//! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators as they are.
+
+use super::constants::{WINDOW, constants};
+use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
+use super::inst::{Class, Item, Reg};
+use super::interleave::interleaved;
+use super::pairs::*;
+use super::program::{Carried, Program};
+use super::registers::{Registers, TAIL, TAIL_UPPER, pressure};
+use super::{Level, Machine, Options};
+use crate::ir::GROUP;
+use smallvec::SmallVec;
+
+/// Registers for pointers; a callee has to restore those from the sixth on.
+const POINTERS: [Gpr; 10] = [Gpr(1), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(3), Gpr(5), Gpr(12), Gpr(13), Gpr(14)];
+const CALLER_SAVES: usize = 5;
+/// For pointers that have no register.
+pub(super) const OTHER_POINTER: Gpr = Gpr(15);
+
+/// The registers that a program's pointers may have: with AVX2, the last one holds the bits of masks.
+pub(super) fn pointers(level: Level) -> &'static [Gpr] {
+    let count = POINTERS.len() - usize::from(level == Level::Avx2);
+    &POINTERS[..count]
+}
+
+/// Groups that run in a row at most, each with lanes of its own where their order does not matter.
+pub(super) const MOST_UNROLLED: usize = 4;
+/// Vectors that are never held, besides what a body makes.
+pub(super) const SPARE: usize = 4;
+
+/// The code of a program from which nothing can be left out.
+pub(super) fn emit(program: &Program, options: &Options) -> Machine {
+    let known = options.iterations;
+    let groups = known.map_or(u64::MAX, |n| n / GROUP);
+    let row = if options.interleave { interleaved(program, groups) } else { None };
+    let (program, unroll) = match &row {
+        Some((program, groups)) => (program, *groups),
+        None => (program, (unroll_factor(program) as u64).min(groups).max(1) as usize),
+    };
+    let (pool, mut out) = constants(program);
+    out.listing = options.listing.then(String::new);
+    let entry = out.bytes.len();
+    // The last group can end with the last iteration.
+    let still = program.carried.is_empty() && program.pointers.iter().all(|p| p.unit);
+    let overlaps = options.idempotent && still && known.is_some_and(|n| n >= GROUP);
+    let mut emit = Emit { program, r: Registers::new(program, out, pool), carried: Vec::new(), unroll, overlaps };
+    emit.kernel(known);
+    let Bytes { bytes, listing, .. } = emit.r.out;
+    Machine { bytes, entry, listing }
+}
+
+/// How many groups run in a row: those of a small body share the cost of a jump, and more of its sums are under way.
+fn unroll_factor(program: &Program) -> usize {
+    let vectors = if program.level == Level::Avx2 { 2 } else { 1 };
+    match program.body.len() / vectors {
+        0..=8 => MOST_UNROLLED,
+        9..=20 => 2,
+        _ => 1,
+    }
+}
+
+pub(super) struct Emit<'p> {
+    pub(super) program: &'p Program,
+    pub(super) r: Registers<'p>,
+    /// The register of each carried value, for each of the groups in a row.
+    carried: Vec<SmallVec<[u8; 4]>>,
+    unroll: usize,
+    /// The last group runs some iterations again instead of leaving lanes out.
+    overlaps: bool,
+}
+
+/// Which group of those in a row.
+#[derive(Clone, Copy)]
+pub(super) struct Group {
+    pub n: usize,
+    /// It is the incomplete one.
+    pub tail: bool,
+}
+
+impl Emit<'_> {
+    fn kernel(&mut self, known: Option<u64>) {
+        let registers = pointers(self.program.level);
+        let saved = self.program.pointers.len().min(registers.len()).saturating_sub(CALLER_SAVES);
+        let others = self.program.pointers.len() > registers.len();
+        let mut pushed: SmallVec<[Gpr; 8]> = POINTERS[CALLER_SAVES..CALLER_SAVES + saved].into();
+        pushed.extend(others.then_some(OTHER_POINTER));
+        // It holds the bits of a mask.
+        pushed.extend((self.program.level == Level::Avx2).then_some(R14));
+        pushed.iter().for_each(|&r| self.r.out.push(r));
+        let frame = self.r.out.add(RSP, 0);
+        for (pointer, &register) in self.program.pointers.iter().zip(registers) {
+            self.r.out.load(register, RDI, pointer.offset as i32);
+        }
+        self.before();
+        self.r.out.clear_rax();
+        self.groups(known);
+        self.finish();
+        let bytes = self.r.frame;
+        self.r.out.set_number(frame, -bytes);
+        self.r.out.add(RSP, bytes);
+        pushed.iter().rev().for_each(|&r| self.r.out.pop(r));
+        self.r.out.leave();
+    }
+
+    /// What is the same for all groups: as much as there is room for stays in registers.
+    fn before(&mut self) {
+        let program = self.program;
+        self.hold_carried();
+        let items: Vec<Item> = program.before.iter().map(|&reg| Item::Make(reg)).collect();
+        let uses = |reg: Reg| {
+            let of = |item: &Item| match item {
+                Item::Make(made) => {
+                    let inst = program.made[made.0 as usize].as_ref();
+                    inst.map_or(0, |i| i.args.iter().filter(|&&a| a == reg).count())
+                }
+                Item::Do(effect) => effect.reads().iter().filter(|&&a| a == reg).count(),
+            };
+            let steps = |c: &Carried| usize::from(matches!(c, Carried::Index { by, .. } if *by == reg));
+            program.body.iter().map(of).sum::<usize>() + program.carried.iter().map(steps).sum::<usize>()
+        };
+        let carried: usize = self.carried.iter().map(|registers| registers.len()).sum();
+        let pressure = |items: &[Item]| pressure(program, items, Class::Vector);
+        let pressure = pressure(&program.body).max(pressure(&program.row));
+        let room = usize::from(program.level.registers()).saturating_sub(pressure + SPARE + carried);
+        let mut held: Vec<(bool, usize, Reg)> = program
+            .before
+            .iter()
+            .filter(|r| program.classes[r.0 as usize] == Class::Vector)
+            .map(|&r| (self.r.is_made_again(r), uses(r), r))
+            .filter(|h| h.1 > 0)
+            .collect();
+        held.sort_by_key(|&(again, uses, reg)| (again, std::cmp::Reverse(uses), reg));
+        held.truncate(room);
+        held.iter().for_each(|h| {
+            self.r.hold(h.2);
+        });
+        let starts: Vec<Reg> = program.carried.iter().filter_map(Carried::start).collect();
+        self.r.begin(&items, &starts);
+        for (at, &reg) in program.before.iter().enumerate() {
+            self.r.go_to(at);
+            if self.r.is_made_again(reg) {
+                if let Some(n) = self.r.held(reg) {
+                    self.r.fetch(reg, n);
+                }
+                continue;
+            }
+            self.make(reg, Group { n: 0, tail: false });
+            if self.r.held(reg).is_none() {
+                let n = self.r.operand(reg);
+                self.r.save(reg, n, true);
+                self.r.drop_dead(&[reg]);
+            }
+        }
+        self.begin_carried();
+        self.r.end();
+    }
+
+    /// Gives what is carried its registers.
+    fn hold_carried(&mut self) {
+        for carried in &self.program.carried {
+            let mut registers: SmallVec<[u8; 4]> = [self.r.hold(carried.reg())].as_slice().into();
+            if carried.is_parallel() {
+                registers.extend((1..self.unroll).map(|_| self.r.hold_another()));
+            }
+            self.carried.push(registers);
+        }
+    }
+
+    /// Fills the registers of what is carried, at the end of what stands before the groups: each is a step of its own, so
+    /// that few registers are enough for however many there are.
+    fn begin_carried(&mut self) {
+        let none = Masking::default();
+        let end = self.program.before.len();
+        for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
+            let copied = match carried {
+                Carried::Accumulator { at, start: None, .. } => {
+                    let from = Rm::Memory { base: RDI, index: None, offset: at.offset as i32 };
+                    self.r.out.vector(LOAD[0], registers[0], None, from, none, None);
+                    &registers[1..]
+                }
+                Carried::Accumulator { .. } | Carried::Index { .. } => &registers[..],
+            };
+            if let Some(start) = carried.start() {
+                self.r.go_to(end);
+                let start = self.r.operand(start);
+                for &n in copied {
+                    self.r.out.vector(COPY[0], n, None, Rm::Register(start), none, None);
+                }
+            }
+        }
+    }
+
+    fn groups(&mut self, known: Option<u64>) {
+        let row = self.unroll as u64 * GROUP;
+        if known.is_none_or(|n| n >= row) {
+            self.rows(self.unroll, known.is_none());
+        }
+        if self.unroll > 1 && known.is_none_or(|n| n % row >= GROUP) {
+            self.rows(1, known.is_none());
+        }
+        if known.is_some_and(|n| n % GROUP == 0) {
+            return;
+        }
+        if self.overlaps {
+            self.r.out.copy(RAX, RSI);
+            self.r.out.add(RAX, -(GROUP as i32));
+            return self.group(Group { n: 0, tail: false });
+        }
+        self.r.out.copy(RDX, RSI);
+        self.r.out.and(RDX, GROUP as i32 - 1);
+        let none = known.is_none().then(|| self.r.out.jump(Jump::Equal));
+        if self.program.level == Level::Avx2 {
+            self.r.out.negate_rdx();
+            self.r.out.point_rsi(self.r.pool.get(&WINDOW).map_or(0, |at| at + 64));
+        } else {
+            self.r.out.low_bits_to_esi();
+            self.r.out.mask(MASK_OF_GENERAL, TAIL, None, Rm::Register(RSI.0), None);
+            self.r.out.mask(MASK_SHIFT_RIGHT, TAIL_UPPER, None, Rm::Register(TAIL), Some(8));
+        }
+        self.group(Group { n: 0, tail: true });
+        none.into_iter().for_each(|jump| self.r.out.land(jump));
+    }
+
+    /// Whole groups, `unroll` in a row, as long as there are so many iterations.
+    fn rows(&mut self, unroll: usize, may_be_none: bool) {
+        let row = unroll as i32 * GROUP as i32;
+        self.r.out.copy(RDX, RSI);
+        self.r.out.and(RDX, -row);
+        let skip = may_be_none.then(|| {
+            self.r.out.compare(RAX, RDX);
+            self.r.out.jump(Jump::AboveOrEqual)
+        });
+        if unroll > 1 {
+            self.r.out.align(32);
+        }
+        let head = self.r.out.bytes.len();
+        match unroll > 1 && !self.program.row.is_empty() {
+            true => self.row(),
+            false => (0..unroll).for_each(|n| self.group(Group { n, tail: false })),
+        }
+        self.r.out.add(RAX, row);
+        for (n, pointer) in self.program.pointers.iter().enumerate().filter(|p| !p.1.unit) {
+            let ahead = pointer.stride as i32 * row;
+            match pointers(self.program.level).get(n) {
+                Some(&r) => {
+                    self.r.out.add(r, ahead);
+                }
+                None => self.r.out.add_in_memory(RDI, pointer.offset as i32, ahead),
+            }
+        }
+        self.r.out.compare(RAX, RDX);
+        self.r.out.jump_back(Jump::Below, head);
+        skip.into_iter().for_each(|jump| self.r.out.land(jump));
+    }
+
+    /// The body for some groups, interleaved.
+    fn row(&mut self) {
+        let program = self.program;
+        self.r.begin(&program.row, &program.row_steps);
+        let ahead = program.row.len() - program.body.len() * self.unroll;
+        for (at, item) in program.row.iter().enumerate() {
+            let group = Group { n: at.saturating_sub(ahead) % self.unroll, tail: false };
+            self.accumulate_in(group);
+            self.item((at, item), group);
+        }
+        self.grow(program.row.len(), &program.row_steps);
+        self.r.end();
+    }
+
+    /// Lets the accumulators be those of a group.
+    fn accumulate_in(&mut self, group: Group) {
+        for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
+            if let Carried::Accumulator { reg, .. } = carried {
+                self.r.hold_in(*reg, registers[group.n.min(registers.len() - 1)]);
+            }
+        }
+    }
+
+    /// The body for one group.
+    fn group(&mut self, group: Group) {
+        let program = self.program;
+        self.accumulate_in(group);
+        let steps: Vec<Reg> = program.carried.iter().filter_map(Carried::by).collect();
+        let body = if group.tail && program.level == Level::Avx2 { &program.tail } else { &program.body };
+        self.r.begin(body, &steps);
+        self.items(body, group);
+        self.grow(body.len(), &steps);
+        self.r.end();
+    }
+
+    /// Adds to each ramp its step, at the end of a body.
+    fn grow(&mut self, end: usize, steps: &[Reg]) {
+        let ramps = self.program.carried.iter().zip(&self.carried).filter_map(|(carried, registers)| match carried {
+            Carried::Index { code, .. } => Some((*code, registers[0])),
+            Carried::Accumulator { .. } => None,
+        });
+        for ((code, n), &by) in ramps.zip(steps) {
+            self.r.go_to(end);
+            let by = self.r.operand(by);
+            self.r.out.vector(code, n, Some(n), Rm::Register(by), Masking::default(), None);
+        }
+    }
+
+    fn items(&mut self, items: &[Item], group: Group) {
+        items.iter().enumerate().for_each(|item| self.item(item, group));
+    }
+
+    fn item(&mut self, (at, item): (usize, &Item), group: Group) {
+        self.r.go_to(at);
+        match item {
+            Item::Make(reg) => {
+                self.make(*reg, group);
+                self.r.drop_dead(&[*reg]);
+            }
+            Item::Do(effect) => self.effect(effect, group),
+        }
+    }
+
+    /// Combines parallel accumulators, and puts all into the record.
+    fn finish(&mut self) {
+        let program = self.program;
+        for (carried, registers) in program.carried.iter().zip(self.carried.clone()) {
+            let Carried::Accumulator { reg, at, parallel, .. } = carried else { continue };
+            self.r.hold_in(*reg, registers[0]);
+            for &other in registers.iter().skip(1) {
+                let Some(parallel) = parallel else { continue };
+                self.r.hold_in(parallel.value, other);
+                let items: Vec<Item> = program.body[parallel.items.clone()].to_vec();
+                self.r.begin(&items, &[]);
+                self.items(&items, Group { n: 0, tail: false });
+                self.r.end();
+                self.r.release(parallel.value);
+            }
+            let to = Rm::Memory { base: RDI, index: None, offset: at.offset as i32 };
+            self.r.out.vector(STORE[0], registers[0], None, to, Masking::default(), None);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Groups in a row, interleaved: each step of the body for all of them, before the next step.
+//!
+//! The steps of one group mostly wait for each other. A processor that looks at some dozens of instructions ahead finds
+//! enough others to do in the next groups if a body is short; in a long one it finds them only if they stand close.
+//!
+//! Iterations touch no element that another one stores, so groups may run in any order. Only an accumulator whose order
+//! matters has to take one group after the other.
+//!
+//! Indices grow for all groups before their first step, and once for the row.
+//!
+//! Invariant: after that, a row has the steps of its groups in turn, the n-th of a group at `n * groups + group`.
+
+use super::Level;
+use super::emit::{MOST_UNROLLED, SPARE};
+use super::inst::{Class, Effect, Inst, Item, Op, Reg};
+use super::program::{Carried, Program};
+use super::registers::{MASKS, pressure};
+use rustc_hash::FxHashMap;
+
+/// Bodies of no more steps stand close enough one after the other.
+const SHORT: usize = 8;
+/// Steps that a row may have.
+const LONGEST: usize = 512;
+/// Vectors for numbers that are the same for all groups.
+const NUMBERS: usize = 4;
+
+/// The program with interleaved groups, `most` at most, and how many those are; `None` if that does not help.
+pub(super) fn interleaved(program: &Program, most: u64) -> Option<(Program, usize)> {
+    let orders = || (0..program.carried.len()).all(|n| in_any_order(program, n));
+    if program.level == Level::Avx2 || program.body.len() <= SHORT || !orders() {
+        return None;
+    }
+    let possible = |&groups: &usize| groups as u64 <= most && program.body.len() * groups <= LONGEST;
+    [MOST_UNROLLED, 2].into_iter().filter(possible).find_map(|groups| {
+        let mut row = program.clone();
+        row.interleave(groups);
+        fits(&row, groups).then_some((row, groups))
+    })
+}
+
+/// Whether what is carried has its order if groups are interleaved.
+fn in_any_order(program: &Program, n: usize) -> bool {
+    let (reg, parallel) = match &program.carried[n] {
+        Carried::Accumulator { reg, parallel, .. } => (reg, parallel),
+        Carried::Index { by, .. } => return program.constant_of(*by).is_some(),
+    };
+    let takes = |item: &Item| match item {
+        Item::Make(made) => {
+            let inst = program.made[made.0 as usize].as_ref();
+            // What reads it would have to wait for the group before.
+            2 * usize::from(inst.is_some_and(|inst| inst.args.contains(reg)))
+        }
+        Item::Do(effect @ (Effect::Accumulate { .. } | Effect::AccumulateFma { .. })) => {
+            usize::from(effect.accumulator() == Some(n))
+        }
+        Item::Do(effect) => 2 * usize::from(effect.accumulator() == Some(n)),
+    };
+    parallel.is_some() || program.body.iter().map(takes).sum::<usize>() <= 1
+}
+
+/// Whether there are registers for all groups at once.
+fn fits(program: &Program, groups: usize) -> bool {
+    let carried = program.carried.iter().map(|c| if c.is_parallel() { groups } else { 1 }).sum::<usize>();
+    let vectors = pressure(program, &program.row, Class::Vector) + carried + SPARE + NUMBERS;
+    let masks = pressure(program, &program.row, Class::Mask);
+    vectors <= program.level.registers().into() && masks <= MASKS.len()
+}
+
+impl Program {
+    /// Some times a constant, in each lane.
+    fn times(&mut self, by: Reg, times: u64) -> Reg {
+        let Some(Op::Constant { bits, bytes }) = self.made[by.0 as usize].as_ref().map(|inst| inst.op) else {
+            unreachable!("what grows does so by a constant")
+        };
+        let low = if bytes == 8 { u64::MAX } else { u64::from(u32::MAX) };
+        self.constant(bits.wrapping_mul(times) & low, bytes)
+    }
+
+    /// Makes the row of some groups.
+    fn interleave(&mut self, groups: usize) {
+        let mut names: Vec<FxHashMap<Reg, Reg>> = vec![FxHashMap::default(); groups];
+        for carried in self.carried.clone() {
+            let Carried::Index { reg, code, by, .. } = carried else { continue };
+            for (group, names) in names.iter_mut().enumerate().skip(1) {
+                let ahead = self.times(by, group as u64);
+                let inst = Inst { op: Op::Plain { code, immediate: None }, args: [reg, ahead].as_slice().into() };
+                let own = self.new_reg(Some(inst), Class::Vector, false);
+                names.insert(reg, own);
+                self.row.push(Item::Make(own));
+            }
+            let step = self.times(by, groups as u64);
+            self.row_steps.push(step);
+        }
+        for item in self.body.clone() {
+            for (group, names) in names.iter_mut().enumerate() {
+                let name = |reg: Reg| names.get(&reg).copied().unwrap_or(reg);
+                let item = match item {
+                    Item::Make(reg) if group > 0 => {
+                        let mut inst = self.made[reg.0 as usize].clone();
+                        inst.iter_mut().flat_map(|inst| &mut inst.args).for_each(|arg| *arg = name(*arg));
+                        let own = self.new_reg(inst, self.classes[reg.0 as usize], false);
+                        names.insert(reg, own);
+                        Item::Make(own)
+                    }
+                    Item::Make(reg) => Item::Make(reg),
+                    Item::Do(effect) => Item::Do(effect.renamed(name)),
+                };
+                self.row.push(item);
+            }
+        }
+    }
+}

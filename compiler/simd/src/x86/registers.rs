@@ -1,0 +1,338 @@
+//! Virtual registers to those of the machine, while code is made.
+//!
+//! Within straight-line code the next use of every value is known, so the value whose next use is furthest away makes
+//! room. What can be made again (a constant, a number of the record) is never stored.
+//!
+//! Invariant: a value that is still to be used is in a register, in its slot of the frame, or can be made again.
+
+use super::Level;
+use super::encode::{Bytes, Masking, RDI, RDX, RSI, RSP, Rm};
+use super::inst::{Class, Item, Op, Reg};
+use super::pairs::*;
+use super::program::Program;
+use super::table::Code;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Vectors that a step needs at most: three operands and a result. As many have to be left besides those that are held.
+pub(crate) const WIDEST: u8 = 4;
+
+/// Masks of the active lanes, in the last group: all sixteen, and the upper eight.
+pub(super) const TAIL: u8 = 7;
+pub(super) const TAIL_UPPER: u8 = 6;
+/// A mask that gathers use up.
+pub(super) const SCRATCH_MASK: u8 = 5;
+/// A vector that gathers of AVX2 use up.
+pub(super) const SCRATCH: u8 = Level::Avx2.registers();
+/// Masks that values may have.
+pub(super) const MASKS: std::ops::Range<u8> = 1..5;
+
+/// Where constants stand in the code.
+pub(super) type Pool = FxHashMap<Op, usize>;
+
+/// What is where.
+pub(super) struct Registers<'p> {
+    program: &'p Program,
+    pub out: Bytes,
+    pub pool: Pool,
+    vectors: [Option<Reg>; 32],
+    masks: [Option<Reg>; 8],
+    at: FxHashMap<Reg, u8>,
+    /// Registers whose values stay.
+    held: FxHashMap<Reg, u8>,
+    held_vectors: u32,
+    slots: FxHashMap<Reg, i32>,
+    saved: FxHashMap<Reg, bool>,
+    /// Positions at which each value is still to be used, the next one last.
+    uses: FxHashMap<Reg, SmallVec<[u32; 4]>>,
+    now: u32,
+    locked: SmallVec<[(Class, u8); 8]>,
+    pub frame: i32,
+}
+
+impl<'p> Registers<'p> {
+    pub fn new(program: &'p Program, out: Bytes, pool: Pool) -> Registers<'p> {
+        Registers {
+            program,
+            out,
+            pool,
+            vectors: [None; 32],
+            masks: [None; 8],
+            at: FxHashMap::default(),
+            held: FxHashMap::default(),
+            held_vectors: 0,
+            slots: FxHashMap::default(),
+            saved: FxHashMap::default(),
+            uses: FxHashMap::default(),
+            now: 0,
+            locked: SmallVec::new(),
+            frame: 0,
+        }
+    }
+
+    fn class(&self, reg: Reg) -> Class {
+        self.program.classes[reg.0 as usize]
+    }
+
+    /// Gives a value a register for good; the caller fills it.
+    pub fn hold(&mut self, reg: Reg) -> u8 {
+        let n = (0..self.program.level.registers())
+            .rev()
+            .find(|n| self.held_vectors & 1 << n == 0)
+            .expect("fewer are held than there are");
+        self.held_vectors |= 1 << n;
+        self.held.insert(reg, n);
+        n
+    }
+
+    /// Lets another register stand for a value that is held.
+    pub fn hold_in(&mut self, reg: Reg, n: u8) {
+        self.held.insert(reg, n);
+    }
+
+    /// A register for good that no value has.
+    pub fn hold_another(&mut self) -> u8 {
+        let n = (0..self.program.level.registers())
+            .rev()
+            .find(|n| self.held_vectors & 1 << n == 0)
+            .expect("fewer are held than there are");
+        self.held_vectors |= 1 << n;
+        n
+    }
+
+    pub fn release(&mut self, reg: Reg) {
+        self.held.remove(&reg);
+    }
+
+    pub fn held(&self, reg: Reg) -> Option<u8> {
+        self.held.get(&reg).copied()
+    }
+
+    /// Begins straight-line code: notes which values are used, and where.
+    pub fn begin(&mut self, items: &[Item], last: &[Reg]) {
+        self.uses.clear();
+        self.saved.retain(|_, fixed| *fixed);
+        let mut note = |reg: Reg, at: usize| self.uses.entry(reg).or_default().push(at as u32);
+        last.iter().for_each(|&reg| note(reg, items.len()));
+        for (at, item) in items.iter().enumerate().rev() {
+            match item {
+                Item::Make(reg) => {
+                    let inst = self.program.made[reg.0 as usize].as_ref();
+                    inst.into_iter().flat_map(|i| &i.args).for_each(|&a| note(a, at));
+                }
+                Item::Do(effect) => effect.reads().into_iter().for_each(|a| note(a, at)),
+            }
+        }
+    }
+
+    /// Goes on to a step of the code.
+    pub fn go_to(&mut self, position: usize) {
+        self.now = position as u32;
+        self.locked.clear();
+    }
+
+    /// Ends the interleaved: what is not held is gone.
+    pub fn end(&mut self) {
+        self.vectors = [None; 32];
+        self.masks = [None; 8];
+        self.at.clear();
+    }
+
+    fn next_use(&self, reg: Reg) -> Option<u32> {
+        self.uses.get(&reg)?.iter().rev().copied().find(|&at| at > self.now)
+    }
+
+    /// Whether a value is not needed after this step, and its register can become another's.
+    pub fn dies(&self, reg: Reg) -> bool {
+        !self.held.contains_key(&reg) && self.next_use(reg).is_none()
+    }
+
+    /// The register of an operand.
+    pub fn operand(&mut self, reg: Reg) -> u8 {
+        let class = self.class(reg);
+        let known = self.held.get(&reg).or_else(|| self.at.get(&reg)).copied();
+        let n = known.unwrap_or_else(|| {
+            let n = self.room(class);
+            self.fetch(reg, n);
+            self.put(reg, n);
+            n
+        });
+        self.locked.push((class, n));
+        n
+    }
+
+    /// A register for the result of this step.
+    pub fn result(&mut self, reg: Reg) -> u8 {
+        if let Some(n) = self.held(reg) {
+            return n;
+        }
+        let n = self.room(self.class(reg));
+        self.put(reg, n);
+        n
+    }
+
+    /// Gives the register of a value that dies to another.
+    pub fn rename(&mut self, from: Reg, to: Reg) -> u8 {
+        let n = self.at.remove(&from).expect("it is in a register");
+        self.put(to, n);
+        n
+    }
+
+    /// Gives up the registers of values that are not needed after this step.
+    pub fn drop_dead(&mut self, regs: &[Reg]) {
+        for &reg in regs {
+            if self.dies(reg)
+                && let Some(n) = self.at.remove(&reg)
+            {
+                match self.class(reg) {
+                    Class::Vector => self.vectors[n as usize] = None,
+                    Class::Mask => self.masks[n as usize] = None,
+                }
+                self.locked.retain(|l| *l != (self.program.classes[reg.0 as usize], n));
+            }
+        }
+    }
+
+    fn put(&mut self, reg: Reg, n: u8) {
+        match self.class(reg) {
+            Class::Vector => self.vectors[n as usize] = Some(reg),
+            Class::Mask => self.masks[n as usize] = Some(reg),
+        }
+        self.at.insert(reg, n);
+    }
+
+    fn room(&mut self, class: Class) -> u8 {
+        let (file, usable): (&[Option<Reg>], SmallVec<[u8; 32]>) = match class {
+            Class::Vector => {
+                let all = 0..self.program.level.registers();
+                (&self.vectors, all.filter(|n| self.held_vectors & 1 << n == 0).collect())
+            }
+            Class::Mask => (&self.masks, MASKS.collect()),
+        };
+        let usable: SmallVec<[u8; 32]> = usable.into_iter().filter(|&n| !self.locked.contains(&(class, n))).collect();
+        if let Some(&n) = usable.iter().find(|&&n| file[n as usize].is_none()) {
+            return n;
+        }
+        // An operand of this step that has not been asked for yet is still to be used.
+        let still_used = |reg: Reg| self.uses.get(&reg)?.iter().rev().copied().find(|&at| at >= self.now);
+        let far = |n: u8| file[n as usize].and_then(still_used).unwrap_or(u32::MAX);
+        let n = usable.into_iter().max_by_key(|&n| far(n)).expect("a step has fewer operands than there are registers");
+        let reg = file[n as usize].expect("a register that is not free holds a value");
+        if still_used(reg).is_some() {
+            self.save(reg, n, false);
+        }
+        self.at.remove(&reg);
+        n
+    }
+
+    /// Stores a value in its slot, unless it is there or can be made again; `fixed` keeps it there beyond the code that has begun.
+    pub fn save(&mut self, reg: Reg, n: u8, fixed: bool) {
+        if self.is_made_again(reg) || self.saved.contains_key(&reg) {
+            return;
+        }
+        let (frame, bytes) = (&mut self.frame, self.program.level.bytes() as i32);
+        let slot = *self.slots.entry(reg).or_insert_with(|| {
+            *frame += bytes;
+            *frame - bytes
+        });
+        self.saved.insert(reg, fixed);
+        let rm = Rm::Memory { base: RSP, index: None, offset: slot };
+        match self.class(reg) {
+            Class::Vector => self.out.vector(STORE[0], n, None, rm, Masking::default(), None),
+            Class::Mask => self.out.mask(LONG_MASK_STORE, n, None, rm, None),
+        }
+    }
+
+    /// Whether a value needs no slot.
+    pub fn is_made_again(&self, reg: Reg) -> bool {
+        let inst = self.program.made[reg.0 as usize].as_ref();
+        inst.is_some_and(|i| i.op.is_made_again())
+    }
+
+    /// Fills a register with a value that is in none.
+    pub fn fetch(&mut self, reg: Reg, n: u8) {
+        let none = Masking::default();
+        let op = self.program.made[reg.0 as usize].as_ref().map(|i| i.op);
+        match op {
+            Some(op @ Op::Constant { bytes, .. }) => {
+                let at = Rm::Constant(self.pool[&op]);
+                self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
+            }
+            Some(
+                op @ (Op::Ramp { .. }
+                | Op::Order { .. }
+                | Op::Quarters { .. }
+                | Op::Picked { .. }
+                | Op::Lanes { .. }),
+            ) => {
+                self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
+            }
+            Some(op @ Op::MaskBits { .. }) => self.out.mask(MASK_LOAD, n, None, Rm::Constant(self.pool[&op]), None),
+            Some(Op::Active { half }) => {
+                let at = Rm::Memory { base: RSI, index: Some((RDX.0, 2)), offset: 32 * i32::from(half) };
+                self.out.vector(LOAD[0], n, None, at, none, None);
+            }
+            Some(Op::Uniform { offset, bytes }) => {
+                let at = Rm::Memory { base: RDI, index: None, offset: offset as i32 };
+                self.out.vector(broadcast(bytes), n, None, at, none, None);
+            }
+            _ => {
+                let slot = self.slots[&reg];
+                let rm = Rm::Memory { base: RSP, index: None, offset: slot };
+                match self.class(reg) {
+                    Class::Vector => self.out.vector(LOAD[0], n, None, rm, none, None),
+                    Class::Mask => self.out.mask(LONG_MASK_LOAD, n, None, rm, None),
+                }
+            }
+        }
+    }
+}
+
+/// How a number of some bytes comes to each lane.
+fn broadcast(bytes: u8) -> Code {
+    match bytes {
+        1 => NARROW_BROADCAST[0],
+        2 => NARROW_BROADCAST[1],
+        _ => BROADCAST[usize::from(bytes == 8)],
+    }
+}
+
+/// How many registers of a class some steps need at once for what they make.
+pub(super) fn pressure(program: &Program, items: &[Item], class: Class) -> usize {
+    let mut last: FxHashMap<Reg, usize> = FxHashMap::default();
+    let reads = |item: &Item| -> SmallVec<[Reg; 4]> {
+        match item {
+            Item::Make(reg) => program.made[reg.0 as usize].iter().flat_map(|i| i.args.iter().copied()).collect(),
+            Item::Do(effect) => effect.reads().into_iter().collect(),
+        }
+    };
+    for (at, item) in items.iter().enumerate() {
+        reads(item).into_iter().for_each(|reg| {
+            last.insert(reg, at);
+        });
+    }
+    let (mut live, mut most) = (0usize, 0);
+    for (at, item) in items.iter().enumerate() {
+        if let Item::Make(reg) = item
+            && program.classes[reg.0 as usize] == class
+        {
+            live += 1;
+            most = most.max(live);
+        }
+        let mut seen: SmallVec<[Reg; 4]> = SmallVec::new();
+        for reg in reads(item) {
+            let made_here = program.made[reg.0 as usize].is_some() && !program.is_fixed(reg);
+            if made_here && program.classes[reg.0 as usize] == class && last[&reg] == at && !seen.contains(&reg) {
+                live -= 1;
+                seen.push(reg);
+            }
+        }
+        if let Item::Make(reg) = item
+            && !last.contains_key(reg)
+            && program.classes[reg.0 as usize] == class
+        {
+            live -= 1;
+        }
+    }
+    most
+}

@@ -1,0 +1,157 @@
+//! The machine code of one step, as far as it is the same at both levels.
+//!
+//! Invariant: a result has the register of an operand only if nothing reads that operand later.
+
+use super::Level;
+use super::emit::{Emit, Group, OTHER_POINTER, pointers};
+use super::encode::{Gpr, Masking, RAX, RDI, Rm};
+use super::inst::{Effect, Elements, Op, Reg};
+use super::pairs::*;
+use super::program::Carried;
+use super::registers::{SCRATCH_MASK, TAIL, TAIL_UPPER};
+use crate::ir::GROUP;
+use smallvec::SmallVec;
+
+impl Emit<'_> {
+    /// Where elements are, for a group; pointers without a register are fetched.
+    pub(super) fn address(&mut self, at: Elements, group: Group, gathered: Option<u8>) -> Rm {
+        let n = at.pointer.0 as usize;
+        let pointer = self.program.pointers[n];
+        let base = self.base(at);
+        let offset = at.offset + (pointer.stride * (group.n as u64 * GROUP) as i64) as i32;
+        let index = match gathered {
+            Some(offsets) => Some((offsets, 0)),
+            None if pointer.unit => Some((RAX.0, at.bytes.trailing_zeros() as u8)),
+            None => None,
+        };
+        Rm::Memory { base, index, offset }
+    }
+
+    /// Where a whole vector of an interleaved access is, for a group.
+    pub(super) fn whole_address(&mut self, (interleaved, nth): (u32, u8), group: Group) -> Rm {
+        let access = self.program.interleaved[interleaved as usize];
+        let stride = self.program.pointers[access.from.pointer.0 as usize].stride;
+        let bytes = access.start(nth) * i64::from(access.from.bytes) + stride * (group.n as u64 * GROUP) as i64;
+        let base = self.base(access.from);
+        Rm::Memory { base, index: None, offset: access.from.offset + bytes as i32 }
+    }
+
+    /// The register that points to the first element.
+    pub(super) fn base(&mut self, at: Elements) -> Gpr {
+        let n = at.pointer.0 as usize;
+        pointers(self.program.level).get(n).copied().unwrap_or_else(|| {
+            self.r.out.load(OTHER_POINTER, RDI, self.program.pointers[n].offset as i32);
+            OTHER_POINTER
+        })
+    }
+
+    /// Makes a value.
+    pub(super) fn make(&mut self, reg: Reg, group: Group) {
+        let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
+        match (inst.op, self.program.level) {
+            (op, _) if op.is_made_again() => {}
+            (Op::Fma { long }, _) => self.fma(reg, &inst.args, usize::from(long)),
+            (op, Level::Avx2) => self.make_avx2(reg, op, &inst.args, group),
+            (op, Level::Avx512) => self.make_avx512(reg, op, &inst.args, group),
+        }
+    }
+
+    /// Makes a value with one instruction.
+    pub(super) fn make_simply(&mut self, reg: Reg, op: Op, args: &[Reg]) {
+        let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
+        self.r.drop_dead(args);
+        let n = self.r.result(reg);
+        self.simple(op, n, &operands);
+    }
+
+    /// Whether a result can have the register of an operand: that dies, nothing else stands for it, and the result has
+    /// none of its own.
+    pub(super) fn gives_way(&self, operand: Reg, result: Reg) -> bool {
+        let own = self.r.held(operand).is_none() && self.program.made[operand.0 as usize].is_some();
+        own && self.r.dies(operand) && self.r.held(result).is_none()
+    }
+
+    pub(super) fn simple(&mut self, op: Op, n: u8, operands: &[u8]) {
+        let out = &mut self.r.out;
+        let none = Masking::default();
+        let masked = |register: u8, zeroing: bool| Masking { register, zeroing };
+        match (op, operands) {
+            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a]) => {
+                out.vector(code, n, None, Rm::Register(a), none, immediate);
+            }
+            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a, b]) => {
+                out.vector(code, n, Some(a), Rm::Register(b), none, immediate);
+            }
+            (Op::Reversed { code, immediate }, &[a]) => out.vector(code, a, None, Rm::Register(n), none, immediate),
+            (Op::Shift { code, by }, &[a]) => out.vector(code, n, None, Rm::Register(a), none, Some(by)),
+            (Op::Blend { code }, &[k, no, yes]) => {
+                out.vector(code, n, Some(no), Rm::Register(yes), masked(k, false), None)
+            }
+            (Op::Zeroed { code }, &[k, a]) => out.vector(code, n, None, Rm::Register(a), masked(k, true), None),
+            (Op::Mask { code, immediate }, &[a]) => out.mask(code, n, None, Rm::Register(a), immediate),
+            (Op::Mask { code, immediate }, &[a, b]) => out.mask(code, n, Some(a), Rm::Register(b), immediate),
+            _ => unreachable!("{op:?} takes other operands"),
+        }
+    }
+
+    pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], long: usize) {
+        let [a, b, c] = *args else { unreachable!("it has three operands") };
+        let [x, y, z] = [a, b, c].map(|a| self.r.operand(a));
+        let free = |e: &Self, operand: Reg| e.gives_way(operand, reg);
+        let (code, n, second, third) = if free(self, c) {
+            (FMA_231, self.r.rename(c, reg), x, y)
+        } else if free(self, a) {
+            (FMA_213, self.r.rename(a, reg), y, z)
+        } else if free(self, b) {
+            (FMA_213, self.r.rename(b, reg), x, z)
+        } else {
+            let n = self.r.result(reg);
+            self.r.out.vector(COPY[0], n, None, Rm::Register(z), Masking::default(), None);
+            (FMA_231, n, x, y)
+        };
+        self.r.out.vector(code[long], n, Some(second), Rm::Register(third), Masking::default(), None);
+        self.r.drop_dead(args);
+    }
+
+    pub(super) fn effect(&mut self, effect: &Effect, group: Group) {
+        match (*effect, self.program.level) {
+            (Effect::Accumulate { accumulator, code, value, mask }, _) => {
+                let v = self.r.operand(value);
+                let (n, masking, _) = self.accumulator(accumulator, group, mask);
+                self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);
+            }
+            (Effect::AccumulateFma { accumulator, long, a, b, mask }, _) => {
+                let (a, b) = (self.r.operand(a), self.r.operand(b));
+                let (n, masking, _) = self.accumulator(accumulator, group, mask);
+                self.r.out.vector(FMA_231[usize::from(long)], n, Some(a), Rm::Register(b), masking, None);
+            }
+            (Effect::Assign { accumulator, value }, _) => {
+                let v = self.r.operand(value);
+                let (n, masking, long) = self.accumulator(accumulator, group, None);
+                self.r.out.vector(COPY[usize::from(long)], n, None, Rm::Register(v), masking, None);
+            }
+            (effect, Level::Avx2) => self.store_avx2(effect, group),
+            (effect, Level::Avx512) => self.store_avx512(effect, group),
+        }
+        self.r.drop_dead(&effect.reads());
+    }
+
+    /// The register of an accumulator, which of its lanes may change, and whether they have 64 bits.
+    fn accumulator(&mut self, k: usize, group: Group, under: Option<Reg>) -> (u8, Masking, bool) {
+        let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
+            unreachable!("only accumulators take values")
+        };
+        let (at, n) = (*at, self.r.held(*reg).expect("accumulators are held"));
+        let under = under.map(|mask| self.r.operand(mask));
+        let active = if at.upper { TAIL_UPPER } else { TAIL };
+        let register = match (group.tail && self.program.level == Level::Avx512, under) {
+            (false, under) => under.unwrap_or(0),
+            (true, None) => active,
+            (true, Some(under)) => {
+                self.r.out.mask(MASK_AND, SCRATCH_MASK, Some(under), Rm::Register(active), None);
+                SCRATCH_MASK
+            }
+        };
+        (n, Masking { register, zeroing: false }, at.long)
+    }
+}
