@@ -4,10 +4,9 @@
 //! error is that of the first specification that has one.
 
 use crate::host::Host;
-use crate::lower;
+use crate::lower::{self, NAMESPACE};
 use crate::memory::Code;
 use crate::validate::{CodegenError, validate};
-use crate::wide::Strip;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::ExternalName;
@@ -16,6 +15,7 @@ use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_codegen::{CompiledCode, Context, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilderContext;
 use girder_codelet::kernel::KernelSpec;
+use girder_simd::Machine;
 use girder_source::par_map_uneven;
 use rustc_hash::FxHashMap;
 
@@ -58,24 +58,24 @@ pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, Codegen
     Ok(lowered(host, kernel, false)?.0.display().to_string())
 }
 
-/// One kernel in assembly: what Cranelift makes of it, then its strips.
+/// One kernel in assembly: what Cranelift makes of it, then its vector kernels.
 pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    let (function, strips) = lowered(host, kernel, true)?;
+    let (function, kernels) = lowered(host, kernel, true)?;
     let mut context = Context::for_function(function);
     context.set_disasm(true);
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
     let code = context.compile(&*host.isa, &mut ControlPlane::default());
     let code = code.map_err(|error| refused(format!("{:?}", error.inner)))?;
     let mut text = code.vcode.clone().unwrap_or_default();
-    for (n, strip) in strips.iter().enumerate() {
-        text += &format!("strip {n}, called as u{}:{n}:\n", Strip::NAMESPACE);
-        text += strip.listing.as_deref().unwrap_or_default();
+    for (n, machine) in kernels.iter().enumerate() {
+        text += &format!("vector kernel {n}, called as u{NAMESPACE}:{n}:\n");
+        text += machine.listing.as_deref().unwrap_or_default();
     }
     Ok(text)
 }
 
-/// Cranelift's function for a kernel, and its strips.
-fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Strip>), CodegenError> {
+/// Cranelift's function for a kernel, and its vector kernels.
+fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Machine>), CodegenError> {
     validate(kernel)?;
     Ok(lower::lower(kernel, host, listed, &mut FunctionBuilderContext::new()))
 }
@@ -98,7 +98,7 @@ fn distinct(kernels: &[KernelSpec<'_>]) -> (Vec<usize>, Vec<usize>) {
 }
 
 fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, CodegenError> {
-    let (function, strips) = lowered(host, kernel, false)?;
+    let (function, kernels) = lowered(host, kernel, false)?;
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
     let params = function.params.clone();
     let mut context = Context::for_function(function);
@@ -106,7 +106,7 @@ fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, Codegen
         Ok(code) => code,
         Err(error) => return Err(refused(format!("{:?}", error.inner))),
     };
-    let linked = link(code, &strips, &params);
+    let linked = link(code, &kernels, &params);
     let linked = linked.ok_or_else(|| refused("the code is not position-free".to_string()))?;
     let frame = code.buffer.frame_layout().map_or(0, |f| f.frame_to_fp_offset);
     if frame > FRAME_BYTES {
@@ -115,22 +115,22 @@ fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, Codegen
     Ok(linked)
 }
 
-/// The code of a kernel with its strips behind it; `None` if it needs anything else.
-fn link(code: &CompiledCode, strips: &[Strip], params: &FunctionParameters) -> Option<Vec<u8>> {
+/// The code of a kernel with its vector kernels behind it; `None` if it needs anything else.
+fn link(code: &CompiledCode, kernels: &[Machine], params: &FunctionParameters) -> Option<Vec<u8>> {
     let mut bytes = code.code_buffer().to_vec();
-    let entries: Vec<usize> = strips
+    let entries: Vec<usize> = kernels
         .iter()
-        .map(|strip| {
-            bytes.resize(bytes.len().next_multiple_of(Strip::ALIGNMENT), 0);
+        .map(|machine| {
+            bytes.resize(bytes.len().next_multiple_of(Machine::ALIGNMENT), 0);
             let start = bytes.len();
-            bytes.extend_from_slice(&strip.bytes);
-            start + strip.entry
+            bytes.extend_from_slice(&machine.bytes);
+            start + machine.entry
         })
         .collect();
     for reloc in code.buffer.relocs() {
         let FinalizedRelocTarget::ExternalName(ExternalName::User(name)) = reloc.target else { return None };
         let name = params.user_named_funcs().get(name)?;
-        if reloc.kind != Reloc::X86CallPCRel4 || name.namespace != Strip::NAMESPACE {
+        if reloc.kind != Reloc::X86CallPCRel4 || name.namespace != NAMESPACE {
             return None;
         }
         let at = reloc.offset as usize;

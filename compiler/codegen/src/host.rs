@@ -5,10 +5,10 @@
 use crate::isa::Isa;
 use crate::lower::WRITTEN_OUT;
 use crate::validate::CodegenError;
-use crate::wide::Width;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use girder_codelet::kernel::KernelTarget;
+use girder_simd::Options;
 use std::sync::Arc;
 
 /// What the backend has instructions for.
@@ -20,8 +20,10 @@ pub(crate) struct Features {
     pub round: bool,
     /// 128-bit vectors of 32- and 64-bit elements.
     pub vectors: bool,
-    /// Vectors of more than 128 bits, which the backend does not know.
-    pub strips: Option<Width>,
+    /// Vectors of more than 128 bits, which the backend does not lower.
+    pub simd: Option<girder_simd::Level>,
+    /// How vector kernels are made.
+    pub options: Options,
 }
 
 /// An instruction set with flags. Cheap to clone.
@@ -62,8 +64,8 @@ impl Host {
     }
 
     /// The same machine with vectors of 128 bits only, as if functions were called by another convention.
-    pub fn without_strips(mut self) -> Host {
-        self.features.strips = None;
+    pub fn without_vector_kernels(mut self) -> Host {
+        self.features.simd = None;
         self
     }
 
@@ -80,8 +82,8 @@ impl Host {
     /// Architecture, level and instruction set flags, for the key of a code cache.
     pub fn name(&self) -> String {
         let on = self.isa.isa_flags().into_iter().filter(|v| v.as_bool() == Some(true));
-        let strips = if self.features.strips.is_some() { " strips" } else { "" };
-        let start = format!("{} {}{strips}", self.isa.triple(), self.level.name());
+        let simd = if self.features.simd.is_some() { " simd" } else { "" };
+        let start = format!("{} {}{simd}", self.isa.triple(), self.level.name());
         on.fold(start, |name, flag| name + " " + flag.name)
     }
 
@@ -138,20 +140,21 @@ fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
 
 impl Features {
     fn of(isa: &dyn TargetIsa, level: Isa) -> Features {
+        let options = Options { counts_ones: crate::isa::counts_ones(), ..Options::default() };
         let has = |name: &str| isa.isa_flags().iter().any(|v| v.name == name && v.as_bool() == Some(true));
         match isa.triple().architecture.to_string().as_str() {
             "x86_64" => {
                 let round = has("has_sse41");
-                let width = match level {
+                let simd = match level {
                     Isa::Portable => None,
-                    Isa::Avx2 => Some(Width::Half),
-                    Isa::Avx512 => Some(Width::Full),
+                    Isa::Avx2 => Some(girder_simd::Level::Avx2),
+                    Isa::Avx512 => Some(girder_simd::Level::Avx512),
                 };
-                let strips = width.filter(|_| isa.default_call_conv() == CallConv::SystemV);
-                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), strips }
+                let simd = simd.filter(|_| isa.default_call_conv() == CallConv::SystemV);
+                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), simd, options }
             }
-            "aarch64" => Features { fma: true, round: true, vectors: true, strips: None },
-            _ => Features { fma: true, round: true, vectors: false, strips: None },
+            "aarch64" => Features { fma: true, round: true, vectors: true, simd: None, options },
+            _ => Features { fma: true, round: true, vectors: false, simd: None, options },
         }
     }
 }

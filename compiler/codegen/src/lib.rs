@@ -5,7 +5,7 @@
 //!   [`Code`], in parallel; [`clif_text`] and [`asm_text`] show one of them.
 //! - `validate` refuses what the rest could not translate, so that nothing after it can fail.
 //! - `lower` translates one codelet; the vectorised forms of loops and reductions stand in `lower::vector`.
-//! - `wide` makes code for vectors of more than 128 bits, which Cranelift does not have.
+//!   Those with more than 128 bits are vector kernels, which `girder-simd` makes.
 //! - `helpers` is the table of functions that compiled code calls, so that code bytes stay position-free; [`native`] names
 //!   those of them that the engine supplies.
 //!
@@ -21,7 +21,6 @@ mod lower;
 mod memory;
 pub mod native;
 mod validate;
-mod wide;
 
 pub use compile::{Kernels, asm_text, clif_text, compile, compile_for};
 pub use helpers::Imports;

@@ -29,11 +29,10 @@ mod stmt;
 mod turns;
 mod vector;
 
-pub(crate) use vector::WRITTEN_OUT;
+pub(crate) use vector::{NAMESPACE, WRITTEN_OUT};
 
 use crate::helpers::Import;
 use crate::host::{Features, Host};
-use crate::wide::Strip;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
@@ -49,14 +48,15 @@ use girder_codelet::kernel::KernelSpec;
 use girder_ir::codelet::{Codelet, Dir, Label};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
+use girder_simd::Machine;
 
-/// The function of a validated specification, and the strips that it calls, with listings if they are wanted.
+/// The function of a validated specification, and the vector kernels that it calls, with listings if they are wanted.
 pub(crate) fn lower(
     spec: &KernelSpec<'_>,
     host: &Host,
     listed: bool,
     context: &mut FunctionBuilderContext,
-) -> (Function, Vec<Strip>) {
+) -> (Function, Vec<Machine>) {
     let convention = host.isa.default_call_conv();
     let mut signature = Signature::new(convention);
     signature.params.extend([AbiParam::new(I64); 3]);
@@ -65,9 +65,9 @@ pub(crate) fn lower(
     let mut lower = Lower::new(spec, host.features, convention, FunctionBuilder::new(&mut func, context));
     lower.listed = listed;
     lower.kernel();
-    let strips = lower.strips;
+    let kernels = lower.kernels;
     lower.b.finalize(host.isa.frontend_config());
-    (func, strips)
+    (func, kernels)
 }
 
 /// The Cranelift type that holds an element.
@@ -162,9 +162,9 @@ pub(crate) struct Lower<'a, 'b> {
     spent: Variable,
     /// Stack slots for lanes that no reduction uses now.
     free_slots: Vec<StackSlot>,
-    /// Strips that are called.
-    strips: Vec<Strip>,
-    /// Whether strips are listed for people.
+    /// Vector kernels that are called.
+    kernels: Vec<Machine>,
+    /// Whether they are listed for people.
     listed: bool,
     /// Places whose executions are counted.
     points: Option<Located<'a>>,
@@ -201,7 +201,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             jumps: Vec::new(),
             spent,
             free_slots: Vec::new(),
-            strips: Vec::new(),
+            kernels: Vec::new(),
             listed: false,
             points: spec.points.filter(|p| !p.is_empty()).map(|p| p.located(spec.codelet)),
             frame: None,

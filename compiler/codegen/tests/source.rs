@@ -11,7 +11,7 @@ use harness::source::{case, vertices};
 fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
     let case = case(text, shapes);
     assert!(case.check().failure.is_none());
-    let clif = case.clif_without_strips();
+    let clif = case.clif_without_vector_kernels();
     assert!(clif.contains(&format!("load.{ty}")), "{text}\n{clif}");
 }
 
@@ -358,7 +358,7 @@ fn vertices_side_by_side_become_vectors() {
             (vertices(pick, &[&[], &[]], side_by_side, &[]), "f64x2"),
         ] {
             assert!(case.check().failure.is_none());
-            let clif = case.clif_without_strips();
+            let clif = case.clif_without_vector_kernels();
             assert!(clif.contains(&format!("load.{ty}")), "{clif}");
         }
     }

@@ -66,7 +66,7 @@ fn transposed_elements_agree() {
 
 #[test]
 fn transposed_elements_run_in_tiles() {
-    let loops = |m| nest(F32, (64, m), transposed).clif_without_strips().matches("brif").count();
+    let loops = |m| nest(F32, (64, m), transposed).clif_without_vector_kernels().matches("brif").count();
     assert!(loops(512) > loops(496));
 }
 
@@ -74,7 +74,7 @@ fn transposed_elements_run_in_tiles() {
 fn turns_that_depend_on_others_keep_their_order() {
     let shape = (48, 520);
     let same = |case: fn(&mut Nest) -> StmtBlock| {
-        let loops = |m| nest(F32, (48, m), case).clif_without_strips().matches("brif").count();
+        let loops = |m| nest(F32, (48, m), case).clif_without_vector_kernels().matches("brif").count();
         nest(F32, shape, case).check();
         assert_eq!(loops(512), loops(496));
     };

@@ -104,7 +104,7 @@ fn columns_of_every_shape_agree() {
 fn rows_of_columns_are_read_in_order() {
     // The lanes of a tile of 256 columns.
     let lanes = "explicit_slot 16384";
-    let clif = |n, spread| columns(ReduceOp::Sum, (100, n), spread).clif_without_strips();
+    let clif = |n, spread| columns(ReduceOp::Sum, (100, n), spread).clif_without_vector_kernels();
     assert!(clif(256, Spread::Contiguous).contains(lanes), "{}", clif(256, Spread::Contiguous));
     assert!(!clif(256, Spread::Transposed).contains(lanes));
 }
@@ -119,7 +119,7 @@ fn elementwise_loops_of_every_length_agree() {
 
 #[test]
 fn elementwise_loops_load_vectors() {
-    let clif = saxpy(64, Spread::Contiguous).clif_without_strips();
+    let clif = saxpy(64, Spread::Contiguous).clif_without_vector_kernels();
     assert!(clif.contains("load.f32x4") && clif.contains("bitselect"), "{clif}");
 }
 
@@ -139,7 +139,7 @@ fn sums_of_every_length_agree() {
 #[test]
 fn sums_multiply_vectors() {
     for (rows, n) in [(1, 64), (4, 32), (3, 12)] {
-        let clif = dot(rows, n).clif_without_strips();
+        let clif = dot(rows, n).clif_without_vector_kernels();
         assert!(clif.contains("load.f32x4") && clif.contains("= fma"), "{clif}");
     }
 }

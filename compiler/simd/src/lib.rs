@@ -14,4 +14,4 @@ pub mod ir;
 pub mod x86;
 
 pub use ir::Kernel;
-pub use x86::{Level, Machine, Options, assemble};
+pub use x86::{Level, Machine, Options, assemble, interleaved_stride, phase};

@@ -157,6 +157,14 @@ impl Level {
         usize::from(self.registers() - registers::WIDEST)
     }
 
+    /// Indices that a kernel may carry.
+    pub fn most_indices(self) -> usize {
+        match self {
+            Level::Avx2 => 1,
+            Level::Avx512 => 4,
+        }
+    }
+
     /// Whether there is a conversion between two lanes.
     pub fn converts(self, from: Lane, to: Lane) -> bool {
         let long = |lane: Lane| lane.is_int() && lane.is_long();
@@ -202,16 +210,13 @@ fn moving(kernel: &Kernel) -> Vec<program::Moving> {
             Item::Do(_) => {}
         }
     }
-    let moving = |(n, p): (usize, &crate::ir::Moving)| program::Moving {
-        offset: p.offset,
-        stride: p.stride,
-        unit: unit[n],
-    };
+    let moving =
+        |(n, p): (usize, &crate::ir::Moving)| program::Moving { offset: p.offset, stride: p.stride, unit: unit[n] };
     kernel.pointers.iter().enumerate().map(moving).collect()
 }
 
 /// The first iteration's element of phase 0 of an access that lies so many elements apart, and the access's phase.
-fn phase(offset: i32, bytes: u32, steps: i64) -> (i32, u8) {
+pub fn phase(offset: i32, bytes: u32, steps: i64) -> (i32, u8) {
     let bytes = bytes as i32;
     let phase = if steps < 0 { 0 } else { offset.div_euclid(bytes).rem_euclid(steps as i32) };
     (offset - phase * bytes, phase as u8)

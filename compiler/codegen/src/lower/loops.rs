@@ -92,8 +92,8 @@ impl Lower<'_, '_> {
 
     /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
     fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&StmtBlock, Label)) -> Option<Rest> {
-        if let Some((plan, keeps)) = self.wide_plan(index, range.trips, body) {
-            return Some(self.wide_loop(&plan, range, keeps));
+        if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {
+            return Some(self.kernel_loop(&plan, range, keeps));
         }
         let (plan, keeps) = self.loop_plan(index, body)?;
         Some(self.vector_loop(&plan, range, keeps))

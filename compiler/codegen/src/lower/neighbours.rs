@@ -4,7 +4,7 @@
 //! a = sum i in 0..n { x[i] * y[i] }; b = sum i in 0..n { x[i] * x[i] }; c = sum i in 0..n { y[i] * y[i] };
 //! ```
 //!
-//! reads its arrays three times, and each sum waits for nothing but its own lanes. In one strip they share what they
+//! reads its arrays three times, and each sum waits for nothing but its own lanes. In one vector kernel they share what they
 //! load, and none waits for another. What stands between them and is not part of any comes after all of them.
 //!
 //! Invariant: a reduction that is taken early cannot fail, and neither reads nor sets what any statement before it sets or
@@ -28,11 +28,11 @@ struct Touched {
 }
 
 impl Lower<'_, '_> {
-    /// The first reduction of a block that begins with it, together with later ones, if they can run as one strip and that
-    /// pays: how many statements that were.
+    /// The first reduction of a block that begins with it, together with later ones, if they can run as one vector
+    /// kernel and that pays: how many statements that were.
     pub(super) fn neighbours(&mut self, block: &[Stmt]) -> Option<usize> {
         let Some(Stmt::Reduce(first)) = block.first() else { return None };
-        self.features.strips?;
+        self.features.simd?;
         self.places_of(first)?;
         let mut before = self.touched(&block[..1])?;
         let mut found: Vec<(usize, &Reduce)> = vec![(0, first)];
@@ -54,11 +54,11 @@ impl Lower<'_, '_> {
         (found.len() > 1).then_some(())?;
         let all: Vec<&Reduce> = found.iter().map(|&(_, r)| r).collect();
         let bounds = self.bounds(first)?;
-        let plans = self.wide_plans(&all, &bounds);
+        let plans = self.kernel_plans(&all, &bounds);
         (plans.len() > 1).then_some(())?;
         let ranges = bounds.iter().map(|b| &b.range);
         self.charge_places(ranges.clone(), first.iterations);
-        let mut results = self.wide_reductions(&all[..plans.len()], &plans, &bounds).into_iter();
+        let mut results = self.kernel_reductions(&all[..plans.len()], &plans, &bounds).into_iter();
         let end = found[plans.len() - 1].0 + 1;
         for (n, stmt) in block[..end].iter().enumerate() {
             let Stmt::Reduce(r) = stmt else {

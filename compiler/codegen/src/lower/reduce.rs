@@ -57,8 +57,8 @@ impl Lower<'_, '_> {
     }
 
     fn in_vectors(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
-        let wide = self.wide_reduce(r, bounds).or_else(|| self.wide_filtered(r, bounds));
-        wide.or_else(|| self.wide_best(r, bounds)).or_else(|| self.vector_reduce(r, bounds))
+        let kernel = self.kernel_reduce(r, bounds).or_else(|| self.kernel_filtered(r, bounds));
+        kernel.or_else(|| self.kernel_best(r, bounds)).or_else(|| self.vector_reduce(r, bounds))
     }
 
     /// Evaluates the bounds of all binders. `None` if the reduction is known to have no place.

@@ -2,7 +2,7 @@
 //!
 //! A *place* is a turn of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run the body
 //! together: control is the same for all of them, and values that differ are vectors. A body qualifies if every
-//! value that differs has four bytes, or every one has eight (in strips they may mix), no check in it can fail, and no two places touch one
+//! value that differs has four bytes, or every one has eight (in vector kernels they may mix), no check in it can fail, and no two places touch one
 //! element that either stores. Each place computes what it would alone, in the same order, so the bits are the same.
 //!
 //! - `steps`: the statements that a body may have
@@ -10,7 +10,7 @@
 //! - `differ`: which locals differ from place to place
 //! - `search`: whether a body qualifies
 //! - `emit`, `run`: its expressions and statements for one group
-//! - `wide`: the same for strips, see [`crate::wide`]
+//! - `kernel`: the same for vector kernels of `girder-simd`
 //! - `loops`, `reduce`, `batch`: the three users: a loop's turns, a reduction's elements, a batch's vertices
 //!
 //! # Note: Early
@@ -30,13 +30,14 @@ mod run;
 mod loops;
 mod reduce;
 mod batch;
-mod wide;
+mod kernel;
 
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::ReduceOp;
 use girder_ir::ids::{ExprId, LocalId};
 use steps::Step;
 
+pub(crate) use kernel::NAMESPACE;
 pub(super) use loops::Rest;
 pub(crate) use search::WRITTEN_OUT;
 

@@ -302,8 +302,8 @@ impl Case {
     }
 
     /// The same with vectors of 128 bits only.
-    pub fn clif_without_strips(&self) -> String {
-        self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_strips())
+    pub fn clif_without_vector_kernels(&self) -> String {
+        self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_vector_kernels())
     }
 
     fn clif_on(&self, host: &Host) -> String {
@@ -392,7 +392,7 @@ fn hosts() -> &'static [Host; 4] {
         let between = Isa::Avx2.min(Isa::best());
         let [native, baseline, narrow, bare] = [Isa::best(), Isa::Portable, between, between]
             .map(|level| Host::with(level).expect("this machine has the level"));
-        [native, baseline, narrow, bare.without_strips()]
+        [native, baseline, narrow, bare.without_vector_kernels()]
     })
 }
 

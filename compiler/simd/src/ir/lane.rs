@@ -79,18 +79,8 @@ const fn facts(name: &'static str, bytes: u32, kind: Kind, integer: Lane, nan: u
 
 impl Lane {
     /// All lane types that have bytes in memory.
-    pub const NUMBERS: [Lane; 10] = [
-        Lane::I8,
-        Lane::U8,
-        Lane::I16,
-        Lane::U16,
-        Lane::I32,
-        Lane::U32,
-        Lane::I64,
-        Lane::U64,
-        Lane::F32,
-        Lane::F64,
-    ];
+    pub const NUMBERS: [Lane; 10] =
+        [Lane::I8, Lane::U8, Lane::I16, Lane::U16, Lane::I32, Lane::U32, Lane::I64, Lane::U64, Lane::F32, Lane::F64];
 
     const fn facts(self) -> &'static Facts {
         &FACTS[self as usize]

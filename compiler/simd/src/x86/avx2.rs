@@ -41,6 +41,9 @@ const FEW: usize = 5;
 /// The vectors of a value for one half of the iterations.
 type Regs = SmallVec<[Reg; 2]>;
 
+/// The vectors of an accumulator for one half, by number and register.
+type Accumulators = SmallVec<[(usize, Reg); 2]>;
+
 /// A lowering under way.
 struct Lowering<'k> {
     kernel: &'k Kernel,
@@ -53,7 +56,7 @@ struct Lowering<'k> {
     /// Of integers that were brought back into their range, what they were before.
     unwrapped: FxHashMap<Reg, Reg>,
     /// Of each accumulator the vectors of both halves.
-    accumulators: Vec<[SmallVec<[(usize, Reg); 2]>; 2]>,
+    accumulators: Vec<[Accumulators; 2]>,
     phases: Phases,
     /// The body of the last group is made.
     tail: bool,
@@ -107,9 +110,15 @@ impl Lowering<'_> {
                 Item::Make(value) if kernel.is_fixed(*value) => {}
                 Item::Make(value) if matches!(kernel.def(*value).op, Op::Index { .. }) => {}
                 Item::Make(value) if kernel.lane(*value) == Lane::Mask => {
-                    halves.iter().for_each(|&half| drop(self.mask(*value, half)));
+                    for &half in halves {
+                        self.mask(*value, half);
+                    }
                 }
-                Item::Make(value) => halves.iter().for_each(|&half| drop(self.vectors(*value, half))),
+                Item::Make(value) => {
+                    for &half in halves {
+                        self.vectors(*value, half);
+                    }
+                }
                 Item::Do(effect) => halves.iter().for_each(|&half| self.effect(effect, half)),
             }
         }
@@ -211,7 +220,7 @@ fn pressure(kernel: &Kernel) -> usize {
         }
     };
     for (at, item) in kernel.items.iter().enumerate() {
-        reads(item).into_iter().for_each(|value| drop(last.insert(value, at)));
+        last.extend(reads(item).into_iter().map(|value| (value, at)));
     }
     let weight = |value: Value| match kernel.lane(value) {
         lane if lane.is_mask() || kernel.is_fixed(value) => 0,

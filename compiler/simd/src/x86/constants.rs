@@ -2,8 +2,8 @@
 //!
 //! Invariant: a constant stands at a multiple of its size, once for all that read it.
 
-use super::encode::Bytes;
 use super::Level;
+use super::encode::Bytes;
 use super::inst::Op;
 use super::program::Program;
 use super::registers::Pool;
@@ -29,7 +29,9 @@ pub(super) fn constants(program: &Program) -> (Pool, Bytes) {
                 (interleaved.order(phase, round), Level::Avx512.bytes() as usize / interleaved.lanes() as usize)
             }
             Op::Quarters { interleaved } => (program.interleaved[interleaved as usize].quarters(), 4),
-            Op::Picked { interleaved, phase, upper } => (program.interleaved[interleaved as usize].picked(phase, upper), 1),
+            Op::Picked { interleaved, phase, upper } => {
+                (program.interleaved[interleaved as usize].picked(phase, upper), 1)
+            }
             Op::Lanes { bits } => ((0..8).map(|lane| i64::from(bits >> (4 * lane) & 15)).collect(), 4),
             WINDOW => ((0..32).map(|n| if n < 16 { -1 } else { 0 }).collect(), 4),
             _ => continue,

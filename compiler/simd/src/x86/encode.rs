@@ -171,7 +171,9 @@ impl Bytes {
         };
         match self.level {
             Level::Avx512 => self.evex(facts, first, second, rm, masking),
-            Level::Avx2 => self.vex((facts.map, facts.prefix, facts.vex_w), !facts.xmm, first, second, rm, facts.opcode),
+            Level::Avx2 => {
+                self.vex((facts.map, facts.prefix, facts.vex_w), !facts.xmm, first, second, rm, facts.opcode)
+            }
         }
         let scale = if self.level == Level::Avx512 { facts.scale } else { 1 };
         self.operands(first, rm, immediate, scale);
@@ -189,15 +191,7 @@ impl Bytes {
     }
 
     /// The prefix and the opcode of an instruction on vectors of 256 bits, if `long`, or 128, or on masks.
-    fn vex(
-        &mut self,
-        (map, prefix, w): (u8, u8, u8),
-        long: bool,
-        first: u8,
-        second: u8,
-        rm: Rm,
-        opcode: u8,
-    ) {
+    fn vex(&mut self, (map, prefix, w): (u8, u8, u8), long: bool, first: u8, second: u8, rm: Rm, opcode: u8) {
         let (b, x, _) = match rm {
             Rm::Register(r) => (r >> 3 & 1, 0, 0),
             memory => memory.high_bits(),

@@ -180,7 +180,9 @@ impl Program {
         let mut needed = vec![false; self.made.len()];
         for carried in &self.carried {
             let regs = match carried {
-                Carried::Accumulator { reg, start, parallel, .. } => [Some(*reg), *start, parallel.as_ref().map(|a| a.start)],
+                Carried::Accumulator { reg, start, parallel, .. } => {
+                    [Some(*reg), *start, parallel.as_ref().map(|a| a.start)]
+                }
                 Carried::Index { start, by, .. } => [Some(*start), Some(*by), None],
             };
             regs.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);

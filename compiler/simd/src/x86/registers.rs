@@ -259,11 +259,7 @@ impl<'p> Registers<'p> {
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
             }
             Some(
-                op @ (Op::Ramp { .. }
-                | Op::Order { .. }
-                | Op::Quarters { .. }
-                | Op::Picked { .. }
-                | Op::Lanes { .. }),
+                op @ (Op::Ramp { .. } | Op::Order { .. } | Op::Quarters { .. } | Op::Picked { .. } | Op::Lanes { .. }),
             ) => {
                 self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
             }

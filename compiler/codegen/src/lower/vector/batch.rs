@@ -11,23 +11,23 @@ use super::steps::Exit;
 use crate::lower::Lower;
 use crate::lower::frame::Pointers;
 use crate::lower::loops::Range;
-use crate::wide::LANES;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use girder_codelet::kernel::Lines;
 use girder_ir::ids::FieldId;
+use girder_simd::ir::GROUP;
 
 /// How vertices run together.
 pub(in crate::lower) struct BatchPlan {
     plan: Plan,
-    /// As a strip.
-    wide: bool,
+    /// As a vector kernel.
+    as_kernel: bool,
 }
 
 impl BatchPlan {
     /// Vertices that there must be.
     fn fewest(&self) -> u64 {
-        if self.wide { LANES } else { self.plan.lanes() }
+        if self.as_kernel { GROUP } else { self.plan.lanes() }
     }
 }
 
@@ -39,11 +39,11 @@ impl Lower<'_, '_> {
             return None;
         }
         let body = (&self.codelet.body, Some(Exit::Return));
-        let strip = self.plan_of(None, body, &[], true).filter(|plan| self.strip_pays(plan));
-        let strip = strip.filter(|_| lines.length >= 2 * LANES).map(|plan| BatchPlan { plan, wide: true });
-        let found = strip.or_else(|| {
+        let kernel = self.plan_of(None, body, &[], true).filter(|plan| self.kernel_pays(plan));
+        let kernel = kernel.filter(|_| lines.length >= 2 * GROUP).map(|plan| BatchPlan { plan, as_kernel: true });
+        let found = kernel.or_else(|| {
             let plan = self.plan_of(None, body, &[], false).filter(|plan| self.pays(plan))?;
-            Some(BatchPlan { plan, wide: false })
+            Some(BatchPlan { plan, as_kernel: false })
         });
         found.filter(|found| found.plan.stores() && lines.length >= 2 * found.fewest())
     }
@@ -66,8 +66,8 @@ impl Lower<'_, '_> {
         let (groups, alone) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(many, groups, &[], alone, &[]);
         self.enter(groups);
-        let whole = if batch.wide {
-            self.strip(plan, count, None, true);
+        let whole = if batch.as_kernel {
+            self.run_kernel(plan, count, None, true);
             count
         } else {
             let whole = self.b.ins().band_imm_s(count, -fewest);

@@ -116,7 +116,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         values: &[ExprId],
         mixed: bool,
     ) -> Option<Plan> {
-        let available = if mixed { self.features.strips.is_some() } else { self.features.vectors };
+        let available = if mixed { self.features.simd.is_some() } else { self.features.vectors };
         if !available {
             return None;
         }

@@ -9,9 +9,7 @@ use crate::x86::constants::ONES;
 use crate::x86::emit::{Emit, Group};
 use crate::x86::encode::{Masking, RSI, Rm};
 use crate::x86::inst::Reg;
-use crate::x86::pairs::{
-    COPY, LOAD_BYTES, LONG_MASK_LOAD, LONG_MASK_OF_GENERAL, MASK_AND, MASK_NOT, MASK_OF_GENERAL,
-};
+use crate::x86::pairs::{COPY, LOAD_BYTES, LONG_MASK_LOAD, LONG_MASK_OF_GENERAL, MASK_AND, MASK_NOT, MASK_OF_GENERAL};
 use crate::x86::registers::SCRATCH_MASK;
 use crate::x86::table::Code;
 

@@ -3,7 +3,7 @@
 //! Invariant: an operator is accepted only for types that the backend has the vector instruction for.
 
 use super::{Context, GREATEST, Search};
-use crate::wide::Width;
+use crate::lower::vector::kernel::lane;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, ReduceOp, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
@@ -70,10 +70,8 @@ impl Search<'_, '_, '_> {
 
     /// Whether vectors are converted so.
     fn converts(&self, from: ElemType, to: ElemType) -> bool {
-        let long = |ty: ElemType| ty.is_int() && ty.bytes() == 8;
-        let halves = self.l().width() == Width::Half;
         match self.mixed {
-            true => !(halves && (from.is_float() && long(to) || long(from) && to == ElemType::F32)),
+            true => self.l().level().converts(lane(from), lane(to)),
             false => takes_conversion(from, to),
         }
     }

@@ -1,28 +1,30 @@
-//! Reductions as strips.
+//! Reductions as vector kernels.
 //!
-//! The sixteen lanes of the language stand in the record: a strip begins with them and leaves them there, row after row.
-//! Reductions over equal places may share a strip, each with lanes of its own.
+//! The sixteen lanes of the language stand in the record: a kernel begins with them and leaves them there, row after row.
+//! Reductions over equal ranges may share a kernel, each with lanes of its own.
 //!
-//! Invariant: a place goes to the lane of its row-major position, except where the order does not matter.
+//! Invariant: an iteration goes to the lane of its row-major position, except where the order does not matter.
 
-use super::{Wide, calls_once};
+use super::lanes::{lane, reduction};
+use super::{Lanes, VectorKernel, calls_once, carries};
 use crate::lower::Lower;
 use crate::lower::loops::Range;
 use crate::lower::reduce::{Bound, LANES};
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::{Plan, steps};
-use crate::wide::{self, Apart, Effect, MOST_ABREAST, Reg, Value as Lanes, Width, is_long};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::{I32, I32X4, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, StackSlot, Type, Value};
 use girder_codelet::interpret::identity;
 use girder_codelet::scalar::is_ordered;
-use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
+use girder_ir::codelet::{Reduce, ReduceOp};
 use girder_ir::types::ElemType;
-use smallvec::{SmallVec, smallvec};
+use girder_simd::Level;
+use girder_simd::ir::{Accumulator, AccumulatorId, Effect, Lane};
+use smallvec::SmallVec;
 
-/// One of the reductions of a strip.
+/// One of the reductions of a kernel.
 struct One<'r> {
     r: &'r Reduce,
     plan: &'r Plan,
@@ -30,22 +32,22 @@ struct One<'r> {
     at: u32,
 }
 
-/// A row of fewer places does not pay for a call and for lanes in memory.
+/// A row of fewer iterations does not pay for a call and for lanes in memory.
 const FEWEST: u64 = 64;
 
-/// Steps that reductions in one strip may have together.
+/// Steps that reductions in one kernel may have together.
 const LONGEST: u32 = 160;
 
 impl Lower<'_, '_> {
-    /// The result, if the reduction can run as a strip and that pays.
-    pub(in crate::lower) fn wide_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
-        let plans = self.wide_plans(&[r], bounds);
+    /// The result, if the reduction can run as a vector kernel and that pays.
+    pub(in crate::lower) fn kernel_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+        let plans = self.kernel_plans(&[r], bounds);
         (plans.len() == 1).then_some(())?;
-        self.wide_reductions(&[r], &plans, bounds).pop()
+        self.kernel_reductions(&[r], &plans, bounds).pop()
     }
 
-    /// A plan for a reduction, if it can run as a strip and that pays.
-    fn wide_reduce_plan(&self, r: &Reduce, bounds: &[Bound]) -> Option<Plan> {
+    /// A plan for a reduction, if it can run as a vector kernel and that pays.
+    fn kernel_reduce_plan(&self, r: &Reduce, bounds: &[Bound]) -> Option<Plan> {
         let (row, outer) = bounds.split_last()?;
         let binder = r.binders.last()?;
         let ty = self.ty(r.value);
@@ -54,30 +56,31 @@ impl Lower<'_, '_> {
         }
         let length = row.range.trips.filter(|&n| n >= FEWEST)?;
         let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &steps::values(r))?;
-        let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
+        let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
         let straight = !plan.stores() && !plan.nested && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
         // Each row begins with the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
-        (straight && in_place && self.strip_pays(&plan)).then_some(plan)
+        (straight && in_place && self.kernel_pays(&plan)).then_some(plan)
     }
 
-    /// Plans for as many reductions over equal places as one strip has registers for, from the first on.
-    pub(in crate::lower) fn wide_plans(&self, all: &[&Reduce], bounds: &[Bound]) -> Vec<Plan> {
+    /// Plans for as many reductions over equal ranges as one kernel has registers for, from the first on.
+    pub(in crate::lower) fn kernel_plans(&self, all: &[&Reduce], bounds: &[Bound]) -> Vec<Plan> {
+        let level = self.level();
         let (mut lanes, mut ramps, mut size) = (0, 0, 0);
         let plan = |r: &&Reduce| {
-            let plan = self.wide_reduce_plan(r, bounds)?;
-            lanes += lane_vectors(r.op, self.ty(r.value), self.width());
+            let plan = self.kernel_reduce_plan(r, bounds)?;
+            lanes += lane_vectors(r.op, self.ty(r.value), level);
             ramps += plan.ramp_uses;
             size += plan.size;
             // What bodies make has the other half of the registers.
-            let most = usize::from(self.width().registers() / if self.width() == Width::Half { 4 } else { 2 });
-            (lanes <= most && size <= LONGEST && self.carries(lanes, ramps)).then_some(plan)
+            let most = level.spare_registers();
+            (lanes <= most && size <= LONGEST && carries(level, lanes, ramps)).then_some(plan)
         };
         all.iter().map_while(plan).collect()
     }
 
-    /// The results of reductions over equal places, in one strip.
-    pub(in crate::lower) fn wide_reductions(
+    /// The results of reductions over equal ranges, in one kernel.
+    pub(in crate::lower) fn kernel_reductions(
         &mut self,
         all: &[&Reduce],
         plans: &[Plan],
@@ -93,13 +96,13 @@ impl Lower<'_, '_> {
         }
         self.b.func.sized_stack_slots[record].size = bytes;
         let all = together;
-        // Of one call the strip knows with what lanes begin. Lanes that are stored here in pieces and loaded there at
+        // Of one call the kernel knows with what lanes begin. Lanes that are stored here in pieces and loaded there at
         // once would keep it from beginning before all that stands before is done.
         let once = outer.is_empty() && calls_once(row.range.poll, row.range.trips).is_some();
         if !once {
             all.iter().for_each(|one| self.begin_lanes((record, one.at), one.r.op, self.ty(one.r.value)));
         }
-        self.wide_rows(&all, (outer, row), record, once);
+        self.kernel_rows(&all, (outer, row), record, once);
         let any = self.any_row(outer);
         let result = |one: &One<'_>| {
             let ty = self.ty(one.r.value);
@@ -113,16 +116,16 @@ impl Lower<'_, '_> {
         all.iter().map(result).collect()
     }
 
-    /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found as a strip: the first
-    /// place that has it is then looked for, which is cheaper than to carry it along.
-    pub(in crate::lower) fn wide_best(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
+    /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found by a vector kernel: the first
+    /// element that has it is then looked for, which is cheaper than to carry it along.
+    pub(in crate::lower) fn kernel_best(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (op, at_least) = match r.op {
             ReduceOp::ArgMin => (ReduceOp::Min, FloatCC::LessThanOrEqual),
             ReduceOp::ArgMax => (ReduceOp::Max, FloatCC::GreaterThanOrEqual),
             _ => return None,
         };
         let [row] = bounds else { return None };
-        let best = self.wide_reduce(&Reduce { op, ..r.clone() }, bounds)?;
+        let best = self.kernel_reduce(&Reduce { op, ..r.clone() }, bounds)?;
         let found = self.b.create_block();
         let index = self.b.append_block_param(found, I64);
         if self.ty(r.value).is_float() {
@@ -131,18 +134,18 @@ impl Lower<'_, '_> {
             let is_nan = self.b.ins().fcmp(FloatCC::Unordered, best, best);
             self.b.ins().brif(is_nan, nans, &[], numbers, &[]);
             self.enter(nans);
-            self.first_place(r, row, found, |l, value| l.b.ins().fcmp(FloatCC::Unordered, value, value));
+            self.first_element(r, row, found, |l, value| l.b.ins().fcmp(FloatCC::Unordered, value, value));
             self.enter(numbers);
-            self.first_place(r, row, found, |l, value| l.b.ins().fcmp(at_least, value, best));
+            self.first_element(r, row, found, |l, value| l.b.ins().fcmp(at_least, value, best));
         } else {
-            self.first_place(r, row, found, |l, value| l.b.ins().icmp(IntCC::Equal, value, best));
+            self.first_element(r, row, found, |l, value| l.b.ins().icmp(IntCC::Equal, value, best));
         }
         self.enter(found);
         Some(self.b.ins().isub(index, row.range.lo))
     }
 
-    /// Goes to `found` with the index of the first place whose value is as wanted; there is one.
-    fn first_place(
+    /// Goes to `found` with the index of the first element whose value is as wanted; there is one.
+    fn first_element(
         &mut self,
         r: &Reduce,
         row: &Bound,
@@ -167,8 +170,8 @@ impl Lower<'_, '_> {
         let mut any = None;
         for Range { lo, hi, step, .. } in outer.iter().map(|b| &b.range).filter(|range| range.trips.is_none()) {
             let order = if *step > 0 { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
-            let turns = self.b.ins().icmp(order, *lo, *hi);
-            any = Some(any.map_or(turns, |any| self.b.ins().band(any, turns)));
+            let some = self.b.ins().icmp(order, *lo, *hi);
+            any = Some(any.map_or(some, |any| self.b.ins().band(any, some)));
         }
         any
     }
@@ -194,93 +197,74 @@ impl Lower<'_, '_> {
     }
 
     /// The loops of the outer binders around a row.
-    fn wide_rows(&mut self, all: &[One<'_>], (outer, row): (&[Bound], &Bound), record: StackSlot, once: bool) {
+    fn kernel_rows(&mut self, all: &[One<'_>], (outer, row): (&[Bound], &Bound), record: StackSlot, once: bool) {
         let Some(last) = all.last() else { return };
         let binder = last.r.binders.len() - 1 - outer.len();
         if let Some((first, inner)) = outer.split_first() {
             self.counted(first.range.clone(), None, |l, index| {
                 all.iter().for_each(|one| l.write(one.r.binders[binder].var, index));
-                l.wide_rows(all, (inner, row), record, once);
+                l.kernel_rows(all, (inner, row), record, once);
                 true
             });
             return;
         }
         let length = row.range.trips.unwrap_or(0);
-        let mut wide = Wide::new(last.plan, self.width(), record);
-        wide.bytes = last.at + lane_bytes(self.ty(last.r.value));
+        let bytes = last.at + lane_bytes(self.ty(last.r.value));
         if let [one] = all {
             self.write(one.r.binders[binder].var, row.range.lo);
-            if let Some((term, per)) = self.narrow_sum(&mut wide, one.r, length) {
-                self.wide_take_values(&mut wide, one.r, (one.at, once), &[term]);
+            let record = (record, bytes);
+            if let Some((mut vk, term, per)) = self.narrow_sum(one.plan, record, one.r, length) {
+                self.kernel_take_value(&mut vk, one.r, (one.at, once), term);
                 let count = self.i64((length / per) as i64);
-                return self.call_strip(&mut wide, count, Some(length / per), row.range.poll);
+                return self.call_kernel(&mut vk, count, Some(length / per), row.range.poll);
             }
-            wide = Wide::new(last.plan, self.width(), record);
-            wide.bytes = last.at + lane_bytes(self.ty(last.r.value));
         }
+        let mut vk = VectorKernel::new(last.plan, 1, record);
+        vk.bytes = bytes;
         for one in all {
             self.write(one.r.binders[binder].var, row.range.lo);
-            wide.plan = one.plan;
-            self.wide_steps(&mut wide, &one.plan.steps);
-            self.wide_take(&mut wide, one.r, one.at, once);
+            vk.plan = one.plan;
+            self.kernel_steps(&mut vk, &one.plan.steps);
+            self.kernel_take(&mut vk, one.r, one.at, once);
         }
         let count = self.i64(length as i64);
-        self.call_strip(&mut wide, count, Some(length), row.range.poll);
+        self.call_kernel(&mut vk, count, Some(length), row.range.poll);
     }
 
-    /// What each group of places does to the lanes; `once` for all places in one call.
-    fn wide_take(&mut self, wide: &mut Wide<'_>, r: &Reduce, lanes: u32, once: bool) {
+    /// What each group of iterations does to the lanes; `once` for all iterations in one call.
+    fn kernel_take(&mut self, vk: &mut VectorKernel<'_>, r: &Reduce, lanes: u32, once: bool) {
         if let Some((x, y)) = r.factors {
-            let (x, y) = (self.wide_value(wide, x), self.wide_value(wide, y));
-            for (part, (&a, &b)) in x.regs.iter().zip(&y.regs).enumerate() {
-                let (accumulator, ..) = self.wide_lanes(wide, r, (lanes, part), once);
-                wide.program.effect(Effect::TakeFma { accumulator, wide: is_long(x.ty), a, b, mask: None });
-            }
-            return;
+            let factors = [self.kernel_value(vk, x), self.kernel_value(vk, y)];
+            let accumulator = self.kernel_accumulator(vk, r, (lanes, once));
+            return vk.ir.effect(Effect::AccumulateProduct { accumulator, factors, mask: None });
         }
-        let value = self.wide_value(wide, r.value);
-        let number = if value.ty == ElemType::Bool {
-            let (yes, no) = (wide.program.splat(ElemType::I32, 0xffff_ffff), wide.program.splat(ElemType::I32, 0));
-            wide.program.select(&value, &yes, &no)
-        } else {
-            value
-        };
-        self.wide_take_values(wide, r, (lanes, once), &number.regs);
+        let mut value = self.kernel_value(vk, r.value);
+        if vk.ir.lane(value) == Lane::Mask {
+            let (yes, no) = (vk.ir.constant(Lane::I32, u64::MAX), vk.ir.constant(Lane::I32, 0));
+            value = vk.ir.select(value, yes, no);
+        }
+        self.kernel_take_value(vk, r, (lanes, once), value);
     }
 
-    /// Takes vectors into the lanes.
-    fn wide_take_values(&mut self, wide: &mut Wide<'_>, r: &Reduce, (lanes, once): (u32, bool), values: &[Reg]) {
-        let ty = self.ty(r.value);
-        let number = if ty == ElemType::Bool { ElemType::I32 } else { ty };
-        for (part, &value) in values.iter().enumerate() {
-            let (accumulator, reg, start) = self.wide_lanes(wide, r, (lanes, part), once);
-            let from = wide.program.body.len();
-            wide.program.take(r.op.operator(), number, (accumulator, reg), value);
-            if !is_ordered(r.op, ty) && !wide.program.is_fixed(value) {
-                let items = from..wide.program.body.len();
-                wide.program.set_apart(accumulator, Apart { start, value, items });
-            }
-        }
+    /// Takes a value into the lanes.
+    fn kernel_take_value(&mut self, vk: &mut VectorKernel<'_>, r: &Reduce, (lanes, once): (u32, bool), value: Lanes) {
+        let accumulator = self.kernel_accumulator(vk, r, (lanes, once));
+        let lane = vk.ir.accumulators[accumulator.0 as usize].lane;
+        let value = vk.ir.bits(lane, value);
+        vk.ir.accumulate(accumulator, reduction(r.op), value, None);
     }
 
-    /// A vector of the lanes of a reduction: its accumulator, and what the lanes begin with.
-    fn wide_lanes(
+    /// The accumulator of the lanes of a reduction.
+    fn kernel_accumulator(
         &mut self,
-        wide: &mut Wide<'_>,
+        vk: &mut VectorKernel<'_>,
         r: &Reduce,
-        (lanes, part): (u32, usize),
-        once: bool,
-    ) -> (usize, Reg, Reg) {
+        (offset, once): (u32, bool),
+    ) -> AccumulatorId {
         let ty = self.ty(r.value);
-        let start = match r.op {
-            ReduceOp::Any => 0,
-            ReduceOp::All => 0xffff_ffff,
-            _ => identity(r.op, ty),
-        };
-        let start = wide.program.splat(if ty == ElemType::Bool { ElemType::I32 } else { ty }, start).regs[0];
-        let at = wide::Lanes { offset: lanes + 64 * part as u32, long: is_long(ty), upper: part == 1 };
-        let (accumulator, reg) = wide.program.accumulator(at, once.then_some(start));
-        (accumulator, reg, start)
+        let lane = if ty == ElemType::Bool { Lane::I32 } else { lane(ty) };
+        let start = once.then(|| reduction(r.op).identity(lane));
+        vk.ir.accumulator(Accumulator { lane, offset, start, any_order: !is_ordered(r.op, ty) })
     }
 
     /// Folds the lanes of the record by 8, 4, 2, 1.
@@ -304,45 +288,14 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Vectors of 512 bits that the lanes of a reduction may take: where their order does not matter, groups in a row have
-/// lanes of their own, if there are registers enough for that.
-pub(super) fn lane_vectors(op: ReduceOp, ty: ElemType, width: Width) -> usize {
-    let apart = width == Width::Full && !is_ordered(op, ty);
-    (if is_long(ty) { 2 } else { 1 }) * if apart { MOST_ABREAST } else { 1 }
+/// Registers that the lanes of a reduction may take: where their order does not matter, groups in a row have lanes of
+/// their own, if there are registers enough for that.
+pub(super) fn lane_vectors(op: ReduceOp, ty: ElemType, level: Level) -> usize {
+    let lane = if ty == ElemType::Bool { Lane::I32 } else { lane(ty) };
+    level.vectors(lane) * if is_ordered(op, ty) { 1 } else { level.parallel_accumulators() }
 }
 
 /// Bytes of sixteen lanes in the record.
 fn lane_bytes(ty: ElemType) -> u32 {
-    if is_long(ty) { 128 } else { 64 }
-}
-
-impl wide::Program {
-    /// `accumulator = accumulator op value`, of places that there are.
-    pub(in crate::lower) fn take(
-        &mut self,
-        op: BinaryOp,
-        ty: ElemType,
-        (accumulator, reg): (usize, wide::Reg),
-        value: wide::Reg,
-    ) {
-        let lanes = |reg: wide::Reg| Lanes { ty, regs: smallvec![reg] };
-        if ty.is_float() && matches!(op, BinaryOp::Min | BinaryOp::Max) {
-            let new = self.binary(op, &lanes(reg), &lanes(value)).regs[0];
-            return self.effect(Effect::Put { accumulator, value: new });
-        }
-        let (float, signed) = (ty.is_float(), ty.is_signed_int());
-        let pair = match op {
-            BinaryOp::Add if float => wide::ADD,
-            BinaryOp::Add => wide::IADD,
-            BinaryOp::Mul if float => wide::MUL,
-            BinaryOp::Mul => wide::IMUL,
-            BinaryOp::Min if signed => wide::SMIN,
-            BinaryOp::Min => wide::UMIN,
-            BinaryOp::Max if signed => wide::SMAX,
-            BinaryOp::Max => wide::UMAX,
-            BinaryOp::And => wide::AND,
-            _ => wide::OR,
-        };
-        self.effect(Effect::Take { accumulator, code: pair[usize::from(is_long(ty))], value, mask: None });
-    }
+    if ty.bytes() == 8 { 128 } else { 64 }
 }

@@ -23,14 +23,14 @@ pub(super) fn lanes((lo, hi): Span) -> Option<(u8, bool)> {
 
 impl Lower<'_, '_> {
     /// The range of an integer.
-    pub(super) fn narrow_range(&self, narrow: &Narrow<'_, '_>, e: ExprId) -> Option<Span> {
+    pub(super) fn narrow_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<Span> {
         let ty = self.ty(e);
         let all = int_range(ty).filter(|_| ty.is_int())?;
         if let Some(bits) = self.folded[e] {
             let n = if ty == ElemType::U64 { i128::from(bits) } else { i128::from(extend(ty, bits)) };
             return Some((n, n));
         }
-        if narrow.wide.plan.same.contains(e) {
+        if narrow.vk.plan.same.contains(e) {
             return Some(all);
         }
         // Beyond its type a result wraps around.
@@ -38,7 +38,7 @@ impl Lower<'_, '_> {
     }
 
     /// The range before a result is brought into that of its type; `None` if it may be anything.
-    pub(super) fn unwrapped_range(&self, narrow: &Narrow<'_, '_>, e: ExprId) -> Option<Span> {
+    pub(super) fn unwrapped_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<Span> {
         let range = |e: ExprId| self.narrow_range(narrow, e);
         let either = |(a, b): Span, (c, d): Span| (a.min(c), b.max(d));
         match self.codelet.exprs[e].kind {

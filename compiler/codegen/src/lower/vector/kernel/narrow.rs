@@ -1,6 +1,6 @@
-//! Strips over narrow integers: sixty-four bytes of elements at a time, in lanes of 8 or 16 bits, where vectors have 512.
+//! Kernels over narrow integers: sixty-four bytes of elements at a time, in lanes of 8 or 16 bits.
 //!
-//! A place of such a strip is four bytes of memory: four elements of 8 bits, or two of 16. What the language computes in
+//! An iteration of such a kernel is four bytes of memory: four elements of 8 bits, or two of 16. What the language computes in
 //! 32 bits (`u8((i32(x) + i32(w) + 1) >> 1)`) is computed in as few as give the same result: only the low bits of a sum
 //! or a product decide those of what is stored, and where all bits count, `ranges` says how many there are.
 //!
@@ -10,25 +10,25 @@
 mod ranges;
 mod values;
 
-use super::{FEWEST, Wide};
+use super::{FEWEST, Lanes, VectorKernel};
 use crate::lower::Lower;
 use crate::lower::vector::Plan;
 use crate::lower::vector::steps::{self, Step};
-use crate::wide::{Effect, Elements, Packed, Reg, STORE, Width};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{Index, Reduce, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
+use girder_simd::ir::{Lane, Memory};
 
-/// Bytes of memory of a place.
+/// Bytes of memory of an iteration.
 const BYTES: u64 = 4;
 /// A longer body has wider values sooner or later.
 const LONGEST: u32 = 80;
 
-/// A strip over narrow integers in the making.
-struct Narrow<'w, 'p> {
-    wide: &'w mut Wide<'p>,
+/// A kernel over narrow integers in the making.
+struct Narrow<'p> {
+    vk: VectorKernel<'p>,
     /// Bits of an element.
     element: u8,
     locals: SecondaryMap<LocalId, Option<Known>>,
@@ -37,25 +37,18 @@ struct Narrow<'w, 'p> {
 }
 
 /// What is known of a local.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Known {
-    value: Packed,
+    value: Lanes,
     range: (i128, i128),
     exact: bool,
-}
-
-impl Narrow<'_, '_> {
-    /// Vectors of a value in lanes of some bits.
-    fn vectors(&self, bits: u8) -> usize {
-        usize::from(bits / self.element)
-    }
 }
 
 impl Lower<'_, '_> {
     /// Bits of the elements of a plan's body, if it might run on narrow integers: all lie side by side and have one size.
     fn narrow_element(&self, plan: &Plan) -> Option<u8> {
         let plain = plan.ramps.is_empty() && plan.totals.is_empty() && !plan.nested && plan.size <= LONGEST;
-        if self.width() != Width::Full || !plain {
+        if !plain {
             return None;
         }
         let (first, _) = plan.loads.first()?;
@@ -68,9 +61,9 @@ impl Lower<'_, '_> {
         narrow.then_some(8 * bytes as u8)
     }
 
-    /// Runs elements of a loop as a strip over narrow integers, if its body allows that: how many of `count`, and how many
-    /// are left out, if that is known.
-    pub(super) fn narrow_strip(
+    /// Runs elements of a loop as a kernel over narrow integers, if its body allows that: how many of `count`, and how
+    /// many are left out, if that is known.
+    pub(super) fn narrow_kernel(
         &mut self,
         plan: &Plan,
         count: Value,
@@ -83,26 +76,32 @@ impl Lower<'_, '_> {
             return None;
         }
         let record = self.slot(0);
-        let mut wide = Wide::new(plan, self.width(), record);
-        let mut narrow = Narrow { wide: &mut wide, element, locals: SecondaryMap::new(), conditional: false };
+        let vk = VectorKernel::new(plan, per as u8, record);
+        let mut narrow = Narrow { vk, element, locals: SecondaryMap::new(), conditional: false };
         self.narrow_steps(&mut narrow, &plan.steps)?;
         let (log, left_out) = (i64::from(per.trailing_zeros()), known.map(|n| n % per));
-        let places = match known {
+        let iterations = match known {
             Some(n) => self.i64((n / per) as i64),
             None => self.b.ins().ushr_imm_u(count, log),
         };
-        self.call_strip(&mut wide, places, known.map(|n| n / per), poll);
+        self.call_kernel(&mut narrow.vk, iterations, known.map(|n| n / per), poll);
         let done = match left_out {
             Some(0) => count,
-            _ => self.b.ins().ishl_imm_u(places, log),
+            _ => self.b.ins().ishl_imm_u(iterations, log),
         };
         Some((done, left_out))
     }
 
-    /// What the elements of a row add to the lanes of a sum of integers, if that can be done in narrow ones: how many of
-    /// them are one place.
-    pub(super) fn narrow_sum(&mut self, wide: &mut Wide<'_>, r: &Reduce, length: u64) -> Option<(Reg, u64)> {
-        let element = self.narrow_element(wide.plan)?;
+    /// A kernel with what the elements of a row add to the lanes of a sum of integers, if that can be done in narrow ones,
+    /// and how many of them are one iteration. The record has so many bytes already.
+    pub(super) fn narrow_sum<'p>(
+        &mut self,
+        plan: &'p Plan,
+        (record, bytes): (StackSlot, u32),
+        r: &Reduce,
+        length: u64,
+    ) -> Option<(VectorKernel<'p>, Lanes, u64)> {
+        let element = self.narrow_element(plan)?;
         let per = 8 * BYTES / u64::from(element);
         if !matches!(self.ty(r.value), ElemType::I32 | ElemType::U32)
             || !length.is_multiple_of(per)
@@ -110,32 +109,34 @@ impl Lower<'_, '_> {
         {
             return None;
         }
-        let plan = wide.plan;
-        let mut narrow = Narrow { wide, element, locals: SecondaryMap::new(), conditional: false };
+        let mut vk = VectorKernel::new(plan, per as u8, record);
+        vk.bytes = bytes;
+        let mut narrow = Narrow { vk, element, locals: SecondaryMap::new(), conditional: false };
         self.narrow_steps(&mut narrow, &plan.steps)?;
-        Some((self.narrow_terms(&mut narrow, r.value)?, per))
+        let sum = self.narrow_terms(&mut narrow, r.value)?;
+        Some((narrow.vk, sum, per))
     }
 
-    fn narrow_steps(&mut self, narrow: &mut Narrow<'_, '_>, steps: &[Step]) -> Option<()> {
+    fn narrow_steps(&mut self, narrow: &mut Narrow<'_>, steps: &[Step]) -> Option<()> {
         steps.iter().try_for_each(|step| self.narrow_step(narrow, step).ok_or(())).ok()
     }
 
-    fn narrow_step(&mut self, narrow: &mut Narrow<'_, '_>, step: &Step) -> Option<()> {
+    fn narrow_step(&mut self, narrow: &mut Narrow<'_>, step: &Step) -> Option<()> {
         match step {
-            Step::Set { local, value } if narrow.wide.plan.differing.contains(*local) => {
+            Step::Set { local, value } if narrow.vk.plan.differing.contains(*local) => {
                 narrow.locals[*local] = Some(self.narrow_known(narrow, *value)?);
             }
             Step::Store { storage, index, value, stride, .. } => {
-                let to = self.narrow_place(narrow, (*storage, index), *stride)?;
+                let to = self.narrow_memory(narrow, (*storage, index), *stride)?;
                 let value = self.narrow_value(narrow, *value, narrow.element)?;
-                narrow.store(to, &value);
+                narrow.vk.ir.store(to, value, None);
             }
             Step::If { cond, then, els, differs: true, joins } => {
                 let value = self.narrow_branches(narrow, *cond, (then, els), *joins)?;
                 if let Some((value, (storage, index, stride))) = value.zip(steps::last_store(then)) {
-                    let to = self.narrow_place(narrow, (storage, index), stride)?;
-                    let value = narrow.fit(&value, narrow.element)?;
-                    narrow.store(to, &value);
+                    let to = self.narrow_memory(narrow, (storage, index), stride)?;
+                    let value = narrow.fit(value, narrow.element)?;
+                    narrow.vk.ir.store(to, value, None);
                 }
             }
             _ => return None,
@@ -146,14 +147,14 @@ impl Lower<'_, '_> {
     /// Both branches; each element keeps what its own has set. If they end with one store, what it stores.
     fn narrow_branches(
         &mut self,
-        narrow: &mut Narrow<'_, '_>,
+        narrow: &mut Narrow<'_>,
         cond: ExprId,
         (then, els): (&[Step], &[Step]),
         joins: bool,
     ) -> Option<Option<Known>> {
         // What the condition loads is there for the branches.
         let bits = self.narrow_cond_bits(narrow, cond)?;
-        self.narrow_masks(narrow, cond, bits)?;
+        self.narrow_mask(narrow, cond, bits)?;
         let before = narrow.locals.clone();
         let around = std::mem::replace(&mut narrow.conditional, true);
         let yes = self.narrow_branch(narrow, then, joins)?;
@@ -165,15 +166,15 @@ impl Lower<'_, '_> {
         let set = steps::set_in([then, els]);
         let mut chosen = Vec::new();
         for local in set.keys().filter(|&l| set.contains(l)) {
-            let value = match (&after_then[local], &after_els[local]) {
+            let value = match (after_then[local], after_els[local]) {
                 (Some(yes), Some(no)) => Some(self.narrow_chosen(narrow, cond, yes, no)?),
                 // Read only where it is set.
-                (yes, no) => yes.clone().or(no.clone()),
+                (yes, no) => yes.or(no),
             };
             chosen.push((local, value));
         }
         let stored = match yes.zip(no) {
-            Some((yes, no)) => Some(self.narrow_chosen(narrow, cond, &yes, &no)?),
+            Some((yes, no)) => Some(self.narrow_chosen(narrow, cond, yes, no)?),
             None => None,
         };
         chosen.into_iter().for_each(|(local, value)| narrow.locals[local] = value);
@@ -181,7 +182,7 @@ impl Lower<'_, '_> {
     }
 
     /// A branch; of one that joins the other, all but its last store, and what that stores.
-    fn narrow_branch(&mut self, narrow: &mut Narrow<'_, '_>, steps: &[Step], joins: bool) -> Option<Option<Known>> {
+    fn narrow_branch(&mut self, narrow: &mut Narrow<'_>, steps: &[Step], joins: bool) -> Option<Option<Known>> {
         let Some((last, before)) = steps.split_last().filter(|_| joins) else {
             let stores = steps::any_store(steps);
             self.narrow_steps(narrow, if stores { return None } else { steps })?;
@@ -196,16 +197,22 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The elements of an access, four bytes for each place.
-    fn narrow_place(&mut self, narrow: &mut Narrow<'_, '_>, at: (Storage, &Index), stride: i64) -> Option<Elements> {
+    /// The elements of an access, four bytes for each iteration.
+    fn narrow_memory(&mut self, narrow: &mut Narrow<'_>, at: (Storage, &Index), stride: i64) -> Option<Memory> {
         let ty = self.element_type(at.0);
         let fits = ty.is_int() && 8 * ty.bytes() == u32::from(narrow.element) && stride == i64::from(ty.bytes());
-        fits.then(|| self.wide_place_of(narrow.wide, at, (BYTES as i64, BYTES as u32)))
+        fits.then(|| self.kernel_memory(&mut narrow.vk, at, BYTES as i64))
     }
 }
 
-impl Narrow<'_, '_> {
-    fn store(&mut self, to: Elements, value: &Packed) {
-        self.wide.program.effect(Effect::Store { code: STORE[0], to, value: value.regs[0], mask: None });
+impl Narrow<'_> {
+    /// The unsigned lane of some bits, which values are kept in.
+    fn lane(bits: u8) -> Lane {
+        if bits == 8 { Lane::U8 } else { Lane::U16 }
+    }
+
+    /// Bits of the lanes of a value.
+    fn bits(&self, value: Lanes) -> u8 {
+        self.vk.ir.lane(value).bits() as u8
     }
 }
