@@ -63,6 +63,11 @@ pub struct Memory {
     pub offset: i32,
 }
 
+/// The elements of a phase of an interleaved access.
+pub(crate) fn interleaved_elements(phase_0: Memory, lane: Lane, phase: u8) -> Memory {
+    Memory { offset: phase_0.offset + i32::from(phase) * lane.bytes() as i32, ..phase_0 }
+}
+
 /// How a float becomes a whole number of the same type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Rounding {

@@ -2,6 +2,7 @@
 //! instructions (it has the 256- and 512-bit types, but lowers vectors of at most 128 bits).
 //!
 //! - [`ir`] is the typed vector IR: what a [`Kernel`](ir::Kernel) is, and what its operations mean
+//! - `print` is its text, [`evaluate()`] its meaning
 //! - [`x86`] translates kernels to machine code, with one lowering for each [`Level`]
 //!
 //! ```text
@@ -10,8 +11,11 @@
 //!
 //! Invariant: this crate knows neither codelets nor Cranelift; only `x86` knows instructions.
 
+mod evaluate;
 pub mod ir;
+mod print;
 pub mod x86;
 
+pub use evaluate::evaluate;
 pub use ir::Kernel;
 pub use x86::{Level, Machine, Options, assemble, interleaved_stride, phase};

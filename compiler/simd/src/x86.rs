@@ -167,8 +167,8 @@ impl Level {
 
     /// Whether there is a conversion between two lanes.
     pub fn converts(self, from: Lane, to: Lane) -> bool {
-        let long = |lane: Lane| lane.is_int() && lane.is_long();
-        self == Level::Avx512 || !(from.is_float() && long(to) || long(from) && to == Lane::F32)
+        let long = from.is_int() && from.is_long();
+        self == Level::Avx512 || !(long && to == Lane::F32)
     }
 
     /// Groups in a row that accumulate in registers of their own, where the order does not matter.

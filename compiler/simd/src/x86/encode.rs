@@ -5,6 +5,8 @@
 //! Invariant: an instruction that reads a constant finds it before itself, in the same bytes.
 
 mod general;
+#[cfg(test)]
+mod tests;
 
 pub(super) use general::Jump;
 

@@ -5,6 +5,7 @@
 use super::inst::Reg;
 use super::pairs::*;
 use super::program::Program;
+use super::table::Code;
 
 impl Program {
     /// The zeros at the top of each lane: with all bits below the first one set, those that are not.
@@ -65,16 +66,97 @@ impl Program {
     }
 }
 
-/// `1 / by`, rounded up: products with it are never below an exact quotient.
+/// `1 / by` as an `f32`, rounded up: products with it are never below an exact quotient.
 ///
-/// A quotient that is not exact is at least `1 / by` below the next integer, which is more than all roundings together:
-/// of the quotient, that is a part of 2⁻³² or more with `f64`, and 2⁻¹⁶ for integers of 16 bits with `f32`. `by` is no
-/// power of two.
-pub(super) fn reciprocal(by: i64, long: bool) -> u64 {
+/// A quotient of integers of 16 bits that is not exact is at least `1 / by` below the next integer, which is more than
+/// all roundings together: that is a part of 2⁻¹⁶ of the quotient. `by` is no power of two.
+pub(super) fn reciprocal(by: i64) -> u64 {
     let sign = if by < 0 { 1u64 } else { 0 };
-    match long {
-        true => (1.0 / by.unsigned_abs() as f64).next_up().to_bits() | sign << 63,
-        false => u64::from((1.0 / by.unsigned_abs() as f32).next_up().to_bits()) | sign << 31,
+    u64::from((1.0 / by.unsigned_abs() as f32).next_up().to_bits()) | sign << 31
+}
+
+/// How an integer of 32 bits is divided by a number: by the upper half of a product. See Warren, Hacker's Delight,
+/// chapter 10.
+struct Magic {
+    /// What the integer is multiplied by.
+    factor: u32,
+    shift: u8,
+    /// The factor has a bit more than 32, or another sign than the divisor.
+    corrected: bool,
+}
+
+impl Magic {
+    /// For a signed integer; the divisor's magnitude is 3 or more.
+    fn signed(by: i64) -> Magic {
+        let magnitude = by.unsigned_abs();
+        // The least power of two for which the rounded-up factor is exact enough.
+        let most = (1u64 << 31) + u64::from(by < 0);
+        let limit = most - 1 - most % magnitude;
+        let power = (32u32..64).find(|&p| {
+            let rest = magnitude - (1u64 << p) % magnitude;
+            u128::from(limit) * u128::from(rest) < 1u128 << p
+        });
+        let power = power.expect("there is one below 64");
+        let factor = ((1u128 << power) + u128::from(magnitude - (1u64 << power) % magnitude)) / u128::from(magnitude);
+        let factor = if by < 0 { (factor as u32).wrapping_neg() } else { factor as u32 };
+        Magic { factor, shift: (power - 32) as u8, corrected: (factor as i32 > 0) != (by > 0) }
+    }
+
+    /// For an unsigned integer; the divisor is 3 or more and no power of two.
+    fn unsigned(by: u64) -> Magic {
+        let bits = 64 - (by - 1).leading_zeros();
+        // With fewer bits than `by` has, a factor of 32 bits may do.
+        let exact = |p: u32| {
+            let factor = (1u128 << (32 + p)).div_ceil(u128::from(by));
+            let error = factor * u128::from(by) - (1u128 << (32 + p));
+            (factor < 1 << 32 && error <= 1 << p).then_some(factor)
+        };
+        match (0..=bits).find_map(|p| exact(p).map(|factor| (factor, p))) {
+            Some((factor, p)) => Magic { factor: factor as u32, shift: p as u8, corrected: false },
+            None => {
+                let factor = (1u128 << (32 + bits)).div_ceil(u128::from(by));
+                Magic { factor: factor as u32, shift: bits as u8, corrected: true }
+            }
+        }
+    }
+}
+
+impl Program {
+    /// The upper halves of the products of lanes of 32 bits with a number.
+    fn upper_product(&mut self, code: Code, x: Reg, factor: u32) -> Reg {
+        let factor = self.constant(factor.into(), 4);
+        let odd = self.shift(SHIFT_RIGHT[1], 32, x);
+        let (even, odd) = (self.plain(code, &[x, factor]), self.plain(code, &[odd, factor]));
+        let even = self.shift(SHIFT_RIGHT[1], 32, even);
+        let odd = self.with_number(AND, true, odd, 0xffff_ffff_0000_0000);
+        self.plain(OR[0], &[even, odd])
+    }
+
+    /// `x / by` of lanes of 32 bits, cut towards zero; the magnitude of `by` is no power of two.
+    pub fn divided(&mut self, signed: bool, x: Reg, by: i64) -> Reg {
+        if !signed {
+            let magic = Magic::unsigned(by as u64);
+            let product = self.upper_product(MULTIPLY_LOW, x, magic.factor);
+            if !magic.corrected {
+                return if magic.shift > 0 { self.shift(SHIFT_RIGHT[0], magic.shift, product) } else { product };
+            }
+            // The factor has a 33rd bit, so that `x` is added, in halves.
+            let rest = self.plain(ISUB[0], &[x, product]);
+            let half = self.shift(SHIFT_RIGHT[0], 1, rest);
+            let sum = self.plain(IADD[0], &[half, product]);
+            return self.shift(SHIFT_RIGHT[0], magic.shift - 1, sum);
+        }
+        let magic = Magic::signed(by);
+        let mut product = self.upper_product(MULTIPLY_LOW_SIGNED, x, magic.factor);
+        if magic.corrected {
+            product = self.plain(if by > 0 { IADD[0] } else { ISUB[0] }, &[product, x]);
+        }
+        if magic.shift > 0 {
+            product = self.shift(SHIFT_RIGHT_SIGNED[0], magic.shift, product);
+        }
+        // A negative quotient is one too low.
+        let sign = self.shift(SHIFT_RIGHT[0], 31, product);
+        self.plain(IADD[0], &[product, sign])
     }
 }
 
@@ -83,5 +165,49 @@ pub(super) fn repeated(number: u64, bits: u32) -> u64 {
     match bits {
         8 => u64::from(number as u8) * 0x0101_0101,
         _ => u64::from(number as u16) * 0x0001_0001,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Magic;
+
+    fn edges() -> impl Iterator<Item = u32> {
+        let near = (0..32).flat_map(|n| [1u32 << n, (1u32 << n).wrapping_sub(1), (1u32 << n) + 1, !(1u32 << n)]);
+        near.chain((0..2000u32).map(|n| n.wrapping_mul(2_654_435_761))).chain([u32::MAX, i32::MAX as u32])
+    }
+
+    #[test]
+    fn unsigned_quotients_are_exact() {
+        for by in edges().filter(|by| !by.is_power_of_two() && *by > 2) {
+            let magic = Magic::unsigned(by.into());
+            let check = |x: u32| {
+                let product = (u64::from(x) * u64::from(magic.factor) >> 32) as u32;
+                let quotient = match magic.corrected {
+                    true => (((x - product) >> 1) + product) >> (magic.shift - 1),
+                    false => product >> magic.shift,
+                };
+                assert_eq!(quotient, x / by, "{x} / {by}");
+            };
+            edges().step_by(7).for_each(check);
+            (0..4).for_each(|n| check((u32::MAX / by * by).wrapping_sub(n)));
+        }
+    }
+
+    #[test]
+    fn signed_quotients_are_exact() {
+        for by in edges().map(|by| by as i32).filter(|by| !by.unsigned_abs().is_power_of_two() && *by != 0) {
+            let magic = Magic::signed(by.into());
+            let check = |x: i32| {
+                let mut product = (i64::from(x) * i64::from(magic.factor as i32) >> 32) as i32;
+                if magic.corrected {
+                    product = if by > 0 { product.wrapping_add(x) } else { product.wrapping_sub(x) };
+                }
+                product >>= magic.shift;
+                assert_eq!(product.wrapping_add((product as u32 >> 31) as i32), x.wrapping_div(by), "{x} / {by}");
+            };
+            edges().step_by(5).for_each(|x| check(x as i32));
+            [i32::MIN, i32::MIN + 1, i32::MAX, i32::MAX - 1].into_iter().for_each(check);
+        }
     }
 }

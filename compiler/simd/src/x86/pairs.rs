@@ -124,7 +124,9 @@ pub(super) const STORE_SOME: Pair = [Code::VmaskmovpsStore, Code::VmaskmovpdStor
 pub(super) const EQUAL: Pair = [Code::Vpcmpeqd, Code::Vpcmpeqq];
 pub(super) const GREATER: Pair = [Code::Vpcmpgtd, Code::Vpcmpgtq];
 pub(super) const AND_NOT: Code = Code::Vpandn;
+/// Products of the lower halves of 64-bit lanes: unsigned, signed.
 pub(super) const MULTIPLY_LOW: Code = Code::Vpmuludq;
+pub(super) const MULTIPLY_LOW_SIGNED: Code = Code::Vpmuldq;
 /// The upper 128 bits of 256, and two of 128 as one of 256.
 pub(super) const UPPER_128: Code = Code::Vextractf128;
 pub(super) const JOIN_128: Code = Code::Vinsertf128;
@@ -206,6 +208,7 @@ pub(super) mod order {
 
     pub const UNORDERED: u8 = 0x03;
     pub const NE: u8 = 0x04;
+    pub const LT: u8 = 0x11;
     pub const ORDERED: u8 = 0x07;
     pub const GE: u8 = 0x1d;
 
@@ -213,7 +216,7 @@ pub(super) mod order {
         match cond {
             Cond::Eq => 0x00,
             Cond::Ne => NE,
-            Cond::Lt => 0x11,
+            Cond::Lt => LT,
             Cond::Le => 0x12,
             Cond::Gt => 0x1e,
             Cond::Ge => GE,

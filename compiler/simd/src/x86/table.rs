@@ -342,7 +342,8 @@ table! {
     Vpcmpgtd = row("vpcmpgtd", 1, 1, 0, 0x66).avx2();
     Vpcmpgtq = row("vpcmpgtq", 2, 1, 0, 0x37).avx2();
     Vpandn = row("vpandn", 1, 1, 0, 0xdf).avx2();
-    Vpmuludq = row("vpmuludq", 1, 1, 0, 0xf4).avx2();
+    Vpmuludq = row("vpmuludq", 1, 1, 1, 0xf4);
+    Vpmuldq = row("vpmuldq", 2, 1, 1, 0x28);
     Vextractf128 = row("vextractf128", 3, 1, 0, 0x19).avx2().stores();
     Vinsertf128 = row("vinsertf128", 3, 1, 0, 0x18).avx2();
     Vperm2f128 = row("vperm2f128", 3, 1, 0, 0x06).avx2();

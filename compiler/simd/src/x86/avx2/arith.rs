@@ -171,20 +171,14 @@ impl Lowering<'_> {
         }
     }
 
-    /// `x / by` as a product of floats, cut towards zero; `by` is no power of two.
+    /// `x / by`, cut towards zero; `by` is no power of two.
     fn quotient(&mut self, lane: Lane, x: Reg, by: i64) -> Reg {
         if lane.bytes() < 4 {
             let float = self.to.plain(F32_OF_INT[0], &[x]);
-            let product = self.to.with_number(MUL, false, float, reciprocal(by, false));
+            let product = self.to.with_number(MUL, false, float, reciprocal(by));
             return self.to.plain(INT_OF_F32[0], &[product]);
         }
-        let halves = [0, 1].map(|quarter| {
-            let float = self.widened(F64_OF_INT[usize::from(!lane.is_signed())], x, quarter);
-            let product = self.to.with_number(MUL, true, float, reciprocal(by, true));
-            // Below 2³¹ in every case, as `by` is 3 or more.
-            self.to.plain(INT_OF_F64[0], &[product])
-        });
-        self.to.with(JOIN_128, 1, &halves)
+        self.to.divided(lane.is_signed(), x, by)
     }
 
     pub(super) fn binary(&mut self, lane: Lane, op: Op, (p, a): (Value, &Regs), (q, b): (Value, &Regs)) -> Regs {

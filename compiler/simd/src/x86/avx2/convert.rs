@@ -4,13 +4,15 @@
 
 use super::{Lowering, Regs};
 use crate::ir::{Lane, Rounding, Value, without_limits};
-use crate::x86::inst::Reg;
+use crate::x86::inst::{Op as Machine, Reg};
 use crate::x86::pairs::{order, *};
 use crate::x86::table::Code;
 use smallvec::smallvec;
 
 /// Two to the 52nd: a number whose last bit counts ones.
 const TWO_52: u64 = 0x4330_0000_0000_0000;
+/// One and a half times that.
+const MAGIC: u64 = 0x4338_0000_0000_0000;
 const TWO_31: u64 = 0x4f00_0000;
 const TWO_32: [u64; 2] = [0x4f80_0000, 0x41f0_0000_0000_0000];
 
@@ -38,6 +40,11 @@ impl Lowering<'_> {
             (true, true) if to.is_long() => self.both_quarters(F64_OF_F32, regs[0]),
             (true, true) => smallvec![self.joined(F32_OF_F64, &regs)],
             (true, false) if to.bytes() < 4 => self.float_to_narrow(to, x, half),
+            (true, false) if to.is_long() => {
+                let doubles = if from.is_long() { regs } else { self.both_quarters(F64_OF_F32, regs[0]) };
+                let range = self.range(x);
+                doubles.into_iter().map(|x| self.long_of_f64(to, x, range)).collect()
+            }
             (true, false) => self.float_to_int((from, to), &regs, self.range(x).1),
             (false, true) => self.int_to_float((from, to), &regs),
             (false, false) => self.resized((from, to), regs),
@@ -118,7 +125,6 @@ impl Lowering<'_> {
 
     /// To 32 bits, of numbers that are not above `greatest`.
     fn float_to_int(&mut self, (from, to): (Lane, Lane), x: &Regs, greatest: f64) -> Regs {
-        assert!(!to.is_long(), "there is no conversion from {from:?} to {to:?}");
         let unsigned = !to.is_signed();
         let zero = self.splat(from, 0);
         // What is too large for an unsigned integer becomes the greatest one by itself.
@@ -140,6 +146,44 @@ impl Lowering<'_> {
         let above = self.ordered(from, order::GE, x, &limit);
         let most = self.splat(to, i32::MAX as u64);
         self.blend(to, above, &most, &regs)
+    }
+
+    /// To 64 bits, of numbers in a range.
+    ///
+    /// A whole number below 2^51 is the low bits of its sum with 1.5 times 2^52. Others are cut into multiples of 2^32 and
+    /// what is left, which are exact.
+    fn long_of_f64(&mut self, to: Lane, x: Reg, (least, greatest): (f64, f64)) -> Reg {
+        let whole = self.to.with(ROUND[1], rounding(Rounding::Trunc), &[x]);
+        let number = self.to.with(COMPARE[1], order::ORDERED, &[x, x]);
+        let small = 2251799813685248.0;
+        if to.is_signed() && least > -small && greatest < small {
+            let sum = self.to.with_number(ADD, true, whole, MAGIC);
+            let integer = self.to.with_number(ISUB, true, sum, MAGIC);
+            return self.to.plain(AND[0], &[number, integer]);
+        }
+        let upper = self.to.with_number(MUL, true, whole, (1.0f64 / 4294967296.0).to_bits());
+        let upper = self.to.with(ROUND[1], rounding(Rounding::Floor), &[upper]);
+        let multiple = self.to.with_number(MUL, true, upper, TWO_32[1]);
+        let lower = self.to.plain(SUB[1], &[whole, multiple]);
+        let upper = self.to.with_number(ADD, true, upper, MAGIC);
+        let upper = self.to.shift(SHIFT_LEFT[1], 32, upper);
+        let lower = self.to.with_number(ADD, true, lower, TWO_52);
+        let lower = self.to.with_number(XOR, true, lower, TWO_52);
+        let mut integer = self.to.plain(OR[0], &[upper, lower]);
+        // What is out of the range, and NaN.
+        let (low, high) = match to.is_signed() {
+            true => (-9223372036854775808.0f64, 9223372036854775808.0f64),
+            false => (0.0, 18446744073709551616.0),
+        };
+        let (low, high) = (self.constant(low.to_bits(), true), self.constant(high.to_bits(), true));
+        let (first, last) = to.integer_range();
+        let (first, last) = (self.constant(first as u64, true), self.constant(last as u64, true));
+        let blend = Machine::BlendBy { code: BLEND_BY[1] };
+        let above = self.to.with(COMPARE[1], order::GE, &[whole, high]);
+        integer = self.to.make(blend, &[above, integer, last]);
+        let below = self.to.with(COMPARE[1], order::LT, &[whole, low]);
+        integer = self.to.make(blend, &[below, integer, first]);
+        self.to.plain(AND[0], &[number, integer])
     }
 
     /// Of numbers that are not negative; saturates.

@@ -167,23 +167,14 @@ impl Lowering<'_> {
         smallvec![result]
     }
 
-    /// `x / by` as a product of floats, cut towards zero; `by` is no power of two.
+    /// `x / by`, cut towards zero; `by` is no power of two.
     fn quotient(&mut self, lane: Lane, x: &Regs, by: i64) -> Reg {
         if lane.bytes() < 4 {
             let float = self.to.plain(F32_OF_INT[0], &[x[0]]);
-            let product = self.to.with_number(MUL, false, float, reciprocal(by, false));
+            let product = self.to.with_number(MUL, false, float, reciprocal(by));
             return self.to.plain(INT_OF_F32[0], &[product]);
         }
-        let floats = self.widened(F64_OF_INT[usize::from(!lane.is_signed())], x);
-        let halves: Regs = floats
-            .iter()
-            .map(|&half| {
-                let product = self.to.with_number(MUL, true, half, reciprocal(by, true));
-                // Below 2³¹ in every case, as `by` is 3 or more.
-                self.to.plain(INT_OF_F64[0], &[product])
-            })
-            .collect();
-        self.joined(&halves)
+        self.to.divided(lane.is_signed(), x[0], by)
     }
 
     pub(super) fn binary(&mut self, lane: Lane, op: Op, (p, a): (Value, &Regs), (q, b): (Value, &Regs)) -> Regs {

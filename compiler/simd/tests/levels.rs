@@ -1,0 +1,68 @@
+//! Random kernels: machine code of each level of this machine leaves what the evaluator leaves, to the bit.
+
+#[path = "levels/native.rs"]
+mod native;
+#[path = "levels/random.rs"]
+mod random;
+
+use girder_simd::{Level, Options, assemble};
+use proptest::prelude::*;
+use random::{Case, Choices};
+
+/// The levels of this machine, named once for who reads the output of the tests.
+fn levels() -> Vec<Level> {
+    let here: Vec<Level> = Level::ALL.into_iter().filter(|level| level.is_here()).collect();
+    let names: Vec<&str> = here.iter().map(|level| level.name()).collect();
+    println!("levels of the instruction set that run: {}", names.join(", "));
+    here
+}
+
+fn check(case: &Case, levels: &[Level]) {
+    let expected = case.evaluate();
+    for &level in levels {
+        for options in case.options() {
+            let machine = assemble(&case.kernel, level, &options);
+            let found = native::run(case, &machine);
+            if let Some(difference) = case.difference(&expected, &found) {
+                let listing = assemble(&case.kernel, level, &Options { listing: true, ..options }).listing;
+                panic!(
+                    "{difference} at {level:?}, {} iterations, {options:?}\n{}{}",
+                    case.iterations,
+                    case.kernel,
+                    listing.unwrap_or_default()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_level_of_this_machine_runs_where_tests_must_run() {
+    let none = levels().is_empty();
+    assert!(!none || std::env::var_os("CI").is_none(), "this machine has no level: nothing was tested");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn levels_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        check(&random::case(&mut Choices::new(&bytes)), &Level::ALL.into_iter().filter(|l| l.is_here()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn narrow_kernels_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        check(&random::narrow(&mut Choices::new(&bytes)), &Level::ALL.into_iter().filter(|l| l.is_here()).collect::<Vec<_>>());
+    }
+
+    /// Code is made for levels that this machine has not, too.
+    #[test]
+    fn every_level_can_be_made(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let case = random::case(&mut Choices::new(&bytes));
+        for level in Level::ALL {
+            if case.is_for(level) {
+                prop_assert!(!assemble(&case.kernel, level, &Options::default()).bytes.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,522 @@
+//! Random kernels with their memory, drawn from a string of bytes so that failing ones shrink.
+//!
+//! Invariant: no iteration touches an element that another one stores, and all elements lie in the memory.
+
+use girder_simd::ir::*;
+use girder_simd::{Level, Options, evaluate, interleaved_stride};
+
+/// Numbers that a string of bytes decides; zeros after its end.
+pub struct Choices<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Choices<'a> {
+    pub fn new(bytes: &'a [u8]) -> Choices<'a> {
+        Choices { bytes, at: 0 }
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.at += 1;
+        self.bytes.get(self.at - 1).copied().unwrap_or(0)
+    }
+
+    fn spent(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.byte() as usize % n
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    /// The bits of an element, often at an edge of its range.
+    fn bits(&mut self, lane: Lane) -> u64 {
+        let word = (0..8).fold(0, |w, _| w << 8 | u64::from(self.byte()));
+        let edges = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e10, -1e10, 2147483648.0, 4294967295.0, 127.5, 65535.0];
+        let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-310, 1e-40, -2147483649.0];
+        let bits = match (lane.is_float(), word % 4) {
+            (true, 0 | 1) => lane.float_bits(edges[(word >> 8) as usize % edges.len()]),
+            (true, 2) => lane.float_bits(special[(word >> 8) as usize % special.len()]),
+            (true, _) => lane.float_bits(((word >> 16) as i32 as f64) / 1024.0),
+            (false, 0) => word >> 56,
+            (false, 1) => (word as i8 as i64) as u64,
+            (false, 2) => 1 << (word % 64),
+            (false, _) => word,
+        };
+        bits & lane.ones()
+    }
+}
+
+/// A kernel with what it works on; pointers in the record are offsets in the memory.
+pub struct Case {
+    pub kernel: Kernel,
+    pub record: Vec<u8>,
+    pub memory: Vec<u8>,
+    pub iterations: u64,
+    /// The floats that are stored: where, and their lanes.
+    floats: Vec<(usize, Lane)>,
+    /// Made of conversions that AVX2 has not.
+    only_avx512: bool,
+}
+
+/// What a run left behind.
+pub struct Outcome {
+    pub record: Vec<u8>,
+    pub memory: Vec<u8>,
+}
+
+impl Case {
+    fn new(choices: &mut Choices<'_>, per_iteration: u8) -> Case {
+        let iterations = choices.pick(&[1, 5, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 130]);
+        let (record, memory) = (Vec::new(), vec![0xa5; 64]);
+        let kernel = Kernel::new(per_iteration);
+        Case { kernel, record, memory, iterations, floats: Vec::new(), only_avx512: false }
+    }
+
+    /// Room in the record.
+    fn put(&mut self, bytes: &[u8]) -> u32 {
+        self.record.resize(self.record.len().next_multiple_of(8), 0);
+        let offset = self.record.len() as u32;
+        self.record.extend_from_slice(bytes);
+        offset
+    }
+
+    /// Memory for an element of each iteration, `stride` bytes apart, and `width` bytes of each; and a pointer to it.
+    fn array(&mut self, stride: i64, width: i64, displaced: i32) -> (Memory, usize) {
+        let span = stride.unsigned_abs() as i64 * (self.iterations as i64 - 1) + width;
+        let first = self.memory.len() as i64 + 3;
+        self.memory.resize((first + span) as usize + 5, 0xa5);
+        let origin = if stride < 0 { first + span - width } else { first };
+        let offset = self.put(&(origin - i64::from(displaced)).to_le_bytes());
+        let pointer = self.kernel.pointer(Moving { offset, stride });
+        (Memory { pointer, offset: displaced }, origin as usize)
+    }
+
+    fn fill(&mut self, choices: &mut Choices<'_>, lane: Lane, at: usize) {
+        let bits = choices.bits(lane);
+        let bytes = lane.bytes() as usize;
+        self.memory[at..at + bytes].copy_from_slice(&bits.to_le_bytes()[..bytes]);
+    }
+
+    /// What the evaluator leaves.
+    pub fn evaluate(&self) -> Outcome {
+        let (mut record, mut memory) = (self.record.clone(), self.memory.clone());
+        evaluate(&self.kernel, &mut record, &mut memory, self.iterations);
+        Outcome { record, memory }
+    }
+
+    /// Ways to make the kernel that must not differ.
+    pub fn options(&self) -> Vec<Options> {
+        let plain = Options::default();
+        let known = Options { iterations: Some(self.iterations), ..plain };
+        vec![
+            plain,
+            known,
+            Options { idempotent: true, ..known },
+            Options { interleave: false, ..plain },
+            Options { whole_vectors: self.kernel.per_iteration > 1, ..plain },
+        ]
+        .into_iter()
+        .filter(|options| options.whole_vectors || !self.has_narrow_strides())
+        .collect()
+    }
+
+    /// Narrow elements that are strided are whole vectors or nothing.
+    fn has_narrow_strides(&self) -> bool {
+        self.kernel.defs.iter().any(|def| match def.op {
+            Op::Load(from) => def.lane.bytes() < 4 && !self.kernel.is_contiguous(def.lane, from),
+            _ => false,
+        })
+    }
+
+    /// Whether a level has all conversions.
+    pub fn is_for(&self, level: Level) -> bool {
+        level == Level::Avx512 || !self.only_avx512
+    }
+
+    /// What is wrong with an outcome; any NaN is as good as any other.
+    pub fn difference(&self, expected: &Outcome, found: &Outcome) -> Option<String> {
+        let nan = |lane: Lane, bytes: &[u8]| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            lane.is_float() && lane.float_value(u64::from_le_bytes(word)).is_nan()
+        };
+        let (mut a, mut b) = (expected.memory.clone(), found.memory.clone());
+        for &(at, lane) in &self.floats {
+            let end = at + lane.bytes() as usize;
+            if nan(lane, &a[at..end]) && nan(lane, &b[at..end]) {
+                a[at..end].fill(0);
+                b[at..end].fill(0);
+            }
+        }
+        if let Some(at) = (0..a.len()).find(|&n| a[n] != b[n]) {
+            let origins = self.kernel.pointers.iter().map(|p| {
+                let at = p.offset as usize;
+                i64::from_le_bytes(self.record[at..at + 8].try_into().expect("there are eight bytes"))
+            });
+            let origins: Vec<i64> = origins.collect();
+            let upto = |bytes: &[u8]| format!("{:02x?}", &bytes[at..(at + 8).min(bytes.len())]);
+            return Some(format!("byte {at} of memory, of {origins:?}: {} and not {}", upto(&b), upto(&a)));
+        }
+        let (mut a, mut b) = (expected.record.clone(), found.record.clone());
+        for accumulator in &self.kernel.accumulators {
+            let bytes = accumulator.lane.bytes() as usize;
+            for n in 0..GROUP as usize {
+                let at = accumulator.offset as usize + n * bytes;
+                if nan(accumulator.lane, &a[at..at + bytes]) && nan(accumulator.lane, &b[at..at + bytes]) {
+                    a[at..at + bytes].fill(0);
+                    b[at..at + bytes].fill(0);
+                }
+            }
+        }
+        (0..a.len()).find(|&n| a[n] != b[n]).map(|at| format!("byte {at} of the record: {} and not {}", b[at], a[at]))
+    }
+}
+
+struct Random<'a, 'c> {
+    choices: &'c mut Choices<'a>,
+    case: Case,
+    values: Vec<Value>,
+}
+
+/// A kernel with one element per iteration.
+pub fn case(choices: &mut Choices<'_>) -> Case {
+    let case = Case::new(choices, 1);
+    let mut random = Random { choices, case, values: Vec::new() };
+    for _ in 0..1 + random.choices.below(4) {
+        random.source();
+    }
+    while !random.choices.spent() && random.case.kernel.defs.len() < 90 {
+        match random.choices.below(10) {
+            0 => random.source(),
+            1 => random.store(),
+            2 => random.accumulate(),
+            _ => random.operation(),
+        }
+    }
+    random.store();
+    random.case
+}
+
+impl Random<'_, '_> {
+    fn some(&mut self) -> Value {
+        // Late values make deep kernels.
+        let n = self.values.len();
+        let back = self.choices.below(n.min(12));
+        self.values[n - 1 - back]
+    }
+
+    fn of(&mut self, lane: Lane) -> Value {
+        let known: Vec<Value> = self.values.iter().copied().filter(|&v| self.case.kernel.lane(v) == lane).collect();
+        if known.is_empty() || self.choices.below(8) == 0 {
+            let bits = if lane.is_mask() { self.choices.below(2) as u64 } else { self.choices.bits(lane) };
+            return self.case.kernel.constant(lane, bits);
+        }
+        self.choices.pick(&known)
+    }
+
+    fn mask(&mut self) -> Option<Value> {
+        (self.choices.below(3) == 0).then(|| self.of(Lane::Mask))
+    }
+
+    fn stride(&mut self, lane: Lane) -> i64 {
+        let bytes = i64::from(lane.bytes());
+        match self.choices.below(6) {
+            0 => bytes * self.choices.pick(&[2, 3, 4, -1]),
+            1 if bytes >= 4 => bytes * self.choices.pick(&[5, 7, -2, 0]) + self.choices.pick(&[0, 1]),
+            _ => bytes,
+        }
+    }
+
+    /// A value that comes from outside.
+    fn source(&mut self) {
+        let lane = self.choices.pick(&Lane::NUMBERS);
+        let value = match self.choices.below(6) {
+            0 => {
+                let bits = self.choices.bits(lane);
+                let word = if lane.is_int() { lane.integer_value(bits) as u64 } else { bits };
+                let offset = self.case.put(&word.to_le_bytes());
+                self.case.kernel.uniform(lane, offset)
+            }
+            1 if !self.case.kernel.defs.iter().any(|def| matches!(def.op, Op::Index { .. })) => {
+                let lane = self.choices.pick(&[Lane::I32, Lane::I64]);
+                let start = self.choices.bits(lane);
+                let offset = self.case.put(&start.to_le_bytes());
+                let step = self.choices.pick(&[1, 3, -1, 1000]);
+                self.case.kernel.index(lane, offset, step)
+            }
+            _ => self.load(lane),
+        };
+        self.values.push(value);
+    }
+
+    fn load(&mut self, lane: Lane) -> Value {
+        let stride = self.stride(lane);
+        let displaced = self.choices.pick(&[0, 4, -32, 200]);
+        let steps = interleaved_stride(lane, stride);
+        let phases = if steps.is_some_and(|s| s > 1) { 1 + self.choices.below(steps.unwrap_or(1) as usize) } else { 1 };
+        let width = i64::from(lane.bytes()) * phases as i64;
+        let (memory, origin) = self.case.array(stride, width, displaced);
+        for n in 0..self.case.iterations as i64 {
+            for phase in 0..phases as i64 {
+                let at = (origin as i64 + stride * n + phase * i64::from(lane.bytes())) as usize;
+                self.case.fill(self.choices, lane, at);
+            }
+        }
+        let strided = stride != i64::from(lane.bytes());
+        let mask = if strided && lane.bytes() < 4 { None } else { self.mask() };
+        for phase in 1..phases as i32 {
+            let at = Memory { offset: memory.offset + phase * lane.bytes() as i32, ..memory };
+            let value = self.case.kernel.load(lane, at, mask);
+            self.values.push(value);
+        }
+        self.case.kernel.load(lane, memory, mask)
+    }
+
+    fn operation(&mut self) {
+        let x = self.some();
+        let lane = self.case.kernel.lane(x);
+        let kind = lane.kind();
+        let y = self.of(lane);
+        let choice = self.choices.below(24);
+        let kernel = &mut self.case.kernel;
+        let by = |n: usize| (n % lane.bits().max(1) as usize) as u8;
+        let value = match (kind, choice) {
+            (_, 0) => {
+                let mask = self.of(Lane::Mask);
+                self.case.kernel.select(mask, x, y)
+            }
+            (_, 1 | 2) => {
+                let cond = self.choices.pick(&[Cond::Eq, Cond::Ne, Cond::Lt, Cond::Le, Cond::Gt, Cond::Ge]);
+                self.case.kernel.compare(cond, x, y)
+            }
+            (_, 3 | 4) => self.convert(x),
+            (Kind::Truth, 5..=11) => kernel.unary(Op::Not, x),
+            (Kind::Truth, _) => {
+                let op = self.choices.pick(&[Op::And, Op::Or, Op::Xor]);
+                self.case.kernel.binary(op, x, y)
+            }
+            (Kind::Float, 5) => {
+                let z = self.of(lane);
+                self.case.kernel.fma(x, y, z)
+            }
+            (Kind::Float, 6) => kernel.bits(lane.integer(), x),
+            (Kind::Float, 7..=12) => {
+                let round = [Rounding::Nearest, Rounding::Floor, Rounding::Ceil, Rounding::Trunc];
+                let round = Op::Round(self.choices.pick(&round));
+                let op = self.choices.pick(&[Op::Neg, Op::Abs, Op::Sqrt, round]);
+                self.case.kernel.unary(op, x)
+            }
+            (Kind::Float, _) => {
+                let op = self.choices.pick(&[Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max]);
+                self.case.kernel.binary(op, x, y)
+            }
+            (_, 5..=8) => {
+                let n = self.choices.below(64);
+                let op = self.choices.pick(&[Op::Shl { by: by(n) }, Op::Shr { by: by(n) }]);
+                self.case.kernel.unary(op, x)
+            }
+            (_, 9 | 10) if lane.bytes() <= 4 => {
+                let bits = self.choices.bits(lane);
+                let divisor = lane.integer_value(bits) as i64;
+                let divisor = if divisor == 0 { 3 } else { divisor };
+                let op = self.choices.pick(&[Op::DivideBy { divisor }, Op::RemainderBy { divisor }]);
+                self.case.kernel.unary(op, x)
+            }
+            (_, 13 | 14) => {
+                let op = self.choices.pick(&[Op::Neg, Op::Abs, Op::Not, Op::CountOnes, Op::LeadingZeros]);
+                self.case.kernel.unary(op, x)
+            }
+            _ => {
+                let ops = [Op::Add, Op::Sub, Op::Mul, Op::Min, Op::Max, Op::And, Op::Or, Op::Xor];
+                let op = self.choices.pick(&ops);
+                self.case.kernel.binary(op, x, y)
+            }
+        };
+        self.values.push(value);
+    }
+
+    fn convert(&mut self, x: Value) -> Value {
+        let from = self.case.kernel.lane(x);
+        let to = self.choices.pick(&[&Lane::NUMBERS[..], &[Lane::Mask]].concat());
+        if !Level::Avx2.converts(from, to) {
+            if Level::Avx2.is_here() {
+                return x;
+            }
+            self.case.only_avx512 = true;
+        }
+        self.case.kernel.convert(to, x)
+    }
+
+    fn store(&mut self) {
+        let mut value = self.some();
+        if self.case.kernel.lane(value).is_mask() {
+            value = self.case.kernel.convert(Lane::U8, value);
+        }
+        let lane = self.case.kernel.lane(value);
+        let bytes = i64::from(lane.bytes());
+        let stride = if lane.bytes() < 4 { bytes } else { self.stride(lane) };
+        let stride = if stride.abs() < bytes { bytes } else { stride };
+        if let Some(steps) = interleaved_stride(lane, stride) {
+            let phases: Vec<u8> = (0..steps.max(1) as u8).filter(|_| self.choices.below(4) > 0).collect();
+            let phases = if phases.is_empty() { vec![0] } else { phases };
+            let (to, origin) = self.case.array(stride, bytes * steps.max(1), 0);
+            let values: Vec<(u8, Value)> = phases.iter().map(|&phase| (phase, self.of(lane))).collect();
+            for &phase in &phases {
+                self.note(origin, (stride, i64::from(phase) * bytes), lane);
+            }
+            return self.case.kernel.effect(Effect::StoreInterleaved { to, values: values.into_iter().collect() });
+        }
+        let mask = self.mask();
+        let displaced = self.choices.pick(&[0, 64, -4]);
+        let (to, origin) = self.case.array(stride, bytes, displaced);
+        self.note(origin, (stride, 0), lane);
+        self.case.kernel.store(to, value, mask);
+    }
+
+    /// Notes where floats are stored.
+    fn note(&mut self, origin: usize, (stride, ahead): (i64, i64), lane: Lane) {
+        if lane.is_float() {
+            let at = |n: i64| ((origin as i64 + stride * n + ahead) as usize, lane);
+            self.case.floats.extend((0..self.case.iterations as i64).map(at));
+        }
+    }
+
+    fn accumulate(&mut self) {
+        let value = self.some();
+        let lane = self.case.kernel.lane(value);
+        // What is carried has to fit into registers, an index among it.
+        let carried = self.case.kernel.accumulators.iter().map(|a| Level::Avx2.vectors(a.lane)).sum::<usize>();
+        let index = Level::Avx2.vectors(Lane::I64);
+        if lane.bytes() < 4 || carried + index + Level::Avx2.vectors(lane) > Level::Avx2.most_carried() {
+            return self.store();
+        }
+        let all = [Reduction::Sum, Reduction::Product, Reduction::Min, Reduction::Max, Reduction::And, Reduction::Or];
+        let op = self.choices.pick(if lane.is_float() { &all[..4] } else { &all });
+        let any_order = lane.is_int() || matches!(op, Reduction::Min | Reduction::Max);
+        let start = (self.choices.below(2) == 0).then(|| op.identity(lane));
+        let bytes: Vec<u8> =
+            (0..GROUP).flat_map(|_| op.identity(lane).to_le_bytes()[..lane.bytes() as usize].to_vec()).collect();
+        let offset = self.case.put(&bytes);
+        let accumulator = self.case.kernel.accumulator(Accumulator { lane, offset, start, any_order });
+        let mask = self.mask();
+        if lane.is_float() && self.choices.below(3) == 0 {
+            let factors = [value, self.of(lane)];
+            let any_order = &mut self.case.kernel.accumulators[accumulator.0 as usize].any_order;
+            *any_order = false;
+            return self.case.kernel.effect(Effect::AccumulateProduct { accumulator, factors, mask });
+        }
+        self.case.kernel.accumulate(accumulator, op, value, mask);
+    }
+}
+
+/// A narrow kernel.
+pub fn narrow(choices: &mut Choices<'_>) -> Case {
+    let per = choices.pick(&[4u8, 2]);
+    let memory_lane = if per == 4 { [Lane::U8, Lane::I8] } else { [Lane::U16, Lane::I16] };
+    let case = Case::new(choices, per);
+    let mut random = Random { choices, case, values: Vec::new() };
+    for _ in 0..1 + random.choices.below(3) {
+        let lane = random.choices.pick(&memory_lane);
+        let (from, origin) = random.case.array(4, 4, 0);
+        for n in 0..random.case.iterations as usize * usize::from(per) {
+            random.case.fill(random.choices, lane, origin + n * lane.bytes() as usize);
+        }
+        let value = random.case.kernel.load(lane, from, None);
+        random.values.push(value);
+    }
+    while !random.choices.spent() && random.case.kernel.defs.len() < 60 {
+        random.narrow_operation(per);
+    }
+    let stored: Vec<Value> =
+        random.values.iter().copied().filter(|&v| memory_lane.contains(&random.case.kernel.lane(v))).collect();
+    let value = random.choices.pick(&stored);
+    let (to, _) = random.case.array(4, 4, 0);
+    random.case.kernel.store(to, value, None);
+    random.narrow_sum();
+    random.case
+}
+
+impl Random<'_, '_> {
+    fn narrow_operation(&mut self, per: u8) {
+        let x = self.some();
+        let lane = self.case.kernel.lane(x);
+        if lane.is_mask() {
+            let y = self.of_mask(lane);
+            let op = self.choices.pick(&[Op::And, Op::Or]);
+            let kernel = &mut self.case.kernel;
+            let value = if self.choices.below(3) == 0 { kernel.unary(Op::Not, x) } else { kernel.binary(op, x, y) };
+            return self.values.push(value);
+        }
+        let y = self.of(lane);
+        let words = lane.bits() == 16;
+        let by = self.choices.below(lane.bits() as usize) as u8;
+        let choice = self.choices.below(12);
+        let kernel = &mut self.case.kernel;
+        let value = match choice {
+            0 => kernel.compare(self.choices.pick(&[Cond::Eq, Cond::Lt, Cond::Le, Cond::Ne, Cond::Gt, Cond::Ge]), x, y),
+            1 => {
+                let mask = self.of_mask(lane.mask(per));
+                self.case.kernel.select(mask, x, y)
+            }
+            2 if per == 4 => {
+                let wide = if lane.is_signed() { [Lane::I8, Lane::I16] } else { [Lane::U8, Lane::U16] };
+                kernel.convert(wide[usize::from(!words)], x)
+            }
+            3 => {
+                let signed = !lane.is_signed();
+                let to = match (words, signed) {
+                    (false, false) => Lane::U8,
+                    (false, true) => Lane::I8,
+                    (true, false) => Lane::U16,
+                    (true, true) => Lane::I16,
+                };
+                kernel.bits(to, x)
+            }
+            4 => kernel.unary(Op::Shl { by }, x),
+            5 if words || !lane.is_signed() => kernel.unary(Op::Shr { by }, x),
+            6 => kernel.unary(self.choices.pick(&[Op::Neg, Op::Not, Op::Abs]), x),
+            7 if words => kernel.binary(Op::Mul, x, y),
+            8 if !lane.is_signed() => kernel.binary(Op::Average, x, y),
+            _ => {
+                let ops = [Op::Add, Op::Sub, Op::Min, Op::Max, Op::And, Op::Or, Op::Xor];
+                kernel.binary(self.choices.pick(&ops), x, y)
+            }
+        };
+        self.values.push(value);
+    }
+
+    /// A mask that was compared in lanes of its width.
+    fn of_mask(&mut self, mask: Lane) -> Value {
+        let known: Vec<Value> = self.values.iter().copied().filter(|&v| self.case.kernel.lane(v) == mask).collect();
+        if !known.is_empty() {
+            return self.choices.pick(&known);
+        }
+        let lane = if mask == Lane::Mask8 { Lane::U8 } else { Lane::U16 };
+        let (x, y) = (self.of(lane), self.of(lane));
+        self.case.kernel.compare(Cond::Lt, x, y)
+    }
+
+    fn narrow_sum(&mut self) {
+        let start = Some(0);
+        let bytes = [0; 64];
+        let offset = self.case.put(&bytes);
+        let accumulator = self.case.kernel.accumulator(Accumulator { lane: Lane::I32, offset, start, any_order: true });
+        let words: Vec<Value> =
+            self.values.iter().copied().filter(|&v| self.case.kernel.lane(v) == Lane::I16).collect();
+        let bytes: Vec<Value> = self.values.iter().copied().filter(|&v| self.case.kernel.lane(v) == Lane::U8).collect();
+        let four = self.case.kernel.per_iteration == 4;
+        let kernel = &mut self.case.kernel;
+        let sum = match (words.as_slice(), bytes.as_slice()) {
+            ([x, .., y], _) if self.choices.below(2) == 0 => kernel.make(Lane::I32, Op::DotNeighbours, &[*x, *y]),
+            ([.., x], _) => kernel.make(Lane::I32, Op::SumNeighbours, &[*x]),
+            (_, [.., x]) if four => kernel.make(Lane::I32, Op::SumNeighbours, &[*x]),
+            _ => kernel.constant(Lane::I32, 1),
+        };
+        self.case.kernel.accumulate(accumulator, Reduction::Sum, sum, None);
+    }
+}
