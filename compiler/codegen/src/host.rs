@@ -76,7 +76,7 @@ impl Host {
 
     /// Returns what the gain of rewrites depends on.
     pub fn target(&self) -> KernelTarget {
-        KernelTarget { vector_kernels: self.features.strips.is_some(), unrolled_nodes: WRITTEN_OUT }
+        KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: WRITTEN_OUT }
     }
 
     /// Architecture, level and instruction set flags, for the key of a code cache.

@@ -56,7 +56,7 @@ impl Lower<'_, '_> {
         }
         let length = row.range.trips.filter(|&n| n >= FEWEST)?;
         let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &steps::values(r))?;
-        let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
+        let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
         let straight = !plan.stores() && !plan.nested && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
         // Each row begins with the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;

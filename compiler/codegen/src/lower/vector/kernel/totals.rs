@@ -9,9 +9,9 @@ use super::reduce::lane_vectors;
 use super::{Lanes, VectorKernel};
 use crate::lower::Lower;
 use crate::lower::reduce::{Bound, LANES};
+use crate::lower::vector::Plan;
 use crate::lower::vector::search::takes_reduction;
 use crate::lower::vector::steps::{self, Step, Total};
-use crate::lower::vector::Plan;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, Value};
 use girder_codelet::scalar::is_ordered;
 use girder_ir::codelet::{Reduce, ReduceOp};
@@ -146,7 +146,7 @@ impl Lower<'_, '_> {
         let mut body = steps::steps(&r.filter_before, None)?;
         body.push(Step::If { cond, then, els: Vec::new(), differs: true, joins: false });
         let plan = self.plan_of_steps(Some((binder.var, binder.lo, binder.hi)), body, &[], true)?;
-        let inside = crate::lower::vector::reads::reads_of_reduce(self.codelet, r);
+        let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
         // Each row begins with the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
         if plan.stores() || self.outlives(&plan, &inside) || !in_place || !self.kernel_pays(&plan) {
