@@ -182,7 +182,7 @@ mod tests {
         for by in edges().filter(|by| !by.is_power_of_two() && *by > 2) {
             let magic = Magic::unsigned(by.into());
             let check = |x: u32| {
-                let product = (u64::from(x) * u64::from(magic.factor) >> 32) as u32;
+                let product = ((u64::from(x) * u64::from(magic.factor)) >> 32) as u32;
                 let quotient = match magic.corrected {
                     true => (((x - product) >> 1) + product) >> (magic.shift - 1),
                     false => product >> magic.shift,
@@ -199,7 +199,7 @@ mod tests {
         for by in edges().map(|by| by as i32).filter(|by| !by.unsigned_abs().is_power_of_two() && *by != 0) {
             let magic = Magic::signed(by.into());
             let check = |x: i32| {
-                let mut product = (i64::from(x) * i64::from(magic.factor as i32) >> 32) as i32;
+                let mut product = ((i64::from(x) * i64::from(magic.factor as i32)) >> 32) as i32;
                 if magic.corrected {
                     product = if by > 0 { product.wrapping_add(x) } else { product.wrapping_sub(x) };
                 }
