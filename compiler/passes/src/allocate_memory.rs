@@ -1,9 +1,10 @@
 //! `allocate-memory`: an address for every block on every tile, and for every variable in the fast engine.
 //!
 //! Tiles that need the same blocks (`inventory`, `classes`) are packed once (`tile`, `pack`), so equal tiles have equal
-//! addresses, and the cost grows with the classes. What codelets want of memory (`wishes`) is assumed by the packer and
-//! denied before something does not fit; [`Facts`] says what holds. What does not fit is an error in the user's names (`report`), or a
-//! warning if the user allows it: the tiles of such a program are larger than the machine's.
+//! addresses and the cost grows with the number of classes. The packer first assumes what codelets wish of memory
+//! (`wishes`), and denies wishes before something does not fit; [`Facts`] states what holds. Blocks that do not fit are
+//! an error in the user's names (`report`), or a warning if the user allows it: the tiles of such a program are larger
+//! than the machine's.
 //!
 //! Invariant: [`verify_layout`] accepts the result.
 
@@ -40,7 +41,7 @@ use indexmap::IndexSet;
 use inventory::Class;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
-use tile::Shape;
+use tile::ClassShape;
 
 /// See the module.
 pub struct AllocateMemory;
@@ -51,7 +52,7 @@ impl Pass for AllocateMemory {
     type From = Scheduled;
     type To = Allocated;
 
-    /// Allocates, or reports the tiles that do not fit.
+    /// Allocates memory, or reports the tiles that do not fit.
     fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
         let liveness = Liveness::of(&input);
         let host = allocate_host(&input, &liveness, cx)?;
@@ -80,7 +81,7 @@ impl Pass for AllocateMemory {
         verify_layout(&allocated.scheduled, &allocated.layout, cx.machine, cx.session.allow_over_memory)
     }
 
-    /// The fast engine's memory is no part of the text and is laid out here.
+    /// Checks the layout, and lays out the fast engine's memory, which is no part of the text.
     fn admit(read: &mut Allocated, _: Stage, cx: &mut PassContext) -> Result<()> {
         let verdict = Self::verify(read, cx);
         cx.accepted(Self::NAME, verdict)?;
@@ -89,10 +90,7 @@ impl Pass for AllocateMemory {
     }
 }
 
-/// Blocks start at multiples of this.
-const ALIGN: u64 = 8;
-
-/// The fast engine's memory, within the limit.
+/// Returns the layout of the fast engine's memory.
 ///
 /// # Errors
 /// `memory::host_out_of_memory` if it exceeds `host_bytes`.
@@ -115,17 +113,17 @@ pub fn allocate_host(graph: &girder_ir::graph::Graph, liveness: &Liveness, cx: &
     Err(Failed)
 }
 
-/// A packing for every class; classes of one shape are packed once.
+/// Returns a packing for every class; classes of one shape are packed once.
 fn pack_classes(classes: &[Class], machine: &Machine) -> Vec<Arc<Packing>> {
-    let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
-    let each = par_map(classes.len(), |k| Shape::of(&classes[k]));
+    let mut shapes: IndexSet<ClassShape, FxBuildHasher> = IndexSet::default();
+    let each = par_map(classes.len(), |k| ClassShape::of(&classes[k]));
     let of: Vec<usize> = each.into_iter().map(|s| shapes.insert_full(s).0).collect();
-    let shapes: Vec<Shape> = shapes.into_iter().collect();
+    let shapes: Vec<ClassShape> = shapes.into_iter().collect();
     let packed = par_map_slice(&shapes, |shape| Arc::new(shape.pack(machine, shapes.len())));
     of.into_iter().map(|k| packed[k].clone()).collect()
 }
 
-/// The table. Peaks are addresses of 32 bits.
+/// Returns the layout. Peaks are addresses of 32 bits.
 fn layout(classes: &[Class], packed: &[Arc<Packing>]) -> Layout {
     let class = |(class, packing): (&Class, &Arc<Packing>)| {
         let blocks = class.needs.iter().zip(&packing.address).map(|(need, &address)| MemoryBlock {

@@ -14,7 +14,7 @@ use girder_machine::Machine;
 use girder_source::{OriginId, Span};
 use smallvec::{SmallVec, smallvec};
 
-/// The small machine.
+/// Returns the small machine.
 pub(crate) fn machine() -> Machine {
     girder_machine::builtin("small").unwrap()
 }
@@ -53,7 +53,7 @@ impl Build {
         Build { graph, origin }
     }
 
-    /// An `f32` variable.
+    /// Returns an `f32` variable.
     pub fn var(&mut self, name: &str, class: VarClass, shape: &[u64], mapping: Option<Mapping>) -> View {
         let var = Var {
             name: name.into(),
@@ -67,12 +67,12 @@ impl Build {
         View::whole(self.graph.vars.push(var), shape)
     }
 
-    /// A temporary, unmapped.
+    /// Returns a temporary, unmapped.
     pub fn temp(&mut self, name: &str, shape: &[u64]) -> View {
         self.var(name, VarClass::Temp, shape, None)
     }
 
-    /// A codelet with rank-1 fields `a`, `b`, … of these directions; it writes element 0 of each `out` field.
+    /// Returns a codelet with rank-1 fields `a`, `b`, … of these directions; it writes element 0 of each `out` field.
     pub fn codelet(&mut self, name: &str, dirs: &[Dir]) -> SpecId {
         let mut c = Codelet {
             name: name.into(),
@@ -108,7 +108,7 @@ impl Build {
         self.graph.codelets.push(c)
     }
 
-    /// A compute set.
+    /// Returns a compute set.
     pub fn set(&mut self, name: &str, families: &[Vertices]) -> ComputeSetId {
         let set = self.graph.sets.next_key();
         let family = |graph: &mut Graph, v: &Vertices| {
@@ -133,7 +133,7 @@ impl Build {
         self.graph.sets.push(ComputeSet { name: name.into(), families, origin: self.origin })
     }
 
-    /// A copy of views to views.
+    /// Returns a copy of views to views.
     pub fn copy(&mut self, name: &str, pairs: &[(View, View)]) -> CopyId {
         let field = |v: &View| Field::uniform(FieldId::from_u32(0), v);
         let family = |(dst, src): &(View, View)| CopyFamily {
@@ -146,18 +146,18 @@ impl Build {
         self.graph.copies.push(CopySet { name: name.into(), families, origin: self.origin })
     }
 
-    /// A step that copies one view to another.
+    /// Returns a step that copies one view to another.
     pub fn copy_step(&mut self, dst: &View, src: &View) -> Tree {
         let name = format!("copy{}", self.graph.copies.len());
         Tree::Copy(self.copy(&name, &[(dst.clone(), src.clone())]))
     }
 
-    /// A step that prints a view.
+    /// Returns a step that prints a view.
     pub fn print_step(&self, value: &View) -> Tree {
         Tree::Effect(Effect::Print { label: "".into(), value: value.clone() })
     }
 
-    /// A program or a body that others call.
+    /// Returns a program or a body that others call.
     pub fn program(&mut self, name: &str, entry: bool, tree: &Tree) -> ProgramId {
         let body = self.step(tree);
         self.graph.programs.push(Program { name: name.into(), entry, body, origin: self.origin })

@@ -1,23 +1,23 @@
 //! `check-races`: the race rule of the language, per element.
 //!
-//! Inside one compute set, an element that is written through one field is touched by no other field, of the same
+//! Inside one compute set, an element that is written through one field is accessed through no other field, of the same
 //! vertex or another; reads may overlap. Inside one copy no element is written twice, and none is both read and
-//! written. Branches of `par` share no written element. Constants are never written, and a view that is written names
-//! no element twice. Tiles and words play no part. Workers of one vertex that surely write one element are found too
+//! written. Branches of `par` share no written element. Constants are never written, and a written view names no
+//! element twice. Tiles and words play no part. Workers of one vertex that certainly write one element are found too
 //! (see `workers`); all other races of workers are left to mode `interpret`.
 //!
 //! # Note: Strides first
-//! Touches are compared per variable, and only of variables that the step writes. Families in closed form are decided by
-//! their strides (see [`footprint`](crate::footprint)), and boxes of several runs at any offsets by their corners
-//! (`boxes`); where neither decides, every run of the variable's touches is marked in a bitmap, which costs a bit per element
-//! and a step per run.
+//! Touches (accesses of one field) are compared per variable, and only for variables that the step writes. Families in
+//! closed form are decided by their strides (see [`footprint`](crate::footprint)), and boxes of several runs at any
+//! offsets by their corners (`boxes`). If neither decides, every run is marked in a bitmap, which costs a bit per
+//! element and a step per run.
 //!
-//! Invariant: silence is a proof, but for workers. Whatever the strides leave open is enumerated.
+//! Invariant: silence is a proof, except for workers. Whatever strides leave open is enumerated.
 
 mod boxes;
 mod decide;
 mod report;
-mod together;
+mod independence;
 mod touch;
 mod workers;
 
@@ -31,8 +31,8 @@ use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::{Placed, RaceFree};
 use girder_machine::Machine;
 use girder_source::{Cancel, Diagnostic, Result, par_map};
+pub(crate) use independence::{JoinedCopies, are_independent};
 use report::Reporter;
-pub(crate) use together::{Together, apart};
 use touch::{Touch, Who};
 
 /// See the module.
@@ -51,12 +51,12 @@ impl Pass for CheckRaces {
         Ok(RaceFree { placed: input })
     }
 
-    /// A proof has no table, and nothing to verify.
+    /// Accepts every result: a proof has no table.
     fn verify(_: &RaceFree, _: &PassContext) -> Verdict {
         Ok(())
     }
 
-    /// Proves it anew.
+    /// Proves the rule again.
     fn admit(read: &mut RaceFree, _: Stage, cx: &mut PassContext) -> Result<()> {
         prove(&read.placed, cx)
     }
@@ -74,7 +74,7 @@ fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
     if any { Err(girder_source::Failed) } else { Ok(()) }
 }
 
-/// Everything that breaks the rule, at most a handful per step. Tiles appear only in messages.
+/// Returns everything that breaks the rule, at most a handful for each step. Tiles appear only in messages.
 pub fn check(graph: &Graph, placement: &Placement, machine: &Machine, cancel: &Cancel) -> Vec<Diagnostic> {
     let reporter = Reporter { graph, placement };
     let (sets, copies) = (graph.sets.keys().collect::<Vec<_>>(), graph.copies.keys().collect::<Vec<_>>());
@@ -104,7 +104,7 @@ fn of_step(reporter: &Reporter, step: StepId, cancel: &Cancel) -> Vec<Diagnostic
     }
 }
 
-/// The touches by variable, ascending, of those variables that are written.
+/// Returns the touches of each variable that is written, by ascending variable.
 fn by_written_var<'t>(touches: impl Iterator<Item = &'t Touch>) -> Vec<(VarId, Vec<&'t Touch>)> {
     let mut all: Vec<&Touch> = touches.collect();
     all.sort_by_key(|t| t.print.var);

@@ -1,30 +1,31 @@
-//! What every pass is given.
+//! The context that every pass is given.
 //!
-//! Invariant: a pass that returns `Err` has pushed an error first.
+//! Invariant: a pass that returns `Err` has pushed an error to the diagnostics first.
 
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
 use std::time::{Duration, Instant};
 
-/// The surroundings of a pass.
+/// The target machine, the session and the diagnostics of a compilation.
 pub struct PassContext<'a> {
-    /// What is compiled for.
+    /// The target machine.
     pub machine: &'a Machine,
-    /// Limits and the stop flag.
+    /// The limits and the stop flag.
     pub session: &'a Session,
-    /// What is said to the user.
+    /// The diagnostics so far.
     pub diagnostics: &'a mut Diagnostics,
-    /// How long each pass took, in the order in which they ran; verifiers are not counted.
+    /// The time of each pass that has run, or whose table has been checked, in order. Verifiers that run after a pass
+    /// are not counted.
     pub timings: Vec<(&'static str, Duration)>,
 }
 
 impl<'a> PassContext<'a> {
-    /// Without timings so far.
+    /// Creates a context without timings.
     pub fn new(machine: &'a Machine, session: &'a Session, diagnostics: &'a mut Diagnostics) -> PassContext<'a> {
         PassContext { machine, session, diagnostics, timings: vec![] }
     }
 
-    /// Runs a pass and notes its time.
+    /// Runs a pass and records its time under a name.
     pub fn time<T>(&mut self, name: &'static str, pass: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.poll()?;
         let start = Instant::now();
@@ -33,14 +34,17 @@ impl<'a> PassContext<'a> {
         result
     }
 
-    /// The most bytes that one block on a tile may have.
+    /// Returns the largest size of a memory block in bytes.
     pub fn block_limit(&self) -> u32 {
-        // So that offsets in blocks can be added without care.
+        // Offsets within blocks can then be added without overflow.
         const MOST: u32 = 1 << 30;
         if self.session.allow_over_memory { MOST } else { self.machine.usable_bytes() }
     }
 
-    /// `Err` if the user has asked to stop.
+    /// Checks whether the user has cancelled the compilation.
+    ///
+    /// # Errors
+    /// `session::cancelled` if so.
     pub fn poll(&mut self) -> Result<()> {
         if self.session.cancel.is_cancelled() {
             self.diagnostics.push(Diagnostic::error("session::cancelled", Span::NONE, "the compilation was stopped"));
@@ -49,7 +53,10 @@ impl<'a> PassContext<'a> {
         Ok(())
     }
 
-    /// Reports what a verifier found wrong with a table that a pass of this compiler made.
+    /// Reports a table of this compiler that its verifier rejects.
+    ///
+    /// # Errors
+    /// `internal::verifier`, which is a bug of the compiler.
     pub fn verified(&mut self, pass: &'static str, verdict: std::result::Result<(), String>) -> Result<()> {
         verdict.map_err(|what| {
             let message = format!("the compiler is wrong: after `{pass}`, {what}");
@@ -59,7 +66,10 @@ impl<'a> PassContext<'a> {
         })
     }
 
-    /// Reports what a verifier found wrong with a table that was read from text.
+    /// Reports a table read from text that its verifier rejects.
+    ///
+    /// # Errors
+    /// `resume::bad_table`.
     pub fn accepted(&mut self, pass: &'static str, verdict: std::result::Result<(), String>) -> Result<()> {
         verdict.map_err(|what| {
             let message = format!("the table of `{pass}` does not hold: {what}");

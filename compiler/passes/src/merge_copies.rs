@@ -1,15 +1,16 @@
-//! `merge-copies`: copies that follow one another and have nothing to do with one another happen in one exchange.
+//! `merge-copies`: neighbouring copies that are independent become one exchange.
 //!
-//! A copy costs a sync and the latency of the exchange, whatever it moves; two that stand side by side need them once.
-//! They are joined if the copy that they make together obeys the rule of races: it writes no element twice, and reads
-//! none that it writes. Only copies that nothing stands between are looked at, sequences inside sequences included.
+//! A copy costs a sync and the latency of an exchange, whatever it moves; two neighbouring copies need these only once.
+//! Copies are merged if the merged copy obeys the race rule: it writes no element twice and reads none that it writes.
+//! Only copies with nothing between them are considered, including those of nested sequences.
 //!
-//! Invariant: every element ends up with the value that it had, and no step but copies moves.
+//! Invariant: every element keeps its final value, and only copies move.
 
 use crate::PassContext;
-use crate::check_races::Together;
+use crate::check_races::JoinedCopies;
 use crate::pass::{Pass, Verdict};
-use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
+use crate::steps::sequences;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
 use girder_ir::graph::{CopySet, Graph};
 use girder_ir::ids::{CopyId, StepId};
 use girder_ir::program::{Step, StepKind};
@@ -24,7 +25,7 @@ impl Pass for MergeCopies {
     type From = Graph;
     type To = Graph;
 
-    /// Joins what can be joined.
+    /// Merges copies.
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         let into = joins(&graph, &cx.session.cancel);
         cx.poll()?;
@@ -48,7 +49,8 @@ impl Pass for MergeCopies {
     }
 }
 
-/// Families beyond which a copy takes in no more, so that each copy is compared with a bounded number of others.
+/// The number of families beyond which a copy takes in no more. Each copy is thus compared with a bounded number of
+/// others.
 const MOST_FAMILIES: usize = 1024;
 
 /// Which earlier copy each copy joins, if any.
@@ -63,49 +65,27 @@ fn joins(graph: &Graph, cancel: &Cancel) -> Joins {
     }
     let mut into = Joins::new();
     for seq in sequences(graph) {
-        let mut open: Option<(CopyId, Together)> = None;
+        let mut open: Option<(CopyId, JoinedCopies)> = None;
         for step in seq {
             let StepKind::Copy(copy) = graph.steps[step].kind else {
                 open = None;
                 continue;
             };
             let alone = uses[copy] == 1 && !graph.copies[copy].families.is_empty();
-            if let Some((first, together)) = open.as_mut().filter(|_| alone)
-                && together.families() + graph.copies[copy].families.len() <= MOST_FAMILIES
-                && together.admit(graph, copy, cancel)
+            if let Some((first, joined)) = open.as_mut().filter(|_| alone)
+                && joined.families() + graph.copies[copy].families.len() <= MOST_FAMILIES
+                && joined.admit(graph, copy, cancel)
             {
                 into[copy] = Some(*first);
                 continue;
             }
-            open = alone.then(|| (copy, Together::of(graph, copy)));
+            open = alone.then(|| (copy, JoinedCopies::of(graph, copy)));
         }
     }
     into
 }
 
-/// The steps of each sequence that stands in no other, in order; those of sequences inside it in their place.
-pub(crate) fn sequences(graph: &Graph) -> impl Iterator<Item = Vec<StepId>> {
-    let mut inner: EntitySet<StepId> = EntitySet::new();
-    graph.steps.iter().filter_map(move |(id, step)| {
-        let StepKind::Seq(all) = &step.kind else { return None };
-        inner.extend(all.iter().copied());
-        (!inner.contains(id)).then(|| flat(graph, id))
-    })
-}
-
-fn flat(graph: &Graph, seq: StepId) -> Vec<StepId> {
-    let mut out = vec![];
-    let mut left = vec![seq];
-    while let Some(step) = left.pop() {
-        match &graph.steps[step].kind {
-            StepKind::Seq(all) => left.extend(all.iter().rev()),
-            _ => out.push(step),
-        }
-    }
-    out
-}
-
-/// Moves families to where they go, and gives ids anew to the copies and steps that are left.
+/// Moves families into the copies that they join, and renumbers the copies and steps that are left.
 fn join(graph: &mut Graph, into: &Joins) {
     let mut copies: PrimaryMap<CopyId, CopySet> = PrimaryMap::new();
     let mut new: SecondaryMap<CopyId, Option<CopyId>> = SecondaryMap::new();

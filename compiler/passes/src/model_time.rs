@@ -1,7 +1,8 @@
-//! `model-time`: what each step of an allocated program takes on the machine.
+//! `model-time`: the time of each step of an allocated program on the machine.
 //!
-//! Not a pass: nothing later depends on it, so it runs only when somebody asks. `phases` is what moves, `compute` what
-//! runs, `control` what stands between supersteps. The costs of codelets are those of [`girder_codelet::cost`].
+//! This is not a pass: nothing later depends on it, so it runs only on request. `phases` is the time of exchanges,
+//! `compute` that of vertices, and `control` that of steps between supersteps. The formulas are in
+//! [`superstep`](crate::superstep), the costs of codelets in [`girder_codelet::cost`].
 //!
 //! Invariant: modelled time depends on the machine, the tables and counted blocks, never on the host.
 
@@ -16,7 +17,7 @@ use girder_ir::stage::Allocated;
 use girder_ir::timing::Timing;
 use girder_machine::Machine;
 
-/// The times of all steps, and what is needed to add what data decide.
+/// Returns the times of all steps, and the costs of vertices for times that depend on data.
 pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing, Counted<'a>) {
     let counted = Counted::new(allocated, machine);
     let (predicate, sync) = (control::predicate_time(machine), control::sync_time(machine));

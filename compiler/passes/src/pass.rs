@@ -1,13 +1,12 @@
-//! What a pass is, and its row in the registry.
+//! The trait that every pass implements, and a pass as a row of the registry.
 //!
-//! Invariant: a row of the registry is made from a [`Pass`] and nothing else, so its name, stages and functions belong
-//! together.
+//! Invariant: a row of the registry is made from one [`Pass`], so its name, stages and functions belong together.
 
 use crate::PassContext;
 use crate::stage::{AnyStage, Stage, StageData};
 use girder_source::Result;
 
-/// What a verifier finds: the first thing that does not hold.
+/// The result of a verifier; an error describes the first thing that does not hold.
 pub type Verdict = std::result::Result<(), String>;
 
 /// A function from one stage to the next, with the verifier of what it makes.
@@ -24,17 +23,17 @@ pub trait Pass {
     /// Runs the pass.
     ///
     /// # Errors
-    /// Those that it has pushed to the diagnostics.
+    /// The pass has pushed an error to the diagnostics.
     fn run(input: Self::From, cx: &mut PassContext) -> Result<Self::To>;
 
     /// Checks what the pass must have established.
     fn verify(made: &Self::To, cx: &PassContext) -> Verdict;
 
-    /// Accepts a stage that was read from text, alone or within a further stage `text`, and completes what the text does
+    /// Checks a stage that was read from text, on its own or inside a later stage `text`, and adds what the text does
     /// not hold.
     ///
     /// # Errors
-    /// `resume::bad_table` if the verifier does not accept the stage.
+    /// `resume::bad_table` if the verifier rejects the stage.
     fn admit(read: &mut Self::To, _text: Stage, cx: &mut PassContext) -> Result<()> {
         let verdict = Self::verify(read, cx);
         cx.accepted(Self::NAME, verdict)
@@ -69,18 +68,18 @@ impl PassEntry {
         }
     }
 
-    /// Runs the pass on a compilation at its stage `from`, and verifies the result if debug assertions are on.
+    /// Runs the pass on a compilation at stage `from`. With debug assertions, the result is verified.
     ///
     /// # Errors
-    /// Those of the pass.
+    /// The errors of the pass.
     pub fn run(&self, at: AnyStage, cx: &mut PassContext) -> Result<AnyStage> {
         (self.run)(at, cx)
     }
 
-    /// Accepts the table of the pass in a compilation that was read from text and is at the stage `to` or further.
+    /// Checks the table of the pass in a compilation that was read from text and is at stage `to` or later.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The table does not hold.
     pub fn admit(&self, read: &mut AnyStage, cx: &mut PassContext) -> Result<()> {
         (self.admit)(read, cx)
     }

@@ -1,15 +1,15 @@
-//! The passes in their order, and how a compilation runs through them or goes on from text.
+//! The passes in order, and how a compilation runs through them or resumes from text.
 //!
 //! ```text
 //! Graph ─promote-temporaries→ Graph ─merge-copies→ Graph ─place-tiles→ Placed ─check-races→ RaceFree
 //!       ─plan-transfers→ Planned ─schedule-exchange→ Scheduled ─allocate-memory→ Allocated
 //! ```
 //!
-//! [`PASSES`] is the one place that states the order: lowering, reading text back, `girder passes`, `--stage` and the
-//! rows of `--time` follow it.
+//! [`PASSES`] is the only place that states the order. Lowering, resuming from text, `girder passes`, `--stage` and
+//! `--time` all follow it.
 //!
-//! Invariant: with debug assertions, the verifier of a pass runs after it; a stage that was read from text is never
-//! trusted ([`resume`]).
+//! Invariant: with debug assertions, the verifier of a pass runs after it. A stage that was read from text is never
+//! trusted: see [`resume`].
 
 use crate::allocate_memory::AllocateMemory;
 use crate::check_races::CheckRaces;
@@ -36,13 +36,13 @@ pub const PASSES: &[PassEntry] = &[
     PassEntry::of::<AllocateMemory>(),
 ];
 
-/// How far a compilation has come: the number of passes that have run. Passes from graph to graph count too, which a
-/// [`Stage`] does not tell.
+/// A point of the pipeline: the number of passes that have run. It is finer than a [`Stage`], because passes from graph
+/// to graph count too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct After(usize);
 
 impl After {
-    /// What the front end makes: no pass has run.
+    /// The point before the first pass: the graph as the front end makes it.
     pub const ELABORATE: After = After(0);
 
     /// Returns every point of a compilation, in order.
@@ -50,17 +50,17 @@ impl After {
         (0..=PASSES.len()).map(After)
     }
 
-    /// Returns the point after the pass of a name, or after `elaborate`.
+    /// Returns the point after the pass with the given name, or the first point for `elaborate`.
     pub fn named(name: &str) -> Option<After> {
         After::all().find(|after| after.name() == name)
     }
 
-    /// Returns the name of the pass that has run last; `elaborate` if none has.
+    /// Returns the name of the last pass that has run, or `elaborate` if none has.
     pub fn name(self) -> &'static str {
         self.last().map_or("elaborate", |pass| pass.name)
     }
 
-    /// Returns the stage that the compilation is at.
+    /// Returns the stage of a compilation at this point.
     pub fn stage(self) -> Stage {
         self.last().map_or(Stage::Graph, |pass| pass.to)
     }
@@ -71,23 +71,23 @@ impl After {
 }
 
 impl From<Stage> for After {
-    /// The first point at which a compilation is at a stage.
+    /// Returns the first point at which a compilation is at a stage.
     fn from(stage: Stage) -> After {
         After::all().find(|after| after.stage() == stage).expect("a pass makes each stage but the first")
     }
 }
 
-/// Runs the passes from a stage that this compiler made to `target`; a stage that is already further stays as it is.
+/// Lowers a stage that this compiler made to `target`. A stage that is already later is returned as it is.
 ///
 /// # Errors
-/// Those of the passes.
+/// The errors of the passes.
 pub fn lower_to(at: AnyStage, target: impl Into<After>, cx: &mut PassContext) -> Result<AnyStage> {
     let done = After::from(at.stage());
     run(at, done, target.into(), cx)
 }
 
-/// Lowers a graph as [`lower_to`] does, while `beside` makes what depends on the graph alone: the passes that change
-/// the graph run first. Returns what `beside` made whether the other passes succeed or not.
+/// Lowers a graph as [`lower_to`] does and runs `beside` in parallel on the graph that the passes from graph to graph
+/// leave. Returns the result of `beside` even if a later pass fails.
 pub fn lower_beside<T: Send>(
     graph: Graph,
     target: Stage,
@@ -104,11 +104,11 @@ pub fn lower_beside<T: Send>(
     (lowered, Some(made))
 }
 
-/// Continues from a stage that was read from text: admits the tables of the passes that have run, and runs those that
-/// are left.
+/// Resumes from a stage that was read from text: checks the tables of the passes that have run, and runs the other
+/// passes.
 ///
 /// # Errors
-/// The first table that does not hold, and errors of the passes.
+/// The first table that does not hold, or the errors of the passes.
 pub fn resume(
     mut read: AnyStage,
     done: impl Into<After>,
@@ -122,7 +122,7 @@ pub fn resume(
     run(read, done, target.into(), cx)
 }
 
-/// Runs the passes between two points.
+/// Runs the passes between two points of the pipeline.
 fn run(mut at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Result<AnyStage> {
     for pass in PASSES.get(done.0..target.0).unwrap_or_default() {
         at = pass.run(at, cx)?;
@@ -130,7 +130,7 @@ fn run(mut at: AnyStage, done: After, target: After, cx: &mut PassContext) -> Re
     Ok(at)
 }
 
-/// The stages of neighbouring passes fit together; else this does not compile.
+/// Checks at compile time that each pass takes the stage that the pass before it makes.
 const _: () = {
     assert!(matches!(PASSES[0].from, Stage::Graph));
     let mut k = 1;

@@ -1,22 +1,22 @@
 //! `place-tiles`: a tile for every element and every vertex that the text leaves open.
 //!
-//! What the text maps stays where it is. First everything is placed as costs nothing to decide (module `linear`):
-//! variables evenly, at least 128 bytes to a tile, whole granules of 8 bytes together, those that need few tiles one after
-//! the other over the machine; a vertex where the first element of its first output is. Then other placements are tried,
-//! and the one that takes the least time is kept (module `search`).
+//! What the text maps stays where it is. First comes a placement that takes no search (`linear`). It spreads variables
+//! evenly, with at least 128 bytes to a tile and whole granules of 8 bytes; variables that need few tiles follow one
+//! another around the machine. A vertex goes to the tile of the first element of its first output. Then a search
+//! (`search`) compares candidates and keeps the one that takes the least time.
 //!
 //! # Note: Time
-//! The time of a placement is the sum over steps of executions (`often`) times an estimate (`estimate`) that has the
-//! parts of modelled time: syncs, the load of the fullest port and the latency of an exchange, on-tile copies, and the
-//! contexts of the tile whose vertices take longest. It is summed from the runs of elements that vertices, copies and
-//! packets touch (`accesses`), without a plan or a schedule. Tiles' memory is checked as if all variables were alive
-//! together, and their code (`code`).
+//! The time of a placement is the sum over all steps of executions (`executions`) times an estimate (`estimate`). The
+//! estimate has the parts of modelled time: syncs, the load of the fullest port and the latency of an exchange, on-tile
+//! copies, and the worker contexts of the tile whose vertices take longest. It is computed from the runs of elements
+//! that vertices, copies and packets access (`accesses`), without a plan or a schedule. The memory of tiles is checked
+//! as if all variables were live together, and so is their code (`code`).
 //!
 //! # Note: Cost
-//! The pass is to take a few milliseconds, whatever the program. Steps that the text places altogether are left out. Of
-//! the others an estimate looks at some tiles that stand for all (`sample`). Variables follow vertices by a table of
-//! owners that does not depend on places (`owners`), so that a placement to try is little more than the tiles of its
-//! vertices. And the search stops when it has looked at as much as the program's size allows.
+//! The pass should take a few milliseconds for any program. Steps whose placement the text decides completely are left
+//! out. For the others an estimate samples some tiles that stand for all (`sample`). Variables follow vertices through
+//! a table of owners that does not depend on tiles (`owners`), so a candidate is little more than the tiles of its
+//! vertices. The search stops at a budget that depends on the size of the program.
 //!
 //! Invariant: the result depends on the graph and the machine only, and a second run changes nothing.
 
@@ -29,19 +29,22 @@ use girder_ir::stage::Placed;
 use girder_source::{Failed, Result, par_map_slice};
 
 mod accesses;
-mod bench;
+mod problem;
+mod changes;
 mod code;
 mod estimate;
+mod finish;
 mod given;
 mod homes;
 mod linear;
-mod often;
+mod executions;
 mod owners;
 mod sample;
 mod search;
 mod spread;
+mod strategies;
 mod traffic;
-mod trial;
+mod candidate;
 mod verify;
 
 pub use verify::verify_placement;
@@ -71,7 +74,7 @@ impl Pass for PlaceTiles {
     }
 }
 
-/// The placement that costs nothing to decide, of what the text leaves open on the first `tiles`.
+/// Returns the placement that takes no search. What the text leaves open goes to the first `tiles` tiles.
 fn linear_placement(graph: &Graph, tiles: u32) -> Placement {
     let mut placement = Placement::default();
     let mut next = linear::Cursor::new(tiles);

@@ -1,52 +1,54 @@
-//! `plan-transfers : RaceFree → Planned`: for every compute set where each field of each vertex finds its elements, and
-//! what has to move before and after; for every copy what has to move.
+//! `plan-transfers`: for every compute set, where each field of each vertex finds its elements and what has to move
+//! before and after; for every copy, what has to move.
 //!
 //! # Note: Landing
-//! A field stays in place iff all its elements lie on the vertex's tile and their addresses are one strided box, and,
-//! if it is written, no other worker of the tile stores into one of its words (module `apart`). Else it lands in a buffer,
-//! row-major and contiguous, which is filled before the vertices run (`in`, `inout`, and `out` that is not certain to
-//! be fully written) and sent home after them (`out`, `inout`). Vertices of a tile that read the same elements share
-//! one landing.
+//! A field stays in place iff all its elements lie on the vertex's tile and their addresses form one strided box, and,
+//! if it is written, no other worker of the tile stores into one of its words (module `narrow_stores`). Otherwise it
+//! lands in a contiguous, row-major buffer. The buffer is filled before the vertices run (for `in`, `inout`, and `out`
+//! that is not certain to be fully written), and its contents are sent home after them (for `out` and `inout`).
+//! Vertices of a tile that read the same elements share one landing.
 //!
 //! # Note: An empty field
-//! It is in place at byte 0 of no block: there is no element to reach.
+//! An empty field is in place at byte 0 of no block: there is no element to reach.
 //!
-//! Invariants: as [`girder_ir::plan`] says. Plans of different steps do not know each other; each is a function of its
+//! Invariants: as [`girder_ir::plan`] says. The plans of different steps are independent: each is a function of its
 //! step, the placement and the machine.
 
-mod apart;
+mod narrow_stores;
 mod bands;
 mod buffers;
 mod carried;
+mod copies;
+mod homes;
 mod landing;
 mod moves;
 mod order;
 mod repeats;
 mod route;
+mod scene;
 mod set;
 mod shared;
+mod sites;
 #[cfg(test)]
 mod tests;
 mod transfers;
 mod verify;
 
-pub(crate) use route::{FEW_BYTES, MANY_PIECES};
+pub(crate) use moves::{FEW_BYTES, MANY_PIECES};
 pub use verify::{verify, verify_within};
 
 use crate::PassContext;
 use crate::pass::{Pass, Verdict};
-use buffers::{Buffers, Stop};
+use buffers::PlanError;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::family::{Family, Field};
-use girder_ir::graph::{ComputeSet, CopySet, Graph};
+use girder_ir::graph::{ComputeSet, Graph};
 use girder_ir::ids::{CopyId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::plan::{Homes, Plan, StepPlan};
 use girder_ir::stage::{Planned, RaceFree};
-use girder_machine::Machine;
-use girder_source::{Cancel, Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
-use moves::Moves;
-use route::{Pad, Router};
+use girder_source::{Diagnostic, Failed, OriginId, Result, par_map_slice, par_map_uneven};
+use scene::Scene;
 
 /// See the module.
 pub struct PlanTransfers;
@@ -79,7 +81,7 @@ impl Pass for PlanTransfers {
         );
         let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
             true => Ok(StepPlan::default()),
-            false => copy(&scene, &race_free.copies[c]),
+            false => copies::copy(&scene, &race_free.copies[c]),
         });
         drop(scene);
         cx.poll()?;
@@ -106,31 +108,8 @@ impl Pass for PlanTransfers {
     }
 }
 
-/// What every part of the pass reads.
-struct Scene<'a> {
-    graph: &'a Graph,
-    placement: &'a Placement,
-    machine: &'a Machine,
-    cancel: &'a Cancel,
-    /// Pieces that one step may move.
-    limit: usize,
-    /// Bytes that one block may have.
-    block_limit: u32,
-    homes: SecondaryMap<VarId, Homes>,
-}
-
-impl Scene<'_> {
-    fn elem_bytes(&self, var: VarId) -> u32 {
-        self.homes[var].elem_bytes
-    }
-
-    /// Nothing is planned for after the user asked to stop: whoever sees an empty plan polls before using it.
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-}
-
-/// The homes of all variables. No block exceeds a tile, so that offsets within blocks may be added without care.
+/// Returns the scene with the homes of all variables. No block exceeds a tile, so offsets within blocks can be added
+/// without overflow.
 fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Result<Scene<'a>> {
     let (graph, placement): (&Graph, &Placement) = (race_free, &race_free.placement);
     let vars: Vec<_> = graph.vars.keys().collect();
@@ -156,9 +135,9 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
     Ok(Scene { graph, placement, machine, cancel, limit, block_limit, homes })
 }
 
-/// The result, unless it is an error, which is reported.
+/// Returns the result, or reports the error.
 fn keep<T>(
-    result: std::result::Result<T, Stop>,
+    result: std::result::Result<T, PlanError>,
     cx: &mut PassContext,
     graph: &Graph,
     name: &str,
@@ -167,13 +146,13 @@ fn keep<T>(
 ) -> Option<T> {
     let report = |stop| {
         let (code, message, help) = match stop {
-            Stop::TooLarge { tile, bytes } => {
+            PlanError::TooLarge { tile, bytes } => {
                 let limit = cx.block_limit();
                 let message = format!("`{name}` needs a buffer of {bytes} bytes on tile {tile}, which has {limit}");
                 let help = "place the vertices nearer to their data, or let each of them touch less";
                 ("transfers::too_large", message, help)
             }
-            Stop::TooMany => {
+            PlanError::TooMany => {
                 let limit = cx.session.limits.instances;
                 let message = format!("`{name}` moves more than {limit} pieces (the limit `instances`)");
                 let help = "map what is used together in longer runs, or raise the limit with `--limit instances=…`";
@@ -186,40 +165,4 @@ fn keep<T>(
     let result = result.map_err(report).ok();
     *complete &= result.is_some();
     result
-}
-
-/// The plan of a copy: every element from its home to its new home.
-fn copy(scene: &Scene, copy: &CopySet) -> std::result::Result<StepPlan, Stop> {
-    let mut buffers = Buffers::new(scene.block_limit);
-    let (mut router, mut moves) = (Router::new(scene.limit), Moves::new(scene));
-    add_copy(scene, copy, &mut moves, &mut router, &mut buffers)?;
-    let before = router.finish(&mut buffers)?;
-    Ok(StepPlan { buffers: buffers.list, before, ..StepPlan::default() })
-}
-
-/// Adds what a copy moves to a phase.
-fn add_copy(
-    scene: &Scene,
-    copy: &CopySet,
-    moves: &mut Moves,
-    router: &mut Router,
-    buffers: &mut Buffers,
-) -> std::result::Result<(), Stop> {
-    for family in &copy.families {
-        for instance in 0..family.domain.count() {
-            if scene.is_cancelled() {
-                return Ok(());
-            }
-            moves.copy(
-                scene,
-                &family.dst.view(&family.domain, instance),
-                &family.src.view(&family.domain, instance),
-            )?;
-            for (slot, &m) in moves.list.iter().enumerate() {
-                router.add(slot, m, Pad::Neither, buffers)?;
-            }
-        }
-        router.close(buffers)?;
-    }
-    Ok(())
 }

@@ -1,10 +1,10 @@
-//! `promote-temporaries`: a temporary that may be read before it is written keeps its value instead.
+//! `promote-temporaries`: a temporary that may be read before it is written becomes persistent.
 //!
-//! The memory of a temporary is shared, so what it holds before its first write depends on the layout, and engines would
-//! differ. Such a temporary becomes persistent: zero when the program is loaded, and kept from then on. That costs
-//! memory and never changes the meaning of a program that writes first.
+//! The memory of a temporary is shared, so its contents before the first write depend on the layout, and engines would
+//! differ. Such a temporary becomes persistent: it is zero when the program is loaded and keeps its value from then on.
+//! This costs memory, and never changes the meaning of a program that writes first.
 //!
-//! Invariant: afterwards no temporary is live at the entry of a program that the host runs; a second run changes
+//! Invariant: afterwards no temporary is live at the entry of a program that the host runs. A second run changes
 //! nothing.
 
 use crate::PassContext;
@@ -23,7 +23,7 @@ impl Pass for PromoteTemporaries {
     type From = Graph;
     type To = Graph;
 
-    /// Promotes, with a warning for each.
+    /// Promotes temporaries, with a warning for each.
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         for exposed in Liveness::of(&graph).exposed {
             cx.diagnostics.push(warning(&graph, &exposed));
@@ -32,7 +32,7 @@ impl Pass for PromoteTemporaries {
         Ok(graph)
     }
 
-    /// Nothing is left to promote.
+    /// Checks that nothing is left to promote.
     fn verify(graph: &Graph, _: &PassContext) -> Verdict {
         match Liveness::of(graph).exposed.first() {
             Some(e) => Err(format!("the temporary `{}` may be read before it is written", graph.vars[e.var].name)),
@@ -40,8 +40,8 @@ impl Pass for PromoteTemporaries {
         }
     }
 
-    /// Promotes anew: no table but the layout depends on storage classes, and the layout's verifier refuses what should
-    /// have been promoted.
+    /// Promotes again. Only the layout depends on storage classes, and the verifier of the layout rejects temporaries
+    /// that should have been promoted.
     fn admit(graph: &mut Graph, text: Stage, cx: &mut PassContext) -> Result<()> {
         if text < Stage::Allocated {
             *graph = Self::run(std::mem::take(graph), cx)?;
@@ -60,8 +60,8 @@ fn warning(graph: &Graph, exposed: &Exposed) -> Diagnostic {
         None => graph.programs[exposed.program].origin,
     };
     d.label(graph.origins.span(reader), "may be read here with the value it had before").help(
-        "write all of it first, for example with `<- 0`, on every path; as it is, it keeps its value from run to run and \
-         starts at zero",
+        "write all of it first, for example with `<- 0`, on every path; as it is, it keeps its value from run to run \
+         and starts at zero",
     )
 }
 

@@ -1,41 +1,41 @@
-//! `schedule-exchange : Planned → Scheduled`: start cycles for every transfer, so that no tile sends or receives two at
-//! once.
+//! `schedule-exchange`: a start cycle for every transfer, so that no tile sends or receives two at once.
 //!
 //! # Note: Open shop with multicast
-//! What moves inside a processor holds *ports* from its start: its sender's out and the in of each receiver. Wire delay is
-//! a sum of a sender's and a receiver's part, so it shifts ports and is no part of the problem. No schedule is shorter
-//! than the load of the fullest port ([`bound`]). These methods are tried in turn until one is within `GOOD` of that;
-//! else the shortest result is kept (the first on a tie):
+//! A transfer inside a processor holds *ports* from its start: its sender's output port and the input port of each
+//! receiver. Wire delay is the sum of a sender's and a receiver's part, so it shifts ports and is no part of the
+//! problem. No schedule is shorter than the load of the fullest port ([`bound`]). The following methods are tried in
+//! order until one is within `GOOD` of the bound. Otherwise the shortest result is kept (the first on a tie).
 //!
-//! 1. rounds in closed form (module `rounds`): halos, permutations, all-to-alls, gathers, broadcasts; with multicasts, also with
-//!    each receiver served apart;
-//! 2. edge colouring (module `colours`) of transfers to one receiver each, cut into a few pieces where that is exact;
-//! 3. the critical-first greedy (module `greedy`), within twice the bound for transfers to one receiver each, and close to
-//!    it where loads are irregular; with multicasts, again with each receiver served apart, and with multicasts first;
-//! 4. edge colouring of whole transfers, exact where each length is regular; then of many pieces, exact up to the length
-//!    of a piece;
-//! 5. multicasts in parts (module `parts`) of two receivers, then of one, as far as their senders have slack, by the
-//!    methods above;
-//! 6. multicasts that begin for those receivers that are free, again and again (module `joining`).
+//! 1. Rounds in closed form (`rounds`): halos, permutations, all-to-alls, gathers, broadcasts. With multicasts, also
+//!    with each receiver served separately.
+//! 2. Edge colouring (`colours`) of transfers to one receiver each, cut into a few pieces where that is exact.
+//! 3. The critical-first greedy (`greedy`). It stays within twice the bound for transfers to one receiver each, and
+//!    close to it where loads are irregular. With multicasts, also with each receiver served separately, and with
+//!    multicasts first.
+//! 4. Edge colouring of whole transfers, exact if each length is regular; then of many pieces, exact up to the length
+//!    of a piece.
+//! 5. Multicasts in parts (`parts`) of two receivers, then of one, as far as their senders have slack, by the methods
+//!    above.
+//! 6. Multicasts that begin for those receivers that are free, and are repeated for the others (`joining`).
 //!
-//! Of many transfers (`MANY`) each method is tried once, on multicasts in parts, and the colouring, which also takes a
-//! few multicasts, before the greedy (`at_scale`).
+//! With many transfers (`MANY`) each method is tried once, on multicasts in parts (`at_scale`). Colouring, which also
+//! takes a few multicasts, then comes before the greedy.
 //!
-//! Before all of these, transfers to groups of receivers that many share are tried in layers of disjoint groups, or with
-//! the groups taking turns (module `layers`); of many transfers the others are then tried only if that is far from the
-//! bound.
+//! Transfers to groups of receivers that many share are first scheduled in layers of disjoint groups, or in time slots
+//! (`layers`). With many transfers the other methods are then tried only if the result is far from the bound.
 //!
-//! A transfer whose receivers are whole pairs of tiles may move at twice the rate (module `pairs`).
+//! A transfer whose receivers are whole pairs of tiles may move at twice the rate (`pairs`).
 //!
 //! # Note: Processors
-//! Each processor's exchange is a problem of its own. Words for other processors move in a common part (module `links`).
+//! The exchange of each processor is a problem of its own. Words for other processors move in a common part (`links`).
 //!
-//! Invariant: the result is a function of the phase and the machine alone; the time of scheduling grows with the number
-//! of transfers and its logarithm, whatever the pattern, not with the number of cycles.
+//! Invariant: the result is a function of the phase and the machine alone. The time of scheduling grows with the number
+//! of transfers and its logarithm, whatever the pattern, and not with the number of cycles.
 
-mod alike;
 mod code;
 mod colours;
+mod effort;
+mod equivalence;
 mod greedy;
 mod joining;
 mod layers;
@@ -53,6 +53,7 @@ pub use verify::verify;
 
 use crate::PassContext;
 use crate::pass::{Pass, Verdict};
+use effort::{FEW_PIECES, GOOD, GOOD_AT_SCALE, MANY};
 use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::{Planned, Scheduled};
@@ -79,7 +80,7 @@ impl Pass for ScheduleExchange {
         let plans: Vec<&StepPlan> =
             sets.map(|s| &planned.plan.sets[s]).chain(copies.map(|c| &planned.plan.copies[c])).collect();
         let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
-        let classes = alike::classes(&phases);
+        let classes = equivalence::classes(&phases);
         let weight = |&k: &usize| phases[k].transfers.len() as u64;
         let found = par_map_uneven(&classes.first, weight, |&k| schedule(phases[k], cx.machine));
         cx.poll()?;
@@ -105,16 +106,7 @@ impl Pass for ScheduleExchange {
     }
 }
 
-/// How far above the bound the first method may stay before the next is tried.
-const GOOD: f64 = 1.02;
-/// Receivers on one processor from which on each method is tried once.
-const MANY: usize = 1 << 16;
-/// Pieces for each job that are tried before the greedy.
-const FEW_PIECES: usize = 8;
-/// How far above the bound the others may then stay before the greedy is tried, which takes longest.
-const GOOD_AT_SCALE: f64 = 1.05;
-
-/// Stores what was found, or reports that there is nothing.
+/// Stores a schedule, or reports that there is none. Returns whether there is one.
 fn keep(
     found: Option<StepSchedule>,
     place: &mut StepSchedule,
@@ -136,7 +128,7 @@ fn keep(
     complete
 }
 
-/// The schedule of one phase; `None` if its cycles do not fit a `u32`.
+/// Returns the schedule of one phase, or `None` if its cycles do not fit a `u32`.
 pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     let layered = layers::layers(phase, machine);
     let is_found = |ipu: usize| layered[ipu].as_ref().is_some_and(|l| l.is_good);
@@ -157,7 +149,7 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
             None => {}
         }
     }
-    // Found by processor and receiver; told by transfer and time.
+    // Slices are found by processor and receiver, and listed by transfer and time.
     result.slices.sort_by_key(|p| (p.transfer, p.start));
     let found = std::mem::take(&mut result.served);
     for piece in &mut result.slices {
@@ -170,14 +162,14 @@ pub fn schedule(phase: &Phase, machine: &Machine) -> Option<PhaseSchedule> {
     Some(result)
 }
 
-/// Jobs, which several methods may share, and their starts.
+/// A schedule: jobs, which several methods may share, and their starts.
 struct Found {
     jobs: Arc<Jobs>,
     start: Vec<u64>,
     end: u64,
 }
 
-/// The shortest schedule that the methods find, with jobs at the rate of pairs where that helps.
+/// Returns the shortest schedule that the methods find, with jobs at the rate of pairs where that helps.
 fn best(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     if jobs.list.is_empty() {
         return Found { jobs, start: vec![], end: 0 };
@@ -187,21 +179,21 @@ fn best(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     let Some(paired) = paired.map(Arc::new) else { return of(jobs, machine) };
     let bound = Ports::new(&paired, machine).bound();
     let good = (bound as f64 * GOOD) as u64;
-    // First what may be good enough, and moves more pieces at a time.
+    // The first variant may be good enough, and moves more words at a time.
     let by_gain = if Ports::new(&jobs, machine).bound() <= good { [jobs, paired] } else { [paired, jobs] };
     let [first, second] = by_gain;
     let first = of(first, machine);
     shortest(first, good, &[&|| Some(of(second.clone(), machine))])
 }
 
-/// Whether the rate of pairs would change little.
+/// Returns whether the rate of pairs would change little.
 fn is_mostly_narrow(jobs: &Jobs) -> bool {
     let words = |paired: bool| jobs.list.iter().filter(|j| !paired || j.paired).map(|j| j.words as u64).sum::<u64>();
     64 * words(true) < words(false)
 }
 
-/// As [`of_widths`], of many jobs, with each method once: rounds, then the others with multicasts served one receiver at a
-/// time as far as their senders have the slack.
+/// Returns the shortest schedule of many jobs. Each method is tried once: rounds, then the others with multicasts
+/// served one receiver at a time as far as their senders have slack.
 fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     let together = (&jobs, &Ports::new(&jobs, machine));
     let good = (together.1.bound() as f64 * GOOD) as u64;
@@ -220,7 +212,7 @@ fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     };
     let found = shortest(whole, good, &[colours]);
     let enough = (ports.bound() as f64 * GOOD_AT_SCALE) as u64;
-    // Of blocks of nearly one size each length is nearly regular: what one lacks another fills.
+    // Lengths of blocks of nearly one size are nearly regular: one fills the gaps of another.
     let fills = found.end > enough && colours::whole_rounds(ports) < found.end;
     let whole: Method = &|| fills.then(|| Found::new(jobs, ports, colours::whole(ports)));
     let found = shortest(found, enough, &[whole]);
@@ -229,7 +221,7 @@ fn at_scale(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     shortest_of(found, enough, &[greedy, &|| joined(together, limit, machine)])
 }
 
-/// The schedule of `joining`, if there are multicasts and it is shorter than a limit.
+/// Returns the schedule of `joining`, if there are multicasts and it is shorter than a limit.
 fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) -> Option<Found> {
     if !ports.has_multicast() {
         return None;
@@ -239,7 +231,7 @@ fn joined((jobs, ports): (&Arc<Jobs>, &Ports), limit: u64, machine: &Machine) ->
     Some(Found { jobs: Arc::new(cut), start, end })
 }
 
-/// The shortest schedule that the methods find for jobs of given widths.
+/// Returns the shortest schedule that the methods find for jobs of given widths.
 fn of_widths(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     let ports = Ports::new(&jobs, machine);
     let good = (ports.bound() as f64 * GOOD) as u64;
@@ -259,22 +251,22 @@ fn of_widths(jobs: Arc<Jobs>, machine: &Machine) -> Found {
     shortest(best, good, &[&|| joined((&jobs, &ports), limit, machine)])
 }
 
-/// The shortest schedule of jobs whose receivers are served together.
+/// Returns the shortest schedule of jobs whose receivers are served together.
 fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, machine: &Machine) -> Found {
     let found = |start| Some(Found::new(jobs, ports, start));
     let rounds = Found::new(jobs, ports, rounds::rounds(ports));
     let greedy: Method = &|| found(greedy::greedy(ports, false));
     match ports.has_multicast() {
         true => {
-            let (apart_rounds, apart, first): (Method, Method, Method) = (
+            let (unicast_rounds, unicast, first): (Method, Method, Method) = (
                 &|| {
-                    apart(jobs, ports, good, machine)
+                    unicasts(jobs, ports, good, machine)
                         .map(|(jobs, ports)| Found::new(&jobs, &ports, rounds::rounds(&ports)))
                 },
-                &|| apart(jobs, ports, good, machine).map(|(jobs, ports)| one_by_one(&jobs, &ports, good, machine)),
+                &|| unicasts(jobs, ports, good, machine).map(|(jobs, ports)| one_by_one(&jobs, &ports, good, machine)),
                 &|| found(greedy::greedy(ports, true)),
             );
-            shortest(rounds, good, &[apart_rounds, greedy, apart, first])
+            shortest(rounds, good, &[unicast_rounds, greedy, unicast, first])
         }
         false => {
             let (few, whole, many): (Method, Method, Method) = (
@@ -287,9 +279,9 @@ fn one_by_one(jobs: &Arc<Jobs>, ports: &Ports, good: u64, machine: &Machine) -> 
     }
 }
 
-/// The jobs with all multicasts served one receiver at a time, if their senders have the slack, or nearly so: what a few
-/// repetitions cost is little beside what waiting for several receivers does.
-fn apart(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<(Arc<Jobs>, Ports)> {
+/// Returns the jobs with all multicasts served one receiver at a time, if their senders have slack, or nearly so. A few
+/// repetitions cost little compared with waiting for several receivers.
+fn unicasts(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<(Arc<Jobs>, Ports)> {
     let single = Arc::new(parts::singles(jobs, ports, good)?);
     let ports = Ports::new(&single, machine);
     (!ports.has_multicast()).then_some((single, ports))
@@ -298,7 +290,7 @@ fn apart(jobs: &Jobs, ports: &Ports, good: u64, machine: &Machine) -> Option<(Ar
 /// One way to find a schedule.
 type Method<'a> = &'a (dyn Fn() -> Option<Found> + Sync);
 
-/// The first of a schedule and the results of some methods that is good enough, else the shortest.
+/// Returns the first good enough among a schedule and the results of some methods, or else the shortest.
 fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
     let mut best = first;
     for method in methods {
@@ -312,7 +304,7 @@ fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
     best
 }
 
-/// The same, with all methods tried side by side: for those of which the last is mostly wanted.
+/// Does as [`shortest`] does, with all methods tried in parallel: for methods of which the last is mostly needed.
 fn shortest_of(first: Found, good: u64, methods: &[Method]) -> Found {
     if first.end <= good {
         return first;
@@ -337,10 +329,10 @@ impl Found {
     }
 }
 
-/// Adds the pieces of one processor. `whole` are its transfers, to tell which pieces serve only some receivers.
+/// Adds the slices of one processor. `whole` are its transfers, which tell the slices that serve only some receivers.
 fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSchedule) {
     let jobs = &found.jobs;
-    // By transfer, receivers and time; the jobs of a transfer are neighbours already.
+    // Sorted by transfer, receivers and time; the jobs of a transfer are neighbours already.
     let mut order: Vec<usize> = (0..jobs.list.len()).collect();
     let key = |j: usize| (jobs.list[j].transfer, jobs.receivers(j)[0].0, found.start[j]);
     order.sort_unstable_by_key(|&j| key(j));
@@ -375,15 +367,15 @@ fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSched
     }
 }
 
-/// Cycles on each processor that no schedule of a phase can beat: the load of its fullest port, with transfers at the rate
-/// of pairs where the machine allows and the sender's partner has room.
+/// Returns the least cycles of any schedule of a phase on each processor: the load of its fullest port, with transfers
+/// at the rate of pairs where the machine allows it and the sender's partner has room.
 pub fn bound(phase: &Phase, machine: &Machine) -> Vec<u64> {
     let of = |jobs: Jobs| Ports::new(pairs::widen(&jobs, machine).as_ref().unwrap_or(&jobs), machine).bound();
     Jobs::of(phase, machine, |_| true).into_iter().map(of).collect()
 }
 
-/// The cycles of a schedule over those that no schedule can beat, of the processor where that is worst; 1 for a phase
-/// without transfers.
+/// Returns the cycles of a schedule over the least cycles of any schedule, on the processor where this is worst; 1 for
+/// a phase without transfers.
 pub fn achieved_over_bound(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> f64 {
     let bound = bound(phase, machine);
     let ratio = |&(ipu, cycles): &(u32, u32)| match bound.get(ipu as usize) {

@@ -1,6 +1,6 @@
-//! The stages of a compilation as values: their names, and a compilation that is at any of them.
+//! The stages of a compilation: their names, and a compilation at any one of them.
 //!
-//! Invariant: stages are ordered as [`girder_ir::stage`] nests them; a stage contains every earlier one.
+//! Invariant: stages are ordered as [`girder_ir::stage`] nests them. A stage contains every earlier stage.
 
 use girder_ir::graph::Graph;
 use girder_ir::stage::{Allocated, Placed, Planned, RaceFree, Scheduled};
@@ -34,13 +34,13 @@ impl Stage {
         }
     }
 
-    /// Returns the stage of a name.
+    /// Returns the stage with the given name.
     pub fn from_name(name: &str) -> Option<Stage> {
         Stage::ALL.into_iter().find(|s| s.name() == name)
     }
 }
 
-/// A compilation at any stage: what reading a stage's text gives.
+/// A compilation at any stage.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, clippy::large_enum_variant)]
 pub enum AnyStage {
@@ -53,7 +53,7 @@ pub enum AnyStage {
 }
 
 impl AnyStage {
-    /// Which stage it is.
+    /// Returns the stage.
     pub fn stage(&self) -> Stage {
         match self {
             AnyStage::Graph(_) => Stage::Graph,
@@ -65,7 +65,7 @@ impl AnyStage {
         }
     }
 
-    /// Its graph.
+    /// Returns the graph.
     pub fn graph(&self) -> &Graph {
         match self {
             AnyStage::Graph(s) => s,
@@ -77,7 +77,7 @@ impl AnyStage {
         }
     }
 
-    /// Its tables, as far as it has them.
+    /// Returns the stages that the compilation contains and that have tables of their own.
     pub fn tables(&self) -> Tables<'_> {
         let (placed, planned, scheduled, allocated) = match self {
             AnyStage::Graph(_) => (None, None, None, None),
@@ -94,25 +94,25 @@ impl AnyStage {
     }
 }
 
-/// The stages inside a stage that have tables of their own.
+/// The stages of a compilation that have tables of their own, as far as it has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables<'a> {
-    /// With a placement.
+    /// The stage with the placement.
     pub placed: Option<&'a Placed>,
-    /// With a plan.
+    /// The stage with the plan.
     pub planned: Option<&'a Planned>,
-    /// With a schedule.
+    /// The stage with the schedule.
     pub scheduled: Option<&'a Scheduled>,
-    /// With a layout.
+    /// The stage with the layout.
     pub allocated: Option<&'a Allocated>,
 }
 
-/// The data of one stage: what a pass takes and makes.
+/// A stage as a Rust type: what a pass takes or makes.
 pub trait StageData: Into<AnyStage> + TryFrom<AnyStage, Error = AnyStage> {
-    /// Which stage it is.
+    /// The stage.
     const STAGE: Stage;
 
-    /// Returns this stage within a compilation that is there or further, or `None` if it has not come so far.
+    /// Returns this stage within a compilation, or `None` if the compilation is at an earlier stage.
     fn within(any: &mut AnyStage) -> Option<&mut Self>;
 }
 

@@ -1,18 +1,19 @@
-//! The formulas of a superstep's time. `place-tiles` evaluates them for estimates, [`model_time`](crate::model_time) for
-//! a plan and its schedule; the queues of vertices are those of [`girder_codelet::cost`], syncs and links those of
-//! [`Machine`].
+//! The formulas of a superstep's time.
+//!
+//! `place-tiles` evaluates them for estimates, [`model_time`](crate::model_time) for a plan and its schedule. The queue
+//! of a tile's vertices is modelled by [`girder_codelet::cost`]; syncs and links are modelled by [`Machine`].
 //!
 //! # Note: Superstep
-//! A compute set syncs once, exchanges what its vertices need, runs them, and exchanges again (with another sync) only if
-//! results have to travel. A copy syncs only if words travel. On one IPU an exchange lasts from the release of the sync
-//! to the last word landed: the greatest latency of a tile, then the schedule. Words between IPUs follow those inside,
-//! after a fixed time. On-tile copies run before and after the words; each costs its fixed part on every tile that copies
-//! anything.
+//! A compute set syncs once, exchanges the inputs of its vertices and runs them. It exchanges again, with another sync,
+//! only if results have to travel. A copy syncs only if words travel. On one IPU an exchange lasts from the release of
+//! the sync until the last word has landed: the greatest latency of a tile plus the length of the schedule. Words
+//! between IPUs follow those inside an IPU, after a fixed time. On-tile copies run before and after the words. Each
+//! kind costs its fixed part on every tile that copies anything.
 //!
 //! # Note: Packet
-//! The host is asked, and the words travel: two syncs and two exchanges, of which the second moves each tile's words
-//! between it and the host. Beyond them the host takes its time. The two exchanges are what a profile of a matrix-vector
-//! product with three streams shows (Graphcore, tutorial 6: 8,697 cycles of exchange, of which 6,985 are words).
+//! A packet takes two syncs and two exchanges: the first asks the host, the second moves each tile's words between it
+//! and the host. The host's own time is added. A profile of a matrix-vector product with three streams shows the two
+//! exchanges (Graphcore, tutorial 6: 8,697 cycles of exchange, of which 6,985 are words).
 //!
 //! Invariant: every function depends on the machine and its arguments only.
 
@@ -25,9 +26,9 @@ pub(crate) const WORD_BYTES: u64 = 4;
 /// The rate at which a port sends or receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rate {
-    /// One tile's.
+    /// The rate of a single tile.
     Tile,
-    /// That of a pair of tiles, or one tile's where the machine's pairs are no faster.
+    /// The rate of a pair of tiles, or of a single tile if pairs are no faster on this machine.
     Pair,
 }
 
@@ -55,6 +56,19 @@ pub(crate) fn two_port_cycles(machine: &Machine, bytes: u64) -> u64 {
 /// Returns the cycles of an exchange on one IPU whose schedule, or fullest port, takes `words` cycles.
 pub(crate) fn exchange_cycles(machine: &Machine, words: u64) -> u64 {
     u64::from(machine.latency_bound()) + words
+}
+
+/// Returns the cycles until the first word of an exchange has landed: the latency and, if words cross between IPUs,
+/// what such a phase takes beyond its bytes.
+pub fn first_word_cycles(machine: &Machine, crosses: bool) -> u64 {
+    exchange_cycles(machine, 0) + if crosses { u64::from(machine.links.fixed_cycles) } else { 0 }
+}
+
+/// Returns the cycles until the first vertex of a compute set begins its work.
+pub fn first_vertex_cycles(machine: &Machine) -> u64 {
+    let tile = &machine.tile;
+    let start = u64::from(tile.vertex_bundles) * u64::from(tile.worker_period);
+    u64::from(tile.launch_cycles) + u64::from(tile.supervisor_cycles) + start
 }
 
 /// Returns the cycles of the two syncs of a packet whose tiles are on some IPUs.

@@ -1,23 +1,24 @@
-//! What a program would take, without running it.
+//! The estimate of a program's time without running it.
 //!
-//! The walk follows what the text decides. A `repeat` is walked a few times and then extended by its last turn, since by
-//! then every IPU waits as it will wait in all later turns. Where data decide, a `while` takes one turn, `if` and
-//! `switch` the branch that takes longest, and counted blocks run zero times; [`Assumed`] says whether that happened.
+//! The estimate follows what the text decides. A few iterations of a `repeat` are followed, and the last of them is
+//! extended to the others: by then every IPU waits as it will wait in all later iterations. If data decide, a `while`
+//! runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times. [`Assumed`] tells
+//! whether this happened.
 //!
-//! Invariant: the number of steps walked depends on the text of the program, never on how often a `repeat` turns.
+//! Invariant: the number of steps visited depends on the text of the program, never on trip counts.
 
 use crate::profiler::Profiler;
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::trace::{NoCounts, Trace};
 
-/// Turns of a `repeat` that are walked.
-const TURNS: u64 = 3;
+/// The number of iterations of a `repeat` that are followed.
+const ITERATIONS: u64 = 3;
 
-/// What an estimate had to assume.
+/// The assumptions of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Assumed {
-    /// A `while`, `if` or `switch` looks at data.
+    /// A `while`, `if` or `switch` tests data.
     pub control: bool,
     /// The cycles of some vertices depend on data.
     pub vertices: bool,
@@ -31,7 +32,7 @@ impl std::ops::BitOrAssign for Assumed {
 }
 
 impl Profiler<'_> {
-    /// Adds what one run of a program would take.
+    /// Adds the time of one run of a program.
     pub fn estimate(&mut self, program: ProgramId) -> Assumed {
         let mut assumed = Assumed::default();
         self.walk(self.allocated.programs[program].body, &mut assumed);
@@ -70,9 +71,9 @@ impl Profiler<'_> {
     }
 
     fn repeat(&mut self, count: u64, body: StepId, assumed: &mut Assumed) {
-        let walked = count.min(TURNS);
-        for turn in 0..walked {
-            let last = turn + 1 == walked && count > walked;
+        let walked = count.min(ITERATIONS);
+        for iteration in 0..walked {
+            let last = iteration + 1 == walked && count > walked;
             let before = last.then(|| self.sums.clone());
             self.walk(body, assumed);
             if let Some(before) = before {
@@ -81,7 +82,7 @@ impl Profiler<'_> {
         }
     }
 
-    /// Walks the branch that takes longest.
+    /// Follows the branch that takes longest.
     fn longest(&mut self, id: StepId, branches: &[StepId], assumed: &mut Assumed) {
         assumed.control = true;
         self.tested(id);

@@ -1,10 +1,11 @@
-//! What a run takes on the machine, in numbers that a person can read.
+//! The profile of a run on the machine, in numbers that a person can read.
 //!
-//! [`Profiler`] listens to a run and walks one clock per IPU with the modelled times of the steps (`profiler`), or walks what the text decides without running it (`estimate`). It ends
-//! as a [`Profile`] (`profile`): cycles by step, and the memory of the tiles (`memory`). `table` prints it.
+//! [`Profiler`] listens to a run and advances one clock per IPU by the modelled times of steps (`profiler`), or follows
+//! the text without running it (`estimate`). The result is a [`Profile`] (`profile`) with the cycles of each step and
+//! the memory of tiles (`memory`). `table` prints it.
 //!
-//! Invariant: the same program, data and machine give the same profile, whatever the engine's mode, its threads or the
-//! host.
+//! Invariant: the same program, data and machine give the same profile, whatever the mode of the engine, the number of
+//! threads or the host.
 
 mod estimate;
 mod memory;

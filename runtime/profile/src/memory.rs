@@ -1,4 +1,4 @@
-//! The tiles' memory from the layout.
+//! The memory of tiles, summed from the layout.
 
 use crate::profile::{Category, Memory, TileMemory};
 use girder_ir::graph::Graph;
@@ -6,7 +6,7 @@ use girder_ir::layout::{Content, Layout, TileClass};
 use girder_machine::Machine;
 use std::cmp::Reverse;
 
-/// How many of the fullest tiles are told.
+/// The number of the fullest tiles that are reported.
 const TOLD: usize = 3;
 
 /// Sums a layout.
@@ -40,7 +40,7 @@ pub(crate) fn summarise(graph: &Graph, layout: &Layout, machine: &Machine) -> Me
     }
 }
 
-/// Bytes on each tile of a class.
+/// Returns the bytes on each tile of a class.
 fn by_category(graph: &Graph, class: &TileClass) -> Vec<(&'static str, u32)> {
     let mut sums: Vec<(&'static str, u32)> = Vec::new();
     for block in &class.blocks {

@@ -1,23 +1,23 @@
-//! The nouns of a profile. All cycles are tile cycles of the target; all bytes are bytes.
+//! The data of a profile. All cycles are tile cycles of the target, and all sizes are bytes.
 
 use serde::Serialize;
 
-/// What one run, of one program or several in turn, takes on the machine.
+/// The profile of one run, of one program or of several in turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Profile {
     /// The machine's name.
     pub target: String,
-    /// Its IPUs.
+    /// The number of its IPUs.
     pub ipus: u32,
-    /// The tiles of each.
+    /// The number of tiles of each IPU.
     pub tiles_per_ipu: u32,
-    /// Its clock, Hz.
+    /// Its clock in Hz.
     pub clock_hz: f64,
     /// The clock of the IPU that ends last.
     pub cycles: u64,
     /// The same in seconds of the target.
     pub seconds: f64,
-    /// Executions of compute sets and copies.
+    /// The number of executions of compute sets and copies.
     pub supersteps: u64,
     /// Sums over the steps.
     pub total: Total,
@@ -29,20 +29,20 @@ pub struct Profile {
     pub limit: String,
 }
 
-/// Cycles by what they are spent on: of each execution, those of the IPU that takes longest.
+/// Cycles by kind: for each execution, those of the IPU that takes longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Total {
-    /// Waiting for syncs to be released.
+    /// Cycles of waiting for syncs.
     pub sync: u64,
-    /// Words on their way, latency included.
+    /// Cycles of words on their way, including latency.
     pub exchange: u64,
-    /// On-tile copies before exchanges.
+    /// Cycles of on-tile copies before exchanges.
     pub pre_arrange: u64,
-    /// On-tile copies after exchanges.
+    /// Cycles of on-tile copies after exchanges.
     pub post_arrange: u64,
-    /// Vertices, on the fullest tile.
+    /// Cycles of vertices on the fullest tile.
     pub compute: u64,
-    /// Words between host and machine, and the host's answers.
+    /// Cycles of words between host and machine, and of the host's answers.
     pub host: u64,
     /// Bytes that tiles received from tiles of their own IPU.
     pub bytes_inside: u64,
@@ -50,7 +50,7 @@ pub struct Total {
     pub bytes_between: u64,
 }
 
-/// What a step does.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -67,82 +67,83 @@ pub enum StepKind {
 pub struct StepProfile {
     /// Its path, such as `main.blur`.
     pub name: String,
-    /// What it does.
+    /// Its kind.
     pub kind: StepKind,
-    /// File and line, where they are known.
-    pub place: Option<String>,
-    /// How often it ran.
+    /// The file and line, if known.
+    #[serde(rename = "place")]
+    pub location: Option<String>,
+    /// The number of executions.
     pub executions: u64,
-    /// Cycles of all executions.
+    /// The cycles of all executions.
     #[serde(flatten)]
     pub total: Total,
-    /// Of these, what every execution costs whatever it does: sync, latency of the first word, start of vertices.
+    /// The part that every execution costs in any case: syncs, latency of the first word, start of vertices.
     pub fixed: u64,
-    /// Vertices, on the mean tile of the IPU that takes longest; tiles without a vertex count with 0.
+    /// Cycles of vertices on the mean tile of the IPU that takes longest; tiles without a vertex count as 0.
     pub compute_mean: u64,
     /// `compute_mean / compute`: 1 is perfect.
     pub balance: Option<f64>,
-    /// What the schedule takes for the words over the least that any schedule could take; 1 is perfect.
+    /// The length of the schedule over the least length of any schedule; 1 is perfect.
     pub schedule: Option<f64>,
     /// The tile whose vertices take longest, in the execution that takes longest.
     pub worst_tile: Option<u32>,
-    /// Whether none of its vertices waits there for a worker that another one has: on more tiles they would take as long.
+    /// Whether none of its vertices waits there for a worker that another one occupies: more tiles would not be faster.
     pub worst_is_one_round: bool,
 }
 
 /// The tiles' memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
-    /// What a program may use of a tile.
+    /// The usable bytes of a tile.
     pub usable_per_tile: u32,
     /// One past the highest byte used on the fullest tile.
     pub peak: u32,
-    /// Tiles that hold anything.
+    /// The number of tiles that hold anything.
     pub tiles_used: u32,
-    /// By what it is for, largest first.
+    /// The memory by purpose, largest first.
     pub categories: Vec<Category>,
     /// The fullest tiles, fullest first.
     pub fullest: Vec<TileMemory>,
 }
 
-/// Memory for one purpose.
+/// The memory for one purpose.
 #[derive(Clone, Debug, Serialize)]
 pub struct Category {
     /// `variables`, `code` and so on.
     pub name: &'static str,
-    /// Over all tiles; what shares an address counts each time.
+    /// The bytes over all tiles; blocks that share an address all count.
     pub bytes: u64,
-    /// On the tile that has most of it.
+    /// The bytes on the tile that has most of it.
     pub worst: u32,
 }
 
-/// One tile.
+/// The memory of one tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TileMemory {
-    /// Which.
+    /// The tile.
     pub tile: u32,
     /// One past its highest byte in use.
     pub bytes: u32,
 }
 
 impl Total {
-    /// Cycles on everything.
+    /// Returns the cycles on everything.
     pub fn cycles(&self) -> u64 {
         let parts = [self.sync, self.exchange, self.arrange(), self.compute, self.host];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Cycles on on-tile copies.
+    /// Returns the cycles on on-tile copies.
     pub fn arrange(&self) -> u64 {
         self.pre_arrange.saturating_add(self.post_arrange)
     }
 
-    /// Takes in another sum.
+    /// Adds another sum.
     pub fn add(&mut self, other: &Total) {
         self.each(other, |sum, more| *sum = sum.saturating_add(more));
     }
 
-    /// Adds what came after `before` another `times`.
+    /// Adds what was added since `before` another `times` times.
     pub(crate) fn extend(&mut self, before: &Total, times: u64) {
         self.each(before, |now, then| *now = now.saturating_add((*now - then).saturating_mul(times)));
     }
@@ -160,9 +161,9 @@ impl Total {
 }
 
 impl Profile {
-    /// As one object of JSON on one line.
+    /// Returns the profile as one JSON object on one line.
     pub fn to_json(&self) -> String {
-        // Numbers, strings and lists of them: there is nothing that JSON cannot say.
+        // Everything here is a number, a string or a list, which JSON can represent.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
-//! Walks one clock per IPU along a run.
+//! The profiler, which advances one clock per IPU along a run.
 //!
-//! A step whose words cross between IPUs begins on all of them when the last has arrived; any other begins on each IPU
-//! when that is free. A row of the profile takes, of each execution, the parts of the IPU that takes longest.
+//! A step whose words cross between IPUs begins on all of them when the last has arrived. Any other step begins on each
+//! IPU when that is free. A row of the profile sums, over executions, the parts of the IPU that takes longest.
 
 use crate::memory;
 use crate::profile::{Profile, StepKind, StepProfile, Total};
@@ -12,11 +12,12 @@ use girder_ir::timing::{ComputeTime, IpuTime, StepTime, Timing};
 use girder_ir::trace::{Counts, Trace};
 use girder_machine::Machine;
 use girder_passes::model_time::{Counted, model_time};
+use girder_passes::superstep;
 use girder_source::{Origins, SourceMap};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Listens to runs and adds up what they take.
+/// A listener to runs that sums their times.
 pub struct Profiler<'a> {
     pub(crate) allocated: &'a Allocated,
     machine: &'a Machine,
@@ -25,12 +26,12 @@ pub struct Profiler<'a> {
     pub(crate) sums: Sums,
 }
 
-/// What is known of one step so far.
+/// The sums of one step so far.
 #[derive(Clone, Default)]
 struct Row {
     executions: u64,
     total: Total,
-    /// Of all tiles.
+    /// The cycles of vertices on all tiles.
     compute_sum: u64,
     exchange_words: u64,
     exchange_bound: u64,
@@ -38,7 +39,7 @@ struct Row {
 }
 
 impl<'a> Profiler<'a> {
-    /// With all clocks at zero.
+    /// Creates a profiler with all clocks at zero.
     pub fn new(allocated: &'a Allocated, machine: &'a Machine) -> Profiler<'a> {
         let (timing, counted) = model_time(allocated, machine);
         let sums = Sums {
@@ -50,7 +51,7 @@ impl<'a> Profiler<'a> {
         Profiler { allocated, machine, timing, counted, sums }
     }
 
-    /// What has been heard; `map` tells the lines of steps.
+    /// Returns the profile of the runs so far; `map` gives the lines of steps.
     pub fn profile(&self, map: &SourceMap) -> Profile {
         let steps: Vec<StepProfile> = self.sums.rows.iter().map(|(&id, row)| self.step(id, row, map)).collect();
         let mut total = Total::default();
@@ -80,7 +81,7 @@ impl<'a> Profiler<'a> {
         StepProfile {
             name,
             kind,
-            place: place(&self.allocated.origins, step.origin, map),
+            location: location(&self.allocated.origins, step.origin, map),
             executions: row.executions,
             total: row.total,
             fixed: self.fixed(row),
@@ -92,7 +93,7 @@ impl<'a> Profiler<'a> {
         }
     }
 
-    /// Whether a tile has at most one vertex of a compute set for each worker, or one that takes all of them.
+    /// Returns whether a tile has at most one vertex of a compute set for each worker, or one that takes all of them.
     fn is_one_round(&self, id: StepId, tile: u32) -> bool {
         let graph = &self.allocated;
         let ProgramStep::Execute(set) = graph.steps[id].kind else { return false };
@@ -106,14 +107,12 @@ impl<'a> Profiler<'a> {
         graph.sets[set].families.iter().map(taken).fold(0, u32::saturating_add) <= workers
     }
 
-    /// What every execution of a step costs whatever it does: its syncs, the latency of its first word (and what a phase
-    /// between processors takes beyond its bytes), and the launch of a compute set with the start of one vertex.
+    /// Returns the part of a step's cycles that every execution costs in any case: its syncs, the latency of its first
+    /// word (and the fixed part of a phase between processors), and the launch of a compute set with the start of one
+    /// vertex.
     fn fixed(&self, row: &Row) -> u64 {
-        let tile = &self.machine.tile;
-        let start = u64::from(tile.vertex_bundles) * u64::from(tile.worker_period);
-        let launch = u64::from(tile.launch_cycles) + u64::from(tile.supervisor_cycles) + start;
-        let crossing = if row.total.bytes_between > 0 { self.machine.links.fixed_cycles } else { 0 };
-        let latency = u64::from(self.machine.latency_bound()) + u64::from(crossing);
+        let launch = superstep::first_vertex_cycles(self.machine);
+        let latency = superstep::first_word_cycles(self.machine, row.total.bytes_between > 0);
         let of = |each: u64, all: u64| row.executions.saturating_mul(each).min(all);
         let sum = of(latency, row.total.exchange).saturating_add(of(launch, row.total.compute));
         sum.saturating_add(row.total.sync)
@@ -136,24 +135,24 @@ impl<'a> Profiler<'a> {
     }
 }
 
-/// What has been heard so far.
+/// The sums of the runs so far.
 #[derive(Clone)]
 pub(crate) struct Sums {
-    /// One clock per IPU.
+    /// The clock of each IPU.
     clocks: Vec<u64>,
-    /// Tiles of an IPU.
+    /// The number of tiles of an IPU.
     tiles: u64,
     rows: BTreeMap<StepId, Row>,
     supersteps: u64,
 }
 
 impl Sums {
-    /// The clock of the IPU that is furthest.
+    /// Returns the clock of the IPU that is furthest.
     pub fn latest(&self) -> u64 {
         self.clocks.iter().copied().max().unwrap_or(0)
     }
 
-    /// Adds what came after `before` another `times`.
+    /// Adds what was added since `before` another `times` times.
     pub fn extend(&mut self, before: &Sums, times: u64) {
         let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
         self.clocks.iter_mut().zip(&before.clocks).for_each(|(now, &then)| more(now, then));
@@ -224,7 +223,7 @@ impl Trace for Profiler<'_> {
     }
 }
 
-/// A step's time with the vertices' part as it was counted, by IPU.
+/// Returns a step's time with the counted time of its vertices by IPU.
 fn with_compute(fixed: &StepTime, compute: &[(u32, ComputeTime)]) -> StepTime {
     let mut time = fixed.clone();
     for (ipu, t) in &mut time.ipus {
@@ -243,8 +242,8 @@ fn advance(clocks: &mut [u64], time: &StepTime) {
     }
 }
 
-/// `file:line` of an origin.
-fn place(origins: &Origins, origin: girder_source::OriginId, map: &SourceMap) -> Option<String> {
-    let location = map.location(origins.span(origin))?;
-    Some(format!("{}:{}", location.path.display(), location.line))
+/// Returns the `file:line` of an origin.
+fn location(origins: &Origins, origin: girder_source::OriginId, map: &SourceMap) -> Option<String> {
+    let at = map.location(origins.span(origin))?;
+    Some(format!("{}:{}", at.path.display(), at.line))
 }

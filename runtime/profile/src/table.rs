@@ -1,13 +1,13 @@
-//! A profile as a table, and the sentence that says what limits the program.
+//! The text of a profile: a table, and the sentence that says what limits the program.
 
 use crate::profile::{Profile, StepProfile, Total};
 use std::cmp::Reverse;
 
-/// The most rows of steps that are shown; those that take least make room.
+/// The largest number of rows; the steps that take least are summed up.
 const ROWS: usize = 24;
 
 impl Profile {
-    /// For people: cycles by step, the memory of the tiles, and what limits the program.
+    /// Returns the profile as text: cycles by step, the memory of tiles, and what limits the program.
     pub fn table(&self) -> String {
         let mut out = self.head();
         let mut rows: Vec<Vec<String>> = vec![HEADINGS.map(String::from).to_vec()];
@@ -40,7 +40,7 @@ impl Profile {
         )
     }
 
-    /// The steps that take most, in program order, and the others.
+    /// Returns the steps that take most, in program order, and the others.
     fn shown(&self) -> (Vec<&StepProfile>, Vec<&StepProfile>) {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_key(|&i| (Reverse(self.steps[i].total.cycles()), i));
@@ -53,7 +53,7 @@ impl Profile {
         (of(shown), of(hidden))
     }
 
-    /// Bytes moved.
+    /// Returns the bytes moved.
     fn words(&self) -> String {
         let mut out = format!("\nexchanged {} inside IPUs", bytes(self.total.bytes_inside));
         if self.ipus > 1 {
@@ -84,8 +84,9 @@ const HEADINGS: [&str; 11] =
     ["step", "times", "cycles", "share", "sync", "exchange", "arrange", "compute", "host", "balance", "schedule"];
 
 fn row(step: &StepProfile, all: u64) -> Vec<String> {
-    let place = step.place.as_deref().map(|p| format!("  {}", p.rsplit('/').next().unwrap_or(p))).unwrap_or_default();
-    let mut cells = totals(&format!("{}{place}", step.name), &grouped(step.executions), &step.total, all);
+    let file = |p: &str| format!("  {}", p.rsplit('/').next().unwrap_or(p));
+    let location = step.location.as_deref().map(file).unwrap_or_default();
+    let mut cells = totals(&format!("{}{location}", step.name), &grouped(step.executions), &step.total, all);
     let ratio = |r: Option<f64>| r.map_or_else(String::new, |r| format!("{r:.2}"));
     let n = cells.len();
     cells[n - 2] = ratio(step.balance);
@@ -118,7 +119,7 @@ fn totals(name: &str, times: &str, total: &Total, all: u64) -> Vec<String> {
     ]
 }
 
-/// What takes most, and why.
+/// Returns the sentence about what takes most, and why.
 pub(crate) fn limit(profile: &Profile) -> String {
     let total = &profile.total;
     let parts = [
@@ -132,8 +133,8 @@ pub(crate) fn limit(profile: &Profile) -> String {
     let fixed = profile.steps.iter().fold(0u64, |sum, s| sum.saturating_add(s.fixed));
     if fixed > all / 2 && profile.supersteps > 1 {
         return format!(
-            "limit: {:.0} % of the cycles are what supersteps cost whatever they do (sync, first word, start of vertices), \
-             {} in each of {}: fewer and larger steps",
+            "limit: {:.0} % of the cycles are what supersteps cost whatever they do (sync, first word, start of \
+             vertices), {} in each of {}: fewer and larger steps",
             100.0 * fixed as f64 / all as f64,
             grouped(fixed / profile.supersteps),
             grouped(profile.supersteps),
@@ -159,9 +160,9 @@ pub(crate) fn limit(profile: &Profile) -> String {
     )
 }
 
-/// What the figures of a step say about its part.
+/// Returns the reason that a step's figures give for its part.
 fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
-    // A tile that has all the work is that many times above the mean; rounding of cycles aside.
+    // A tile that does all the work is this many times above the mean, up to rounding of cycles.
     let alone = |b: f64| b * (f64::from(profile.tiles_per_ipu) - 0.5) < 1.0;
     match (part, step.balance, step.schedule, step.worst_tile) {
         ("compute", Some(b), _, Some(tile)) if b < 0.8 && alone(b) => {
@@ -188,7 +189,7 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
     }
 }
 
-/// Columns as wide as they must be, the first to the left, the others to the right.
+/// Returns rows with aligned columns, the first to the left and the others to the right.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
@@ -208,7 +209,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `1,234,567`
+/// Returns a number with grouped digits, such as `1,234,567`.
 fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -221,7 +222,7 @@ fn grouped(n: u64) -> String {
     out
 }
 
-/// Bytes in the unit that suits them.
+/// Returns a size in a suitable unit.
 fn bytes(n: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let (mut value, mut unit) = (n as f64, 0);
@@ -232,7 +233,7 @@ fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} bytes") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-/// Seconds in the unit that suits them.
+/// Returns a time in a suitable unit.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.3} s"),

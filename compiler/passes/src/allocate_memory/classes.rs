@@ -1,9 +1,9 @@
-//! Tiles that need the same, found without listing what each tile needs.
+//! Equivalence classes of tiles, found without listing what each tile needs.
 //!
-//! Features (a block, a wish) that stand on the same ranges of tiles in the same grouping share one *pattern*: a program
-//! has few patterns however many variables and compute sets it has. The tiles are walked once, from range to range; at
-//! each end or beginning of one a row says which group of each pattern the next tiles are in, and tiles of equal rows
-//! are alike.
+//! Features (a block, a wish) on the same ranges of tiles, in the same groups, share one *pattern*. A program has few
+//! patterns, however many variables and compute sets it has. The tiles are visited once, range by range. Where a range
+//! begins or ends, a row states the group of each pattern that the next tiles are in; tiles with equal rows are
+//! equivalent.
 //!
 //! Invariant: two tiles are in one class iff they have the same features with the same numbers.
 
@@ -17,25 +17,25 @@ use std::sync::Arc;
 
 /// Tiles with the same features: the group of each pattern that they are in.
 #[derive(Clone, Debug)]
-pub(super) struct Alike {
+pub(super) struct EquivalentTiles {
     pub tiles: TileSet,
     row: Box<[u32]>,
 }
 
-/// Ranges of tiles with a label each: equal numbers have equal labels.
+/// Ranges of tiles with labels: equal numbers have equal labels.
 type Pattern = Vec<(Range<u32>, u32)>;
 
-/// Features by where they are.
+/// Features by their patterns.
 #[derive(Default)]
 pub(super) struct Patterns {
-    /// Their indices.
+    /// The index of each pattern.
     patterns: IndexMap<Pattern, u32, FxBuildHasher>,
     /// The pattern of each feature, and the number of each label.
     features: Vec<(u32, Vec<u64>)>,
 }
 
 impl Patterns {
-    /// Of features that stand there.
+    /// Returns the patterns of features with these spreads.
     pub fn of(spreads: &[Arc<Spread>]) -> Patterns {
         let mut patterns = Patterns::default();
         for (pattern, numbers) in par_map_slice(spreads, |spread| labelled(spread)) {
@@ -46,15 +46,15 @@ impl Patterns {
         patterns
     }
 
-    /// The classes, ascending by their first tile. Tiles without a feature are in none.
-    pub fn classes(&self) -> Vec<Alike> {
+    /// Returns the classes, ascending by their first tile. Tiles without a feature are in none.
+    pub fn classes(&self) -> Vec<EquivalentTiles> {
         let mut rows: IndexMap<Box<[u32]>, TileSet, FxBuildHasher> = IndexMap::default();
         let mut row = vec![NONE; self.patterns.len()];
         let changes = self.changes();
         let mut next = changes.iter().peekable();
         while let Some(change) = next.next() {
             row[change.pattern as usize] = change.label;
-            // What changes at one tile changes together; no label is left behind the last one.
+            // Changes at one tile happen together; no label remains after the last one.
             let Some(after) = next.peek().filter(|after| after.tile > change.tile) else { continue };
             let tiles = change.tile..after.tile;
             if row.iter().all(|&label| label == NONE) {
@@ -65,10 +65,10 @@ impl Patterns {
                 None => drop(rows.insert(row.clone().into(), TileSet::from_ascending(tiles))),
             }
         }
-        rows.into_iter().map(|(row, tiles)| Alike { tiles, row }).collect()
+        rows.into_iter().map(|(row, tiles)| EquivalentTiles { tiles, row }).collect()
     }
 
-    /// Where ranges begin and end, by tile.
+    /// Returns the beginnings and ends of ranges, by tile.
     fn changes(&self) -> Vec<Change> {
         let mut changes = vec![];
         for (pattern, ranges) in (0..).zip(self.patterns.keys()) {
@@ -83,14 +83,15 @@ impl Patterns {
         changes
     }
 
-    /// The features of such tiles by index, each with its number there, in the order in which they were added.
-    pub fn features(&self, alike: &Alike) -> impl Iterator<Item = (u32, u64)> {
-        let here = (0..).zip(&self.features).map(|(k, (pattern, numbers))| (k, alike.row[*pattern as usize], numbers));
+    /// Returns the features of a class by index, with their numbers, in the order in which they were added.
+    pub fn features(&self, equivalent: &EquivalentTiles) -> impl Iterator<Item = (u32, u64)> {
+        let here =
+            (0..).zip(&self.features).map(|(k, (pattern, numbers))| (k, equivalent.row[*pattern as usize], numbers));
         here.filter(|f| f.1 != NONE).map(|(k, label, numbers)| (k, numbers[label as usize]))
     }
 }
 
-/// A spread as a pattern, and the number of each label.
+/// Returns a spread as a pattern, and the number of each label.
 fn labelled(spread: &Spread) -> (Pattern, Vec<u64>) {
     let mut labels: FxHashMap<u64, u32> = FxHashMap::default();
     let mut numbers = vec![];
@@ -109,10 +110,10 @@ fn labelled(spread: &Spread) -> (Pattern, Vec<u64>) {
     (pattern.collect(), numbers)
 }
 
-/// No range of a pattern.
+/// The label of a tile in no range of a pattern.
 const NONE: u32 = u32::MAX;
 
-/// From a tile on another range of a pattern, or none.
+/// The tile from which on another range of a pattern, or none, applies.
 #[derive(Clone, Copy)]
 struct Change {
     tile: u32,
@@ -131,7 +132,8 @@ mod tests {
             features in prop::collection::vec(prop::collection::vec(0u64..3, 12), 0..6),
         ) {
             let spreads: Vec<Arc<Spread>> =
-                features.iter().map(|f| Arc::new(Spread::of_tiles((0u32..).zip(f.iter().copied()).collect()))).collect();
+                features.iter().map(|f| (0u32..).zip(f.iter().copied()).collect()).map(Spread::of_tiles).map(Arc::new)
+                    .collect();
             let patterns = Patterns::of(&spreads);
             let mut expected: IndexMap<Vec<(u32, u64)>, Vec<u32>> = IndexMap::new();
             for tile in 0..12 {
@@ -141,7 +143,9 @@ mod tests {
                     expected.entry(here).or_default().push(tile);
                 }
             }
-            let found = patterns.classes().into_iter().map(|c| (patterns.features(&c).collect::<Vec<_>>(), c.tiles.iter().collect::<Vec<u32>>()));
+            let found = patterns.classes().into_iter().map(|c| {
+                (patterns.features(&c).collect::<Vec<_>>(), c.tiles.iter().collect::<Vec<u32>>())
+            });
             prop_assert_eq!(found.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
         }
     }

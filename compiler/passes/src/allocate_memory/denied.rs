@@ -1,7 +1,7 @@
-//! The warnings of a codelet that does not get what it wants of memory.
+//! The warnings for codelets that do not get what they wish of memory.
 //!
-//! Invariant: only codelets that say `#[pipelined(apart)]` or `#[align(n)]` are spoken of, once for each, and of the former
-//! only of what the machine could give.
+//! Invariant: a warning names only codelets with `#[pipelined(apart)]` or `#[align(n)]`, once each, and for the former
+//! only what the machine could give.
 
 use super::wishes::{self, Facts};
 use girder_codelet::cost::Want;
@@ -11,7 +11,7 @@ use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 use girder_source::Diagnostic;
 
-/// One warning for each codelet with a want that does not hold for all its vertices.
+/// Returns one warning for each codelet with a wish that does not hold for all its vertices.
 pub(super) fn wishes_denied(
     allocated: &Allocated,
     machine: &Machine,
@@ -19,7 +19,7 @@ pub(super) fn wishes_denied(
 ) -> Vec<Diagnostic> {
     let mut facts = Facts::new(allocated, machine);
     let has_pairs = machine.memory.regions.iter().any(|r| r.interleaved);
-    let mut said = vec![];
+    let mut warnings = vec![];
     for (spec, wants) in wants.iter().filter(|(spec, _)| allocated.codelets[*spec].pipelined) {
         let families: Vec<FamilyId> =
             allocated.families.iter().filter(|(_, f)| f.codelet == *spec).map(|(id, _)| id).collect();
@@ -30,14 +30,14 @@ pub(super) fn wishes_denied(
             }
         }
         if !denied.is_empty() {
-            said.push(warning(allocated, &allocated.codelets[*spec], &denied));
+            warnings.push(warning(allocated, &allocated.codelets[*spec], &denied));
         }
     }
-    said.extend(allocated.codelets.keys().filter_map(|spec| misaligned(allocated, &mut facts, spec)));
-    said
+    warnings.extend(allocated.codelets.keys().filter_map(|spec| misaligned(allocated, &mut facts, spec)));
+    warnings
 }
 
-/// The warning of a codelet with fields that are not aligned as they ask.
+/// Returns the warning for a codelet with misaligned fields, or `None`.
 fn misaligned(allocated: &Allocated, facts: &mut Facts, spec: SpecId) -> Option<Diagnostic> {
     let codelet = &allocated.codelets[spec];
     let mut warning: Option<Diagnostic> = None;

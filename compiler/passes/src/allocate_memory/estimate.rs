@@ -1,11 +1,11 @@
-//! How many bytes code, vertices and local arrays take.
+//! The sizes of code, vertices and local arrays.
 //!
 //! # Note: Estimates
-//! No code of a tile machine is made, so code and vertex state are estimates, the same for every engine: a codelet takes
-//! an instruction for each bundle that its cost counts (two if it is `#[pipelined]`), or, where the cost is stated, two for
-//! each expression and each statement of its body; a vertex takes 4 bytes for its codelet, 4 for the address
-//! of each field, 4 for each of a field's dimensions, and its constants, each in whole words. A worker that runs a vertex
-//! has room for all local arrays of its codelet, each in whole double words.
+//! No code of a tile machine is generated, so code and vertex state are estimates, the same for every engine. A codelet
+//! takes an instruction for each bundle that its cost counts (two if it is `#[pipelined]`). If the cost is stated, it
+//! takes two for each expression and each statement of its body instead. A vertex takes 4 bytes for its codelet, 4 for
+//! the address of each field, 4 for each of a field's dimensions, and its constants, each in whole words. A worker that
+//! runs a vertex has room for all local arrays of its codelet, each in whole double words.
 
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{Cost, TileCosts, cost_of};
@@ -15,10 +15,10 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::SpecId;
 use girder_machine::Machine;
 
-/// The cost of each codelet; `None` if it has none.
+/// The cost of each codelet, if it has one.
 pub(crate) type Costs = SecondaryMap<SpecId, Option<Cost>>;
 
-/// The costs of all codelets on a machine.
+/// Returns the costs of all codelets on a machine.
 pub(crate) fn costs(graph: &Graph, machine: &Machine) -> Costs {
     let of_tile = TileCosts::from(machine);
     let mut costs = Costs::new();
@@ -26,10 +26,10 @@ pub(crate) fn costs(graph: &Graph, machine: &Machine) -> Costs {
     costs
 }
 
-/// Bytes of an instruction.
+/// The size of an instruction in bytes.
 const INSTRUCTION: u64 = 4;
 
-/// Bytes of a codelet's code.
+/// Returns the bytes of a codelet's code.
 pub(crate) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
     let instructions = match cost.and_then(Cost::code_bundles) {
         Some(bundles) if codelet.pipelined => bundles.saturating_mul(2),
@@ -39,19 +39,19 @@ pub(crate) fn code_bytes(codelet: &Codelet, cost: Option<&Cost>) -> u64 {
     instructions.saturating_mul(INSTRUCTION)
 }
 
-/// Recursion is as deep as statements are nested, which the limit on nesting bounds.
+/// Returns the number of statements. Recursion is as deep as statements are nested, which a limit bounds.
 fn statements(block: &StmtBlock) -> u64 {
     block.iter().map(|s| 1 + s.blocks().map(statements).sum::<u64>()).sum()
 }
 
-/// Bytes of the state of one vertex.
+/// Returns the bytes of the state of one vertex.
 pub(super) fn state_bytes(codelet: &Codelet, family: &Family) -> u64 {
     let edges: u64 = codelet.edges().map(|(_, f)| 4 + 4 * f.dims.len() as u64).sum();
     let consts = family.consts.iter().map(|(f, _)| codelet.fields[*f].ty.bytes().next_multiple_of(4) as u64);
     4 + edges + consts.sum::<u64>()
 }
 
-/// Bytes of a codelet's local arrays for one worker.
+/// Returns the bytes of a codelet's local arrays for one worker.
 pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
     let array = |l: &Local| {
         let elements = l.array.as_ref()?.iter().fold(1, |n: u64, &d| n.saturating_mul(d as u64));
@@ -60,21 +60,21 @@ pub(super) fn stack_bytes(codelet: &Codelet) -> u64 {
     codelet.locals.values().filter_map(array).fold(0, u64::saturating_add)
 }
 
-/// Local arrays on a tile while vertices of several families run: those that need the most, one per worker.
+/// The local arrays on a tile while vertices of several families run: those that need the most, one for each worker.
 #[derive(Default)]
 pub(super) struct Stacks {
-    /// Bytes for one worker and how many workers at most.
+    /// The bytes for one worker, and the largest number of workers.
     families: Vec<(u64, u64)>,
     workers: u64,
 }
 
 impl Stacks {
-    /// Of a tile without vertices.
+    /// Creates the arrays of a tile without vertices.
     pub fn new(workers: u32) -> Stacks {
         Stacks { families: vec![], workers: workers as u64 }
     }
 
-    /// Takes `count` vertices in, or out again.
+    /// Adds or removes `count` vertices.
     pub fn change(&mut self, codelet: &Codelet, count: u64, enters: bool) {
         // A `multi` vertex runs on all workers.
         let contexts = if codelet.multi { self.workers } else { count.min(self.workers) };
@@ -86,7 +86,7 @@ impl Stacks {
         }
     }
 
-    /// What the tile needs.
+    /// Returns the bytes that the tile needs.
     pub fn bytes(&self) -> u64 {
         let mut free = self.workers;
         let taken = self.families.iter().map(|&(bytes, contexts)| {

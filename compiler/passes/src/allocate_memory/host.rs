@@ -1,7 +1,7 @@
-//! Memory of the fast engine: the same packing on a machine of one tile.
+//! The memory of the fast engine, packed as that of a machine of one tile.
 //!
-//! Invariant: persistent variables overlap nothing; offsets are multiples of [`ALIGN`], those of long variables of
-//! [`PAGE`].
+//! Invariant: persistent variables overlap nothing. Offsets are multiples of [`ALIGN`], and those of long variables
+//! multiples of [`PAGE`].
 
 use super::pack::{Effort, Item, STEPS, pack};
 use super::space::Space;
@@ -10,19 +10,19 @@ use cranelift_entity::EntityRef;
 use girder_ir::graph::Graph;
 use girder_ir::layout::HostLayout;
 
-/// One cache line, and the widest vector of any host.
+/// The size of a cache line, which is also the widest vector of any host.
 pub const ALIGN: u64 = 64;
-/// A page of the host. Processors tell loads from stores that are under way by the byte in a page first: a loop that reads
-/// one long variable and writes another must not find the next element it reads just behind the one it writes.
+/// The size of a page. Processors first match loads with pending stores by the byte within a page, so a loop that reads
+/// one long variable and writes another must not read just behind the position that it writes.
 pub const PAGE: u64 = 4096;
 
-/// Where a variable, or variables of so many bytes on average, may begin.
+/// Returns the alignment of a variable, or of variables of this average size.
 fn alignment(bytes: u64) -> u64 {
     if bytes >= 4 * PAGE { PAGE } else { ALIGN }
 }
 
-/// One block for all variables: persistent ones in the order of their ids, then temporaries by live range. The search
-/// is longer where the result exceeds `limit` bytes.
+/// Returns one block for all variables: persistent ones in the order of their ids, then temporaries by live range. The
+/// search is longer if the result exceeds `limit` bytes.
 pub fn pack_for_host(graph: &Graph, liveness: &Liveness, limit: u64) -> HostLayout {
     let mut layout = HostLayout { offsets: vec![0; graph.vars.len()], bytes: 0 };
     let (mut items, mut vars) = (vec![], vec![]);

@@ -1,12 +1,13 @@
-//! What needs room on the tiles, how much, and when: one list for each class of tiles that need the same.
+//! The inventory: the blocks that tiles need, their sizes and live ranges, as one list for each class of equivalent
+//! tiles.
 //!
 //! Live ranges are in points of the liveness order (see [`liveness`](crate::liveness)). A landing buffer is live at the
-//! steps that execute its compute set or copy, and so are the local arrays of a compute set's workers; what a program
-//! never reaches is live at no point.
+//! steps that execute its compute set or copy, and so are the local arrays of a compute set's workers. Contents of
+//! steps that no program reaches are live at no point.
 //!
-//! Invariant: the needs of a class ascend by content, and each content comes once.
+//! Invariant: the needs of a class ascend by content, and each content occurs once.
 
-use super::classes::{Alike, Patterns};
+use super::classes::{EquivalentTiles, Patterns};
 use super::estimate::{Costs, Stacks, code_bytes, stack_bytes, state_bytes};
 use super::spread::{Spread, sweep};
 use super::wishes::Wish;
@@ -29,16 +30,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Something that needs a block.
+/// A block that a tile needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Need {
     pub content: Content,
     pub bytes: u64,
-    /// `None` is always.
+    /// The live range; `None` means always.
     pub live: Option<Range<u32>>,
 }
 
-/// Tiles that need and wish the same.
+/// A class of tiles with equal needs and wishes.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub tiles: TileSet,
@@ -46,15 +47,15 @@ pub(super) struct Class {
     pub wishes: Vec<Wish>,
 }
 
-/// What a tile may have.
+/// A block or a wish.
 #[derive(Clone)]
 enum Feature {
-    /// A block, and when it is live.
+    /// A block, and its live range.
     Block(Content, Option<Range<u32>>),
     Wish(Wish),
 }
 
-/// All tiles that need anything, ascending by the first tiles of their classes.
+/// Returns the classes of all tiles that need anything, ascending by their first tiles.
 pub(super) fn of(
     input: &Scheduled,
     liveness: &Liveness,
@@ -74,10 +75,10 @@ pub(super) fn of(
     }
     let (features, spreads): (Vec<Feature>, Vec<Arc<Spread>>) = list.features.into_iter().unzip();
     let patterns = Patterns::of(&spreads);
-    let class = |alike: &Alike| {
-        let mut class = Class { tiles: alike.tiles.clone(), needs: vec![], wishes: vec![] };
-        class.needs.reserve_exact(patterns.features(alike).count());
-        for (k, bytes) in patterns.features(alike) {
+    let class = |equivalent: &EquivalentTiles| {
+        let mut class = Class { tiles: equivalent.tiles.clone(), needs: vec![], wishes: vec![] };
+        class.needs.reserve_exact(patterns.features(equivalent).count());
+        for (k, bytes) in patterns.features(equivalent) {
             match features[k as usize].clone() {
                 Feature::Block(content, live) => class.needs.push(Need { content, bytes, live }),
                 Feature::Wish(wish) => class.wishes.push(wish),
@@ -89,10 +90,10 @@ pub(super) fn of(
     par_map_slice(&patterns.classes(), class)
 }
 
-/// Where the vertices of each family are.
+/// The number of vertices of each family on each tile.
 type Instances = SecondaryMap<FamilyId, Arc<Spread>>;
 
-/// The list while it grows.
+/// The inventory under construction.
 struct List<'a> {
     input: &'a Scheduled,
     machine: &'a Machine,
@@ -163,7 +164,7 @@ impl<'a> List<'a> {
 
     fn variables(&mut self, liveness: &Liveness) {
         let carried = self.carried(liveness);
-        // Many variables lie alike.
+        // Many variables have equal mappings.
         let mut known: IndexSet<(&Mapping, u64, u64), FxBuildHasher> = IndexSet::default();
         let placed =
             self.input.vars.iter().filter_map(|(id, var)| Some((id, var, self.input.placement.vars[id].as_ref()?)));
@@ -184,7 +185,7 @@ impl<'a> List<'a> {
         vars.into_iter().for_each(|(feature, like)| self.push(feature, spreads[like].clone()));
     }
 
-    /// When compute sets move what copies read and write, which they carry.
+    /// Returns when compute sets move what the copies that they carry read and write.
     fn carried(&self, liveness: &Liveness) -> FxHashMap<VarId, Range<u32>> {
         let steps = steps_by_work(self.input);
         let mut carried: FxHashMap<VarId, Range<u32>> = FxHashMap::default();
@@ -200,7 +201,7 @@ impl<'a> List<'a> {
         carried
     }
 
-    /// What is needed only while a step runs.
+    /// Adds blocks that are needed only while a step runs.
     fn steps(&mut self, liveness: &Liveness, instances: &Instances) {
         let steps = steps_by_work(self.input);
         let sets: Vec<ComputeSetId> = self.input.sets.keys().collect();
@@ -220,7 +221,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Bytes of local arrays on each tile while a compute set runs.
+    /// Returns the bytes of local arrays on each tile while a compute set runs.
     fn stacks(&self, set: ComputeSetId, instances: &Instances) -> Spread {
         let mut runs = vec![];
         for &id in &self.input.sets[set].families {
@@ -238,7 +239,7 @@ fn hull(a: Range<u32>, b: Range<u32>) -> Range<u32> {
     a.start.min(b.start)..a.end.max(b.end)
 }
 
-/// The bytes of each tile's first, second, … buffer of a step.
+/// Returns the bytes of each tile's first, second, … buffer of a step.
 fn buffers(plan: &StepPlan) -> Vec<Spread> {
     let mut by_rank: Vec<Vec<(u32, u64)>> = vec![];
     for (buffer, rank) in plan.buffers.iter().zip(plan.buffer_ranks()) {

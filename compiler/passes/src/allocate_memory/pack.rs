@@ -1,77 +1,78 @@
-//! Addresses for items that are live for a time: dynamic storage allocation.
+//! Addresses for items with live ranges: dynamic storage allocation.
 //!
-//! Minimising the peak is NP-hard. Items are placed one by one, each at the lowest address where it may stand and clears
-//! all that is placed and live at the same time; of several orders the best result is kept, and where that is too high,
-//! what stands at the top is moved forward in the order and all is placed anew.
+//! Minimising the peak is NP-hard. Items are placed one by one, each at the lowest address where it may be and that is
+//! free during its live range. The best result of several orders is kept. If its peak is too high, items at the top are
+//! moved forward in the order and everything is placed again.
 //!
 //! Invariant: items that are live together do not overlap, none leaves its zone, and none shares a memory element with
-//! one that it is to be apart from; addresses are multiples of the alignment, and as each item asks. The result depends only on the arguments.
+//! an item that it must be apart from. Addresses are multiples of the alignment and fit each item's own. The result
+//! depends only on the arguments.
 
 use super::shelf::Shelf;
 use super::space::{Space, Zone};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Something that needs room for a time.
+/// A block to be placed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Item {
-    /// How many bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// When.
+    /// The live range.
     pub live: Range<u32>,
-    /// Where.
+    /// The zone.
     pub zone: Zone,
-    /// What comes first is placed first, in every order.
+    /// The rank: items of lower rank are placed first, in every order.
     pub rank: u8,
-    /// Items, by index, that it must not share a memory element with.
+    /// The items, by index, with which it must not share a memory element.
     pub apart: SmallVec<[u32; 2]>,
-    /// Its address is the first number modulo the second, a power of two.
+    /// The residue and modulus, a power of two, of its address.
     pub align: (u64, u64),
 }
 
 impl Item {
-    /// Without a wish where to stand.
+    /// Creates an item without wishes.
     pub fn plain(bytes: u64, live: Range<u32>) -> Item {
         Item { bytes, live, zone: Zone::Any, rank: 0, apart: SmallVec::new(), align: (0, 1) }
     }
 
-    /// The first address from `at` on that is aligned.
+    /// Returns the first address from `at` on that is aligned.
     fn aligned(&self, at: u64) -> u64 {
         let (rest, align) = self.align;
         at + rest.wrapping_sub(at) % align
     }
 }
 
-/// Where everything went.
+/// The addresses of items.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packing {
-    /// Of each item.
+    /// The address of each item.
     pub address: Vec<u64>,
     /// One past the highest byte of items.
     pub peak: u64,
 }
 
-/// How hard to try.
+/// The effort of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// A peak that needs no search.
+    /// The peak at which the search ends.
     pub enough: u64,
-    /// Items to place in a search, all tries together.
+    /// The number of items to place in a search, over all tries.
     pub steps: u64,
 }
 
-/// The steps of a search where nothing else bounds it.
+/// The default number of steps of a search.
 pub const STEPS: u64 = 100_000;
 
-/// After how many tries without success to go back to the best order.
+/// The number of tries without success after which the search returns to the best order.
 const PATIENCE: u64 = 8;
 
-/// So many items that cannot fit are not worth a packing, which takes time by their square.
+/// The number of items that cannot fit above which they are not packed: packing takes quadratic time.
 const CROWD: usize = 10_000;
 
-/// Packs items. The search goes on while the peak is above what is enough, or a tenth above the largest live set.
+/// Packs items. The search continues while the peak is above `enough`, or a tenth above the largest live set.
 pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
-    // What is never live overlaps anything, but has an address too.
+    // An item that is never live may overlap anything, but has an address too.
     let unused = items.iter().filter(|i| i.live.is_empty()).map(|i| i.bytes.next_multiple_of(space.align)).max();
     let bound = space.floor() + largest_live_set(items, space.align).max(unused.unwrap_or(0));
     if bound > effort.enough && items.len() > CROWD {
@@ -88,7 +89,7 @@ pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     let mut best: Option<(Packing, Vec<usize>)> = None;
     for key in keys {
         order.sort_by_cached_key(|&i| (items[i].rank, key(i), i));
-        let packing = place(items, &order, space);
+        let packing = place_items(items, &order, space);
         if best.as_ref().is_none_or(|(b, _)| packing.peak < b.peak) {
             best = Some((packing, order.clone()));
         }
@@ -100,7 +101,7 @@ pub fn pack(items: &[Item], space: &Space, effort: Effort) -> Packing {
     improve(items, space, bound, effort, best, order)
 }
 
-/// Every item at addresses of its own.
+/// Returns a packing without overlaps.
 fn side_by_side(items: &[Item], space: &Space) -> Packing {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&i| (items[i].rank, i));
@@ -112,8 +113,8 @@ fn side_by_side(items: &[Item], space: &Space) -> Packing {
     packing
 }
 
-/// Moves what reaches the peak forward in the order, again and again: to the front of its rank, or (when that has gone
-/// in a circle) to a place that a fixed sequence picks.
+/// Repeatedly moves an item that reaches the peak forward in the order: to the front of its rank or, if that has gone
+/// in a circle, to a position from a fixed sequence.
 fn improve(
     items: &[Item],
     space: &Space,
@@ -122,13 +123,13 @@ fn improve(
     mut best: Packing,
     mut order: Vec<usize>,
 ) -> Packing {
-    // Gaps between elements are no reason to search, and what is enough is out of reach where the live set is more.
+    // Gaps between elements are no reason to search, and `enough` is out of reach if the live set is larger.
     let has_gaps = items.iter().any(|i| i.zone == Zone::Interleaved || !i.apart.is_empty() || i.align.1 > 1);
     let near = if has_gaps { u64::MAX } else { bound + bound / 10 };
     let target = near.min(if bound <= effort.enough { effort.enough } else { u64::MAX });
     let (mut best_order, mut last) = (order.clone(), best.clone());
     let mut sequence = 1u64;
-    for turn in 0..effort.steps / items.len().max(1) as u64 {
+    for iteration in 0..effort.steps / items.len().max(1) as u64 {
         if best.peak <= target {
             break;
         }
@@ -136,19 +137,19 @@ fn improve(
         let Some(at) = order.iter().position(top) else { break };
         let first = order.partition_point(|&i| items[i].rank < items[order[at]].rank);
         sequence = sequence.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let to = if turn % 4 == 0 { first } else { first + (sequence >> 33) as usize % (at - first + 1) };
+        let to = if iteration % 4 == 0 { first } else { first + (sequence >> 33) as usize % (at - first + 1) };
         order[to..=at].rotate_right(1);
-        last = place(items, &order, space);
+        last = place_items(items, &order, space);
         if last.peak <= best.peak {
             (best, best_order) = (last.clone(), order.clone());
-        } else if turn % PATIENCE == PATIENCE - 1 {
+        } else if iteration % PATIENCE == PATIENCE - 1 {
             (last, order) = (best.clone(), best_order.clone());
         }
     }
     best
 }
 
-/// The greatest sum of rounded sizes that are live at one time: no packing has a lower peak.
+/// Returns the greatest sum of rounded sizes that are live at one time: no packing has a lower peak.
 pub fn largest_live_set(items: &[Item], align: u64) -> u64 {
     let mut changes: Vec<(u32, bool, u64)> = vec![];
     let mut always = 0;
@@ -161,7 +162,7 @@ pub fn largest_live_set(items: &[Item], align: u64) -> u64 {
         changes.push((item.live.start, true, bytes));
         changes.push((item.live.end, false, bytes));
     }
-    // What ends at a point leaves before what begins there.
+    // At one point, ends come before beginnings.
     changes.sort_unstable();
     let (mut now, mut most) = (always, always);
     for (_, begins, bytes) in changes {
@@ -175,8 +176,8 @@ pub fn largest_live_set(items: &[Item], align: u64) -> u64 {
     most
 }
 
-/// Places the items in the given order, each at the lowest address that is free for its time.
-fn place(items: &[Item], order: &[usize], space: &Space) -> Packing {
+/// Places the items in order, each at the lowest address that is free during its live range.
+fn place_items(items: &[Item], order: &[usize], space: &Space) -> Packing {
     let mut shelf = Shelf::new(items);
     let mut packing = Packing { address: vec![0; items.len()], peak: 0 };
     let mut placed = vec![false; items.len()];
@@ -195,7 +196,7 @@ fn place(items: &[Item], order: &[usize], space: &Space) -> Packing {
     packing
 }
 
-/// The lowest address of its zone where an item is free of all others and of barred elements.
+/// Returns the lowest address in its zone where an item overlaps no other and no barred element.
 fn lowest(item: &Item, bytes: u64, shelf: &Shelf, space: &Space, barred: &[Range<u64>]) -> u64 {
     let mut at = 0;
     for range in space.zone(item.zone) {

@@ -1,7 +1,6 @@
-//! What does not fit, in the user's names.
+//! The diagnostics of tiles that do not fit, in the user's names.
 //!
-//! Invariant: the message names the fullest tile, by how much it is over, the largest of what is on it at its fullest
-//! moment, and what can be done about that.
+//! Invariant: the message names the fullest tile, the excess, the largest blocks at its fullest moment, and an action.
 
 use super::inventory::{Class, Need};
 use super::tile::is_executable;
@@ -13,16 +12,16 @@ use girder_source::{Diagnostic, Severity, Span};
 use indexmap::IndexMap;
 use std::cmp::Reverse;
 
-/// Things on a tile, and groups of other tiles, that are named. Behind the first, what is less than one part in `SMALL`
-/// is not.
+/// The numbers of blocks of a tile and of groups of other tiles that are named. After the first block, those smaller
+/// than one part in `SMALL` are not.
 const SHOWN: usize = 6;
 const SMALL: u64 = 64;
 const GROUPS: usize = 3;
 
-/// A class that does not fit, with the bytes that it would need.
+/// A class that does not fit, and its size in bytes.
 pub(super) type Over<'a> = (&'a Class, u64);
 
-/// The error, or warning, of tiles that do not fit (`over` is not empty).
+/// Returns the error or warning for tiles that do not fit (`over` is not empty).
 pub(super) fn out_of_memory(
     severity: Severity,
     graph: &Graph,
@@ -74,7 +73,7 @@ fn message(class: &Class, peak: u64, tile: u32, moment: u32, machine: &Machine) 
     format!("tile {tile} holds {live} bytes of {usable}, but they cannot be put so that they fit: {gaps} are missing")
 }
 
-/// The other tiles that do not fit.
+/// Returns the part of the message about other tiles.
 fn others(over: &[Over], tile: u32) -> String {
     let count = over.iter().map(|(class, _)| class.tiles.count()).sum::<u64>() - 1;
     if count == 0 {
@@ -97,7 +96,7 @@ fn others(over: &[Over], tile: u32) -> String {
     if over.len() > shown + 1 { text + ", …" } else { text }
 }
 
-/// A set of tiles, shortly.
+/// Returns a short text for a set of tiles.
 fn names(tiles: &TileSet) -> String {
     let [one] = tiles.strided() else { return format!("{} tiles", tiles.count()) };
     match (one.count, one.step) {
@@ -115,7 +114,7 @@ fn sum_at(needs: &[Need], moment: u32) -> u64 {
     needs.iter().filter(|n| is_live(n, moment)).fold(0, |sum, n| sum.saturating_add(n.bytes))
 }
 
-/// The first point at which the most bytes are live.
+/// Returns the first point at which the most bytes are live.
 fn fullest_moment(needs: &[Need]) -> u32 {
     let starts = needs.iter().filter_map(|n| n.live.as_ref().filter(|l| !l.is_empty())).map(|l| l.start);
     let mut starts: Vec<u32> = starts.collect();
@@ -130,11 +129,11 @@ struct Thing {
     span: Span,
     bytes: u64,
     always: bool,
-    /// What to do if it is the largest.
+    /// The action if it is the largest.
     action: &'static str,
 }
 
-/// What is on a tile at a moment, the largest first.
+/// Returns the contents of a tile at a moment, the largest first.
 fn things(graph: &Graph, class: &Class, moment: u32) -> Vec<Thing> {
     let mut things: IndexMap<(String, Span), Thing> = IndexMap::new();
     for need in class.needs.iter().filter(|n| is_live(n, moment)) {
@@ -156,7 +155,7 @@ const SMALLER: &str = "make the local arrays smaller: each worker of a tile has 
 const FEWER: &str = "let fewer vertices do more each, or place them on more tiles";
 const SIMPLER: &str = "place the vertices of different codelets on different tiles";
 
-/// A content in the user's names, where it comes from, and what to do if it is too large.
+/// Returns the user's name of a content, its span, and the action if it is too large.
 fn describe(graph: &Graph, content: Content) -> (String, Span, &'static str) {
     let set = |id| (&graph.sets[id].name, graph.origins.span(graph.sets[id].origin));
     match content {

@@ -1,43 +1,47 @@
-//! What is placed so far, by address and by time.
+//! The blocks that are placed so far, by address and by time.
 //!
-//! What stands side by side and is live at the same time is one: most of what a tile holds is always live, and stands
-//! in one row from the bottom.
+//! Neighbouring blocks with equal live ranges are merged: most of a tile's blocks are always live and form one row from
+//! the bottom.
 //!
-//! Invariant: what is put does not overlap anything that is live with it.
+//! Invariant: a block does not overlap anything that is live with it.
 
 use super::pack::Item;
 use std::ops::Range;
 
 #[derive(Clone)]
-struct Placed {
+struct PlacedBlock {
     start: u64,
     end: u64,
     live: Range<u32>,
 }
 
-/// What is placed so far, ascending by address: all of it, and again by spans of time, so that a short item looks only
-/// at what is near it.
+/// The blocks that are placed so far, by address and by time.
+///
+/// Neighbouring blocks with equal live ranges are merged: most of a tile's blocks are always live and form one row from
+/// the bottom.
+///
+/// Invariant: a block does not overlap anything that is live with it.
 pub(super) struct Shelf {
-    all: Vec<Placed>,
-    spans: Vec<Vec<Placed>>,
-    /// Points of a span.
+    all: Vec<PlacedBlock>,
+    spans: Vec<Vec<PlacedBlock>>,
+    /// The number of points in a span.
     width: u32,
 }
 
-/// Spans of time, for this many items or more; an item of more spans than `FEW_SPANS` looks at everything.
+/// The number of spans of time, used from `MANY` items on. An item of more than `FEW_SPANS` spans looks at all blocks.
 const SPANS: u32 = 512;
 const MANY: usize = 1_000;
 const FEW_SPANS: usize = 3;
 
 impl Shelf {
-    /// Empty; `items` are those that will come.
+    /// Creates an empty shelf for `items`, which will be placed.
     pub fn new(items: &[Item]) -> Shelf {
         let points = items.iter().map(|i| i.live.end).filter(|&e| e != u32::MAX).max().unwrap_or(0);
         let spans = if items.len() >= MANY { vec![vec![]; SPANS as usize] } else { vec![] };
         Shelf { all: vec![], spans, width: (points / SPANS).max(16) }
     }
 
-    /// The spans that a live range meets; none if there are too few items for spans.
+    /// Returns the spans that a live range meets; none if there are too few items for spans.
     fn spans(&self, live: &Range<u32>) -> Range<usize> {
         if self.spans.is_empty() {
             return 0..0;
@@ -47,22 +51,22 @@ impl Shelf {
         first as usize..end as usize + 1
     }
 
-    /// Takes bytes for a time.
+    /// Places a block.
     pub fn put(&mut self, bytes: Range<u64>, live: Range<u32>) {
-        let placed = Placed { start: bytes.start, end: bytes.end, live };
+        let placed = PlacedBlock { start: bytes.start, end: bytes.end, live };
         for span in self.spans(&placed.live) {
             insert(&mut self.spans[span], placed.clone());
         }
         insert(&mut self.all, placed);
     }
 
-    /// The lowest address from `floor` on at which `bytes` clear everything that is live with `live`.
+    /// Returns the lowest address from `floor` on at which `bytes` clear everything that is live with `live`.
     pub fn lowest(&self, live: &Range<u32>, bytes: u64, floor: u64) -> u64 {
         let spans = self.spans(live);
         match &self.spans[spans.clone()] {
             [one] => lowest(one.iter(), live, bytes, floor),
             few if (2..=FEW_SPANS).contains(&few.len()) => {
-                let mut near: Vec<&Placed> = few.iter().flatten().filter(|p| meets(&p.live, live)).collect();
+                let mut near: Vec<&PlacedBlock> = few.iter().flatten().filter(|p| meets(&p.live, live)).collect();
                 near.sort_unstable_by_key(|p| p.start);
                 lowest(near.into_iter(), live, bytes, floor)
             }
@@ -71,7 +75,7 @@ impl Shelf {
     }
 }
 
-fn insert(list: &mut Vec<Placed>, placed: Placed) {
+fn insert(list: &mut Vec<PlacedBlock>, placed: PlacedBlock) {
     let at = list.partition_point(|p| p.start <= placed.start);
     match list[..at].last_mut() {
         Some(before) if before.end == placed.start && before.live == placed.live => before.end = placed.end,
@@ -83,8 +87,8 @@ fn meets(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start.max(b.start) < a.end.min(b.end)
 }
 
-/// As [`Shelf::lowest`], among what ascends by address.
-fn lowest<'a>(placed: impl Iterator<Item = &'a Placed>, live: &Range<u32>, bytes: u64, floor: u64) -> u64 {
+/// Returns the lowest free address as [`Shelf::lowest`] does, among blocks that ascend by address.
+fn lowest<'a>(placed: impl Iterator<Item = &'a PlacedBlock>, live: &Range<u32>, bytes: u64, floor: u64) -> u64 {
     let mut at = floor;
     for p in placed {
         if p.start >= at + bytes {

@@ -1,52 +1,55 @@
-//! The memory of a tile as the packer sees it: where things may stand, and which addresses share a memory element.
+//! The memory of a tile as the packer sees it: zones, and the addresses that share a memory element.
 //!
-//! Behind the end of memory the same goes on without end: what does not fit is put there, so that its address tells by
-//! how much it does not.
+//! Memory continues without end after its real end. Blocks that do not fit are placed there, so their addresses tell
+//! the excess.
 //!
-//! Invariant: the ranges of a zone ascend, are disjoint, and the last has no end.
+//! Invariant: the ranges of a zone ascend and are disjoint, and the last one has no end.
 
 use girder_machine::{Machine, MemoryRegion};
 use std::ops::Range;
 
-/// Where an item may stand.
+/// Blocks start at multiples of this.
+pub(super) const ALIGN: u64 = 8;
+
+/// The part of memory where an item may be.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Zone {
-    /// Anywhere.
+    /// All memory.
     Any,
-    /// Where code can run.
+    /// Memory that can run code.
     Executable,
-    /// Where two elements are interleaved.
+    /// Memory with interleaved elements.
     Interleaved,
 }
 
 /// A memory to pack.
 #[derive(Clone, Debug)]
 pub struct Space {
-    /// Addresses are multiples of this.
+    /// The alignment of addresses.
     pub align: u64,
-    /// The first address to use.
+    /// The first usable address.
     floor: u64,
     executable: Vec<Range<u64>>,
     interleaved: Vec<Range<u64>>,
-    /// Where elements start; those behind the last are all `element` long.
+    /// The starts of elements; those after the last one are all `element` long.
     bounds: Vec<u64>,
     element: u64,
 }
 
 impl Space {
-    /// Memory without structure, from an address on.
+    /// Returns memory without structure, from an address on.
     pub fn plain(floor: u64, align: u64) -> Space {
         let floor = floor.next_multiple_of(align);
         Space { align, floor, executable: vec![], interleaved: vec![], bounds: vec![0], element: 1 << 40 }
     }
 
-    /// A tile's memory.
+    /// Returns a tile's memory.
     pub fn of_tile(machine: &Machine, align: u64) -> Space {
         let memory = &machine.memory;
         let element = memory.element_bytes as u64;
         let (mut at, mut bounds) = (0, vec![]);
         for region in &memory.regions {
-            // Interleaved elements are accessed in pairs: two addresses of one pair may meet in one element.
+            // Interleaved elements are accessed in pairs, so two addresses of one pair may conflict.
             let step = if region.interleaved { 2 * element } else { element };
             let end = at + region.bytes as u64;
             bounds.extend((at..end).step_by(step.max(1) as usize));
@@ -63,7 +66,7 @@ impl Space {
         }
     }
 
-    /// The ranges of a zone.
+    /// Returns the ranges of a zone.
     pub fn zone(&self, zone: Zone) -> &[Range<u64>] {
         let all = std::slice::from_ref(const { &(0..u64::MAX) });
         match zone {
@@ -73,12 +76,12 @@ impl Space {
         }
     }
 
-    /// The first address that anything may have.
+    /// Returns the first address that anything may have.
     pub fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// The elements that a range touches, as a range.
+    /// Returns the elements that a range touches, as a range.
     pub fn elements(&self, range: &Range<u64>) -> Range<u64> {
         let last = *self.bounds.last().unwrap_or(&0);
         let behind = |at: u64, round: fn(u64, u64) -> u64| last + round(at - last, self.element);
@@ -94,7 +97,8 @@ impl Space {
     }
 }
 
-/// The usable addresses of regions of a kind, and all behind the end of memory. Neighbouring regions are one.
+/// Returns the usable addresses of regions of a kind, and everything after the end of memory. Neighbouring regions are
+/// merged.
 fn zone(machine: &Machine, is: impl Fn(&MemoryRegion) -> bool) -> Vec<Range<u64>> {
     let (mut at, mut ranges): (u64, Vec<Range<u64>>) = (0, vec![]);
     for region in &machine.memory.regions {

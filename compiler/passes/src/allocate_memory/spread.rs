@@ -1,24 +1,25 @@
-//! What varies from tile to tile: a number on ranges of tiles.
+//! Spreads: numbers that vary from tile to tile, as ranges of tiles.
 //!
-//! Where the text is regular the ranges come from closed forms, without a look at elements or vertices.
+//! Regular programs give the ranges in closed form, without visiting elements or vertices.
 //!
-//! Invariant: ranges ascend and are disjoint, neighbours differ, and no number is 0: tiles without one are not in it.
+//! Invariant: ranges ascend and are disjoint, neighbours differ, and no number is 0; tiles without a number are in no
+//! range.
 
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::placement::Mapping;
 use std::ops::Range;
 
-/// Numbers by ranges of tiles.
+/// A number for each range of tiles.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Spread(Vec<(Range<u32>, u64)>);
 
 impl Spread {
-    /// The ranges.
+    /// Returns the ranges.
     pub fn runs(&self) -> &[(Range<u32>, u64)] {
         &self.0
     }
 
-    /// Adds tiles behind all so far.
+    /// Appends tiles after all others.
     pub fn push(&mut self, tiles: Range<u32>, value: u64) {
         if value == 0 || tiles.is_empty() {
             return;
@@ -29,7 +30,7 @@ impl Spread {
         }
     }
 
-    /// Of single tiles in any order, each once.
+    /// Returns the spread of single tiles in any order, each once.
     pub fn of_tiles(mut tiles: Vec<(u32, u64)>) -> Spread {
         if !tiles.is_sorted_by_key(|t| t.0) {
             tiles.sort_unstable();
@@ -39,14 +40,14 @@ impl Spread {
         spread
     }
 
-    /// Of a number for every tile.
+    /// Returns the spread of a number for every tile.
     fn dense(values: &[u64]) -> Spread {
         let mut spread = Spread::default();
         (0u32..).zip(values).for_each(|(t, &v)| spread.push(t..t + 1, v));
         spread
     }
 
-    /// Bytes of the block that each tile has of a variable: as [`Homes`](girder_ir::plan::Homes) says, but without its
+    /// Returns the size of each tile's block of a variable, as [`Homes`](girder_ir::plan::Homes) gives it, but without
     /// runs.
     pub fn of_mapping(mapping: &Mapping, len: u64, element_bytes: u64, tiles: u32) -> Spread {
         let capped = |bytes: u64| bytes.min(u32::MAX as u64);
@@ -77,7 +78,7 @@ impl Spread {
         spread
     }
 
-    /// How many instances of a domain each tile has.
+    /// Returns the number of instances of a domain on each tile.
     pub fn of_instances(map: &TileMap, domain: &Domain) -> Spread {
         match map {
             _ if domain.count() == 0 => Spread::default(),
@@ -101,7 +102,7 @@ impl Spread {
         }
     }
 
-    /// The number of a tile.
+    /// Returns the number of a tile.
     #[cfg(test)]
     pub fn at(&self, tile: u32) -> u64 {
         let k = self.0.partition_point(|(r, _)| r.end <= tile);
@@ -109,8 +110,8 @@ impl Spread {
     }
 }
 
-/// Bytes on each tile as a function of what is there: `runs` say where each thing is, `change` takes it in (or out
-/// again), and `bytes` asks for what is in.
+/// Returns a number for each tile as a function of the things on it. `runs` gives the tiles of each thing, `change`
+/// adds a thing or removes it, and `bytes` evaluates the current state.
 pub(super) fn sweep<T, S>(
     runs: &[(Range<u32>, T)],
     mut state: S,
@@ -160,7 +161,7 @@ mod tests {
         ]
     }
 
-    /// A box and a map over it, of one or two terms or a table, on tiles below 100.
+    /// Returns a box and a map over it, of one or two terms or a table, on tiles below 100.
     fn map() -> impl Strategy<Value = (Domain, TileMap)> {
         let sides = prop::collection::vec(1u32..7, 2);
         let terms = prop::collection::vec(prop::option::of((part(), prop_oneof![-3i32..0, 1i32..4])), 2);
@@ -199,7 +200,8 @@ mod tests {
             for ty in [ElemType::U8, ElemType::F16, ElemType::F32, ElemType::F64] {
                 let origin = Origins::default().add(Span::NONE, None, "");
                 let (class, init) = (VarClass::Var, None);
-                let var = Var { name: "v".into(), class, ty, shape: [len].as_slice().into(), init, mapping: None, origin };
+                let shape = [len].as_slice().into();
+                let var = Var { name: "v".into(), class, ty, shape, init, mapping: None, origin };
                 let spread = Spread::of_mapping(&mapping, len, ty.bytes() as u64, 100);
                 let homes = Homes::of(&var, &mapping);
                 for tile in 0..100 {

@@ -125,8 +125,8 @@ fn tiles_may_be_larger_if_the_user_allows_it() {
     let allocated =
         AllocateMemory::run(small(10_000), &mut PassContext::new(&machine, &session, &mut diagnostics)).unwrap();
     assert_eq!(allocated.layout.peak(), 80056);
-    let said: Vec<_> = diagnostics.iter().map(|d| (d.severity, d.code)).collect();
-    assert_eq!(said, [(Severity::Warning, "memory::out_of_memory")]);
+    let reported: Vec<_> = diagnostics.iter().map(|d| (d.severity, d.code)).collect();
+    assert_eq!(reported, [(Severity::Warning, "memory::out_of_memory")]);
     verify_layout(&allocated.scheduled, &allocated.layout, &machine, true).unwrap();
     let refused = verify_layout(&allocated.scheduled, &allocated.layout, &machine, false).unwrap_err();
     assert!(refused.contains("beyond usable memory"), "{refused}");

@@ -1,14 +1,14 @@
-//! One tile's memory: what kind of place each block needs, and the packing of a class.
+//! The memory of one tile: the zone of each block, and the packing of a class.
 //!
-//! First comes what can only stand where code runs (code, then local arrays), then what is always live, then the rest
-//! by live range; what has wishes goes before its like. On a tile that has little, local arrays are as free as the rest.
+//! Blocks that need executable memory come first (code, then local arrays), then those that are always live, then the
+//! rest by live range. Blocks with wishes precede others of their kind. On a tile that has few blocks, local arrays are
+//! as free as the rest.
 //!
 //! Invariant: equal shapes get equal addresses.
 
-use super::ALIGN;
 use super::inventory::{Class, Need};
 use super::pack::{Effort, Item, Packing, STEPS, pack};
-use super::space::{Space, Zone};
+use super::space::{ALIGN, Space, Zone};
 use super::wishes::Wish;
 use girder_ir::layout::Content;
 use girder_machine::Machine;
@@ -16,61 +16,61 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// More than any tile has; sums of it do not overflow.
+/// A size above that of any tile. Sums of it do not overflow.
 const MOST: u64 = 1 << 40;
 
-/// Wishes that are tried one by one where not all can be had.
+/// The number of wishes that are tried one by one if not all can be granted.
 const TRIED: usize = 16;
 
-/// What matters of a class for packing: bytes of its blocks, when they are live and where they may stand.
+/// The part of a class that matters for packing: sizes, live ranges and zones of blocks, and wishes.
 #[derive(Debug)]
-pub(super) struct Shape<'a> {
+pub(super) struct ClassShape<'a> {
     needs: &'a [Need],
-    wishes: Vec<Place>,
-    /// Of both, as they are compared.
+    wishes: Vec<IndexedWish>,
+    /// The hash of blocks and wishes.
     hash: u64,
 }
 
-impl Shape<'_> {
+impl ClassShape<'_> {
     fn blocks(&self) -> impl Iterator<Item = (Zone, u64, &Option<Range<u32>>)> {
         self.needs.iter().map(|n| (zone(n.content), n.bytes.min(MOST), &n.live))
     }
 }
 
-impl Hash for Shape<'_> {
+impl Hash for ClassShape<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.hash.hash(state);
     }
 }
 
-impl PartialEq for Shape<'_> {
-    fn eq(&self, other: &Shape) -> bool {
+impl PartialEq for ClassShape<'_> {
+    fn eq(&self, other: &ClassShape) -> bool {
         self.needs.len() == other.needs.len() && self.blocks().eq(other.blocks()) && self.wishes == other.wishes
     }
 }
 
-impl Eq for Shape<'_> {}
+impl Eq for ClassShape<'_> {}
 
 /// A wish about blocks by their index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Place {
+enum IndexedWish {
     Apart(u32, u32),
     Interleaved(u32),
     /// Address modulo a power of two.
     Aligned(u32, u32, u32),
 }
 
-impl<'a> Shape<'a> {
-    /// Of a class.
-    pub fn of(class: &'a Class) -> Shape<'a> {
+impl<'a> ClassShape<'a> {
+    /// Returns the shape of a class.
+    pub fn of(class: &'a Class) -> ClassShape<'a> {
         let index = |content| class.needs.binary_search_by_key(&content, |n| n.content).ok().map(|k| k as u32);
         let place = |wish: &Wish| match *wish {
-            Wish::Apart(a, b) => Some(Place::Apart(index(a)?, index(b)?)),
-            Wish::Interleaved(a) => Some(Place::Interleaved(index(a)?)),
-            Wish::Aligned(a, at, align) => Some(Place::Aligned(index(a)?, at, align)),
+            Wish::Apart(a, b) => Some(IndexedWish::Apart(index(a)?, index(b)?)),
+            Wish::Interleaved(a) => Some(IndexedWish::Interleaved(index(a)?)),
+            Wish::Aligned(a, at, align) => Some(IndexedWish::Aligned(index(a)?, at, align)),
         };
         let wishes = class.wishes.iter().filter_map(place).collect();
-        let mut shape = Shape { needs: &class.needs, wishes, hash: 0 };
+        let mut shape = ClassShape { needs: &class.needs, wishes, hash: 0 };
         let mut hasher = FxHasher::default();
         shape.blocks().for_each(|block| block.hash(&mut hasher));
         shape.wishes.hash(&mut hasher);
@@ -78,12 +78,12 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// Addresses of its blocks; `shapes` is how many others there are. Wishes are denied, the later the sooner, before
-    /// something does not fit.
+    /// Returns addresses of its blocks; `shapes` is the number of shapes. Wishes are denied, the last ones first,
+    /// before something does not fit.
     pub fn pack(&self, machine: &Machine, shapes: usize) -> Packing {
         let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
         let effort = Effort { enough: usable, steps: STEPS * 10 / (shapes as u64).max(10) };
-        let pack = |wishes: &[Place]| pack(&self.items(wishes, &space), &space, effort);
+        let pack = |wishes: &[IndexedWish]| pack(&self.items(wishes, &space), &space, effort);
         let all = pack(&self.wishes);
         if all.peak <= usable || self.wishes.is_empty() {
             return all;
@@ -102,8 +102,8 @@ impl<'a> Shape<'a> {
         best
     }
 
-    fn items(&self, wishes: &[Place], space: &Space) -> Vec<Item> {
-        // Where all blocks fit side by side, no order drives code from where it can run.
+    fn items(&self, wishes: &[IndexedWish], space: &Space) -> Vec<Item> {
+        // If all blocks fit side by side, no order drives code from executable memory.
         let runs = space.zone(Zone::Executable).first().map_or(0, |z| if z.start == 0 { z.end } else { 0 });
         let few = self.blocks().map(|b| b.1.next_multiple_of(ALIGN)).fold(0, u64::saturating_add) <= runs;
         let item = |(zone, bytes, live): (Zone, u64, &Option<Range<u32>>)| Item {
@@ -113,14 +113,14 @@ impl<'a> Shape<'a> {
         let mut items: Vec<Item> = self.blocks().map(item).collect();
         for &wish in wishes {
             match wish {
-                Place::Apart(a, b) => {
+                IndexedWish::Apart(a, b) => {
                     items[a as usize].apart.push(b);
                     items[b as usize].apart.push(a);
                 }
-                Place::Interleaved(a) => items[a as usize].zone = Zone::Interleaved,
-                Place::Aligned(a, at, align) => {
+                IndexedWish::Interleaved(a) => items[a as usize].zone = Zone::Interleaved,
+                IndexedWish::Aligned(a, at, align) => {
                     let (old, new) = (&mut items[a as usize].align, (u64::from(at), u64::from(align)));
-                    // Of two that do not agree the first is kept.
+                    // The first of two conflicting alignments is kept.
                     if new.1 > old.1 && new.0 % old.1 == old.0 {
                         *old = new;
                     }
@@ -143,16 +143,16 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Where a content has to stand.
+/// Returns the zone of a content.
 fn zone(content: Content) -> Zone {
     match content {
-        // Workers find their local arrays where the machine puts a worker's stack, beside the code.
+        // Local arrays are on a worker's stack, which the machine puts beside the code.
         Content::Code(_) | Content::SetExchange(_) | Content::CopyExchange(_) | Content::Stack(_) => Zone::Executable,
         Content::VertexState(_) | Content::Var(_) | Content::SetBuffer(..) | Content::CopyBuffer(..) => Zone::Any,
     }
 }
 
-/// Whether a content can only stand where code can run.
+/// Returns whether a content needs executable memory.
 pub(super) fn is_executable(content: Content) -> bool {
     zone(content) == Zone::Executable
 }

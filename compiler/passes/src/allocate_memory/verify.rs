@@ -1,4 +1,4 @@
-//! What must hold of a layout, checked without the packer.
+//! The verifier of a layout, which shares no code with the packer.
 //!
 //! Invariant: an accepted layout has room for everything that the stage needs, inside memory (unless the user allows
 //! more), and no two blocks of a tile that are live at one point share a byte.
@@ -13,8 +13,10 @@ use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
 use rustc_hash::FxHashSet;
 
-/// Checks a layout against its stage and machine; the first thing that is wrong. With `over_memory` addresses may lie
-/// behind the end of memory.
+/// Checks a layout against its stage and machine. With `over_memory` addresses may exceed memory.
+///
+/// # Errors
+/// The first thing that is wrong.
 pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine, over_memory: bool) -> Result<(), String> {
     let liveness = Liveness::of(input);
     if let Some(e) = liveness.exposed.first() {
@@ -29,13 +31,14 @@ pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine, over
         if class.tiles.end().is_some_and(|end| end > machine.tiles()) {
             return Err(format!("the machine has no tile {}", machine.tiles()));
         }
-        let verdict = inside(input, &class.blocks, machine, over_memory).and_then(|()| apart(input, &class.blocks));
+        let verdict =
+            inside(input, &class.blocks, machine, over_memory).and_then(|()| no_overlap(input, &class.blocks));
         verdict.map_err(on_tile(tile))?;
     }
     complete(input, layout, &liveness, machine, on_tile)
 }
 
-/// What a block holds, as the table of the text says it.
+/// Returns the content of a block as the text of a stage names it.
 fn shown(graph: &Graph, content: Content) -> String {
     let (set, copy) = (|id| &graph.sets[id].name, |id| &graph.copies[id].name);
     match content {
@@ -58,7 +61,7 @@ fn shown(graph: &Graph, content: Content) -> String {
     }
 }
 
-/// Every tile has the blocks that it needs and no others.
+/// Checks that every tile has exactly the blocks that it needs.
 fn complete<F: FnOnce(String) -> String>(
     input: &Scheduled,
     layout: &Layout,
@@ -82,7 +85,7 @@ fn complete<F: FnOnce(String) -> String>(
     }
 }
 
-/// Every need has its block, of its size, live at least when it is needed; there are no others.
+/// Checks that every need has one block of its size that is live when needed, and that there are no other blocks.
 fn matches(graph: &Graph, needs: &[Need], blocks: &[MemoryBlock]) -> Result<(), String> {
     for need in needs {
         let what = shown(graph, need.content);
@@ -110,7 +113,7 @@ fn matches(graph: &Graph, needs: &[Need], blocks: &[MemoryBlock]) -> Result<(), 
     }
 }
 
-/// Aligned, in usable memory, and code and local arrays where they can be.
+/// Checks that blocks are aligned and in usable memory, and that code and local arrays are in executable memory.
 fn inside(graph: &Graph, blocks: &[MemoryBlock], machine: &Machine, over_memory: bool) -> Result<(), String> {
     for b in blocks {
         let (start, end) = (b.address as u64, b.address as u64 + b.bytes as u64);
@@ -139,8 +142,8 @@ fn inside(graph: &Graph, blocks: &[MemoryBlock], machine: &Machine, over_memory:
     Ok(())
 }
 
-/// No byte holds two things at one point.
-fn apart(graph: &Graph, blocks: &[MemoryBlock]) -> Result<(), String> {
+/// Checks that no byte holds two blocks at one point.
+fn no_overlap(graph: &Graph, blocks: &[MemoryBlock]) -> Result<(), String> {
     let always = 0..u32::MAX;
     let mut order: Vec<&MemoryBlock> = blocks.iter().filter(|b| b.bytes > 0).collect();
     order.sort_by_key(|b| b.address);

@@ -1,12 +1,12 @@
-//! What codelets want of memory, as wishes about blocks, and what of it holds at given addresses.
+//! The wishes of codelets about memory blocks, and which of them hold at given addresses.
 //!
-//! A field is where its block is: that of the variable it lies in, or the landing buffer. Two fields of one block cannot be
-//! apart.
+//! The address of a field is that of its block: of the variable that it is in, or of the landing buffer. Two fields in
+//! one block cannot be apart.
 //!
-//! Invariant: what [`Facts`] says follows from the addresses alone, whoever chose them.
+//! Invariant: [`Facts`] follow from the addresses alone, whoever chose them.
 
 use super::estimate::Costs;
-use super::space::{Space, Zone};
+use super::space::{ALIGN, Space, Zone};
 use super::spread::Spread;
 use girder_codelet::cost::{MemFacts, Want};
 use girder_ir::codelet::Codelet;
@@ -19,29 +19,29 @@ use girder_machine::Machine;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-/// Something that would make vertices faster.
+/// A property of blocks that would make vertices faster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(super) enum Wish {
     /// Two blocks of a tile share no memory element.
     Apart(Content, Content),
-    /// A block lies in interleaved memory.
+    /// A block is in interleaved memory.
     Interleaved(Content),
-    /// The address of a block is the first number modulo the second, a power of two above [`super::ALIGN`].
+    /// The address of a block has a residue modulo a power of two above [`ALIGN`].
     Aligned(Content, u32, u32),
 }
 
-/// What the codelets of a graph want.
+/// Returns the wants of the codelets of a graph.
 pub(super) fn wants(graph: &Graph, costs: &Costs) -> Vec<(SpecId, Vec<Want>)> {
     let of = |id| Some((id, costs[id].as_ref()?.wants().to_vec()));
     graph.codelets.keys().filter_map(of).filter(|(_, wants)| !wants.is_empty()).collect()
 }
 
-/// The fields of a codelet that ask for an alignment in bytes.
+/// Returns the fields of a codelet that ask for an alignment in bytes.
 pub(super) fn aligned(codelet: &Codelet) -> impl Iterator<Item = (FieldId, u32)> {
     codelet.edges().filter(|(_, decl)| decl.align > 1).map(|(id, decl)| (id, decl.align))
 }
 
-/// All wishes of a program and the tiles that have them.
+/// Returns all wishes of a program and their tiles.
 pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish, Spread)> {
     let mut ranks = Ranks::default();
     let mut wishes: IndexMap<Wish, Vec<u32>, FxBuildHasher> = IndexMap::default();
@@ -66,8 +66,8 @@ pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish,
         for (field, align) in aligned(&input.codelets[family.codelet]) {
             each(input, &mut ranks, id, (field, None), |tile, (content, offset), _| {
                 let at = offset.wrapping_neg().rem_euclid(i64::from(align)) as u32;
-                // Blocks begin at multiples of `ALIGN` anyhow, and at nothing else.
-                if u64::from(align) > super::ALIGN && u64::from(at).is_multiple_of(super::ALIGN) {
+                // Blocks begin at multiples of `ALIGN` in any case, and at nothing else.
+                if u64::from(align) > ALIGN && u64::from(at).is_multiple_of(ALIGN) {
                     add(tile, Wish::Aligned(content, at, align));
                 }
                 true
@@ -82,11 +82,11 @@ pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish,
     wishes.into_iter().map(spread).collect()
 }
 
-/// What the layout calls the buffers of compute sets.
+/// The numbers of buffers in the layout, by compute set.
 #[derive(Default)]
 struct Ranks(FxHashMap<ComputeSetId, Vec<u32>>);
 
-/// What a want is about.
+/// Returns the fields of a want.
 fn fields(want: Want) -> (FieldId, Option<FieldId>) {
     match want {
         Want::DifferentElements(a, b) => (a, Some(b)),
@@ -95,7 +95,7 @@ fn fields(want: Want) -> (FieldId, Option<FieldId>) {
 }
 
 /// Calls `f(tile, (block, offset of the first element), block of the other field)` for one or two fields, vertex by
-/// vertex, until it says `false`. Vertices whose fields have no elements want nothing.
+/// vertex, until it returns `false`. Vertices whose fields are empty are skipped.
 fn each(
     input: &Scheduled,
     ranks: &mut Ranks,
@@ -133,7 +133,7 @@ fn each(
     }
 }
 
-/// What holds of the fields of vertices, from the addresses of their blocks.
+/// The wants that hold for vertices, by the addresses of their blocks.
 pub struct Facts<'a> {
     allocated: &'a Allocated,
     space: Space,
@@ -142,19 +142,19 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Of a layout.
+    /// Creates the facts of a layout.
     pub fn new(allocated: &'a Allocated, machine: &Machine) -> Facts<'a> {
-        let (space, usable) = (Space::of_tile(machine, super::ALIGN), machine.usable_bytes() as u64);
+        let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
         Facts { allocated, space, usable, ranks: Ranks::default() }
     }
 
-    /// Those wants that hold for every vertex of a family.
+    /// Returns the wants that hold for every vertex of a family.
     pub fn of(&mut self, family: FamilyId, wants: &[Want]) -> MemFacts {
         let granted: Vec<Want> = wants.iter().copied().filter(|&w| self.holds(family, w)).collect();
         MemFacts::granting(&granted)
     }
 
-    /// Whether a want holds for every vertex of a family.
+    /// Returns whether a want holds for every vertex of a family.
     pub(super) fn holds(&mut self, family: FamilyId, want: Want) -> bool {
         let Facts { allocated, space, usable, ranks } = self;
         let layout = &allocated.layout;
@@ -175,7 +175,7 @@ impl<'a> Facts<'a> {
         all
     }
 
-    /// Whether a field of every vertex of a family begins at a multiple of some bytes.
+    /// Returns whether a field of every vertex of a family begins at a multiple of some bytes.
     pub(super) fn is_aligned(&mut self, family: FamilyId, field: FieldId, align: u32) -> bool {
         let layout = &self.allocated.layout;
         let mut all = true;
@@ -187,7 +187,7 @@ impl<'a> Facts<'a> {
         all
     }
 
-    /// Whether a want fails because two fields of some vertex have one block, wherever that is.
+    /// Returns whether a want fails because two fields of some vertex are in one block.
     pub(super) fn is_one_block(&mut self, family: FamilyId, want: Want) -> bool {
         let mut one = false;
         each(self.allocated, &mut self.ranks, family, fields(want), |_, (a, _), b| {

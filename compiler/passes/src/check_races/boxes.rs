@@ -1,10 +1,10 @@
-//! Whether written boxes share no element, told from their corners.
+//! A proof by corners that written boxes share no element.
 //!
 //! # Note: Rows and columns
-//! Where all boxes are runs at one distance, an element is a row and a column of a grid as wide as that distance, and each box a
-//! rectangle of it, if no run goes on into the next row. Rectangles are swept by row: those that a row meets are kept by
-//! column, share no column, and are left where they end. So the time grows with the boxes and not with what is in them,
-//! whatever the offsets of the boxes are.
+//! If all boxes consist of runs at one distance, an element has a row and a column in a grid as wide as that distance,
+//! and each box is a rectangle of the grid, provided that no run continues into the next row. A sweep over the rows
+//! keeps the rectangles of the current row by column, where they must not overlap, and drops each at its end. The time
+//! grows with the number of boxes and not with their contents, whatever the offsets are.
 //!
 //! Invariant: `true` is a proof.
 
@@ -13,18 +13,18 @@ use crate::footprint::{Boxes, Footprint};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Runs of a box on average, from which on it is worth while to look at boxes.
+/// The average number of runs in a box from which on boxes are worth comparing.
 const WORTH: u64 = 4;
 
-/// Rows and columns, each from the first to one past the last.
+/// A rectangle of the grid, with exclusive ends.
 struct Rectangle {
     rows: (u64, u64),
     columns: (u64, u64),
 }
 
-/// Whether the boxes of some touches, all of which write, are certain to share no element. `false` as well where they are
-/// no rectangles of one grid, or have so few runs that these are looked at as soon.
-pub(super) fn surely_apart(touches: &[&Touch]) -> bool {
+/// Returns whether the boxes of some touches, all of which write, certainly share no element. Returns `false` too if
+/// they are not rectangles of one grid, or have so few runs that marking is as fast.
+pub(super) fn surely_disjoint_boxes(touches: &[&Touch]) -> bool {
     if !touches.iter().all(|t| t.written) {
         return false;
     }
@@ -37,19 +37,19 @@ pub(super) fn surely_apart(touches: &[&Touch]) -> bool {
         return false;
     }
     let rectangles = all.iter().flat_map(|b| b.bases.iter().map(move |&base| rectangle(b, base, width)));
-    rectangles.collect::<Option<Vec<_>>>().is_some_and(are_apart)
+    rectangles.collect::<Option<Vec<_>>>().is_some_and(are_disjoint)
 }
 
-/// A box on a grid; `None` if it is none there.
+/// Returns a box as a rectangle of the grid, or `None` if it is not one.
 fn rectangle(b: &Boxes, base: u64, width: u64) -> Option<Rectangle> {
     let (row, column) = (base / width, base % width);
     let fits = column + b.run <= width;
     fits.then_some(Rectangle { rows: (row, row + b.runs), columns: (column, column + b.run) })
 }
 
-fn are_apart(mut rectangles: Vec<Rectangle>) -> bool {
+fn are_disjoint(mut rectangles: Vec<Rectangle>) -> bool {
     rectangles.sort_unstable_by_key(|r| r.rows);
-    // What the row at hand meets: by first column, one past the last; and by where it ends.
+    // The rectangles of the current row: end by first column; and first column by last row.
     let mut open: BTreeMap<u64, u64> = BTreeMap::new();
     let mut ends: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
     for Rectangle { rows, columns } in rectangles {
@@ -79,7 +79,7 @@ mod tests {
     use girder_ir::ids::{FieldId, StepId, VarId};
     use proptest::prelude::*;
 
-    /// Boxes of so many rows and columns of a grid, from some offsets on.
+    /// Boxes of some rows and columns at some offsets.
     fn touch(rows: u32, columns: u32, width: i64, offset: Offset, count: u32) -> Touch {
         let (lo, len) = ([0, 0].into_iter().collect(), [rows, columns].into_iter().collect());
         let stride = [width, 1].into_iter().collect();
@@ -117,7 +117,7 @@ mod tests {
             let rows: u64 = touches.iter().zip(&sizes).map(|(t, s)| t.print.count() / u64::from(s.1)).sum();
             let boxes: usize = offsets.iter().take(sizes.len()).map(Vec::len).sum();
             let wraps = sizes.iter().zip(&offsets).any(|(s, o)| o.iter().any(|o| o % 20 + s.1 > 20));
-            if surely_apart(&list) {
+            if surely_disjoint_boxes(&list) {
                 prop_assert!(share_none(&touches));
             } else if rows >= WORTH * boxes as u64 && !wraps {
                 prop_assert!(!share_none(&touches));
@@ -132,9 +132,9 @@ mod tests {
             touch(rows, columns, 20, Offset::Table(offsets.into()), offsets.len() as u32)
         };
         let touches: Vec<Touch> = tables.iter().map(of).collect();
-        assert!(surely_apart(&touches.iter().collect::<Vec<_>>()));
+        assert!(surely_disjoint_boxes(&touches.iter().collect::<Vec<_>>()));
         let closed = touch(5, 19, 20, Offset::Affine(Affine { base: 0, coef: [100].into_iter().collect() }), 4);
-        assert!(surely_apart(&[&closed]));
-        assert!(!surely_apart(&[&closed, &touches[0]]));
+        assert!(surely_disjoint_boxes(&[&closed]));
+        assert!(!surely_disjoint_boxes(&[&closed, &touches[0]]));
     }
 }

@@ -1,8 +1,8 @@
-//! Whether touches of one variable meet where they may not: by strides, by corners, or by marking every run.
+//! Decides whether touches of one variable overlap where they may not: by strides, by corners, or by marking every run.
 //!
-//! Invariant: an empty answer is a proof; a conflict names two touches of its element, of which the first writes.
+//! Invariant: an empty answer is a proof. A conflict names two touches of its element, the first of which writes.
 
-use super::boxes::surely_apart;
+use super::boxes::surely_disjoint_boxes;
 use super::touch::Touch;
 use crate::footprint::Footprint;
 use fixedbitset::FixedBitSet;
@@ -10,34 +10,34 @@ use girder_source::Cancel;
 
 /// Conflicts beyond these are only counted.
 const MAX_CONFLICTS: usize = 4;
-/// Elements that are looked at for conflicts between other touches than those already found.
+/// The number of elements that are searched for conflicts between other pairs of touches.
 const MAX_TRIES: usize = 256;
 
 /// Two touches of neighbouring elements.
 #[derive(Debug, PartialEq)]
 pub(super) struct Conflict {
-    /// First element.
+    /// The first element.
     pub start: u64,
-    /// One past the last.
+    /// One past the last element.
     pub end: u64,
-    /// Index of the touch that writes, and its instance.
+    /// The index of the touch that writes, and its instance.
     pub first: (usize, u64),
-    /// Index of the other touch, and its instance.
+    /// The index of the other touch, and its instance.
     pub second: (usize, u64),
 }
 
-/// What is wrong with the touches of one variable.
+/// The conflicts among the touches of one variable.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     /// Conflicts between different pairs of touches.
     pub conflicts: Vec<Conflict>,
-    /// How many elements are in conflict.
+    /// The number of elements in conflict.
     pub elements: u64,
 }
 
-/// The conflicts among touches of one variable of `len` elements.
+/// Returns the conflicts among touches of one variable of `len` elements.
 pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
-    if surely_free(touches) || surely_apart(touches) {
+    if surely_free(touches) || surely_disjoint_boxes(touches) {
         return Verdict::default();
     }
     let mut marks = Marks::new(len);
@@ -54,14 +54,14 @@ pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
     search.verdict
 }
 
-/// The conflicts between touches of one variable in different branches; touches are in the order of branches.
+/// Returns the conflicts between touches of one variable in different branches; touches are in the order of branches.
 pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
-    let apart = |i: usize, j: usize| {
+    let is_clear = |i: usize, j: usize| {
         touches[i].branch == touches[j].branch
             || !(touches[i].written || touches[j].written)
             || touches[i].print.surely_disjoint(&touches[j].print)
     };
-    if touches.len() <= 64 && (0..touches.len()).all(|i| (0..i).all(|j| apart(i, j))) {
+    if touches.len() <= 64 && (0..touches.len()).all(|i| (0..i).all(|j| is_clear(i, j))) {
         return Verdict::default();
     }
     let (mut written, mut touched) = (Marks::new(len), Marks::new(len));
@@ -93,7 +93,7 @@ pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> 
     verdict
 }
 
-/// The conflict at an element between touch `i` and one before `from`.
+/// Returns the conflict at an element between touch `i` and one before `from`.
 fn across(touches: &[&Touch], from: usize, i: usize, element: u64) -> Option<Conflict> {
     let at = |k: usize| touches[k].print.instances_at(element, 1).first().map(|&n| (k, n));
     let here = at(i)?;
@@ -107,7 +107,7 @@ fn common_end(touches: &[&Touch], element: u64, a: (usize, u64), b: (usize, u64)
     if a == b { element + 1 } else { end(a).min(end(b)) }
 }
 
-/// Whether strides prove that nothing meets.
+/// Returns whether strides prove that there is no conflict.
 fn surely_free(touches: &[&Touch]) -> bool {
     if !touches.iter().filter(|t| t.written).all(|t| t.print.surely_injective()) {
         return false;
@@ -128,13 +128,13 @@ fn surely_free(touches: &[&Touch]) -> bool {
     true
 }
 
-/// Calls `f` for each run as `start, end`, and polls the stop flag now and then.
+/// Calls `f` with the start and end of each run. Polls the stop flag now and then.
 fn mark(print: &Footprint, cancel: &Cancel, mut f: impl FnMut(u64, u64)) {
-    let mut turns = 0u32;
+    let mut runs = 0u32;
     print.runs(|start, len| {
         f(start, start + len);
-        turns = turns.wrapping_add(1);
-        !(turns.is_multiple_of(1 << 16) && cancel.is_cancelled())
+        runs = runs.wrapping_add(1);
+        !(runs.is_multiple_of(1 << 16) && cancel.is_cancelled())
     });
 }
 
@@ -145,7 +145,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Notes that an element is written and touched once more.
+    /// Records an element that is written and touched once more.
     fn conflict(&mut self, element: u64) {
         self.verdict.elements += 1;
         let known = &self.verdict.conflicts;
@@ -158,7 +158,7 @@ impl Search<'_> {
         let mut all: Vec<(usize, u64)> = self.touches.iter().enumerate().flat_map(instances).collect();
         let Some(writer) = all.iter().position(|&(k, _)| self.touches[k].written) else { return };
         let first = all.remove(writer);
-        // Another writer says more than a reader does.
+        // Another writer is more telling than a reader.
         let second = all.iter().find(|&&(k, _)| self.touches[k].written).or(all.first());
         let Some(&second) = second else { return };
         if known.iter().any(|c| (c.first.0, c.second.0) == (first.0, second.0)) {
@@ -169,7 +169,7 @@ impl Search<'_> {
     }
 }
 
-/// A bit per element of a variable.
+/// A set of elements of a variable, a bit for each.
 struct Marks(FixedBitSet);
 
 impl Marks {

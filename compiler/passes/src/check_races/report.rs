@@ -1,6 +1,6 @@
-//! Breaches of the race rule in the user's words.
+//! Diagnostics of the race rule, in the user's names.
 //!
-//! Invariant: the order of messages is that of the text; the number per step is bounded.
+//! Invariant: messages are in the order of the text, and their number for each step is bounded.
 
 use super::decide::{self, Conflict, Verdict};
 use super::touch::{Touch, Who};
@@ -10,17 +10,17 @@ use girder_ir::ids::{StepId, VarId};
 use girder_ir::placement::Placement;
 use girder_source::{Cancel, Diagnostic, OriginId, Span};
 
-/// Messages per step.
+/// The number of messages for each step.
 const MAX_MESSAGES: usize = 4;
 
-/// What messages speak of.
+/// The graph and placement that messages name.
 pub(super) struct Reporter<'a> {
     pub graph: &'a Graph,
     pub placement: &'a Placement,
 }
 
 impl Reporter<'_> {
-    /// The breaches inside one compute set, copy or read.
+    /// Returns the diagnostics of one compute set, copy or read.
     pub fn work(&self, name: &str, touches: &[Touch], cancel: &Cancel) -> Vec<Diagnostic> {
         let mut found = vec![];
         for (var, touches) in by_written_var(touches.iter()) {
@@ -43,7 +43,7 @@ impl Reporter<'_> {
         found
     }
 
-    /// The breaches between branches of `par`.
+    /// Returns the diagnostics of the branches of `par`.
     pub fn branches(&self, step: StepId, touches: &[Touch], cancel: &Cancel) -> Vec<Diagnostic> {
         let mut found = vec![];
         for (var, touches) in by_written_var(touches.iter()) {
@@ -52,9 +52,9 @@ impl Reporter<'_> {
                 let (a, b) = (touches[c.first.0], touches[c.second.0]);
                 let range = self.range(var, c.start, c.end);
                 let message = format!("branches of `par` that run at one time share `{range}`, and one writes it");
-                let d = Diagnostic::error("race::branches", self.place(a, c.first.1), message);
+                let d = Diagnostic::error("race::branches", self.location(a, c.first.1), message);
                 let d = d.here(self.role(a, c.first.1));
-                // The word `par` alone: the whole would stand around the other places.
+                // Only the word `par` is labelled: the whole statement would enclose the other labels.
                 let par = self.span(self.graph.steps[step].origin);
                 let par = Span::new(par.lo, par.hi.min(par.lo + "par".len() as u32));
                 let d = self.second(d, b, c.second.1).label(par, "these branches");
@@ -82,45 +82,45 @@ impl Reporter<'_> {
         let one_vertex =
             matches!((a.who, b.who), (Who::Vertex(f, _), Who::Vertex(g, _)) if f == g) && c.first.1 == c.second.1;
         let (code, mut message, help) = match (a.who, b.who) {
-            (Who::CopyTo(..) | Who::Read(_), _) => copy_words(name, &range, a, b),
-            _ if one_vertex => self.vertex_words(name, &range, a, b),
-            _ => set_words(name, &range, b),
+            (Who::CopyTo(..) | Who::Read(_), _) => copy_wording(name, &range, a, b),
+            _ if one_vertex => self.vertex_wording(name, &range, a, b),
+            _ => set_wording(name, &range, b),
         };
         if more > 0 {
             let s = if more == 1 { "" } else { "s" };
             message += &format!(" (and {more} more element{s} of `{}` likewise)", self.graph.vars[var].name);
         }
-        let d = Diagnostic::error(code, self.place(a, c.first.1), message).here(self.role(a, c.first.1));
+        let d = Diagnostic::error(code, self.location(a, c.first.1), message).here(self.role(a, c.first.1));
         let d = self.second(d, b, c.second.1).help(help);
         let d = self.calls(d, self.origin(a));
         self.calls(d, self.origin(b))
     }
 
-    /// What is said of two touches by one vertex.
-    fn vertex_words(&self, name: &str, range: &str, a: &Touch, b: &Touch) -> Words {
+    /// Returns the wording for two touches by one vertex.
+    fn vertex_wording(&self, name: &str, range: &str, a: &Touch, b: &Touch) -> Wording {
         let (first, second) = (self.field(a), self.field(b));
         if a.who == b.who {
             let message = format!("field `{first}` of one vertex names `{range}` twice and writes it");
             return ("race::aliased_output", message, "connect a view that names each element once");
         }
         if b.written {
-            return set_words(name, range, b);
+            return set_wording(name, range, b);
         }
         let message =
             format!("a vertex of `{name}` reads `{range}` through `{second}` and writes it through `{first}`");
         ("race::in_and_out", message, "use one `inout` field for it, or write to another variable")
     }
 
-    /// Adds the other place.
+    /// Adds a label for the second touch.
     fn second(&self, d: Diagnostic, b: &Touch, instance: u64) -> Diagnostic {
-        let (at, text) = (self.place(b, instance), self.role(b, instance));
+        let (at, text) = (self.location(b, instance), self.role(b, instance));
         if d.labels.first().is_some_and(|l| l.span == at && l.text == text) {
             return d;
         }
         d.label(at, text)
     }
 
-    /// Adds the calls around a place that are not yet shown.
+    /// Adds labels for the calls around a location that are not shown yet.
     fn calls(&self, mut d: Diagnostic, origin: OriginId) -> Diagnostic {
         for call in self.graph.origins.chain(origin).skip(1).take(3) {
             if d.labels.iter().all(|l| l.span != call.span) {
@@ -134,8 +134,8 @@ impl Reporter<'_> {
         self.graph.origins.span(origin)
     }
 
-    /// The statement of an instance of a touch.
-    fn place(&self, touch: &Touch, instance: u64) -> girder_source::Span {
+    /// Returns the location of the statement that made an instance of a touch.
+    fn location(&self, touch: &Touch, instance: u64) -> girder_source::Span {
         match touch.who {
             Who::Vertex(family, _) => self.graph.families[family].span(&self.graph.origins, instance),
             _ => self.span(self.origin(touch)),
@@ -157,7 +157,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// `dot[3] on tile 7 writes through y`.
+    /// Returns the role of a touch, such as `dot[3] on tile 7 writes through y`.
     fn role(&self, touch: &Touch, instance: u64) -> String {
         let verb = if touch.written { "writes" } else { "reads" };
         let Who::Vertex(id, _) = touch.who else {
@@ -173,8 +173,8 @@ impl Reporter<'_> {
         format!("`{codelet}{index}`{tile} {verb} it through `{}`", self.field(touch))
     }
 
-    /// `w[3, 0..8]`: a range of flat elements in the user's indices. What goes beyond a row is shown by its first row,
-    /// unless it is whole rows.
+    /// Returns a range of flat elements in the user's indices, such as `w[3, 0..8]`. A range beyond one row is shown by
+    /// its first row, unless it consists of whole rows.
     fn range(&self, var: VarId, start: u64, end: u64) -> String {
         let v = &self.graph.vars[var];
         let Some(&row) = v.shape.last() else {
@@ -199,11 +199,11 @@ impl Reporter<'_> {
     }
 }
 
-/// Code, message and help.
-type Words = (&'static str, String, &'static str);
+/// The code, message and help of a diagnostic.
+type Wording = (&'static str, String, &'static str);
 
-/// What is said of a copy, or of a packet that is read.
-fn copy_words(name: &str, range: &str, a: &Touch, b: &Touch) -> Words {
+/// Returns the wording for a copy, or for a packet that is read.
+fn copy_wording(name: &str, range: &str, a: &Touch, b: &Touch) -> Wording {
     match (a.who, b.who) {
         (Who::Read(_), _) => (
             "race::aliased_output",
@@ -223,8 +223,8 @@ fn copy_words(name: &str, range: &str, a: &Touch, b: &Touch) -> Words {
     }
 }
 
-/// What is said of two vertices, of which the second is `b`.
-fn set_words(name: &str, range: &str, b: &Touch) -> Words {
+/// Returns the wording for two vertices, the second of which is `b`.
+fn set_wording(name: &str, range: &str, b: &Touch) -> Wording {
     if b.written {
         let message = format!("`{range}` is written twice in compute set `{name}`");
         return ("race::write_write", message, "let one vertex write each element, or use two compute sets");

@@ -12,7 +12,7 @@ fn found(b: &Build) -> Vec<Diagnostic> {
     check(&b.graph, &Placement::default(), &machine(), &Cancel::default())
 }
 
-fn said(b: &Build) -> Vec<(&'static str, String)> {
+fn reported(b: &Build) -> Vec<(&'static str, String)> {
     found(b).into_iter().map(|d| (d.code, d.message)).collect()
 }
 
@@ -60,7 +60,7 @@ fn reads_may_overlap_and_disjoint_writes_are_free() {
 #[test]
 fn two_writers_are_both_shown_with_the_range() {
     let b = matvec(true);
-    assert_eq!(said(&b), one("race::write_write", "`main.y[4]` is written twice in compute set `main.mv`"));
+    assert_eq!(reported(&b), one("race::write_write", "`main.y[4]` is written twice in compute set `main.mv`"));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_stencil_in_place_reads_what_its_neighbour_writes() {
     let outs = (0..4).map(|i| u.slice(0, i + 1, 1, 1)).collect();
     b.set("s", &[Vertices { codelet: step, views: &[ins, outs], tiles: None }]);
     let want = "`u[1]` is written and read in compute set `s` (and 2 more elements of `u` likewise)";
-    assert_eq!(said(&b), one("race::read_write", want));
+    assert_eq!(reported(&b), one("race::read_write", want));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn one_vertex_may_not_read_and_write_through_two_fields() {
     let (row, part) = (u.index(0, 1), u.index(0, 1).slice(0, 1, 3, 1));
     b.set("s", &[Vertices { codelet: step, views: &[vec![row], vec![part]], tiles: None }]);
     let want = "a vertex of `s` reads `u[1, 1..4]` through `a` and writes it through `b`";
-    assert_eq!(said(&b), one("race::in_and_out", want));
+    assert_eq!(reported(&b), one("race::in_and_out", want));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn an_output_that_names_an_element_twice_is_an_error() {
     let f = b.codelet("f", &[Dir::InOut]);
     let twice = u.slice(0, 2, 1, 1).broadcast(2, 0).flatten();
     b.set("s", &[Vertices { codelet: f, views: &[vec![twice]], tiles: None }]);
-    assert_eq!(said(&b), one("race::aliased_output", "field `a` of one vertex names `u[2]` twice and writes it"));
+    assert_eq!(reported(&b), one("race::aliased_output", "field `a` of one vertex names `u[2]` twice and writes it"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn constants_are_not_written() {
     b.set("s", &[Vertices { codelet: f, views: &[vec![k.clone()]], tiles: None }]);
     b.copy("c", &[(k, x)]);
     assert_eq!(found(&b).iter().filter(|d| d.code == "race::constant").count(), 2);
-    assert_eq!(said(&b)[0].1, "the constant `k` is written");
+    assert_eq!(reported(&b)[0].1, "the constant `k` is written");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_copy_overlaps_neither_itself_nor_its_source() {
         ("race::copy_overlap", "copy `shift` reads and writes `u[1..4]`".to_string()),
         ("race::copy_overlap", "copy `twice` writes `v[3]` twice".to_string()),
     ];
-    assert_eq!(said(&b), want);
+    assert_eq!(reported(&b), want);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn branches_share_no_written_element() {
         let left = b.copy_step(&u.slice(0, 0, 4, 1), &v.slice(0, 0, 4, 1));
         let right = b.copy_step(&v.slice(0, at, 4, 1), &u.slice(0, 4, 4, 1));
         b.program("main", true, &Tree::Par(vec![left, right]));
-        assert_eq!(said(&b).iter().filter(|d| d.0 == "race::branches").count(), n, "{at}");
+        assert_eq!(reported(&b).iter().filter(|d| d.0 == "race::branches").count(), n, "{at}");
     }
 }
 

@@ -1,9 +1,9 @@
-//! What touches elements, and how.
+//! Touches: the accesses of a step to the elements of variables.
 //!
 //! Invariant: touches are in the order of the text.
 
 use crate::footprint::Footprint;
-use crate::liveness::steps_of;
+use crate::steps::steps_of;
 use girder_ir::codelet::Dir;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, ProgramId, StepId};
@@ -11,7 +11,7 @@ use girder_ir::program::{Effect, StepKind};
 use girder_ir::view::View;
 use rustc_hash::FxHashSet;
 
-/// Who touches.
+/// The field, copy or step that accesses elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Who {
     /// A field of the vertices of a family.
@@ -26,27 +26,27 @@ pub(super) enum Who {
     Step(StepId),
 }
 
-/// One part of one field.
+/// The accesses of one part of one field.
 #[derive(Debug)]
 pub(super) struct Touch {
-    /// Who.
+    /// The field, copy or step.
     pub who: Who,
-    /// Whether it may write.
+    /// Whether elements may be written.
     pub written: bool,
-    /// Which elements.
+    /// The elements.
     pub print: Footprint,
-    /// Which branch of the `par` at hand it stands in; 0 elsewhere.
+    /// The branch of the `par` that the touch is in; 0 elsewhere.
     pub branch: usize,
 }
 
 impl Touch {
-    /// One per footprint.
+    /// Returns one touch for each footprint.
     pub fn all(who: Who, written: bool, prints: Vec<Footprint>) -> Vec<Touch> {
         prints.into_iter().map(|print| Touch { who, written, print, branch: 0 }).collect()
     }
 }
 
-/// The touches of a compute set.
+/// Returns the touches of a compute set.
 pub(super) fn of_set(graph: &Graph, set: ComputeSetId) -> Vec<Touch> {
     let mut touches = vec![];
     for &id in &graph.sets[set].families {
@@ -60,7 +60,7 @@ pub(super) fn of_set(graph: &Graph, set: ComputeSetId) -> Vec<Touch> {
     touches
 }
 
-/// The touches of a copy.
+/// Returns the touches of a copy.
 pub(super) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
     let mut touches = vec![];
     for (i, family) in graph.copies[copy].families.iter().enumerate() {
@@ -70,7 +70,7 @@ pub(super) fn of_copy(graph: &Graph, copy: CopyId) -> Vec<Touch> {
     touches
 }
 
-/// The touches of branches and all that they reach, programs that they call included.
+/// Returns the touches of branches, including those of called programs.
 pub(super) fn of_branches(graph: &Graph, branches: &[StepId]) -> Vec<Touch> {
     let of = |(branch, &root): (usize, &StepId)| {
         let mut touches = of_tree(graph, root);

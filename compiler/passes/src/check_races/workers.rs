@@ -1,6 +1,7 @@
-//! Workers of a `multi codelet` that surely race: each of them writes the same element.
+//! Workers of a `multi codelet` that certainly race because each of them writes the same element.
 //!
-//! Invariant: no false alarm. What is not certain for every worker is left to mode `interpret`, which watches them.
+//! Invariant: there is no false alarm. What is not certain for every worker is left to mode `interpret`, which watches
+//! them.
 
 use cranelift_entity::EntityRef;
 use girder_codelet::sizes::Shape;
@@ -13,7 +14,7 @@ use girder_source::{Diagnostic, Span};
 use rustc_hash::FxHashSet;
 use smallvec::smallvec;
 
-/// One error per codelet, shapes and field, for a machine with so many workers on a tile.
+/// Returns one error for each codelet, shapes and field, for a machine with some number of workers on a tile.
 pub(super) fn check(graph: &Graph, workers: u32) -> Vec<Diagnostic> {
     let mut seen: FxHashSet<(SpecId, Vec<Shape>)> = FxHashSet::default();
     let mut found = vec![];
@@ -60,7 +61,7 @@ fn report(graph: &Graph, id: FamilyId, codelet: &Codelet, field: FieldId, index:
     d.help("let each worker write elements of its own: `for i in worker * n / workers..(worker + 1) * n / workers`")
 }
 
-/// The places of all stores to a field.
+/// Collects the spans of all stores to a field.
 fn gather(codelet: &Codelet, block: &[Stmt], field: FieldId, out: &mut Vec<Span>) {
     for stmt in block {
         match stmt {

@@ -1,6 +1,6 @@
-//! Which `out` fields of a family every vertex writes in full.
+//! The `out` fields of a family that every vertex writes in full.
 //!
-//! Invariant: the answer is that of [`girder_codelet::facts()`] for the sizes of the family's vertices; where sizes do
+//! Invariant: the answer is that of [`girder_codelet::facts()`] for the sizes of the family's vertices. Where sizes do
 //! not bind, nothing is certain.
 
 use cranelift_entity::EntityRef;
@@ -14,14 +14,15 @@ use girder_ir::types::{ElemType, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-/// What is known so far, by codelet and shapes.
+/// A cache of answers by codelet and shapes.
 #[derive(Default)]
 pub struct Covers {
     known: FxHashMap<(SpecId, Vec<Shape>), Vec<FieldId>>,
 }
 
 impl Covers {
-    /// Whether every vertex of a family writes every element of an `out` field; if not, its old elements stay.
+    /// Returns whether every vertex of a family writes every element of an `out` field. If not, the field keeps its old
+    /// elements.
     pub fn is_full(&mut self, graph: &Graph, family: &Family, field: FieldId) -> bool {
         let codelet = &graph.codelets[family.codelet];
         let mut shapes: Vec<Shape> = vec![smallvec![]; codelet.fields.len()];

@@ -1,7 +1,8 @@
-//! Classes of elements that the flow treats as one: whole temporaries, or the parts of one that is written in pieces.
+//! Atoms: classes of elements that the flow treats alike. An atom is a whole temporary, or a part of one that is
+//! written in pieces.
 //!
-//! Invariant: the atoms of a variable partition its elements, and no leaf certainly overwrites a part of one unless the
-//! variable is whole.
+//! Invariant: the atoms of a variable partition its elements. No leaf overwrites only a part of an atom with certainty,
+//! unless the atom is a whole variable.
 
 use super::leaves::{AtomEffect, Leaf, Leaves};
 use crate::footprint::Footprint;
@@ -10,28 +11,29 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Runs beyond which a variable is not split: the flow then counts, and may promote it without need.
+/// The number of runs beyond which a variable is not split. The flow then counts elements and may promote the variable
+/// without need.
 const MAX_RUNS: usize = 1 << 20;
 
 /// The atoms of a graph.
 pub(super) struct Atoms {
-    /// First atom of each temporary.
+    /// The first atom of each temporary.
     first: SecondaryMap<VarId, u32>,
-    /// Variable of each atom.
+    /// The variable of each atom.
     owners: Vec<VarId>,
-    /// Elements of each variable.
+    /// The number of elements of each variable.
     lens: SecondaryMap<VarId, u64>,
-    /// Of split variables: segments by their ends, ascending, each with its atom.
+    /// The segments of split variables: end and atom, ascending.
     segments: FxHashMap<VarId, Vec<(u64, u32)>>,
 }
 
 impl Atoms {
-    /// One per temporary.
+    /// Creates one atom for each temporary.
     pub fn whole(graph: &Graph) -> Atoms {
         Atoms::split_with(graph, FxHashMap::default())
     }
 
-    /// One per temporary, several for those of `suspects` that can be split.
+    /// Creates several atoms for each of `suspects` that can be split, and one for each other temporary.
     pub fn split(graph: &Graph, leaves: &Leaves, suspects: &FxHashSet<VarId>) -> Atoms {
         let classes = suspects.iter().filter_map(|&v| Some((v, classes(graph.vars[v].len(), v, leaves)?)));
         Atoms::split_with(graph, classes.collect())
@@ -61,17 +63,17 @@ impl Atoms {
         atoms
     }
 
-    /// How many atoms there are.
+    /// Returns the number of atoms.
     pub fn len(&self) -> usize {
         self.owners.len()
     }
 
-    /// The variable of an atom.
+    /// Returns the variable of an atom.
     pub fn owner(&self, atom: u32) -> VarId {
         self.owners[atom as usize]
     }
 
-    /// A leaf in terms of atoms.
+    /// Returns the effect of a leaf on atoms.
     pub fn effect(&self, leaf: &Leaf) -> AtomEffect {
         let mut effect = AtomEffect::default();
         leaf.reads.iter().for_each(|f| self.add(f, &mut effect.uses));
@@ -94,7 +96,7 @@ impl Atoms {
         effect
     }
 
-    /// The atoms that a footprint meets; those of a split variable lie in it entirely.
+    /// Adds the atoms that a footprint meets. Those of a split variable lie entirely in the footprint.
     fn add(&self, print: &Footprint, list: &mut Vec<u32>) {
         let Some(segments) = self.segments.get(&print.var) else {
             list.push(self.first[print.var]);
@@ -118,10 +120,10 @@ impl Atoms {
     }
 }
 
-/// The segments of a variable with their classes: elements are of one class if the same leaves touch them, equally
-/// often. `None` if there are too many runs.
+/// Returns the segments of a variable with their classes, or `None` if there are too many runs. Elements are in one
+/// class if the same leaves access them equally often.
 fn classes(len: u64, var: VarId, leaves: &Leaves) -> Option<Vec<(u64, u32)>> {
-    // Each kind of access adds its own number to a running sum; equal sums are equal sets of accesses.
+    // Each kind of access adds its own number to a running sum, so equal sums mean equal sets of accesses.
     let mut changes: Vec<(u64, u128)> = vec![];
     let mut key = 0u128;
     for leaf in &leaves.list {
@@ -152,11 +154,11 @@ fn classes(len: u64, var: VarId, leaves: &Leaves) -> Option<Vec<(u64, u32)>> {
         let class = *numbers.entry(sum).or_insert(fresh);
         segments.push((next.peek().map_or(len, |c| c.0.min(len)), class));
     }
-    // What comes before the first access is touched by nothing, and belongs to any class.
+    // No leaf accesses the elements before the first segment, so they belong to any class.
     Some(segments)
 }
 
-/// A number of 128 bits that sums of other numbers do not meet by chance (SplitMix64, twice).
+/// Returns a 128-bit hash (SplitMix64, twice). Sums of different hashes do not collide by chance.
 fn mix(key: u128) -> u128 {
     let half = |seed: u64| {
         let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

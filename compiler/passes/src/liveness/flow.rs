@@ -1,13 +1,13 @@
-//! The structured dataflow: what each step uses before it overwrites it, bottom up; and from that, top down, the hull of
-//! the points where each temporary is live.
+//! The structured dataflow. Bottom up, it computes what each step uses before it overwrites it; then, top down, the
+//! interval of points where each temporary is live.
 //!
-//! Invariant: an atom enters the live set at a step that extends its hull, and leaves it at another; so between the two
-//! the hull need not be touched.
+//! Invariant: an atom enters the live set at a step that extends its interval, and leaves it at another one. Steps in
+//! between need not extend it.
 
 use super::atoms::Atoms;
 use super::leaves::Effects;
-use super::order::Order;
-use super::steps_of;
+use super::order::LivenessOrder;
+use crate::steps::steps_of;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use fixedbitset::FixedBitSet;
 use girder_ir::graph::Graph;
@@ -16,17 +16,17 @@ use girder_ir::program::StepKind;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// What running a step does to the atoms that are live after it: `before = (after - kills) + uses`.
+/// The effect of a step on the live set: `before = (after - kills) + uses`.
 #[derive(Clone, Default)]
 pub(super) struct Summary {
-    /// May be read before it is overwritten.
+    /// Atoms that may be read before they are overwritten.
     pub uses: FxHashSet<u32>,
-    /// Certainly overwritten.
+    /// Atoms that are certainly overwritten.
     pub kills: FxHashSet<u32>,
 }
 
 impl Summary {
-    /// This step, then `next`.
+    /// Puts a step before this one.
     fn prepend(&mut self, uses: impl IntoIterator<Item = u32>, kills: impl IntoIterator<Item = u32>) {
         for k in kills {
             self.uses.remove(&k);
@@ -40,17 +40,17 @@ impl Summary {
     }
 }
 
-/// The summaries of the steps that others need: bodies of control steps and of programs.
+/// The summaries of all steps and programs.
 pub(super) struct Summaries {
     steps: SecondaryMap<StepId, Summary>,
-    /// What each program may read before it is written, ascending.
+    /// The atoms that each program may read before it writes them, ascending.
     uses: SecondaryMap<ProgramId, Vec<u32>>,
-    /// What each program certainly overwrites, ascending.
+    /// The atoms that each program certainly overwrites, ascending.
     kills: SecondaryMap<ProgramId, Vec<u32>>,
 }
 
 impl Summaries {
-    pub fn of(graph: &Graph, order: &Order, effects: &Effects) -> Summaries {
+    pub fn of(graph: &Graph, order: &LivenessOrder, effects: &Effects) -> Summaries {
         let mut all = Summaries { steps: SecondaryMap::new(), uses: SecondaryMap::new(), kills: SecondaryMap::new() };
         for &program in order.callers_first.iter().rev() {
             let body = graph.programs[program].body;
@@ -69,12 +69,12 @@ impl Summaries {
         all
     }
 
-    /// What a program may read before it is written, ascending.
+    /// Returns the atoms that a program may read before it writes them, ascending.
     pub fn program_uses(&self, program: ProgramId) -> &[u32] {
         &self.uses[program]
     }
 
-    /// The summary of a step whose children have theirs.
+    /// Returns the summary of a step whose children already have theirs.
     fn summary(&self, graph: &Graph, effects: &Effects, step: StepId) -> Summary {
         let own = effects.of(step);
         let mut sum = Summary::default();
@@ -87,8 +87,8 @@ impl Summaries {
             StepKind::Repeat { count: 0, .. } => {}
             StepKind::Repeat { body, .. } => sum = self.steps[*body].clone(),
             StepKind::While { before, body, .. } => {
-                // before, cond, and perhaps more: body, before, cond, …
-                sum = self.turn(effects, step, *before, *body);
+                // A `while` runs before, cond, and then any number of times body, before, cond.
+                sum = self.iteration(effects, step, *before, *body);
                 sum.kills.clear();
                 sum.prepend(own.uses.iter().copied(), []);
                 sum.prepend_summary(&self.steps[*before]);
@@ -107,8 +107,8 @@ impl Summaries {
         sum
     }
 
-    /// `body`, `before` and the test of a `while`.
-    fn turn(&self, effects: &Effects, step: StepId, before: StepId, body: StepId) -> Summary {
+    /// Returns the summary of one iteration of a `while`: `body`, `before` and the test.
+    fn iteration(&self, effects: &Effects, step: StepId, before: StepId, body: StepId) -> Summary {
         let mut sum = Summary::default();
         sum.prepend(effects.of(step).uses.iter().copied(), []);
         sum.prepend_summary(&self.steps[before]);
@@ -125,23 +125,23 @@ impl Summaries {
     }
 }
 
-/// The walk from the ends of programs to their beginnings.
+/// The backward pass from the ends of programs to their beginnings.
 pub(super) struct Flow<'a> {
     graph: &'a Graph,
-    order: &'a Order,
+    order: &'a LivenessOrder,
     atoms: &'a Atoms,
     effects: &'a Effects,
     summaries: &'a Summaries,
-    /// Of each variable by id.
+    /// The live range of each variable, by id.
     hulls: Vec<Option<Range<u32>>>,
-    /// What is live after a call of each program, over all calls seen so far.
+    /// The atoms that are live after a call of each program, over all calls so far.
     after: SecondaryMap<ProgramId, Option<FixedBitSet>>,
 }
 
 impl<'a> Flow<'a> {
     pub fn new(
         graph: &'a Graph,
-        order: &'a Order,
+        order: &'a LivenessOrder,
         atoms: &'a Atoms,
         effects: &'a Effects,
         summaries: &'a Summaries,
@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
         Flow { graph, order, atoms, effects, summaries, hulls, after: SecondaryMap::new() }
     }
 
-    /// The live range of each variable.
+    /// Returns the live range of each variable.
     pub fn ranges(mut self) -> Vec<Option<Range<u32>>> {
         let empty = FixedBitSet::with_capacity(self.atoms.len());
         for &program in &self.order.callers_first {
@@ -160,8 +160,8 @@ impl<'a> Flow<'a> {
         self.hulls
     }
 
-    /// From what is live after a step to what is live before it. Recursion is as deep as steps are nested, which the
-    /// limit on nesting bounds.
+    /// Turns the set that is live after a step into the set that is live before it. Recursion is as deep as steps are
+    /// nested, which a limit bounds.
     fn walk(&mut self, step: StepId, live: &mut FixedBitSet) {
         let (graph, summaries) = (self.graph, self.summaries);
         match &graph.steps[step].kind {
@@ -169,8 +169,8 @@ impl<'a> Flow<'a> {
             StepKind::Seq(list) | StepKind::Par(list) => list.iter().rev().for_each(|&s| self.walk(s, live)),
             StepKind::Repeat { count, body, .. } => self.repeat(step, *count, *body, live),
             StepKind::While { before, body, .. } => {
-                let turn = summaries.turn(self.effects, step, *before, *body);
-                turn.uses.iter().for_each(|&a| live.insert(a as usize));
+                let iteration = summaries.iteration(self.effects, step, *before, *body);
+                iteration.uses.iter().for_each(|&a| live.insert(a as usize));
                 self.leaf(step, live);
                 self.walk(*before, live);
                 self.extend_over(live, self.order.range(step));

@@ -1,4 +1,4 @@
-//! What the steps that do work read, and what they surely overwrite, of temporaries.
+//! The reads and the certain writes of the steps that do work, for temporaries.
 //!
 //! Invariant: inside one leaf all reads come before all writes.
 
@@ -12,12 +12,12 @@ use girder_ir::ids::{StepId, VarId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::view::View;
 
-/// Elements that one kind of work touches.
+/// The elements that a compute set, a copy or a single step accesses.
 #[derive(Default)]
 pub(super) struct Leaf {
-    /// Whose old values may matter: `in`, `inout`, and `out` that may stay unwritten.
+    /// Elements whose old values may matter: `in`, `inout`, and `out` that may stay unwritten.
     pub reads: Vec<Footprint>,
-    /// What is certainly overwritten.
+    /// Elements that are certainly overwritten.
     pub writes: Vec<Footprint>,
 }
 
@@ -27,16 +27,16 @@ pub(super) struct Leaves {
     of_step: SecondaryMap<StepId, Option<u32>>,
 }
 
-/// A leaf in terms of atoms.
+/// The effect of a leaf on atoms.
 #[derive(Default, Clone)]
 pub(super) struct AtomEffect {
     pub uses: Vec<u32>,
     pub kills: Vec<u32>,
-    /// All of `uses` and `kills`, and what is written in part.
+    /// The atoms in `uses` and `kills`, and those that are written in part.
     pub touched: Vec<u32>,
 }
 
-/// The leaves in terms of atoms, by step.
+/// The effects of leaves by step.
 pub(super) struct Effects {
     list: Vec<AtomEffect>,
     of_step: SecondaryMap<StepId, Option<u32>>,
@@ -44,7 +44,7 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    /// What a step does by itself; nothing for one that only has others inside.
+    /// Returns the effect of a step itself, without the steps inside it.
     pub fn of(&self, step: StepId) -> &AtomEffect {
         self.of_step[step].map_or(&self.none, |i| &self.list[i as usize])
     }
@@ -87,18 +87,18 @@ impl Leaves {
         leaves
     }
 
-    /// The leaves in terms of atoms.
+    /// Returns the effects of the leaves on atoms.
     pub fn effects(&self, atoms: &Atoms) -> Effects {
         let list = self.list.iter().map(|l| atoms.effect(l)).collect();
         Effects { list, of_step: self.of_step.clone(), none: AtomEffect::default() }
     }
 
-    /// Whether a step reads some of a temporary.
+    /// Returns whether a step reads some of a temporary.
     pub fn reads(&self, step: StepId, var: VarId) -> bool {
         self.of_step[step].is_some_and(|i| self.list[i as usize].reads.iter().any(|f| f.var == var))
     }
 
-    /// Whether some leaf overwrites a part of a temporary and not all.
+    /// Returns whether some leaf overwrites a part of a temporary and not all.
     pub fn writes_partly(&self, graph: &Graph, var: VarId) -> bool {
         self.list.iter().any(|leaf| {
             let written: u64 = leaf.writes.iter().filter(|f| f.var == var).map(|f| f.count()).sum();

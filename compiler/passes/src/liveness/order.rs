@@ -1,9 +1,8 @@
-//! The points of the steps, and which other points a step stands for (see "The liveness order").
+//! The points of the steps, and the other points at which a step's temporaries are live (see "The liveness order").
 //!
-//! Invariant: every step has a point, also those that no program reaches.
+//! Invariant: every step has a point, even if no program reaches it.
 
-use super::{children, steps_of};
-use crate::calls::callers_first;
+use crate::steps::{callers_first, children, steps_of};
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId};
@@ -12,32 +11,32 @@ use std::ops::Range;
 
 /// The liveness order of a graph.
 #[derive(Clone, Debug, Default)]
-pub struct Order {
-    /// How many points there are.
+pub struct LivenessOrder {
+    /// The number of points.
     pub points: u32,
-    /// Of each step.
+    /// The point of each step.
     point: SecondaryMap<StepId, u32>,
-    /// First point of each step with all that is inside.
+    /// The first point of each step and all steps inside it.
     first: SecondaryMap<StepId, u32>,
-    /// One past the last.
+    /// One past the last such point.
     end: SecondaryMap<StepId, u32>,
-    /// Points for which what the step touches is live.
+    /// The points at which the temporaries of each step are live.
     occupied: SecondaryMap<StepId, (u32, u32)>,
     /// Programs, callers before the programs that they call.
     pub callers_first: Vec<ProgramId>,
 }
 
-/// What remains to be numbered.
+/// A step that is still to be numbered.
 enum Task {
     Enter(StepId),
     Point(StepId),
     Leave(StepId),
 }
 
-impl Order {
+impl LivenessOrder {
     /// Numbers the steps of a graph.
-    pub fn of(graph: &Graph) -> Order {
-        let mut order = Order { callers_first: callers_first(graph), ..Order::default() };
+    pub fn of(graph: &Graph) -> LivenessOrder {
+        let mut order = LivenessOrder { callers_first: callers_first(graph), ..LivenessOrder::default() };
         let mut placed: SecondaryMap<ProgramId, bool> = SecondaryMap::new();
         let entries = graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, _)| id);
         // What no entry reaches comes last, and callers first also there.
@@ -50,18 +49,18 @@ impl Order {
         order
     }
 
-    /// The point of a step.
+    /// Returns the point of a step.
     pub fn point(&self, step: StepId) -> u32 {
         self.point[step]
     }
 
-    /// The points of a step with all that is inside it, called programs that stand there included.
+    /// Returns the points of a step and all steps inside it, including called programs that stand there.
     pub fn range(&self, step: StepId) -> Range<u32> {
         self.first[step]..self.end[step]
     }
 
-    /// The points for which what the step touches is live at least: its own, the whole of a `par` around it, and the
-    /// calls of its program if there are several.
+    /// Returns the points at which the temporaries of a step are live at least: its own point, the whole of a `par`
+    /// around it, and the calls of its program if there are several.
     pub fn occupied(&self, step: StepId) -> Range<u32> {
         let (lo, hi) = self.occupied[step];
         lo..hi
@@ -100,7 +99,7 @@ impl Order {
 
     /// Fills `occupied`, callers first.
     fn occupy(&mut self, graph: &Graph) {
-        // Of each program: how many calls there are of it, and the hull of what they occupy.
+        // The number of calls of each program, and the interval of points that they occupy.
         let mut calls: SecondaryMap<ProgramId, u32> = SecondaryMap::new();
         let mut sites: SecondaryMap<ProgramId, Option<(u32, u32)>> = SecondaryMap::new();
         for step in graph.steps.values() {

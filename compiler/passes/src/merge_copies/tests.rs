@@ -82,7 +82,9 @@ fn a_copy_that_two_steps_share_and_one_that_races_stay_alone() {
 
 proptest! {
     #[test]
-    fn what_was_in_order_is_so_together(copies in proptest::collection::vec((0..3u32, 0..9u64, 0..3u32, 0..9u64, 1..6u64), 1..12)) {
+    fn merged_copies_do_what_they_did_in_order(
+        copies in proptest::collection::vec((0..3u32, 0..9u64, 0..3u32, 0..9u64, 1..6u64), 1..12),
+    ) {
         let mut b = Build::new();
         let v: Vec<View> = (0..3).map(|n| b.var(&format!("v{n}"), VarClass::Var, &[12], None)).collect();
         let part = |var: u32, at: u64, len: u64| v[var as usize].slice(0, at, len.min(12 - at), 1);

@@ -1,4 +1,4 @@
-//! What the vertices of a compute set take: each tile's queue, and what data decide of it.
+//! The time of a compute set's vertices: the queue of each tile, and the part that depends on data.
 //!
 //! Invariant: a tile's queue is its vertices in the order of families and instances.
 
@@ -21,16 +21,16 @@ pub struct Counted<'a> {
     machine: &'a Machine,
     costs: TileCosts,
     codelets: SecondaryMap<SpecId, Option<Cost>>,
-    families: SecondaryMap<FamilyId, Option<Vertices>>,
+    families: SecondaryMap<FamilyId, Option<FamilyCost>>,
 }
 
-/// What all vertices of a family have in common.
+/// The costs that all vertices of a family have in common.
 #[derive(Clone)]
-struct Vertices {
+struct FamilyCost {
     sizes: Sizes,
     facts: MemFacts,
-    /// Cycles of each, where all are alike.
-    alike: Option<Busy>,
+    /// The time of each vertex, if all are equal.
+    equal: Option<Busy>,
 }
 
 impl<'a> Counted<'a> {
@@ -38,7 +38,7 @@ impl<'a> Counted<'a> {
         let costs = TileCosts::from(machine);
         let mut codelets = SecondaryMap::new();
         for (id, codelet) in &allocated.codelets {
-            // What cannot be pipelined was refused when the codelet was made.
+            // A codelet that cannot be pipelined has been rejected before.
             codelets[id] = cost_of(codelet, &costs).ok();
         }
         let mut counted = Counted { allocated, machine, costs, codelets, families: SecondaryMap::new() };
@@ -49,19 +49,19 @@ impl<'a> Counted<'a> {
         counted
     }
 
-    fn vertices(&self, family: &Family, facts: impl FnOnce(&[Want]) -> MemFacts) -> Option<Vertices> {
+    fn vertices(&self, family: &Family, facts: impl FnOnce(&[Want]) -> MemFacts) -> Option<FamilyCost> {
         let cost = self.codelets[family.codelet].as_ref()?;
         let sizes = bind_family(self.allocated, family).ok()??;
         let facts = facts(cost.wants());
         let varies = !cost.points().is_empty() || cost.reads_constants();
-        let mut vertices = Vertices { sizes, facts, alike: None };
+        let mut vertices = FamilyCost { sizes, facts, equal: None };
         if !varies {
-            vertices.alike = Some(self.busy(family, cost, &vertices, 0, &[]));
+            vertices.equal = Some(self.busy(family, cost, &vertices, 0, &[]));
         }
         Some(vertices)
     }
 
-    fn busy(&self, family: &Family, cost: &Cost, vertices: &Vertices, instance: u64, counters: &[u64]) -> Busy {
+    fn busy(&self, family: &Family, cost: &Cost, vertices: &FamilyCost, instance: u64, counters: &[u64]) -> Busy {
         let consts = vertex_consts(&self.allocated.codelets[family.codelet], family, instance);
         cost.busy(&CostInputs {
             sizes: &vertices.sizes,
@@ -73,18 +73,18 @@ impl<'a> Counted<'a> {
         })
     }
 
-    /// Whether data decide what the vertices of a set take.
+    /// Returns whether the time of a set depends on data.
     fn is_counted(&self, set: ComputeSetId) -> bool {
         let points = |f: &FamilyId| self.codelets[self.allocated.families[*f].codelet].as_ref().map(Cost::points);
         self.allocated.sets[set].families.iter().filter_map(points).any(|p| !p.is_empty())
     }
 
-    /// The vertices' part of a set by IPU, from what was counted; `None` if nothing in it depends on counts.
+    /// Returns the time of a set's vertices by IPU from counted blocks, or `None` if it does not depend on counts.
     pub fn compute(&self, set: ComputeSetId, counts: &dyn Counts) -> Option<Vec<(u32, ComputeTime)>> {
         self.is_counted(set).then(|| self.by_ipu(set, counts))
     }
 
-    /// As if every counted block ran zero times.
+    /// Returns the time of a set's vertices by IPU as if every counted block ran zero times.
     pub(super) fn without_counts(&self, set: ComputeSetId) -> Vec<(u32, ComputeTime)> {
         self.by_ipu(set, &NoCounts)
     }
@@ -93,7 +93,7 @@ impl<'a> Counted<'a> {
         let families: Vec<FamilyId> = self.allocated.sets[set].families.clone();
         let mut ipus: BTreeMap<u32, ComputeTime> = BTreeMap::new();
         let mut add = |tile: u32, cycles: u64| ipus.entry(self.machine.ipu_of(tile)).or_default().add(tile, cycles);
-        match self.one_kind(&families) {
+        match self.equal_everywhere(&families) {
             Some((count, Busy::One(cycles))) => {
                 count.into_iter().for_each(|(tile, n)| add(tile, equal_vertices(n, cycles, &self.costs)));
             }
@@ -107,10 +107,10 @@ impl<'a> Counted<'a> {
         ipus.into_iter().collect()
     }
 
-    /// How many vertices each tile has, if all of the set are alike.
-    fn one_kind(&self, families: &[FamilyId]) -> Option<(BTreeMap<u32, u64>, Busy)> {
-        let alike = |f: &FamilyId| self.families[*f].as_ref().map(|v| v.alike.clone());
-        let mut kinds = families.iter().filter_map(alike);
+    /// Returns the number of vertices on each tile and their time, or `None` if times differ.
+    fn equal_everywhere(&self, families: &[FamilyId]) -> Option<(BTreeMap<u32, u64>, Busy)> {
+        let equal = |f: &FamilyId| self.families[*f].as_ref().map(|v| v.equal.clone());
+        let mut kinds = families.iter().filter_map(equal);
         let first = kinds.next()??;
         if !kinds.all(|k| k.as_ref() == Some(&first)) {
             return None;
@@ -123,7 +123,7 @@ impl<'a> Counted<'a> {
         Some((count, first))
     }
 
-    /// Each tile's vertices, as (position of the family, instance).
+    /// Returns each tile's vertices, as (position of the family, instance).
     fn queues(&self, families: &[FamilyId]) -> BTreeMap<u32, Vec<(u32, u64)>> {
         let mut queues: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for (f, &id) in families.iter().enumerate() {
@@ -144,8 +144,8 @@ impl<'a> Counted<'a> {
         let (Some(vertices), Some(cost)) = (&self.families[id], &self.codelets[family.codelet]) else {
             return Busy::One(0);
         };
-        if let Some(alike) = &vertices.alike {
-            return alike.clone();
+        if let Some(equal) = &vertices.equal {
+            return equal.clone();
         }
         let workers = if cost.is_multi() { self.costs.workers as usize } else { 1 };
         let row = cost.points().len() * workers;

@@ -1,6 +1,6 @@
-//! What the steps between supersteps take: packets of streams, the scalars that control looks at, and `sync();`.
+//! The time of the steps between supersteps: packets of streams, the scalars that control tests, and `sync();`.
 //!
-//! Invariant: the formulas are those of [`superstep`]; here stands what they are applied to.
+//! Invariant: the formulas are those of [`superstep`].
 
 use crate::superstep;
 use girder_ir::graph::Graph;
@@ -12,7 +12,7 @@ use girder_machine::Machine;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The time of a packet that comes to, or from, the elements of a view.
+/// Returns the time of a packet that is read into, or written from, a view.
 pub(super) fn packet_time(machine: &Machine, graph: &Graph, placement: &Placement, view: &View) -> StepTime {
     let tiles = bytes_by_tile(graph, placement, view);
     let total: u64 = tiles.values().sum();
@@ -31,7 +31,7 @@ pub(super) fn packet_time(machine: &Machine, graph: &Graph, placement: &Placemen
     StepTime { joined: ipus.len() > 1, ipus, ..StepTime::default() }
 }
 
-/// Bytes of a view on each tile.
+/// Returns the bytes of a view on each tile.
 fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap<u32, u64> {
     let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
     let mut homes: FxHashMap<VarId, Vec<TileRun>> = FxHashMap::default();
@@ -39,7 +39,7 @@ fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap
         let (var, Some(mapping)) = (&graph.vars[run.var], &placement.vars[run.var]) else { continue };
         let homes = homes.entry(run.var).or_insert_with(|| mapping.runs(var.len()).collect());
         let size = u64::from(var.ty.bytes());
-        // A run of any stride is a few stretches of neighbours, or single elements.
+        // A run is either contiguous or consists of single elements.
         let stretches = if run.stride.unsigned_abs() == 1 { 1 } else { run.len };
         let length = run.len / stretches;
         for k in 0..stretches {

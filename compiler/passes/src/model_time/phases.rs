@@ -1,11 +1,11 @@
-//! What the phases of a step take: syncs, words on their way, on-tile copies.
+//! The time of a step's phases: syncs, words on their way, on-tile copies.
 //!
 //! The formulas, and the note on supersteps, are in [`superstep`].
 //!
 //! # Note: Bound
-//! No schedule is shorter than what any port has to send or receive, if all moves at the rate of pairs that may (see the
-//! note on pairs in `girder_ir::schedule`): a tile receives so what its partner receives as well, and sends so what goes to
-//! whole pairs only; but two partners together send over no more than their two ports.
+//! No schedule is shorter than the load of any port if everything that may move at the rate of pairs does (see the note
+//! on pairs in `girder_ir::schedule`). A tile receives at that rate what its partner receives as well, and sends at
+//! that rate what goes to whole pairs only. Two partners together send over no more than their two ports.
 
 use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::{LocalCopy, Phase, StepPlan};
@@ -15,7 +15,7 @@ use girder_machine::{Copying, Machine};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The time of a step but for its vertices, which run on `computing` (IPUs, ascending; none for a copy).
+/// Returns the time of a step without its vertices, which run on the IPUs `computing` (ascending; none for a copy).
 pub(super) fn step_time(machine: &Machine, plan: &StepPlan, schedule: &StepSchedule, computing: &[u32]) -> StepTime {
     let mut ipus: BTreeMap<u32, IpuTime> = computing.iter().map(|&i| (i, IpuTime::default())).collect();
     let mut time = StepTime::default();
@@ -46,18 +46,18 @@ pub(super) fn step_time(machine: &Machine, plan: &StepPlan, schedule: &StepSched
     time
 }
 
-/// What the transfers of a phase add up to.
+/// The sums over the transfers of a phase.
 #[derive(Default)]
 struct Traffic {
     /// IPUs that send, receive or copy.
     ipus: BTreeSet<u32>,
     /// IPUs that words leave or enter.
     crossing: BTreeSet<u32>,
-    /// Bytes received on the sender's IPU.
+    /// The bytes received on the sender's IPU.
     inside: u64,
-    /// Bytes received on others.
+    /// The bytes received on other IPUs.
     between: u64,
-    /// Cycles that no schedule can beat, for words that stay on their IPU: see the note.
+    /// The least cycles of any schedule of the words that stay on their IPU: see the note.
     bound: u64,
 }
 
@@ -90,17 +90,17 @@ impl Traffic {
     }
 }
 
-/// What the ports of tiles have to send and receive.
+/// The loads of ports.
 #[derive(Default)]
 struct Loads {
-    /// Cycles by whether it is sent, and tile.
+    /// The cycles of each port, by direction (`true` sends) and tile.
     ports: FxHashMap<(bool, u32), u64>,
-    /// Bytes that two partners send, by the first of them.
+    /// The bytes that two partners send, by the lower tile.
     pairs: FxHashMap<u32, u64>,
 }
 
 impl Loads {
-    /// Bytes from a tile to others of its processor.
+    /// Adds bytes from a tile to others of its IPU.
     fn add(&mut self, from: u32, to: &mut [u32], bytes: u64, machine: &Machine) {
         let cycles =
             |paired: bool| superstep::port_cycles(machine, bytes, if paired { Rate::Pair } else { Rate::Tile });
@@ -126,8 +126,8 @@ impl Loads {
     }
 }
 
-/// IPUs between which words cross sync together, any other by itself; the first sync of a step is for all that take
-/// part, a later one for those that exchange.
+/// Adds syncs. IPUs between which words cross sync together, every other IPU by itself. All IPUs of a step take part in
+/// its first sync, and only those that exchange in a later one.
 fn sync(machine: &Machine, traffic: &Traffic, first: bool, ipus: &mut BTreeMap<u32, IpuTime>) {
     let together = machine.sync_cycles(traffic.crossing.iter().copied());
     for (ipu, time) in ipus.iter_mut().filter(|(i, _)| first || traffic.ipus.contains(i)) {
@@ -147,7 +147,7 @@ fn exchange(machine: &Machine, schedule: &PhaseSchedule, traffic: &Traffic, ipus
     }
 }
 
-/// On-tile copies by IPU, of the tile that takes longest.
+/// Returns the cycles of on-tile copies on each IPU's slowest tile.
 fn arrange(machine: &Machine, copies: &[LocalCopy], cost: &Copying) -> BTreeMap<u32, u64> {
     let mut tiles: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
     for copy in copies {

@@ -41,15 +41,15 @@ fn allocated(stage: AnyStage) -> Allocated {
 
 #[test]
 fn every_stage_can_be_the_target_and_can_be_gone_on_from() {
-    let (whole, said) = with(|cx| lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx));
-    assert!(said.is_empty(), "{said:?}");
+    let (whole, reported) = with(|cx| lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx));
+    assert!(reported.is_empty(), "{reported:?}");
     let whole = allocated(whole.unwrap());
     for stage in Stage::ALL {
         let (made, _) = with(|cx| lower_to(AnyStage::Graph(graph()), stage, cx));
         let made = made.unwrap();
         assert_eq!((made.stage(), Stage::from_name(stage.name())), (stage, Some(stage)));
-        let (resumed, said) = with(|cx| resume(made, stage, Stage::Allocated, cx));
-        assert!(said.is_empty(), "{said:?}");
+        let (resumed, reported) = with(|cx| resume(made, stage, Stage::Allocated, cx));
+        assert!(reported.is_empty(), "{reported:?}");
         let resumed = allocated(resumed.unwrap());
         assert_eq!((&resumed.layout, &resumed.host), (&whole.layout, &whole.host));
     }
@@ -71,9 +71,9 @@ fn a_table_that_was_tampered_with_is_refused() {
     let mut classes = made.layout.classes().to_vec();
     classes[0].blocks.last_mut().unwrap().address = 1 << 20;
     made.layout = girder_ir::layout::Layout::new(classes).unwrap();
-    let (result, said) = with(|cx| resume(AnyStage::Allocated(made), Stage::Allocated, Stage::Allocated, cx));
+    let (result, reported) = with(|cx| resume(AnyStage::Allocated(made), Stage::Allocated, Stage::Allocated, cx));
     assert!(result.is_err());
-    assert_eq!(said.iter().next().unwrap().code, "resume::bad_table");
+    assert_eq!(reported.iter().next().unwrap().code, "resume::bad_table");
 }
 
 #[test]
@@ -85,9 +85,9 @@ fn a_race_stops_also_a_resumed_compilation() {
     let (placed, _) = with(|cx| lower_to(AnyStage::Graph(racy), Stage::Placed, cx));
     let Ok(AnyStage::Placed(placed)) = placed else { panic!("placement does not look at races") };
     assert_ne!(placed.families[id].fields[2], out);
-    let (result, said) = with(|cx| resume(RaceFree { placed }.into(), Stage::RaceFree, Stage::Planned, cx));
+    let (result, reported) = with(|cx| resume(RaceFree { placed }.into(), Stage::RaceFree, Stage::Planned, cx));
     assert!(result.is_err());
-    assert!(said.iter().any(|d| d.code == "race::write_write"));
+    assert!(reported.iter().any(|d| d.code == "race::write_write"));
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! What every step touches, listed once and independent of any placement.
+//! The accesses of every step, listed once and independently of any placement.
 //!
 //! # Note: Samples
-//! A field is kept as the closed form that the family has, and at most [`RUNS`] of its contiguous runs stand for all of
-//! them; a copy is at most [`PIECES`] pieces, each of which stands for as many others. So the list is as long as the text
-//! is, whatever the number of vertices and elements.
+//! A field keeps the closed form of its family, and at most [`RUNS`] of its contiguous runs stand for all of them. A
+//! copy is at most [`PIECES`] slices, each of which stands for several. So the list is as long as the text, whatever
+//! the number of vertices and elements.
 
-use super::often::Often;
+use super::executions::Executions;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, cost_of};
 use girder_codelet::vertices::{bind_family, vertex_consts};
@@ -19,126 +19,137 @@ use girder_machine::Machine;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// Runs of one part that are looked at.
+/// The number of runs of one part that are sampled.
 const RUNS: u64 = 16;
-/// Pieces of one copy, or runs of one packet, that are looked at.
+/// The number of slices of one copy, or runs of one packet, that are sampled.
 const PIECES: u64 = 1 << 12;
-/// Vertices of one family whose times are told apart.
-const TOLD_APART: u64 = 1 << 12;
+/// The number of vertices of one family whose times are distinguished.
+const DISTINGUISHED: u64 = 1 << 12;
 
 /// A step that takes time.
 pub(super) struct Item<'a> {
-    /// Executions.
+    /// The number of executions.
     pub weight: u64,
-    pub what: What<'a>,
+    pub what: Access<'a>,
 }
 
-pub(super) enum What<'a> {
-    Set(ComputeSetId, Vec<Vertices<'a>>),
-    Copy(Vec<Piece>),
-    Packet(Vec<Chunk>),
+pub(super) enum Access<'a> {
+    Set(ComputeSetId, Vec<FamilyAccess<'a>>),
+    Copy(Vec<CopySlice>),
+    Packet(Vec<PacketRun>),
 }
 
-/// The vertices of one family; it has some.
-pub(super) struct Vertices<'a> {
+/// The vertices of one family, of which there is at least one.
+pub(super) struct FamilyAccess<'a> {
     pub id: FamilyId,
     pub family: &'a Family,
-    pub fields: Vec<Touch<'a>>,
-    pub busy: Work,
+    pub fields: Vec<FieldAccess<'a>>,
+    pub busy: VertexTimes,
 }
 
-/// For how long vertices keep their contexts.
-pub(super) enum Work {
-    Alike(Busy),
+/// The times for which vertices occupy worker contexts.
+pub(super) enum VertexTimes {
+    Equal(Busy),
     Each(Vec<Busy>),
 }
 
-/// What one field touches.
-pub(super) struct Touch<'a> {
+/// The elements that one field accesses.
+pub(super) struct FieldAccess<'a> {
     pub dir: Dir,
-    /// Names what is touched by shape, so that equal offsets of equal shapes are the same elements.
+    /// A hash of the accessed shape: equal offsets of equal shapes are the same elements.
     pub shape: u64,
-    /// At most so many vertices see different elements.
+    /// The number of vertices that access different elements, at most.
     pub distinct: u64,
-    pub parts: Vec<TouchedPart<'a>>,
+    pub parts: Vec<PartAccess<'a>>,
 }
 
-/// Runs of one variable, moved by an offset.
-pub(super) struct TouchedPart<'a> {
+/// The accesses of one part of a field: runs of one variable, moved by an offset.
+pub(super) struct PartAccess<'a> {
     pub var: VarId,
     pub part: &'a FieldPart,
-    /// The least element where the offset is 0.
+    /// The least element at offset 0.
     base: i64,
-    /// Start (from the least element) and length of runs, ascending.
+    /// The start (relative to the least element) and length of runs, ascending.
     pub runs: Vec<(u64, u64)>,
-    /// How many runs each of them stands for.
+    /// The number of runs that each of them stands for.
     pub each: f64,
-    /// Elements of one vertex.
+    /// The number of elements of one vertex.
     pub elements: u64,
-    /// From the least element of all vertices to the greatest.
+    /// The number of elements from the least to the greatest of all vertices.
     pub reach: u64,
 }
 
 /// Elements that a copy moves, contiguous at both ends.
 #[derive(Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct CopySlice {
     pub to: (VarId, u64),
     pub from: (VarId, u64),
     pub len: u64,
-    /// How many pieces it stands for.
+    /// The number of slices that it stands for.
     pub each: f64,
 }
 
 /// Neighbouring elements of a packet.
 #[derive(Clone, Copy)]
-pub(super) struct Chunk {
+pub(super) struct PacketRun {
     pub var: VarId,
     pub start: u64,
     pub len: u64,
-    /// How many chunks it stands for.
+    /// The number of runs that it stands for.
     pub each: f64,
 }
 
-/// Everything that is executed at all.
+/// The uses of a variable, as indices into `PlacementProblem::items`.
+#[derive(Default, Clone)]
+pub(super) struct Users {
+    /// Fields, as (item, family, field).
+    pub fields: Vec<(usize, usize, usize)>,
+    /// Copies between it and another variable.
+    pub copies: Vec<usize>,
+    /// All items that touch it.
+    pub items: Vec<usize>,
+}
+
+/// Returns all steps that are executed and take time.
 pub(super) fn items<'a>(graph: &'a Graph, machine: &Machine) -> Vec<Item<'a>> {
-    let often = Often::of(graph);
+    let executions = Executions::of(graph);
     let costs = TileCosts::from(machine);
     let mut codelets: SecondaryMap<SpecId, Option<Cost>> = SecondaryMap::new();
     for (id, codelet) in &graph.codelets {
         codelets[id] = cost_of(codelet, &costs).ok();
     }
     let mut items = vec![];
-    for (id, set) in graph.sets.iter().filter(|(id, _)| often.sets[*id] > 0) {
+    for (id, set) in graph.sets.iter().filter(|(id, _)| executions.sets[*id] > 0) {
         let families = set.families.iter().filter(|f| graph.families[**f].domain.count() > 0);
         let vertices = |&f: &FamilyId| vertices(graph, f, codelets[graph.families[f].codelet].as_ref(), &costs);
-        items.push(Item { weight: often.sets[id], what: What::Set(id, families.map(vertices).collect()) });
+        items.push(Item { weight: executions.sets[id], what: Access::Set(id, families.map(vertices).collect()) });
     }
-    for (id, copy) in graph.copies.iter().filter(|(id, _)| often.copies[*id] > 0) {
+    for (id, copy) in graph.copies.iter().filter(|(id, _)| executions.copies[*id] > 0) {
         let mut pieces = vec![];
         copy.families.iter().for_each(|f| copied(f, PIECES / copy.families.len().max(1) as u64, &mut pieces));
-        items.push(Item { weight: often.copies[id], what: What::Copy(pieces) });
+        items.push(Item { weight: executions.copies[id], what: Access::Copy(pieces) });
     }
-    for (id, step) in graph.steps.iter().filter(|(id, _)| often.packets[*id] > 0) {
+    for (id, step) in graph.steps.iter().filter(|(id, _)| executions.packets[*id] > 0) {
         if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
             let mut chunks = vec![];
             let runs: Vec<Run> = view.runs().collect();
             let (some, each) = some_of(runs.len() as u64, PIECES);
-            some.for_each(|k| chunked(runs[k as usize], each, PIECES / runs.len().max(1) as u64, &mut chunks));
-            items.push(Item { weight: often.packets[id], what: What::Packet(chunks) });
+            some.for_each(|k| packet_runs(runs[k as usize], each, PIECES / runs.len().max(1) as u64, &mut chunks));
+            items.push(Item { weight: executions.packets[id], what: Access::Packet(chunks) });
         }
     }
     items
 }
 
 impl Item<'_> {
-    /// The variables that it touches, ascending.
+    /// Returns the variables that the step accesses, ascending.
     pub(super) fn vars(&self) -> Vec<VarId> {
         let mut vars: Vec<VarId> = match &self.what {
-            What::Set(_, families) => {
+            Access::Set(_, families) => {
                 families.iter().flat_map(|v| &v.fields).flat_map(|f| &f.parts).map(|p| p.var).collect()
             }
-            What::Copy(pieces) => pieces.iter().flat_map(|p| [p.to.0, p.from.0]).collect(),
-            What::Packet(chunks) => chunks.iter().map(|c| c.var).collect(),
+            Access::Copy(pieces) => pieces.iter().flat_map(|p| [p.to.0, p.from.0]).collect(),
+            Access::Packet(chunks) => chunks.iter().map(|c| c.var).collect(),
         };
         vars.sort_unstable();
         vars.dedup();
@@ -146,7 +157,8 @@ impl Item<'_> {
     }
 }
 
-/// At most `most` (at least 2) of the numbers below `n`, evenly, with the first and the last; how many each stands for.
+/// Returns at most `most` (at least 2) evenly spaced numbers below `n`, including the first and the last, and how many
+/// numbers each of them stands for.
 fn some_of(n: u64, most: u64) -> (impl Iterator<Item = u64>, f64) {
     let taken = n.min(most.max(2));
     let at =
@@ -154,15 +166,20 @@ fn some_of(n: u64, most: u64) -> (impl Iterator<Item = u64>, f64) {
     ((0..taken).map(at), n as f64 / taken.max(1) as f64)
 }
 
-fn vertices<'a>(graph: &'a Graph, id: FamilyId, cost: Option<&Cost>, costs: &TileCosts) -> Vertices<'a> {
+fn vertices<'a>(graph: &'a Graph, id: FamilyId, cost: Option<&Cost>, costs: &TileCosts) -> FamilyAccess<'a> {
     let family = &graph.families[id];
     let codelet = &graph.codelets[family.codelet];
     let fields = family.fields.iter().filter(|f| !f.is_empty());
     let fields = fields.map(|f| touch(&family.domain, f, codelet.fields[f.field].dir)).collect();
-    Vertices { id, family, fields, busy: busy(graph, family, cost, costs).unwrap_or(Work::Alike(Busy::One(0))) }
+    FamilyAccess {
+        id,
+        family,
+        fields,
+        busy: busy(graph, family, cost, costs).unwrap_or(VertexTimes::Equal(Busy::One(0))),
+    }
 }
 
-fn touch<'a>(domain: &Domain, field: &'a Field, dir: Dir) -> Touch<'a> {
+fn touch<'a>(domain: &Domain, field: &'a Field, dir: Dir) -> FieldAccess<'a> {
     let mut shape = FxHasher::default();
     let mut distinct = 1;
     let part = |p: &'a FieldPart| {
@@ -183,21 +200,22 @@ fn touch<'a>(domain: &Domain, field: &'a Field, dir: Dir) -> Touch<'a> {
         };
         let (some, each) = some_of(count, RUNS);
         let runs = some.map(|k| (start(k), len)).collect();
-        TouchedPart { var: p.var, part: p, base: region.offset, runs, each, elements: count * len, reach }
+        PartAccess { var: p.var, part: p, base: region.offset, runs, each, elements: count * len, reach }
     };
     let parts = field.parts.iter().map(part).collect();
-    Touch { dir, parts, shape: shape.finish(), distinct }
+    FieldAccess { dir, parts, shape: shape.finish(), distinct }
 }
 
-impl TouchedPart<'_> {
-    /// The least element that an instance touches.
+impl PartAccess<'_> {
+    /// Returns the least element that an instance accesses.
     pub(super) fn first(&self, domain: &Domain, instance: u64) -> u64 {
         (self.part.offset.at(domain, instance) + self.base) as u64
     }
 }
 
-/// As modelled time has it, but that a block whose executions data decide counts once for each element of the vertex.
-fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) -> Option<Work> {
+/// Returns the times of a family's vertices as modelled time has them, except that a block whose number of executions
+/// depends on data counts once for each element of the vertex.
+fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) -> Option<VertexTimes> {
     let (cost, sizes) = (cost?, bind_family(graph, family).ok()??);
     let facts = MemFacts::granting(cost.wants());
     let workers = if cost.is_multi() { costs.workers as usize } else { 1 };
@@ -216,31 +234,31 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
         cost.busy(&at)
     };
     let count = family.domain.count();
-    Some(match cost.reads_constants() && count <= TOLD_APART {
-        true => Work::Each((0..count).map(of).collect()),
-        false => Work::Alike(of(count / 2)),
+    Some(match cost.reads_constants() && count <= DISTINGUISHED {
+        true => VertexTimes::Each((0..count).map(of).collect()),
+        false => VertexTimes::Equal(of(count / 2)),
     })
 }
 
-impl Work {
+impl VertexTimes {
     pub(super) fn of(&self, instance: u32) -> &Busy {
         match self {
-            Work::Alike(busy) => busy,
-            Work::Each(list) => &list[instance as usize],
+            VertexTimes::Equal(busy) => busy,
+            VertexTimes::Each(list) => &list[instance as usize],
         }
     }
 }
 
-/// Contiguous chunks of a run, at most `most`.
-fn chunked(run: Run, each: f64, most: u64, out: &mut Vec<Chunk>) {
+/// Adds at most `most` contiguous runs of a run.
+fn packet_runs(run: Run, each: f64, most: u64, out: &mut Vec<PacketRun>) {
     let (count, len) = if run.stride == 1 { (1, run.len) } else { (run.len, 1) };
     let (some, more) = some_of(count, most);
     let start = |k: u64| (run.start as i64 + k as i64 * run.stride) as u64;
-    out.extend(some.map(|k| Chunk { var: run.var, start: start(k), len, each: each * more }));
+    out.extend(some.map(|k| PacketRun { var: run.var, start: start(k), len, each: each * more }));
 }
 
-/// The pieces of a copy, about `most`.
-fn copied(family: &CopyFamily, most: u64, out: &mut Vec<Piece>) {
+/// Adds about `most` slices of a copy.
+fn copied(family: &CopyFamily, most: u64, out: &mut Vec<CopySlice>) {
     let (instances, each) = some_of(family.domain.count(), most / 4);
     for instance in instances {
         let (to, from) = (family.dst.view(&family.domain, instance), family.src.view(&family.domain, instance));
@@ -251,7 +269,7 @@ fn copied(family: &CopyFamily, most: u64, out: &mut Vec<Piece>) {
             let (count, len) = if whole { (1, run.len) } else { (run.len, 1) };
             let (some, most) = some_of(count, most / runs.len() as u64);
             let at = |start: u64, stride: i64, k: u64| (start as i64 + k as i64 * stride) as u64;
-            out.extend(some.map(|k| Piece {
+            out.extend(some.map(|k| CopySlice {
                 to: (run.dst_var, at(run.dst_start, run.dst_stride, k)),
                 from: (run.src_var, at(run.src_start, run.src_stride, k)),
                 len,

@@ -1,14 +1,13 @@
-//! The code of codelets on tiles: each that a vertex of a tile runs is there once, and only some memory can run code.
+//! The code of codelets on tiles. The code of a codelet is on a tile once if a vertex there runs it, and only some
+//! memory can run code.
 //!
-//! Invariant: where all code fits on one tile nothing is counted.
+//! Invariant: if all code fits on one tile, nothing is counted.
 
-use super::bench::Bench;
-use super::search::ROOM;
-use super::trial::Trial;
+use super::linear::ROOM;
 use crate::allocate_memory::{code_bytes, costs};
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, SpecId};
+use girder_ir::ids::{ComputeSetId, FamilyId, SpecId};
 use girder_ir::placement::Placement;
 use girder_machine::Machine;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Default)]
 pub(super) struct Code {
     bytes: SecondaryMap<SpecId, u64>,
-    /// Of a tile; what is left of the memory that can run code is for exchanges and local arrays.
+    /// The bytes of code that a tile has room for. The rest of the executable memory is for exchanges and local arrays.
     room: u64,
     fits: bool,
 }
@@ -34,25 +33,31 @@ impl Code {
         code
     }
 
-    /// Whether all code fits on one tile.
+    /// Returns whether all code fits on one tile.
     pub(super) fn fits(&self) -> bool {
         self.fits
     }
 
-    /// Bytes of code beyond the room on the tile that has most.
-    pub(super) fn excess(&self, bench: &Bench, trial: &Trial, placement: &Placement) -> u64 {
+    /// Returns the bytes of code beyond the room on the tile that has most; `table` gives the tiles of the vertices of
+    /// families that a candidate places.
+    pub(super) fn excess<'t>(
+        &self,
+        graph: &Graph,
+        table: impl Fn(FamilyId) -> Option<&'t [u32]>,
+        placement: &Placement,
+    ) -> u64 {
         if self.fits {
             return 0;
         }
         let mut known: FxHashSet<(u32, SpecId)> = FxHashSet::default();
         let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
-        for (id, family) in &bench.graph.families {
+        for (id, family) in &graph.families {
             let mut add = |tile: u32| {
                 if known.insert((tile, family.codelet)) {
                     *tiles.entry(tile).or_default() += self.bytes[family.codelet];
                 }
             };
-            match (trial.table(id), &family.tile, &placement.families[id]) {
+            match (table(id), &family.tile, &placement.families[id]) {
                 (Some(tiles), ..) => tiles.iter().for_each(|&t| add(t)),
                 (_, Some(map), _) | (_, _, Some(map)) => map.iter(&family.domain).for_each(add),
                 _ => {}
@@ -61,14 +66,13 @@ impl Code {
         tiles.into_values().max().unwrap_or(0).saturating_sub(self.room)
     }
 
-    /// The open compute sets in groups, the code of each of which fits on a tile if that of every set does; sets in the
+    /// Returns the open compute sets in groups whose code fits on a tile, if that of every set does. Sets are in the
     /// order of the text, each in the first group that has room.
-    pub(super) fn groups(&self, bench: &Bench) -> Vec<Vec<ComputeSetId>> {
+    pub(super) fn groups(&self, graph: &Graph, open_sets: &[ComputeSetId]) -> Vec<Vec<ComputeSetId>> {
         let mut groups: Vec<(FxHashSet<SpecId>, Vec<ComputeSetId>)> = vec![];
         let sum = |specs: &FxHashSet<SpecId>| specs.iter().map(|&s| self.bytes[s]).fold(0, u64::saturating_add);
-        for &set in &bench.open_sets {
-            let own: FxHashSet<SpecId> =
-                bench.graph.sets[set].families.iter().map(|&f| bench.graph.families[f].codelet).collect();
+        for &set in open_sets {
+            let own: FxHashSet<SpecId> = graph.sets[set].families.iter().map(|&f| graph.families[f].codelet).collect();
             let with = |specs: &FxHashSet<SpecId>| specs.union(&own).copied().collect::<FxHashSet<_>>();
             match groups.iter_mut().find(|g| sum(&with(&g.0)) <= self.room) {
                 Some(group) => {

@@ -1,47 +1,48 @@
-//! The time of a step under a placement, made of the same parts as modelled time but without a plan: words are added up
-//! by tile, and a schedule is taken to reach its bound.
+//! An estimate of a step's time under a placement. It has the same parts as modelled time but needs no plan: words are
+//! summed by tile, and the schedule is assumed to reach its bound.
 //!
 //! Invariant: an estimate depends on the graph, the placement and the machine only, and looks at a bounded number of
-//! runs, however large the step is.
+//! runs.
 
-use super::accesses::{Chunk, Item, Piece, Touch, TouchedPart, Vertices, What};
-use super::bench::Bench;
-use super::sample::{Looked, Sample};
+use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PacketRun, PartAccess};
+use super::candidate::Candidate;
+use super::homes::Run;
+use super::problem::PlacementProblem;
+use super::sample::{Sample, SampledTile};
 use super::traffic::{Sent, Traffic};
-use super::trial::{Run, Trial};
 use crate::superstep::{self, Rate};
 use girder_ir::codelet::Dir;
 use girder_ir::ids::VarId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The time of one execution, and the room that it needs.
+/// The time of one execution, and the memory that it needs.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Estimate {
     pub cycles: u64,
-    /// Bytes of landing buffers on the tile that has most.
+    /// The bytes of landing buffers on the tile that has most.
     pub buffers: u64,
-    /// Runs that were looked at.
+    /// The number of runs that were looked at.
     pub work: u64,
 }
 
-/// What a compute set moves.
+/// The traffic of a compute set.
 #[derive(Default)]
 struct Set {
     before: Traffic,
     after: Traffic,
-    /// What `in` fields the tile at hand has fetched: shape, first elements.
+    /// The `in` fields that the current tile has fetched: shape and first elements.
     fetched: FxHashSet<(u64, u64)>,
-    /// By family and field.
+    /// The sums of each field, family by family.
     sums: Vec<Sum>,
-    /// Bytes of buffers on the tile at hand.
+    /// The bytes of buffers on the current tile.
     room: f64,
-    /// Where the field at hand is: element bytes, how many runs each stands for, the run.
+    /// The runs of the current field: variable, number of runs that each stands for, run.
     pieces: Vec<(VarId, f64, Run)>,
     runs: Vec<Run>,
     work: u64,
 }
 
-/// What one field moves to and from the tiles that were looked at.
+/// The words that one field moves to and from the sampled tiles.
 #[derive(Default)]
 struct Sum {
     sent: f64,
@@ -50,22 +51,22 @@ struct Sum {
     values: FxHashSet<u64>,
 }
 
-/// Of an item; a compute set is looked at where its sample says.
-pub(super) fn of(bench: &Bench, item: &Item, trial: &Trial, sample: Option<&Sample>) -> Estimate {
+/// Returns the estimate of an item. A compute set is estimated from its sample.
+pub(super) fn of(problem: &PlacementProblem, item: &Item, candidate: &Candidate, sample: Option<&Sample>) -> Estimate {
     match (&item.what, sample) {
-        (What::Set(_, families), Some(sample)) => bench.set(families, sample, trial),
-        (What::Set(..), None) => Estimate::default(),
-        (What::Copy(pieces), _) => bench.copy(pieces, trial),
-        (What::Packet(chunks), _) => bench.packet(chunks, trial),
+        (Access::Set(_, families), Some(sample)) => problem.set(families, sample, candidate),
+        (Access::Set(..), None) => Estimate::default(),
+        (Access::Copy(pieces), _) => problem.copy(pieces, candidate),
+        (Access::Packet(chunks), _) => problem.packet(chunks, candidate),
     }
 }
 
-impl Bench<'_> {
+impl PlacementProblem<'_> {
     fn bytes(&self, var: VarId) -> f64 {
         f64::from(self.graph.vars[var].ty.bytes())
     }
 
-    fn set(&self, families: &[Vertices], sample: &Sample, trial: &Trial) -> Estimate {
+    fn set(&self, families: &[FamilyAccess], sample: &Sample, candidate: &Candidate) -> Estimate {
         let fields = |&(f, _): &(u32, u32)| families[f as usize].fields.len();
         let looks = sample.tiles.iter().flat_map(|t| &t.vertices).map(fields).sum();
         let mut set = Set { before: Traffic::with_room(looks), ..Set::default() };
@@ -82,7 +83,7 @@ impl Bench<'_> {
             for &(f, instance) in &looked.vertices {
                 let vertices = &families[f as usize];
                 for (k, field) in vertices.fields.iter().enumerate() {
-                    self.field(&mut set, (begin[f as usize] + k, vertices, field), instance, looked, trial);
+                    self.field(&mut set, (begin[f as usize] + k, vertices, field), instance, looked, candidate);
                 }
             }
             buffers = buffers.max(set.room);
@@ -91,7 +92,7 @@ impl Bench<'_> {
             for (vertices, &begin) in families.iter().zip(&begin) {
                 let sums = &set.sums[begin..];
                 for (field, sum) in vertices.fields.iter().zip(sums) {
-                    let homes = field.parts.iter().map(|p| self.homes(p.var, p.reach, trial)).fold(1.0, f64::max);
+                    let homes = field.parts.iter().map(|p| self.homes(p.var, p.reach, candidate)).fold(1.0, f64::max);
                     // A value that several tiles take is sent once.
                     let more = sample.ratio.min(field.distinct as f64 / sum.values.len().max(1) as f64).max(1.0);
                     set.before.all_send(sum.sent * more / homes, sum.strided * more / homes);
@@ -104,17 +105,24 @@ impl Bench<'_> {
         Estimate { cycles: moving.saturating_add(sample.cycles), buffers: buffers as u64, work: set.work }
     }
 
-    /// Tiles that hold a stretch of a variable, if they share it evenly.
-    fn homes(&self, var: VarId, reach: u64, trial: &Trial) -> f64 {
+    /// Returns the number of tiles that hold a range of a variable, if they share it evenly.
+    fn homes(&self, var: VarId, reach: u64, candidate: &Candidate) -> f64 {
         let part = reach as f64 / self.graph.vars[var].len().max(1) as f64;
-        (f64::from(trial.tiles_of(self, var)) * part.min(1.0)).max(1.0)
+        (f64::from(candidate.tiles_of(self, var)) * part.min(1.0)).max(1.0)
     }
 
-    /// One field of one vertex: in place, or fetched and sent home.
-    fn field(&self, set: &mut Set, field: (usize, &Vertices, &Touch), instance: u32, looked: &Looked, trial: &Trial) {
+    /// Adds one field of one vertex, which is in place, or fetched and sent home.
+    fn field(
+        &self,
+        set: &mut Set,
+        field: (usize, &FamilyAccess, &FieldAccess),
+        instance: u32,
+        looked: &SampledTile,
+        candidate: &Candidate,
+    ) {
         let (k, vertices, field) = field;
         let domain = &vertices.family.domain;
-        let first = |p: &TouchedPart| p.first(domain, u64::from(instance));
+        let first = |p: &PartAccess| p.first(domain, u64::from(instance));
         let firsts = field.parts.iter().fold(0u64, |h, p| h.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ first(p));
         if field.dir == Dir::In {
             if !set.fetched.insert((field.shape, firsts)) {
@@ -127,7 +135,7 @@ impl Bench<'_> {
         for part in &field.parts {
             let first = first(part);
             for &(start, len) in &part.runs {
-                trial.runs(part.var, first + start, first + start + len, &mut set.runs);
+                candidate.runs(part.var, first + start, first + start + len, &mut set.runs);
                 set.pieces.extend(set.runs.iter().map(|&run| (part.var, part.each, run)));
             }
             room += part.elements as f64 * self.bytes(part.var);
@@ -167,24 +175,24 @@ impl Bench<'_> {
         }
     }
 
-    fn copy(&self, pieces: &[Piece], trial: &Trial) -> Estimate {
+    fn copy(&self, pieces: &[CopySlice], candidate: &Candidate) -> Estimate {
         let mut traffic = Traffic::default();
         traffic.next_field();
         let (mut targets, mut sources) = (vec![], vec![]);
         let mut work = 0;
         for piece in pieces {
             let bytes = self.bytes(piece.to.0) * piece.each;
-            let whole = trial.runs(piece.to.0, piece.to.1, piece.to.1 + piece.len, &mut targets);
-            // What lies in too many pieces to look at is shared evenly by the tiles that hold it.
-            let homes = |var| self.homes(var, piece.len, trial);
+            let whole = candidate.runs(piece.to.0, piece.to.1, piece.to.1 + piece.len, &mut targets);
+            // Elements on too many tiles to look at are shared evenly by these tiles.
+            let homes = |var| self.homes(var, piece.len, candidate);
             for target in &targets {
                 let start = piece.from.1 + (target.start - piece.to.1);
                 if whole {
-                    trial.runs(piece.from.0, start, start + (target.end - target.start), &mut sources);
+                    candidate.runs(piece.from.0, start, start + (target.end - target.start), &mut sources);
                 } else {
                     let end = start + (target.end - target.start);
                     let middle = (start + end) / 2;
-                    trial.runs(piece.from.0, middle, middle + 1, &mut sources);
+                    candidate.runs(piece.from.0, middle, middle + 1, &mut sources);
                     sources.iter_mut().for_each(|s| (s.start, s.end) = (start, end));
                 }
                 work += 1 + sources.len() as u64;
@@ -206,12 +214,12 @@ impl Bench<'_> {
         Estimate { cycles: traffic.cycles(self.machine, false, 1.0), buffers: 0, work }
     }
 
-    /// The part of a packet's time that its tiles decide.
-    fn packet(&self, chunks: &[Chunk], trial: &Trial) -> Estimate {
+    /// Returns the part of a packet's time that depends on its tiles.
+    fn packet(&self, chunks: &[PacketRun], candidate: &Candidate) -> Estimate {
         let mut tiles: FxHashMap<u32, f64> = FxHashMap::default();
         let (mut runs, mut work) = (vec![], 0);
         for chunk in chunks {
-            trial.runs(chunk.var, chunk.start, chunk.start + chunk.len, &mut runs);
+            candidate.runs(chunk.var, chunk.start, chunk.start + chunk.len, &mut runs);
             work += runs.len() as u64;
             for run in &runs {
                 *tiles.entry(run.tile).or_default() +=

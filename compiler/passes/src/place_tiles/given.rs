@@ -1,6 +1,5 @@
-//! What the text says of places: tiles that do not exist, more than all tiles hold, and what it leaves open.
+//! The placement that the text gives: checks of its tiles and of total memory, and what it leaves open.
 
-use super::linear;
 use crate::PassContext;
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::{Graph, Var, VarClass};
@@ -9,17 +8,30 @@ use girder_machine::Machine;
 use girder_source::{Diagnostic, OriginId, Span};
 use std::cmp::Reverse;
 
-/// The mapping of a variable that the text places at least in part.
+/// Returns the mapping of a variable that the text places at least in part.
 pub(super) fn mapping(var: &Var) -> Option<&Mapping> {
     var.mapping.as_ref().filter(|m| **m != Mapping::One(UNPLACED))
 }
 
-/// Whether the text leaves elements of a variable open whose place is worth a thought.
+/// Returns whether the text leaves so much of a variable open that its placement matters.
 pub(super) fn is_open(var: &Var) -> bool {
-    !mapping(var).is_some_and(|m| m.is_complete() || linear::few_are_open(m, var))
+    !mapping(var).is_some_and(|m| m.is_complete() || few_are_open(m, var))
 }
 
-/// Reports every variable and family on tiles that the machine does not have; whether there is none.
+/// Returns whether the open elements of a variable lie in runs no longer than the placed ones. Such are the edges of a
+/// field that is cut into blocks, which go with the blocks beside them.
+pub(super) fn few_are_open(mapping: &Mapping, var: &Var) -> bool {
+    let (mut open, mut longest, mut placed, mut tiles) = (0, 0, 0, 0u64);
+    for (start, end, tile) in mapping.runs(var.len()) {
+        match tile {
+            UNPLACED => (open, longest) = (open + end - start, longest.max(end - start)),
+            _ => (placed, tiles) = (placed + end - start, tiles + 1),
+        }
+    }
+    open * 16 <= placed && longest * tiles <= placed
+}
+
+/// Reports every variable and family on tiles that the machine does not have. Returns whether there is none.
 pub(super) fn check(graph: &Graph, cx: &mut PassContext) -> bool {
     let mut fits = true;
     for var in graph.vars.values() {
@@ -36,11 +48,11 @@ pub(super) fn check(graph: &Graph, cx: &mut PassContext) -> bool {
     fits
 }
 
-/// Variables that are named where all together are too large.
+/// The number of variables that a message names.
 const NAMED: usize = 4;
 
-/// Reports variables that no placement finds room for: those that are always there take more than all tiles together hold,
-/// or one alone does. Nobody should wait for a search to hear that.
+/// Reports variables for which no placement has room: all persistent variables together, or one variable alone, exceed
+/// the memory of all tiles. This spares the user a long search. Returns whether there are none.
 pub(super) fn fits(graph: &Graph, cx: &mut PassContext) -> bool {
     let room = u64::from(cx.machine.usable_bytes()) * u64::from(cx.machine.tiles());
     let of = |all: &[&Var]| all.iter().fold(0u64, |sum, v| sum.saturating_add(v.bytes()));
@@ -63,13 +75,13 @@ pub(super) fn fits(graph: &Graph, cx: &mut PassContext) -> bool {
     for (var, span) in large.iter().zip(spans).take(NAMED) {
         d = d.label(span, format!("`{}`: {} bytes", var.name, var.bytes()));
     }
-    let help = "take a larger `--target`, make the largest of these smaller, or pass `--allow-over-memory` to go on as if \
-                tiles were larger";
+    let help = "take a larger `--target`, make the largest of these smaller, or pass `--allow-over-memory` to go on \
+                as if tiles were larger";
     cx.diagnostics.push(d.help(help));
     false
 }
 
-/// Reports a tile that the machine does not have; `false`.
+/// Reports a tile that the machine does not have, and returns `false`.
 fn no_such_tile(graph: &Graph, cx: &mut PassContext, what: &str, tile: i64, origin: OriginId) -> bool {
     let (name, tiles) = (&cx.machine.name, cx.machine.tiles());
     let message = format!("{what} is placed on tile {tile}, but `{name}` has {tiles} tiles");
@@ -78,7 +90,7 @@ fn no_such_tile(graph: &Graph, cx: &mut PassContext, what: &str, tile: i64, orig
     false
 }
 
-/// A tile of a mapping that the machine does not have.
+/// Returns a tile of a mapping that the machine does not have.
 fn mapping_outside(mapping: &Mapping, len: u64, machine: &Machine) -> Option<i64> {
     if let Mapping::Separable { domain, tiles } = mapping {
         return tiles_outside(tiles, domain, machine);
@@ -86,7 +98,7 @@ fn mapping_outside(mapping: &Mapping, len: u64, machine: &Machine) -> Option<i64
     mapping.max_tile(len).filter(|&t| t >= machine.tiles()).map(|t| t as i64)
 }
 
-/// A tile of a map over a domain that the machine does not have.
+/// Returns a tile of a tile map that the machine does not have.
 fn tiles_outside(map: &TileMap, domain: &Domain, machine: &Machine) -> Option<i64> {
     if domain.count() == 0 {
         return None;

@@ -1,11 +1,18 @@
-//! Where the elements of a variable are in a trial, in the form that costs least to make and to ask.
+//! The tiles of a variable's elements in a candidate, in a form that is cheap to make and to look up.
 
 use super::linear;
 use super::owners::Owners;
-use super::trial::Run;
 use girder_ir::graph::Var;
 use girder_ir::placement::Mapping;
 use std::sync::Arc;
+
+/// Neighbouring elements on one tile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Run {
+    pub start: u64,
+    pub end: u64,
+    pub tile: u32,
+}
 
 /// See the module.
 #[derive(Clone, Default)]
@@ -14,13 +21,13 @@ pub(super) enum Home {
     #[default]
     Nowhere,
     Even(Even),
-    /// Ascending, covering all elements, and on how many tiles.
+    /// Ascending runs that cover all elements, and the number of their tiles.
     Runs(Arc<Vec<Run>>, u32),
-    /// Where owners are; what has none lies evenly.
+    /// With the owners; elements without an owner are spread evenly.
     Owned(Arc<Owners>, Even),
 }
 
-/// Grains over neighbouring tiles.
+/// Grains that are spread evenly over neighbouring tiles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Even {
     pub first: u32,
@@ -30,7 +37,7 @@ pub(super) struct Even {
 }
 
 impl Home {
-    /// Of a mapping.
+    /// Returns the home of a variable with a mapping.
     pub(super) fn of(var: &Var, mapping: &Mapping) -> Home {
         match *mapping {
             Mapping::One(tile) => Home::Even(Even::of(var, tile, 1)),
@@ -55,14 +62,14 @@ impl Home {
 }
 
 impl Even {
-    /// A variable over so many tiles from `first` on.
+    /// Spreads a variable over tiles from `first` on.
     pub(super) fn of(var: &Var, first: u32, tiles: u32) -> Even {
         let grain = linear::grain(var.ty.bytes());
         let grains = var.len().div_ceil(u64::from(grain)).max(1);
         Even { first, tiles: u64::from(tiles).min(grains) as u32, grain, grains }
     }
 
-    /// Its runs in a stretch; `false` if `each` has said that it is enough.
+    /// Calls `each` for the runs of `start..end`. Returns `false` if `each` stopped it.
     pub(super) fn each_run(&self, start: u64, end: u64, each: &mut dyn FnMut(Run) -> bool) -> bool {
         let (tiles, grain) = (u64::from(self.tiles), u64::from(self.grain));
         let mut at = start;
@@ -77,7 +84,7 @@ impl Even {
         true
     }
 
-    /// As a mapping of a variable that it was made for.
+    /// Returns the mapping of the variable.
     pub(super) fn mapping(&self) -> Mapping {
         match self.tiles {
             0 | 1 => Mapping::One(self.first),

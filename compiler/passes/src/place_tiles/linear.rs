@@ -1,6 +1,6 @@
-//! Linear mappings, and vertices beside their outputs: what costs nothing to decide.
+//! The placement that takes no search: linear mappings, and vertices beside their outputs.
 //!
-//! Invariant: whole granules of 8 bytes stay together, so that no word of a spread variable lies on two tiles.
+//! Invariant: whole granules of 8 bytes stay together, so no word of a spread variable lies on two tiles.
 
 use super::given;
 use girder_ir::codelet::Dir;
@@ -9,29 +9,32 @@ use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::VarId;
 use girder_ir::placement::{Mapping, TileRun, UNPLACED};
 
-/// The least number of bytes of a spread variable on a tile, where nothing says otherwise.
+/// The least number of bytes of a spread variable on a tile, by default.
 pub(super) const BYTES_PER_TILE: u64 = 128;
-/// Bytes that stay together: the phase of a layout.
+/// The part of a tile's memory that variables and buffers may take in an estimate. The rest is for code and for what
+/// estimates do not see.
+pub(super) const ROOM: f64 = 0.75;
+/// The bytes that stay together, so that layouts keep their phase.
 const GRAIN_BYTES: u32 = 8;
 
-/// Elements that stay together.
+/// Returns the number of elements that stay together.
 pub(super) fn grain(elem_bytes: u32) -> u32 {
     (GRAIN_BYTES / elem_bytes).max(1)
 }
 
-/// The mapping of `len` elements over neighbouring tiles from `first` on.
+/// Returns the mapping of `len` elements over neighbouring tiles from `first` on.
 pub(super) fn spread(len: u64, elem_bytes: u32, first: u32, tiles: u32) -> Mapping {
     let grain = grain(elem_bytes);
     let tiles = u64::from(tiles).min(len.div_ceil(u64::from(grain))) as u32;
     if tiles <= 1 { Mapping::One(first) } else { Mapping::Linear { first, tiles, grain } }
 }
 
-/// How many tiles hold `len` elements if each holds at least `least` bytes.
+/// Returns the number of tiles that hold `len` elements if each holds at least `least` bytes.
 pub(super) fn tiles_for(len: u64, elem_bytes: u32, least: u64, most: u32) -> u32 {
     (len * u64::from(elem_bytes) / least).clamp(1, u64::from(most)) as u32
 }
 
-/// Where the next variable that needs few tiles begins: they go round the machine.
+/// The tile where the next variable that needs few tiles begins. Variables go around the machine.
 pub(super) struct Cursor {
     tile: u32,
     tiles: u32,
@@ -42,11 +45,11 @@ impl Cursor {
         Cursor { tile: 0, tiles }
     }
 
-    /// The mapping of a variable: what the text says, and the next tiles for the rest.
+    /// Returns the mapping of a variable: that of the text, completed with the next tiles.
     pub(super) fn place(&mut self, var: &Var) -> Mapping {
         match given::mapping(var) {
             Some(mapping) if mapping.is_complete() => mapping.clone(),
-            Some(mapping) if few_are_open(mapping, var) => with_neighbours(mapping, var),
+            Some(mapping) if given::few_are_open(mapping, var) => with_neighbours(mapping, var),
             Some(mapping) => {
                 let spread = self.next(open_elements(mapping, var.len()), var.ty.bytes());
                 fill(var, mapping, &spread)
@@ -69,25 +72,12 @@ impl Cursor {
     }
 }
 
-/// Elements without a tile.
+/// Returns the number of elements without a tile.
 pub(super) fn open_elements(mapping: &Mapping, len: u64) -> u64 {
     mapping.runs(len).filter(|r| r.2 == UNPLACED).map(|r| r.1 - r.0).sum()
 }
 
-/// Whether what the text leaves open of a variable lies in stretches no longer than those that it places: the edges of a
-/// field that is cut into blocks, which go with the blocks beside them.
-pub(super) fn few_are_open(mapping: &Mapping, var: &Var) -> bool {
-    let (mut open, mut longest, mut placed, mut tiles) = (0, 0, 0, 0u64);
-    for (start, end, tile) in mapping.runs(var.len()) {
-        match tile {
-            UNPLACED => (open, longest) = (open + end - start, longest.max(end - start)),
-            _ => (placed, tiles) = (placed + end - start, tiles + 1),
-        }
-    }
-    open * 16 <= placed && longest * tiles <= placed
-}
-
-/// Completes a mapping: open elements lie with those before them, the first with those after.
+/// Completes a mapping: open elements go with those before them, the first with those after.
 fn with_neighbours(mapping: &Mapping, var: &Var) -> Mapping {
     let mut runs: Vec<TileRun> = mapping.runs(var.len()).collect();
     for k in 1..runs.len() {
@@ -101,7 +91,7 @@ fn with_neighbours(mapping: &Mapping, var: &Var) -> Mapping {
     Mapping::fit(&var.shape, runs)
 }
 
-/// Completes a mapping: its open elements lie as those of `spread`, a variable of so many elements.
+/// Completes a mapping: open elements are placed in order as `spread` places a variable of as many elements.
 pub(super) fn fill(var: &Var, mapping: &Mapping, spread: &Mapping) -> Mapping {
     let len = var.len();
     let mut rest = spread.runs(open_elements(mapping, len)).map(|r| (r.1 - r.0, r.2));
@@ -122,7 +112,7 @@ pub(super) fn fill(var: &Var, mapping: &Mapping, spread: &Mapping) -> Mapping {
     Mapping::fit(&var.shape, runs)
 }
 
-/// The part that holds the first element of a family's first output (else of what it updates, else of what it reads).
+/// Returns the part that holds the first element of a family's first output (or else `inout` field, or else input).
 pub(super) fn first_output<'a>(graph: &Graph, family: &'a Family) -> Option<&'a FieldPart> {
     let codelet = &graph.codelets[family.codelet];
     let rank = |f: &&Field| match codelet.fields[f.field].dir {
@@ -135,7 +125,7 @@ pub(super) fn first_output<'a>(graph: &Graph, family: &'a Family) -> Option<&'a 
     field.parts.iter().find(|p| p.lo.iter().all(|&lo| lo == 0))
 }
 
-/// The tiles where the first elements of a family's first output are.
+/// Returns the tiles of the first elements of a family's first output.
 pub(super) fn beside<'m>(graph: &Graph, family: &Family, mapping: impl Fn(VarId) -> Option<&'m Mapping>) -> TileMap {
     let Some(part) = first_output(graph, family) else { return TileMap::one(0) };
     let len = graph.vars[part.var].len();

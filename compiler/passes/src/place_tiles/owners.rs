@@ -1,16 +1,15 @@
-//! Whom the open elements of a variable follow: the vertices that use them, or the other ends of a copy.
+//! The owners of a variable's open elements: the vertices that use them, or the other ends of a copy.
 //!
 //! # Note: Claims
-//! Every field of every compute set claims the elements that it touches for the tiles of its vertices. A claim is worth
-//! the executions of its step, twice if it writes (a result that stays is neither sent home nor fetched before), divided
-//! by how many vertices share an element. Where claims meet the one that is worth more wins; elements that nobody claims
-//! lie with their neighbours if they are few, else evenly. Who owns an element does not depend on where anything is, so
-//! it is found once, and a placement of vertices is one of variables too.
+//! Every field of every compute set claims the elements that it accesses for the tiles of its vertices. A claim is
+//! worth the executions of its step, doubled if it writes (a result that stays is neither sent home nor fetched
+//! before), divided by the number of vertices that share an element. Where claims overlap, the one that is worth more
+//! wins. Unclaimed elements go with their neighbours if they are few, and are spread evenly otherwise. The owner of an
+//! element does not depend on tiles. It is computed once, and turns every placement of vertices into one of variables.
 //!
 //! Invariant: owners cover all elements.
 
-use super::accesses::{Item, Piece, Touch, TouchedPart, Vertices, What};
-use super::bench::Users;
+use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PartAccess, Users};
 use super::{given, linear};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Offset, TileMap};
@@ -19,55 +18,55 @@ use girder_ir::ids::{FamilyId, VarId};
 use girder_ir::placement::UNPLACED;
 use smallvec::SmallVec;
 
-/// A field whose elements are shared by more vertices than this claims nothing: wherever they are, they travel.
+/// The number of vertices sharing an element beyond which a field claims nothing: such elements travel in any case.
 const SHARED: f64 = 8.0;
-/// Runs of one claim that are listed at most, or one for each vertex if these are more, as the tiles of the vertices are
-/// listed too; what would take more is laid out evenly.
+/// The largest number of runs of one claim that is listed, or one for each vertex if there are more vertices. A longer
+/// list is spread evenly instead.
 const LISTED: u64 = 1 << 20;
 
-/// What decides an element's tile.
+/// What decides the tile of an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Owner {
-    /// The text.
+    /// The text places it.
     Tile(u32),
-    /// The vertex of an instance.
+    /// It goes with a vertex.
     Vertex(FamilyId, u32),
-    /// An element of another variable, and those after it.
+    /// It goes with an element of another variable; neighbours go with neighbours.
     Element(VarId, u64),
-    /// Its share of the variable.
+    /// It is spread evenly.
     Even,
 }
 
 /// See the module.
 pub(super) enum Owners {
-    Closed(Closed),
-    /// End (exclusive) and owner of each run, ascending, and the families among them.
+    Closed(ClosedForm),
+    /// The end (exclusive) and owner of each run, ascending, and the families among the owners.
     Runs(Vec<(u64, Owner)>, Vec<FamilyId>),
 }
 
-/// A variable that one field of one family tiles: the element is a number whose digits are indices of the family's
-/// domain, or lie inside the vertex.
-pub(super) struct Closed {
+/// A variable that one field of one family tiles: the digits of an element's number are indices of the family's domain,
+/// or lie inside the vertex.
+pub(super) struct ClosedForm {
     pub family: FamilyId,
-    /// Extent, and the domain's dimension, if it is one; the digit worth most first.
+    /// The extent of each digit and its dimension of the domain, if any; the most significant digit comes first.
     digits: SmallVec<[(u32, Option<u8>); 4]>,
-    /// Elements that the digits after each count.
+    /// The place value of each digit in elements.
     worth: SmallVec<[u64; 4]>,
-    /// Instances from one value of the digit to the next; 0 inside the vertex.
+    /// The number of instances between neighbouring values of a digit; 0 inside the vertex.
     instances: SmallVec<[u64; 4]>,
-    /// Neighbours with one owner.
+    /// The number of neighbouring elements with one owner.
     pub block: u64,
 }
 
 /// A field's claim.
 struct Claim<'a> {
     worth: f64,
-    vertices: &'a Vertices<'a>,
-    touch: &'a Touch<'a>,
+    vertices: &'a FamilyAccess<'a>,
+    touch: &'a FieldAccess<'a>,
 }
 
 impl Owners {
-    /// By claims, beginning with the one that wins, until nothing is open. Claim `first` wins over all.
+    /// Divides a variable by claims, the most valuable first, until nothing is open. Claim `first` wins over all.
     pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[Item]) -> Owners {
         let claims = claims(id, var.len().max(1), first, users, items);
         let placed = given::mapping(var);
@@ -76,7 +75,7 @@ impl Owners {
         {
             return Owners::Closed(closed);
         }
-        let mut field = Field::new(var);
+        let mut field = Division::new(var);
         for claim in claims {
             if field.open.is_empty() {
                 break;
@@ -86,10 +85,10 @@ impl Owners {
         field.finish(var)
     }
 
-    /// By a copy's other ends.
-    pub(super) fn by_copy(id: VarId, var: &Var, pieces: &[Piece]) -> Owners {
-        let mut field = Field::new(var);
-        for &Piece { to, from, len, .. } in pieces {
+    /// Assigns the elements of a copy to its other ends.
+    pub(super) fn by_copy(id: VarId, var: &Var, pieces: &[CopySlice]) -> Owners {
+        let mut field = Division::new(var);
+        for &CopySlice { to, from, len, .. } in pieces {
             for (own, other) in [(to, from), (from, to)] {
                 if own.0 == id && other.0 != id {
                     field.paint(&[(own.1, own.1 + len, Owner::Element(other.0, other.1))]);
@@ -99,7 +98,7 @@ impl Owners {
         field.finish(var)
     }
 
-    /// The families that it follows.
+    /// Returns the families among the owners.
     pub(super) fn families(&self) -> &[FamilyId] {
         match self {
             Owners::Closed(closed) => std::slice::from_ref(&closed.family),
@@ -107,12 +106,12 @@ impl Owners {
         }
     }
 
-    /// Whether one vertex after the other has as many elements.
+    /// Returns whether the owners are in closed form, so that all vertices own equally many elements.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self, Owners::Closed(_))
     }
 
-    /// Whether it has so many runs that nobody should go through them all for an estimate.
+    /// Returns whether there are too many runs to visit all of them for an estimate.
     pub(super) fn is_long(&self) -> bool {
         const LONG: u64 = 1 << 14;
         match self {
@@ -121,8 +120,8 @@ impl Owners {
         }
     }
 
-    /// The owners of `start..end` in order, as (start, end, owner), until `each` says that it is enough.
-    pub(super) fn walk(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64, Owner) -> bool) {
+    /// Calls `each` with (start, end, owner) for `start..end` in order, until it returns `false`.
+    pub(super) fn each_owner(&self, start: u64, end: u64, mut each: impl FnMut(u64, u64, Owner) -> bool) {
         let mut at = start;
         match self {
             Owners::Closed(closed) => {
@@ -153,7 +152,7 @@ impl Owners {
     }
 }
 
-impl Closed {
+impl ClosedForm {
     fn instances_in_all(&self) -> u64 {
         self.digits.iter().filter(|d| d.1.is_some()).map(|d| u64::from(d.0)).product()
     }
@@ -163,7 +162,8 @@ impl Closed {
         digits.map(|((d, worth), step)| element / worth % u64::from(d.0) * step).sum::<u64>() as u32
     }
 
-    /// The tiles of the elements as a function of the digits, if those of the vertices are a closed one.
+    /// Returns the tiles of the elements as a function of the digits, or `None` if those of the vertices have no closed
+    /// form.
     pub(super) fn tiles(&self, map: &TileMap) -> Option<(Domain, TileMap)> {
         let TileMap::Separable { base, terms } = map else { return None };
         let mut found = terms.clone();
@@ -174,8 +174,8 @@ impl Closed {
     }
 }
 
-/// The digits of a variable's elements, if one field tiles it.
-fn closed(claim: &Claim, id: VarId, len: u64) -> Option<Closed> {
+/// Returns the digits of a variable's elements, or `None` if the field does not tile it.
+fn closed(claim: &Claim, id: VarId, len: u64) -> Option<ClosedForm> {
     let [part] = &claim.touch.parts[..] else { return None };
     let domain = &claim.vertices.family.domain;
     let Offset::Affine(affine) = &part.part.offset else { return None };
@@ -184,7 +184,7 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<Closed> {
     let inside = part.part.stride.iter().zip(&part.part.len).map(|(&s, &n)| (s, n, None));
     let mut all: SmallVec<[(i64, u32, Option<u8>); 8]> = own.chain(inside).filter(|d| d.1 > 1).collect();
     all.sort_unstable_by_key(|d| std::cmp::Reverse(d.0));
-    // From the digit worth least on, each is worth what those below it count.
+    // Each digit must be worth as much as the less significant digits count together.
     let mut counted = 1u64;
     for &(stride, n, _) in all.iter().rev() {
         if stride != counted as i64 {
@@ -197,7 +197,7 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<Closed> {
     }
     let instance = |d: &(i64, u32, Option<u8>)| d.2.map_or(0, |k| steps[k as usize]);
     let block = all.iter().rev().find(|d| d.2.is_some()).map_or(len, |d| d.0 as u64);
-    Some(Closed {
+    Some(ClosedForm {
         family: claim.vertices.id,
         digits: all.iter().map(|d| (d.1, d.2)).collect(),
         worth: all.iter().map(|d| d.0 as u64).collect(),
@@ -206,11 +206,11 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<Closed> {
     })
 }
 
-/// The claims on a variable, the one that wins first.
+/// Returns the claims on a variable, the most valuable first.
 fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &'a [Item<'a>]) -> Vec<Claim<'a>> {
     let mut claims: Vec<(bool, Claim)> = vec![];
     for (k, &(item, family, field)) in users.fields.iter().enumerate() {
-        let What::Set(_, families) = &items[item].what else { continue };
+        let Access::Set(_, families) = &items[item].what else { continue };
         let vertices = &families[family];
         let touch = &vertices.fields[field];
         let writes = if touch.dir == Dir::In { 1.0 } else { 2.0 };
@@ -219,20 +219,20 @@ fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &
         let named: u64 = own().map(|p| count.saturating_mul(p.elements)).fold(0, u64::saturating_add);
         let touched: u64 = own().map(|p| p.reach.min(touch.distinct.saturating_mul(p.elements))).sum();
         let shared = (named as f64 / touched.max(1) as f64).max(1.0);
-        // A few vertices at the edge of a product read what all the others do.
+        // A few vertices at the edge of a product read the same elements as all others.
         let beside = touch.dir == Dir::In && times_read(families, id, len) > SHARED;
         if shared <= SHARED && !beside {
             let worth = items[item].weight as f64 * writes / shared;
             claims.push((first == Some(k), Claim { worth, vertices, touch }));
         }
     }
-    // Stable: of equal claims the first in the text wins.
+    // The sort is stable: among equal claims the first in the text wins.
     claims.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.worth.total_cmp(&a.1.worth)));
     claims.into_iter().map(|c| c.1).collect()
 }
 
-/// How often vertices read those elements of a variable that they read.
-fn times_read(families: &[Vertices], id: VarId, len: u64) -> f64 {
+/// Returns how often, on average, vertices read those elements of a variable that they read.
+fn times_read(families: &[FamilyAccess], id: VarId, len: u64) -> f64 {
     let (mut named, mut touched) = (0.0, 0.0);
     for v in families {
         for field in v.fields.iter().filter(|f| f.dir == Dir::In) {
@@ -245,15 +245,15 @@ fn times_read(families: &[Vertices], id: VarId, len: u64) -> f64 {
 }
 
 /// A variable that is being divided among owners.
-struct Field {
-    /// Ascending.
+struct Division {
+    /// The open ranges, ascending.
     open: Vec<(u64, u64)>,
     taken: Vec<(u64, u64, Owner)>,
 }
 
-impl Field {
-    fn new(var: &Var) -> Field {
-        let mut field = Field { open: vec![(0, var.len())], taken: vec![] };
+impl Division {
+    fn new(var: &Var) -> Division {
+        let mut field = Division { open: vec![(0, var.len())], taken: vec![] };
         if let Some(mapping) = given::mapping(var) {
             let placed = mapping.runs(var.len()).filter(|r| r.2 != UNPLACED);
             let placed: Vec<_> = placed.map(|r| (r.0, r.1, Owner::Tile(r.2))).collect();
@@ -262,7 +262,7 @@ impl Field {
         field
     }
 
-    /// Gives open elements among `runs`, which ascend, to their owners; of those that overlap the first wins.
+    /// Assigns open elements among ascending `runs` to their owners. Among overlapping runs the first wins.
     fn paint(&mut self, runs: &[(u64, u64, Owner)]) {
         let mut left = vec![];
         let mut next = 0;
@@ -306,7 +306,7 @@ impl Field {
             list(part, domain, family, &mut runs);
         }
         if !runs.is_sorted_by_key(|r: &(u64, u64, Owner)| r.0) {
-            // Stable: the first of several vertices wins.
+            // The sort is stable: the first of several vertices wins.
             runs.sort_by_key(|r| r.0);
         }
         self.paint(&runs);
@@ -342,8 +342,8 @@ impl Field {
     }
 }
 
-/// The runs of all instances.
-fn list(part: &TouchedPart, domain: &Domain, family: FamilyId, runs: &mut Vec<(u64, u64, Owner)>) {
+/// Adds the runs of all instances.
+fn list(part: &PartAccess, domain: &Domain, family: FamilyId, runs: &mut Vec<(u64, u64, Owner)>) {
     let mut intervals = vec![];
     let mut region = part.part.region_at(0);
     let base = std::mem::take(&mut region.offset);

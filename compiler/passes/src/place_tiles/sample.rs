@@ -1,42 +1,42 @@
-//! Some tiles of a compute set that stand for all, and how long the vertices of the slowest tile take.
+//! A sample of a compute set's tiles, and the time of the vertices on the slowest tile.
 //!
-//! Invariant: a set of few vertices, or on few tiles, is looked at on all its tiles; of others at least the tile that has
-//! most vertices is among those looked at.
+//! Invariant: a set with few vertices or few tiles is sampled completely. Otherwise the sample contains the tile with
+//! the most vertices.
 
-use super::accesses::{Vertices, Work};
+use super::accesses::{FamilyAccess, VertexTimes};
 use girder_codelet::cost::{Busy, TileCosts, TileQueue, equal_vertices};
 use girder_ir::family::TileMap;
 use rustc_hash::FxHashMap;
 
-/// Vertices that are all looked at.
+/// The number of vertices up to which all are sampled.
 const FEW: u64 = 128;
-/// Tiles that are looked at where there are more vertices.
+/// The number of sampled tiles if there are more vertices.
 const TILES: usize = 8;
-/// Vertices of a family that are looked at on one tile.
+/// The number of sampled vertices of a family on one tile.
 const DEPTH: usize = 64;
-/// From so many vertices on a map is read backwards instead of vertex by vertex.
+/// The number of vertices from which on a tile map is inverted instead of evaluated for each vertex.
 const MANY: u64 = 1 << 14;
 
 /// See the module.
 pub(super) struct Sample {
-    pub tiles: Vec<Looked>,
-    /// Tiles that have vertices.
+    pub tiles: Vec<SampledTile>,
+    /// The number of tiles that have vertices.
     pub used: u32,
-    /// How many tiles each of those looked at stands for.
+    /// The number of tiles that each sampled tile stands for.
     pub ratio: f64,
-    /// Of the tile that takes longest; 0 if the text places all vertices, so that it is always the same.
+    /// The cycles of the slowest tile; 0 if the text places all vertices, because the time is then always the same.
     pub cycles: u64,
-    /// Vertices and tiles that were looked at to make it.
+    /// The number of vertices and tiles that were looked at.
     pub work: u64,
 }
 
-/// Vertices of one tile.
+/// The sampled vertices of one tile.
 #[derive(Default)]
-pub(super) struct Looked {
+pub(super) struct SampledTile {
     pub tile: u32,
-    /// Index of the family in the set, and instance.
+    /// The vertices, as (index of the family in the set, instance).
     pub vertices: Vec<(u32, u32)>,
-    /// How many vertices each stands for.
+    /// The number of vertices that each stands for.
     pub each: f64,
 }
 
@@ -48,14 +48,14 @@ pub(super) enum Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    pub(super) fn at(self, vertices: &Vertices, instance: u32) -> u32 {
+    pub(super) fn at(self, vertices: &FamilyAccess, instance: u32) -> u32 {
         match self {
             Tiles::Map(map) => map.at(&vertices.family.domain, u64::from(instance)),
             Tiles::Table(tiles) => tiles[instance as usize],
         }
     }
 
-    fn each(self, vertices: &Vertices, mut f: impl FnMut(u32, u32)) {
+    fn each(self, vertices: &FamilyAccess, mut f: impl FnMut(u32, u32)) {
         match self {
             Tiles::Map(map) => map.iter(&vertices.family.domain).zip(0..).for_each(|(t, i)| f(i, t)),
             Tiles::Table(tiles) => tiles.iter().zip(0..).for_each(|(&t, i)| f(i, t)),
@@ -64,13 +64,13 @@ impl Tiles<'_> {
 }
 
 impl Sample {
-    pub(super) fn of(families: &[Vertices], tiles: &[Tiles], costs: &TileCosts) -> Sample {
+    pub(super) fn of(families: &[FamilyAccess], tiles: &[Tiles], costs: &TileCosts) -> Sample {
         let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
         let given = tiles.iter().all(|t| matches!(t, Tiles::Map(_)));
         if given && total >= MANY && tiles.iter().all(|t| matches!(t, Tiles::Map(TileMap::Separable { .. }))) {
             return Sample::backwards(families, tiles);
         }
-        // As long as the last tile says, not as the machine: few of its tiles may be in use.
+        // The list ends at the last tile in use, not at the last of the machine.
         let mut counts: Vec<u32> = vec![];
         for (vertices, tiles) in families.iter().zip(tiles) {
             tiles.each(vertices, |_, tile| {
@@ -91,9 +91,9 @@ impl Sample {
         chosen.sort_unstable();
         chosen.dedup();
         let place: FxHashMap<u32, usize> = chosen.iter().copied().zip(0..).collect();
-        let looked = |&tile: &u32| Looked { tile, vertices: vec![], each: 1.0 };
-        let mut found: Vec<Looked> = chosen.iter().map(looked).collect();
-        // Counts tell which tiles are looked at from here on.
+        let looked = |&tile: &u32| SampledTile { tile, vertices: vec![], each: 1.0 };
+        let mut found: Vec<SampledTile> = chosen.iter().map(looked).collect();
+        // From here on, counts only say which tiles are sampled.
         let most = counts.iter().copied().max().unwrap_or(0);
         let mut wanted = vec![false; counts.len()];
         chosen.iter().for_each(|&t| wanted[t as usize] = true);
@@ -111,14 +111,15 @@ impl Sample {
                 looked.each = n as f64 / DEPTH as f64;
             }
         }
-        let cycles = if given { 0 } else { slowest(families, tiles, u64::from(most), counts.len(), costs) };
+        let cycles = if given { 0 } else { slowest_tile(families, tiles, u64::from(most), counts.len(), costs) };
         let ratio = if all { 1.0 } else { used.len() as f64 / found.len() as f64 };
         let work = (total + counts.len() as u64) / 16;
         Sample { tiles: found, used: used.len() as u32, ratio, cycles, work }
     }
 
-    /// Of maps that the text gives in closed form: some vertices name tiles, and the maps the vertices there.
-    fn backwards(families: &[Vertices], tiles: &[Tiles]) -> Sample {
+    /// Samples tile maps that the text gives in closed form: some vertices give tiles, and the inverse maps give the
+    /// vertices on these tiles.
+    fn backwards(families: &[FamilyAccess], tiles: &[Tiles]) -> Sample {
         let mut chosen: Vec<u32> = vec![];
         for (vertices, tiles) in families.iter().zip(tiles) {
             let last = vertices.family.domain.count() - 1;
@@ -128,7 +129,7 @@ impl Sample {
         chosen.sort_unstable();
         chosen.dedup();
         let on = |&tile: &u32| {
-            let mut looked = Looked { tile, vertices: vec![], each: 1.0 };
+            let mut looked = SampledTile { tile, vertices: vec![], each: 1.0 };
             let (mut all, mut some) = (0, 0);
             for (f, (vertices, tiles)) in families.iter().zip(tiles).enumerate() {
                 let Tiles::Map(map) = tiles else { continue };
@@ -141,17 +142,17 @@ impl Sample {
             looked
         };
         let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
-        let found: Vec<Looked> = chosen.iter().map(on).collect();
+        let found: Vec<SampledTile> = chosen.iter().map(on).collect();
         let seen: f64 = found.iter().map(|l| l.vertices.len() as f64 * l.each).sum();
         let used = (total as f64 / seen * found.len() as f64).round().clamp(1.0, total.max(1) as f64);
         Sample { ratio: used / found.len() as f64, used: used as u32, tiles: found, cycles: 0, work: DEPTH as u64 }
     }
 }
 
-/// Cycles of the tile that takes longest, of the first `count`; `most` vertices are on the fullest.
-fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, count: usize, costs: &TileCosts) -> u64 {
+/// Returns the cycles of the slowest of the first `count` tiles; the fullest tile has `most` vertices.
+fn slowest_tile(families: &[FamilyAccess], tiles: &[Tiles], most: u64, count: usize, costs: &TileCosts) -> u64 {
     let mut kinds = families.iter().map(|v| match &v.busy {
-        Work::Alike(Busy::One(cycles)) => Some(*cycles),
+        VertexTimes::Equal(Busy::One(cycles)) => Some(*cycles),
         _ => None,
     });
     if let Some(Some(first)) = kinds.next()
@@ -170,7 +171,7 @@ fn slowest(families: &[Vertices], tiles: &[Tiles], most: u64, count: usize, cost
 struct Queues {
     workers: usize,
     tiles: Vec<TileQueue>,
-    /// When each context of each tile becomes free.
+    /// The time at which each context of each tile becomes free.
     ends: Vec<u64>,
 }
 

@@ -1,78 +1,78 @@
-//! The open vertices of a compute set over a number of tiles, each tile with its share of the work.
+//! Spreads the open vertices of a compute set over a number of tiles, each tile with its share of the work.
 //!
 //! # Note: Orders
-//! Vertices that are neighbours in the order share a tile or have neighbouring tiles. `Rows` is the order of the first
-//! elements of their outputs (as a share of the variable, so that outputs of equal shape are laid out alike). `Blocks`
-//! cuts the outputs of rank 2 and more into bands along one axis and goes through each band along another; there are as
-//! many bands as make what a tile has nearly square, so that its edges are short. `Grid` stands tiles in rows and columns, where
-//! outputs stand so: all vertices of a row of the grid are on its tiles alone, so that what they share goes to these at
-//! once, and what rows and columns share never meets; but not all tiles may have a place.
+//! Vertices that are neighbours in the order share a tile or have neighbouring tiles. `Rows` orders vertices by the
+//! first elements of their outputs (as a share of the variable, so that outputs of equal shape get equal tiles).
+//! `Blocks` cuts outputs of rank 2 and more into bands along one axis and goes through each band along another; the
+//! number of bands makes the part of a tile nearly square, so that its edges are short. `Grid` arranges the tiles in
+//! rows and columns if the outputs form a grid. All vertices of a row of the grid are then on its tiles alone: shared
+//! inputs go to these tiles at once, and the inputs of rows and columns never meet. Some tiles may stay unused.
 //!
 //! Invariant: the spread is a function of the graph, the order and the number of tiles.
 
-use super::accesses::Vertices;
+use super::accesses::FamilyAccess;
 use super::linear::first_output;
 use girder_codelet::cost::Busy;
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
 use std::sync::Arc;
 
-/// How vertices follow each other.
+/// The order of vertices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Order {
+pub(super) enum VertexOrder {
     Rows,
     Blocks,
     Grid,
 }
 
-/// The tiles of the vertices of some families, by family and instance.
-pub(super) type Spread = Vec<(FamilyId, Arc<[u32]>)>;
+/// The tiles of some vertices, by family and instance.
+pub(super) type SpreadTiles = Vec<(FamilyId, Arc<[u32]>)>;
 
-/// The open vertices of a compute set. Those of all its families are numbered together.
-pub(super) struct Sites {
-    /// The families, and how many vertices each has.
+/// The open vertices of a compute set, numbered through all families.
+pub(super) struct OpenVertices {
+    /// The families and their numbers of vertices.
     families: Vec<(FamilyId, u32)>,
-    /// In the order of rows; `None` if that is the order of their numbers.
+    /// The vertices in the order of rows; `None` if that is the order of their numbers.
     rows: Option<Vec<u32>>,
-    /// Along the two axes that the outputs reach furthest, by number; `None` if they lie along one.
+    /// The positions of outputs along the two axes with the largest extents; `None` if they lie along one axis.
     points: Option<Points>,
-    /// Cycles of a tile's contexts, by number; `None` if all are alike.
+    /// The cycles of worker contexts, by vertex; `None` if all are equal.
     weights: Option<Vec<u64>>,
 }
 
 struct Points {
     at: Vec<(u32, u32)>,
-    /// From the first to the last along each.
+    /// The extent along each axis.
     extent: (u32, u32),
-    /// The places along each, ascending, if each pair has a vertex.
+    /// The positions along each axis, ascending, if each pair of positions has a vertex.
     lines: Option<(Vec<u32>, Vec<u32>)>,
 }
 
-impl Sites {
-    pub(super) fn of(graph: &Graph, families: &[&Vertices], workers: u64) -> Sites {
+impl OpenVertices {
+    pub(super) fn of(graph: &Graph, families: &[&FamilyAccess], workers: u64) -> OpenVertices {
         let counts: Vec<(FamilyId, u32)> = families.iter().map(|v| (v.id, v.family.domain.count() as u32)).collect();
         let rows = rows(graph, families);
-        Sites { families: counts, rows, points: points(graph, families), weights: weights(families, workers) }
+        OpenVertices { families: counts, rows, points: points(graph, families), weights: weights(families, workers) }
     }
 
     pub(super) fn count(&self) -> u64 {
         self.families.iter().map(|f| u64::from(f.1)).sum()
     }
 
-    /// Whether [`Order::Blocks`] is an order of its own.
+    /// Returns whether [`VertexOrder::Blocks`] differs from rows.
     pub(super) fn has_blocks(&self) -> bool {
         self.points.is_some()
     }
 
-    /// Whether [`Order::Grid`] is one too.
+    /// Returns whether [`VertexOrder::Grid`] differs from blocks.
     pub(super) fn has_grid(&self) -> bool {
         self.points.as_ref().is_some_and(|p| p.lines.is_some())
     }
 
-    /// Spreads the vertices over so many tiles from `first` on. Where outputs have no blocks or grid, rows take their place.
-    pub(super) fn spread(&self, order: Order, first: u32, tiles: u32) -> Spread {
-        let points = self.points.as_ref().filter(|_| order != Order::Rows);
-        let grid = points.filter(|_| order == Order::Grid).and_then(|p| p.grid(tiles));
+    /// Spreads the vertices over tiles from `first` on. Outputs without blocks or a grid are spread by rows.
+    pub(super) fn spread(&self, order: VertexOrder, first: u32, tiles: u32) -> SpreadTiles {
+        let points = self.points.as_ref().filter(|_| order != VertexOrder::Rows);
+        let grid = points.filter(|_| order == VertexOrder::Grid).and_then(|p| p.grid(tiles));
         let mut found = match (points, &self.rows) {
             _ if grid.is_some() => grid.unwrap_or_default(),
             (Some(points), _) => self.even(self.banded(points, tiles).into_iter(), tiles),
@@ -89,9 +89,9 @@ impl Sites {
         self.families.iter().map(&mut next).collect()
     }
 
-    /// Each tile takes the vertices that begin in its share: of their number, if no tile then has more to do than with a
-    /// share of the weight. Steps that are cut alike lie alike then, though the last piece is shorter than the others by
-    /// another part of the work in each of them.
+    /// Gives each tile the vertices that begin in its share of the total number, unless a share of the total weight
+    /// makes the fullest tile less full. Equal numbers let steps that are cut alike get equal tiles even if the last
+    /// part is shorter than the others.
     fn even(&self, order: impl Iterator<Item = u32> + Clone, tiles: u32) -> Vec<u32> {
         let n = self.count();
         let mut by_number = vec![0; n as usize];
@@ -116,7 +116,7 @@ impl Sites {
         if fullest(&by_number) <= fullest(&by_weight) { by_number } else { by_weight }
     }
 
-    /// Band by band, see the note.
+    /// Returns the vertices band by band.
     fn banded(&self, points: &Points, tiles: u32) -> Vec<u32> {
         let (high, wide) = (f64::from(points.extent.0) + 1.0, f64::from(points.extent.1) + 1.0);
         let bands = (f64::from(tiles) * high / wide).sqrt().round().clamp(1.0, f64::from(tiles)) as u64;
@@ -125,15 +125,15 @@ impl Sites {
             (u64::from(a) * bands / (u64::from(points.extent.0) + 1), b)
         };
         let mut order = self.rows.clone().unwrap_or_else(|| (0..self.count() as u32).collect());
-        // Stable, so that what is equal along the band keeps the order of rows.
+        // The sort is stable, so vertices at one position along a band keep the order of rows.
         order.sort_by_key(key);
         order
     }
 }
 
 impl Points {
-    /// The tile of each vertex in a grid of at most so many: with as few vertices to a tile as can be, and these nearly
-    /// square.
+    /// Returns the tile of each vertex in a grid of at most `tiles` tiles. A tile gets as few vertices as possible, as
+    /// nearly a square as possible.
     fn grid(&self, tiles: u32) -> Option<Vec<u32>> {
         let (rows, columns) = self.lines.as_ref()?;
         let (high, wide) = (rows.len() as u64, columns.len() as u64);
@@ -150,8 +150,8 @@ impl Points {
     }
 }
 
-/// The numbers of the vertices by the first elements of their outputs; `None` if these ascend.
-fn rows(graph: &Graph, families: &[&Vertices]) -> Option<Vec<u32>> {
+/// Returns the vertices ordered by the first elements of their outputs, or `None` if these already ascend.
+fn rows(graph: &Graph, families: &[&FamilyAccess]) -> Option<Vec<u32>> {
     let parts: Vec<_> = families.iter().map(|v| first_output(graph, v.family)).collect();
     let alone = parts.windows(2).all(|p| p[0].map(|p| p.var) == p[1].map(|p| p.var));
     let mut keys: Vec<u64> = vec![];
@@ -173,8 +173,8 @@ fn rows(graph: &Graph, families: &[&Vertices]) -> Option<Vec<u32>> {
     Some(order)
 }
 
-/// Where the outputs lie along the two axes that they reach furthest.
-fn points(graph: &Graph, families: &[&Vertices]) -> Option<Points> {
+/// Returns the positions of the outputs along the two axes with the largest extents.
+fn points(graph: &Graph, families: &[&FamilyAccess]) -> Option<Points> {
     let parts: Vec<_> = families.iter().map(|v| first_output(graph, v.family)).collect::<Option<_>>()?;
     let shape = &graph.vars[parts.first()?.var].shape;
     if shape.len() < 2 || parts.iter().any(|p| graph.vars[p.var].shape != *shape) {
@@ -209,12 +209,12 @@ fn points(graph: &Graph, families: &[&Vertices]) -> Option<Points> {
     Some(Points { at, extent, lines: full.then_some(lines) })
 }
 
-fn weights(families: &[&Vertices], workers: u64) -> Option<Vec<u64>> {
+fn weights(families: &[&FamilyAccess], workers: u64) -> Option<Vec<u64>> {
     let weight = |busy: &Busy| match busy {
         Busy::One(cycles) => (*cycles).max(1),
         Busy::All(cycles) => cycles.saturating_mul(workers).max(1),
     };
-    let of = |v: &&Vertices| (0..v.family.domain.count() as u32).map(|i| weight(v.busy.of(i))).collect::<Vec<_>>();
+    let of = |v: &&FamilyAccess| (0..v.family.domain.count() as u32).map(|i| weight(v.busy.of(i))).collect::<Vec<_>>();
     let weights: Vec<u64> = families.iter().flat_map(of).collect();
     weights.windows(2).any(|w| w[0] != w[1]).then_some(weights)
 }

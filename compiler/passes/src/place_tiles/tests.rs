@@ -1,7 +1,7 @@
 //! Placements of small graphs by hand.
 
-use super::accesses::{self, What};
-use super::spread::{Order, Sites};
+use super::accesses::{self, Access};
+use super::spread::{OpenVertices, VertexOrder};
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
 use cranelift_entity::EntityRef;
@@ -111,7 +111,7 @@ fn a_second_run_changes_nothing() {
 
 #[test]
 fn blocks_are_nearly_square() {
-    let found = blocks(8, 8, Order::Blocks, 16);
+    let found = blocks(8, 8, VertexOrder::Blocks, 16);
     // Four by four blocks of two by two.
     let tile = |i: usize, j: usize| found[8 * i + j];
     for (i, j) in (0..8).flat_map(|i| (0..8).map(move |j| (i, j))) {
@@ -120,7 +120,7 @@ fn blocks_are_nearly_square() {
 }
 
 /// The tiles of `rows` by `columns` alike vertices, each of which writes one element of a matrix.
-fn blocks(rows: u64, columns: u64, order: Order, tiles: u32) -> Vec<u32> {
+fn blocks(rows: u64, columns: u64, order: VertexOrder, tiles: u32) -> Vec<u32> {
     let mut b = Build::new();
     let y = b.var("y", VarClass::Var, &[rows, columns], None);
     let codelet = b.codelet("f", &[Dir::Out]);
@@ -129,15 +129,15 @@ fn blocks(rows: u64, columns: u64, order: Order, tiles: u32) -> Vec<u32> {
     let set = b.set("s", &[Vertices { codelet, views: &[views], tiles: None }]);
     b.program("main", true, &Tree::Execute(set));
     let items = accesses::items(&b.graph, &machine());
-    let What::Set(_, families) = &items[0].what else { panic!("one compute set") };
+    let Access::Set(_, families) = &items[0].what else { panic!("one compute set") };
     let families: Vec<_> = families.iter().collect();
-    Sites::of(&b.graph, &families, 6).spread(order, 0, tiles)[0].1.to_vec()
+    OpenVertices::of(&b.graph, &families, 6).spread(order, 0, tiles)[0].1.to_vec()
 }
 
 proptest! {
     #[test]
     fn every_tile_has_its_share(rows in 1u64..12, columns in 1u64..12, tiles in 1u32..20, order in 0usize..2) {
-        let order = [Order::Rows, Order::Blocks][order];
+        let order = [VertexOrder::Rows, VertexOrder::Blocks][order];
         let found = blocks(rows, columns, order, tiles);
         let share = (rows * columns).div_ceil(tiles.into()) as usize;
         for tile in &found {
@@ -264,12 +264,12 @@ fn a_tile_that_the_machine_lacks_is_an_error() {
     b.set("s", &[Vertices { codelet, views: &[vec![x]], tiles: Some(&[77]) }]);
     let (placed, diagnostics) = place(b);
     assert!(placed.is_err());
-    let said: Vec<_> = diagnostics.iter().map(|d| (d.code, d.message.as_str())).collect();
+    let reported: Vec<_> = diagnostics.iter().map(|d| (d.code, d.message.as_str())).collect();
     let want = [
         ("place::no_such_tile", "`w` is placed on tile 16, but `small` has 16 tiles"),
         ("place::no_such_tile", "a vertex of `f` is placed on tile 77, but `small` has 16 tiles"),
     ];
-    assert_eq!(said, want);
+    assert_eq!(reported, want);
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! What one phase moves, added up by tile instead of planned: the parts of modelled time that placement decides.
+//! The traffic of one phase, summed by tile instead of planned: the parts of modelled time that placement decides.
 //!
 //! # Note: Samples
-//! Elements are sent for some receivers, which stand for all. What a tile that was looked at receives is exact; what the
-//! others receive is like it. What a sender sends is at least what was seen, and on average what all receivers take
-//! together, over the tiles that hold it.
+//! Elements are sent for some sampled receivers, which stand for all. The words that a sampled tile receives are exact,
+//! and other tiles are assumed to receive as many. A sender sends at least the words that were seen, and on average the
+//! words of all receivers divided by the tiles that hold the elements.
 //!
 //! # Note: Small pieces
-//! `plan-transfers` makes many small pieces contiguous before they are sent, or sends them together and takes them apart
-//! where they land. So from [`MANY_PIECES`] pieces of fewer than [`FEW_BYTES`] bytes between two tiles on, a field of strided pieces
-//! costs its sender a copy, and pieces that come one by one cost their receiver one.
+//! `plan-transfers` makes many small pieces contiguous before they are sent, or sends them together and separates them
+//! where they land. So from [`MANY_PIECES`] pieces of fewer than [`FEW_BYTES`] bytes between two tiles on, a field of
+//! strided pieces costs its sender an on-tile copy, and pieces that come one by one cost their receiver one.
 
 use crate::plan_transfers::{FEW_BYTES, MANY_PIECES};
 use crate::superstep::{self, Rate};
@@ -17,7 +17,7 @@ use girder_machine::Machine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Bytes that leave, enter and are copied on one tile.
+/// The bytes that leave, enter and are copied on one tile.
 #[derive(Clone, Copy, Default)]
 struct Load {
     sent: f64,
@@ -31,12 +31,12 @@ struct Load {
 struct Small {
     count: f64,
     bytes: f64,
-    /// Where the last one ends.
+    /// The end of the last piece.
     end: Option<(VarId, u64)>,
     strided: bool,
 }
 
-/// Elements on their way.
+/// Elements that are sent from one tile to another.
 #[derive(Clone, Copy)]
 pub(super) struct Sent {
     pub var: VarId,
@@ -47,25 +47,25 @@ pub(super) struct Sent {
     pub to: u32,
 }
 
-/// One phase.
+/// The traffic of one phase.
 #[derive(Default)]
 pub(super) struct Traffic {
     loads: FxHashMap<u32, Load>,
     small: FxHashMap<(u32, u32), Small>,
-    /// What has been sent once: more receivers cost the sender nothing.
+    /// The runs that have been sent: more receivers cost the sender nothing.
     sent: FxHashSet<(VarId, u64, u64)>,
-    /// Bytes between processors. To one of them the same elements cross once.
+    /// The bytes between processors. The same elements cross to a processor once.
     flows: BTreeMap<(u32, u32), f64>,
     crossed: FxHashSet<(VarId, u64, u64, u32)>,
-    /// Small pieces in a row from one tile, in the field at hand.
+    /// The number of consecutive small pieces from one tile in the current field.
     streak: (u32, u64),
-    /// Bytes that the tiles at the other ends send, receive and copy on average.
+    /// The average bytes that the tiles at the other ends send, receive and copy.
     average: Load,
     any: bool,
 }
 
 impl Traffic {
-    /// With room for about so many pieces: to grow takes longer than to add.
+    /// Creates traffic with capacity for about `pieces` pieces; growing takes longer than adding.
     pub(super) fn with_room(pieces: usize) -> Traffic {
         let mut traffic = Traffic::default();
         traffic.loads.reserve(pieces);
@@ -74,7 +74,7 @@ impl Traffic {
         traffic
     }
 
-    /// The next field, or vertex, begins.
+    /// Begins the next field or vertex.
     pub(super) fn next_field(&mut self) {
         self.streak = (u32::MAX, 0);
     }
@@ -83,8 +83,8 @@ impl Traffic {
         self.loads.entry(tile).or_default().after += bytes;
     }
 
-    /// `gathers`: the source is a variable, so that strided pieces are made contiguous before they go. Whether the
-    /// elements have not been sent before, and whether they are strided.
+    /// Adds elements that are sent. With `gathers` the source is a variable, so strided pieces are made contiguous
+    /// before they go. Returns whether the elements have not been sent before, and whether they are strided.
     pub(super) fn send(&mut self, s: Sent, gathers: bool, machine: &Machine) -> (bool, bool) {
         self.any = true;
         self.loads.entry(s.to).or_default().received += s.bytes;
@@ -111,13 +111,14 @@ impl Traffic {
         (fresh, strided)
     }
 
-    /// The tiles at the other ends send so many bytes each, and make so many of them contiguous.
+    /// Adds bytes that each tile at the other end sends, some of which it makes contiguous.
     pub(super) fn all_send(&mut self, sent: f64, strided: f64) {
         self.average.sent += sent;
         self.average.before += strided;
     }
 
-    /// All tiles that hold something send and receive so many bytes, or copy them if what stands for all stays.
+    /// Adds bytes that all tiles which hold something send and receive, or copy if the sampled elements stay on their
+    /// tile.
     pub(super) fn all_move(&mut self, s: Sent, sent: f64, received: f64, machine: &Machine) {
         if s.from == s.to {
             self.average.after += received;
@@ -132,13 +133,13 @@ impl Traffic {
         }
     }
 
-    /// The tiles at the other ends receive so many bytes each.
+    /// Adds bytes that each tile at the other end receives.
     pub(super) fn all_receive(&mut self, received: f64) {
         self.average.received += received;
     }
 
-    /// Cycles of the phase; `syncs` if it begins with a sync whatever moves. What was seen crossing between processors
-    /// stands for `ratio` times as much.
+    /// Returns the cycles of the phase; with `syncs` it begins with a sync in any case. Words between processors are
+    /// scaled by `ratio`.
     pub(super) fn cycles(mut self, machine: &Machine, syncs: bool, ratio: f64) -> u64 {
         for ((from, to), small) in std::mem::take(&mut self.small) {
             if small.count >= f64::from(MANY_PIECES) {

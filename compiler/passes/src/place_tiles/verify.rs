@@ -1,14 +1,17 @@
-//! What must hold of a placement, checked without the pass.
+//! The verifier of a placement, which shares no code with the pass.
 //!
-//! Invariant: an accepted placement can be read by every later pass without a panic, and it moves nothing that the text
-//! maps.
+//! Invariant: every later pass can read an accepted placement without a panic, and the placement moves nothing that the
+//! text maps.
 
 use girder_ir::family::{Domain, IndexFn, TileMap};
 use girder_ir::graph::{Graph, Var};
 use girder_ir::placement::{Mapping, Placement, UNPLACED};
 use girder_machine::Machine;
 
-/// Checks a placement against its graph and machine; the first thing that is wrong.
+/// Checks a placement against its graph and machine.
+///
+/// # Errors
+/// The first thing that is wrong.
 pub fn verify_placement(graph: &Graph, placement: &Placement, machine: &Machine) -> Result<(), String> {
     for (id, var) in &graph.vars {
         let wrong = |what: &str| Err(format!("the mapping of `{}` {what}", var.name));
@@ -105,7 +108,7 @@ fn map_is_whole(map: &TileMap, domain: &Domain, machine: &Machine) -> Result<(),
     Ok(())
 }
 
-/// Whether every element that `given` places is there.
+/// Returns whether every element that `given` places is there.
 fn keeps(given: &Mapping, found: &Mapping, var: &Var) -> bool {
     let mut found = found.runs(var.len());
     let mut at = found.next();

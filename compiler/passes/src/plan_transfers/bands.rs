@@ -1,13 +1,13 @@
-//! Equal runs of a view at equal distances, as the rows of a box are, and how the mapping cuts them.
+//! Bands: equal runs of a view at equal distances, such as the rows of a box, and how the mapping cuts them.
 //!
-//! # Note: Rows that are cut alike
-//! Blocks of a mapping cut many rows of a box at the same places. Where the first row of such is cut is looked up; of the
-//! others it is only asked whether the runs as far on hold what is as far on, which takes a few comparisons for each, or none
-//! where they are the rows of the mapping's own blocks ([`RunRows`](girder_ir::plan::RunRows)).
+//! # Note: Equally cut rows
+//! The blocks of a mapping cut many rows of a box at the same positions. The cuts of the first row are looked up. For
+//! the rows after it, only a few comparisons check that the corresponding runs hold the corresponding elements, and
+//! none are needed if the rows are those of the mapping's own blocks ([`RunRows`](girder_ir::plan::RunRows)).
 //!
-//! Invariant: rows that are said to be alike are those that a cut of each would find so.
+//! Invariant: rows that count as equally cut are those for which a lookup of each row gives equal cuts.
 
-use super::moves::At;
+use super::homes::ElementHome;
 use girder_ir::plan::Homes;
 use girder_ir::view::Run;
 use smallvec::SmallVec;
@@ -15,15 +15,15 @@ use smallvec::SmallVec;
 /// Equal runs at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Band {
-    /// The first.
+    /// The first run.
     pub run: Run,
-    /// How many, at least 1.
+    /// The number of runs, at least 1.
     pub count: u32,
-    /// Elements from the first of one to the first of the next.
+    /// The distance in elements from one run to the next.
     pub distance: i64,
 }
 
-/// Runs in their order as few bands.
+/// Returns runs, in order, as few bands.
 pub(super) fn bands(runs: impl Iterator<Item = Run>) -> SmallVec<[Band; 1]> {
     let mut bands: SmallVec<[Band; 1]> = SmallVec::new();
     for run in runs {
@@ -43,39 +43,40 @@ pub(super) fn bands(runs: impl Iterator<Item = Run>) -> SmallVec<[Band; 1]> {
 }
 
 impl Band {
-    /// The first element of a row.
+    /// Returns the first element of a row.
     pub fn row(&self, k: u32) -> u64 {
         self.run.start.wrapping_add((self.distance as u64).wrapping_mul(k as u64))
     }
 
-    /// What is left from a row on, so many elements further on.
+    /// Returns the band from a row on, shifted by some elements.
     pub fn behind(&self, row: u32, shift: i64) -> Band {
         let start = self.row(row).wrapping_add(shift as u64);
         Band { run: Run { start, ..self.run }, count: self.count - row, ..*self }
     }
 }
 
-/// What one run of the mapping holds of a row.
-pub(super) struct Cut {
-    /// The first of its elements in the row.
+/// The elements of a row that one run of the mapping holds.
+pub(super) struct RowCut {
+    /// The position of the first element in the row.
     pub first: u64,
-    /// How many.
+    /// The number of elements.
     pub len: u64,
-    /// Where they are.
-    pub at: At,
-    /// The run.
+    /// The home of the first element.
+    pub at: ElementHome,
+    /// The index of the run.
     pub run: usize,
-    /// Bytes from them to the same of the next row, if more than one row is alike.
+    /// The distance in bytes to the same elements of the next row, if several rows are equally cut.
     pub step: i64,
 }
 
-/// Cuts up to which rows are compared.
+/// The number of cuts up to which rows are compared.
 const FEW: usize = 8;
 
-/// How many rows of a band are cut as its first is, that one included: at the same places, on the same tiles, from there on
-/// evenly apart. 1 if a row's cuts are more than a few, not contiguous, or twice on a tile.
-pub(super) fn alike(homes: &Homes, band: &Band, cuts: &mut [Cut]) -> u32 {
-    let is_contiguous = |c: &Cut| band.run.stride == 1 || c.len == 1;
+/// Returns the number of rows, from the first on, that are cut as the first is: at the same positions, on the same
+/// tiles, and evenly spaced. Returns 1 if a row has more than a few cuts, cuts that are not contiguous, or two cuts on
+/// one tile.
+pub(super) fn equally_cut_rows(homes: &Homes, band: &Band, cuts: &mut [RowCut]) -> u32 {
+    let is_contiguous = |c: &RowCut| band.run.stride == 1 || c.len == 1;
     let is_alone = |k: usize| cuts[..k].iter().all(|c| c.at.tile != cuts[k].at.tile);
     let fits = cuts.len() <= FEW && cuts.iter().all(is_contiguous) && (0..cuts.len()).all(is_alone);
     if band.count == 1 || !fits {
@@ -87,7 +88,7 @@ pub(super) fn alike(homes: &Homes, band: &Band, cuts: &mut [Cut]) -> u32 {
             let next = homes.runs.get(cut.run + rows.jump);
             cut.step = next.map_or(0, |r| r.offset as i64 - homes.runs[cut.run].offset as i64);
         }
-        let fits = |c: &Cut| if i32::try_from(c.step).is_ok() { rows.again[c.run] } else { 0 };
+        let fits = |c: &RowCut| if i32::try_from(c.step).is_ok() { rows.again[c.run] } else { 0 };
         let again = cuts.iter().map(fits).min().unwrap_or(0);
         return band.count.min(again.saturating_add(1));
     }

@@ -1,22 +1,22 @@
-//! Which instances of a field are in place, and at which byte strides.
+//! Decides which instances of a field are in place, and at which byte strides.
 //!
-//! Invariant: in place means that all elements are on the vertex's tile and that the byte of the element at index
-//! (i, j, …) is `base + i · stride₀ + j · stride₁ + …` of the tile's block of one variable.
+//! Invariant: in place means that all elements are on the vertex's tile and that the byte of the element at index (i,
+//! j, …) is `base + i · stride₀ + j · stride₁ + …` of the tile's block of one variable.
 
-use super::Scene;
-use super::moves::{Hint, locate};
+use super::homes::{RunHint, locate};
+use super::scene::Scene;
 use girder_ir::family::{Domain, Field, FieldPart};
 use girder_ir::plan::{FieldLandings, HomeRun, Homes, Landing, intern_strides};
 use smallvec::SmallVec;
 
-/// One field of a family: where it is in place.
+/// The instances of one field of a family that are in place.
 #[derive(Default)]
 pub(super) struct InPlace {
-    /// Per instance: the first byte in the block, or `None` if it has to land in a buffer.
+    /// For each instance, the first byte in the block, or `None` if it has to land in a buffer.
     pub at: Vec<Option<u32>>,
-    /// Distinct byte strides.
+    /// The distinct byte strides.
     pub strides: Vec<Vec<i32>>,
-    /// Per instance: index into `strides`.
+    /// For each instance, the index into `strides`.
     pub strides_of: Vec<u32>,
 }
 
@@ -32,7 +32,7 @@ impl InPlace {
     }
 }
 
-/// The landings of a field that is in place everywhere; else the field as it was.
+/// Returns the landings of a field whose instances are all in place; otherwise the field as it was.
 pub(super) fn all_in_place(found: InPlace) -> Result<FieldLandings, InPlace> {
     if found.at.contains(&None) {
         return Err(found);
@@ -42,19 +42,19 @@ pub(super) fn all_in_place(found: InPlace) -> Result<FieldLandings, InPlace> {
     Ok(FieldLandings { at, strides, strides_of })
 }
 
-/// Room for the landings of so many instances.
+/// Returns empty landings with capacity for some instances.
 pub(super) fn with_capacity(instances: usize) -> FieldLandings {
     FieldLandings { at: Vec::with_capacity(instances), strides: vec![], strides_of: Vec::with_capacity(instances) }
 }
 
-/// Adds the landings of instances that follow one another in a buffer from the first one's, so many bytes each.
+/// Adds the landings of consecutive instances that lie one after the other in a buffer.
 pub(super) fn add_buffers(landings: &mut FieldLandings, first: Landing, count: usize, bytes: u64) {
     let Landing::Buffer { buffer, offset } = first else { return landings.push(first, &[]) };
     landings.at.extend((0..count).map(|k| Landing::Buffer { buffer, offset: offset + (k as u64 * bytes) as u32 }));
     landings.strides_of.resize(landings.at.len(), 0);
 }
 
-/// Decides for all instances of a field; `tiles` are those of the vertices.
+/// Decides for all instances of a field whether they are in place; `tiles` are those of the vertices.
 pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u32]) -> InPlace {
     let mut result = InPlace::default();
     if field.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
     let (low, high) = hull(part);
     let regular = axis_strides(field, part, homes.elem_bytes);
     let byte_box = ByteBox::new(homes, field, part);
-    let mut hint = Hint::default();
+    let mut hint = RunHint::default();
     result.reserve(tiles.len());
     for (&tile, offset) in tiles.iter().zip(part.offset.values(domain)) {
         let at = locate(homes, (offset + low) as u64, &mut hint);
@@ -81,7 +81,7 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
             let base = at.loc(part.var, homes.elem_bytes).offset as i64 - low * homes.elem_bytes as i64;
             result.push(regular.as_ref().map(|s| (base as u32, s.as_slice())));
         } else if field.len() * homes.elem_bytes as u64 > scene.block_limit as u64 {
-            // Too long to be laid out row by row; as a landing it is refused.
+            // The field is too long to be laid out row by row; its landing will be rejected.
             result.push(None);
         } else {
             let found = byte_box.at(offset, tile, &mut hint);
@@ -91,7 +91,7 @@ pub(super) fn in_place(scene: &Scene, field: &Field, domain: &Domain, tiles: &[u
     result
 }
 
-/// The least and the greatest element of a part, from its offset.
+/// Returns the least and the greatest element of a part, relative to its offset.
 fn hull(part: &FieldPart) -> (i64, i64) {
     let mut hull = (0, 0);
     for (&len, &stride) in part.len.iter().zip(&part.stride) {
@@ -101,8 +101,8 @@ fn hull(part: &FieldPart) -> (i64, i64) {
     hull
 }
 
-/// Bytes from one index to the next along each axis (0 for an axis of length 1) where elements keep their distances;
-/// `None` if the digits of an axis do not form one stride.
+/// Returns the byte stride of each axis (0 for an axis of length 1) if elements keep their distances, or `None` if the
+/// digits of an axis do not form one stride.
 fn axis_strides(field: &Field, part: &FieldPart, bytes: u32) -> Option<Vec<i32>> {
     let mut digits = field.digits.iter().zip(&part.stride);
     let mut strides = vec![];
@@ -121,20 +121,20 @@ fn axis_strides(field: &Field, part: &FieldPart, bytes: u32) -> Option<Vec<i32>>
     Some(strides)
 }
 
-/// What the rows of a box have in common, and where the last one was.
-struct Walk<'a> {
-    /// Length, stride, and bytes from one element to the next.
+/// The common facts of a box's rows, and the position of the last one.
+struct RowCheck<'a> {
+    /// The length, stride and byte stride of a row.
     row: (u64, i64, i64),
     tile: u32,
-    /// Runs of the mapping from the last row but one to the last.
+    /// The number of runs from the last row but one to the last.
     jump: usize,
-    hint: &'a mut Hint,
+    hint: &'a mut RunHint,
 }
 
 /// The elements of a field as a box of bytes on one tile, whatever runs of the mapping hold them.
 struct ByteBox<'a> {
     homes: &'a Homes,
-    /// Length and stride of each digit of more than one element, outermost first, by axis.
+    /// The length and stride of each digit of more than one element, outermost first, by axis.
     axes: Vec<SmallVec<[(u64, i64); 4]>>,
 }
 
@@ -145,11 +145,12 @@ impl<'a> ByteBox<'a> {
         ByteBox { homes, axes: field.axes.iter().map(axis).collect() }
     }
 
-    /// The first byte and the byte strides of the axes (0 for an axis of length 1) where the first element is this one.
-    fn at(&self, first: i64, tile: u32, hint: &mut Hint) -> Option<(u32, Vec<i32>)> {
+    /// Returns the first byte and the byte strides of the axes (0 for an axis of length 1) for a first element.
+    fn at(&self, first: i64, tile: u32, hint: &mut RunHint) -> Option<(u32, Vec<i32>)> {
         let base = self.byte(first, tile, hint)?;
         let mut strides = vec![];
-        // Digits with their distances in elements and in bytes, innermost first, those that go on in both joined.
+        // The digits with their distances in elements and in bytes, innermost first. Digits that continue each other in
+        // both are merged.
         let mut dims: SmallVec<[(u64, i64, i64); 6]> = SmallVec::new();
         for axis in self.axes.iter().rev() {
             let mut of_axis: Option<(u64, i64)> = None;
@@ -172,38 +173,39 @@ impl<'a> ByteBox<'a> {
             Some((&row, outer)) => (row, outer),
             None => ((1, 0, 0), &[][..]),
         };
-        let mut walk = Walk { row, tile, jump: 0, hint };
-        self.rows(first, base, outer, &mut walk).then_some((base as u32, strides))
+        let mut check = RowCheck { row, tile, jump: 0, hint };
+        self.rows(first, base, outer, &mut check).then_some((base as u32, strides))
     }
 
-    /// Whether all rows under the outer dimensions are on the tile at the bytes that are due.
-    fn rows(&self, first: i64, base: i64, outer: &[(u64, i64, i64)], walk: &mut Walk) -> bool {
+    /// Returns whether all rows under the outer dimensions are on the tile at the expected bytes.
+    fn rows(&self, first: i64, base: i64, outer: &[(u64, i64, i64)], check: &mut RowCheck) -> bool {
         match outer.split_last() {
             None => {
-                let guess = walk.hint.at.wrapping_add(walk.jump);
-                if self.is_within(guess, first, base, walk) {
-                    walk.hint.at = guess;
+                let guess = check.hint.at.wrapping_add(check.jump);
+                if self.is_within(guess, first, base, check) {
+                    check.hint.at = guess;
                     return true;
                 }
-                let last = walk.hint.at;
-                let is_row = self.is_row(first, base, walk.row, walk.tile, walk.hint);
-                walk.jump = walk.hint.at.wrapping_sub(last);
+                let last = check.hint.at;
+                let is_row = self.is_row(first, base, check.row, check.tile, check.hint);
+                check.jump = check.hint.at.wrapping_sub(last);
                 is_row
             }
             Some((&(len, stride, bytes), inner)) => {
-                let is_row = |k: i64, walk: &mut Walk| self.rows(first + k * stride, base + k * bytes, inner, walk);
-                let again = |walk: &Walk| {
-                    let run = walk.hint.at;
+                let is_row =
+                    |k: i64, check: &mut RowCheck| self.rows(first + k * stride, base + k * bytes, inner, check);
+                let again = |check: &RowCheck| {
+                    let run = check.hint.at;
                     inner.is_empty()
                         && self.comes_again(run, (len, stride, bytes))
-                        && self.is_within(run, first, base, walk)
+                        && self.is_within(run, first, base, check)
                 };
-                is_row(0, walk) && (again(walk) || (1..len as i64).all(|k| is_row(k, walk)))
+                is_row(0, check) && (again(check) || (1..len as i64).all(|k| is_row(k, check)))
             }
         }
     }
 
-    /// Whether a run of the mapping comes again in so many rows, at these distances in elements and bytes.
+    /// Returns whether a run of the mapping recurs in all rows at these distances in elements and bytes.
     fn comes_again(&self, run: usize, (len, stride, bytes): (u64, i64, i64)) -> bool {
         let rows = &self.homes.rows;
         let step = |next: &HomeRun| next.offset as i64 - self.homes.runs[run].offset as i64;
@@ -213,27 +215,27 @@ impl<'a> ByteBox<'a> {
             && self.homes.runs.get(run + rows.jump).is_some_and(|next| step(next) == bytes)
     }
 
-    /// Whether one run of the mapping holds a row, at the bytes that are due: rows of a block are evenly apart.
-    fn is_within(&self, run: usize, first: i64, base: i64, walk: &Walk) -> bool {
-        let (len, stride, bytes) = walk.row;
+    /// Returns whether one run of the mapping holds a row at the expected bytes.
+    fn is_within(&self, run: usize, first: i64, base: i64, check: &RowCheck) -> bool {
+        let (len, stride, bytes) = check.row;
         let span = (len as i64 - 1) * stride;
         let (low, high) = (first + span.min(0), first + span.max(0));
         let each = self.homes.elem_bytes as i64;
         self.homes.runs.get(run).is_some_and(|r| {
-            let holds = r.start as i64 <= low && high < r.end as i64 && r.tile == walk.tile;
+            let holds = r.start as i64 <= low && high < r.end as i64 && r.tile == check.tile;
             holds && (len == 1 || bytes == stride * each) && r.offset as i64 + (first - r.start as i64) * each == base
         })
     }
 
-    /// Whether the elements of a row are on the tile at equal distances from a byte on.
-    fn is_row(&self, first: i64, base: i64, row: (u64, i64, i64), tile: u32, hint: &mut Hint) -> bool {
+    /// Returns whether the elements of a row are on the tile at equal distances from a byte on.
+    fn is_row(&self, first: i64, base: i64, row: (u64, i64, i64), tile: u32, hint: &mut RunHint) -> bool {
         let (len, stride, bytes) = row;
         let mut k = 0;
         while k < len as i64 {
             if self.byte(first + k * stride, tile, hint) != Some(base + k * bytes) {
                 return false;
             }
-            // Within a run of the mapping bytes are as far apart as elements.
+            // Within a run of the mapping, distances in bytes follow from those in elements.
             let (run, at) = (&self.homes.runs[hint.at], first + k * stride);
             let here = match stride {
                 0 => len as i64,
@@ -249,8 +251,8 @@ impl<'a> ByteBox<'a> {
         true
     }
 
-    /// The byte of an element in the tile's block, if it is on the tile.
-    fn byte(&self, element: i64, tile: u32, hint: &mut Hint) -> Option<i64> {
+    /// Returns the byte of an element in the tile's block, or `None` if it is on another tile.
+    fn byte(&self, element: i64, tile: u32, hint: &mut RunHint) -> Option<i64> {
         let at = locate(self.homes, element as u64, hint);
         (at.tile == tile).then(|| at.byte(self.homes.elem_bytes) as i64)
     }

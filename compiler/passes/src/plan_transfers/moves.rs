@@ -1,48 +1,54 @@
-//! What has to move, before anything is said about how: equal pieces of bytes at equal distances, each from one block to
-//! one block.
+//! Moves: equal pieces of bytes at equal distances, each from one block to another, before it is decided how they
+//! travel.
 //!
-//! Invariant: the moves of a view hold each of its elements once, in row-major order as far as blocks allow; the cost
-//! is that of its runs and of the runs of the mapping that they meet, of which those of rows that are cut alike cost little.
+//! Invariant: the moves of a view contain each of its elements once, in row-major order as far as blocks allow. The
+//! cost is that of the view's runs and of the runs of the mapping that they meet; equally cut rows cost little.
 
-use super::Scene;
-use super::bands::{Band, Cut, alike, bands};
-use super::buffers::Stop;
+use super::bands::{Band, RowCut, bands, equally_cut_rows};
+use super::buffers::PlanError;
+use super::homes::{RunHint, split};
+use super::scene::Scene;
 use girder_ir::ids::VarId;
-use girder_ir::plan::{Homes, Loc, LocalCopy, Object};
+use girder_ir::plan::{Loc, LocalCopy, Object};
 use girder_ir::view::{Run, View, copy_runs};
 use rustc_hash::FxHashMap;
 
-/// Bytes that change places: a [`LocalCopy`] whose two ends may be on different tiles.
+/// Bytes that move: a [`LocalCopy`] whose two ends may be on different tiles.
 pub(super) type Move = LocalCopy;
 
-/// Makes moves out of pieces, and joins pieces that go on where an earlier one with the same two ends stops.
+/// The number of pieces from which on they are made contiguous.
+pub(crate) const MANY_PIECES: u32 = 4;
+/// The size in bytes from which on a piece is sent by itself.
+pub(crate) const FEW_BYTES: u32 = 32;
+
+/// Collects moves from pieces. A piece that continues an earlier move with the same two ends is joined to it.
 pub(super) struct Moves {
-    /// In the order of their first pieces.
+    /// The moves, in the order of their first pieces.
     pub list: Vec<Move>,
-    /// The last of each two ends, once there are more than [`FEW`].
+    /// The last move with each pair of ends, once there are more than [`FEW`].
     last: FxHashMap<Ends, usize>,
-    /// How many there may be.
+    /// The largest number of moves.
     limit: usize,
-    /// Those of the row at hand.
-    cuts: Vec<Cut>,
+    /// The cuts of the current row.
+    cuts: Vec<RowCut>,
 }
 
 impl Moves {
-    /// None so far.
+    /// Creates an empty collection.
     pub fn new(scene: &Scene) -> Moves {
         Moves { list: vec![], last: FxHashMap::default(), limit: scene.limit, cuts: vec![] }
     }
 
-    /// The moves that bring the elements of a view to a row-major, contiguous place from byte 0 of `to` on. The view is
-    /// at most 4 GiB.
-    pub fn gather(&mut self, scene: &Scene, view: &View, to: Loc) -> Result<(), Stop> {
+    /// Collects the moves that make the elements of a view contiguous, row-major, from `to` on. The view has at most 4
+    /// GiB.
+    pub fn gather(&mut self, scene: &Scene, view: &View, to: Loc) -> Result<(), PlanError> {
         self.gather_bands(scene, &bands(view.runs()), 0, to)
     }
 
-    /// The same for the runs of a view, all of them so many elements further on.
-    pub fn gather_bands(&mut self, scene: &Scene, bands: &[Band], shift: i64, to: Loc) -> Result<(), Stop> {
+    /// Collects the moves of a view's bands, all shifted by some elements.
+    pub fn gather_bands(&mut self, scene: &Scene, bands: &[Band], shift: i64, to: Loc) -> Result<(), PlanError> {
         self.clear();
-        let (mut at, mut hint, mut cuts) = (to.offset, Hint::default(), std::mem::take(&mut self.cuts));
+        let (mut at, mut hint, mut cuts) = (to.offset, RunHint::default(), std::mem::take(&mut self.cuts));
         for band in bands {
             let Run { var, len, stride, .. } = band.run;
             let (homes, bytes) = (&scene.homes[var], scene.elem_bytes(var));
@@ -52,15 +58,15 @@ impl Moves {
                 let rest = band.behind(row, shift);
                 cuts.clear();
                 split(homes, rest.run.start, stride, len, &mut hint, |first, len, at, run| {
-                    cuts.push(Cut { first, len, at, run, step: 0 });
+                    cuts.push(RowCut { first, len, at, run, step: 0 });
                     Ok(())
                 })?;
-                let rows = alike(homes, &rest, &mut cuts);
+                let rows = equally_cut_rows(homes, &rest, &mut cuts);
                 for c in &cuts {
                     let to = Loc { offset: at + c.first as u32 * bytes, ..to };
                     self.push(elements(c.at.loc(var, bytes), to, c.len, bytes, stride * bytes as i64, bytes as i64))?;
                 }
-                // The rows below, of which each goes on where the one above it stops.
+                // The rows below: each continues where the one above it stops.
                 for c in cuts.iter().filter(|_| rows > 1) {
                     let to = Loc { offset: at + row_bytes + c.first as u32 * bytes, ..to };
                     let from = c.at.loc(var, bytes);
@@ -76,10 +82,10 @@ impl Moves {
         Ok(())
     }
 
-    /// The moves of an element by element copy; elements that stay where they are make none.
-    pub fn copy(&mut self, scene: &Scene, dst: &View, src: &View) -> Result<(), Stop> {
+    /// Collects the moves of an elementwise copy. Elements that stay make none.
+    pub fn copy(&mut self, scene: &Scene, dst: &View, src: &View) -> Result<(), PlanError> {
         self.clear();
-        let (mut hint_d, mut hint_s) = (Hint::default(), Hint::default());
+        let (mut hint_d, mut hint_s) = (RunHint::default(), RunHint::default());
         for run in copy_runs(dst, src) {
             let bytes = scene.elem_bytes(run.dst_var);
             let homes = (&scene.homes[run.dst_var], &scene.homes[run.src_var]);
@@ -105,7 +111,7 @@ impl Moves {
         self.last.clear();
     }
 
-    /// The last move with the ends of a piece.
+    /// Returns the last move with the ends of a piece.
     fn last(&self, piece: &Move) -> Option<usize> {
         match self.list.len() <= FEW {
             true => self.list.iter().rposition(|m| ends(m) == ends(piece)),
@@ -113,7 +119,7 @@ impl Moves {
         }
     }
 
-    fn push(&mut self, piece: Move) -> Result<(), Stop> {
+    fn push(&mut self, piece: Move) -> Result<(), PlanError> {
         let last = self.last(&piece);
         if let Some(k) = last
             && join(&mut self.list[k], &piece)
@@ -122,7 +128,7 @@ impl Moves {
         }
         let next = self.list.len();
         if next == self.limit {
-            return Err(Stop::TooMany);
+            return Err(PlanError::TooMany);
         }
         self.list.push(piece);
         match next {
@@ -134,7 +140,7 @@ impl Moves {
     }
 }
 
-/// Moves that are searched one by one.
+/// The number of moves up to which they are searched one by one.
 const FEW: usize = 8;
 
 type Ends = (u32, Object, u32, Object);
@@ -143,7 +149,7 @@ fn ends(m: &Move) -> Ends {
     (m.from.tile, m.from.object, m.to.tile, m.to.object)
 }
 
-/// n elements at fixed distances; contiguous ones are one piece.
+/// Returns the move of n elements at fixed distances; contiguous elements are one piece.
 fn elements(from: Loc, to: Loc, n: u64, bytes: u32, from_step: i64, to_step: i64) -> Move {
     if n == 1 || (from_step == bytes as i64 && to_step == bytes as i64) {
         return piece(from, to, n as u32 * bytes);
@@ -151,12 +157,12 @@ fn elements(from: Loc, to: Loc, n: u64, bytes: u32, from_step: i64, to_step: i64
     Move { from, to, count: n as u32, bytes, from_step: from_step as i32, to_step: to_step as i32 }
 }
 
-/// One piece of contiguous bytes.
+/// Returns the move of one contiguous piece.
 pub(super) fn piece(from: Loc, to: Loc, bytes: u32) -> Move {
     Move { from, to, count: 1, bytes, from_step: 0, to_step: 0 }
 }
 
-/// Takes `next` into a move with the same two ends, if it continues it.
+/// Joins `next` to a move with the same two ends if it continues it. Returns whether it does.
 pub(super) fn join(last: &mut Move, next: &Move) -> bool {
     let gap = |a: Loc, b: Loc| b.offset as i64 - a.offset as i64;
     let (from, to) = (gap(last.from, next.from), gap(last.to, next.to));
@@ -177,81 +183,10 @@ pub(super) fn join(last: &mut Move, next: &Move) -> bool {
     true
 }
 
-/// Where an element is, and its place in its block in terms of the run of the mapping that holds it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct At {
-    /// Its tile.
-    pub tile: u32,
-    offset: u32,
-    /// Elements behind the first of the run.
-    behind: u32,
-}
-
-impl At {
-    /// The element as bytes of a block.
-    pub fn loc(self, var: VarId, bytes: u32) -> Loc {
-        Loc { tile: self.tile, object: Object::Var(var), offset: self.byte(bytes) }
+/// Returns the variable of a location, or `None` for every buffer.
+pub(super) fn form(object: Object) -> Option<VarId> {
+    match object {
+        Object::Var(var) => Some(var),
+        Object::Buffer(_) => None,
     }
-
-    /// The element's byte in its block.
-    pub fn byte(self, bytes: u32) -> u32 {
-        self.offset + self.behind * bytes
-    }
-}
-
-/// Which run of a mapping was met last. Only time depends on it.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Hint {
-    /// Its index.
-    pub at: usize,
-    /// Runs from the last but one that was not its neighbour: rows of a block are evenly apart.
-    jump: usize,
-}
-
-/// The place of one element.
-pub(super) fn locate(homes: &Homes, element: u64, hint: &mut Hint) -> At {
-    let holds = |k: &usize| homes.runs.get(*k).is_some_and(|r| r.elements().contains(&element));
-    if !holds(&hint.at) && !holds(&(hint.at + 1)) {
-        // Rows of a block are evenly apart, others anywhere.
-        let ahead = Some(hint.at.wrapping_add(hint.jump)).filter(holds);
-        let found = ahead.unwrap_or_else(|| homes.run_of(element));
-        *hint = Hint { at: found, jump: found.wrapping_sub(hint.at) };
-    } else if !holds(&hint.at) {
-        hint.at += 1;
-    }
-    let run = &homes.runs[hint.at];
-    At { tile: run.tile, offset: run.offset, behind: element as u32 - run.start }
-}
-
-/// Of the run of the mapping that holds an element: the element's byte in its block, and one past its last element.
-pub(super) fn home_run(homes: &Homes, element: u64, hint: &mut Hint) -> (u32, u64) {
-    let at = locate(homes, element, hint);
-    (at.byte(homes.elem_bytes), homes.runs[hint.at].end as u64)
-}
-
-/// Cuts `len` elements from `start` on, `stride` apart, where the mapping changes: calls `f(k, n, place of the k-th, its
-/// run)` for the k-th to the (k + n - 1)-th.
-fn split(
-    homes: &Homes,
-    start: u64,
-    stride: i64,
-    len: u64,
-    hint: &mut Hint,
-    mut f: impl FnMut(u64, u64, At, usize) -> Result<(), Stop>,
-) -> Result<(), Stop> {
-    let mut k = 0;
-    while k < len {
-        let element = (start as i64 + k as i64 * stride) as u64;
-        let at = locate(homes, element, hint);
-        let run = homes.runs[hint.at].elements();
-        let here = match stride {
-            0 => len,
-            1.. => (run.end - 1 - element) / stride as u64 + 1,
-            _ => (element - run.start) / stride.unsigned_abs() + 1,
-        };
-        let n = here.min(len - k);
-        f(k, n, at, hint.at)?;
-        k += n;
-    }
-    Ok(())
 }

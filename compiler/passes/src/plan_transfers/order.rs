@@ -1,16 +1,17 @@
-//! The order of many copies or transfers, by what they are as numbers.
+//! Sorts many copies or transfers by rows of numbers.
 //!
 //! # Note: Digits
-//! Keys are rows of numbers, the first of which counts most. Each number is kept in as many bits as the range of its values
-//! takes, and all of them together nearly always fit a word, which is sorted digit by digit: comparing that many takes longer.
+//! A key is a row of numbers, the first of which is the most significant. Each number takes as many bits as its range
+//! needs. All of them together nearly always fit a machine word, which is sorted digit by digit; comparisons would take
+//! longer.
 //!
-//! Invariant: the order depends on what is ordered, and on its order before only where nothing tells two apart.
+//! Invariant: the order depends only on the sorted things, and on their order before where keys and ties are equal.
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use std::hash::Hash;
 
-/// Of each thing how many different ones are less, where few are different.
+/// Returns the dense rank of each value; fast if there are few distinct values.
 pub(super) fn ranks<T: Ord + Hash + Copy>(things: impl Iterator<Item = T>) -> Vec<u32> {
     let mut known: IndexSet<T, FxBuildHasher> = IndexSet::default();
     let mut last: Option<(T, u32)> = None;
@@ -30,7 +31,7 @@ pub(super) fn ranks<T: Ord + Hash + Copy>(things: impl Iterator<Item = T>) -> Ve
     numbers.into_iter().map(|k| rank[k as usize]).collect()
 }
 
-/// The numbers of so many things by ascending keys; those of equal keys by `tie`.
+/// Returns the numbers below `count` by ascending key; those of equal keys by `tie`.
 pub(super) fn order<const N: usize, K: Ord>(
     count: usize,
     key: impl Fn(usize) -> [u64; N],

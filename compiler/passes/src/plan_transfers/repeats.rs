@@ -1,30 +1,30 @@
-//! Which vertices of a tile may read the same elements, told without a table of all that is read.
+//! Finds reads that may repeat on a tile, without a table of all reads.
 //!
-//! # Note: Two looks
-//! Where reads are irregular nearly every one is the only one of its kind, and a table that shares landings would be
-//! filled for nothing. So each read is hashed to a bit first. Only what meets a bit that was set before can be a repetition, and
-//! the second of two equal reads always does; whoever finds its bit marked so looks into the table.
+//! # Note: Two passes
+//! Where reads are irregular nearly every one is unique, and a table of shared landings would be filled for nothing. So
+//! each read is first hashed to a bit. The second of two equal reads always finds its bit set, and only keys with such
+//! bits are looked up in the table.
 //!
-//! Invariant: a key that comes twice may repeat; of the others few do by chance.
+//! Invariant: a key that occurs twice may repeat. Among the other keys few do, by chance.
 
 use fixedbitset::FixedBitSet;
 
-/// What is read, by tile: the number of the form, and the offset.
+/// A read: tile, number of the form, offset.
 pub(super) type Key = (u32, u32, i64);
 
-/// Bits for each key.
+/// The number of bits for each key.
 const ROOM: usize = 8;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Repeats {
     again: FixedBitSet,
-    /// From a hash of 64 bits to a bit.
+    /// The shift from a 64-bit hash to a bit.
     shift: u32,
 }
 
 impl Repeats {
-    /// Of so many keys.
+    /// Creates the filter of some keys.
     pub fn of(count: usize, keys: impl Iterator<Item = Key>) -> Repeats {
         let bits = (ROOM * count.max(64)).next_power_of_two();
         let mut seen = FixedBitSet::with_capacity(bits);
@@ -38,7 +38,7 @@ impl Repeats {
         repeats
     }
 
-    /// Whether a key may come more than once.
+    /// Returns whether a key may occur more than once.
     pub fn may_repeat(&self, key: &Key) -> bool {
         self.again.contains(self.bit(key))
     }

@@ -1,86 +1,81 @@
-//! From moves to the transfers and copies of one phase.
+//! Turns moves into the transfers and copies of one phase.
 //!
 //! # Note: Words
-//! The exchange moves whole words. A piece whose two ends have the same place within a word goes directly, as far as it
-//! fills words that belong to it alone; the bytes at its ends, and a piece whose ends differ, go as the words that hold
-//! them to a staging buffer of the receiver, from where copies take exact bytes to their places. So no transfer writes
-//! a byte that is not its own, but for padding of a landing region.
+//! The exchange moves whole words. A piece with the same position within a word at both ends travels directly, as far
+//! as it fills words that belong to it alone. Its remaining bytes, and pieces whose ends differ, travel as the words
+//! that hold them to a staging buffer of the receiver, from which copies take exact bytes to their destinations. So no
+//! transfer writes a byte that is not its own, except padding of a landing region.
 //!
 //! # Note: Small pieces
-//! Many small pieces at equal distances cost a transfer each. Where they are at least [`MANY_PIECES`] and shorter than
-//! [`FEW_BYTES`] bytes, they are made contiguous on the sender, sent at once, and spread out on the receiver if need be. The
-//! published rows of V8 (docs/validation.md) show the vendor's compiler to do so: before the exchange a tile copies about as
-//! many bytes as its strided edges have. A plan that sent such pieces one by one would model another program. The
-//! same holds for pieces of vertices that follow one another, so that a move is kept open until the next vertex's comes.
-//! Sends between two tiles that are many and small, or mostly repeat the same words, are likewise replaced by one to a
-//! staging buffer ([`scattered`]).
+//! Many small pieces at equal distances would cost a transfer each. If there are at least [`MANY_PIECES`] that are
+//! shorter than [`FEW_BYTES`] bytes, the sender makes them contiguous, sends them at once, and the receiver spreads
+//! them if necessary. The published rows of V8 (docs/validation.md) show that the vendor's compiler does so: before the
+//! exchange a tile copies about as many bytes as its strided edges have. A plan that sent such pieces one by one would
+//! model another program. The same holds for pieces of consecutive vertices, so a move stays open until that of the
+//! next vertex comes. Many small sends between two tiles, and sends that mostly repeat the same words, are likewise
+//! replaced by one to a staging buffer ([`scattered`]).
 //!
 //! Invariant: everything that is sent is read from, and arrives in, bytes that no other transfer of the phase writes.
 
-use super::buffers::{Buffers, Stop, Use};
-use super::moves::{Move, join, piece};
+use super::buffers::{BufferUse, Buffers, PlanError};
+use super::moves::{FEW_BYTES, MANY_PIECES, Move, form, join, piece};
 use super::order::{order, ranks};
-use super::shared::{Sharing, places};
+use super::shared::{Sharing, receivers};
 use super::transfers::{Send, assemble, scattered};
-use girder_ir::ids::VarId;
 use girder_ir::plan::{Grouping, Loc, LocalCopy, Object, Phase};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 
-/// Pieces from which on they are made contiguous.
-pub(crate) const MANY_PIECES: u32 = 4;
-/// Bytes of a piece from which on it is sent by itself.
-pub(crate) const FEW_BYTES: u32 = 32;
-
-/// Moves for which room is made before they come: they may turn out to be fewer.
+/// The largest number of moves for which capacity is reserved: there may turn out to be fewer.
 const MOST_EXPECTED: usize = 1 << 18;
 
-/// Which ends of a move's pieces have only padding between them and the next word.
+/// The ends of a move's pieces with only padding between them and the next word.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Pad {
-    /// None.
+    /// No end.
     Neither,
-    /// Those that are ends of this range.
-    At(Range<u32>),
+    /// Ends that coincide with an end of this range.
+    ElementHome(Range<u32>),
     /// Both ends of every piece.
     Both,
 }
 
-/// Collects what moves in one phase.
+/// Collects the moves of one phase.
 #[derive(Default)]
 pub(super) struct Router {
     gathers: Vec<LocalCopy>,
-    /// Where pieces are gathered to be sent, by move (with `to` at the place within a word).
+    /// The send buffers of gathered moves, by move (with `to` at the position within a word).
     gathered: IndexMap<Move, Loc, FxBuildHasher>,
     sends: Vec<Send>,
-    /// Moves whose source words go to a staging buffer; the pieces of one lie in words that are sent together.
+    /// Moves whose source words go to a staging buffer. The pieces of one lie in words that are sent together.
     staged: Vec<Move>,
     copies: Vec<LocalCopy>,
-    /// Moves that may go on, by slot.
+    /// The open move of each slot.
     open: Vec<Option<(Move, Pad)>>,
-    /// Pieces that may still be added.
+    /// The number of pieces that may still be added.
     left: usize,
-    /// What stays on its tile is copied before the words arrive: it goes to landing buffers, from where no word is sent.
+    /// Whether moves within a tile come before the exchange. They then go to landing buffers, from which no word is
+    /// sent.
     early: bool,
-    /// Of places that stand for several.
+    /// The groups of shared locations.
     groups: Grouping,
 }
 
 impl Router {
-    /// Takes up to `limit` pieces.
+    /// Creates a router for at most `limit` pieces.
     pub fn new(limit: usize) -> Router {
         Router { left: limit, ..Router::default() }
     }
 
-    /// For a phase whose destinations are landing buffers.
+    /// Creates a router for a phase whose destinations are landing buffers.
     pub fn to_landings(limit: usize) -> Router {
         Router { early: true, ..Router::new(limit) }
     }
 
-    /// Adds a move, which continues the last one of its slot if it can.
-    pub fn add(&mut self, slot: usize, m: Move, pad: Pad, buffers: &mut Buffers) -> Result<(), Stop> {
+    /// Adds a move, which continues the last one of its slot if possible.
+    pub fn add(&mut self, slot: usize, m: Move, pad: Pad, buffers: &mut Buffers) -> Result<(), PlanError> {
         if slot >= self.open.len() {
             self.open.resize(slot + 1, None);
         }
@@ -100,7 +95,7 @@ impl Router {
         }
     }
 
-    /// Makes room for moves that are to come, each so many times, as far as they are allowed: to grow takes longer.
+    /// Reserves capacity for moves that will come `times` times each, as far as they are allowed; growing takes longer.
     pub fn make_room(&mut self, moves: &[Move], times: usize) {
         let gathered =
             moves.iter().filter(|m| m.count >= MANY_PIECES && m.bytes < FEW_BYTES && m.from_step != 0).count();
@@ -109,32 +104,32 @@ impl Router {
         self.gathered.reserve(room(gathered));
     }
 
-    /// What vertices of several tiles read alike, by their landings.
+    /// Returns the landings of vertices on several tiles that read the same elements as one shared location.
     pub fn sharing(&mut self, landings: Vec<Loc>) -> Sharing {
         Sharing::new(landings, &mut self.groups)
     }
 
     /// Adds a move of whole words to landings on several tiles.
-    pub fn add_shared(&mut self, slot: usize, m: Move, to: &Sharing, buffers: &mut Buffers) -> Result<(), Stop> {
+    pub fn add_shared(&mut self, slot: usize, m: Move, to: &Sharing, buffers: &mut Buffers) -> Result<(), PlanError> {
         let (others, own) = to.split(m);
-        // A tile's own landing goes on where its last one stops, whatever the others do.
+        // The landing on the sender's own tile continues independently of the others.
         for (slot, m) in [(2 * slot, others), (2 * slot + 1, own)] {
             m.map_or(Ok(()), |m| self.add(slot, m, Pad::Neither, buffers))?;
         }
         Ok(())
     }
 
-    /// Ends what is open; slots then begin anew.
-    pub fn close(&mut self, buffers: &mut Buffers) -> Result<(), Stop> {
+    /// Routes the open moves. Slots then begin anew.
+    pub fn close(&mut self, buffers: &mut Buffers) -> Result<(), PlanError> {
         let open = std::mem::take(&mut self.open);
         open.into_iter().flatten().try_for_each(|(m, pad)| self.route(m, &pad, buffers))
     }
 
-    /// Decides how a move is made.
-    fn route(&mut self, m: Move, pad: &Pad, buffers: &mut Buffers) -> Result<(), Stop> {
+    /// Decides how a move travels.
+    fn route(&mut self, m: Move, pad: &Pad, buffers: &mut Buffers) -> Result<(), PlanError> {
         let apart = m.from_step != 0 && (m.count < MANY_PIECES || m.bytes >= FEW_BYTES);
         let pieces_sent = if apart { m.count as usize } else { 1 };
-        self.left = self.left.checked_sub(pieces_sent).ok_or(Stop::TooMany)?;
+        self.left = self.left.checked_sub(pieces_sent).ok_or(PlanError::TooMany)?;
         if m.from.tile == m.to.tile {
             if self.early { self.gathers.push(m) } else { self.copies.push(m) }
         } else if m.count == 1 {
@@ -156,8 +151,8 @@ impl Router {
         Ok(())
     }
 
-    /// Makes the pieces of a move contiguous on the sender, at the receiver's place within a word.
-    fn gather(&mut self, m: Move, buffers: &mut Buffers) -> Result<Loc, Stop> {
+    /// Makes the pieces of a move contiguous on the sender, at the receiver's position within a word.
+    fn gather(&mut self, m: Move, buffers: &mut Buffers) -> Result<Loc, PlanError> {
         let to_step = m.bytes as i32;
         let phase = if m.to_step == to_step { m.to.offset % 4 } else { 0 };
         let key = Move { to: Loc { tile: m.from.tile, object: Object::Buffer(0), offset: phase }, to_step, ..m };
@@ -165,11 +160,11 @@ impl Router {
             Entry::Occupied(slot) => return Ok(*slot.get()),
             Entry::Vacant(slot) => slot,
         };
-        let (buffer, offset) = buffers.room(m.from.tile, Use::Send, m.count as u64 * m.bytes as u64, phase, 4)?;
+        let (buffer, offset) = buffers.room(m.from.tile, BufferUse::Send, m.count as u64 * m.bytes as u64, phase, 4)?;
         Ok(*slot.insert(Loc { tile: m.from.tile, object: Object::Buffer(buffer), offset }))
     }
 
-    /// Sends one piece, see the note on words.
+    /// Sends one piece: see the note on words.
     fn deliver(&mut self, m: Move, pad: &Pad) {
         let (start, end) = (m.to.offset, m.to.offset + m.bytes);
         if m.from.offset % 4 != start % 4 {
@@ -177,7 +172,7 @@ impl Router {
         }
         let padded = |edge: u32| match pad {
             Pad::Neither => false,
-            Pad::At(range) => range.start == edge || range.end == edge,
+            Pad::ElementHome(range) => range.start == edge || range.end == edge,
             Pad::Both => true,
         };
         let first = if padded(start) { start & !3 } else { start.next_multiple_of(4) };
@@ -197,12 +192,12 @@ impl Router {
         self.sends.push(Send { from, to, words: (last - first) / 4 });
     }
 
-    /// The phase: lays out the staging buffers and joins what can be sent together.
-    pub fn finish(mut self, buffers: &mut Buffers) -> Result<Phase, Stop> {
+    /// Returns the phase: lays out the staging buffers and joins sends.
+    pub fn finish(mut self, buffers: &mut Buffers) -> Result<Phase, PlanError> {
         self.close(buffers)?;
         let scattered = scattered(&mut self.sends);
         self.staged.extend(scattered.iter().map(|s| piece(s.from, s.to, 4 * s.words)));
-        self.stage_apart()?;
+        self.stage_per_receiver()?;
         self.staged.sort_unstable_by_key(|m| (m.to.tile, m.from.tile, m.from.object, words(m).start, m.to));
         let mut rest = self.staged.as_slice();
         while let Some(first) = rest.first() {
@@ -213,7 +208,7 @@ impl Router {
                 n += 1;
             }
             let bytes = sent.end - sent.start;
-            let (buffer, offset) = buffers.room(first.to.tile, Use::Stage, bytes as u64, 0, 4)?;
+            let (buffer, offset) = buffers.room(first.to.tile, BufferUse::Stage, bytes as u64, 0, 4)?;
             let stage = Loc { tile: first.to.tile, object: Object::Buffer(buffer), offset };
             self.sends.push(Send { from: Loc { offset: sent.start, ..first.from }, to: stage, words: bytes / 4 });
             for m in &rest[..n] {
@@ -226,16 +221,16 @@ impl Router {
         Ok(Phase { before: sorted_by_form(&self.gathers), transfers, after: sorted_by_form(&self.copies), groups })
     }
 
-    /// Staged moves to several tiles as one for each: every tile has a staging buffer of its own.
-    fn stage_apart(&mut self) -> Result<(), Stop> {
+    /// Splits staged moves to several tiles into one for each, since every tile has a staging buffer of its own.
+    fn stage_per_receiver(&mut self) -> Result<(), PlanError> {
         if self.groups.is_empty() {
             return Ok(());
         }
         let mut apart = vec![];
         for m in std::mem::take(&mut self.staged) {
-            apart.extend(places(&self.groups, m.to, m.from.tile).map(|to| Move { to, ..m }));
+            apart.extend(receivers(&self.groups, m.to, m.from.tile).map(|to| Move { to, ..m }));
             if apart.len() > self.left {
-                return Err(Stop::TooMany);
+                return Err(PlanError::TooMany);
             }
         }
         self.staged = apart;
@@ -243,7 +238,7 @@ impl Router {
     }
 }
 
-/// Copies, none of which needs another, in their order: what is alike on several tiles follows one another, by tile.
+/// Sorts independent copies: equal copies on several tiles are neighbours, by tile.
 fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
     let shape = |m: &Move| (m.bytes, m.count, m.from_step, m.to_step, form(m.from.object), form(m.to.object));
     let ranks = ranks(copies.iter().map(shape));
@@ -255,15 +250,7 @@ fn sorted_by_form(copies: &[LocalCopy]) -> Vec<LocalCopy> {
     order.into_iter().map(|k| copies[k as usize]).collect()
 }
 
-/// The variable; all buffers are alike.
-pub(super) fn form(object: Object) -> Option<VarId> {
-    match object {
-        Object::Var(var) => Some(var),
-        Object::Buffer(_) => None,
-    }
-}
-
-/// The pieces of a move one by one.
+/// Returns the pieces of a move one by one.
 fn pieces(m: &Move) -> impl Iterator<Item = Move> {
     let m = *m;
     let shift =
@@ -271,7 +258,7 @@ fn pieces(m: &Move) -> impl Iterator<Item = Move> {
     (0..m.count).map(move |k| piece(shift(m.from, k, m.from_step), shift(m.to, k, m.to_step), m.bytes))
 }
 
-/// The bytes of the words that hold all pieces of a move at its source.
+/// Returns the bytes of the words that hold all pieces of a move at its source.
 fn words(m: &Move) -> Range<u32> {
     let last = (m.from.offset as i64 + (m.count as i64 - 1) * m.from_step as i64) as u32;
     let (lo, hi) = (m.from.offset.min(last), m.from.offset.max(last));

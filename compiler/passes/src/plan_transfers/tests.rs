@@ -5,6 +5,7 @@ mod random;
 use super::*;
 use girder_ir::codelet::*;
 use girder_ir::family::{CopyFamily, Domain, Family, Field, TileMap};
+use girder_ir::graph::CopySet;
 use girder_ir::graph::{ComputeSet, Var, VarClass};
 use girder_ir::ids::*;
 use girder_ir::placement::Mapping;
@@ -13,6 +14,7 @@ use girder_ir::program::{Step, StepKind};
 use girder_ir::stage::Placed;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
+use girder_machine::Machine;
 use girder_source::{Diagnostics, Session, Span};
 use smallvec::smallvec;
 
@@ -97,8 +99,8 @@ impl Build {
         self.graph.copies.push(CopySet { name: "copy".into(), families: vec![family], origin: self.origin });
     }
 
-    /// The copy and then the compute set, in sequences inside one another; perhaps with the set once more between the two,
-    /// or with the copy once more at the end.
+    /// The copy and then the compute set, in sequences inside one another; perhaps with the set once more between the
+    /// two, or with the copy once more at the end.
     fn program(&mut self, again: &[bool; 2]) {
         let (copy, set) = (StepKind::Copy(CopyId::from_u32(0)), StepKind::Execute(ComputeSetId::from_u32(0)));
         let mut kinds = vec![copy.clone(), set.clone()];
@@ -289,6 +291,6 @@ fn a_landing_larger_than_a_tile_is_an_error() {
     let race_free = RaceFree { placed: Placed { graph: b.graph, placement: b.placement } };
     let (machine, session, mut diagnostics) = (machine(), Session::default(), Diagnostics::default());
     assert!(PlanTransfers::run(race_free, &mut PassContext::new(&machine, &session, &mut diagnostics)).is_err());
-    let said = diagnostics.iter().next().unwrap();
-    assert_eq!(said.message, "`set` needs a buffer of 80000 bytes on tile 0, which has 65536");
+    let reported = diagnostics.iter().next().unwrap();
+    assert_eq!(reported.message, "`set` needs a buffer of 80000 bytes on tile 0, which has 65536");
 }

@@ -1,20 +1,20 @@
-//! Sends to single receivers as transfers to many: what goes to several tiles is sent once.
+//! Merges sends to single receivers into transfers to many: what goes to several tiles is sent once.
 //!
-//! # Note: Senders apart
-//! Nothing that is decided here concerns words of two tiles. So sends are shared out to their senders, and sorted and
-//! joined there, on all threads: many short sorts are faster than a long one.
+//! # Note: Tiles are independent
+//! No decision here concerns words of two senders. So sends are grouped by sender, then sorted and joined in parallel.
+//! Many short sorts are faster than a long one.
 //!
-//! Invariant: each receiver gets the words that it was sent, at the places where they were sent; the order of the
-//! result depends on the sends alone.
+//! Invariant: each receiver gets the words that were sent to it, at their destinations. The order of the result depends
+//! on the sends alone.
 
+use super::moves::{FEW_BYTES, MANY_PIECES, form};
 use super::order::{order, ranks};
-use super::route::{FEW_BYTES, MANY_PIECES, form};
 use super::shared;
 use cranelift_entity::EntityRef;
 use girder_ir::plan::{Grouping, Loc, Object, To, Transfer};
 use girder_source::{par_for_each, par_map_slice};
 
-/// Whole words from one tile to another, or to a shared place.
+/// Whole words from one tile to another, or to a shared location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Send {
     /// First word.
@@ -25,11 +25,11 @@ pub(super) struct Send {
     pub words: u32,
 }
 
-/// How many times the number of sends cutting them may make.
+/// The factor by which cutting may multiply the number of sends.
 const MAX_CUT: usize = 4;
 
-/// Cuts sends that share only a part of their words, and merges those of the same words. None of them continues another,
-/// see [`scattered`]. Gives the groups that the transfers name, too.
+/// Cuts sends that share only a part of their words, and merges those of the same words. No send continues another: see
+/// [`scattered`]. Returns the transfers and the groups that they name.
 pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Transfer>, Vec<Vec<Loc>>) {
     sends = sorted_by_source(sends);
     if let Some(cut) = cut(&sends) {
@@ -46,7 +46,7 @@ pub(super) fn assemble(mut sends: Vec<Send>, mut groups: Grouping) -> (Vec<Trans
     (transfers, groups)
 }
 
-/// The sends by sender, in which those of one keep their order.
+/// Returns the sends by sender. Those of one sender keep their order.
 fn by_sender(sends: &[Send]) -> Vec<Send> {
     let tiles = sends.iter().map(|s| s.from.tile as usize + 1).max().unwrap_or(0);
     let mut at = vec![0u32; tiles + 1];
@@ -76,7 +76,7 @@ fn sorted_by_source(sends: Vec<Send>) -> Vec<Send> {
     sorted
 }
 
-/// The groups in the order in which transfers name them first.
+/// Returns the groups in the order in which transfers first name them.
 fn numbered(transfers: &mut [Transfer], groups: Grouping) -> Vec<Vec<Loc>> {
     let mut groups = groups.into_groups();
     let (mut new, mut list) = (vec![u32::MAX; groups.len()], vec![]);
@@ -96,7 +96,7 @@ fn same_words(a: &Send, b: &Send) -> bool {
     a.from == b.from && a.words == b.words
 }
 
-/// A place as a number, in the same order: numbers are compared faster.
+/// Returns a location as a number in the same order: numbers are compared faster.
 fn packed(loc: Loc) -> u128 {
     let object = match loc.object {
         Object::Var(var) => var.index() as u64,
@@ -105,32 +105,32 @@ fn packed(loc: Loc) -> u128 {
     (loc.tile as u128) << 96 | (object as u128) << 32 | loc.offset as u128
 }
 
-/// Sorts transfers by [`by_form`]; those that agree in it stay in their order.
+/// Sorts transfers by their forms. Transfers of one form keep the order of their sources.
 fn sorted_by_form(transfers: Vec<Transfer>, groups: &Grouping) -> Vec<Transfer> {
-    let ranks = ranks(transfers.iter().map(|t| Form::of(t, groups).size));
+    let ranks = ranks(transfers.iter().map(|t| TransferForm::of(t, groups).size));
     let key = |k: usize| {
-        let (t, form) = (&transfers[k], Form::of(&transfers[k], groups));
+        let (t, form) = (&transfers[k], TransferForm::of(&transfers[k], groups));
         [ranks[k] as u64, form.offsets.0 as u64, form.offsets.1 as u64, form.distance, t.from.tile as u64]
     };
     let order = order(transfers.len(), key, |k| packed(transfers[k].from));
     order.into_iter().map(|k| transfers[k as usize]).collect()
 }
 
-/// Words, receivers, and the variables that they come from and go to.
+/// The words, the number of receivers, and the variables of source and destination.
 type Size = (u32, u32, u32, u32);
 
-/// What goes over the same distance, from and to the same bytes, follows one another, by tile: it is one round of the
-/// schedule, and one row of the text.
-struct Form {
+/// The form of a transfer. Transfers over the same distance, from and to the same bytes, are neighbours: they are one
+/// round of the schedule, and one row of the text.
+struct TransferForm {
     size: Size,
-    /// First bytes at the source and at the destination.
+    /// The first bytes at the source and at the destination.
     offsets: (u32, u32),
-    /// From the sender to the first receiver, and 2³², so that it is positive.
+    /// The distance from the sender to the first receiver, plus 2³² so that it is positive.
     distance: u64,
 }
 
-impl Form {
-    fn of(t: &Transfer, groups: &Grouping) -> Form {
+impl TransferForm {
+    fn of(t: &Transfer, groups: &Grouping) -> TransferForm {
         let (to, count) = match t.to {
             To::One(loc) => (loc, 1),
             To::Group { group, offset } => {
@@ -140,7 +140,7 @@ impl Form {
         };
         let from = t.from;
         let object = |object| form(object).map_or(0, |var| 1 + var.as_u32());
-        Form {
+        TransferForm {
             size: (t.words, count, object(from.object), object(to.object)),
             offsets: (from.offset, to.offset),
             distance: (to.tile as i64 - from.tile as i64 + (1 << 32)) as u64,
@@ -154,9 +154,9 @@ fn join(sends: &mut Vec<Send>) {
     sends.dedup_by(|next, last| continues(last, next) && grow(last, next.words));
 }
 
-/// Joins sends that continue one another, and takes out those that had better go to a staging buffer together: of those
-/// from neighbouring words of one block to one tile, many that are small, or those that send each word more than twice.
-/// What is sent to a staging buffer instead is apart, so that nothing continues another afterwards.
+/// Joins sends that continue one another, and removes those that should go to a staging buffer together. Among the
+/// sends of neighbouring words of one block to one tile, these are many small ones, and those that send each word more
+/// than twice. The sends that replace them are separate, so nothing continues another afterwards.
 pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     let grouped = by_sender(sends);
     let own: Vec<&[Send]> = grouped.chunk_by(is_one_sender).collect();
@@ -179,12 +179,12 @@ pub(super) fn scattered(sends: &mut Vec<Send>) -> Vec<Send> {
     taken
 }
 
-/// Whether the sends of one tile go to one receiver after the other, each of which gets one: there is nothing to join.
+/// Returns whether each send of one tile goes to another receiver, in ascending order: there is nothing to join.
 fn is_spread(own: &[Send]) -> bool {
     own.windows(2).all(|w| receiver(&w[0]) < receiver(&w[1]))
 }
 
-/// The same for the sends of one tile: those that stay, and those that are taken out.
+/// Does the same for the sends of one tile. Returns those that stay and those that are removed.
 fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
     join(&mut sends);
     sends.sort_unstable_by_key(|s| (receiver(s), packed(s.from), packed(s.to), s.words));
@@ -207,14 +207,14 @@ fn scattered_of_one(mut sends: Vec<Send>) -> (Vec<Send>, Vec<Send>) {
     (kept, taken)
 }
 
-/// The tile, or the group of tiles, that a send is for.
+/// Returns the tile, or the group of tiles, that a send is for.
 fn receiver(s: &Send) -> (u32, u32) {
     (s.to.tile, shared::group(s.to).map_or(0, |g| g.0))
 }
 
 fn continues(last: &Send, next: &Send) -> bool {
-    let behind = |a: Loc, b: Loc| (a.tile, a.object, a.offset + 4 * last.words) == (b.tile, b.object, b.offset);
-    behind(last.from, next.from) && behind(last.to, next.to)
+    let follows = |a: Loc, b: Loc| (a.tile, a.object, a.offset + 4 * last.words) == (b.tile, b.object, b.offset);
+    follows(last.from, next.from) && follows(last.to, next.to)
 }
 
 fn grow(send: &mut Send, words: u32) -> bool {
@@ -222,10 +222,10 @@ fn grow(send: &mut Send, words: u32) -> bool {
     true
 }
 
-/// The sends, sorted by source, cut wherever another send of the same block starts or ends inside; `None` if none is
-/// cut or too many are.
+/// Returns the sends, sorted by source and cut wherever another send of the same block starts or ends inside; `None` if
+/// none is cut or too many are.
 fn cut(sends: &[Send]) -> Option<Vec<Send>> {
-    if sends.chunk_by(|a, b| source(a) == source(b)).all(is_apart) {
+    if sends.chunk_by(|a, b| source(a) == source(b)).all(share_no_words_in_part) {
         return None;
     }
     let mut result = Vec::with_capacity(sends.len());
@@ -251,8 +251,9 @@ fn cut(sends: &[Send]) -> Option<Vec<Send>> {
     (result.len() > sends.len()).then_some(result)
 }
 
-/// Whether sends of one block, sorted by source, are of the same words or of none in common: nothing is cut.
-fn is_apart(block: &[Send]) -> bool {
+/// Returns whether any two sends of one block, sorted by source, have the same words or none in common, so that nothing
+/// is cut.
+fn share_no_words_in_part(block: &[Send]) -> bool {
     let end = |s: &Send| s.from.offset + 4 * s.words;
     block.windows(2).all(|w| same_words(&w[0], &w[1]) || w[1].from.offset >= end(&w[0]))
 }
@@ -261,14 +262,14 @@ fn source(s: &Send) -> (u32, Object) {
     (s.from.tile, s.from.object)
 }
 
-/// Sends of the same words, by receiver: one transfer, and another for each further place on the same tile.
+/// Merges sends of the same words: one transfer, and another for each further location on the same tile.
 fn merge(same: &[Send], transfers: &mut Vec<Transfer>, (groups, places): (&mut Grouping, &mut Vec<Loc>)) {
     let Send { from, words, .. } = same[0];
     if let [only] = same {
         return transfers.push(Transfer { from, to: shared::to(only.to), words });
     }
     places.clear();
-    places.extend(same.iter().flat_map(|s| shared::places(groups, s.to, from.tile)));
+    places.extend(same.iter().flat_map(|s| shared::receivers(groups, s.to, from.tile)));
     places.sort_unstable_by_key(|l| packed(*l));
     if !places.is_empty() && places.windows(2).all(|w| w[0].tile != w[1].tile) {
         return transfers.push(Transfer { from, to: groups.to(places), words });

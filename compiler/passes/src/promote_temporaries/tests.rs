@@ -17,7 +17,7 @@ fn an_exposed_temporary_becomes_persistent_and_draws_a_warning() {
     PromoteTemporaries::verify(&graph, &cx).unwrap();
     let classes: Vec<VarClass> = graph.vars.values().map(|v| v.class).collect();
     assert_eq!(classes, [VarClass::Var, VarClass::Var, VarClass::Temp]);
-    let said: Vec<_> = diagnostics.iter().map(|d| (d.code, d.message.as_str())).collect();
-    assert_eq!(said, [("memory::uninitialised_read", "`main.t` may be read before it is written")]);
+    let reported: Vec<_> = diagnostics.iter().map(|d| (d.code, d.message.as_str())).collect();
+    assert_eq!(reported, [("memory::uninitialised_read", "`main.t` may be read before it is written")]);
     assert!(!diagnostics.has_errors());
 }

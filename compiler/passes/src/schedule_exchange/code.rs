@@ -1,9 +1,9 @@
-//! The size of exchange code: what each tile must run to send and to receive.
+//! The size of exchange code: the instructions of each tile to send and to receive.
 //!
 //! # Note: Instructions
-//! A tile runs one send for every `words_per_send` words of a piece, and `receive_instructions` for every piece that it
-//! receives (the sender's number and where to put it); a pair that receives together needs them on both tiles. What goes to
-//! other processors counts likewise, as one piece. Branches, returns and the sync are not counted.
+//! A tile runs one send for every `words_per_send` words of a slice, and `receive_instructions` for every slice that it
+//! receives (the sender's number and the destination). A pair that receives together needs the latter on both tiles.
+//! Words for other processors count likewise, as one slice. Branches, returns and the sync are not counted.
 //!
 //! Invariant: a function of plan, schedule and machine alone.
 
@@ -16,16 +16,16 @@ use girder_machine::Machine;
 use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
 
-/// Bytes of exchange code of each step: by ascending tile, of the tiles that take part.
+/// The bytes of exchange code of each step, for each tile that takes part, by ascending tile.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExchangeCode {
-    /// Of every compute set, both phases.
+    /// The code of every compute set, both phases.
     pub sets: SecondaryMap<ComputeSetId, Vec<(u32, u32)>>,
-    /// Of every copy.
+    /// The code of every copy.
     pub copies: SecondaryMap<CopyId, Vec<(u32, u32)>>,
 }
 
-/// Bytes of exchange code per tile and step.
+/// Returns the bytes of exchange code per tile and step.
 pub fn exchange_code_bytes(planned: &Planned, schedule: &Schedule, machine: &Machine) -> ExchangeCode {
     let sets = planned.sets.keys().map(|s| (&planned.plan.sets[s], &schedule.sets[s]));
     let copies = planned.copies.keys().map(|c| (&planned.plan.copies[c], &schedule.copies[c]));
@@ -56,7 +56,7 @@ pub(super) fn step(plan: &StepPlan, schedule: &StepSchedule, machine: &Machine) 
 fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instructions: &mut [i64]) {
     let sends = |words: u32| words.div_ceil(machine.exchange.words_per_send.max(1)) as i64;
     let receipt = machine.exchange.receive_instructions as i64;
-    // Pieces from one processor to all of a group's tiles on it are counted first.
+    // Slices from one processor to all of a group's tiles on it are counted first.
     let mut to_groups: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for piece in &schedule.slices {
         let Some(transfer) = phase.transfers.get(piece.transfer as usize) else { continue };
@@ -66,7 +66,7 @@ fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instruction
         match (piece.to, transfer.to) {
             (Served::All, To::Group { group, .. }) => {
                 *to_groups.entry((group, home)).or_default() += receipt;
-                // The sender, if it is of the group, receives nothing.
+                // A sender that is a member of the group receives nothing.
                 let places = &phase.groups[group as usize];
                 if places.binary_search_by_key(&sender, |l| l.tile).is_ok() {
                     instructions[sender as usize] -= receipt;
@@ -90,7 +90,7 @@ fn phase(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine, instruction
     }
 }
 
-/// Adds what goes to other processors.
+/// Adds the instructions for words to other processors.
 fn between(phase: &Phase, machine: &Machine, instructions: &mut [i64]) {
     let sends = |words: u32| words.div_ceil(machine.exchange.words_per_send.max(1)) as i64;
     for transfer in &phase.transfers {

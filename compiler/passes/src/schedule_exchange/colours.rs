@@ -1,17 +1,18 @@
-//! Rounds by edge colouring: jobs of one length form a bipartite graph of senders and receivers, whose edges König's
-//! theorem colours with as many colours as the fullest port has edges; each colour is a set of jobs without conflicts.
+//! Rounds by edge colouring. Jobs of one length form a bipartite graph of senders and receivers. By König's theorem,
+//! its edges can be coloured with as many colours as the fullest port has edges. Each colour is a set of jobs without
+//! conflicts.
 //!
 //! # Note: Halves
-//! A graph that would make too large a table is halved first, and the halves are coloured apart: at every port its edges
-//! are joined two by two, which makes paths and even circles of edges, and neighbours on these go to different halves. So
-//! each port has half of its edges in each, but for one, and each halving adds at most one colour.
+//! A graph that needs too large a table is first halved, and the halves are coloured separately. At every port the
+//! edges are joined two by two, which makes paths and even cycles of edges; neighbours on these go to different halves.
+//! So each port has half of its edges in each half, up to one, and each halving adds at most one colour.
 //!
 //! # Note: Multicasts
-//! A job of several receivers is coloured before the others, with the first colour that all its ports lack. Theory does
-//! not promise one below the most edges of a port, so where multicasts are many other methods do better. Halving takes it
-//! for an edge to its first receiver.
+//! A job of several receivers is coloured before the others, with the first colour that all its ports lack. Theory
+//! promises no bound near the most edges of a port, so other methods do better with many multicasts. Halving treats a
+//! multicast as an edge to its first receiver.
 //!
-//! Invariant: jobs of one colour share no port; a job without a colour comes after all others. The time grows with the
+//! Invariant: jobs of one colour share no port. A job without a colour comes after all others. The time grows with the
 //! number of jobs, with the logarithm of the most at one port, and with a bound on steps per job.
 
 mod paths;
@@ -21,21 +22,21 @@ use girder_machine::Machine;
 use girder_source::par_map;
 use std::cmp::Reverse;
 
-/// Pieces that [`pieces`] makes of a few jobs.
+/// The number of pieces that [`pieces`] makes of a few jobs.
 pub(super) const MANY_EDGES: usize = 500_000;
-/// Lengths of jobs above which [`whole`] serves only where all else is worse.
+/// The number of lengths above which [`whole`] is good only where everything else is worse.
 const MANY_LENGTHS: usize = 64;
-/// Entries (ports × colours) above which a graph is halved.
+/// The table size (ports × colours) above which a graph is halved.
 const MAX_TABLE: u64 = 16 << 20;
-/// Colours above which it is: to find one that both ends of an edge lack takes a look at each 64 of them.
+/// The number of colours above which a graph is halved: the search for a common colour looks at 64 colours at a time.
 const MAX_COLOURS: u64 = 8192;
-/// Into how many pieces [`pieces`] cuts what fills a port.
+/// The number of pieces into which [`pieces`] cuts the load of a full port.
 const PIECES: u64 = 1024;
 /// The colour of a job that has none.
 const NONE: u32 = u32::MAX;
 
-/// Start cycles of whole jobs, those of one length coloured together, long ones first. Exact where each length is
-/// regular and there are no multicasts.
+/// Returns the start cycles of whole jobs. Those of one length are coloured together, long ones first. Exact if each
+/// length is regular and there are no multicasts.
 pub(super) fn whole(ports: &Ports) -> Vec<u64> {
     let mut by_length: Vec<u32> = (0..ports.len() as u32).collect();
     let length = |j: u32| ports.cycles[j as usize];
@@ -45,11 +46,11 @@ pub(super) fn whole(ports: &Ports) -> Vec<u64> {
         let colours = colour(ports, class);
         order.extend(rounds(&colours).into_iter().map(|k| class[k as usize]));
     }
-    // Appending in the order of the rounds never ends later than the rounds themselves would.
+    // Appending in the order of the rounds never ends later than the rounds themselves.
     ports.append(order)
 }
 
-/// The cycles of the rounds that [`whole`] would find: of each length those that its fullest port needs.
+/// Returns the cycles of the rounds that [`whole`] would find: those that the fullest port needs, length by length.
 pub(super) fn whole_rounds(ports: &Ports) -> u64 {
     let mut lengths: Vec<u64> = ports.cycles.clone();
     lengths.sort_unstable();
@@ -66,7 +67,7 @@ pub(super) fn whole_rounds(ports: &Ports) -> u64 {
     lengths.iter().zip(fullest).map(|(length, most): (_, u64)| length * most).sum()
 }
 
-/// Positions by ascending colour.
+/// Returns positions by ascending colour.
 fn rounds(colours: &[u32]) -> Vec<u32> {
     let count = count(colours);
     let mut at = vec![0u32; count as usize + 2];
@@ -82,14 +83,14 @@ fn rounds(colours: &[u32]) -> Vec<u32> {
     order
 }
 
-/// How many colours are used.
+/// Returns the number of used colours.
 fn count(colours: &[u32]) -> u32 {
     colours.iter().filter(|&&c| c != NONE).max().map_or(0, |c| c + 1)
 }
 
-/// Jobs cut into about `count` pieces of about one length, or one or two pieces each if that is more, which are coloured: with
-/// their starts and the end. As exact as the pieces are fine.
-/// `None` where it does not apply, or if the fullest port alone needs more cycles than `limit`.
+/// Cuts jobs into about `count` pieces of about one length, or one or two pieces each if that is more, and colours
+/// them. Returns the pieces, their starts and the end. The result is as exact as the pieces are fine. Returns `None` if
+/// some job moves at the rate of pairs, or if the fullest port alone needs more cycles than `limit`.
 pub(super) fn pieces(
     jobs: &Jobs,
     ports: &Ports,
@@ -103,7 +104,7 @@ pub(super) fn pieces(
     let common = jobs.list.iter().fold(0, |a, job| gcd(a, job.words));
     let most = ports.bound() * machine.exchange.bytes_per_cycle as u64 / 4;
     let total: u64 = jobs.list.iter().map(|job| job.words as u64).sum();
-    // A piece of the common length wastes nothing; else the last piece of a job wastes half of one.
+    // Pieces of the common length waste nothing; otherwise the last piece of a job wastes half of one.
     let room = count.max(2 * ports.len()) - ports.len();
     let least = match total / common as u64 <= 2 * ports.len() as u64 {
         true => 0,
@@ -139,21 +140,21 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The colours of some jobs, see the note on halves; a job may stand there several times.
+/// Returns the colours of some jobs (see the note on halves). A job may occur several times.
 fn colour(ports: &Ports, jobs: &[u32]) -> Vec<u32> {
     let (most, count) = most_at_a_port(ports, jobs);
     let parts = (most * count).div_ceil(MAX_TABLE).max(most.div_ceil(MAX_COLOURS)).max(1);
     halved(ports, jobs, parts.next_power_of_two().ilog2())
 }
 
-/// How many of some jobs hold one port, at most, and how many ports they hold.
+/// Returns the largest number of jobs that hold one port, and the number of held ports.
 fn most_at_a_port(ports: &Ports, jobs: &[u32]) -> (u64, u64) {
     let mut edges = vec![0u64; ports.load.len()];
     jobs.iter().flat_map(|&j| ports.holds(j as usize)).for_each(|&p| edges[p as usize] += 1);
     (edges.iter().copied().max().unwrap_or(0), edges.iter().filter(|&&n| n > 0).count() as u64)
 }
 
-/// The same, halved so many times.
+/// Returns the colours of some jobs after halving the graph `times` times.
 fn halved(ports: &Ports, jobs: &[u32], times: u32) -> Vec<u32> {
     if times == 0 {
         return paths::colour(ports, jobs);
@@ -171,7 +172,7 @@ fn halved(ports: &Ports, jobs: &[u32], times: u32) -> Vec<u32> {
     second.into_iter().map(own).map(|c| c.unwrap_or(NONE)).collect()
 }
 
-/// Of each job: whether it is in the second half.
+/// Returns for each job whether it is in the second half.
 fn halve(ports: &Ports, jobs: &[u32]) -> Vec<bool> {
     let mut joined = vec![[NONE; 2]; jobs.len()];
     let mut waiting = vec![NONE; ports.load.len()];
@@ -184,7 +185,7 @@ fn halve(ports: &Ports, jobs: &[u32]) -> Vec<bool> {
         }
     }
     let (mut second, mut known) = (vec![false; jobs.len()], vec![false; jobs.len()]);
-    // Paths begin in the two halves in turn, so that further receivers of multicasts are shared too.
+    // Paths begin in alternate halves, so that further receivers of multicasts are divided too.
     let mut begin = false;
     for e in 0..jobs.len() {
         if std::mem::replace(&mut known[e], true) {

@@ -1,18 +1,19 @@
-//! The critical-first greedy: whenever ports become free, the one with the most left to do chooses first, and takes the
-//! transfer whose other ports have the most left to do.
+//! The critical-first greedy: whenever ports become free, the one with the most left to do chooses first, and starts
+//! the transfer whose other ports have the most left to do.
 //!
-//! # Note: Two ways to look
-//! A port finds what it can start either along the list of its own transfers, most critical first, or among the ports
-//! on the other side that are free now. Most of the time nearly all ports are busy and the second is short; at the
-//! start, and where a list is short, the first is. The cheaper one is taken.
+//! # Note: Two searches
+//! A port finds a transfer to start either along the list of its own transfers, the most critical first, or among the
+//! free ports on the other side. Most of the time nearly all ports are busy, so the second search is short. At the
+//! start, and if a list is short, the first one is. The cheaper one is used.
 //!
 //! # Note: Patience
-//! Where little can start, a port may look along a long list in vain, time and again. So all looks are counted, and after
-//! [`PATIENCE`] each port looks at a few entries only: what it misses starts when another port of the job looks.
+//! If few transfers can start, a port may search a long list in vain again and again. So all looks are counted, and
+//! after [`PATIENCE`] each port looks at a few entries only. A transfer that it misses starts when another of its ports
+//! looks.
 //!
-//! Invariant: while patience lasts, a job waits only while one of its ports is busy (or, with multicasts first, is wanted
-//! by a multicast that has not started). So no schedule of transfers to one receiver each is twice as long as the fullest
-//! port. The time grows with the number of jobs and its logarithm.
+//! Invariant: while patience lasts, a job waits only while one of its ports is busy (or, with multicasts first, is
+//! needed by a multicast that has not started). So no schedule of transfers to one receiver each is twice as long as
+//! the fullest port. The time grows with the number of jobs and its logarithm.
 
 mod pairs;
 
@@ -21,91 +22,91 @@ use pairs::Pairs;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How many startable transfers of its list a port compares before it chooses. The list begins with the most critical
-/// ones, so that more would cost much and gain little.
+/// The number of startable transfers of its list that a port compares. The list begins with the most critical ones, so
+/// more would cost much and gain little.
 const CHOICES: usize = 8;
-/// How many entries of its list a port looks at if one of them can start, or when patience is at its end.
+/// The number of entries of its list that a port looks at if one of them can start, or once patience has ended.
 const LOOKS: usize = 64;
-/// Looks at entries and ports while patience lasts: so many, and so many for each port of each job.
+/// The number of looks while patience lasts: a constant, and a number for each port of each job.
 const PATIENCE: (usize, usize) = (1 << 24, 16);
 
-/// Start cycles of all jobs. With `multicast_first`, no transfer to one receiver takes a port that a waiting
-/// multicast needs.
+/// Returns the start cycles of all jobs. With `multicast_first`, no transfer to one receiver takes a port that a
+/// waiting multicast needs.
 pub(super) fn greedy(ports: &Ports, multicast_first: bool) -> Vec<u64> {
-    let mut shop = Shop::new(ports, multicast_first);
+    let mut state = GreedyState::new(ports, multicast_first);
     let mut freed: Vec<u32> = (0..ports.load.len() as u32).collect();
     let mut now = 0;
     loop {
-        freed.sort_unstable_by_key(|&p| (Reverse(shop.left[p as usize]), p));
+        freed.sort_unstable_by_key(|&p| (Reverse(state.left[p as usize]), p));
         for &port in &freed {
-            if shop.place[port as usize] != BUSY
-                && let Some(transfer) = shop.choose(port)
+            if state.place[port as usize] != BUSY
+                && let Some(transfer) = state.choose(port)
             {
-                shop.begin(transfer, now);
+                state.begin(transfer, now);
             }
         }
         freed.clear();
-        let Some(&Reverse((time, _))) = shop.busy.peek() else { return shop.start };
+        let Some(&Reverse((time, _))) = state.busy.peek() else { return state.start };
         now = time;
-        while let Some(&Reverse((time, port))) = shop.busy.peek()
+        while let Some(&Reverse((time, port))) = state.busy.peek()
             && time == now
         {
-            shop.busy.pop();
-            if shop.left[port as usize] > 0 {
-                shop.release(port);
+            state.busy.pop();
+            if state.left[port as usize] > 0 {
+                state.release(port);
                 freed.push(port);
             }
         }
     }
 }
 
-/// In [`Shop::place`]: the port is not free.
+/// The position of a port that is not free, in [`GreedyState::place`].
 const BUSY: u32 = u32::MAX;
 
-/// The state while cycles pass.
-struct Shop<'a> {
+/// The state of the simulation at one cycle.
+struct GreedyState<'a> {
     ports: &'a Ports,
     multicast_first: bool,
     start: Vec<u64>,
     started: Vec<bool>,
-    /// Of each port: the transfers that hold it, most critical first, and how many at the front are done with.
+    /// For each port, the transfers that hold it, the most critical first, and how many at the front have started.
     lists: Vec<(Vec<Entry>, usize)>,
     pairs: Pairs,
-    /// Of each port: cycles of jobs that have not started.
+    /// The cycles of jobs that have not started, for each port.
     left: Vec<u64>,
-    /// Of each port: multicasts that have not started.
+    /// The number of multicasts that have not started, for each port.
     multicasts: Vec<u32>,
-    /// Free ports, ins and outs, and where in it each port is.
+    /// The free input and output ports, and the position of each port among them.
     free: [Vec<u32>; 2],
-    /// How many ports there are of each.
+    /// The number of input and output ports.
     count: [usize; 2],
     place: Vec<u32>,
-    /// Busy ports by the time at which they become free.
+    /// The busy ports, by the cycle at which they become free.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Looks until patience is at its end.
+    /// The number of looks until patience ends.
     patience: usize,
 }
 
-/// A transfer in the list of one of its ports, with another of its ports: if that is busy, which is the common case,
-/// nothing else of the transfer has to be looked at.
+/// A transfer in the list of one of its ports, with another of its ports. That port is usually busy, and then nothing
+/// else of the transfer has to be looked at.
 #[derive(Clone, Copy)]
 struct Entry {
     transfer: u32,
     other: u32,
 }
 
-/// How critical a transfer is: what is left at the fullest of its other ports, how many ports it takes, how near its
-/// receiver is, and its number.
+/// The criticality of a transfer: the cycles left at the fullest of its other ports, the number of its ports, how near
+/// its receiver is, and its number.
 type Key = (u64, usize, Reverse<u32>, Reverse<u32>);
 
 /// The best transfer so far.
 #[derive(Default)]
 struct Best(Option<Key>);
 
-impl<'a> Shop<'a> {
-    fn new(ports: &'a Ports, multicast_first: bool) -> Shop<'a> {
+impl<'a> GreedyState<'a> {
+    fn new(ports: &'a Ports, multicast_first: bool) -> GreedyState<'a> {
         let n = ports.load.len();
-        let mut shop = Shop {
+        let mut state = GreedyState {
             ports,
             multicast_first,
             start: vec![0; ports.len()],
@@ -120,18 +121,18 @@ impl<'a> Shop<'a> {
             busy: BinaryHeap::new(),
             patience: PATIENCE.0 + PATIENCE.1 * (0..ports.len()).map(|t| ports.holds(t).len()).sum::<usize>(),
         };
-        (0..n as u32).for_each(|p| shop.release(p));
+        (0..n as u32).for_each(|p| state.release(p));
         for t in (0..ports.len()).filter(|&t| ports.is_multicast(t)) {
-            ports.holds(t).iter().for_each(|&p| shop.multicasts[p as usize] += 1);
+            ports.holds(t).iter().for_each(|&p| state.multicasts[p as usize] += 1);
         }
-        // A multicast would be met once for every free receiver, so that lists serve better.
-        if !ports.has_multicast() && shop.lists.iter().any(|l| l.0.len() > 2 * CHOICES) {
-            shop.pairs = Pairs::new(ports);
+        // A multicast would be met once for every free receiver, so lists are better.
+        if !ports.has_multicast() && state.lists.iter().any(|l| l.0.len() > 2 * CHOICES) {
+            state.pairs = Pairs::new(ports);
         }
-        shop
+        state
     }
 
-    /// The transfer that a free port starts now, if there is one.
+    /// Returns the transfer that a free port starts now, or `None` if there is none.
     fn choose(&mut self, port: u32) -> Option<u32> {
         let (list, done) = &mut self.lists[port as usize];
         while *done < list.len() && self.started[list[*done].transfer as usize] {
@@ -142,7 +143,7 @@ impl<'a> Shop<'a> {
         let free = self.free[side].len();
         let along_list = length.min(CHOICES * self.count[side] / free.max(1));
         if !self.pairs.is_empty() && 2 * free < along_list && self.patience > 0 {
-            // To look for a pair takes about as long as to look at two entries.
+            // A lookup of a pair takes about as long as two entries of a list.
             self.patience = self.patience.saturating_sub(2 * free);
             self.among_free(port, side)
         } else {
@@ -173,7 +174,7 @@ impl<'a> Shop<'a> {
         best.0.map(|k| k.3.0)
     }
 
-    /// Passes the transfers that have started among the first of a port's list: the others move up to those behind.
+    /// Removes started transfers from the front of a port's list: the others move back.
     fn drop_started(&mut self, port: u32, looks: usize) {
         let (list, done) = &mut self.lists[port as usize];
         let mut end = *done + looks;
@@ -194,7 +195,7 @@ impl<'a> Shop<'a> {
             let range = self.pairs.waiting(out, into, &self.started);
             for at in range {
                 let t = self.pairs.transfer(at);
-                // Those of a pair that come first are the longest; one that can start will do.
+                // The first transfers of a pair are the longest; one that can start is enough.
                 if !self.started[t as usize] && self.consider(t, port, &mut best) {
                     break;
                 }
@@ -203,7 +204,7 @@ impl<'a> Shop<'a> {
         best.0.map(|k| k.3.0)
     }
 
-    /// Takes a waiting transfer for the best if it is better; `false` if it cannot start now.
+    /// Makes a waiting transfer the best one if it is better. Returns `false` if it cannot start now.
     fn consider(&self, transfer: u32, port: u32, best: &mut Best) -> bool {
         let holds = self.ports.holds(transfer as usize);
         let alone = self.multicast_first && holds.len() == 2;
@@ -246,9 +247,9 @@ impl<'a> Shop<'a> {
     }
 }
 
-/// Of each port: its transfers by the load of the fullest port on the other side, then by distance.
+/// Returns the transfers of each port by the load of the fullest port on the other side, then by distance.
 fn lists(ports: &Ports) -> Vec<(Vec<Entry>, usize)> {
-    /// Load of the other side, distance, transfer, another of its ports.
+    /// The load of the other side, the distance, the transfer, another of its ports.
     type Keyed = (Reverse<u64>, u32, u32, u32);
     let mut keyed: Vec<Vec<Keyed>> = vec![vec![]; ports.load.len()];
     for t in 0..ports.len() {

@@ -1,66 +1,68 @@
-//! Multicasts whose receivers come as they can: whenever a sender begins to send, those of its receivers that are free and
-//! still need the words take them; it sends again for the others.
+//! Multicasts that receivers join when they can. Whenever a sender begins to send, those of its receivers that are free
+//! and still need the words take them. The sender sends again for the others.
 //!
 //! # Note: Who decides
-//! A multicast as a whole waits for all its receivers, and parts that are made beforehand for all of theirs, though most
-//! receivers have time to spare. So receivers choose, those with the most left to receive first: one joins what a sender
-//! begins at the same cycle, if it needs that, else it makes a free sender begin. A sender that has little to send may repeat
-//! its words as often as there are cycles, and receivers that are not full fit in between.
+//! A whole multicast waits for all its receivers, and a part that is made beforehand waits for all of its own, although
+//! most receivers have time to spare. So receivers decide, those with the most left to receive first. A receiver joins
+//! a transfer that a sender begins at the same cycle, if it needs it, and otherwise makes a free sender begin. A sender
+//! with little to send may repeat its words as often as there are cycles, and receivers that are not full fit in
+//! between.
 //!
-//! Invariant: every receiver gets each transfer once and one at a time; a sender sends one at a time. Work is bounded by
-//! [`LOOKS`].
+//! Invariant: every receiver gets each transfer once and one at a time, and a sender sends one at a time. Work is
+//! bounded by [`LOOKS`].
 
 use super::ports::{Jobs, Ports};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Looks at transfers, all together and for each receiver of a transfer, after which the method gives up.
+/// The number of looks at transfers after which the method gives up: a constant, and a number for each receiver of a
+/// transfer.
 const LOOKS: (usize, usize) = (1 << 22, 64);
 
-/// Jobs for the receivers that come together, and their starts; `None` where transfers move at the rate of pairs, or if it
-/// takes too long, or longer than `limit`.
+/// Returns jobs for the receivers that come together, and their starts. Returns `None` if transfers move at the rate of
+/// pairs, if the search takes too long, or if the schedule is longer than `limit`.
 pub(super) fn joining(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<(Jobs, Vec<u64>)> {
     if jobs.list.iter().any(|job| job.paired) {
         return None;
     }
-    let mut shop = Shop::new(jobs, ports);
-    shop.cycle(0)?;
-    while let Some(now) = shop.release() {
+    let mut state = JoiningState::new(jobs, ports);
+    state.cycle(0)?;
+    while let Some(now) = state.release() {
         if now >= limit {
             return None;
         }
-        shop.cycle(now)?;
+        state.cycle(now)?;
     }
-    Some(shop.finish())
+    Some(state.finish())
 }
 
-/// The state while cycles pass; ports are numbered as in [`Ports`].
-struct Shop<'a> {
+/// The state of the simulation at one cycle; ports are numbered as in [`Ports`].
+struct JoiningState<'a> {
     jobs: &'a Jobs,
     ports: &'a Ports,
-    /// Of each port that receives: jobs that it still needs, and its position among their receivers.
+    /// For each receiving port, the jobs that it still needs, and its position among their receivers.
     needs: Vec<Vec<(u32, u32)>>,
-    /// Of each port: cycles left to receive; or to send, if nothing is sent twice.
+    /// For each port, the cycles left to receive; or to send, if nothing is sent twice.
     left: Vec<u64>,
-    /// Of each job: receivers that still need it.
+    /// For each job, the number of receivers that still need it.
     waiting: Vec<u32>,
-    /// Of each port that sends: the cycle from which it is free.
+    /// For each sending port, the cycle from which it is free.
     free_at: Vec<u64>,
-    /// Of each port that sends: what it began last.
+    /// For each sending port, the job that it began last.
     sends: Vec<u32>,
-    /// Busy ports by the cycle at which they become free.
+    /// The busy ports, by the cycle at which they become free.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Receivers that are free and need something.
+    /// The receivers that are free and need something.
     free: Vec<u32>,
-    /// Job, start and receiver by position, of each receipt.
+    /// The job, start and receiver (by position) of each receipt.
     receipts: Vec<(u32, u64, u32)>,
     looks: usize,
 }
 
-impl<'a> Shop<'a> {
-    fn new(jobs: &'a Jobs, ports: &'a Ports) -> Shop<'a> {
+impl<'a> JoiningState<'a> {
+    fn new(jobs: &'a Jobs, ports: &'a Ports) -> JoiningState<'a> {
         let n = ports.load.len();
-        let mut shop = Shop {
+        let mut state = JoiningState {
             jobs,
             ports,
             needs: vec![vec![]; n],
@@ -75,14 +77,14 @@ impl<'a> Shop<'a> {
         };
         for job in 0..ports.len() {
             let into = &ports.holds(job)[1..];
-            (0..).zip(into).for_each(|(k, &p)| shop.needs[p as usize].push((job as u32, k)));
-            shop.waiting.push(into.len() as u32);
+            (0..).zip(into).for_each(|(k, &p)| state.needs[p as usize].push((job as u32, k)));
+            state.waiting.push(into.len() as u32);
         }
-        shop.free.extend((0..n as u32).filter(|&p| !shop.needs[p as usize].is_empty()));
-        shop
+        state.free.extend((0..n as u32).filter(|&p| !state.needs[p as usize].is_empty()));
+        state
     }
 
-    /// The next cycle at which ports become free, with the receivers among them put back.
+    /// Returns the next cycle at which ports become free, after putting back the receivers among them.
     fn release(&mut self) -> Option<u64> {
         let now = self.busy.peek()?.0.0;
         while let Some(&Reverse((time, port))) = self.busy.peek()
@@ -96,7 +98,7 @@ impl<'a> Shop<'a> {
         Some(now)
     }
 
-    /// What begins at a cycle; `None` if it takes too long to find.
+    /// Starts transfers at a cycle. Returns `None` if the search takes too long.
     fn cycle(&mut self, now: u64) -> Option<()> {
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable_by_key(|&p| (Reverse(self.left[p as usize]), p));
@@ -110,7 +112,7 @@ impl<'a> Shop<'a> {
         Some(())
     }
 
-    /// The position, among what a receiver needs, of what it takes now.
+    /// Returns the position of the job that a receiver takes now, among those that it needs.
     fn choose(&self, port: u32, now: u64) -> Option<usize> {
         let mut best: Option<((bool, u64, u32), usize)> = None;
         for (at, &(job, _)) in self.needs[port as usize].iter().enumerate() {

@@ -1,54 +1,57 @@
 //! Groups of receivers as ports of their own, for phases in which many transfers share few groups.
 //!
 //! # Note: Layers
-//! Two groups without a common tile may receive at the same time. So groups are shared out to layers of disjoint ones, and
-//! the layers take place one after the other: of a product whose blocks stand in a grid of tiles, what the rows of the grid
-//! read is one layer, and what the columns read the other. Within a layer a group is one port, whatever its size, and
-//! transfers go from one port to one, so that rounds or colours come close to the layer's bound. The sum of these bounds
-//! is the bound of the whole where each layer alone fills the same tiles evenly. Where it is not, every transfer then
-//! begins as early as its tiles are free of those before it (`early`), or groups take turns (module `turns`).
+//! Two groups without a common tile may receive at the same time. So groups are assigned to layers of disjoint groups,
+//! and the layers follow one another. For a product whose blocks form a grid of tiles, the inputs of the grid's rows
+//! are one layer, and those of its columns another. Within a layer a group is one port, whatever its size. Transfers
+//! then go from one port to one port, so rounds or colours come close to the layer's bound. The sum of these bounds is
+//! the bound of the whole if each layer alone fills the same tiles evenly. Otherwise every transfer then begins as soon
+//! as its tiles are free (`early`), or groups receive in time slots (`time_slots`).
 //!
-//! # Note: Places
-//! A word of which one tile needs the row and another the column goes to both, and such crosses all meet. But the two
-//! put it into different places of their memory. So where whole transfers make no layers, receivers are told apart by
-//! where the words go, and served apart: a sender that repeats its words has seldom most to do.
+//! # Note: Separate destinations
+//! A word that one tile needs for its row and another for its column goes to both, and such groups overlap pairwise.
+//! But the two tiles store it in different blocks of their memory. So if whole transfers make no layers, receivers are
+//! distinguished by the destinations of words and served separately. A sender that repeats its words is seldom the
+//! fullest.
 //!
 //! # Note: Pairs
-//! A layer whose groups are all whole pairs of tiles moves at their rate if that is shorter: two senders that are a pair are
-//! one port then. Results are compared with a bound that holds even if all did so that may: what is kept is good in any
-//! case.
+//! A layer whose groups are all whole pairs of tiles moves at their rate if that is shorter; two senders that are a
+//! pair are one port then. Results are compared with a bound that holds even if everything that may moves at that rate,
+//! so a result that is kept is good in any case.
 //!
-//! Invariant: layers cut no transfer's words; the time is that of a sort of the transfers and of some looks at each place of
-//! each group, and with `early` at each receipt.
+//! Invariant: layers cut no transfer's words. The time is that of a sort of the transfers and of some looks at each
+//! member of each group, and with `early` at each receipt.
 
 mod sharing;
-mod shop;
-mod turns;
+mod open_shop;
+mod time_slots;
 
 use super::colours;
+use super::effort::{GOOD, GOOD_AT_SCALE, MANY};
 use super::greedy::greedy;
 use super::ports::{self, Ports};
 use super::rounds::rounds;
-use super::{GOOD, GOOD_AT_SCALE, MANY};
 use girder_ir::plan::Phase;
 use girder_ir::schedule::{PhaseSchedule, Served, TransferSlice};
 use girder_machine::Machine;
+use open_shop::{Blocks, Edge, OpenShop};
 use sharing::sharing;
-use shop::{Blocks, Edge, Shop};
 
-/// Receipts for each place of a group from which on it is worth while to look at groups; and where there are many.
+/// The number of receipts for each member of a group from which on groups are worth looking at; and the same with many
+/// receipts.
 const SHARED: usize = 4;
 const SHARED_BY_MANY: usize = 16;
-/// Layers, at most.
+/// The largest number of layers.
 const MOST: u32 = 16;
-/// How far above the bound turns may stay to be tried.
+/// The factor over the bound up to which time slots are tried.
 const FAIR: f64 = 1.25;
-/// How far above it the schedule of many receipts may stay: other methods take seconds, and are seldom shorter.
+/// The factor over the bound up to which a schedule of many receipts is kept: other methods take seconds and are seldom
+/// shorter.
 const ENOUGH: f64 = 1.6;
 
 /// The schedule of one processor.
 pub(super) struct Layered {
-    /// In no order; `served` of a piece are in [`Layered::served`].
+    /// The slices, in no order; those that serve some receivers refer to [`Layered::served`].
     pieces: Vec<TransferSlice>,
     served: Vec<u32>,
     /// One past the last cycle.
@@ -58,7 +61,7 @@ pub(super) struct Layered {
 }
 
 impl Layered {
-    /// Adds the pieces to those of other processors.
+    /// Adds the slices to those of other processors.
     pub fn write(&self, result: &mut PhaseSchedule) {
         let shift = result.served.len() as u32;
         result.served.extend_from_slice(&self.served);
@@ -71,7 +74,7 @@ impl Layered {
     }
 }
 
-/// A schedule of each processor whose transfers can be shared out to layers; else `None`.
+/// Returns a schedule for each processor whose transfers fit into layers, or else `None`.
 pub(super) fn layers(phase: &Phase, machine: &Machine) -> Vec<Option<Layered>> {
     if phase.groups.is_empty() {
         return (0..machine.ipus).map(|_| None).collect();
@@ -83,28 +86,28 @@ pub(super) fn layers(phase: &Phase, machine: &Machine) -> Vec<Option<Layered>> {
     (0..).zip(of_ipu).map(|(ipu, transfers)| of_processor(phase, machine, ipu, &transfers)).collect()
 }
 
-/// The shortest schedule that layers give, of whole transfers or of receivers by place.
+/// Returns the shortest schedule in layers, of whole transfers or of receivers by destination.
 fn of_processor(phase: &Phase, machine: &Machine, ipu: u32, transfers: &[u32]) -> Option<Layered> {
     let tiles = (ipu * machine.chip.tiles, machine.chip.tiles);
     let shop = |blocks: Option<&Blocks>| {
         let is_worth = sharing(phase, tiles, transfers, blocks) >= SHARED;
-        is_worth.then(|| Shop::new(phase, machine, ipu, transfers, blocks))
+        is_worth.then(|| OpenShop::new(phase, machine, ipu, transfers, blocks))
     };
     let whole = shop(None);
     let found = whole.as_ref().and_then(|whole| whole.layered(whole.bound()));
     if found.as_ref().is_some_and(|f| f.is_good) {
         return found;
     }
-    let apart = shop(Some(&Blocks::of(phase, machine, ipu))).filter(Shop::is_cut);
-    let apart = apart.and_then(|apart| {
+    let separate = shop(Some(&Blocks::of(phase, machine, ipu))).filter(OpenShop::is_cut);
+    let separate = separate.and_then(|separate| {
         let bound = whole.map(|whole| whole.bound());
-        apart.layered(bound.unwrap_or_else(|| Shop::new(phase, machine, ipu, transfers, None).bound()))
+        separate.layered(bound.unwrap_or_else(|| OpenShop::new(phase, machine, ipu, transfers, None).bound()))
     });
-    found.into_iter().chain(apart).min_by_key(|f| f.end)
+    found.into_iter().chain(separate).min_by_key(|f| f.end)
 }
 
-impl Shop<'_> {
-    /// A schedule of receivers that are shared; `bound` is that of whole transfers.
+impl OpenShop<'_> {
+    /// Returns a schedule of shared receivers; `bound` is that of whole transfers.
     fn layered(&self, bound: u64) -> Option<Layered> {
         let receipts = self.receipts();
         if !self.is_shared(if receipts < MANY { SHARED } else { SHARED_BY_MANY }) {
@@ -114,15 +117,15 @@ impl Shop<'_> {
         let good = times(if receipts < MANY { GOOD } else { GOOD_AT_SCALE });
         let mut best = self.in_layers(good);
         if best.as_ref().is_none_or(|b| b.end > good) && receipts >= MANY {
-            let turns = turns::in_turns(self, times(FAIR));
-            best = best.into_iter().chain(turns).min_by_key(|b| b.end);
+            let slots = time_slots::in_time_slots(self, times(FAIR));
+            best = best.into_iter().chain(slots).min_by_key(|b| b.end);
         }
         let enough = if receipts < MANY { good } else { times(ENOUGH) };
         best.map(|b| Layered { is_good: b.end <= enough, ..b })
     }
 
-    /// Whole transfers, in one layer of disjoint ports after the other; each then as early as its tiles allow, if that is not
-    /// good.
+    /// Schedules whole transfers in one layer of disjoint ports after the other. If that is not good, each then starts
+    /// as early as its tiles allow.
     fn in_layers(&self, good: u64) -> Option<Layered> {
         let layer = self.share_out()?;
         let count = layer.iter().max().map_or(0, |l| l + 1);
@@ -157,8 +160,7 @@ impl Shop<'_> {
         Some(found)
     }
 
-    /// Starts each transfer, in the order in which they start, as soon as its tiles are free of those before it. Returns the
-    /// end.
+    /// Starts each transfer, in the order of starts, as soon as its tiles are free. Returns the end.
     fn early(&self, start: &mut [u64], is_paired: impl Fn(&Edge) -> bool) -> u64 {
         let mut order: Vec<u32> = (0..self.edges.len() as u32).collect();
         order.sort_by_key(|&e| start[e as usize]);
@@ -169,7 +171,7 @@ impl Shop<'_> {
             let paired = is_paired(edge);
             let (sender, tiles) = (edge.sender as usize, &self.tiles[edge.port as usize]);
             let cycles = ports::cycles(edge.words, paired, self.machine);
-            // At the rate of pairs the partner lends its wires, and the sender its own where the partner listens.
+            // At the rate of pairs the partner lends its wires, and the sender lends its own if the partner receives.
             let senders = if paired { [sender, sender ^ 1] } else { [sender, sender] };
             let lends = paired && tiles.binary_search(&(edge.sender ^ 1)).is_ok();
             let others = tiles.iter().map(|&t| t as usize).filter(|&t| t != sender);
@@ -184,7 +186,7 @@ impl Shop<'_> {
         last
     }
 
-    /// The sender, or pair of senders, the port and the cycles that an edge takes.
+    /// Returns the sender or pair of senders, the port, and the cycles of an edge.
     fn held(&self, edge: &Edge, paired: bool) -> (u32, u32, u64) {
         match paired {
             true => (edge.sender / 2, edge.port, ports::cycles(edge.words, true, self.machine)),
@@ -192,15 +194,15 @@ impl Shop<'_> {
         }
     }
 
-    /// The cycles that each port receives.
+    /// Returns the cycles that each port receives.
     fn port_loads(&self) -> Vec<u64> {
         let mut loads = vec![0; self.tiles.len()];
         self.edges.iter().for_each(|e| loads[e.port as usize] += e.cycles);
         loads
     }
 
-    /// Cycles that no schedule can beat: those of the tile that sends or receives most, if all that may move at the rate
-    /// of pairs does.
+    /// Returns the least cycles of any schedule: those of the tile that sends or receives most, if everything that may
+    /// moves at the rate of pairs.
     fn bound(&self) -> u64 {
         let count = self.machine.chip.tiles as usize;
         let (mut senders, mut receivers) = (vec![0; count], vec![0; count]);
@@ -224,12 +226,12 @@ impl Shop<'_> {
         senders.into_iter().chain(receivers).max().unwrap_or(0)
     }
 
-    /// Which transfers could move at the rate of pairs of tiles, see [`pairs`](super::pairs).
+    /// Returns a predicate for transfers that could move at the rate of pairs of tiles: see [`pairs`](super::pairs).
     fn may_be_wide(&self) -> impl Fn(&Edge) -> bool {
         let exchange = &self.machine.exchange;
         let is_even = self.machine.chip.tiles.is_multiple_of(2);
         let any = is_even && exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;
-        // Of each port: tiles that are there without their partner, and pairs, as far as they matter.
+        // For each port, tiles without their partner and whole pairs, as far as they matter.
         let lone = |tiles: &Vec<u32>| {
             let pairs: Vec<&[u32]> = tiles.chunk_by(|a, b| a / 2 == b / 2).collect();
             let lone: Vec<u32> = pairs.iter().filter(|p| p.len() == 1).map(|p| p[0]).take(2).collect();
@@ -240,12 +242,13 @@ impl Shop<'_> {
         move |e| {
             let (lone, whole) = &of_port[e.port as usize];
             let own = e.sender / 2;
-            // The sender's own pair does not count: at most its partner receives there.
+            // The sender's own pair does not count: only its partner can receive there.
             any && whole.iter().any(|&p| p != own) && (lone.is_empty() || matches!(lone[..], [t] if t / 2 == own))
         }
     }
 
-    /// The layer of each port: the first in which all its tiles are free, the ports with the most to receive first.
+    /// Returns the layer of each port: the first in which all its tiles are free, the ports with the most to receive
+    /// first.
     fn share_out(&self) -> Option<Vec<u32>> {
         let load = self.port_loads();
         let mut order: Vec<usize> = (0..self.tiles.len()).filter(|&p| load[p] > 0).collect();
@@ -264,7 +267,7 @@ impl Shop<'_> {
         Some(layer)
     }
 
-    /// The load of the fullest port of each layer, at the rate of pairs or not.
+    /// Returns the load of the fullest port of each layer, at the rate of pairs or not.
     fn bounds(&self, layer: &[u32], count: u32, paired: bool) -> Vec<u64> {
         let mut senders = vec![vec![0; self.machine.chip.tiles as usize]; count as usize];
         let mut ports = vec![0; self.tiles.len()];
@@ -281,7 +284,7 @@ impl Shop<'_> {
         bounds
     }
 
-    /// The starts of transfers from one sender to one port each, and how long they take.
+    /// Returns the starts of transfers from one sender to one port each, and how long they take.
     fn schedule(&self, ports: Ports) -> (Vec<u64>, u64) {
         let methods: [fn(&Ports) -> Vec<u64>; 3] = [rounds, colours::whole, |ports| greedy(ports, false)];
         let mut best = (vec![], u64::MAX);

@@ -1,9 +1,10 @@
 //! The common part of a phase, in which words go from one processor to others.
 //!
 //! # Note: Links
-//! A transfer crosses once for each processor that it goes to, however many tiles there receive it, by the link groups of
-//! the machine's route. What crosses is not timed word by word: the part lasts for the machine's fixed cycles and then as
-//! long as its fullest link group, or as its fullest tile, which sends a transfer once and receives what is for it.
+//! A transfer crosses once to each other processor, however many tiles receive it there, over the link groups of the
+//! machine's route. Crossing words are not timed one by one. The part lasts for the machine's fixed cycles, and then as
+//! long as the fullest link group or the fullest tile takes. A tile sends a transfer once and receives every transfer
+//! for it.
 //!
 //! Invariant: a function of the phase and the machine alone.
 
@@ -12,7 +13,7 @@ use girder_ir::plan::Phase;
 use girder_machine::Machine;
 use rustc_hash::FxHashMap;
 
-/// Cycles of the common part; `None` if they do not fit.
+/// Returns the cycles of the common part, or `None` if they do not fit a `u32`.
 pub(super) fn cycles(phase: &Phase, machine: &Machine) -> Option<u32> {
     if machine.ipus == 1 {
         return Some(0);

@@ -1,16 +1,16 @@
-//! Which jobs move at the rate of a pair of tiles.
+//! Decides which jobs move at the rate of a pair of tiles.
 //!
 //! # Note: Where the pair rule holds
-//! The receivers must be whole pairs (but for the sender's partner, which takes the stream of the others without the
-//! sender), and the sender's partner must lend its
-//! wires: its own sends wait. So a job becomes paired only if its partner's sends with it stay within the bound of the whole.
+//! The receivers must be whole pairs, except for the sender's partner, which may take the stream without the sender.
+//! The sender's partner must lend its wires, so its own sends wait. A job is paired only if the partner's sends
+//! together with it stay within the bound of the whole.
 //!
-//! Invariant: the load of no port exceeds the bound of the jobs as they were.
+//! Invariant: the load of no port exceeds the bound of the original jobs.
 
 use super::ports::{Jobs, Ports, cycles};
 use girder_machine::Machine;
 
-/// The jobs, those paired that may be; `None` if there are none.
+/// Returns the jobs with the pair rate where it is allowed, or `None` if there are none.
 pub(super) fn widen(jobs: &Jobs, machine: &Machine) -> Option<Jobs> {
     if machine.exchange.pair_bytes_per_cycle <= machine.exchange.bytes_per_cycle {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn widen(jobs: &Jobs, machine: &Machine) -> Option<Jobs> {
     any.then_some(result)
 }
 
-/// Whether receivers, by ascending tile, are one whole pair or more, and the sender's partner perhaps.
+/// Returns whether receivers, by ascending tile, are one or more whole pairs, possibly with the sender's partner.
 fn are_pairs(receivers: &[(u32, u32)], base: u32, from: u32) -> bool {
     let (mut rest, mut any) = (receivers, false);
     while let Some(&(_, first)) = rest.first() {

@@ -2,17 +2,17 @@
 //!
 //! # Note: Slack of a sender
 //! A multicast waits until all its receivers are free at once, which random ones seldom are. Serving a few of them at a
-//! time needs no such luck but costs the sender a repetition. A sender whose load is L may repeat all its words ⌊B / L⌋
-//! times before it becomes the fullest port itself, where B is the bound: so many parts it makes of each multicast, but
-//! no more than leave `size` receivers in each ([`parts`]). Or it makes as many parts of each as there are receivers, as
-//! long as there is slack, and fewer of the rest ([`singles`]).
+//! time waits less but costs the sender a repetition. A sender whose load is L may repeat all its words ⌊B / L⌋ times
+//! before it becomes the fullest port itself, where B is the bound. So each of its multicasts is cut into that many
+//! parts, but into no more than leave `size` receivers in each ([`parts`]). Alternatively each multicast is cut into as
+//! many parts as there are receivers while there is slack, and the rest into fewer ([`singles`]).
 //!
-//! Invariant: the load of no port exceeds the bound of the whole, or the limit that is given.
+//! Invariant: the load of no port exceeds the bound of the whole, or the given limit.
 
 use super::ports::{Job, Jobs, Ports};
 
-/// The jobs with multicasts cut into parts of at most `size` receivers, where the sender's slack allows; `None` if none
-/// is cut. Receivers of a part are neighbours in the order of tiles.
+/// Returns the jobs with multicasts cut into parts of at most `size` receivers, where the sender's slack allows, or
+/// `None` if none is cut. Receivers of a part are neighbours in the order of tiles.
 pub(super) fn parts(jobs: &Jobs, ports: &Ports, size: u64) -> Option<Jobs> {
     let bound = ports.bound();
     cut(jobs, |k| {
@@ -21,9 +21,9 @@ pub(super) fn parts(jobs: &Jobs, ports: &Ports, size: u64) -> Option<Jobs> {
     })
 }
 
-/// The jobs with most multicasts cut into parts of one receiver, so that few are left: of each sender as many as its slack
-/// allows, the others into larger parts; `None` if none is cut. No sender is busy for longer than `limit`, which is not
-/// below the bound.
+/// Returns the jobs with most multicasts cut into parts of one receiver, so that few are left: of each sender as many
+/// as its slack allows, the others into larger parts, or `None` if none is cut. No sender is busy for longer than
+/// `limit`, which is not below the bound.
 pub(super) fn singles(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<Jobs> {
     let mut by_sender: Vec<(u32, u32)> = (0..ports.len() as u32)
         .filter(|&k| ports.is_multicast(k as usize))
@@ -33,7 +33,7 @@ pub(super) fn singles(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<Jobs> {
     let mut load = ports.load.clone();
     let mut counts = vec![1; ports.len()];
     for own in by_sender.chunk_by(|a, b| a.0 == b.0) {
-        // The least size that all may be cut to, then half of that as long as there is room.
+        // The least size to which all may be cut, then half of that as long as there is room.
         let most = own.iter().map(|&(_, k)| jobs.receivers(k as usize).len() as u64).max().unwrap_or(1);
         let sizes = || std::iter::successors(Some(1), |s| Some(2 * s)).take_while(|&s| s < most);
         let repeats = |k: usize, size: u64| (most_parts(jobs, k, size) - 1) * ports.cycles[k];
@@ -55,24 +55,24 @@ pub(super) fn singles(jobs: &Jobs, ports: &Ports, limit: u64) -> Option<Jobs> {
     cut(jobs, |k| counts[k])
 }
 
-/// The greatest of some loads of the ports that a job holds to send.
+/// Returns the greatest of some loads among the output ports of a job.
 fn fullest_out(ports: &Ports, job: usize, load: &[u64]) -> u64 {
     let outs = ports.holds(job).iter().filter(|&&p| ports.is_out[p as usize]);
     outs.map(|&p| load[p as usize]).max().unwrap_or(0)
 }
 
-/// Receivers that stay together: pairs, where they are served at their rate.
+/// Returns the number of receivers that stay together: two for a job at the rate of pairs.
 fn unit(job: &Job) -> u64 {
     if job.paired { 2 } else { 1 }
 }
 
-/// Into how many parts of at most `size` receivers a job may be cut.
+/// Returns the number of parts of at most `size` receivers into which a job may be cut.
 fn most_parts(jobs: &Jobs, job: usize, size: u64) -> u64 {
     let (n, unit) = (jobs.receivers(job).len() as u64, unit(&jobs.list[job]));
     if n.is_multiple_of(unit) { n.div_ceil(size.max(unit)) } else { 1 }
 }
 
-/// The jobs, each cut into so many parts; `None` if none is cut.
+/// Returns the jobs, each cut into so many parts, or `None` if none is cut.
 fn cut(jobs: &Jobs, parts: impl Fn(usize) -> u64) -> Option<Jobs> {
     let mut result = Jobs::default();
     for (k, job) in jobs.list.iter().enumerate() {

@@ -1,21 +1,21 @@
-//! The exchange of one processor in one phase as an abstract problem: which ports each job holds, and for how long.
+//! The exchange of one processor in one phase as a scheduling problem: the ports that each job holds, and for how long.
 //!
-//! Invariant: the first port of a job is its sender's out, then come the ins of its receivers, then ports that are lent
-//! to it; a job holds all its ports for the same cycles.
+//! Invariant: the first port of a job is its sender's output port, followed by the input ports of its receivers and by
+//! ports that are lent to it. A job holds all its ports for the same cycles.
 
 use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::Phase;
 use girder_machine::Machine;
 use std::ops::Range;
 
-/// Words of a transfer, for some of its receivers on the sender's processor.
+/// A job: words of a transfer, for some of its receivers on the sender's processor.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     /// The transfer, by position in its phase.
     pub transfer: u32,
-    /// First word of the transfer.
+    /// The first word of the transfer.
     pub first: u32,
-    /// How many, at least 1.
+    /// The number of words, at least 1.
     pub words: u32,
     /// The receivers, in [`Jobs::to`].
     pub to: Range<u32>,
@@ -23,24 +23,24 @@ pub(super) struct Job {
     pub paired: bool,
 }
 
-/// How long words take.
+/// Returns the cycles that words take.
 pub(super) fn cycles(words: u32, paired: bool, machine: &Machine) -> u64 {
     superstep::port_cycles(machine, WORD_BYTES * words as u64, if paired { Rate::Pair } else { Rate::Tile })
 }
 
-/// What is to be scheduled together.
+/// Jobs that are scheduled together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Jobs {
-    /// In the order of the phase.
+    /// The jobs, in the order of the phase.
     pub list: Vec<Job>,
-    /// Receivers: position in the transfer's list, and tile.
+    /// The receivers: position in the transfer's list, and tile.
     pub to: Vec<(u32, u32)>,
     /// The sender of each job.
     pub from: Vec<u32>,
 }
 
 impl Jobs {
-    /// The jobs of each processor that is asked for: one per transfer with receivers on it.
+    /// Returns the jobs of each processor that is asked for: one per transfer with receivers on it.
     pub fn of(phase: &Phase, machine: &Machine, asked: impl Fn(usize) -> bool) -> Vec<Jobs> {
         let mut jobs = vec![Jobs::default(); machine.ipus as usize];
         for (t, transfer) in phase.transfers.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Jobs {
         }
     }
 
-    /// Adds a part of a job of `of`: some of its words, and some of its receivers by position.
+    /// Adds a part of a job of `of`: some of its words, for some of its receivers by position.
     pub fn add_part(&mut self, of: &Jobs, job: usize, words: Range<u32>, to: Range<usize>) {
         let whole = &of.list[job];
         self.add(whole.transfer, words, of.from[job], of.receivers(job)[to].iter().copied());
@@ -75,39 +75,39 @@ impl Jobs {
         }
     }
 
-    /// The first tile of the processor.
+    /// Returns the first tile of the processor.
     pub fn base(&self, machine: &Machine) -> u32 {
         self.from.first().map_or(0, |&t| machine.ipu_of(t) * machine.chip.tiles)
     }
 
-    /// The receivers of a job.
+    /// Returns the receivers of a job.
     pub fn receivers(&self, job: usize) -> &[(u32, u32)] {
         let to = &self.list[job].to;
         &self.to[to.start as usize..to.end as usize]
     }
 }
 
-/// Jobs as an open shop.
+/// Jobs as an open-shop problem.
 pub(super) struct Ports {
     /// The ports of all jobs, job after job.
     holds: Vec<u32>,
-    /// Where the ports of each job end.
+    /// The end of each job's ports.
     end: Vec<u32>,
-    /// How long each job takes.
+    /// The cycles of each job.
     pub cycles: Vec<u64>,
-    /// Of each job: how far its first receiver is from its sender, cyclically over the tiles that take part. Where every
+    /// The distance of each job's first receiver from its sender, cyclically over the tiles that take part. If every
     /// tile serves its receivers by ascending distance, an all-to-all falls into rounds without conflicts.
     pub skew: Vec<u32>,
-    /// Sum of the cycles of each port's jobs.
+    /// The sum of the cycles of each port's jobs.
     pub load: Vec<u64>,
-    /// Whether it is a port of sends; the others are of receipts.
+    /// Whether each port sends; the others receive.
     pub is_out: Vec<bool>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Ports {
-    /// The problem of some jobs of one processor.
+    /// Returns the problem of some jobs of one processor.
     pub fn new(jobs: &Jobs, machine: &Machine) -> Ports {
         let n = jobs.list.len();
         let base = jobs.base(machine);
@@ -119,7 +119,7 @@ impl Ports {
             load: vec![],
             is_out: vec![],
         };
-        // The number of each tile's out and in.
+        // The port numbers of each tile: output and input.
         let mut numbers = vec![[NONE; 2]; machine.chip.tiles as usize];
         for (k, job) in jobs.list.iter().enumerate() {
             let cycles = cycles(job.words, job.paired, machine);
@@ -141,14 +141,14 @@ impl Ports {
         ports
     }
 
-    /// The problem of transfers from one sender to one receiver each, which are numbered apart: senders, receivers and
-    /// cycles.
+    /// Returns the problem of transfers from one sender to one receiver each: senders, receivers (both with their own
+    /// numbers) and cycles.
     pub fn between(edges: impl Iterator<Item = (u32, u32, u64)> + Clone, senders: u32, receivers: u32) -> Ports {
         let mut ranks = [vec![NONE; senders as usize], vec![NONE; receivers as usize]];
         for (sender, receiver, _) in edges.clone() {
             (ranks[0][sender as usize], ranks[1][receiver as usize]) = (0, 0);
         }
-        // Either side's ports by number; receivers behind senders.
+        // The ports of both sides by number; receivers come after senders.
         let mut counts = [0, 0];
         for (ranks, count) in ranks.iter_mut().zip(&mut counts) {
             for rank in ranks.iter_mut().filter(|r| **r != NONE) {
@@ -182,43 +182,43 @@ impl Ports {
         self.holds.push(*number);
     }
 
-    /// How many jobs.
+    /// Returns the number of jobs.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// The ports of a job.
+    /// Returns the ports of a job.
     pub fn holds(&self, job: usize) -> &[u32] {
         let start = if job == 0 { 0 } else { self.end[job - 1] };
         &self.holds[start as usize..self.end[job] as usize]
     }
 
-    /// Whether a job holds more than the ports of one sender and one receiver.
+    /// Returns whether a job holds more than the ports of one sender and one receiver.
     pub fn is_multicast(&self, job: usize) -> bool {
         self.holds(job).len() > 2
     }
 
-    /// Whether some job is a multicast.
+    /// Returns whether some job is a multicast.
     pub fn has_multicast(&self) -> bool {
         self.holds.len() > 2 * self.len()
     }
 
-    /// The load of the fullest port.
+    /// Returns the load of the fullest port.
     pub fn bound(&self) -> u64 {
         self.load.iter().copied().max().unwrap_or(0)
     }
 
-    /// The end of the latest job.
+    /// Returns the end of the latest job.
     pub fn end(&self, start: &[u64]) -> u64 {
         start.iter().zip(&self.cycles).map(|(s, c)| s + c).max().unwrap_or(0)
     }
 
-    /// Starts of all jobs, each as early as its ports are free of those before it in an order.
+    /// Returns the starts of all jobs, each as early as its ports are free of those before it in an order.
     pub fn append(&self, order: impl IntoIterator<Item = u32>) -> Vec<u64> {
         self.append_each(self.len(), order, |job| job, |job| self.cycles[job])
     }
 
-    /// The same for jobs in parts: of each the job that it is a part of, and how long it takes.
+    /// Returns the starts of jobs in parts, each given by its job and its cycles.
     pub fn append_parts(&self, of: &[u32], cycles: &[u64], order: impl IntoIterator<Item = u32>) -> Vec<u64> {
         self.append_each(of.len(), order, |part| of[part] as usize, |part| cycles[part])
     }
@@ -242,7 +242,7 @@ impl Ports {
     }
 }
 
-/// Distances over the tiles that hold a port.
+/// Returns the distances over the tiles that hold a port.
 fn skews(jobs: &Jobs, numbers: &[[u32; 2]], base: u32) -> Vec<u32> {
     let mut n = 0;
     let mut rank = Vec::with_capacity(numbers.len());

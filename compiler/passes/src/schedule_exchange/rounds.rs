@@ -1,20 +1,21 @@
-//! Rounds in closed form: transfers of one length over one distance form a matching if no tile sends two of them, so
-//! that they take place at the same time.
+//! Rounds in closed form. Transfers of one length over one distance form a matching if no tile sends two of them, so
+//! they may happen at the same time.
 //!
 //! # Note: What becomes rounds
-//! A halo is one round for each direction; an all-to-all is one for each distance, a cyclic skew; a transposition or
-//! any other permutation is a single one; a gather, a scatter or a broadcast is one port in its order.
+//! A halo is one round for each direction. An all-to-all is one round for each distance (a cyclic skew). A
+//! transposition or any other permutation is a single round. A gather, a scatter or a broadcast is one port in its
+//! order.
 //!
-//! Where lengths differ a little, as at the edges of blocks that are not all of one size, transfers over one distance are
-//! still one round, or those of one length are: whichever ends first.
+//! If lengths differ a little, as at the edges of blocks of unequal sizes, either the transfers over one distance or
+//! those of one length form a round: whichever ends first.
 //!
-//! Invariant: no search; the time is that of a few passes over the jobs.
+//! Invariant: there is no search. The time is that of a few passes over the jobs.
 
-use super::GOOD;
+use super::effort::GOOD;
 use super::ports::Ports;
 use std::cmp::Reverse;
 
-/// Start cycles of all jobs: round after round, long ones first.
+/// Returns the start cycles of all jobs: round after round, long ones first.
 pub(super) fn rounds(ports: &Ports) -> Vec<u64> {
     let skew = |j: u32| ports.skew[j as usize];
     let by_skew = sorted((0..ports.len() as u32).collect(), skew);
@@ -30,7 +31,7 @@ pub(super) fn rounds(ports: &Ports) -> Vec<u64> {
     if end <= (ports.bound() as f64 * GOOD) as u64 {
         return start;
     }
-    // Of each skew the longest; that with the longest of all comes first.
+    // The longest length of each skew; the skew with the longest of all comes first.
     let most = ports.skew.iter().copied().max().unwrap_or(0) as usize;
     let mut longest = vec![u32::MAX; most + 1];
     for (&skew, &rank) in ports.skew.iter().zip(&ranks) {
@@ -41,7 +42,7 @@ pub(super) fn rounds(ports: &Ports) -> Vec<u64> {
     if ports.end(&other) < end { other } else { start }
 }
 
-/// The numbers that there are, descending.
+/// Returns the distinct values, descending.
 fn distinct(numbers: &[u64]) -> Vec<u64> {
     let mut list: Vec<u64> = numbers.to_vec();
     list.dedup();
@@ -50,7 +51,7 @@ fn distinct(numbers: &[u64]) -> Vec<u64> {
     list
 }
 
-/// Jobs by a small number; those that agree in it keep their order.
+/// Returns jobs by a small number; those that agree in it keep their order.
 fn sorted(jobs: Vec<u32>, key: impl Fn(u32) -> u32) -> Vec<u32> {
     let most = jobs.iter().map(|&j| key(j)).max().unwrap_or(0) as usize;
     let mut at = vec![0u32; most + 2];

@@ -1,10 +1,10 @@
-//! The check of a schedule, whoever made it: every port's holds, sorted by time, must not overlap, and every word of every
-//! transfer must reach every receiver once.
+//! The check of a schedule, whoever made it: every port's holds, sorted by time, must not overlap, and every word of
+//! every transfer must reach every receiver once.
 //!
 //! # Note: Delays
-//! Of a word that tile s sends at cycle c, tile r hears at c + a(s) + b(r). A piece starts at cycle `start` of both ports'
-//! own clocks, of which a sender's begins a(s) before, and a receiver's b(r) after, the phase's own: the receipts of a tile
-//! are all shifted by b(r) alone, so that they overlap on its clock iff they overlap on the wire.
+//! Of a word that tile s sends at cycle c, tile r hears at c + a(s) + b(r). A piece starts at cycle `start` of both
+//! ports' own clocks, of which a sender's begins a(s) before, and a receiver's b(r) after, the phase's own: the
+//! receipts of a tile are all shifted by b(r) alone, so that they overlap on its clock iff they overlap on the wire.
 //!
 //! Invariant: shares no code with the scheduler; durations are computed anew from the machine.
 
@@ -14,7 +14,7 @@ use girder_ir::stage::Planned;
 use girder_machine::{Link, Machine};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether a schedule fits its plan and the machine.
+/// Checks that a schedule fits its plan and the machine.
 ///
 /// # Errors
 /// The first thing that is wrong: in which exchange, on which port, at which cycles.
@@ -35,10 +35,10 @@ fn step(plan: &StepPlan, machine: &Machine, schedule: &StepSchedule) -> Result<(
     phase(&plan.after, machine, &schedule.after).map_err(|e| format!("after it, {e}"))
 }
 
-/// Whether a schedule fits its phase and the machine.
+/// Checks that a schedule fits its plan and the machine.
 ///
 /// # Errors
-/// As [`verify`].
+/// The first thing that is wrong: in which exchange, on which port, at which cycles.
 pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) -> Result<(), String> {
     let mut rest = schedule.slices.as_slice();
     let mut holds: Vec<Hold> = vec![];
@@ -92,7 +92,8 @@ struct Hold {
     end: u64,
 }
 
-/// Who lends wires to a paired piece: the sender's partner, which is returned, and the sender if its partner receives alone.
+/// Who lends wires to a paired piece: the sender's partner, which is returned, and the sender if its partner receives
+/// alone.
 fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result<u32, String> {
     let tiles = machine.chip.tiles;
     // The other tile of a pair, if the processor has it.
@@ -173,7 +174,7 @@ fn words_arrive(
     Ok(())
 }
 
-/// The lengths that the schedule states.
+/// Returns the lengths that the schedule states.
 fn check_cycles(
     cycles: &BTreeMap<u32, u64>,
     phase: &Phase,
@@ -196,7 +197,7 @@ fn check_cycles(
     }
 }
 
-/// Cycles of what crosses processors: the fixed part, and the fullest link group or tile.
+/// Returns the cycles of what crosses processors: the fixed part, and the fullest link group or tile.
 fn links(phase: &Phase, machine: &Machine) -> u64 {
     let ipu = |tile: u32| tile / machine.chip.tiles;
     let mut tiles: BTreeMap<(bool, u32), u64> = BTreeMap::new();

@@ -93,7 +93,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
     fn long_programs_pack_as_short_ones(
-        items in prop::collection::vec((1u64..400, 0u32..20_000, prop_oneof![9 => 1u32..30, 1 => 1u32..9000]), 900..1400),
+        items in prop::collection::vec(
+            (1u64..400, 0u32..20_000, prop_oneof![9 => 1u32..30, 1 => 1u32..9000]),
+            900..1400,
+        ),
     ) {
         check(&plain(&items), &Space::plain(24, 8), Effort { enough: u64::MAX, steps: 0 });
     }

@@ -4,6 +4,7 @@ use super::*;
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
+use girder_ir::program::StepKind;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -38,8 +38,8 @@ impl Choices {
         }
     }
 
-    /// Blocks of a matrix: rows are cut at some places, and in each band of rows columns at places of its own or everywhere the
-    /// same.
+    /// Blocks of a matrix: rows are cut at some places, and in each band of rows columns at places of its own or
+    /// everywhere the same.
     fn blocks(&mut self, rows: u64, cols: u64) -> Mapping {
         let cut = |c: &mut Choices, n: u64| -> Vec<u64> {
             let mut edges: Vec<u64> = (0..1 + c.below(3)).map(|_| c.below(n)).chain([0, n]).collect();

@@ -8,7 +8,8 @@ use girder_ir::ids::{StepId, VarId};
 use girder_ir::plan::Plan;
 use girder_ir::program::StepKind;
 
-/// Every copy that is carried is made by one step only, and the step that follows it executes its set, which no other does.
+/// Every copy that is carried is made by one step only, and the step that follows it executes its set, which no other
+/// does.
 ///
 /// # Errors
 /// The first compute set whose copy stands elsewhere.
@@ -36,7 +37,7 @@ pub(super) fn check(graph: &Graph, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// The last (or the first) step of what a step stands for, sequences being looked into.
+/// Returns the last (or the first) step of what a step stands for, sequences being looked into.
 fn edge(graph: &Graph, step: StepId, last: bool) -> Option<StepId> {
     match &graph.steps[step].kind {
         StepKind::Seq(all) if last => edge(graph, *all.last()?, last),

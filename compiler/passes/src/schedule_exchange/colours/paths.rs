@@ -1,9 +1,9 @@
-//! Colouring by alternating paths: where the ends of an edge lack no common colour, two colours are exchanged along a
+//! Colouring by alternating paths. If the ends of an edge lack no common colour, two colours are exchanged along a
 //! path, after which they do.
 //!
 //! # Note: Spare colours
-//! A path that meets a multicast cannot be exchanged, nor is any once the bound on steps is reached. Then other colours
-//! than those that the fullest port needs are taken, of which there are a few per cent.
+//! A path that meets a multicast cannot be exchanged, and no path is once the bound on steps is reached. Spare colours
+//! beyond those that the fullest port needs are then used; there are a few per cent of them.
 //!
 //! Invariant: at any time no port has two edges of one colour, and an edge has at most one colour.
 
@@ -11,11 +11,11 @@ use super::NONE;
 use crate::schedule_exchange::ports::Ports;
 use smallvec::SmallVec;
 
-/// Steps along alternating paths, per edge, after which none is walked any more.
+/// The number of steps along alternating paths, per edge, after which no further path is followed.
 const MAX_STEPS: usize = 64;
-/// Pairs of colours that are tried where paths meet multicasts.
+/// The number of pairs of colours that are tried if paths meet multicasts.
 const TRIES: usize = 8;
-/// Of so many colours there is a spare one.
+/// There is one spare colour for this many colours.
 const SPARE: usize = 32;
 
 /// In [`Colouring::ends`]: the edge has more than two ends.
@@ -23,26 +23,26 @@ const MANY: u32 = u32::MAX;
 
 /// A partial edge colouring.
 struct Colouring {
-    /// How many colours the fullest vertex needs.
+    /// The number of colours that the fullest vertex needs.
     needed: usize,
-    /// How many there are.
+    /// The number of colours, including spare ones.
     colours: usize,
-    /// Edge at (vertex, colour).
+    /// The edge at each (vertex, colour).
     at: Vec<u32>,
-    /// Bits of the colours that each vertex lacks, in so many words.
+    /// A bit set of the colours that each vertex lacks, of `words` words.
     lacks: Vec<u64>,
     words: usize,
-    /// The first of these words that is not 0, of each vertex, or one before it.
+    /// For each vertex, the first nonzero word of its set, or one before it.
     first: Vec<u32>,
-    /// The two ends of each edge, combined so that one gives the other; or `MANY`.
+    /// The two ends of each edge, combined by exclusive or so that one gives the other; or `MANY`.
     ends: Vec<u32>,
     /// Whether some edge has more than two ends.
     many: bool,
-    /// Steps that may still be walked.
+    /// The number of steps that may still be taken.
     steps: usize,
 }
 
-/// The colours of jobs; [`NONE`] where multicasts, or the bound on steps, left none.
+/// Returns the colours of jobs, or [`NONE`] for a job that multicasts or the bound on steps leave without one.
 pub(super) fn colour(ports: &Ports, jobs: &[u32]) -> Vec<u32> {
     let (numbers, degrees) = vertices(ports, jobs);
     let vertex = |port: u32| numbers[port as usize] as usize;
@@ -60,7 +60,7 @@ pub(super) fn colour(ports: &Ports, jobs: &[u32]) -> Vec<u32> {
     colouring.finish()
 }
 
-/// The numbers of the ports that take part, and how many edges each has.
+/// Returns the numbers of the ports that take part, and the number of edges of each.
 fn vertices(ports: &Ports, jobs: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let (mut numbers, mut degrees) = (vec![NONE; ports.load.len()], vec![]);
     for &port in jobs.iter().flat_map(|&j| ports.holds(j as usize)) {
@@ -117,7 +117,7 @@ impl Colouring {
         }
     }
 
-    /// The first colour that none of some vertices has.
+    /// Returns the first colour that none of some vertices has.
     fn common(&self, vertices: &[usize]) -> Option<usize> {
         let lacked = |k: usize| vertices.iter().fold(u64::MAX, |bits, &v| bits & self.lacks[v * self.words + k]);
         let first = vertices.iter().map(|&v| self.first[v] as usize).max().unwrap_or(0);
@@ -125,7 +125,7 @@ impl Colouring {
         found.map(|(k, bits)| 64 * k + bits.trailing_zeros() as usize)
     }
 
-    /// The colours among the needed ones that a vertex lacks.
+    /// Returns the colours among the needed ones that a vertex lacks.
     fn lacked(&self, vertex: usize) -> impl Iterator<Item = usize> + use<'_> {
         let words = (self.first[vertex] as usize..self.words).map(move |k| (k, self.lacks[vertex * self.words + k]));
         let rest = |bits: u64| Some(bits & (bits - 1)).filter(|&b| b != 0);
@@ -136,8 +136,8 @@ impl Colouring {
         words.flat_map(bits).take_while(|&c| c < self.needed)
     }
 
-    /// Exchanges colours along a path, so that two vertices lack the same one. Each lacks one, since it has no more edges
-    /// than are needed.
+    /// Exchanges colours along a path, so that two vertices lack the same one. Each vertex lacks one, because it has no
+    /// more edges than are needed.
     fn make_common(&mut self, u: usize, v: usize) -> Option<usize> {
         let pairs: SmallVec<[(usize, usize); TRIES]> = self.lacked(u).zip(self.lacked(v)).take(TRIES).collect();
         let (a, b) = pairs.into_iter().find(|&(a, b)| self.is_open(v, a, b))?;
@@ -154,13 +154,13 @@ impl Colouring {
         }
     }
 
-    /// A vertex has a colour that it lacked, or lacks one that it had.
+    /// Toggles a colour of a vertex.
     fn flip(&mut self, vertex: usize, colour: usize) {
         self.lacks[vertex * self.words + colour / 64] ^= 1 << (colour % 64);
         self.first[vertex] = self.first[vertex].min(colour as u32 / 64);
     }
 
-    /// Whether the path of colours `a` and `b` that leaves a vertex by `a` has edges of two ends only.
+    /// Returns whether the path of colours `a` and `b` that leaves a vertex by `a` has only edges of two ends.
     fn is_open(&mut self, from: usize, a: usize, b: usize) -> bool {
         let (mut vertex, mut colours) = (from, (a, b));
         // Without multicasts there is nothing to look for.
@@ -179,8 +179,8 @@ impl Colouring {
         self.steps > 0
     }
 
-    /// Exchanges two colours on the path that leaves a vertex, which lacks `b`, by `a`. In a bipartite graph it cannot
-    /// end at a neighbour that lacks `a`, so that both ends of a new edge then lack it.
+    /// Exchanges two colours on the path that leaves a vertex, which lacks `b`, by `a`. In a bipartite graph the path
+    /// cannot end at a neighbour that lacks `a`, so both ends of a new edge lack it afterwards.
     fn exchange(&mut self, from: usize, a: usize, b: usize) {
         let (mut vertex, mut colours) = (from, (a, b));
         self.flip(from, a);
@@ -196,7 +196,7 @@ impl Colouring {
             colours = (colours.1, colours.0);
             self.steps = self.steps.saturating_sub(1);
         }
-        // The last one had one of the two colours.
+        // The last vertex of the path had one of the two colours.
         self.flip(vertex, a);
         self.flip(vertex, b);
     }

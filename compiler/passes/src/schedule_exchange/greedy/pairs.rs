@@ -1,6 +1,6 @@
-//! The transfers between a sender and a receiver, found by the two.
+//! An index of transfers by sender and receiver.
 //!
-//! Invariant: the transfers of a pair are in one range, longest first; those at its front that have started are passed
+//! Invariant: the transfers of a pair are in one range, the longest first. Started transfers at its front are skipped
 //! only once.
 
 use super::super::ports::Ports;
@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// An index of all transfers by the out of their sender and the in of each receiver.
+/// An index of all transfers by the output port of the sender and the input port of each receiver.
 #[derive(Default)]
 pub(super) struct Pairs {
-    /// What is left of each pair's range in `order`.
+    /// The rest of each pair's range in `order`.
     ranges: FxHashMap<(u32, u32), (u32, u32)>,
     order: Vec<u32>,
 }
@@ -38,7 +38,7 @@ impl Pairs {
         self.order.is_empty()
     }
 
-    /// Where the waiting transfers of a pair are; the first has not started.
+    /// Returns the range of a pair's waiting transfers, the first of which has not started.
     pub fn waiting(&mut self, out: u32, into: u32, started: &[bool]) -> Range<u32> {
         let Some(range) = self.ranges.get_mut(&(out, into)) else { return 0..0 };
         while range.0 < range.1 && started[self.order[range.0 as usize] as usize] {
@@ -47,7 +47,7 @@ impl Pairs {
         range.0..range.1
     }
 
-    /// The transfer at a place of a range.
+    /// Returns the transfer at a position of a range.
     pub fn transfer(&self, at: u32) -> u32 {
         self.order[at as usize]
     }

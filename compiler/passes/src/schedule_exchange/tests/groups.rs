@@ -3,8 +3,8 @@
 use super::*;
 use crate::schedule_exchange::joining::joining;
 
-/// What a grid of rows × columns of tiles needs, every `step`-th of some: tile s has a word for each row and one for each
-/// column, for `senders` tiles.
+/// What a grid of rows × columns of tiles needs, every `step`-th of some: tile s has a word for each row and one for
+/// each column, for `senders` tiles.
 fn grid(rows: u32, columns: u32, step: u32, senders: u32) -> Vec<(u32, Vec<u32>, u32)> {
     let tile = |i: u32, j: u32| (i * columns + j) * step;
     let row = |i: u32| (0..columns).map(|j| tile(i, j)).collect::<Vec<_>>();
@@ -62,7 +62,8 @@ fn groups_without_their_senders_are_whole_rows_and_columns() {
 
 #[test]
 fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
-    // With its sender the last group is the first, which with its own sender is a third: whole pairs, but not of the last.
+    // With its sender the last group is the first, which with its own sender is a third: whole pairs, but not of the
+    // last.
     let machine = machine(1, 8);
     let sends = [(1, vec![0, 2, 3]), (0, vec![1, 2, 3]), (3, vec![0, 2])];
     let phase = phase((0..8).flat_map(|_| sends.iter().map(|(s, to)| (*s, to.clone(), 4))));
@@ -71,7 +72,8 @@ fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
 
 #[test]
 fn crosses_are_served_by_the_places_of_their_words() {
-    // Word w goes to row w mod 46 and to column w mod 32 of a grid, into blocks of their own; where these meet, into one.
+    // Word w goes to row w mod 46 and to column w mod 32 of a grid, into blocks of their own; where these meet, into
+    // one.
     let (rows, columns, words) = (46, 32, 8832);
     let machine = machine(1, rows * columns);
     let mut groups = Grouping::default();
@@ -106,8 +108,8 @@ fn ring(tiles: u32, of: u32, step: u32) -> impl Iterator<Item = Vec<u32>> {
 
 #[test]
 fn groups_that_overlap_in_a_ring_take_turns() {
-    // Each tile is in five of 128 groups, of which 25 are disjoint: five layers are not enough, and six too many. Groups
-    // begin and end with half a pair, so that none moves at the rate of pairs.
+    // Each tile is in five of 128 groups, of which 25 are disjoint: five layers are not enough, and six too many.
+    // Groups begin and end with half a pair, so that none moves at the rate of pairs.
     let machine = machine(1, 1280);
     let sends = ring(1280, 50, 10).enumerate();
     let phase =
@@ -178,7 +180,9 @@ proptest! {
         }
         receipts.sort_unstable();
         let all = phase.transfers.iter().enumerate();
-        let places = all.flat_map(|(t, transfer)| (0..).zip(phase.receivers(transfer)).map(move |(k, l)| (t as u32, k, l.tile)));
+        let places = all.flat_map(|(t, transfer)| {
+            (0..).zip(phase.receivers(transfer)).map(move |(k, l)| (t as u32, k, l.tile))
+        });
         prop_assert_eq!(receipts, places.collect::<Vec<_>>());
     }
 }

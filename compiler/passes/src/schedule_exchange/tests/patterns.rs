@@ -66,8 +66,8 @@ fn uneven_halo() -> Vec<Send> {
     sends
 }
 
-/// The faces, edges and corners of 23 × 8 × 8 blocks of a cube that differ by a layer, each run of words to all neighbours
-/// that see it. The lines of two faces are runs of their own.
+/// The faces, edges and corners of 23 × 8 × 8 blocks of a cube that differ by a layer, each run of words to all
+/// neighbours that see it. The lines of two faces are runs of their own.
 fn halo_of_a_cube() -> Vec<Send> {
     let (grid, side) = ([23, 8, 8], [358, 358, 178]);
     let at = |b: [i32; 3]| ((b[0] * grid[1] + b[1]) * grid[2] + b[2]) as u32;
@@ -127,8 +127,8 @@ fn sparse(dice: &mut Dice, degree: u32, words: u32) -> Vec<Send> {
     (0..N).flat_map(|s| (0..degree).map(move |_| s)).map(|s| (s, dice.tiles(1, s), 1 + dice.roll(words))).collect()
 }
 
-/// Single words, each asked for by tiles at random: `receipts` in all, of `words` words that are spread over the tiles. Every
-/// so manyth receipt, if any, is of one of `hot` words, which stand on the first tiles.
+/// Single words, each asked for by tiles at random: `receipts` in all, of `words` words that are spread over the tiles.
+/// Every so manyth receipt, if any, is of one of `hot` words, which stand on the first tiles.
 fn asked(dice: &mut Dice, receipts: u32, words: u32, hot: Option<(u32, u32)>) -> Vec<Send> {
     let mut users = vec![vec![]; words as usize];
     for k in 0..receipts {

@@ -5,8 +5,8 @@
 use super::*;
 use std::collections::{HashMap, HashSet};
 
-/// Panics unless each word reaches each receiver on its processor once, and no tile sends or hears two words in a cycle.
-/// Delays a and b are arbitrary numbers, of which a pair has one.
+/// Panics unless each word reaches each receiver on its processor once, and no tile sends or hears two words in a
+/// cycle. Delays a and b are arbitrary numbers, of which a pair has one.
 pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
     assert_eq!(machine.exchange.bytes_per_cycle, 4, "a word takes a cycle here");
     let (a, b) = (|pair: u32| (pair * 7 % 13) as u64, |pair: u32| (pair * 5 % 11) as u64);

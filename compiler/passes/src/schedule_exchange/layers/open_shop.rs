@@ -1,12 +1,12 @@
-//! The transfers of one processor as edges between senders and groups of receivers.
+//! The open shop of one processor: its transfers as edges between senders and groups of receivers.
 //!
 //! # Note: The sender among its receivers
-//! A word that one of its users sends itself goes to the others only, so that each sender of a group has a group of its own,
-//! all but it. These are one port, in which the sender hears nothing: what counts is who is kept from receiving
-//! something else.
+//! A word that one of its users sends itself goes only to the others, so each sender of a group has a group of its own,
+//! without itself. These groups are treated as one port, in which the sender receives nothing. Only the tiles that are
+//! kept from receiving something else matter.
 //!
-//! Invariant: no two ports have the same tiles; every receiver on the processor is in the port of exactly one edge of each of
-//! its transfers.
+//! Invariant: no two ports have the same tiles. Every receiver on the processor is in the port of exactly one edge of
+//! each of its transfers.
 
 use crate::schedule_exchange::ports;
 use girder_ir::plan::{Loc, Object, Phase, To};
@@ -15,20 +15,20 @@ use girder_machine::Machine;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Places of a word, at most, by which its receivers are told apart.
+/// The number of destinations of a word up to which its receivers are distinguished.
 const PLACES: usize = 4;
 
-/// By what places are told apart: the number of the block among those of the tile that words of the phase go to; and, if there
-/// is one on each tile, the byte.
-pub(super) type Place = (u32, u32);
+/// The key that distinguishes destinations: the number of the block among those of the tile that words of the phase go
+/// to, and the byte if there is at most one such block on each tile.
+pub(super) type LandingKey = (u32, u32);
 
 /// The transfers of one processor with their ports.
-pub(super) struct Shop<'a> {
+pub(super) struct OpenShop<'a> {
     pub machine: &'a Machine,
     pub edges: Vec<Edge>,
-    /// Tiles of each receiving port, from the processor's first, ascending; no two ports have the same.
+    /// The tiles of each receiving port, relative to the processor's first, ascending; no two ports have the same.
     pub tiles: Vec<Vec<u32>>,
-    /// What the edges that serve some receivers serve.
+    /// The receivers of edges that serve only some.
     pub served: Vec<u32>,
 }
 
@@ -36,26 +36,26 @@ pub(super) struct Shop<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub transfer: u32,
-    /// From the processor's first tile.
+    /// The tile, relative to the processor's first.
     pub sender: u32,
     pub port: u32,
     pub words: u32,
     pub cycles: u64,
-    /// Some are in [`Shop::served`].
+    /// Those that serve only some receivers refer to [`OpenShop::served`].
     pub to: Served,
 }
 
 /// Receivers that are served together: their port, and which they are.
-type Part = (u32, Served);
+type PortShare = (u32, Served);
 
-/// Ports while they are found.
+/// The ports found so far, by their tiles.
 #[derive(Default)]
-struct Tiles {
+struct PortTiles {
     numbers: FxHashMap<Vec<u32>, u32>,
     list: Vec<Vec<u32>>,
 }
 
-impl Tiles {
+impl PortTiles {
     fn number(&mut self, tiles: Vec<u32>) -> u32 {
         *self.numbers.entry(tiles).or_insert_with_key(|tiles| {
             self.list.push(tiles.clone());
@@ -64,19 +64,25 @@ impl Tiles {
     }
 }
 
-impl<'a> Shop<'a> {
-    /// The transfers with their receivers together, or apart by the blocks that the words go to.
-    pub fn new(phase: &Phase, machine: &'a Machine, ipu: u32, transfers: &[u32], blocks: Option<&Blocks>) -> Shop<'a> {
+impl<'a> OpenShop<'a> {
+    /// Creates the shop with all receivers of a transfer together, or separately by destination block.
+    pub fn new(
+        phase: &Phase,
+        machine: &'a Machine,
+        ipu: u32,
+        transfers: &[u32],
+        blocks: Option<&Blocks>,
+    ) -> OpenShop<'a> {
         let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
         let here = |tile: u32| tile.checked_sub(first).filter(|t| *t < count);
-        let (mut tiles, mut served) = (Tiles::default(), vec![]);
-        let mut of_group: Vec<Option<Vec<Part>>> = vec![None; phase.groups.len()];
-        let mut of_one: Vec<Option<Part>> = vec![None; count as usize];
+        let (mut tiles, mut served) = (PortTiles::default(), vec![]);
+        let mut of_group: Vec<Option<Vec<PortShare>>> = vec![None; phase.groups.len()];
+        let mut of_one: Vec<Option<PortShare>> = vec![None; count as usize];
         let mut edges = Vec::with_capacity(transfers.len());
         for &t in transfers {
             let transfer = &phase.transfers[t as usize];
             let one;
-            let parts: &[Part] = match transfer.to {
+            let parts: &[PortShare] = match transfer.to {
                 To::Group { group, .. } => of_group[group as usize].get_or_insert_with(|| {
                     let places = (0..).zip(&phase.groups[group as usize]);
                     let own = places
@@ -100,14 +106,14 @@ impl<'a> Shop<'a> {
                 }
             }
         }
-        let mut shop = Shop { machine, edges, tiles: tiles.list, served };
+        let mut shop = OpenShop { machine, edges, tiles: tiles.list, served };
         shop.join_senders(tiles.numbers);
         shop
     }
 
-    /// Gives the ports that are one but for their only sender the same number.
+    /// Merges ports that differ only by their single sender.
     fn join_senders(&mut self, numbers: FxHashMap<Vec<u32>, u32>) {
-        // Of each port: its only sender.
+        // The only sender of each port.
         let mut only: Vec<Option<Option<u32>>> = vec![None; self.tiles.len()];
         for edge in &self.edges {
             let known = only[edge.port as usize].get_or_insert(Some(edge.sender));
@@ -158,26 +164,26 @@ impl<'a> Shop<'a> {
         self.edges.iter_mut().for_each(|e| e.port = number[e.port as usize]);
     }
 
-    /// Whether some edge serves only some receivers.
+    /// Returns whether some edge serves only some receivers.
     pub fn is_cut(&self) -> bool {
         self.edges.iter().any(|e| e.to != Served::All)
     }
 
-    /// Whether the places of ports of several tiles receive so many transfers each.
+    /// Returns whether ports of several tiles receive at least this many transfers for each member.
     pub fn is_shared(&self, least: usize) -> bool {
         let several = |port: u32| Some(self.tiles[port as usize].len()).filter(|&n| n > 1).unwrap_or(0);
         let places: usize = (0..self.tiles.len() as u32).map(several).sum();
         places > 0 && self.edges.iter().map(|e| several(e.port)).sum::<usize>() >= least * places
     }
 
-    /// How often a transfer arrives at a tile, all together.
+    /// Returns the number of arrivals of transfers at tiles.
     pub fn receipts(&self) -> usize {
         self.edges.iter().map(|e| self.tiles[e.port as usize].len()).sum()
     }
 }
 
-/// Some receivers of a group as positions among those of a transfer, whose sender may be of the group; `None` if it is the
-/// only one.
+/// Returns some receivers of a group as positions among those of a transfer whose sender may be in the group, or `None`
+/// if the sender is the only one.
 fn without_sender(to: Served, phase: &Phase, transfer: u32, served: &mut Vec<u32>) -> Option<Served> {
     let (Served::Some { first, count }, transfer) = (to, &phase.transfers[transfer as usize]) else { return Some(to) };
     let To::Group { group, .. } = transfer.to else { return Some(to) };
@@ -195,16 +201,16 @@ fn without_sender(to: Served, phase: &Phase, transfer: u32, served: &mut Vec<u32
     (left > 0).then_some(Served::Some { first: start as u32, count: left as u32 })
 }
 
-/// The blocks of each tile that words of a phase go to.
+/// The destination blocks of each tile.
 pub(super) struct Blocks {
     /// Ascending.
     of_tile: Vec<SmallVec<[Object; 2]>>,
-    /// Whether each tile has one at most.
+    /// Whether each tile has at most one.
     are_alone: bool,
 }
 
 impl Blocks {
-    /// Those of one processor.
+    /// Returns the destination blocks of one processor.
     pub fn of(phase: &Phase, machine: &Machine, ipu: u32) -> Blocks {
         let (first, count) = (ipu * machine.chip.tiles, machine.chip.tiles);
         let mut of_tile = vec![SmallVec::new(); count as usize];
@@ -225,27 +231,27 @@ impl Blocks {
         Blocks { are_alone: of_tile.iter().all(|list| list.len() < 2), of_tile }
     }
 
-    /// Of a tile from the processor's first.
-    pub fn place(&self, tile: u32, loc: &Loc) -> Place {
+    /// Returns the key of a destination on a tile, relative to the processor's first.
+    pub fn place(&self, tile: u32, loc: &Loc) -> LandingKey {
         let list = &self.of_tile[tile as usize];
         let number = list.binary_search(&loc.object).unwrap_or(0) as u32;
         (number, if self.are_alone { loc.offset } else { 0 })
     }
 }
 
-/// The receivers of a group on a processor (tile from its first, position, place): one part for each place, or all in one if
-/// that are too many.
-fn parts(own: &[(u32, u32, Place)], tiles: &mut Tiles, served: &mut Vec<u32>) -> Vec<Part> {
+/// Returns the parts of a group on a processor (tile relative to its first, position, key): one for each key, or a
+/// single one if there are too many keys.
+fn parts(own: &[(u32, u32, LandingKey)], tiles: &mut PortTiles, served: &mut Vec<u32>) -> Vec<PortShare> {
     if own.is_empty() {
         return vec![];
     }
-    let mut places: SmallVec<[Place; 8]> = own.iter().map(|o| o.2).collect();
+    let mut places: SmallVec<[LandingKey; 8]> = own.iter().map(|o| o.2).collect();
     places.sort_unstable();
     places.dedup();
     if places.len() == 1 || places.len() > PLACES {
         return vec![(tiles.number(own.iter().map(|o| o.0).collect()), Served::All)];
     }
-    let part = |&place: &Place| {
+    let part = |&place: &LandingKey| {
         let some = || own.iter().filter(|o| o.2 == place);
         let first = served.len() as u32;
         served.extend(some().map(|o| o.1));

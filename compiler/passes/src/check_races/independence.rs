@@ -1,4 +1,4 @@
-//! Whether copies may happen at one time, alone or with a compute set.
+//! Independence: whether copies may happen at one time, alone or with a compute set.
 //!
 //! Invariant: what has been admitted obeys the race rule as one step.
 
@@ -10,35 +10,34 @@ use girder_ir::ids::{ComputeSetId, CopyId, VarId};
 use girder_source::Cancel;
 use rustc_hash::FxHashMap;
 
-/// Whether a copy and a compute set have nothing to do with one another: neither touches what the other writes.
-pub(crate) fn apart(graph: &Graph, copy: CopyId, set: ComputeSetId, cancel: &Cancel) -> bool {
+/// Returns whether a copy and a compute set are independent: neither accesses what the other writes.
+pub(crate) fn are_independent(graph: &Graph, copy: CopyId, set: ComputeSetId, cancel: &Cancel) -> bool {
     let (copied, touched) = (of_copy(graph, copy), of_set(graph, set));
     by_written_var(copied.iter().chain(&touched)).into_iter().all(|(var, touches)| {
         !is_constant(graph, var) && decide(graph.vars[var].len(), &touches, cancel).conflicts.is_empty()
     })
 }
 
-/// Copies that happen in one exchange.
-pub(crate) struct Together {
+/// Copies that share one exchange.
+pub(crate) struct JoinedCopies {
     touches: FxHashMap<VarId, Vec<Touch>>,
     families: usize,
 }
 
-impl Together {
-    /// One copy.
-    pub(crate) fn of(graph: &Graph, copy: CopyId) -> Together {
-        let mut together = Together { touches: FxHashMap::default(), families: 0 };
-        together.add(graph, copy, of_copy(graph, copy));
-        together
+impl JoinedCopies {
+    /// Creates the set of one copy.
+    pub(crate) fn of(graph: &Graph, copy: CopyId) -> JoinedCopies {
+        let mut joined = JoinedCopies { touches: FxHashMap::default(), families: 0 };
+        joined.add(graph, copy, of_copy(graph, copy));
+        joined
     }
 
-    /// How many families they have.
+    /// Returns the number of families.
     pub(crate) fn families(&self) -> usize {
         self.families
     }
 
-    /// Adds a copy, if it may happen together with those that are there. A copy that breaks the rule by itself never
-    /// may.
+    /// Adds a copy if it is independent of those that are there. A copy that breaks the rule by itself is never added.
     pub(crate) fn admit(&mut self, graph: &Graph, copy: CopyId, cancel: &Cancel) -> bool {
         let new = of_copy(graph, copy);
         let mut vars: Vec<VarId> = new.iter().map(|t| t.print.var).collect();

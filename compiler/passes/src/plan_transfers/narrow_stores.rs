@@ -1,13 +1,13 @@
-//! Stores narrower than the machine's narrowest, kept apart: such a store reads, changes and writes a whole granule, so
-//! that two workers of a tile may not store into one, though their elements differ.
+//! Stores that are narrower than the machine's narrowest. Such a store reads, changes and writes a whole granule, so
+//! two workers of a tile must not store into one granule even if their elements differ.
 //!
-//! Invariant: afterwards, of all vertices of a compute set that write into one granule of a home block in place, there
-//! is one; the others land in buffers, whose regions share no granule.
+//! Invariant: afterwards, among all vertices of a compute set that write into one granule of a home block, at most one
+//! does so in place. The others land in buffers, whose regions share no granule.
 
-use super::Scene;
-use super::buffers::Stop;
+use super::buffers::PlanError;
 use super::landing::InPlace;
 use super::moves::Moves;
+use super::scene::Scene;
 use girder_ir::codelet::Dir;
 use girder_ir::family::Family;
 use girder_ir::ids::VarId;
@@ -19,19 +19,19 @@ struct Claim {
     tile: u32,
     var: VarId,
     granule: u32,
-    /// The family by position, and the instance.
+    /// The vertex, as (position of its family, instance).
     vertex: (u32, u32),
     field: u32,
 }
 
-/// Takes out of place what would meet others in a granule. `tiles` and `in_place` are by family, the latter also by
+/// Moves fields that would share a granule into buffers. `tiles` and `in_place` are by family, the latter also by
 /// field.
-pub(super) fn keep_apart(
+pub(super) fn separate(
     scene: &Scene,
     families: &[&Family],
     tiles: &[Vec<u32>],
     in_place: &mut [Vec<InPlace>],
-) -> Result<(), Stop> {
+) -> Result<(), PlanError> {
     let mut claims = vec![];
     let mut moves = Moves::new(scene);
     for (f, family) in families.iter().enumerate() {
@@ -49,7 +49,7 @@ pub(super) fn keep_apart(
     Ok(())
 }
 
-/// The granules that the instances of one field write in part and in place.
+/// Adds the granules that the instances of one field write in part and in place.
 fn claim(
     scene: &Scene,
     family: &Family,
@@ -58,7 +58,7 @@ fn claim(
     in_place: &InPlace,
     moves: &mut Moves,
     claims: &mut Vec<Claim>,
-) -> Result<(), Stop> {
+) -> Result<(), PlanError> {
     let field = &family.fields[k];
     let decl = &scene.graph.codelets[family.codelet].fields[field.field];
     let granule = scene.machine.memory.store_bytes;

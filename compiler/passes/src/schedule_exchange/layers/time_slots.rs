@@ -1,50 +1,51 @@
-//! Groups of receivers that take turns: where no few layers of disjoint groups are even, a group receives in several.
+//! Time slots: if no few layers of disjoint groups are even, a group receives in several slots.
 //!
-//! # Note: Turns
-//! In a turn receive ports that have no tile in common, those whose tiles have most left to receive on average before
-//! others, and each gets as many cycles as the turn has. So a port gets what it needs in parts, between which others have theirs: what
-//! is open is not which layer a port belongs to, but how long each set of disjoint ports receives. The more turns there
-//! are, the nearer they come to the fullest tile, and the more transfers are cut at the end of one.
+//! # Note: Slots
+//! In one slot, ports without a common tile receive; ports whose tiles have most left to receive on average come first,
+//! and each gets as many cycles as the slot has. A port thus gets its words in parts, between which other ports get
+//! theirs. The problem is then not which layer a port belongs to, but how long each set of disjoint ports receives.
+//! More slots come nearer to the fullest tile, but cut more transfers.
 //!
 //! # Note: Senders
-//! Ports that receive at one time would all ask the first senders first. So each begins at another place of its list.
+//! Ports that receive at one time would all begin with the first senders. So each begins at another position of its
+//! list.
 //!
-//! Invariant: every word of a transfer stands in one piece. Work is bounded by [`LOOKS`].
+//! Invariant: every word of a transfer is in one slice. Work is bounded by [`LOOKS`].
 
-use super::{Layered, Ports, Shop};
+use super::{Layered, OpenShop, Ports};
 use crate::schedule_exchange::ports;
 use girder_ir::schedule::TransferSlice;
 use std::cmp::Reverse;
 
-/// How many turns fill the fullest tile.
-const TURNS: u64 = 64;
-/// Looks at places of ports, all together.
+/// The number of slots that fill the fullest tile.
+const SLOTS: u64 = 64;
+/// The largest number of looks at members of ports.
 const LOOKS: usize = 1 << 23;
 
 /// Ports without a common tile that receive at one time, and for how many cycles at most.
-struct Turn {
+struct TimeSlot {
     ports: Vec<u32>,
     cycles: u64,
 }
 
 /// A part of a transfer, by its edge.
-struct Part {
+struct TransferPart {
     edge: u32,
     first: u32,
     words: u32,
     cycles: u64,
 }
 
-/// The schedule of ports that take turns, if it is no longer than `limit`.
-pub(super) fn in_turns(shop: &Shop, limit: u64) -> Option<Layered> {
+/// Returns the schedule of ports in time slots, or `None` if it is longer than `limit`.
+pub(super) fn in_time_slots(shop: &OpenShop, limit: u64) -> Option<Layered> {
     let mut queues = Queues::new(shop);
     let (mut pieces, mut end) = (vec![], 0);
-    for turn in turns(shop, limit)? {
-        let mut parts: Vec<(u32, Part)> = vec![];
-        for &port in &turn.ports {
-            queues.take(port, turn.cycles, |part| parts.push((port, part)));
+    for slot in slots(shop, limit)? {
+        let mut parts: Vec<(u32, TransferPart)> = vec![];
+        for &port in &slot.ports {
+            queues.take(port, slot.cycles, |part| parts.push((port, part)));
         }
-        let (start, length) = together(shop, &parts);
+        let (start, length) = schedule_slot(shop, &parts);
         pieces.extend(parts.iter().zip(start).map(|((_, part), start)| TransferSlice {
             transfer: shop.edges[part.edge as usize].transfer,
             first: part.first,
@@ -61,23 +62,23 @@ pub(super) fn in_turns(shop: &Shop, limit: u64) -> Option<Layered> {
     queues.is_empty().then(|| Layered { pieces, served: shop.served.clone(), end, is_good: false })
 }
 
-/// Which ports receive together, and how long; `None` if that takes longer than `limit`, or too long to find.
-fn turns(shop: &Shop, limit: u64) -> Option<Vec<Turn>> {
+/// Returns the slots, or `None` if they take longer than `limit` or too long to find.
+fn slots(shop: &OpenShop, limit: u64) -> Option<Vec<TimeSlot>> {
     let mut left = shop.port_loads();
     let mut needs = vec![0u64; shop.machine.chip.tiles as usize];
     for (tiles, &load) in shop.tiles.iter().zip(&left) {
         tiles.iter().for_each(|&t| needs[t as usize] += load);
     }
-    let most = (limit / TURNS).max(1);
+    let most = (limit / SLOTS).max(1);
     let mut waiting: Vec<u32> = (0..left.len() as u32).filter(|&p| left[p as usize] > 0).collect();
-    let (mut turns, mut total, mut looks) = (vec![], 0, LOOKS);
+    let (mut slots, mut total, mut looks) = (vec![], 0, LOOKS);
     let mut taken = vec![0u32; needs.len()];
     while !waiting.is_empty() {
         let places = waiting.iter().map(|&p| shop.tiles[p as usize].len()).sum();
         looks = looks.checked_sub(places)?;
         let mean = |tiles: &[u32]| tiles.iter().map(|&t| needs[t as usize]).sum::<u64>() / tiles.len().max(1) as u64;
         waiting.sort_by_cached_key(|&p| (Reverse(mean(&shop.tiles[p as usize])), Reverse(left[p as usize]), p));
-        let number = turns.len() as u32 + 1;
+        let number = slots.len() as u32 + 1;
         let mut ports = vec![];
         for &port in &waiting {
             let tiles = &shop.tiles[port as usize];
@@ -92,24 +93,24 @@ fn turns(shop: &Shop, limit: u64) -> Option<Vec<Turn>> {
             shop.tiles[port as usize].iter().for_each(|&t| needs[t as usize] -= cycles);
         }
         waiting.retain(|&p| left[p as usize] > 0);
-        turns.push(Turn { ports, cycles });
+        slots.push(TimeSlot { ports, cycles });
         total += cycles;
         if total > limit {
             return None;
         }
     }
-    Some(turns)
+    Some(slots)
 }
 
-/// What each port still has to receive.
+/// The words that each port still has to receive.
 struct Queues<'a> {
-    shop: &'a Shop<'a>,
-    /// Of each port, its edges from the last on, and how many words of the last have been taken.
+    shop: &'a OpenShop<'a>,
+    /// For each port, its edges from the last on, and how many words of the last one have been taken.
     of_port: Vec<(Vec<u32>, u32)>,
 }
 
 impl<'a> Queues<'a> {
-    fn new(shop: &'a Shop) -> Queues<'a> {
+    fn new(shop: &'a OpenShop) -> Queues<'a> {
         let mut of_port: Vec<(Vec<u32>, u32)> = vec![(vec![], 0); shop.tiles.len()];
         let mut order: Vec<u32> = (0..shop.edges.len() as u32).collect();
         order.sort_by_key(|&e| Reverse(shop.edges[e as usize].sender));
@@ -122,8 +123,8 @@ impl<'a> Queues<'a> {
         Queues { shop, of_port }
     }
 
-    /// Takes what a port receives in so many cycles.
-    fn take(&mut self, port: u32, mut cycles: u64, mut f: impl FnMut(Part)) {
+    /// Takes the words that a port receives in some cycles.
+    fn take(&mut self, port: u32, mut cycles: u64, mut f: impl FnMut(TransferPart)) {
         let rate = self.shop.machine.exchange.bytes_per_cycle as u64;
         let (edges, taken) = &mut self.of_port[port as usize];
         while let Some(&edge) = edges.last() {
@@ -132,7 +133,8 @@ impl<'a> Queues<'a> {
             if words == 0 {
                 break;
             }
-            let part = Part { edge, first: *taken, words, cycles: ports::cycles(words, false, self.shop.machine) };
+            let part =
+                TransferPart { edge, first: *taken, words, cycles: ports::cycles(words, false, self.shop.machine) };
             cycles -= part.cycles;
             f(part);
             *taken += words;
@@ -148,8 +150,8 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// The starts of the parts of one turn, and how long they take.
-fn together(shop: &Shop, parts: &[(u32, Part)]) -> (Vec<u64>, u64) {
+/// Returns the starts of the parts of one slot, and its length.
+fn schedule_slot(shop: &OpenShop, parts: &[(u32, TransferPart)]) -> (Vec<u64>, u64) {
     let edges = parts.iter().map(|(port, part)| (shop.edges[part.edge as usize].sender, *port, part.cycles));
     shop.schedule(Ports::between(edges, shop.machine.chip.tiles, shop.tiles.len() as u32))
 }

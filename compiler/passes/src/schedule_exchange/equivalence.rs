@@ -1,13 +1,13 @@
-//! Phases that move as many words between the same tiles, as the steps of a program do in which two variables take turns:
-//! they have one schedule.
+//! Equivalence classes of phases. Phases that move as many words between the same tiles have one schedule, such as
+//! those of steps that alternate between two variables.
 //!
-//! Invariant: phases of one class differ only in the places of words on their tiles, which no schedule depends on.
+//! Invariant: the phases of a class differ only in the addresses of words on their tiles, on which no schedule depends.
 
 use girder_ir::plan::{Phase, To, Transfer};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
-/// Phases by what they have in common.
+/// The classes of some phases.
 pub(super) struct Classes {
     /// The first phase of each class.
     pub first: Vec<usize>,
@@ -15,13 +15,13 @@ pub(super) struct Classes {
     pub of: Vec<usize>,
 }
 
-/// The classes of some phases.
+/// Returns the classes of some phases.
 pub(super) fn classes(phases: &[&Phase]) -> Classes {
     let mut known: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     let mut classes = Classes { first: vec![], of: vec![] };
     for (k, phase) in phases.iter().enumerate() {
         let candidates = known.entry(hash(phase)).or_default();
-        let class = candidates.iter().copied().find(|&c| are_alike(phases[classes.first[c]], phase));
+        let class = candidates.iter().copied().find(|&c| are_equivalent(phases[classes.first[c]], phase));
         classes.of.push(class.unwrap_or(classes.first.len()));
         if class.is_none() {
             candidates.push(classes.first.len());
@@ -31,7 +31,7 @@ pub(super) fn classes(phases: &[&Phase]) -> Classes {
     classes
 }
 
-/// What of a transfer counts: its sender, its receiver or group, and its words.
+/// Returns the part of a transfer that matters for scheduling: its sender, its receiver or group, and its words.
 fn form(transfer: &Transfer) -> (u32, bool, u32, u32) {
     let (one, to) = match transfer.to {
         To::One(loc) => (true, loc.tile),
@@ -47,7 +47,7 @@ fn hash(phase: &Phase) -> u64 {
     hasher.finish()
 }
 
-fn are_alike(a: &Phase, b: &Phase) -> bool {
+fn are_equivalent(a: &Phase, b: &Phase) -> bool {
     a.transfers.iter().map(form).eq(b.transfers.iter().map(form))
         && a.groups.len() == b.groups.len()
         && a.groups.iter().zip(&b.groups).all(|(a, b)| a.iter().map(|l| l.tile).eq(b.iter().map(|l| l.tile)))

@@ -1,0 +1,321 @@
+//! A candidate: the rules that decide a placement, and the tiles that follow from them.
+//!
+//! Invariant: a candidate is a function of its rules.
+
+use super::accesses::Access;
+use super::homes::{Even, Home, Run};
+use super::linear;
+use super::owners::{Owner, Owners};
+use super::problem::PlacementProblem;
+use super::sample::{Sample, Tiles};
+use super::spread::VertexOrder;
+use cranelift_entity::SecondaryMap;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
+use girder_ir::placement::{Mapping, Placement};
+use girder_source::par_map;
+use std::sync::Arc;
+
+/// The number of tiles at which the lookup of a run stops being exact. A run over more tiles is sampled at this many
+/// points.
+const PIECES: usize = 24;
+
+/// A rule for the open vertices of a compute set.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum SetRule {
+    /// Each vertex is at the first element of its first output, which follows no vertex.
+    Beside,
+    /// The vertices are spread over neighbouring tiles.
+    Spread { order: VertexOrder, first: u32, tiles: u32 },
+}
+
+/// A rule for the open elements of a variable.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum VarRule {
+    /// Evenly over the first tiles, with at least `least` bytes on each.
+    Spread { least: u64, tiles: u32 },
+    /// With the vertices that use them. The claim of field `first` wins over all others.
+    Follow { first: Option<usize> },
+    /// At the other ends of a copy.
+    Partner { copy: usize },
+}
+
+/// See the module.
+#[derive(Clone, Default)]
+pub(super) struct Candidate<'a> {
+    pub sets: SecondaryMap<ComputeSetId, Option<SetRule>>,
+    pub vars: SecondaryMap<VarId, Option<VarRule>>,
+    pub homes: SecondaryMap<VarId, Home>,
+    pub tiles: SecondaryMap<FamilyId, Option<Arc<[u32]>>>,
+    graph: Option<&'a Graph>,
+    /// The number of tiles, from the first on, that open elements and vertices may use.
+    pub reach: u32,
+    pub samples: Vec<Option<Arc<Sample>>>,
+    /// The weighted cycles and the bytes of buffers of each item.
+    pub times: Vec<(u128, u64)>,
+    /// The number of runs that were looked at.
+    pub work: u64,
+}
+
+impl<'a> Candidate<'a> {
+    /// Creates the candidate that follows the text, and `placement` where the text is silent.
+    pub(super) fn start(problem: &PlacementProblem<'a>, placement: &Placement, reach: u32) -> Candidate<'a> {
+        let items = problem.items.len();
+        let mut candidate =
+            Candidate { times: vec![(0, 0); items], samples: vec![None; items], reach, ..Candidate::default() };
+        candidate.graph = Some(problem.graph);
+        for item in &problem.items {
+            item.vars().into_iter().for_each(|id| {
+                let var = &problem.graph.vars[id];
+                let mapping = placement.vars[id].as_ref().unwrap_or(&Mapping::One(0));
+                if matches!(candidate.homes[id], Home::Nowhere) {
+                    candidate.homes[id] = Home::of(var, mapping);
+                }
+            });
+        }
+        for &set in &problem.open_sets {
+            for &id in &problem.graph.sets[set].families {
+                let family = &problem.graph.families[id];
+                if let (None, Some(map)) = (&family.tile, &placement.families[id]) {
+                    candidate.tiles[id] = Some(map.iter(&family.domain).collect::<Vec<_>>().into());
+                }
+            }
+        }
+        for (k, sample) in par_map(items, |k| candidate.sampled(problem, k)).into_iter().enumerate() {
+            candidate.look_at(k, sample);
+        }
+        candidate
+    }
+
+    pub(super) fn table(&self, family: FamilyId) -> Option<&[u32]> {
+        self.tiles[family].as_deref()
+    }
+
+    /// Returns about how many tiles hold a variable.
+    pub(super) fn tiles_of(&self, problem: &PlacementProblem, var: VarId) -> u32 {
+        match &self.homes[var] {
+            Home::Nowhere => 1,
+            Home::Even(even) => even.tiles,
+            Home::Runs(_, tiles) => *tiles,
+            Home::Owned(owners, even) if owners.families().is_empty() => even.tiles,
+            Home::Owned(owners, _) => {
+                let item = |f: &FamilyId| problem.item_of[problem.graph.families[*f].set];
+                let used = |f: &FamilyId| item(f).and_then(|k| self.samples[k].as_ref()).map_or(1, |s| s.used);
+                owners.families().iter().map(used).fold(1, u32::max)
+            }
+        }
+    }
+
+    /// Returns the tile of a vertex.
+    fn vertex(&self, family: FamilyId, instance: u32) -> u32 {
+        match (&self.tiles[family], self.graph) {
+            (Some(tiles), _) => tiles[instance as usize],
+            (None, Some(graph)) => {
+                let family = &graph.families[family];
+                family.tile.as_ref().map_or(0, |t| t.at(&family.domain, u64::from(instance)))
+            }
+            (None, None) => 0,
+        }
+    }
+
+    /// Lists the tiles of neighbouring elements; neighbours on one tile are one run. A list that would get too long is
+    /// sampled instead: each entry stands for the elements around it, and `false` is returned.
+    pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<Run>) -> bool {
+        out.clear();
+        if self.each_run(var, start, end, &mut |run| push(out, run, PIECES)) {
+            return true;
+        }
+        out.clear();
+        let (len, places) = (end - start, PIECES as u64);
+        for k in 0..places {
+            let (from, to) = (start + k * len / places, start + (k + 1) * len / places);
+            if from < to {
+                let middle = (from + to) / 2;
+                self.each_run(var, middle, middle + 1, &mut |run| {
+                    push(out, Run { start: from, end: to, tile: run.tile }, usize::MAX)
+                });
+            }
+        }
+        false
+    }
+
+    /// Returns all runs of a variable, however many there are.
+    pub(super) fn all_runs(&self, var: VarId, len: u64) -> Vec<Run> {
+        let mut runs = vec![];
+        self.each_run(var, 0, len, &mut |run| push(&mut runs, run, usize::MAX));
+        runs
+    }
+
+    /// Calls `each` for the runs of `start..end`. Returns `false` if `each` stopped it.
+    fn each_run(&self, var: VarId, start: u64, end: u64, each: &mut dyn FnMut(Run) -> bool) -> bool {
+        match &self.homes[var] {
+            Home::Nowhere => each(Run { start, end, tile: 0 }),
+            Home::Even(even) => even.each_run(start, end, each),
+            Home::Runs(runs, _) => {
+                let first = runs.partition_point(|r| r.end <= start);
+                let inside = runs[first..].iter().take_while(|r| r.start < end);
+                inside.map(|r| Run { start: r.start.max(start), end: r.end.min(end), tile: r.tile }).all(each)
+            }
+            Home::Owned(owners, even) => {
+                let mut on = true;
+                owners.each_owner(start, end, |start, end, owner| {
+                    on = match owner {
+                        Owner::Tile(tile) => each(Run { start, end, tile }),
+                        Owner::Vertex(family, i) => each(Run { start, end, tile: self.vertex(family, i) }),
+                        Owner::Even => even.each_run(start, end, each),
+                        Owner::Element(other, first) => {
+                            let back = |at: u64| at - first + start;
+                            self.each_run(other, first, first + (end - start), &mut |r| {
+                                each(Run { start: back(r.start), end: back(r.end), tile: r.tile })
+                            })
+                        }
+                    };
+                    on
+                });
+                on
+            }
+        }
+    }
+
+    pub(super) fn cycles(&self) -> u128 {
+        self.times.iter().map(|t| t.0).sum()
+    }
+
+    /// Returns the number of used tiles, summed over all compute sets.
+    pub(super) fn used(&self) -> u64 {
+        self.samples.iter().flatten().map(|s| u64::from(s.used)).sum()
+    }
+
+    /// Returns the number of tiles of the compute set that uses most.
+    pub(super) fn used_tiles(&self) -> u32 {
+        self.samples.iter().flatten().map(|s| s.used).max().unwrap_or(0)
+    }
+
+    /// Returns the bytes of all variables and of the largest buffers on the fullest tile, as if all were live together.
+    pub(super) fn bytes(&self, problem: &PlacementProblem, placement: &Placement) -> u64 {
+        let mut tiles = vec![0u64; problem.machine.tiles() as usize];
+        let mut everywhere = 0;
+        for (id, var) in &problem.graph.vars {
+            let size = u64::from(var.ty.bytes());
+            match &self.homes[id] {
+                Home::Owned(owners, _) if owners.is_long() && owners.is_closed() => {
+                    everywhere += var.bytes() / u64::from(self.tiles_of(problem, id));
+                }
+                Home::Nowhere => {
+                    let mapping = placement.vars[id].as_ref();
+                    mapping.into_iter().flat_map(|m| m.runs(var.len())).for_each(|(start, end, tile)| {
+                        tiles[tile as usize] += (end - start) * size;
+                    });
+                }
+                _ => {
+                    self.each_run(id, 0, var.len(), &mut |run| {
+                        tiles[run.tile as usize] += (run.end - run.start) * size;
+                        true
+                    });
+                }
+            }
+        }
+        let buffers = self.times.iter().map(|t| t.1).max().unwrap_or(0);
+        everywhere + tiles.into_iter().max().unwrap_or(0) + buffers
+    }
+
+    /// Applies a rule to a compute set without measuring the candidate.
+    pub(super) fn place_set(&mut self, problem: &PlacementProblem, set: ComputeSetId, rule: SetRule) {
+        let (Some(item), Some(sites)) = (problem.item_of[set], &problem.sites[set]) else { return };
+        match rule {
+            SetRule::Spread { order, first, tiles } => {
+                sites
+                    .spread(order, first, tiles)
+                    .into_iter()
+                    .for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
+            }
+            SetRule::Beside => {
+                for vertices in problem.families(item).iter().filter(|v| v.family.tile.is_none()) {
+                    let part = linear::first_output(problem.graph, vertices.family);
+                    let mut tile = 0;
+                    let tiles = match part {
+                        None => vec![0; vertices.family.domain.count() as usize],
+                        Some(part) => {
+                            let firsts = part.offset.values(&vertices.family.domain);
+                            let home = |at: i64| {
+                                self.each_run(part.var, at as u64, at as u64 + 1, &mut |run| {
+                                    tile = run.tile;
+                                    true
+                                });
+                                tile
+                            };
+                            firsts.map(home).collect()
+                        }
+                    };
+                    self.tiles[vertices.id] = Some(tiles.into());
+                }
+            }
+        }
+        self.sets[set] = Some(rule);
+        self.look_at(item, self.sampled(problem, item));
+    }
+
+    /// Applies a rule to a variable without measuring the candidate. Returns `false` if the rule does not apply.
+    pub(super) fn place_var(&mut self, problem: &PlacementProblem, id: VarId, rule: VarRule) -> bool {
+        let (var, users) = (&problem.graph.vars[id], &problem.users[id]);
+        let all = self.reach;
+        let even = |least, tiles| Even::of(var, 0, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
+        let rest = even(linear::BYTES_PER_TILE, all);
+        let owners = match rule {
+            VarRule::Spread { least, tiles } if super::given::mapping(var).is_none() => {
+                self.homes[id] = Home::Even(even(least, tiles));
+                self.vars[id] = Some(rule);
+                return true;
+            }
+            // The open rest of a partly placed variable is spread.
+            VarRule::Spread { .. } => Arc::new(Owners::by_copy(id, var, &[])),
+            VarRule::Follow { first: None } => match &problem.owners[id] {
+                Some(owners) => owners.clone(),
+                None => return false,
+            },
+            VarRule::Follow { first } => Arc::new(Owners::by_claims(id, var, first, users, &problem.items)),
+            VarRule::Partner { copy } => {
+                let Some(Access::Copy(pieces)) = users.copies.get(copy).map(|&i| &problem.items[i].what) else {
+                    return false;
+                };
+                let partner = |v: VarId| v != id && matches!(self.vars[v], Some(VarRule::Partner { .. }));
+                // Two variables that follow each other would have no home, and a sampled copy does not list all
+                // elements.
+                if pieces.iter().any(|p| partner(p.to.0) || partner(p.from.0) || p.each > 1.0) {
+                    return false;
+                }
+                Arc::new(Owners::by_copy(id, var, pieces))
+            }
+        };
+        let even = if let VarRule::Spread { least, tiles } = rule { even(least, tiles) } else { rest };
+        self.homes[id] = Home::Owned(owners, even);
+        self.vars[id] = Some(rule);
+        true
+    }
+
+    /// Samples the tiles of a compute set.
+    fn sampled(&self, problem: &PlacementProblem, item: usize) -> Option<Sample> {
+        let families = problem.families(item);
+        let each = families.iter().map(|v| match (&v.family.tile, &self.tiles[v.id]) {
+            (Some(map), _) => Tiles::Map(map),
+            (None, tiles) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
+        });
+        let tiles: Vec<Tiles> = each.collect();
+        (!families.is_empty()).then(|| Sample::of(families, &tiles, &problem.costs))
+    }
+
+    fn look_at(&mut self, item: usize, sample: Option<Sample>) {
+        let Some(sample) = sample else { return };
+        self.work += sample.work;
+        self.samples[item] = Some(Arc::new(sample));
+    }
+}
+
+/// Appends a run. Returns `false` if there are too many.
+fn push(out: &mut Vec<Run>, run: Run, most: usize) -> bool {
+    match out.last_mut().filter(|last| last.tile == run.tile && last.end == run.start) {
+        Some(last) => last.end = run.end,
+        None => out.push(run),
+    }
+    out.len() <= most
+}

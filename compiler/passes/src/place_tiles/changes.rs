@@ -1,0 +1,120 @@
+//! The time of a candidate, and single changes to it that can be undone.
+//!
+//! Invariant: an undone change leaves the candidate as it was.
+
+use super::candidate::{Candidate, SetRule, VarRule};
+use super::estimate::{self, Estimate};
+use super::homes::Home;
+use super::problem::PlacementProblem;
+use super::sample::Sample;
+use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
+use girder_source::par_map;
+use std::sync::Arc;
+
+/// The state that a change has replaced.
+pub(super) struct Undo {
+    tiles: Vec<(FamilyId, Option<Arc<[u32]>>)>,
+    set: Option<(ComputeSetId, Option<SetRule>)>,
+    samples: Vec<(usize, Option<Arc<Sample>>)>,
+    var: Option<(VarId, Option<VarRule>, Home)>,
+    times: Vec<(usize, (u128, u64))>,
+}
+
+impl Candidate<'_> {
+    /// Returns whether a variable follows a vertex of a compute set.
+    fn follows(&self, problem: &PlacementProblem, var: VarId, set: ComputeSetId) -> bool {
+        match &self.homes[var] {
+            Home::Owned(owners, _) => owners.families().iter().any(|f| problem.graph.families[*f].set == set),
+            _ => false,
+        }
+    }
+
+    /// Returns the items whose time changes when a compute set or a variable moves.
+    fn moved(&self, problem: &PlacementProblem, set: Option<ComputeSetId>, var: Option<VarId>) -> Vec<usize> {
+        let follows = |v: &VarId| set.is_some_and(|s| self.follows(problem, *v, s)) || var == Some(*v);
+        let vars: Vec<VarId> = problem.open_vars.iter().copied().filter(follows).collect();
+        let mut items: Vec<usize> = set.and_then(|s| problem.item_of[s]).into_iter().collect();
+        items.extend(vars.iter().flat_map(|&v| problem.users[v].items.iter().copied()));
+        for &id in &problem.open_vars {
+            if let Some(VarRule::Partner { copy }) = self.vars[id]
+                && vars.iter().any(|v| problem.users[*v].items.contains(&problem.users[id].copies[copy]))
+            {
+                items.extend(&problem.users[id].items);
+            }
+        }
+        items.sort_unstable();
+        items.dedup();
+        items
+    }
+
+    /// Changes the rule of a compute set and measures the items that depend on it.
+    pub(super) fn change_set(&mut self, problem: &PlacementProblem, set: ComputeSetId, rule: SetRule) -> Option<Undo> {
+        let item = problem.item_of[set]?;
+        let families = problem.families(item).iter().filter(|v| v.family.tile.is_none());
+        let tiles = families.map(|v| (v.id, self.tiles[v.id].clone())).collect();
+        let items = self.moved(problem, Some(set), None);
+        let times = items.iter().map(|&k| (k, self.times[k])).collect();
+        let undo = Undo {
+            tiles,
+            set: Some((set, self.sets[set])),
+            samples: vec![(item, self.samples[item].clone())],
+            var: None,
+            times,
+        };
+        self.place_set(problem, set, rule);
+        self.measure(problem, items);
+        Some(undo)
+    }
+
+    pub(super) fn change_var(&mut self, problem: &PlacementProblem, var: VarId, rule: VarRule) -> Option<Undo> {
+        let items = self.moved(problem, None, Some(var));
+        let times = items.iter().map(|&k| (k, self.times[k])).collect();
+        let undo = Undo {
+            tiles: vec![],
+            set: None,
+            samples: vec![],
+            var: Some((var, self.vars[var], self.homes[var].clone())),
+            times,
+        };
+        if !self.place_var(problem, var, rule) {
+            return None;
+        }
+        self.measure(problem, items);
+        Some(undo)
+    }
+
+    /// Undoes a change.
+    pub(super) fn undo(&mut self, undo: Undo) {
+        undo.tiles.into_iter().for_each(|(family, tiles)| self.tiles[family] = tiles);
+        undo.samples.into_iter().for_each(|(item, sample)| self.samples[item] = sample);
+        if let Some((set, rule)) = undo.set {
+            self.sets[set] = rule;
+        }
+        if let Some((var, rule, home)) = undo.var {
+            self.vars[var] = rule;
+            self.homes[var] = home;
+        }
+        undo.times.into_iter().for_each(|(k, time)| self.times[k] = time);
+    }
+
+    /// Estimates the time of some items.
+    fn measure(&mut self, problem: &PlacementProblem, items: impl IntoIterator<Item = usize>) {
+        for k in items {
+            let estimate = estimate::of(problem, &problem.items[k], self, self.samples[k].as_deref());
+            self.found(problem, k, estimate);
+        }
+    }
+
+    /// Estimates the time of all items in parallel.
+    pub(super) fn measure_all(&mut self, problem: &PlacementProblem) {
+        let of = |k: usize| estimate::of(problem, &problem.items[k], self, self.samples[k].as_deref());
+        for (k, estimate) in par_map(problem.items.len(), of).into_iter().enumerate() {
+            self.found(problem, k, estimate);
+        }
+    }
+
+    fn found(&mut self, problem: &PlacementProblem, k: usize, estimate: Estimate) {
+        self.work += 1 + estimate.work;
+        self.times[k] = (u128::from(estimate.cycles) * u128::from(problem.items[k].weight), estimate.buffers);
+    }
+}
