@@ -1,8 +1,8 @@
 //! Codelets that compute element by element.
 //!
-//! Invariant: a codelet that is [`Elementwise`] for given sizes cannot fail. It is a nest of loops around statements that
-//! each run once for every index of the loops; their effect depends on the constants and on the elements at that index
-//! only.
+//! Invariant: a codelet that is [`Elementwise`] for given sizes cannot fail. It is a nest of loops around statements
+//! that each run once for every index of the loops; their effect depends on the constants and on the elements at that
+//! index only.
 
 use crate::facts::Facts;
 use crate::sizes::Sizes;

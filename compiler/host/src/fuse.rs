@@ -5,7 +5,7 @@
 //!   are; `girder_codelet::elementwise` recognises the codelets.
 //! - `lifetimes` knows between which steps a variable is used.
 //! - `chain` decides which steps are fused and which elements are in memory (see the note on fused maps).
-//! - `codelet` builds the codelet.
+//! - `codelet` builds the codelet; `signature` is its key.
 //!
 //! The rows of a fused step have a length that suits the host; the vertices of the modelled program have their own.
 //!
@@ -15,14 +15,14 @@ mod space;
 mod map;
 mod lifetimes;
 mod chain;
+pub(crate) mod signature;
 mod codelet;
-
-pub(crate) use codelet::FusedSignature;
 
 use crate::error::HostError;
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelId, KernelSet, RowLines};
 use chain::{Chain, MOST_ITERATIONS, MemorySlots};
+use codelet::{codelet, signature};
 use cranelift_entity::SecondaryMap;
 use girder_codelet::kernel::Addressing;
 use girder_codelet::sizes::Shape;
@@ -134,9 +134,9 @@ fn fused_steps(
     let outer: Vec<i64> = accesses.iter().map(|a| if a.strides.len() > 1 { a.strides[0] } else { 0 }).collect();
     let along = |iterations: u64| inner.iter().map(|s| s * iterations as i64).collect::<Vec<_>>();
     let mut rows_of = |first: u64, count: u64, length: u64, step: Vec<i64>| {
-        let signature = FusedSignature::new(chain, memory, length);
+        let signature = signature(chain, memory, length);
         let shapes = inner.iter().map(|&s| if s == 0 { Shape::new() } else { Shape::from_slice(&[length]) });
-        let shaped = kernels.fused(signature.clone(), || signature.codelet(&graph, chain), shapes.collect())?;
+        let shaped = kernels.fused(signature.clone(), || codelet(&signature, &graph, chain), shapes.collect())?;
         let strides = inner.iter().map(|&s| if s == 0 { SmallVec::new() } else { SmallVec::from_slice(&[s]) });
         let lines = RowLines { length: u64::MAX, steps: step.clone(), shares_consts: true };
         let kernel = kernels.kernel(shaped, strides.collect(), Addressing::Affine, Some(lines));

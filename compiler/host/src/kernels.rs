@@ -1,10 +1,11 @@
 //! The kernels that a plan needs, each once.
 //!
-//! Invariant: one kernel per codelet (a specialisation of the graph, or one that fused steps share), shapes, byte strides
-//! and addressing. Ids are given out in the order in which kernels are first requested, so they do not depend on hashes.
+//! Invariant: one kernel per codelet (a specialisation of the graph, or one that fused steps share), shapes, byte
+//! strides and addressing. Ids are given out in the order in which kernels are first requested, so they do not depend
+//! on hashes.
 
 use crate::error::HostError;
-use crate::fuse::FusedSignature;
+use crate::fuse::signature::FusedSignature;
 use crate::rewrite::{Rewritten, rewrite};
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::{CountedBlocks, Points};
@@ -247,8 +248,8 @@ impl KernelTable {
         }
     }
 
-    /// Returns, for each edge field of a kernel, the bytes that its elements take from element (0, …, 0) on, or `None` if
-    /// it has no elements.
+    /// Returns, for each edge field of a kernel, the bytes of its elements relative to element (0, …, 0), or `None`
+    /// if it has no elements.
     pub fn spans(&self, graph: &Graph, kernel: KernelId) -> Vec<Option<(i64, i64)>> {
         let shapes = &self.sizes(kernel).shapes;
         let fields = self.codelet(graph, kernel).edges().zip(&self.kernels[kernel].strides);

@@ -10,10 +10,11 @@
 //! - [`rewrite()`] makes codelets that compile to faster code; [`KernelTable::spec`] returns rewritten ones.
 //! - [`strides`] has closed forms of fields, which plans and engines share.
 //!
-//! The addresses in a plan are those of a [`HostLayout`](girder_ir::layout::HostLayout), which depends on the graph alone.
-//! Threads, cache blocks and memory belong to the engine.
+//! The addresses in a plan are those of a [`HostLayout`](girder_ir::layout::HostLayout), which depends on the graph
+//! alone. Threads, cache blocks and memory belong to the engine.
 //!
-//! Invariant: a plan has no effect that a program can observe but on time and on the host's memory between its variables.
+//! Invariant: a plan has no effect that a program can observe but on time and on the host's memory between its
+//! variables.
 
 mod plan;
 mod products;

@@ -4,8 +4,8 @@
 //! - `sequences` lists the neighbouring steps that an engine may cut into cache blocks.
 //! - `print` shows a plan as text.
 //!
-//! Invariant: a plan depends on the graph, the layout of the variables, the counted blocks and the kernel target only. A
-//! kernel is requested for the shapes, strides and addressing with which the plan launches it.
+//! Invariant: a plan depends on the graph, the layout of the variables, the counted blocks and the kernel target only.
+//! A kernel is requested for the shapes, strides and addressing with which the plan launches it.
 
 mod families;
 mod print;
@@ -45,8 +45,8 @@ pub struct HostPlan {
     pub products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
     /// Fused steps, by the first of them. Nothing is fused where blocks are counted.
     pub fused: SecondaryMap<StepId, Option<FusedSteps>>,
-    /// Neighbouring steps that may run block by block, in the order of the steps around them. There are none where blocks
-    /// are counted.
+    /// Neighbouring steps that may run block by block, in the order of the steps around them. There are none where
+    /// blocks are counted.
     pub sequences: Vec<Sequence>,
 }
 

@@ -1,5 +1,5 @@
-//! Matrix products: vertices of a compute set that do nothing but `amp`, perhaps after filling the result with a number,
-//! run as native products; those that tile a larger product run as one.
+//! Matrix products: vertices of a compute set that do nothing but `amp`, perhaps after filling the result with a
+//! number, run as native products; those that tile a larger product run as one.
 //!
 //! - `recognise` finds codelets that are a product, and the matrices in their fields;
 //! - `join` makes few large products of many small ones.

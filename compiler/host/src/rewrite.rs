@@ -3,7 +3,7 @@
 //! - `inline_indices` writes out the locals that hold an index;
 //! - `version_loops` makes a second version of a loop without the exit that is seldom taken;
 //! - `interchange` turns loops over columns that each reduce their rows into loops over rows;
-//! - `substitute` copies expressions and statements with other expressions in the place of locals.
+//! - `substitute` copies expressions and statements with other expressions instead of locals.
 //!
 //! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; its checks
 //! that are new cannot fail.

@@ -1,16 +1,16 @@
 //! Closed forms of fields: one stride per axis, with which a compiled vertex accesses the field in place; one step from
 //! instance to instance; one view of all instances.
 //!
-//! Invariant: for every field and instance, the element at an index of the field is at its first element plus the strides
-//! times the index.
+//! Invariant: for every field and instance, the element at an index of the field is at its first element plus the
+//! strides times the index.
 
 use girder_codelet::kernel::FieldLayout;
 use girder_ir::family::{Const, Domain, Family, Field, FieldPart, Offset};
 use girder_ir::view::{Digits, View, ViewPart};
 use smallvec::SmallVec;
 
-/// Returns the byte strides per axis of a field with elements of `size` bytes, or `None` if its parts or the digits of an
-/// axis do not join.
+/// Returns the byte strides per axis of a field with elements of `size` bytes, or `None` if its parts or the digits of
+/// an axis do not join.
 pub fn field_strides(field: &Field, size: u32) -> Option<FieldLayout> {
     if field.is_empty() {
         return Some(field.axes.iter().map(|_| 0).collect());
@@ -55,8 +55,8 @@ pub fn line(offset: &Offset, domain: &Domain) -> Option<(i64, i64)> {
     }
 }
 
-/// Returns one view of a field's elements in all instances, one after another, or `None` if an offset has no closed form
-/// or the view would be too long.
+/// Returns one view of a field's elements in all instances, one after another, or `None` if an offset has no closed
+/// form or the view would be too long.
 pub fn all_instances(field: &Field, domain: &Domain) -> Option<View> {
     let count = domain.count().checked_mul(field.len()).filter(|&n| n <= View::MAX_LEN)?;
     let before = |own: &Digits, outer: u32| domain.0.iter().map(|_| outer).chain(own.iter().copied()).collect();
@@ -79,7 +79,8 @@ pub fn all_instances(field: &Field, domain: &Domain) -> Option<View> {
     Some(View { digits, axes, parts })
 }
 
-/// Returns the constants of some of a family's instances as words, and the words per instance: 0 if all share one record.
+/// Returns the constants of some of a family's instances as words, and the words per instance: 0 if all share one
+/// record.
 pub fn const_table(family: &Family, instances: impl Iterator<Item = u64>) -> (Vec<u64>, u64) {
     let record = |i: u64| family.consts.iter().map(move |(_, c)| c.at(i).bits);
     match family.consts.iter().all(|(_, c)| matches!(c, Const::Uniform(_))) {

@@ -1,13 +1,13 @@
 //! Joins vertices whose fields are adjacent to fewer vertices with longer fields, so that their loops are long.
 //!
-//! A family is a grid of *windows*: from index to index of its domain every field moves along one of its axes, or stays.
-//! Windows are joined first along the index that moves through memory in the smallest steps, and are split along another
-//! one if they grow too large for the cache. The family then has fewer or more vertices along an index, which together do
-//! the same as the original ones (see the note on neighbours in `girder_codelet::neighbours`). The original vertices cannot
-//! be observed, because they cannot fail.
+//! A family is a grid of *windows*: from index to index of its domain every field moves along one of its axes, or
+//! stays. Windows are joined first along the index that moves through memory in the smallest steps, and are split along
+//! another one if they grow too large for the cache. The family then has fewer or more vertices along an index, which
+//! together do the same as the original ones (see the note on neighbours in `girder_codelet::neighbours`). The original
+//! vertices cannot be observed, because they cannot fail.
 //!
-//! Invariant: the vertices of a joined family touch the same elements as those of the family, in the order in which each
-//! vertex touches its own.
+//! Invariant: the vertices of a joined family touch the same elements as those of the family, in the order in which
+//! each vertex touches its own.
 
 use crate::strides::field_strides;
 use cranelift_entity::SecondaryMap;
@@ -24,8 +24,8 @@ use smallvec::{SmallVec, smallvec};
 
 type Motions = SecondaryMap<FieldId, Option<Motion>>;
 
-/// Bounds of the elements up to which windows are joined, counted in the largest field that a vertex writes: rows of this
-/// length are long, and several fields of this size fit into a core's cache.
+/// Bounds of the elements up to which windows are joined, counted in the largest field that a vertex writes: rows of
+/// this length are long, and several fields of this size fit into a core's cache.
 const ELEMENTS: (u64, u64) = (4096, 8192);
 /// Vertices that threads and cache blocks share, if there are enough elements.
 const VERTICES: u64 = 32;
@@ -229,8 +229,8 @@ fn offset(field: &Field, index: usize, step: i64) -> Offset {
     Offset::Affine(Affine::new(affine.base, &coef))
 }
 
-/// Returns the axis along which a step leads to a window that begins inside this one or directly behind it, and the stride
-/// of the axis. The stride of an axis of one element is free.
+/// Returns the axis along which a step leads to a window that begins inside this one or directly behind it, and the
+/// stride of the axis. The stride of an axis of one element is free.
 fn along(shape: &[u64], strides: &[i64], step: i64) -> Option<(Motion, i64)> {
     let fits = |axis: usize| {
         let (length, stride) = (shape[axis] as i64, strides[axis]);

@@ -1,32 +1,33 @@
 //! One block of host memory that holds all data of a compiled mode, and the movement of bytes inside it.
 //!
 //! # Note: Shared memory
-//! Threads write to one arena at the same time through a shared reference. That is sound because of what they are
-//! given to do. A [`Task`](crate::task::Task) is cut so that its threads never touch a common byte of which one is
-//! written: vertices of one compute set, because it is race-free (`check-races`) and each landing buffer belongs to
-//! one vertex (`plan-transfers`); moves of one list, because no byte is written twice, or both read and written, in
-//! one copy or one exchange phase. Between tasks, only the thread that owns the engine touches the arena, and the
-//! pool's barrier orders that with what the other threads did.
+//! Threads write to one arena at the same time through a shared reference. This is sound because a
+//! [`Task`](crate::task::Task) is cut so that no thread touches a byte that another one writes: vertices of one compute
+//! set, because it is race-free (`check-races`) and each landing buffer belongs to one vertex (`plan-transfers`); moves
+//! of one list, because no byte is written twice, or both read and written, in one copy or one exchange phase. Between
+//! tasks, only the thread that owns the engine touches the arena, and the pool's barrier orders its accesses with those
+//! of the other threads.
 //!
-//! Invariant: every access stays inside the block; this is checked here, for single accesses when they happen and for
-//! lists of moves when they are made.
+//! Invariant: every access stays inside the block. Single accesses are checked when they happen, lists of moves when
+//! they are made.
 
 use crate::error::EngineError;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// Of the block; a page, as the host layout supposes.
+/// Alignment of the block: a page, as the host layout assumes.
 const ALIGN: usize = 4096;
 
-/// A block of zeroed memory. Pages that are never touched cost nothing: the allocator knows fresh pages to be zero, but
-/// only where it is not asked for more than its own alignment, so the block begins inside what was allocated.
+/// A block of zeroed memory. Pages that are never touched cost nothing, because the allocator knows that fresh pages
+/// are zero. It does so only for its own alignment, so the block is aligned inside a larger allocation.
 #[derive(Debug)]
 pub(crate) struct Arena {
     base: NonNull<u8>,
     bytes: u64,
-    /// What was allocated, and where the block begins in it.
+    /// Layout of the allocation.
     layout: Layout,
+    /// Bytes of the allocation before the block.
     skipped: usize,
 }
 
@@ -37,7 +38,7 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// `bytes` zeros; at most `limit`.
+    /// Allocates `bytes` zeros, at most `limit`.
     pub(crate) fn zeroed(bytes: u64, limit: u64) -> Result<Arena, EngineError> {
         let refused = EngineError::HostMemory { needed: bytes, limit };
         if bytes > limit {
@@ -50,17 +51,17 @@ impl Arena {
         // SAFETY: the layout's size is not zero.
         let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { return Err(refused) };
         let skipped = start.align_offset(ALIGN);
-        // SAFETY: less than `ALIGN`, which is what was added to the size.
+        // SAFETY: `skipped` is less than `ALIGN`, which was added to the size.
         let base = unsafe { start.add(skipped) };
         Ok(Arena { base, bytes, layout, skipped })
     }
 
-    /// How many bytes there are.
+    /// Returns how many bytes there are.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
@@ -104,12 +105,12 @@ impl Arena {
     /// Performs some of a list's moves, in order.
     pub(crate) fn perform(&self, moves: &Moves, range: Range<usize>) {
         assert!(moves.reach <= self.bytes(), "a move of the engine leaves its memory");
-        for alike in moves.alike_in(&range) {
-            let own = alike.range.start.max(range.start)..alike.range.end.min(range.end);
-            // SAFETY: every move of the list, and so every pair, lies below its `reach`, and no other thread touches what
-            // it writes, nor writes what it reads (see the note on shared memory).
+        for group in moves.groups_in(&range) {
+            let own = group.range.start.max(range.start)..group.range.end.min(range.end);
+            // SAFETY: every move of the list, and so every pair, lies below its `reach`, and no other thread touches
+            // what it writes, nor writes what it reads (see the note on shared memory).
             unsafe {
-                match alike.bytes {
+                match group.bytes {
                     1 => self.each::<[u8; 1]>(&moves.pairs[own]),
                     2 => self.each::<[u8; 2]>(&moves.pairs[own]),
                     4 => self.each::<[u8; 4]>(&moves.pairs[own]),
@@ -125,7 +126,7 @@ impl Arena {
     }
 
     /// # Safety
-    /// A `T` at each place lies inside, and no other thread touches what is written or writes what is read.
+    /// A `T` at each address lies inside, and no other thread touches what is written or writes what is read.
     #[inline]
     unsafe fn each<T: Copy>(&self, pairs: &[Pair]) {
         for p in pairs {
@@ -173,60 +174,61 @@ impl Arena {
         }
     }
 
-    /// The byte at an offset that is known to be inside.
+    /// Returns the byte at an offset that is known to be inside.
     fn byte(&self, at: i64) -> *mut u8 {
         self.base.as_ptr().wrapping_add(at as usize)
     }
 }
 
-/// Bytes that are copied together where the C library's copy is slow.
-type Block = [u8; 64];
-/// A piece as long as this may be copied by one instruction for strings.
+/// Bytes that are copied at once if the copy of the C library is slow.
+type CopyUnit = [u8; 64];
+/// Length from which the C library may copy with one string instruction.
 const BY_STRING: usize = 2048;
-/// That instruction waits for itself where a piece lands less than this beyond its own place in a page.
+/// The string instruction is slow if the destination is less than this far behind the source, modulo a page.
 const CLOSE: usize = 16;
 const PAGE: usize = 4096;
 
-/// Copies `n` bytes. Rows that shift by an element land a few bytes beyond their place in a page, where x86's string
-/// instruction, which the C library takes for some kilobytes, is ten times slower than loads and stores.
+/// Copies `n` bytes. The x86 string instruction, with which the C library copies some kilobytes, is ten times slower
+/// than loads and stores if the destination is a few bytes behind the source modulo a page, as in rows that shift by an
+/// element.
 ///
 /// # Safety
 /// Both ranges lie inside one block, and no other thread touches what is written or writes what is read.
 #[inline]
 unsafe fn piece(from: *const u8, to: *mut u8, n: usize) {
     let ahead = (to as usize).wrapping_sub(from as usize) % PAGE;
-    let apart = (to as usize).abs_diff(from as usize) >= n;
-    // SAFETY: passed on to the caller; blocks need no alignment, and all of them lie in the ranges.
+    let disjoint = (to as usize).abs_diff(from as usize) >= n;
+    // SAFETY: passed on to the caller; units need no alignment, and all of them lie in the ranges.
     unsafe {
-        if n < BY_STRING || !(1..CLOSE).contains(&ahead) || !apart {
+        if n < BY_STRING || !(1..CLOSE).contains(&ahead) || !disjoint {
             return std::ptr::copy(from, to, n);
         }
-        let block =
-            |at: usize| to.add(at).cast::<Block>().write_unaligned(from.add(at).cast::<Block>().read_unaligned());
-        (0..n / size_of::<Block>()).for_each(|k| block(k * size_of::<Block>()));
-        block(n - size_of::<Block>());
+        let unit =
+            |at: usize| to.add(at).cast::<CopyUnit>().write_unaligned(from.add(at).cast::<CopyUnit>().read_unaligned());
+        (0..n / size_of::<CopyUnit>()).for_each(|k| unit(k * size_of::<CopyUnit>()));
+        unit(n - size_of::<CopyUnit>());
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout at this place, and no reference outlives the arena.
+        // SAFETY: allocated with this layout at this address, and no reference outlives the arena.
         unsafe { dealloc(self.base.as_ptr().sub(self.skipped), self.layout) };
     }
 }
 
-/// Whether `count` pieces of `size` bytes, `step` bytes apart from byte `at` on, lie below `end`.
+/// Returns whether `count` pieces of `size` bytes, `step` bytes apart from byte `at` on, lie below `end`.
 pub(crate) fn inside(at: u64, step: i64, size: u64, count: u64, end: u64) -> bool {
     let span = step as i128 * (count as i128 - 1);
     count == 0 || (at as i128 + span.min(0) >= 0 && at as i128 + span.max(0) + size as i128 <= end as i128)
 }
 
-/// Bytes moved inside the arena: `count` pieces of `bytes` bytes.
+/// A move inside the arena: `count` pieces of `bytes` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Move {
     /// First byte of the first piece.
     pub from: i64,
-    /// First byte of where it goes.
+    /// First byte of its destination.
     pub to: i64,
     /// Bytes of each piece.
     pub bytes: u32,
@@ -238,18 +240,18 @@ pub(crate) struct Move {
     pub to_step: i64,
 }
 
-/// Where one piece goes, in an arena below 4 GiB.
+/// Source and destination of one piece, in an arena below 4 GiB.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     from: u32,
     to: u32,
 }
 
-/// Neighbours in a list that are performed by one loop.
+/// Neighbouring moves of a list that one loop performs.
 #[derive(Clone, Debug)]
-struct Alike {
+struct EqualMoves {
     range: Range<usize>,
-    /// Of each of their single pieces; 0 if they are performed one by one.
+    /// Bytes of each of their single pieces; 0 if they are performed one by one.
     bytes: u32,
 }
 
@@ -257,25 +259,25 @@ struct Alike {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     list: Vec<Move>,
-    /// One per move if some are alike, else none. Less memory passes through the caches.
+    /// One per move if there are groups, else none. A pair takes less of the caches than a move.
     pairs: Vec<Pair>,
-    /// Ascending, and together all of the list.
-    alike: Vec<Alike>,
+    /// Ascending; together they are the whole list.
+    groups: Vec<EqualMoves>,
     reach: u64,
 }
 
-/// Fewer neighbours than this are performed one by one.
-const MANY: usize = 8;
+/// Length from which neighbouring moves are a group.
+const FEWEST_EQUAL: usize = 8;
 
 impl Moves {
-    /// The groups that a range meets.
-    fn alike_in(&self, range: &Range<usize>) -> &[Alike] {
-        let first = self.alike.partition_point(|a| a.range.end <= range.start);
-        let last = self.alike.partition_point(|a| a.range.start < range.end);
-        &self.alike[first..last.max(first)]
+    /// Returns the groups that overlap a range.
+    fn groups_in(&self, range: &Range<usize>) -> &[EqualMoves] {
+        let first = self.groups.partition_point(|a| a.range.end <= range.start);
+        let last = self.groups.partition_point(|a| a.range.start < range.end);
+        &self.groups[first..last.max(first)]
     }
 
-    /// All of them.
+    /// Returns all moves.
     pub(crate) fn list(&self) -> &[Move] {
         &self.list
     }
@@ -290,32 +292,32 @@ impl Moves {
         };
         match list.iter().all(fits) {
             true => {
-                let alike = alike(&list, bytes);
+                let groups = groups(&list, bytes);
                 let place = |m: &Move| Pair { from: m.from as u32, to: m.to as u32 };
-                let some = alike.iter().any(|a| a.bytes > 0);
+                let some = groups.iter().any(|a| a.bytes > 0);
                 let pairs = if some { list.iter().map(place).collect() } else { Vec::new() };
-                Ok(Moves { list, pairs, alike, reach: bytes })
+                Ok(Moves { list, pairs, groups, reach: bytes })
             }
             false => Err(EngineError::Internal("a move leaves the memory of the engine".to_string())),
         }
     }
 }
 
-/// Groups neighbours of one piece each and the same length.
-fn alike(list: &[Move], reach: u64) -> Vec<Alike> {
+/// Groups neighbouring moves of one piece each and the same length.
+fn groups(list: &[Move], reach: u64) -> Vec<EqualMoves> {
     let single = |m: &Move| match m.bytes {
         1 | 2 | 4 | 8 | 16 | 32 | 64 | 128 if m.count == 1 && reach <= u32::MAX as u64 => m.bytes,
         _ => 0,
     };
-    let mut groups: Vec<Alike> = Vec::new();
+    let mut groups: Vec<EqualMoves> = Vec::new();
     let mut start = 0;
     for own in list.chunk_by(|a, b| single(a) == single(b)) {
         let range = start..start + own.len();
         start = range.end;
-        let bytes = if own.len() < MANY { 0 } else { single(&own[0]) };
+        let bytes = if own.len() < FEWEST_EQUAL { 0 } else { single(&own[0]) };
         match groups.last_mut() {
             Some(last) if last.bytes == 0 && bytes == 0 => last.range.end = range.end,
-            _ => groups.push(Alike { range, bytes }),
+            _ => groups.push(EqualMoves { range, bytes }),
         }
     }
     groups

@@ -1,14 +1,14 @@
 //! Cache blocking: consecutive tasks run block by block, so that threads do not wait for one another between them.
 //!
 //! # Note: Cache blocks
-//! All tasks of a chain are cut into the same number of blocks. If no block of a task touches a byte that another block of
-//! another task writes, then blocks may run in any order and at the same time, as long as the tasks within a block run in
-//! order: every byte sees the same reads and writes in the same order. Chains of elementwise compute sets and the copies
-//! between them are of this kind. Blocks are short, so that the output of one task is still in the cache when the next one
-//! reads it.
+//! All tasks of a chain are cut into the same number of blocks. If no block of a task touches a byte that another block
+//! of another task writes, then blocks may run in any order and at the same time, as long as the tasks within a block
+//! run in order: every byte sees the same reads and writes in the same order. Chains of elementwise compute sets and
+//! the copies between them are of this kind. Blocks are short, so that the output of one task is still in the cache
+//! when the next one reads it.
 //!
-//! A block's footprint is approximated by bounding byte ranges. Tasks whose ranges overlap run one after another, even if
-//! their bytes are different ones.
+//! A block's footprint is approximated by bounding byte ranges. Tasks whose ranges overlap run one after another, even
+//! if their bytes are different ones.
 //!
 //! Invariant: the blocks of `Task::CacheBlocks` are independent, as [`independent`] has found.
 
@@ -35,8 +35,8 @@ struct Footprint {
     block: usize,
 }
 
-/// Divides a run of consecutive tasks into chains that run block by block and tasks that run alone. Returns for each how
-/// many tasks it takes, and the new task of a chain.
+/// Divides a run of consecutive tasks into chains that run block by block and tasks that run alone. Returns for each
+/// how many tasks it takes, and the new task of a chain.
 pub(crate) fn block_tasks(
     tasks: &[Task],
     run: &[usize],
@@ -186,8 +186,8 @@ fn count(blocks: &Blocks) -> usize {
     }
 }
 
-/// Returns whether no byte that one block writes is touched by another block of another member. (Blocks of one member are
-/// independent because it is one task.)
+/// Returns whether no byte that one block writes is touched by another block of another member. (Blocks of one member
+/// are independent because it is one task.)
 fn independent(mut footprints: Vec<Footprint>) -> bool {
     footprints.sort_unstable_by_key(|f| f.lo);
     let clash = |a: &Footprint, b: &Footprint| a.block != b.block && a.member != b.member && (a.writes || b.writes);
@@ -249,8 +249,8 @@ fn meets(bounds: &BlockBounds, bytes: &Range<i64>) -> bool {
     bytes.start < bounds.whole.end && bounds.whole.start < bytes.end
 }
 
-/// Cuts rows so that a field of each block begins at or after the bound of the block. A group that does not touch the byte
-/// range belongs to the last block. Returns `None` if no group touches it.
+/// Cuts rows so that a field of each block begins at or after the bound of the block. A group that does not touch the
+/// byte range belongs to the last block. Returns `None` if no group touches it.
 fn rows_by(groups: &[Group], bounds: &BlockBounds) -> Option<Vec<Vec<RowRange>>> {
     let mut blocks = vec![Vec::new(); bounds.starts.len() + 1];
     let mut any = false;

@@ -1,7 +1,7 @@
 //! The engine: a graph, its memory in one mode, and the programs that run on it.
 //!
-//! Invariant: results do not depend on the mode or on the number of threads (NaNs may differ in sign and payload);
-//! after a run that failed, no value is handed out.
+//! Invariant: results do not depend on the mode or on the number of threads (NaNs may differ in sign and payload).
+//! After a failed run, no value can be read.
 
 use crate::error::{EngineError, RunError};
 use crate::exact::Exact;
@@ -9,42 +9,31 @@ use crate::executable::Executable;
 use crate::fast::Fast;
 use crate::host::Host;
 use crate::interpret::Interpreted;
+use crate::mode::Mode;
 use crate::report::RunReport;
 use crate::store::{Store, initialise, one_nan, tidy, whole};
-use crate::walk::{Doors, Supersteps, Walk};
+use crate::walk::{ProgramWalk, StepRuns, Supersteps};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{ProgramId, VarId};
 use girder_ir::placement::Placement;
 use girder_ir::trace::Trace;
 use girder_source::Session;
 
-/// How an engine keeps data and runs vertices.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Mode {
-    /// Compiled vertices on one memory; no exchange is performed.
-    #[default]
-    Fast,
-    /// Compiled vertices on a memory per tile, at the addresses of the layout; every transfer is performed.
-    Exact,
-    /// One array per variable and the codelet interpreter: the oracle.
-    Interpret,
-}
-
-/// Variables at rest or a program running over them.
+/// The variables of a graph, and the programs that run over them.
 pub struct Engine<'e> {
     graph: &'e Graph,
     placement: Option<&'e Placement>,
     session: &'e Session,
     store: Box<dyn Store + 'e>,
-    doors: Doors,
+    step_runs: StepRuns,
     supersteps: Supersteps,
     buffer: Vec<u8>,
     failed: bool,
 }
 
 impl<'e> Engine<'e> {
-    /// Makes the memory of a mode and puts the initial values in place; all else is zero. Vertices run on `threads`
-    /// threads (at least one; `interpret` uses only one).
+    /// Allocates the memory of a mode and writes the initial values; all other elements are zero. Vertices run on
+    /// `threads` threads (at least one; `interpret` uses only one).
     pub fn load(
         executable: &'e Executable,
         mode: Mode,
@@ -52,23 +41,26 @@ impl<'e> Engine<'e> {
         session: &'e Session,
     ) -> Result<Engine<'e>, EngineError> {
         let allocated = &executable.allocated;
+        let (workers, counting) = (executable.machine.chip.workers, executable.counting.as_ref());
+        let missing = EngineError::NotPrepared;
         let store: Box<dyn Store + 'e> = match mode {
-            Mode::Interpret => Box::new(Interpreted::new(
-                allocated,
-                executable.machine.chip.workers,
-                executable.counting.as_ref(),
-                session,
-            )?),
-            Mode::Fast => Box::new(Fast::new(executable, threads, session)?),
-            Mode::Exact => Box::new(Exact::new(executable, threads, session)?),
+            Mode::Interpret => Box::new(Interpreted::new(allocated, workers, counting, session)?),
+            Mode::Fast => {
+                let code = executable.fast.as_ref().ok_or(missing)?;
+                Box::new(Fast::new(allocated, code, counting, workers, threads, session)?)
+            }
+            Mode::Exact => {
+                let code = executable.exact.as_ref().ok_or(missing)?;
+                Box::new(Exact::new(allocated, code, counting, workers, threads, session)?)
+            }
         };
         let mut engine = Engine::with_store(allocated, store, session);
         engine.placement = Some(&allocated.placement);
         Ok(engine)
     }
 
-    /// The oracle over a graph alone: no placement, plan, schedule or layout is needed. `workers` is how many a tile
-    /// has.
+    /// Returns the oracle of a graph, without placement, plan, schedule or layout. `workers` is the number of workers
+    /// of a tile.
     pub fn interpret(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Engine<'e>, EngineError> {
         let store = Box::new(Interpreted::new(graph, workers, None, session)?);
         Ok(Engine::with_store(graph, store, session))
@@ -81,15 +73,15 @@ impl<'e> Engine<'e> {
             placement: None,
             session,
             store,
-            doors: Doors::new(graph),
+            step_runs: StepRuns::new(graph),
             supersteps: Supersteps::default(),
             buffer: Vec::new(),
             failed: false,
         }
     }
 
-    /// Sets all elements of a persistent variable that is not constant; row-major, little end first. Bytes of a
-    /// `bool` that are not 0 count as true.
+    /// Sets all elements of a persistent variable that is not constant; row-major, little end first. Bytes of a `bool`
+    /// that are not 0 are true.
     pub fn set(&mut self, var: VarId, bytes: &[u8]) -> Result<(), EngineError> {
         let decl = &self.graph.vars[var];
         let name = decl.name.clone();
@@ -109,7 +101,7 @@ impl<'e> Engine<'e> {
         Ok(())
     }
 
-    /// All elements of a persistent variable; row-major, little end first. Refused after a failed run.
+    /// Returns all elements of a persistent variable; row-major, little end first. Refused after a failed run.
     pub fn get(&self, var: VarId) -> Result<Vec<u8>, EngineError> {
         let decl = &self.graph.vars[var];
         if self.failed {
@@ -126,13 +118,13 @@ impl<'e> Engine<'e> {
         Ok(bytes)
     }
 
-    /// Runs a program to its end. Variables keep their values from run to run; after a failed run the engine serves
-    /// no more.
+    /// Runs a program to its end. Variables keep their values from run to run. After a failed run the engine refuses
+    /// all requests.
     pub fn run(&mut self, program: ProgramId, host: &mut dyn Host) -> Result<RunReport, RunError> {
         self.walk(program, host, None)
     }
 
-    /// As [`run`](Engine::run), telling `trace` the path through the program.
+    /// Runs a program as [`run`](Engine::run) does, and reports its path to `trace`.
     pub fn run_traced(
         &mut self,
         program: ProgramId,
@@ -155,11 +147,11 @@ impl<'e> Engine<'e> {
         if !decl.entry {
             return Err(EngineError::NotEntry(decl.name.clone()).into());
         }
-        let mut walk = Walk {
+        let mut walk = ProgramWalk {
             graph: self.graph,
             placement: self.placement,
             session: self.session,
-            doors: &self.doors,
+            step_runs: &self.step_runs,
             trace,
             store: &mut *self.store,
             host,
@@ -167,7 +159,7 @@ impl<'e> Engine<'e> {
             total: self.supersteps.of(self.graph, program, self.session),
             buffer: std::mem::take(&mut self.buffer),
             depth: 0,
-            turns: 0,
+            iterations: 0,
         };
         let result = walk.program(program);
         let (report, buffer) = (walk.report, walk.buffer);

@@ -1,4 +1,4 @@
-//! Why an engine cannot be made or asked, and why a run ended early.
+//! Errors of an engine and of a run.
 //!
 //! Invariant: a [`RunError`] is the same in every mode and on any number of threads, but for
 //! [`RunError::Cancelled`], which depends on when the flag was raised.
@@ -8,18 +8,18 @@ use girder_ir::ids::FamilyId;
 use girder_source::{Diagnostic, Span};
 use smol_str::SmolStr;
 
-/// What an engine refuses.
+/// A request that an engine refuses.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The memory of the mode is more than the limit allows or the host gives.
+    /// The memory of the mode exceeds the limit or the memory of the host.
     #[error("this run needs {needed} bytes of host memory, but the limit `host_bytes` is {limit}")]
     HostMemory {
-        /// Bytes that would be needed.
+        /// Bytes that are needed.
         needed: u64,
         /// Bytes that are allowed.
         limit: u64,
     },
-    /// A name that the host may not use.
+    /// The host may not name a temporary.
     #[error("`{0}` is a temporary; the host may only name persistent variables")]
     Temporary(SmolStr),
     /// A `const` cannot be set.
@@ -35,7 +35,7 @@ pub enum EngineError {
         /// Bytes that came.
         found: u64,
     },
-    /// After a failed run no value is specified.
+    /// No value is specified after a failed run.
     #[error("the last run failed, so the variables have no specified values")]
     AfterFailure,
     /// The executable was compiled for other modes.
@@ -44,7 +44,7 @@ pub enum EngineError {
     /// The program is only called by others.
     #[error("`{0}` is called by programs and cannot be run by itself")]
     NotEntry(SmolStr),
-    /// No code can be made for a codelet, in the words of the code generator.
+    /// The code generator refuses a codelet, with its message.
     #[error("{0}")]
     Code(String),
     /// Tables that do not fit together: the compiler's bug.
@@ -53,7 +53,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// As a diagnostic without a place.
+    /// Returns the error as a diagnostic without a location.
     pub fn diagnostic(&self) -> Diagnostic {
         let (code, help) = match self {
             EngineError::HostMemory { needed, .. } => {
@@ -86,9 +86,9 @@ pub enum RunError {
         family: FamilyId,
         /// Which vertex of it.
         instance: u64,
-        /// What did not hold.
+        /// The check that did not hold.
         check: Check,
-        /// The vertex, its tile, the values and the places.
+        /// The vertex, its tile, the values and the locations.
         diagnostic: Box<Diagnostic>,
     },
     /// Two workers of a `multi` codelet touch one element that one of them writes; only mode `interpret` sees it.
@@ -98,23 +98,23 @@ pub enum RunError {
         family: FamilyId,
         /// Which vertex of it.
         instance: u64,
-        /// The element, the workers and the places.
+        /// The element, the workers and the locations.
         diagnostic: Box<Diagnostic>,
     },
     /// `abort(message, when: c);` with `c` true.
     #[error("the program aborted: {message}")]
     Abort {
-        /// Its words.
+        /// Its message.
         message: SmolStr,
-        /// Where it stands.
+        /// The statement.
         span: Span,
     },
-    /// A loop of the program turns too often, or all of them together do.
-    #[error("{} more than {limit} times, which is the limit", if *all { "the loops of this run turn" } else { "this loop turns" })]
+    /// A loop of the program, or all of them together, run too many iterations.
+    #[error("{} more than {limit} iterations, which is the limit", loops(*all))]
     Iterations {
         /// The limit.
         limit: u64,
-        /// It is `total_iterations`, of all loops together, and not `iterations`.
+        /// Whether the limit is `total_iterations`, of all loops together, and not `iterations`.
         all: bool,
         /// The loop.
         span: Span,
@@ -142,7 +142,7 @@ pub enum RunError {
     Stream {
         /// Its name.
         stream: SmolStr,
-        /// The host's words.
+        /// The host's message.
         message: String,
         /// The step.
         span: Span,
@@ -155,8 +155,13 @@ pub enum RunError {
     Refused(#[from] EngineError),
 }
 
+/// Returns the subject of the message of [`RunError::Iterations`].
+fn loops(all: bool) -> &'static str {
+    if all { "the loops of this run take" } else { "this loop takes" }
+}
+
 impl RunError {
-    /// As a diagnostic at the place that failed.
+    /// Returns the error as a diagnostic at the location of the failure.
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
             RunError::Check { diagnostic, .. } | RunError::Workers { diagnostic, .. } => (**diagnostic).clone(),
@@ -164,7 +169,7 @@ impl RunError {
             RunError::Iterations { all, span, .. } => {
                 let limit = if *all { "total_iterations" } else { "iterations" };
                 Diagnostic::error("run::too_many_turns", *span, self.to_string())
-                    .help(format!("if the loop is meant to turn more often, raise the limit with `--limit {limit}=N`"))
+                    .help(format!("if the loop is meant to run longer, raise the limit with `--limit {limit}=N`"))
             }
             RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())
                 .help("nest less, or raise the limit with `--limit nesting=N`"),

@@ -1,16 +1,15 @@
 //! Mode `exact`: a memory per tile, data at the addresses of the layout, every transfer of the schedule performed.
 //!
-//! It proves that mapping, plan, schedule and layout are right: a vertex is given addresses on its own tile only, so all
-//! its data must have been sent there.
+//! It proves that mapping, plan, schedule and layout are right: a vertex is given addresses on its own tile only, so
+//! all its data must have been sent there.
 //!
-//! Invariant: byte `a` of a tile is byte `a` of the tile's share of the arena; an element is read and written at its
-//! home; a compute set is its exchange, its vertices and its way home, in this order.
+//! Invariant: byte `a` of a tile is byte `a` of the tile's share of the arena. An element is read and written at its
+//! home. A compute set is its exchange, its vertices and the transfers back to homes, in this order.
 
 use crate::arena::{Arena, Move};
 use crate::compile::{compile_kernels, detect};
 use crate::counts::Counted;
 use crate::error::EngineError;
-use crate::executable::Executable;
 use crate::kernel::{Kernel, Launch, Offsets};
 use crate::pool::Pool;
 use crate::store::{Store, VertexStop};
@@ -32,7 +31,7 @@ use girder_source::Session;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 
-/// What mode `exact` has compiled.
+/// The compiled kernels of mode `exact`.
 pub(crate) struct ExactCode {
     kernels: PrimaryMap<KernelId, Kernel>,
     families: SecondaryMap<FamilyId, Vec<KernelGroup>>,
@@ -43,11 +42,11 @@ pub(crate) struct ExactCode {
 #[derive(Clone)]
 struct KernelGroup {
     kernel: KernelId,
-    /// Ascending.
+    /// The vertices, ascending.
     instances: Vec<u32>,
 }
 
-/// Which strides each field has; `None` is contiguous, in a buffer.
+/// The strides of each field; `None` if it is contiguous, in a buffer.
 type Signature = SmallVec<[Option<u32>; 4]>;
 
 impl ExactCode {
@@ -73,7 +72,7 @@ impl ExactCode {
     }
 }
 
-/// The instances of a family by signature, in the order in which signatures appear.
+/// Groups the instances of a family by signature, in the order in which signatures appear.
 fn group_by_strides(
     allocated: &Allocated,
     family: &Family,
@@ -122,14 +121,18 @@ pub(crate) struct Exact {
 }
 
 impl Exact {
-    /// All memories zero.
-    pub(crate) fn new(executable: &Executable, threads: usize, session: &Session) -> Result<Exact, EngineError> {
-        let code = executable.exact.as_ref().ok_or(EngineError::NotPrepared)?;
-        let allocated = &executable.allocated;
+    /// Returns memories of zeros.
+    pub(crate) fn new(
+        allocated: &Allocated,
+        code: &ExactCode,
+        counting: Option<&CountedBlocks>,
+        workers: u32,
+        threads: usize,
+        session: &Session,
+    ) -> Result<Exact, EngineError> {
         let needed = Tiles::bytes(&allocated.layout);
         let arena = Arena::zeroed(u64::try_from(needed).unwrap_or(u64::MAX), session.limits.host_bytes)?;
         let tiles = Tiles::new(allocated)?;
-        let counting = executable.counting.as_ref();
         let (bytes, tasks) = (arena.bytes(), Vec::new());
         let mut build = Build { allocated, code, counting, tiles: &tiles, bytes, threads, tasks };
         let (mut sets, mut copies) = (SecondaryMap::new(), SecondaryMap::new());
@@ -140,7 +143,7 @@ impl Exact {
             let (plan, schedule) = (&allocated.plan.copies[id], &allocated.schedule.copies[id]);
             copies[id] = build.phase(&plan.before, &schedule.before, Owner::Copy(id))?;
         }
-        let tasks = Tasks::new(arena, build.tasks, executable.machine.chip.workers, session);
+        let tasks = Tasks::new(arena, build.tasks, workers, session);
         let (counts, counted) = (counting.is_some(), Counted::default());
         Ok(Exact { tiles, pool: Pool::new(tasks, threads), sets, copies, counts, counted })
     }
@@ -181,7 +184,7 @@ impl Store for Exact {
     }
 }
 
-/// What tasks are built from, and the tasks so far.
+/// The tables that tasks are built from, and the tasks so far.
 struct Build<'a> {
     allocated: &'a Allocated,
     code: &'a ExactCode,
@@ -193,7 +196,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Exchange, vertices, way home.
+    /// Adds the tasks of a compute set: exchange, vertices, transfers back.
     fn set(&mut self, id: ComputeSetId) -> Result<Vec<usize>, EngineError> {
         let (plan, schedule) = (&self.allocated.plan.sets[id], &self.allocated.schedule.sets[id]);
         let mut order = self.phase(&plan.before, &schedule.before, Owner::Set(id))?;
@@ -203,8 +206,8 @@ impl Build<'_> {
         Ok(order)
     }
 
-    /// Copies on the tiles, transfers by their first piece, copies on the tiles. No byte of a phase is both read and
-    /// written, so that pieces need not be told apart.
+    /// Adds the tasks of a phase: copies on the tiles, transfers in the order of their first slices, copies on the
+    /// tiles. No byte of a phase is both read and written, so a transfer is performed whole.
     fn phase(&mut self, phase: &Phase, schedule: &PhaseSchedule, owner: Owner) -> Result<Vec<usize>, EngineError> {
         let mut start = vec![u32::MAX; phase.transfers.len()];
         for piece in &schedule.slices {
@@ -297,7 +300,7 @@ impl Build<'_> {
         Ok(Group { launch, family: id, family_size, order, instances, landing: None, elements })
     }
 
-    /// Where a vertex finds element (0, …, 0) of a field, on its own tile.
+    /// Returns the byte of element (0, …, 0) of a field, on the vertex's own tile.
     fn field_byte(&self, id: FamilyId, family: &Family, instance: u32, field: usize) -> Result<u64, EngineError> {
         let missing = || EngineError::Internal("a vertex has no tile".to_string());
         let map = self.allocated.placement.families[id].as_ref().ok_or_else(missing)?;

@@ -4,10 +4,10 @@
 //! refused.
 
 use crate::compile::CodeForm;
-use crate::engine::Mode;
 use crate::error::EngineError;
 use crate::exact::ExactCode;
 use crate::fast::FastCode;
+use crate::mode::Mode;
 use girder_codelet::cost::CountedBlocks;
 use girder_host::HostedGraph;
 use girder_ir::stage::Allocated;
@@ -30,8 +30,8 @@ impl Executable {
         Executable::with(allocated, machine, None, modes)
     }
 
-    /// Compiles as [`compile`](Executable::compile) does, and counts the blocks whose executions modelled time cannot know
-    /// before a run. Slower.
+    /// Compiles as [`compile`](Executable::compile) does, and counts the blocks whose executions modelled time cannot
+    /// know before a run. Slower.
     pub fn compile_counting(allocated: Allocated, machine: Machine, modes: &[Mode]) -> Result<Executable, EngineError> {
         let counting = CountedBlocks::of(&allocated, &machine);
         Executable::with(allocated, machine, Some(counting), modes)

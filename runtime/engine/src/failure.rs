@@ -1,4 +1,4 @@
-//! A failed check in the user's names.
+//! Diagnostics of failed checks, in the user's names.
 //!
 //! Invariant: the message depends on the graph, the placement and the failure only.
 
@@ -11,18 +11,18 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, FieldId};
 use girder_source::{Diagnostic, OriginId, Span};
 
-/// The error of the least vertex whose check did not hold; `tile` is where it runs, if that is known.
+/// Returns the error of the least vertex whose check did not hold; `tile` is its tile, if that is known.
 pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) -> RunError {
     let family = &graph.families[at.family];
     let codelet = &graph.codelets[family.codelet];
     let site = &codelet.sites[at.failure.site];
-    let mut place = place(graph, at.family, at.instance, tile);
+    let mut location = location(graph, at.family, at.instance, tile);
     if let Some(worker) = at.failure.worker {
-        place += &format!(", worker {worker}");
+        location += &format!(", worker {worker}");
     }
     let vertex_span = family.span(&graph.origins, at.instance);
     let main = if site.span.is_none() { vertex_span } else { site.span };
-    let mut d = Diagnostic::error(code(site.check), main, message(site, &at.failure)).here(place);
+    let mut d = Diagnostic::error(code(site.check), main, message(site, &at.failure)).here(location);
     for &call in &site.calls {
         d = d.label(call, "in this call");
     }
@@ -33,7 +33,7 @@ pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) 
     RunError::Check { family: at.family, instance: at.instance, check: site.check, diagnostic: Box::new(d) }
 }
 
-/// The error of two workers that touch one element.
+/// Returns the error of two workers that touch one element.
 pub(crate) fn workers_raced(graph: &Graph, tile: Option<u32>, at: VertexRace) -> RunError {
     let family = &graph.families[at.family];
     let codelet = &graph.codelets[family.codelet];
@@ -48,7 +48,7 @@ pub(crate) fn workers_raced(graph: &Graph, tile: Option<u32>, at: VertexRace) ->
     let vertex_span = graph.origins.span(family.origin);
     let span = |t: Touch| Some(codelet.sites[t.site].span).filter(|s| !s.is_none()).unwrap_or(vertex_span);
     let role = |t: Touch| format!("worker {} {} it", t.worker, if t.written { "writes" } else { "reads" });
-    let here = format!("{}: {}", place(graph, at.family, at.instance, tile), role(second));
+    let here = format!("{}: {}", location(graph, at.family, at.instance, tile), role(second));
     let mut d = Diagnostic::error("race::workers", span(second), message).here(here);
     if span(first) != span(second) {
         d = d.label(span(first), role(first));
@@ -58,14 +58,14 @@ pub(crate) fn workers_raced(graph: &Graph, tile: Option<u32>, at: VertexRace) ->
     RunError::Workers { family: at.family, instance: at.instance, diagnostic: Box::new(d) }
 }
 
-/// `in codelet `dot`, vertex [3] of compute set `main.matvec` on tile 7`.
-fn place(graph: &Graph, family: FamilyId, instance: u64, tile: Option<u32>) -> String {
+/// Returns ``in codelet `dot`, vertex [3] of compute set `main.matvec` on tile 7``.
+fn location(graph: &Graph, family: FamilyId, instance: u64, tile: Option<u32>) -> String {
     let codelet = &graph.codelets[graph.families[family].codelet].name;
-    let place = format!("in codelet `{codelet}`, {}", vertex_name(graph, family, instance));
-    tile.map_or(place.clone(), |tile| format!("{place} on tile {tile}"))
+    let vertex = format!("in codelet `{codelet}`, {}", vertex_name(graph, family, instance));
+    tile.map_or(vertex.clone(), |tile| format!("{vertex} on tile {tile}"))
 }
 
-/// Adds the vertex and the calls that made it.
+/// Adds labels for the vertex and the calls that made it.
 fn made_by(mut d: Diagnostic, graph: &Graph, family: &Family, main: Span) -> Diagnostic {
     let vertex_span = graph.origins.span(family.origin);
     if main != vertex_span {
@@ -74,7 +74,7 @@ fn made_by(mut d: Diagnostic, graph: &Graph, family: &Family, main: Span) -> Dia
     calls(graph, family.origin).fold(d, |d, call| d.label(call, "made by this call"))
 }
 
-/// `y[3, 0]`: an element of a field by its row-major position.
+/// Returns the name of an element of a field by its row-major position: `y[3, 0]`.
 fn element_name(graph: &Graph, family: &Family, field: FieldId, mut element: u64) -> String {
     let name = &graph.codelets[family.codelet].fields[field].name;
     let shape = family.fields.iter().find(|f| f.field == field).map(|f| f.shape()).unwrap_or_default();
@@ -87,13 +87,13 @@ fn element_name(graph: &Graph, family: &Family, field: FieldId, mut element: u64
     if index.is_empty() { name.to_string() } else { format!("{name}{index:?}") }
 }
 
-/// The places of the calls around an origin, innermost first.
+/// Returns the spans of the calls around an origin, innermost first.
 pub(crate) fn calls(graph: &Graph, origin: OriginId) -> impl Iterator<Item = Span> {
     let own = graph.origins.span(origin);
     graph.origins.chain(origin).skip(1).map(|o| o.span).filter(move |s| !s.is_none() && *s != own)
 }
 
-/// `vertex [3, 4] of compute set `main.matvec``.
+/// Returns ``vertex [3, 4] of compute set `main.matvec` ``.
 fn vertex_name(graph: &Graph, family: FamilyId, instance: u64) -> String {
     let set = &graph.sets[graph.families[family].set].name;
     match &graph.index_of(family, instance)[..] {
@@ -126,12 +126,12 @@ fn message(site: &Site, failure: &Failure) -> String {
         },
         Check::Iterations => match b {
             loop_limits::TOTAL => {
-                format!("the loops of this vertex turn more than {a} times in all, which is the limit")
+                format!("the loops of this vertex run more than {a} iterations together, which is the limit")
             }
-            loop_limits::COUNTED => format!("this loop would turn more than {a} times, which is the limit"),
-            _ => format!("this loop has turned {a} times, which is the limit"),
+            loop_limits::COUNTED => format!("this loop would run more than {a} iterations, which is the limit"),
+            _ => format!("this loop has run {a} iterations, which is the limit"),
         },
-        Check::Empty => "the least or greatest place of an empty range".to_string(),
+        Check::Empty => "the least or greatest index of an empty range".to_string(),
         Check::Shape => format!("the operands of `amp` do not fit: {a} against {b}"),
     }
 }
@@ -139,12 +139,10 @@ fn message(site: &Site, failure: &Failure) -> String {
 fn help(check: Check, values: [i64; 2]) -> Option<&'static str> {
     match check {
         Check::Iterations if values[1] == loop_limits::TOTAL => {
-            Some("if the loops are meant to turn more often, raise the limit with `--limit total_iterations=N`")
+            Some("if the loops are meant to run longer, raise the limit with `--limit total_iterations=N`")
         }
-        Check::Iterations => {
-            Some("if the loop is meant to turn more often, raise the limit with `--limit iterations=N`")
-        }
-        Check::Empty => Some("test that the range holds a place before asking for the best one"),
+        Check::Iterations => Some("if the loop is meant to run longer, raise the limit with `--limit iterations=N`"),
+        Check::Empty => Some("check that the range is not empty before you search it"),
         _ => None,
     }
 }

@@ -7,8 +7,8 @@
 //! - `code` is a plan with its compiled kernels; `build` makes the tasks of its steps.
 //! - [`cache_blocks`](crate::cache_blocks) runs neighbouring steps block by block.
 //!
-//! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices of a
-//! compute set share any.
+//! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices
+//! of a compute set share any.
 
 mod build;
 mod code;
@@ -19,16 +19,17 @@ use crate::arena::Arena;
 use crate::cache_blocks::block_tasks;
 use crate::counts::Counted;
 use crate::error::EngineError;
-use crate::executable::Executable;
 use crate::pool::Pool;
 use crate::store::{Store, VertexStop};
 use crate::task::{Task, Tasks};
 use build::Build;
 use cranelift_entity::SecondaryMap;
+use girder_codelet::cost::CountedBlocks;
 use girder_host::StepGroup;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId, VarId};
 use girder_ir::program::StepKind;
+use girder_ir::stage::Allocated;
 use girder_ir::trace::Counts;
 use girder_ir::view::Run;
 use girder_source::Session;
@@ -48,12 +49,17 @@ pub(crate) struct Fast<'e> {
 
 impl<'e> Fast<'e> {
     /// Returns the memory with all variables zero.
-    pub(crate) fn new(executable: &'e Executable, threads: usize, session: &Session) -> Result<Fast<'e>, EngineError> {
-        let code = executable.fast.as_ref().ok_or(EngineError::NotPrepared)?;
-        let allocated = &executable.allocated;
+    pub(crate) fn new(
+        allocated: &'e Allocated,
+        code: &FastCode,
+        counting: Option<&CountedBlocks>,
+        workers: u32,
+        threads: usize,
+        session: &Session,
+    ) -> Result<Fast<'e>, EngineError> {
         let bytes = code.plan.var_bytes.saturating_add(code.plan.scratch_bytes);
         let arena = Arena::zeroed(bytes, session.limits.host_bytes)?;
-        let build = Build { allocated, code, counting: executable.counting.as_ref(), bytes: arena.bytes() };
+        let build = Build { allocated, code, counting, bytes: arena.bytes() };
         let (mut sets, mut copies, mut tasks) = (SecondaryMap::new(), SecondaryMap::new(), Vec::new());
         for id in allocated.sets.keys() {
             sets[id] = tasks.len();
@@ -89,8 +95,8 @@ impl<'e> Fast<'e> {
                 groups = rest;
             }
         }
-        let tasks = Tasks::new(arena, tasks, executable.machine.chip.workers, session);
-        let (pool, counted, counts) = (Pool::new(tasks, threads), Counted::default(), executable.counting.is_some());
+        let tasks = Tasks::new(arena, tasks, workers, session);
+        let (pool, counted, counts) = (Pool::new(tasks, threads), Counted::default(), counting.is_some());
         Ok(Fast { graph: allocated, offsets: &allocated.host.offsets, pool, sets, copies, grouped, counts, counted })
     }
 }

@@ -1,14 +1,14 @@
-//! What a run sees of the outside, and what it leaves there.
+//! The outside world of a run: streams, printed values, progress.
 //!
 //! Invariant: calls come in program order, from the thread that runs the program, in every mode and on any number of
-//! threads; what has been handed over is never taken back by a later failure.
+//! threads. A later failure does not undo them.
 
 use girder_ir::ids::StreamId;
 use girder_ir::types::ElemType;
 
 /// The outside world of one run. Bytes are row-major, little end first.
 pub trait Host {
-    /// Fills one packet of an `in` stream. A stream that wraps begins again here, not in the engine.
+    /// Fills one packet of an `in` stream. The host, not the engine, restarts a stream that wraps.
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError>;
 
     /// Takes one packet of an `out` stream.
@@ -20,8 +20,8 @@ pub trait Host {
     /// `print("text");`
     fn say(&mut self, text: &str);
 
-    /// How many supersteps have ended, of how many the text tells. Where the text does not tell (`while`, `if`) one
-    /// turn or the longer branch is counted, and `done` never exceeds `total`.
+    /// Reports how many supersteps have ended, of how many the text promises. Of a `while` one iteration is counted, of
+    /// an `if` the longer branch; `done` never exceeds `total`.
     fn progress(&mut self, done: u64, total: u64) {
         let _ = (done, total);
     }
@@ -32,11 +32,11 @@ pub trait Host {
 pub enum StreamError {
     /// There is no further packet.
     Ended,
-    /// Anything else, in words.
+    /// Any other reason.
     Failed(String),
 }
 
-/// A host without streams that says nothing.
+/// A host without streams that prints nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -1,11 +1,11 @@
-//! The oracle: one array per variable, vertices one after another through the codelet interpreter, copies that read
-//! everything before they write.
+//! The oracle: one array per variable; vertices run one after another through the codelet interpreter; copies read all
+//! elements before they write.
 //!
-//! It is also the mode that watches the workers of `multi` codelets: two that touch one element which either writes end
-//! the run.
+//! This mode also checks the workers of `multi` codelets: a run ends if a worker touches an element that another one
+//! writes.
 //!
-//! Invariant: nothing here depends on placement, plan, schedule, layout or compiled code, so that what it computes is
-//! what a graph means.
+//! Invariant: nothing here depends on placement, plan, schedule, layout or compiled code, so that its results define
+//! the meaning of a graph.
 
 use crate::counts::Counted;
 use crate::error::EngineError;
@@ -29,16 +29,16 @@ pub(crate) struct Interpreted<'e> {
     graph: &'e Graph,
     session: &'e Session,
     workers: u32,
-    /// Row-major, little end first.
+    /// Bytes of each variable: row-major, little end first.
     vars: SecondaryMap<VarId, Vec<u8>>,
-    /// Of the families' codelets; `None` for families without vertices.
+    /// Sizes of the families' codelets; `None` for families without vertices.
     sizes: SecondaryMap<FamilyId, Option<Sizes>>,
     counting: Option<&'e CountedBlocks>,
     counted: Counted,
 }
 
 impl<'e> Interpreted<'e> {
-    /// All variables zero.
+    /// Returns the memory with all variables zero.
     pub(crate) fn new(
         graph: &'e Graph,
         workers: u32,
@@ -144,7 +144,7 @@ impl Store for Interpreted<'_> {
     }
 }
 
-/// The fields of the vertex at hand.
+/// The fields of the current vertex.
 struct Vertex<'a> {
     vars: &'a mut SecondaryMap<VarId, Vec<u8>>,
     /// By id; empty for `const` fields.
@@ -152,7 +152,7 @@ struct Vertex<'a> {
 }
 
 impl Vertex<'_> {
-    fn place(&self, field: FieldId, position: u64) -> (VarId, std::ops::Range<usize>, ElemType) {
+    fn locate(&self, field: FieldId, position: u64) -> (VarId, std::ops::Range<usize>, ElemType) {
         let (elements, ty) = &self.fields[field.index()];
         let (var, element) = elements.at(position);
         let size = ty.bytes() as usize;
@@ -163,12 +163,12 @@ impl Vertex<'_> {
 
 impl VertexMemory for Vertex<'_> {
     fn load(&mut self, field: FieldId, flat_index: u64) -> u64 {
-        let (var, at, ty) = self.place(field, flat_index);
+        let (var, at, ty) = self.locate(field, flat_index);
         Scalar::from_le_bytes(ty, &self.vars[var][at]).bits
     }
 
     fn store(&mut self, field: FieldId, flat_index: u64, bits: u64) {
-        let (var, at, _) = self.place(field, flat_index);
+        let (var, at, _) = self.locate(field, flat_index);
         let size = at.len();
         self.vars[var][at].copy_from_slice(&bits.to_le_bytes()[..size]);
     }

@@ -1,10 +1,10 @@
 //! Calls of compiled vertices.
 //!
 //! # Note: Sound launches
-//! A [`Launch`] is checked when it is made: with the spans of its kernel's fields, every element that any of its rows
-//! can reach lies inside the arena. That no two rows that run at the same time touch a common element of which one is
-//! written is the race rule (see the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are
-//! 0 or 1 because only compiled code, initial values and tidied input write them.
+//! A [`Launch`] is checked when it is made: by the spans of its kernel's fields, every element that any of its rows can
+//! reach lies inside the arena. By the race rule, no row touches an element that another one writes at the same time
+//! (see the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are 0 or 1 because only
+//! compiled code, initial values and tidied input write them.
 //!
 //! Invariant: a kernel's function is called with a batch of the addressing that it was compiled for, while its code is
 //! alive.
@@ -23,12 +23,12 @@ use std::slice::Iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A compiled kernel, with what the engine must know to call it.
+/// A compiled kernel with the facts that a call needs.
 #[derive(Clone)]
 pub(crate) struct Kernel {
-    /// Its entry.
+    /// Its entry point.
     pub function: KernelFn,
-    /// Keeps the entry alive.
+    /// Keeps the entry point alive.
     pub _code: Arc<Code>,
     /// The functions that it calls.
     pub imports: &'static Imports,
@@ -45,32 +45,32 @@ pub(crate) struct Kernel {
 pub(crate) enum Offsets {
     /// Row `i` finds field `f` at `start[f] + i * step[f]`.
     Affine {
-        /// Of row 0.
+        /// Offset of each field in row 0.
         start: Vec<u64>,
-        /// From row to row.
+        /// Bytes of each field from row to row.
         step: Vec<i64>,
     },
     /// One entry per row and field.
     Table32(Vec<u32>),
     /// One entry per row and field.
     Table64(Vec<u64>),
-    /// Some fields in the one way, the others in the other.
+    /// Some fields have a first offset and a step, the others table entries.
     Mixed {
-        /// Of row 0; not read for fields in the table.
+        /// Offset of each field in row 0; not read for fields in the table.
         start: Vec<u64>,
-        /// From row to row; not read for fields in the table.
+        /// Bytes of each field from row to row; not read for fields in the table.
         step: Vec<i64>,
-        /// Where a field stands in a row of the table, if it does.
+        /// Index of each field's entry in a row of the table, if it has one.
         column: Vec<Option<usize>>,
-        /// Fields in a row of the table.
+        /// Entries in a row of the table.
         width: usize,
-        /// One entry per row and column.
+        /// The entries, row after row.
         table: Vec<u32>,
     },
 }
 
 impl Offsets {
-    /// Of one row's field.
+    /// Returns the offset of a field in a row.
     fn at(&self, row: u64, field: usize, fields: usize) -> i128 {
         if let Some((start, step)) = self.line(field) {
             return start as i64 as i128 + row as i128 * step as i128;
@@ -86,7 +86,7 @@ impl Offsets {
         }
     }
 
-    /// The first offset and the step of a field that moves straight.
+    /// Returns the first offset and the step of a field that is not in a table.
     fn line(&self, field: usize) -> Option<(u64, i64)> {
         match self {
             Offsets::Affine { start, step } => Some((start[field], step[field])),
@@ -95,7 +95,7 @@ impl Offsets {
         }
     }
 
-    /// Whether there is an entry for each of some rows and fields.
+    /// Returns whether there is an entry for each of some rows and fields.
     fn is_complete(&self, rows: u64, fields: usize) -> bool {
         match self {
             Offsets::Affine { start, step } => start.len() == fields && step.len() == fields,
@@ -109,7 +109,7 @@ impl Offsets {
         }
     }
 
-    /// Whether a field's offset never falls from row to row.
+    /// Returns whether a field's offset never decreases from row to row.
     fn ascends(&self, field: usize, rows: u64, fields: usize) -> bool {
         match self.line(field) {
             Some((_, step)) => step >= 0,
@@ -120,10 +120,10 @@ impl Offsets {
         }
     }
 
-    /// The least and the greatest offset of a field in some rows, at least one.
+    /// Returns the least and the greatest offset of a field in some rows, at least one.
     fn ends(&self, rows: Range<u64>, field: usize, fields: usize) -> (i128, i128) {
         let at = |row| self.at(row, field, fields);
-        // Between its ends a straight line is between their values.
+        // The offsets of a line lie between those of its ends.
         if self.line(field).is_some() {
             let (a, b) = (at(rows.start), at(rows.end - 1));
             return (a.min(b), a.max(b));
@@ -134,7 +134,7 @@ impl Offsets {
         }
     }
 
-    /// The entries of a field that does not move straight, in some rows.
+    /// Returns the table entries of a field in some rows.
     fn listed(&self, rows: Range<u64>, field: usize, fields: usize) -> Listed<'_> {
         let entries = |width: usize| rows.start as usize * width..rows.end as usize * width;
         match self {
@@ -155,7 +155,7 @@ enum Listed<'a> {
     Wide(StepBy<Skip<Iter<'a, u64>>>),
 }
 
-/// The least and the greatest of some offsets.
+/// Returns the least and the greatest of some offsets.
 fn ends(offsets: impl Iterator<Item = u64>) -> (i128, i128) {
     let (lo, hi) = offsets.fold((u64::MAX, 0), |(lo, hi), x| (lo.min(x), hi.max(x)));
     (lo as i128, hi as i128)
@@ -171,29 +171,29 @@ pub(crate) struct Launch {
     const_step: u64,
     /// Bytes of the arena that it was checked for.
     reach: u64,
-    /// Numbers that a row counts.
+    /// Counters of a row.
     counted: usize,
-    /// Those of all rows. A row's are touched by the thread that runs it, and read between tasks.
+    /// Counters of all rows. The thread that runs a row writes its counters; they are read between tasks.
     counters: Vec<AtomicU64>,
 }
 
-/// What every call of a kernel needs.
+/// The arguments that all calls of kernels share.
 pub(crate) struct Context<'a> {
-    /// Stop soon.
+    /// The stop flag.
     pub cancel: &'a AtomicBool,
-    /// How often a loop may turn.
+    /// The most iterations of a loop.
     pub iterations: u64,
-    /// How often all loops of a vertex may turn together.
+    /// The most iterations of all loops of a vertex together.
     pub total_iterations: u64,
-    /// Of a tile.
+    /// Workers of a tile.
     pub workers: u32,
 }
 
-/// Why a launch did not end.
+/// Why a launch ended early.
 pub(crate) enum LaunchStop {
     /// A check of this row did not hold.
     Failed(u64, Failure),
-    /// The flag was seen.
+    /// The stop flag was seen.
     Cancelled,
 }
 
@@ -224,48 +224,48 @@ impl Launch {
         complete && consts && (self.rows == 0 || self.kernel.spans.iter().enumerate().all(inside))
     }
 
-    /// Counts `numbers` for each row from now on, as the kernel was compiled to.
+    /// Provides counters for each row, as many as the kernel was compiled for.
     pub(crate) fn counting(mut self, numbers: usize) -> Launch {
         self.counted = numbers;
         self.counters.resize_with(numbers * self.rows as usize, AtomicU64::default);
         self
     }
 
-    /// What a row counted when it last ran.
+    /// Returns the counters of a row after its last run.
     pub(crate) fn counted(&self, row: u64) -> impl ExactSizeIterator<Item = u64> {
         self.counters[self.counted * row as usize..][..self.counted].iter().map(|n| n.load(Ordering::Relaxed))
     }
 
-    /// How many vertices.
+    /// Returns how many rows there are.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// How many edge fields its kernel has.
+    /// Returns how many edge fields its kernel has.
     pub(crate) fn fields(&self) -> usize {
         self.kernel.spans.len()
     }
 
-    /// Whether all fields move straight from row to row.
+    /// Returns whether no field is found in a table.
     pub(crate) fn is_straight(&self) -> bool {
         matches!(self.offsets, Offsets::Affine { .. })
     }
 
-    /// Whether a field is written.
+    /// Returns whether a field is written.
     pub(crate) fn writes(&self, field: usize) -> bool {
         self.kernel.writes[field]
     }
 
-    /// Bytes around all that some rows touch through a field; `None` if they touch nothing.
+    /// Returns the bounding byte range of a field in some rows, or `None` if they touch nothing.
     pub(crate) fn touched(&self, field: usize, rows: Range<u64>) -> Option<Range<i64>> {
         let (lo, hi) = self.kernel.spans[field].filter(|_| !rows.is_empty())?;
         let (least, greatest) = self.offsets.ends(rows, field, self.fields());
-        // They lie in the arena, which `new` has checked.
+        // `new` has checked that they lie in the arena.
         Some((least + lo as i128) as i64..(greatest + hi as i128) as i64)
     }
 
-    /// For each of some ascending bytes, the first row whose elements of a field begin there or after it; `None` if
-    /// rows do not ascend.
+    /// Returns, for each of some ascending bytes, the first row whose elements of a field begin at or after the byte,
+    /// or `None` if rows do not ascend.
     pub(crate) fn rows_at(&self, field: usize, bytes: &[i64]) -> Option<Vec<u64>> {
         let (fields, (lo, _)) = (self.fields(), self.kernel.spans[field]?);
         let first_at = |byte: i64| {
@@ -282,8 +282,8 @@ impl Launch {
 
     /// Runs rows `first..last` in order, up to the first whose check does not hold.
     pub(crate) fn run(&self, arena: &Arena, context: &Context, first: u64, last: u64) -> Result<(), LaunchStop> {
-        /// Rows between two looks at the flag, for kernels whose loops do not look.
-        const AT_ONCE: u64 = 1 << 16;
+        /// Rows between two polls of the stop flag, for kernels whose loops do not poll.
+        const PER_POLL: u64 = 1 << 16;
         assert!(last <= self.rows && arena.bytes() >= self.reach, "a launch of the engine leaves its tables");
         self.counters[self.counted * first as usize..self.counted * last as usize]
             .iter()
@@ -293,7 +293,7 @@ impl Launch {
             if context.cancel.load(Ordering::Relaxed) {
                 return Err(LaunchStop::Cancelled);
             }
-            let to = last.min(from + AT_ONCE);
+            let to = last.min(from + PER_POLL);
             self.call(arena, context, from, to)?;
             from = to;
         }

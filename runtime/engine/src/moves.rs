@@ -1,21 +1,21 @@
-//! Lists of moves, made as short as regularity allows and cut evenly over threads.
+//! Builds short lists of moves and cuts them evenly for threads.
 //!
-//! Invariant: a finished list moves the same bytes to the same places as what it was made from; its order may differ,
-//! so it serves copies and exchanges only, where order cannot matter.
+//! Invariant: a finished list moves the same bytes to the same addresses as the list it was made from. Its order may
+//! differ, so it serves only copies and exchanges, whose order does not matter.
 
 use crate::arena::Move;
 use std::ops::Range;
 
-/// The most bytes or pieces of one move, so that sums stay small.
+/// The most bytes or pieces of one move, so that sums do not overflow.
 const MOST: u64 = 1 << 30;
-/// Lists that cost less than this many bytes are not worth waking a thread for.
+/// Cost of a list, in bytes, below which no thread is woken.
 const WORTH_SHARING: u64 = 64 << 10;
-/// What one move costs beside its bytes, in bytes.
+/// Overhead of a move, in bytes.
 const PER_MOVE: u64 = 16;
-/// What one piece of a strided move costs at least, in bytes.
+/// Least cost of a piece of a strided move, in bytes.
 const PER_PIECE: u64 = 8;
 
-/// A move of fewer pieces is no shorter to write down than the pieces.
+/// A move of fewer pieces takes as much memory as its pieces.
 const FEW_PIECES: u32 = 5;
 
 /// Elements at equal distances, in bytes.
@@ -43,10 +43,10 @@ pub(crate) fn push_elements(list: &mut Vec<Move>, from: Row, to: Row, size: u32,
     }
 }
 
-/// As [`coalesce`], for a list of which all is performed: single pieces stand by length, so that those of one length are
-/// copied by one loop.
+/// Coalesces a list whose moves are all performed, and sorts single pieces by length, so that one loop copies those of
+/// one length.
 pub(crate) fn by_length(list: Vec<Move>) -> Vec<Move> {
-    // Any two moves of one length are a move of two pieces, but that is not yet regular.
+    // Any two moves of one length make a move of two pieces, which gains nothing.
     let pieces = |m: Move| {
         let cut = if m.count < FEW_PIECES { m.count } else { 1 };
         (0..cut as i64).map(move |i| match cut {
@@ -66,8 +66,7 @@ pub(crate) fn by_length(list: Vec<Move>) -> Vec<Move> {
     list
 }
 
-/// Joins moves that continue one another, first to longer pieces, then to more pieces; drops those that change
-/// nothing.
+/// Joins moves that continue one another, first to longer pieces, then to more pieces. Drops moves onto themselves.
 pub(crate) fn coalesce(list: Vec<Move>) -> Vec<Move> {
     let moving = |m: &Move| (m.from, m.from_step) != (m.to, m.to_step);
     let longer = join(list.into_iter().filter(moving), lengthen);
@@ -131,7 +130,7 @@ fn cost(m: &Move) -> u64 {
     PER_MOVE + m.count as u64 * if m.count == 1 { m.bytes as u64 } else { (m.bytes as u64).max(PER_PIECE) }
 }
 
-/// A move as several of about `grain` bytes each.
+/// Splits a move into several of about `grain` bytes each.
 fn split(m: Move, grain: u64) -> impl Iterator<Item = Move> {
     let one = m.count == 1;
     let (units, per) = if one { (m.bytes as u64, grain) } else { (m.count as u64, (grain / m.bytes as u64).max(1)) };

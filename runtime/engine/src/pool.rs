@@ -1,17 +1,17 @@
 //! Threads that live as long as an engine and share its work, task by task.
 //!
 //! # Note: Claims
-//! A task is published by a new epoch, and part k belongs to thread k. Whoever first raises the claim of a thread from
-//! the epoch before to this one runs its part: the thread itself, or the caller when it has ended its own part, so that
-//! a thread that sleeps, or waits for a processor, delays nobody. [`Pool::run`] returns only when every claim stands at
-//! the epoch; so a thread that is late finds its claim taken, and one that takes it knows that the epoch, and with it
-//! the task, has not changed since.
+//! A task is published by a new epoch, and part k belongs to thread k. A thread's part is run by whoever first raises
+//! the thread's claim from the previous epoch to this one: the thread itself, or the caller after its own part. So a
+//! thread that sleeps or waits for a processor delays nobody. [`Pool::run`] returns only when every claim stands at the
+//! epoch. A late thread therefore finds its claim taken, and a thread that takes its claim knows that the epoch, and
+//! with it the task, is still the same.
 //!
-//! Waiting threads spin for some microseconds, because the next task is usually that near, then sleep. One that wakes on the
-//! processor of the caller leaves it ([`processor`]).
+//! Waiting threads spin for some microseconds, because the next task is usually near, and then sleep. A thread that
+//! wakes on the processor of the caller moves to another one ([`processor`]).
 //!
-//! Invariant: between two calls of [`Pool::run`] no thread but the caller touches the work; a task has ended on all
-//! threads, and its effects are visible to the caller, when `run` returns.
+//! Invariant: between two calls of [`Pool::run`] no thread but the caller touches the work. When `run` returns, the
+//! task has ended on all threads and its effects are visible to the caller.
 
 use crate::processor;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use std::thread::JoinHandle;
 
 /// Numbered tasks, each cut into parts that may run at the same time.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// How many parts a task has, at least 1; those beyond the number of threads run on the caller.
+    /// Returns how many parts a task has, at least 1. Parts beyond the number of threads run on the caller.
     fn parts(&self, task: usize) -> usize;
 
     /// Runs one part.
     fn run(&self, task: usize, part: usize);
 }
 
-/// How often a thread without work looks before it sleeps.
-const LOOKS_IDLE: u32 = 4000;
-/// How often the caller looks for the end of a part before it gives way.
-const LOOKS_WAITING: u32 = 400;
+/// Polls of a thread without work before it sleeps.
+const POLLS_IDLE: u32 = 4000;
+/// Polls of the caller for the end of a part before it yields.
+const POLLS_WAITING: u32 = 400;
 
 /// The work and the threads that share it. The calling thread is one of them and owns part 0.
 pub(crate) struct Pool<W: Work> {
@@ -42,22 +42,22 @@ pub(crate) struct Pool<W: Work> {
 
 struct Shared<W> {
     work: W,
-    /// Of the epoch.
+    /// The task of the epoch.
     task: AtomicUsize,
     /// The last task that was published; 0 is none.
     epoch: AtomicU64,
-    /// Where the caller ran when it last woke a thread.
+    /// The processor of the caller when it last woke a thread.
     caller: AtomicUsize,
     stop: AtomicBool,
     /// One per thread beside the caller.
     slots: Vec<Slot>,
 }
 
-/// What one thread and the caller tell each other; a cache line of its own.
+/// The state that one thread shares with the caller, in a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Slot {
-    /// The last epoch whose part somebody runs, or that has none for this thread.
+    /// The last epoch whose part is taken, or that has none for this thread.
     claim: AtomicU64,
     /// The last epoch whose part this thread has ended.
     done: AtomicU64,
@@ -68,7 +68,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Whether the caller of this takes the part of an epoch.
+    /// Takes the part of an epoch; returns whether it was free.
     fn take(&self, epoch: u64) -> bool {
         self.claim.compare_exchange(epoch - 1, epoch, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -89,7 +89,7 @@ impl<W: Work> Pool<W> {
         Pool { shared, threads, epoch: 0 }
     }
 
-    /// The work.
+    /// Returns the work.
     pub(crate) fn work(&self) -> &W {
         &self.shared.work
     }
@@ -128,10 +128,10 @@ impl<W: Work> Pool<W> {
     }
 
     fn wait(&self, slot: &Slot) {
-        let mut looks = 0;
+        let mut polls = 0;
         while slot.done.load(Ordering::Acquire) != self.epoch {
-            looks += 1;
-            if looks < LOOKS_WAITING { std::hint::spin_loop() } else { std::thread::yield_now() }
+            polls += 1;
+            if polls < POLLS_WAITING { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
         assert!(!slot.broken.load(Ordering::Relaxed), "a thread of the engine has panicked");
     }
@@ -151,9 +151,9 @@ impl<W: Work> Shared<W> {
         }
     }
 
-    /// The next epoch after `seen`; `None` when the pool is dropped.
+    /// Waits for the next epoch after `seen`; returns `None` when the pool is dropped.
     fn next(&self, slot: &Slot, seen: u64) -> Option<u64> {
-        for _ in 0..LOOKS_IDLE {
+        for _ in 0..POLLS_IDLE {
             let epoch = self.epoch.load(Ordering::Acquire);
             if epoch != seen {
                 return (!self.stop.load(Ordering::Acquire)).then_some(epoch);
@@ -177,7 +177,7 @@ impl<W: Work> Shared<W> {
     }
 }
 
-/// Publishes the end of a part, also when it panics, so that the caller never waits for a dead thread.
+/// Publishes the end of a part, even if it panics, so that the caller never waits for a dead thread.
 struct Ended<'a> {
     slot: &'a Slot,
     epoch: u64,

@@ -1,13 +1,12 @@
-//! Which of the host's processors a thread runs on.
+//! The processors of the host on which threads run.
 //!
 //! # Note: A thread beside its caller
-//! A host may wake a thread on the processor of the one that wakes it, though another is idle, and leave both there for
-//! milliseconds: many supersteps. So a thread that wakes there moves away. It may be moved again at once by the host, which
-//! knows what else runs.
+//! A host may wake a thread on the processor of its caller although another one is idle, and leave both there for
+//! milliseconds: many supersteps. So a thread that wakes there moves away. The host may move it again at once.
 //!
-//! Invariant: where the host does not say or allow it, nothing happens; only time depends on it.
+//! Invariant: on a host that does not support this, nothing happens; only time depends on it.
 
-/// The processor that the calling thread runs on; `None` where the host does not say.
+/// Returns the processor of the calling thread, or `None` if the host does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn here() -> Option<usize> {
     Some(rustix::thread::sched_getcpu())

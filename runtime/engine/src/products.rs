@@ -1,9 +1,9 @@
 //! Matrix products of mode `fast`: native products, cut for threads.
 //!
 //! # Note: Sound products
-//! All corners of the matrices are checked to lie inside the arena when products are made. By the race rule no other vertex
-//! of the compute set, nor the same one through another field, touches an element of a `c`, and no two elements of a `c`
-//! are one. So products may run side by side, whole or cut along `c`, on several threads.
+//! All corners of the matrices are checked to lie inside the arena when products are made. By the race rule no other
+//! vertex of the compute set, nor the same one through another field, touches an element of a `c`, and no two elements
+//! of a `c` are one. So products may run side by side, whole or cut along `c`, on several threads.
 //!
 //! Invariant: every element of a `c` takes its terms in the order of k, however products are cut.
 

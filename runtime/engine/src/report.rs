@@ -1,6 +1,6 @@
-//! What a run leaves behind beside its values.
+//! The counters of a run.
 
-/// What a run took.
+/// The counters of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
     /// Compute sets and copies executed.

@@ -1,13 +1,13 @@
-//! The elements of a view as few runs at equal distances, in row-major order: the oracle's own reading of what a view
-//! means. It shares no code with the queries of `girder_ir::view` that the compiled modes use, so that an error on
-//! either side shows as a disagreement.
+//! The elements of a view as strided runs in row-major order: the oracle's own definition of a view. It shares no code
+//! with the queries of `girder_ir::view`, which the compiled modes use, so that an error in either shows as a
+//! disagreement.
 //!
 //! Invariant: the runs of a view, one after another, are its elements in row-major order of its index space.
 
 use girder_ir::ids::VarId;
 use girder_ir::view::{Digits, Run, View, ViewPart};
 
-/// The elements of a view in order.
+/// Returns the runs of a view, in order.
 pub(crate) fn runs_of(view: &View) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for_each_run(view, |run| {
@@ -28,7 +28,7 @@ fn extend(last: &mut Run, next: Run) -> bool {
     fits
 }
 
-/// One run per row of the innermost digit and part.
+/// Calls a function with one run per row of the innermost digit and part.
 fn for_each_run(view: &View, mut f: impl FnMut(Run)) {
     if view.digits.contains(&0) {
         return;
@@ -47,7 +47,7 @@ fn for_each_run(view: &View, mut f: impl FnMut(Run)) {
     }
 }
 
-/// Whether the row at `point` along digit `inner` crosses a part.
+/// Returns whether the row at `point` along digit `inner` crosses a part.
 fn holds(part: &ViewPart, point: &[u32], inner: usize) -> bool {
     (0..point.len()).all(|k| k == inner || (part.lo[k]..part.lo[k] + part.len[k]).contains(&point[k]))
 }
@@ -62,7 +62,7 @@ fn row(part: &ViewPart, point: &[u32], inner: usize) -> Run {
     Run { var: part.var, start: start as u64, len, stride }
 }
 
-/// The next point in row-major order of all digits but `inner`; `false` after the last.
+/// Advances to the next point in row-major order of all digits but `inner`; returns `false` after the last.
 fn advance(point: &mut [u32], digits: &[u32], inner: usize) -> bool {
     for k in (0..point.len()).rev().filter(|&k| k != inner) {
         point[k] += 1;
@@ -74,7 +74,7 @@ fn advance(point: &mut [u32], digits: &[u32], inner: usize) -> bool {
     false
 }
 
-/// Runs that can be asked for one element.
+/// The runs of a view, searchable by position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Located {
     runs: Vec<Run>,
@@ -83,7 +83,7 @@ pub(crate) struct Located {
 }
 
 impl Located {
-    /// The elements of a view.
+    /// Collects the runs of a view.
     pub(crate) fn new(view: &View) -> Located {
         let runs = runs_of(view);
         let mut sum = 0;
@@ -95,7 +95,7 @@ impl Located {
         Located { runs, before }
     }
 
-    /// The variable and flat element at a row-major position of the view.
+    /// Returns the variable and the flat element at a row-major position of the view.
     #[inline]
     pub(crate) fn at(&self, position: u64) -> (VarId, u64) {
         let k = if self.runs.len() == 1 { 0 } else { self.before.partition_point(|&b| b <= position) - 1 };

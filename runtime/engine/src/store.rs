@@ -1,6 +1,6 @@
-//! What the three modes have in common: executing compute sets and copies, and reading and writing elements by run.
+//! The interface of the three modes: they execute compute sets and copies, and read and write elements by run.
 //!
-//! Invariant: between two calls every variable that is live has one value per element, whatever the mode keeps where.
+//! Invariant: between two calls every live variable has one value per element, wherever the mode keeps it.
 
 use crate::error::EngineError;
 use girder_codelet::interpret::{Failure, Race};
@@ -10,34 +10,34 @@ use girder_ir::trace::{Counts, NoCounts};
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::Run;
 
-/// The memory of a mode and what happens in it.
+/// The memory of a mode, and the steps that change it.
 pub(crate) trait Store {
-    /// One superstep of vertices.
+    /// Executes the vertices of a compute set.
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop>;
 
-    /// How often the counted blocks of the set just executed ran; nothing where nobody asked.
+    /// Returns how often the counted blocks of the last compute set ran; nothing if no blocks are counted.
     fn counts(&self) -> &dyn Counts {
         &NoCounts
     }
 
-    /// One exchange.
+    /// Performs a copy.
     fn copy(&mut self, copy: CopyId);
 
-    /// Runs the compute sets and copies of a sequence from `first` on that the mode runs at once, and returns how many steps
-    /// those are; 0 if there are none. They leave the same memory as one after another.
+    /// Runs the compute sets and copies of a sequence from `first` on that the mode runs at once, and returns how many
+    /// steps those are; 0 if there are none. They leave the same memory as one after another.
     fn grouped(&mut self, first: StepId) -> Result<usize, VertexStop> {
         let _ = first;
         Ok(0)
     }
 
-    /// The elements of a run in order; `into` has their bytes.
+    /// Reads the elements of a run in order; `into` has as many bytes.
     fn read(&self, run: Run, into: &mut [u8]);
 
-    /// Sets the elements of a run in order.
+    /// Writes the elements of a run in order.
     fn write(&mut self, run: Run, from: &[u8]);
 }
 
-/// Why a compute set did not end.
+/// Why a compute set ended early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VertexStop {
     /// A check did not hold.
@@ -55,7 +55,7 @@ pub(crate) struct VertexRace {
     pub family: FamilyId,
     /// Which vertex of it.
     pub instance: u64,
-    /// What meets.
+    /// The accesses that race.
     pub race: Race,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct VertexFailure {
     pub family: FamilyId,
     /// Which vertex of it.
     pub instance: u64,
-    /// What did not hold.
+    /// The check that did not hold.
     pub failure: Failure,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn write_runs(store: &mut dyn Store, graph: &Graph, runs: &[Run], fro
     }
 }
 
-/// The value of a rank-0 view.
+/// Returns the value of a rank-0 view.
 pub(crate) fn read_scalar(store: &dyn Store, ty: ElemType, runs: &[Run]) -> Scalar {
     let mut bytes = [0; 8];
     if let Some(&run) = runs.first() {
@@ -99,14 +99,14 @@ pub(crate) fn read_scalar(store: &dyn Store, ty: ElemType, runs: &[Run]) -> Scal
     Scalar::from_le_bytes(ty, &bytes)
 }
 
-/// Makes every byte of a `bool` from outside 0 or 1; other types pass as they are.
+/// Makes every byte of a `bool` from outside 0 or 1; other types stay as they are.
 pub(crate) fn tidy(ty: ElemType, bytes: &mut [u8]) {
     if ty == ElemType::Bool {
         bytes.iter_mut().for_each(|b| *b = (*b != 0) as u8);
     }
 }
 
-/// Makes every NaN on its way out the canonical one: its sign and payload are not specified, and differ between modes.
+/// Replaces every NaN by the canonical one: sign and payload are not specified, and differ between modes.
 pub(crate) fn one_nan(ty: ElemType, bytes: &mut [u8]) {
     match ty {
         ElemType::F32 => bytes.as_chunks_mut::<4>().0.iter_mut().for_each(|b| {
@@ -123,13 +123,13 @@ pub(crate) fn one_nan(ty: ElemType, bytes: &mut [u8]) {
     }
 }
 
-/// All elements of a variable.
+/// Returns the run of all elements of a variable, or `None` if it has none.
 pub(crate) fn whole(graph: &Graph, var: VarId) -> Option<Run> {
     let len = graph.vars[var].len();
     (len > 0).then_some(Run { var, start: 0, len, stride: 1 })
 }
 
-/// Puts the initial values in place; all else is zero already.
+/// Writes the initial values; all other elements are zero already.
 pub(crate) fn initialise(store: &mut dyn Store, graph: &Graph) {
     for (id, var) in &graph.vars {
         match (&var.init, whole(graph, id)) {
@@ -140,7 +140,7 @@ pub(crate) fn initialise(store: &mut dyn Store, graph: &Graph) {
     }
 }
 
-/// Sets every element of a run of stride 1, some at a time so that no second copy of a large variable is made.
+/// Sets every element of a run of stride 1, in pieces, so that a large variable is not held twice.
 fn fill(store: &mut dyn Store, run: Run, value: Scalar) {
     const AT_ONCE: u64 = 1 << 16;
     let element: Vec<u8> = value.to_le_bytes().collect();
@@ -151,7 +151,7 @@ fn fill(store: &mut dyn Store, run: Run, value: Scalar) {
     }
 }
 
-/// `Ok` while the bytes that a mode needs are within the limit.
+/// Returns the bytes that a mode needs, or an error if they exceed the limit.
 pub(crate) fn within(needed: u128, limit: u64) -> Result<u64, EngineError> {
     match u64::try_from(needed) {
         Ok(n) if n <= limit => Ok(n),

@@ -304,8 +304,8 @@ impl Tasks {
         }
     }
 
-    /// Runs a block of every member in order. After a failure, only members that may fail before it in program order run, so
-    /// that every block gets as far as the least failure, whichever is found first.
+    /// Runs a block of every member in order. After a failure, only members that may fail before it in program order
+    /// run, so that every block gets as far as the least failure, whichever is found first.
     fn run_block(&self, members: &[BlockedTask], block: usize) {
         for (n, member) in (0..).zip(members) {
             if n > self.failed.load(Ordering::Relaxed) {

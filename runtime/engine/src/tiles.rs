@@ -1,4 +1,4 @@
-//! The tiles' memories as shares of one arena, and where a variable's elements are in it.
+//! Addresses of mode `exact`: the memories of the tiles are shares of one arena.
 //!
 //! Invariant: shares do not overlap, and a share ends behind the last word that its tile uses.
 
@@ -10,12 +10,12 @@ use girder_ir::plan::{Homes, Loc, Object};
 use girder_ir::stage::Allocated;
 use girder_ir::view::Run;
 
-/// Whose plan a buffer belongs to.
+/// The step to whose plan a buffer belongs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Owner {
-    /// A compute set's.
+    /// A compute set.
     Set(ComputeSetId),
-    /// A copy's.
+    /// A copy.
     Copy(CopyId),
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct Tiles {
     /// Bytes of each share.
     share: u64,
     homes: SecondaryMap<VarId, Home>,
-    /// Of each buffer of a plan the number of buffers before it on its tile.
+    /// For each buffer of a plan, the number of buffers before it on its tile.
     set_buffers: SecondaryMap<ComputeSetId, Vec<u32>>,
     copy_buffers: SecondaryMap<CopyId, Vec<u32>>,
 }
 
-/// Where the elements of one variable are.
+/// The addresses of one variable's elements.
 #[derive(Clone, Default)]
 struct Home {
     /// First flat element, one past the last, and byte of the first in the arena; ascending.
@@ -40,7 +40,7 @@ struct Home {
 }
 
 impl Tiles {
-    /// Bytes of all shares of a layout.
+    /// Returns the bytes of all shares of a layout.
     pub(crate) fn bytes(layout: &Layout) -> u128 {
         layout.tiles().count() as u128 * share(layout) as u128
     }
@@ -55,7 +55,7 @@ impl Tiles {
         }
     }
 
-    /// Finds every element.
+    /// Finds the address of every element.
     pub(crate) fn new(allocated: &Allocated) -> Result<Tiles, EngineError> {
         let mut tiles = Tiles { used: allocated.layout.tiles().collect(), ..Tiles::none(share(&allocated.layout)) };
         allocated.sets.keys().for_each(|s| tiles.set_buffers[s] = allocated.plan.sets[s].buffer_ranks());
@@ -74,17 +74,17 @@ impl Tiles {
         Ok(tiles)
     }
 
-    /// Bytes of a variable's element.
+    /// Returns the bytes of an element of a variable.
     pub(crate) fn element_bytes(&self, var: VarId) -> usize {
         self.homes[var].element_bytes
     }
 
-    /// A byte of a tile's block of a variable.
+    /// Returns the arena's byte of an offset in a tile's block of a variable.
     pub(crate) fn var_byte(&self, layout: &Layout, tile: u32, var: VarId, offset: u32) -> Result<u64, EngineError> {
         self.block_byte(layout, tile, Content::Var(var), offset)
     }
 
-    /// A byte of a buffer; it has to be on the tile.
+    /// Returns the arena's byte of an offset in a buffer, which must be on the tile.
     pub(crate) fn buffer_byte(
         &self,
         allocated: &Allocated,
@@ -105,7 +105,7 @@ impl Tiles {
         self.block_byte(&allocated.layout, tile, content, offset)
     }
 
-    /// A byte that a plan names.
+    /// Returns the arena's byte of a location in a plan.
     pub(crate) fn byte(&self, allocated: &Allocated, loc: Loc, owner: Owner) -> Result<u64, EngineError> {
         match loc.object {
             Object::Var(var) => self.var_byte(&allocated.layout, loc.tile, var, loc.offset),
@@ -141,7 +141,7 @@ impl Tiles {
     }
 }
 
-/// Bytes of each tile's share: the peak and a word behind it, in cache lines.
+/// Returns the bytes of a tile's share: the peak and a word behind it, in cache lines.
 fn share(layout: &Layout) -> u64 {
     (layout.peak() as u64 + 4).next_multiple_of(64)
 }

@@ -1,10 +1,10 @@
 //! The walk over a program's steps, the same in all modes.
 //!
-//! Steps are walked where they stand in the graph; what they read or write (predicates, loop indices, packets) is
-//! resolved to runs once, in [`Doors`]. Nesting is bounded by the front end, and calls do not recurse, so the walk may.
+//! The elements that steps themselves read or write (predicates, loop indices, packets) are resolved to runs once, in
+//! [`StepRuns`]. The walk recurses, because the front end bounds nesting and calls do not recurse.
 //!
-//! Invariant: effects happen in program order; the flag to stop is polled before every superstep and every turn; a turn
-//! of a loop allocates nothing once its buffers have grown.
+//! Invariant: effects happen in program order. The stop flag is polled before every superstep and every iteration. An
+//! iteration allocates nothing once buffers have grown.
 
 use crate::error::RunError;
 use crate::failure::{check_failed, workers_raced};
@@ -23,20 +23,20 @@ use girder_source::{Session, Span};
 
 /// The elements that each step itself reads or writes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Doors {
+pub(crate) struct StepRuns {
     runs: SecondaryMap<StepId, Box<[Run]>>,
 }
 
-impl Doors {
-    /// Of all steps of a graph.
-    pub(crate) fn new(graph: &Graph) -> Doors {
+impl StepRuns {
+    /// Resolves the views of all steps of a graph.
+    pub(crate) fn new(graph: &Graph) -> StepRuns {
         let mut runs = SecondaryMap::new();
         for (id, step) in &graph.steps {
             if let Some(view) = own_view(&step.kind) {
                 runs[id] = view.runs().collect();
             }
         }
-        Doors { runs }
+        StepRuns { runs }
     }
 }
 
@@ -57,34 +57,34 @@ fn own_view(step: &StepKind) -> Option<&View> {
 }
 
 /// One run of one program.
-pub(crate) struct Walk<'a, 't> {
-    /// What is walked.
+pub(crate) struct ProgramWalk<'a, 't> {
+    /// The graph.
     pub graph: &'a Graph,
-    /// Where vertices are, if that is known.
+    /// The tiles of vertices, if they are known.
     pub placement: Option<&'a Placement>,
-    /// The limit of turns, and the flag to stop.
+    /// The limits, and the stop flag.
     pub session: &'a Session,
-    /// Views of the steps.
-    pub doors: &'a Doors,
-    /// Who listens.
+    /// The elements of the steps.
+    pub step_runs: &'a StepRuns,
+    /// The listener.
     pub trace: Option<&'a mut (dyn Trace + 't)>,
     /// The memory.
     pub store: &'a mut dyn Store,
     /// The outside.
     pub host: &'a mut dyn Host,
-    /// What has been done.
+    /// The counters of the run.
     pub report: RunReport,
-    /// Supersteps that the text tells.
+    /// Supersteps that the text promises.
     pub total: u64,
-    /// For packets and printed values.
+    /// Buffer of packets and printed values.
     pub buffer: Vec<u8>,
-    /// Steps around the one at hand.
+    /// Nesting of the current step.
     pub depth: u32,
-    /// Turns of all loops so far.
-    pub turns: u64,
+    /// Iterations of all loops so far.
+    pub iterations: u64,
 }
 
-impl Walk<'_, '_> {
+impl ProgramWalk<'_, '_> {
     /// Runs a program to its end.
     pub(crate) fn program(&mut self, program: ProgramId) -> Result<(), RunError> {
         self.step(self.graph.programs[program].body)
@@ -141,8 +141,8 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Runs the steps of a sequence from `first` on that the mode runs at once, and returns how many those are. A trace is
-    /// told step by step, so with a trace there are none.
+    /// Runs the steps of a sequence from `first` on that the mode runs at once, and returns how many those are. A trace
+    /// is told step by step, so with a trace there are none.
     fn grouped(&mut self, first: StepId) -> Result<usize, RunError> {
         if self.trace.is_some() || self.depth == depth_limit(self.session) {
             return Ok(0);
@@ -186,7 +186,7 @@ impl Walk<'_, '_> {
         }
         let mut value = index.map_or(0, |(_, start, _)| start);
         for _ in 0..count {
-            self.turn(id)?;
+            self.count_iteration(id)?;
             if let Some((var, _, by)) = index {
                 self.store.write(Run { var, start: 0, len: 1, stride: 1 }, &value.to_le_bytes());
                 value = value.wrapping_add(by);
@@ -196,31 +196,31 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Counts a turn of a loop.
-    fn turn(&mut self, id: StepId) -> Result<(), RunError> {
+    /// Counts an iteration of a loop.
+    fn count_iteration(&mut self, id: StepId) -> Result<(), RunError> {
         self.poll()?;
         let limit = self.session.limits.total_iterations;
-        if self.turns == limit {
+        if self.iterations == limit {
             return Err(RunError::Iterations { limit, all: true, span: self.span(id) });
         }
-        self.turns += 1;
+        self.iterations += 1;
         Ok(())
     }
 
     fn while_loop(&mut self, id: StepId, before: StepId, body: StepId) -> Result<(), RunError> {
         let limit = self.session.limits.iterations;
-        let mut turns = 0;
+        let mut iterations = 0;
         loop {
             self.poll()?;
             self.step(before)?;
             if self.test(id).bits == 0 {
                 return Ok(());
             }
-            if turns == limit {
+            if iterations == limit {
                 return Err(RunError::Iterations { limit, all: false, span: self.span(id) });
             }
-            turns += 1;
-            self.turn(id)?;
+            iterations += 1;
+            self.count_iteration(id)?;
             self.step(body)?;
         }
     }
@@ -230,7 +230,7 @@ impl Walk<'_, '_> {
             Effect::Print { label, value } => {
                 self.load_buffer(id);
                 // An empty view has no part that could tell its type, and no byte that would need one.
-                let ty = self.doors.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty);
+                let ty = self.step_runs.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty);
                 self.host.print(label, ty, &value.shape(), &self.buffer);
                 Ok(())
             }
@@ -244,7 +244,7 @@ impl Walk<'_, '_> {
                 if yes { Err(error()) } else { Ok(()) }
             }
             Effect::Read { stream, .. } => {
-                let runs = &self.doors.runs[id];
+                let runs = &self.step_runs.runs[id];
                 self.buffer.clear();
                 self.buffer.resize(self.bytes(runs), 0);
                 self.host.read(*stream, &mut self.buffer).map_err(|e| self.stream_error(id, *stream, e))?;
@@ -269,9 +269,9 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Reads the step's view into the buffer.
+    /// Reads the view of a step into the buffer.
     fn load_buffer(&mut self, id: StepId) {
-        let runs = &self.doors.runs[id];
+        let runs = &self.step_runs.runs[id];
         self.buffer.clear();
         self.buffer.resize(self.bytes(runs), 0);
         read_runs(self.store, self.graph, runs, &mut self.buffer);
@@ -281,7 +281,7 @@ impl Walk<'_, '_> {
         runs.iter().map(|r| r.len as usize * self.graph.vars[r.var].ty.bytes() as usize).sum()
     }
 
-    /// The value that a `while`, `if` or `switch` looks at.
+    /// Returns the value that a `while`, `if` or `switch` tests.
     fn test(&mut self, id: StepId) -> Scalar {
         if let Some(trace) = &mut self.trace {
             trace.tested(id);
@@ -295,9 +295,9 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The value of the step's rank-0 view.
+    /// Returns the value of a step's rank-0 view.
     fn scalar(&self, id: StepId) -> Scalar {
-        let runs = &self.doors.runs[id];
+        let runs = &self.step_runs.runs[id];
         match runs.first() {
             Some(run) => read_scalar(self.store, self.graph.vars[run.var].ty, runs),
             None => Scalar::bool(false),
@@ -341,20 +341,20 @@ impl Walk<'_, '_> {
     }
 }
 
-/// How deep steps may nest, calls included. A block of the text is at most a few steps around one another, so what the
-/// front end accepts stays below.
+/// Returns how deep steps may nest, calls included. A block of the text becomes at most a few nested steps, so the
+/// programs that the front end accepts stay below.
 fn depth_limit(session: &Session) -> u32 {
     4 * session.limits.nesting + 16
 }
 
-/// Supersteps of every program as far as the text tells: one turn of a `while`, the longest branch of an `if`.
+/// Supersteps of every program as far as the text tells: one iteration of a `while`, the longest branch of an `if`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Supersteps {
     programs: SecondaryMap<ProgramId, Option<u64>>,
 }
 
 impl Supersteps {
-    /// Of one program; what nests too deep to run counts nothing.
+    /// Returns the supersteps of one program. Steps that nest too deep to run count nothing.
     pub(crate) fn of(&mut self, graph: &Graph, program: ProgramId, session: &Session) -> u64 {
         self.program(graph, program, depth_limit(session))
     }

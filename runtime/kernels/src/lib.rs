@@ -1,6 +1,7 @@
-//! Native functions for what compiled code would do too slowly.
+//! Native functions for operations that compiled code would execute too slowly.
 //!
-//! They know neither the language nor the graph: addresses, strides and numbers come in. `product` is the matrix unit.
+//! They know neither the language nor the graph; their arguments are addresses, strides and numbers. `product` is the
+//! matrix-product unit.
 //!
 //! Invariants: every function gives the same bits at every [`Level`] and for every way to cut its work; `unsafe`
 //! stands in `product` only.

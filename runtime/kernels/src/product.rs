@@ -1,9 +1,9 @@
 //! `c = c + a b`, or `start + a b`, of matrices of `f32` or `f64` in memory.
 //!
 //! # Note: Order
-//! Every element of `c` takes its products in the order of k, each by one `fma`. Elements are independent, so tiles of
-//! them are computed side by side, blocks of k one after the other, and parts of `c` by several threads. The result is
-//! that of the three plain loops, to the bit, however it is cut.
+//! Every element of `c` takes its terms in the order of k, each by one `fma`. Elements are independent, so a tile of
+//! them is computed at once, and parts of `c` by several threads; blocks of k are taken one after another. However a
+//! product is cut, the bits are those of the three plain loops.
 //!
 //! # Note: Sound access
 //! A call is sound if all elements of the three matrices may be read, those of `c` written, no two elements of `c`
@@ -38,7 +38,7 @@ pub struct Matrix {
     pub col: i64,
 }
 
-/// The matrices of a product and their sizes, as compiled code lays them out.
+/// The matrices of a product and their sizes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Product {
@@ -56,7 +56,7 @@ pub struct Product {
     pub k: u64,
 }
 
-/// What the sums begin with.
+/// The initial value of the sums.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Start<F> {
     /// The elements of `c`.
@@ -66,13 +66,13 @@ pub enum Start<F> {
 }
 
 impl Matrix {
-    /// The address of an element. Nothing is accessed, so nothing can go wrong.
+    /// Returns the address of an element, without accessing it.
     pub(crate) fn element(&self, i: u64, j: u64) -> *mut u8 {
         let ahead = (i as i64).wrapping_mul(self.row).wrapping_add((j as i64).wrapping_mul(self.col));
         self.at.wrapping_offset(ahead as isize)
     }
 
-    /// The part that begins at an element.
+    /// Returns the part that begins at an element.
     pub fn from(&self, i: u64, j: u64) -> Matrix {
         Matrix { at: self.element(i, j), ..*self }
     }
@@ -83,14 +83,14 @@ impl Matrix {
 }
 
 impl Product {
-    /// The same product with rows and columns swapped, `cᵀ = bᵀ aᵀ`. The factors of each `fma` change places, which
+    /// Returns the product with rows and columns swapped, `cᵀ = bᵀ aᵀ`. The factors of each `fma` are swapped, which
     /// changes no bit.
     fn transposed(self) -> Product {
         let [c, a, b] = [self.c, self.b, self.a].map(Matrix::transposed);
         Product { c, a, b, m: self.n, n: self.m, k: self.k }
     }
 
-    /// The part that computes some rows and columns of `c`.
+    /// Returns the part that computes some rows and columns of `c`.
     pub fn part(&self, rows: Range<u64>, columns: Range<u64>) -> Product {
         Product {
             c: self.c.from(rows.start, columns.start),
@@ -102,28 +102,28 @@ impl Product {
         }
     }
 
-    /// Cuts it into at most some parts of about equal size for as many threads, along the columns of `c` if there are
-    /// enough of them: then no two threads pack the same part of `b`.
+    /// Cuts the product into at most `parts` parts of about equal size, one for each thread, along the columns of `c`
+    /// if there are enough of them: then no two threads pack the same part of `b`.
     pub fn parts(&self, parts: u64) -> Vec<Product> {
-        let wide = self.n >= WIDE_PART.saturating_mul(parts) || self.n >= self.m;
-        let length = if wide { self.n } else { self.m };
+        let by_columns = self.n >= FEWEST_COLUMNS.saturating_mul(parts) || self.n >= self.m;
+        let length = if by_columns { self.n } else { self.m };
         let units = length.div_ceil(UNIT);
         let parts = parts.clamp(1, units.max(1));
         let part = |p: u64| {
             let units = share(units, parts, p);
             let range = (units.start * UNIT).min(length)..(units.end * UNIT).min(length);
-            if wide { self.part(0..self.m, range) } else { self.part(range, 0..self.n) }
+            if by_columns { self.part(0..self.m, range) } else { self.part(range, 0..self.n) }
         };
         (0..parts).map(part).collect()
     }
 }
 
-/// Rows or columns that are not cut: the widest vectors, twice the tallest tile.
+/// Parts begin at multiples of so many rows or columns: the widest vector, twice the tallest tile.
 const UNIT: u64 = 16;
-/// Columns of a part that is worth being one.
-const WIDE_PART: u64 = 96;
+/// The fewest columns of a part.
+const FEWEST_COLUMNS: u64 = 96;
 
-/// A product of `f32`.
+/// Computes a product of `f32`.
 ///
 /// # Safety
 /// The call is sound (see the note of this module), and the machine has the level's instructions.
@@ -140,7 +140,7 @@ pub unsafe fn product_f32(level: Level, call: &Product, start: Start<f32>) {
     }
 }
 
-/// A product of `f64`.
+/// Computes a product of `f64`.
 ///
 /// # Safety
 /// As [`product_f32`].

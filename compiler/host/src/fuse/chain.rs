@@ -1,11 +1,11 @@
 //! Chains of consecutive maps that run as one, and which of their elements are in memory.
 //!
 //! # Note: Fused maps
-//! Maps over the same iterations may run iteration by iteration, one map after another at each, if no iteration touches an
-//! element that another one writes. That holds if any two accesses of one variable of which one writes are the same
-//! element at every iteration, or share no byte; and the same for any two accesses that are in memory, because variables
-//! share memory. An element that a map writes is then passed to the later maps in a register. It is stored only if
-//! something else may read it: a step outside, the host, or the first of these maps when they run again.
+//! Maps over the same iterations may run iteration by iteration, one map after another at each, if no iteration touches
+//! an element that another one writes. That holds if any two accesses of one variable of which one writes are the same
+//! element at every iteration, or share no byte; and the same for any two accesses that are in memory, because
+//! variables share memory. An element that a map writes is then passed to the later maps in a register. It is stored
+//! only if something else may read it: a step outside, the host, or the first of these maps when they run again.
 //!
 //! Invariant: the steps of a [`Chain`] leave every byte that anything else reads as they would one after another.
 
@@ -112,8 +112,8 @@ impl<'g> Chain<'g> {
         self.maps.push(map.clone());
     }
 
-    /// Returns what is in memory if these are the steps from `first` to `last`, or `None` if they cannot run iteration by
-    /// iteration.
+    /// Returns what is in memory if these are the steps from `first` to `last`, or `None` if they cannot run iteration
+    /// by iteration.
     pub fn memory_slots(
         &self,
         graph: &Graph,

@@ -1,85 +1,56 @@
 //! The codelet of a chain: one loop whose body does at each iteration what the maps do one after another.
 //!
-//! Invariant: the codelet cannot fail: its loop is as long as its fields, and its body comes from codelets whose checks are
-//! proven.
+//! Invariant: the codelet cannot fail: its loop is as long as its fields, and its body comes from codelets whose checks
+//! are proven.
 
 use super::chain::{Chain, MemorySlots};
 use super::map::{Applied, Function};
+use super::signature::{FunctionSignature, FusedField, FusedSignature};
+use super::space::Access;
 use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{
     Check, Codelet, DimDecl, Dir, Expr, ExprKind, FieldDecl, Index, Label, Local, Site, Stmt, StmtBlock,
 };
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId, SizeId, SpecId};
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use smallvec::SmallVec;
 
-/// All that a fused codelet depends on, beside the graph.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct FusedSignature {
-    /// The functions, each with the slots of its accesses.
-    maps: Vec<(FunctionSignature, Vec<usize>)>,
-    /// The slots in memory.
-    fields: Vec<FusedField>,
-    /// Trip count of the loop.
-    iterations: u64,
+/// Returns the signature of a chain for rows of some iterations.
+pub(super) fn signature(chain: &Chain, memory: &MemorySlots, iterations: u64) -> FusedSignature {
+    let function = |f: &Function| match f {
+        Function::Copy(_) => FunctionSignature::Copy,
+        Function::Codelet(a) => {
+            FunctionSignature::Codelet { spec: a.spec, sizes: a.sizes.clone(), fields: a.fields.clone() }
+        }
+    };
+    let in_memory = (0..chain.slots.len()).filter(|&n| memory.loads[n] || memory.stores[n]);
+    let field = |(slot, access): (usize, &Access)| FusedField {
+        slot,
+        ty: access.ty,
+        loads: memory.loads[slot],
+        stores: memory.stores[slot],
+        moves: access.strides.last().is_some_and(|&s| s != 0),
+    };
+    FusedSignature {
+        maps: chain.maps.iter().map(|m| function(&m.function)).zip(chain.at.iter().cloned()).collect(),
+        fields: in_memory.zip(&memory.space.accesses).map(field).collect(),
+        iterations,
+    }
 }
 
-/// A function without the values of its constants.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum FunctionSignature {
-    Copy,
-    Codelet { spec: SpecId, sizes: Vec<(SizeId, i64)>, fields: Vec<FieldId> },
-}
-
-/// A slot that is in memory.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct FusedField {
-    slot: usize,
-    ty: ElemType,
-    loads: bool,
-    stores: bool,
-    /// Whether it moves from iteration to iteration of a row.
-    moves: bool,
-}
-
-impl FusedSignature {
-    /// Returns the signature of a chain for rows of some iterations.
-    pub(super) fn new(chain: &Chain, memory: &MemorySlots, iterations: u64) -> FusedSignature {
-        let signature = |f: &Function| match f {
-            Function::Copy(_) => FunctionSignature::Copy,
-            Function::Codelet(a) => {
-                FunctionSignature::Codelet { spec: a.spec, sizes: a.sizes.clone(), fields: a.fields.clone() }
-            }
-        };
-        let in_memory = (0..chain.slots.len()).filter(|&n| memory.loads[n] || memory.stores[n]);
-        let field = |(slot, access): (usize, &super::space::Access)| FusedField {
-            slot,
-            ty: access.ty,
-            loads: memory.loads[slot],
-            stores: memory.stores[slot],
-            moves: access.strides.last().is_some_and(|&s| s != 0),
-        };
-        FusedSignature {
-            maps: chain.maps.iter().map(|m| signature(&m.function)).zip(chain.at.iter().cloned()).collect(),
-            fields: in_memory.zip(&memory.space.accesses).map(field).collect(),
-            iterations,
+/// Builds the codelet of a chain of a signature. Its edge fields are the slots in memory, in order; its constants are
+/// those of the maps, in order.
+pub(super) fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
+    let mut fuser = Fuser::new(signature, chain.slots.len());
+    for (map, slots) in chain.maps.iter().zip(&chain.at) {
+        match &map.function {
+            Function::Copy(ty) => fuser.copy(*ty, slots[0], slots[1]),
+            Function::Codelet(applied) => fuser.apply(&graph.codelets[applied.spec], applied, slots),
         }
     }
-
-    /// Builds the codelet of a chain of this signature. Its edge fields are the slots in memory, in order; its constants are
-    /// those of the maps, in order.
-    pub(super) fn codelet(&self, graph: &Graph, chain: &Chain) -> Codelet {
-        let mut fuser = Fuser::new(self, chain.slots.len());
-        for (map, slots) in chain.maps.iter().zip(&chain.at) {
-            match &map.function {
-                Function::Copy(ty) => fuser.copy(*ty, slots[0], slots[1]),
-                Function::Codelet(applied) => fuser.apply(&graph.codelets[applied.spec], applied, slots),
-            }
-        }
-        fuser.finish(self)
-    }
+    fuser.finish(signature)
 }
 
 /// A fused codelet under construction.

@@ -1,7 +1,7 @@
 //! Steps that are maps: compute sets and copies that compute each element from elements at the same iteration.
 //!
-//! Invariant: a step that is a [`Map`] applies its function at every iteration of its space, and does nothing else. No two
-//! iterations share a byte that one of them writes. Nothing in it can fail.
+//! Invariant: a step that is a [`Map`] applies its function at every iteration of its space, and does nothing else. No
+//! two iterations share a byte that one of them writes. Nothing in it can fail.
 
 use super::space::{Access, Extents, IterationSpace};
 use crate::error::HostError;
@@ -76,7 +76,7 @@ impl<'g> Map<'g> {
     /// Returns a compute set as a map, or `None` if it is none.
     pub fn of_set(
         graph: HostedGraph<'g>,
-        wanted: &mut KernelSet<'g>,
+        kernels: &mut KernelSet<'g>,
         set: ComputeSetId,
     ) -> Result<Option<Map<'g>>, HostError> {
         let mut whole: Option<Map> = None;
@@ -85,8 +85,8 @@ impl<'g> Map<'g> {
             if family.domain.count() == 0 {
                 continue;
             }
-            let Some(shaped) = wanted.shaped(family)? else { return Ok(None) };
-            let (sizes, facts) = wanted.known(shaped);
+            let Some(shaped) = kernels.shaped(family)? else { return Ok(None) };
+            let (sizes, facts) = kernels.known(shaped);
             let body = Elementwise::of(&graph.graph.codelets[family.codelet], sizes, facts);
             let Some(map) = body.and_then(|body| Map::of_family(graph, id, family, body, sizes)) else {
                 return Ok(None);

@@ -1,7 +1,7 @@
 //! Iteration spaces: a box of iterations, and for each access the byte of its element at an iteration.
 //!
-//! Invariant: an operation here keeps the set of iterations and changes only their order or grouping. Each access has one
-//! stride per extent, and no extent of a canonical space is less than 2.
+//! Invariant: an operation here keeps the set of iterations and changes only their order or grouping. Each access has
+//! one stride per extent, and no extent of a canonical space is less than 2.
 
 use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
@@ -53,8 +53,8 @@ impl Access {
 }
 
 impl IterationSpace {
-    /// Returns the canonical space in the order of one access: without extents of 1, iterations in the order in which the
-    /// elements of the access lie in memory, and neighbouring extents joined where all accesses allow it.
+    /// Returns the canonical space in the order of one access: without extents of 1, iterations in the order in which
+    /// the elements of the access lie in memory, and neighbouring extents joined where all accesses allow it.
     pub fn ordered_by(mut self, access: usize) -> IterationSpace {
         let mut order: Vec<usize> = (0..self.extents.len()).filter(|&k| self.extents[k] != 1).collect();
         order.sort_by_key(|&k| std::cmp::Reverse(self.accesses[access].strides[k].unsigned_abs()));
@@ -128,8 +128,8 @@ impl IterationSpace {
         self.accesses.iter().map(|a| &a.strides[from..]).collect()
     }
 
-    /// Splits extents so that their products, from the innermost on, include the given ones. Returns `None` if a product
-    /// does not divide the next one.
+    /// Splits extents so that their products, from the innermost on, include the given ones. Returns `None` if a
+    /// product does not divide the next one.
     pub fn cut_at(&self, products: &[u64]) -> Option<IterationSpace> {
         let mut all: Vec<u64> = products.iter().chain(&self.products()).copied().collect();
         all.push(self.len());

@@ -1,7 +1,7 @@
 //! How the vertices of a family reach their fields: in place, or through scratch.
 //!
-//! Invariant: fields in scratch lie one behind the other in a vertex's scratch, aligned to 8 bytes, and no two vertices of
-//! a compute set share any.
+//! Invariant: fields in scratch lie one behind the other in a vertex's scratch, aligned to 8 bytes, and no two vertices
+//! of a compute set share any.
 
 use crate::error::HostError;
 use crate::kernels::{KernelId, KernelSet, RowLines, ShapedId};

@@ -1,10 +1,10 @@
 //! Joins small products to few large ones.
 //!
 //! # Note: Joining
-//! Two products of the same rows of `a`, whose parts of `b` and of `c` are adjacent, are one product with more columns; two
-//! of the same columns of `b` are one with more rows. The elements of `c` are the same, and each takes the same sum.
-//! Columns are joined before rows. Both times the products are sorted so that adjacent ones follow one another: a grid of
-//! products becomes one product, a grid with holes becomes several.
+//! Two products of the same rows of `a`, whose parts of `b` and of `c` are adjacent, are one product with more columns;
+//! two of the same columns of `b` are one with more rows. The elements of `c` are the same, and each takes the same
+//! sum. Columns are joined before rows. Both times the products are sorted so that adjacent ones follow one another: a
+//! grid of products becomes one product, a grid with holes becomes several.
 //!
 //! Invariant: the elements of all `c` together, and their sums, do not change.
 
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn reversed_rows_and_transposed_matrices_join() {
         let back = |calls: Vec<MatrixProduct>| -> Vec<MatrixProduct> {
-            let turn =
+            let reversed =
                 |c: MatrixProduct| MatrixProduct { a: MatrixLayout { at: 500 - c.a.at, row: -c.a.row, ..c.a }, ..c };
-            calls.into_iter().map(turn).collect()
+            calls.into_iter().map(reversed).collect()
         };
         assert_eq!(join(back(grid(&[4, 4, 4], &[10, 10]))), back(vec![part((0, 12), (0, 20))]));
         let turned = grid(&[4, 4, 4], &[10, 10]).into_iter().map(MatrixProduct::transposed).collect();

@@ -95,8 +95,8 @@ impl Known<'_> {
         })
     }
 
-    /// Returns the bits of the number to which loops set every element of the field of `c`, which `c` covers; `None` if the
-    /// statement does anything else.
+    /// Returns the bits of the number to which loops set every element of the field of `c`, which `c` covers; `None` if
+    /// the statement does anything else.
     fn fill(&self, mut stmt: &Stmt, c: &MatrixField) -> Option<u64> {
         let shape = &self.sizes.shapes[c.field];
         let whole = shape.len() == 2 && c.rows.checked_mul(c.cols) == shape[0].checked_mul(shape[1]);

@@ -7,8 +7,8 @@
 //! The indices of a store are evaluated before its value, so they are held in a local where the value takes statements.
 //! Programs name indices too. The analyses of strides look at the index itself: `y[2 * i + 1]`.
 //!
-//! Invariant: an expression that replaces a local has the value of the local wherever the local is read: it cannot fail,
-//! and its operands stay the same until the local is set again.
+//! Invariant: an expression that replaces a local has the value of the local wherever the local is read: it cannot
+//! fail, and its operands stay the same until the local is set again.
 
 use super::Rewritten;
 use cranelift_entity::{EntitySet, SecondaryMap};

@@ -12,8 +12,8 @@
 //! if seldom { .. } else { for i in 0..n { r = f(x[i]); s = g(r); y[i] = s; } }
 //! ```
 //!
-//! Invariant: the second version is entered only if every iteration takes the usual path. The condition cannot fail, reads
-//! nothing that the loop stores or carries from iteration to iteration, and sets nothing that is read elsewhere.
+//! Invariant: the second version is entered only if every iteration takes the usual path. The condition cannot fail,
+//! reads nothing that the loop stores or carries from iteration to iteration, and sets nothing that is read elsewhere.
 
 use super::Rewritten;
 use super::substitute::Substitution;

@@ -63,10 +63,10 @@ struct Made<'t, 'p> {
 }
 
 impl Made<'_, '_> {
-    /// `place * stride + offset`
-    fn index(&mut self, place: ExprId, stride: i64, offset: i64) -> ExprId {
+    /// `iteration * stride + offset`
+    fn index(&mut self, iteration: ExprId, stride: i64, offset: i64) -> ExprId {
         let (stride, offset) = (self.b.int(stride), self.b.int(offset));
-        let scaled = self.b.binary(BinaryOp::Mul, place, stride);
+        let scaled = self.b.binary(BinaryOp::Mul, iteration, stride);
         if self.tape.below(2) == 0 {
             return self.b.binary(BinaryOp::Add, offset, scaled);
         }
@@ -146,7 +146,7 @@ impl Made<'_, '_> {
         let (sum, other) = (self.b.get(self.sum), self.value(at, 2));
         let mut total = self.b.binary(BinaryOp::Add, sum, other);
         if self.tape.spoils() {
-            // What an earlier turn has read.
+            // An element that an earlier iteration has read.
             let carried = self.b.get(self.read);
             total = self.b.binary(BinaryOp::Add, total, carried);
             body.push(Stmt::Set { local: self.read, value: total });

@@ -26,8 +26,8 @@ impl FastCode {
         Ok(FastCode { plan, kernels })
     }
 
-    /// Compiles a graph before it is placed on tiles, which the code does not depend on. `layout` is where the fast engine
-    /// keeps the variables. Nothing is counted.
+    /// Compiles a graph before it is placed on tiles, which the code does not depend on. `layout` is where the fast
+    /// engine keeps the variables. Nothing is counted.
     ///
     /// # Errors
     /// As [`Executable::compile`](crate::Executable::compile).

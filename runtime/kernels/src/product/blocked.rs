@@ -1,27 +1,27 @@
-//! A product block by block: columns of `c`, then terms, then rows; inside a block tile by tile, all columns of a strip
-//! of rows before the next strip, so that its part of `a` stays in the first-level cache.
+//! Computes a product block by block: columns of `c`, then terms, then rows. A block is computed tile by tile, all
+//! columns of a panel of rows before the next panel, so that the panel of `a` stays in the first-level cache.
 //!
 //! Invariant: the blocks of terms of an element are taken in order.
 
 use super::flat::{self, FlatFn};
-use super::pack::Strip;
+use super::pack::PanelSource;
 use super::plan::{Plan, is_better_transposed, share};
 use super::scratch;
 use super::tile::{Tile, TileFn};
 use super::vector::{Float, Vector};
 use super::{Product, Start};
 
-/// What is compiled for the instructions of a vector type.
+/// The functions that are compiled for the instructions of a vector type.
 pub(super) struct Kernels<F: 'static> {
-    /// By rows and vectors, from 1 on.
+    /// Tiles, by their rows and vectors from 1 on.
     pub tiles: &'static [&'static [TileFn<F>]],
-    /// By rows, from 1 on.
+    /// Flat products, by their rows from 1 on.
     pub flats: &'static [FlatFn<F>],
     /// `pack::pack`, with vectors and destination.
-    pub pack: unsafe fn(&Strip, usize, *mut F),
+    pub pack: unsafe fn(&PanelSource, usize, *mut F),
 }
 
-/// The whole product.
+/// Computes a whole product.
 ///
 /// # Safety
 /// The machine has the instructions, and the call is as the note on sound access asks.
@@ -43,13 +43,13 @@ pub(super) unsafe fn product<V: Vector>(call: &Product, start: Start<V::Float>, 
     let (b, a) = plan.packed::<V>();
     scratch::with((a + b) * size_of::<V::Float>(), |at| {
         let packed_b = at.cast::<V::Float>();
-        let blocks = Blocks { call: &call, plan: &plan, kernels, packed_b, packed_a: packed_b.wrapping_add(b) };
+        let blocks = BlockedProduct { call: &call, plan: &plan, kernels, packed_b, packed_a: packed_b.wrapping_add(b) };
         // SAFETY: passed on; the scratch has room for both blocks.
         unsafe { blocks.run::<V>(start) };
     });
 }
 
-struct Blocks<'a, F: 'static> {
+struct BlockedProduct<'a, F: 'static> {
     call: &'a Product,
     plan: &'a Plan,
     kernels: &'a Kernels<F>,
@@ -57,7 +57,7 @@ struct Blocks<'a, F: 'static> {
     packed_a: *mut F,
 }
 
-/// Some terms of some columns, given in vectors.
+/// Some terms of some columns; the columns are given in vectors.
 #[derive(Clone, Copy)]
 struct Slab<F> {
     vector: u64,
@@ -70,7 +70,7 @@ struct Slab<F> {
 /// What a tile reads: address, bytes from row to row (or vector to vector), bytes from term to term.
 type Reads = (*const u8, i64, i64);
 
-impl<F: Float> Blocks<'_, F> {
+impl<F: Float> BlockedProduct<'_, F> {
     /// # Safety
     /// As [`product`]; the scratch has room.
     unsafe fn run<V: Vector<Float = F>>(&self, start: Option<F>) {
@@ -100,7 +100,7 @@ impl<F: Float> Blocks<'_, F> {
         let panels = slab.vectors.div_ceil(V::WIDTH as u64);
         if self.plan.pack_b {
             for p in 0..panels {
-                // SAFETY: the panel is inside, and its place in the scratch too.
+                // SAFETY: the panel is inside, and its part of the scratch too.
                 unsafe { self.pack_panel::<V>(&slab, share(slab.vectors, panels, p)) };
             }
         }
@@ -112,13 +112,16 @@ impl<F: Float> Blocks<'_, F> {
                 unsafe { self.pack_rows::<V>(&slab, row, rows) };
             }
             let tallest = if self.plan.pack_a { packed_rows::<V>() } else { V::ROWS } as u64;
-            let strips = rows.div_ceil(tallest);
-            for s in 0..strips {
-                let at = |s: u64| if self.plan.pack_a { (s * tallest).min(rows) } else { share(rows, strips, s).start };
-                let (from, to) = (at(s), if s + 1 == strips { rows } else { at(s + 1) });
+            let row_panels = rows.div_ceil(tallest);
+            for s in 0..row_panels {
+                let at = |s: u64| match self.plan.pack_a {
+                    true => (s * tallest).min(rows),
+                    false => share(rows, row_panels, s).start,
+                };
+                let (from, to) = (at(s), if s + 1 == row_panels { rows } else { at(s + 1) });
                 let a = self.rows::<V>(&slab, row, from);
                 for p in 0..panels {
-                    // SAFETY: the strip and the panel are inside.
+                    // SAFETY: both panels are inside.
                     unsafe { self.tile::<V>(&slab, (row + from, to - from), a, share(slab.vectors, panels, p)) };
                 }
             }
@@ -126,7 +129,7 @@ impl<F: Float> Blocks<'_, F> {
         }
     }
 
-    /// Columns of some vectors of a slab, and the first of them.
+    /// Returns the first column of some vectors of a slab, and how many columns there are.
     fn columns<V: Vector<Float = F>>(&self, slab: &Slab<F>, panel: &std::ops::Range<u64>) -> (u64, u64) {
         let first = (slab.vector + panel.start) * V::LANES as u64;
         (first, (self.call.n - first).min((panel.end - panel.start) * V::LANES as u64))
@@ -137,7 +140,7 @@ impl<F: Float> Blocks<'_, F> {
     unsafe fn pack_panel<V: Vector<Float = F>>(&self, slab: &Slab<F>, panel: std::ops::Range<u64>) {
         let (first, columns) = self.columns::<V>(slab, &panel);
         let b = &self.call.b;
-        let strip = Strip {
+        let source = PanelSource {
             from: b.element(slab.term, first),
             lane: b.col,
             step: b.row,
@@ -146,7 +149,7 @@ impl<F: Float> Blocks<'_, F> {
         };
         let to = self.packed_b.wrapping_add((panel.start * V::LANES as u64 * slab.terms) as usize);
         // SAFETY: the caller's promise.
-        unsafe { (self.kernels.pack)(&strip, (panel.end - panel.start) as usize, to) };
+        unsafe { (self.kernels.pack)(&source, (panel.end - panel.start) as usize, to) };
     }
 
     /// # Safety
@@ -154,7 +157,7 @@ impl<F: Float> Blocks<'_, F> {
     unsafe fn pack_rows<V: Vector<Float = F>>(&self, slab: &Slab<F>, row: u64, rows: u64) {
         let a = &self.call.a;
         for first in (0..rows).step_by(V::LANES) {
-            let strip = Strip {
+            let source = PanelSource {
                 from: a.element(row + first, slab.term),
                 lane: a.row,
                 step: a.col,
@@ -162,11 +165,11 @@ impl<F: Float> Blocks<'_, F> {
                 terms: slab.terms as usize,
             };
             // SAFETY: the caller's promise.
-            unsafe { (self.kernels.pack)(&strip, 1, self.packed_a.wrapping_add((first * slab.terms) as usize)) };
+            unsafe { (self.kernels.pack)(&source, 1, self.packed_a.wrapping_add((first * slab.terms) as usize)) };
         }
     }
 
-    /// Where a tile that begins at a row of a block reads `a`.
+    /// Returns where a tile that begins at a row of a block reads `a`.
     fn rows<V: Vector<Float = F>>(&self, slab: &Slab<F>, block: u64, row: u64) -> Reads {
         if !self.plan.pack_a {
             return (self.call.a.element(block + row, slab.term), self.call.a.row, self.call.a.col);
@@ -214,7 +217,7 @@ impl<F: Float> Blocks<'_, F> {
     }
 }
 
-/// Rows of a tile of packed rows, which stand in groups of as many lanes: no tile may straddle two.
+/// Returns the rows of a tile of packed rows. Packed rows stand in groups of as many lanes; no tile may straddle two.
 const fn packed_rows<V: Vector>() -> usize {
     let parts = V::LANES.div_ceil(V::ROWS).next_power_of_two();
     V::LANES / parts
@@ -223,7 +226,7 @@ const fn packed_rows<V: Vector>() -> usize {
 /// The elements of the largest tile.
 const LARGEST: usize = 8 * 3 * 16;
 
-/// A tile of a `c` whose columns lie apart.
+/// Computes a tile of a `c` whose columns are strided.
 ///
 /// # Safety
 /// As that of the tile.

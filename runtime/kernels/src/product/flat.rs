@@ -1,5 +1,4 @@
-//! Products with few rows: `b` is read once, in the order in which it lies in memory, and `c` stays in the first-level
-//! cache.
+//! Products with few rows: `b` is read once, in the order of memory, and `c` stays in the first-level cache.
 //!
 //! Invariant: as in `tile`.
 
@@ -16,7 +15,7 @@ const SPAN: u64 = 4096;
 /// A product of `M` rows.
 pub(super) type FlatFn<F> = unsafe fn(&Product, Option<F>);
 
-/// The product, if `c` and `b` have contiguous rows.
+/// Computes a product whose `c` and `b` have contiguous rows.
 ///
 /// # Safety
 /// The call is as the note on sound access asks and has `M` rows; the machine has the instructions of `V`.

@@ -1,4 +1,4 @@
-//! Three loops, on any machine.
+//! Products as three loops, for any machine.
 
 use super::vector::Float;
 use super::{Product, Start};

@@ -1,6 +1,6 @@
-//! How a product is cut for registers and caches.
+//! Chooses how a product is cut for registers and caches.
 //!
-//! Only speed depends on what is decided here. The numbers were measured against other choices, by processor time, on
+//! Only speed depends on these choices. The numbers were measured against other choices, by processor time, on
 //! Zen 4 (32 KiB and 1 MiB of cache for each core) and Zen 3 (32 KiB and 512 KiB).
 //!
 //! Invariant: a plan depends on sizes and strides alone.
@@ -21,9 +21,9 @@ const PACKED_ROWS: u64 = 128;
 const ROWS_WORTH_PACKING: u64 = 48;
 /// A `b` of fewer bytes is read where it is.
 const BYTES_WORTH_PACKING: u64 = 128 << 10;
-/// What packing an element across its rows costs, in `fma`s.
-const TURN: u64 = 4;
-/// What reaching an element of a scattered `c` costs, in vector `fma`s.
+/// Cost of packing an element of a transposed panel, in `fma`s.
+const TRANSPOSE: u64 = 4;
+/// Cost of an element of a strided `c`, in vector `fma`s.
 const SCATTERED: u64 = 2;
 
 /// Blocks of a product whose `c` has contiguous rows, or none.
@@ -34,9 +34,9 @@ pub(super) struct Plan {
     pub rows: u64,
     /// Vectors of the columns of a block.
     pub vectors: u64,
-    /// Blocks of `a` are packed.
+    /// Whether blocks of `a` are packed.
     pub pack_a: bool,
-    /// Blocks of `b` are packed.
+    /// Whether blocks of `b` are packed.
     pub pack_b: bool,
 }
 
@@ -67,14 +67,14 @@ impl Plan {
     }
 }
 
-/// Whether `cᵀ = bᵀ aᵀ` takes fewer steps.
+/// Returns whether `cᵀ = bᵀ aᵀ` takes fewer steps.
 pub(super) fn is_better_transposed<V: Vector>(call: &Product) -> bool {
     let element = size_of::<V::Float>() as i64;
     let steps = |p: &Product| {
         let vectors = p.n.div_ceil(V::LANES as u64);
-        let turned = if p.b.col == element { 0 } else { TURN };
+        let transposed = if p.b.col == element { 0 } else { TRANSPOSE };
         let scattered = if p.c.col == element { 0 } else { SCATTERED.saturating_mul(p.m).saturating_mul(p.n) };
-        (p.m + turned).saturating_mul(vectors).saturating_mul(p.k).saturating_add(scattered)
+        (p.m + transposed).saturating_mul(vectors).saturating_mul(p.k).saturating_add(scattered)
     };
     steps(&call.transposed()) < steps(call)
 }

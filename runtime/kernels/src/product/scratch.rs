@@ -1,7 +1,7 @@
-//! Memory of a thread for packed blocks. It grows to what the largest plan needs and stays, so that a product that runs
-//! again allocates nothing.
+//! Memory of a thread for packed blocks. It grows to the size of the largest plan and is kept, so that a product that
+//! runs again does not allocate.
 //!
-//! Invariant: nothing is kept in it from one call to the next.
+//! Invariant: no call reads what an earlier one wrote.
 
 use std::cell::RefCell;
 

@@ -1,11 +1,11 @@
-//! A tile of `c` in vector registers, over some terms of its sums.
+//! Computes a tile of `c` in vector registers, over some terms of its sums.
 //!
 //! Invariant: the last vector of a row of `c` is loaded and stored under a mask, so that no column beyond the last is
 //! touched.
 
 use super::vector::{Float, Vector};
 
-/// Up to `ROWS` rows of up to `WIDTH` vectors of `c`, whose columns lie side by side.
+/// Up to `ROWS` rows of up to `WIDTH` vectors of `c`, whose columns are contiguous.
 pub(super) struct Tile<F> {
     /// Element (0, 0) and bytes from row to row.
     pub c: *mut F,
@@ -19,22 +19,22 @@ pub(super) struct Tile<F> {
     pub a_row: i64,
     /// Bytes from term to term.
     pub a_step: i64,
-    /// Element (0, 0); columns lie side by side.
+    /// Element (0, 0); columns are contiguous.
     pub b: *const u8,
     /// Bytes from term to term.
     pub b_step: i64,
-    /// Rows of `b` have all lanes of the tile's vectors, not only the columns.
+    /// Whether rows of `b` have all lanes of the tile's vectors, not only the columns.
     pub padded: bool,
     /// Terms.
     pub terms: u64,
-    /// What the sums begin with; `None` is what `c` holds.
+    /// The initial value of the sums; `None` stands for the elements of `c`.
     pub start: Option<F>,
 }
 
-/// A tile of certain rows and vectors.
+/// The function for tiles of certain rows and vectors.
 pub(super) type TileFn<F> = unsafe fn(&Tile<F>);
 
-/// `M` rows of `N` vectors.
+/// Computes a tile of `M` rows of `N` vectors.
 ///
 /// # Safety
 /// `c`, `a` and `b` have `M` rows, the columns and the terms; the machine has the instructions of `V`.

@@ -1,4 +1,4 @@
-//! What the blocked product asks of a machine's vectors.
+//! The operations on vectors that products need.
 
 /// Elements of a matrix.
 pub(super) trait Float: Copy {
@@ -25,37 +25,37 @@ impl Float for f64 {
 /// A vector register. All functions are inlined into one that enables the instructions.
 ///
 /// # Safety
-/// Every function needs the instructions of the implementation; those that load or store need the memory that they
-/// say, without alignment.
+/// Every function needs the instructions of the implementation. Functions that load or store need the memory that they
+/// name, without alignment.
 pub(super) trait Vector: Copy {
-    /// Of an element.
+    /// The type of a lane.
     type Float: Float;
-    /// Which lanes to touch.
+    /// A set of lanes.
     type Mask: Copy;
-    /// Elements.
+    /// Lanes of a vector.
     const LANES: usize;
     /// Rows of the tallest tile.
     const ROWS: usize;
     /// Vectors of the widest tile.
     const WIDTH: usize;
-    /// Elements of 16 bytes.
+    /// Lanes of 16 bytes.
     const QUAD: usize = 16 / size_of::<Self::Float>();
 
-    /// The first lanes, at most all.
+    /// Returns the set of the first lanes, at most all.
     fn first(lanes: usize) -> Self::Mask;
-    /// All lanes the same.
+    /// Returns a vector of equal lanes.
     unsafe fn splat(x: Self::Float) -> Self;
-    /// All lanes.
+    /// Loads all lanes.
     unsafe fn load(at: *const Self::Float) -> Self;
-    /// Some lanes, zero in the others.
+    /// Loads some lanes; the others are zero.
     unsafe fn load_some(at: *const Self::Float, mask: Self::Mask) -> Self;
-    /// All lanes.
+    /// Stores all lanes.
     unsafe fn store(self, at: *mut Self::Float);
-    /// Some lanes.
+    /// Stores some lanes.
     unsafe fn store_some(self, at: *mut Self::Float, mask: Self::Mask);
-    /// `a * b + self`
+    /// Returns `a * b + self`, rounded once.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     /// Reads `QUAD` elements at each of `LANES` addresses that lie `step` bytes apart, and writes them by columns:
     /// vector q goes to `to + q * ahead` elements and holds element q of each.
-    unsafe fn turn(from: *const u8, step: i64, to: *mut Self::Float, ahead: usize);
+    unsafe fn transpose(from: *const u8, step: i64, to: *mut Self::Float, ahead: usize);
 }

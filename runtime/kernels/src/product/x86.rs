@@ -17,7 +17,7 @@ macro_rules! kernel {
         pub(super) mod $name {
             use crate::product::blocked::{self, Kernels};
             use crate::product::flat::{self, FlatFn};
-            use crate::product::pack::{self, Strip};
+            use crate::product::pack::{self, PanelSource};
             use crate::product::tile::{self, Tile, TileFn};
             use crate::product::vector::Vector;
             use crate::product::x86::$vector;
@@ -44,9 +44,9 @@ macro_rules! kernel {
             /// # Safety
             /// As `pack::pack`.
             #[target_feature(enable = $features)]
-            unsafe fn pack(strip: &Strip, vectors: usize, to: *mut Float) {
+            unsafe fn pack(source: &PanelSource, vectors: usize, to: *mut Float) {
                 // SAFETY: passed on.
-                unsafe { pack::pack::<$vector>(strip, vectors, to) }
+                unsafe { pack::pack::<$vector>(source, vectors, to) }
             }
 
             const KERNELS: Kernels<Float> = Kernels {
@@ -149,8 +149,8 @@ macro_rules! masks_256 {
     };
 }
 
-// SAFETY of all `turn` below: the caller's promise: 16 bytes may be read at each of `LANES` addresses, `QUAD` vectors
-// written.
+// SAFETY of all `transpose` below: the caller's promise: 16 bytes may be read at each of `LANES` addresses, and `QUAD`
+// vectors written.
 
 impl Vector for F32x16 {
     type Float = f32;
@@ -161,7 +161,7 @@ impl Vector for F32x16 {
     masks_512!(__mmask16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps);
 
     #[inline(always)]
-    unsafe fn turn(from: *const u8, step: i64, to: *mut f32, ahead: usize) {
+    unsafe fn transpose(from: *const u8, step: i64, to: *mut f32, ahead: usize) {
         unsafe {
             // The quads of rows r, r + 4, r + 8 and r + 12, side by side.
             macro_rules! rows {
@@ -198,7 +198,7 @@ impl Vector for F64x8 {
     masks_512!(__mmask8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd);
 
     #[inline(always)]
-    unsafe fn turn(from: *const u8, step: i64, to: *mut f64, ahead: usize) {
+    unsafe fn transpose(from: *const u8, step: i64, to: *mut f64, ahead: usize) {
         unsafe {
             // The pairs of rows r, r + 2, r + 4 and r + 6, side by side.
             macro_rules! rows {
@@ -230,7 +230,7 @@ impl Vector for F32x8 {
     masks_256!(i32, _mm256_maskload_ps, _mm256_maskstore_ps);
 
     #[inline(always)]
-    unsafe fn turn(from: *const u8, step: i64, to: *mut f32, ahead: usize) {
+    unsafe fn transpose(from: *const u8, step: i64, to: *mut f32, ahead: usize) {
         unsafe {
             // The quads of rows r and r + 4, side by side.
             macro_rules! rows {
@@ -264,7 +264,7 @@ impl Vector for F64x4 {
     masks_256!(i64, _mm256_maskload_pd, _mm256_maskstore_pd);
 
     #[inline(always)]
-    unsafe fn turn(from: *const u8, step: i64, to: *mut f64, ahead: usize) {
+    unsafe fn transpose(from: *const u8, step: i64, to: *mut f64, ahead: usize) {
         unsafe {
             // The pairs of rows r and r + 2, side by side.
             macro_rules! rows {

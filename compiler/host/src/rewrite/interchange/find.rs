@@ -1,7 +1,7 @@
 //! Finds the loops to interchange: loops over contiguous columns that each reduce strided rows.
 //!
-//! Invariant: the reduction of a loop that is found fails no check, and neither it nor its bounds depend on anything else
-//! that the loop does.
+//! Invariant: the reduction of a loop that is found fails no check, and neither it nor its bounds depend on anything
+//! else that the loop does.
 
 use super::Rewrite;
 use super::block_nests::is_nest;

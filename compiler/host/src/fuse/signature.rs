@@ -1,0 +1,48 @@
+//! Signatures of fused codelets.
+//!
+//! Invariant: chains of equal signatures have equal codelets.
+
+use girder_ir::ids::{FieldId, SizeId, SpecId};
+use girder_ir::types::ElemType;
+
+/// All that a fused codelet depends on, beside the graph.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct FusedSignature {
+    /// The functions, each with the slots of its accesses.
+    pub maps: Vec<(FunctionSignature, Vec<usize>)>,
+    /// The slots in memory.
+    pub fields: Vec<FusedField>,
+    /// Trip count of the loop.
+    pub iterations: u64,
+}
+
+/// A function without the values of its constants.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum FunctionSignature {
+    /// A copy of an element.
+    Copy,
+    /// The statements of a codelet.
+    Codelet {
+        /// The codelet.
+        spec: SpecId,
+        /// The sizes that its statements name.
+        sizes: Vec<(SizeId, i64)>,
+        /// The field of each access.
+        fields: Vec<FieldId>,
+    },
+}
+
+/// A slot that is in memory.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct FusedField {
+    /// The slot.
+    pub slot: usize,
+    /// Its element type.
+    pub ty: ElemType,
+    /// Whether it is loaded at the beginning of an iteration.
+    pub loads: bool,
+    /// Whether it is stored at the end of an iteration.
+    pub stores: bool,
+    /// Whether it moves from iteration to iteration of a row.
+    pub moves: bool,
+}
