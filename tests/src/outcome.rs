@@ -142,7 +142,7 @@ impl Host for Recorder<'_> {
         self.outcome.prints.push(if label.is_empty() { value } else { format!("{label} {value}") });
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         self.outcome.prints.push(text.to_string());
     }
 }

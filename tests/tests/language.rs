@@ -208,7 +208,7 @@ impl Host for Console<'_> {
         self.outcome.prints.push(if label.is_empty() { value } else { format!("{label} {value}") });
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         self.outcome.prints.push(text.to_string());
     }
 }

@@ -138,10 +138,10 @@ impl Host for Console {
     fn print(&mut self, label: &str, ty: ElemType, shape: &[u64], bytes: &[u8]) {
         let value = show(ty, shape, bytes);
         let line = if label.is_empty() { value } else { format!("{label} {value}") };
-        self.say(&line);
+        self.print_text(&line);
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         let write = || {
             // The run goes on if nobody reads what it prints.
             let _ = print(&format!("{text}\n"));

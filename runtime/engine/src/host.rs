@@ -18,7 +18,7 @@ pub trait Host {
     fn print(&mut self, label: &str, ty: ElemType, shape: &[u64], bytes: &[u8]);
 
     /// `print("text");`
-    fn say(&mut self, text: &str);
+    fn print_text(&mut self, text: &str);
 
     /// Reports how many supersteps have ended, of how many the text promises. Of a `while` one iteration is counted, of
     /// an `if` the longer branch; `done` never exceeds `total`.
@@ -51,5 +51,5 @@ impl Host for Silent {
 
     fn print(&mut self, _: &str, _: ElemType, _: &[u64], _: &[u8]) {}
 
-    fn say(&mut self, _: &str) {}
+    fn print_text(&mut self, _: &str) {}
 }

@@ -8,9 +8,9 @@
 //! Invariant: every element of a `c` takes its terms in the order of k, however products are cut.
 
 use crate::arena::{Arena, inside};
-use crate::compile::detect;
 use crate::error::EngineError;
 use crate::natives::level;
+use girder_codegen::Isa;
 use girder_host::{MatrixLayout, MatrixProduct};
 use girder_ir::types::ElemType;
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
@@ -36,7 +36,8 @@ impl Products {
         if !products.iter().all(|product| is_below(product, bytes)) {
             return Err(EngineError::Internal("a product leaves the memory".into()));
         }
-        Ok(Products { parts: cut(products, threads), level: level(detect()?.level()), reach: bytes })
+        let isa = Isa::chosen().map_err(|e| EngineError::Code(e.to_string()))?;
+        Ok(Products { parts: cut(products, threads), level: level(isa), reach: bytes })
     }
 
     /// Returns how many threads have something to do.

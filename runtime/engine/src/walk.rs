@@ -235,7 +235,7 @@ impl ProgramWalk<'_, '_> {
                 Ok(())
             }
             Effect::PrintText { text } => {
-                self.host.say(text);
+                self.host.print_text(text);
                 Ok(())
             }
             Effect::Abort { message, when } => {

@@ -107,7 +107,7 @@ impl Host for Record<'_> {
         self.seen.push(format!("{label} {ty} {shape:?} {bytes:?}"));
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         self.seen.push(text.to_string());
     }
 }

@@ -196,7 +196,7 @@ impl Host for Recorder {
         self.printed.push((label.to_string(), shape.to_vec(), bytes.to_vec()));
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         self.printed.push((text.to_string(), vec![0], vec![]));
     }
 
