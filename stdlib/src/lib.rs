@@ -1,4 +1,4 @@
-//! The standard library in `.gir`, embedded. There is no logic here: the modules are the files of this folder.
+//! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
 const MODULES: [(&str, &str); 4] = [
     ("prelude", include_str!("../prelude.gir")),
@@ -7,12 +7,12 @@ const MODULES: [(&str, &str); 4] = [
     ("nn", include_str!("../nn.gir")),
 ];
 
-/// The text of a module. The names of `prelude` need no `use`.
+/// Returns the text of a module. The names of `prelude` need no `use`.
 pub fn module(name: &str) -> Option<&'static str> {
     MODULES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// The names of all modules.
+/// Returns the names of all modules.
 pub fn names() -> Vec<&'static str> {
     MODULES.iter().map(|(n, _)| *n).collect()
 }

@@ -1,4 +1,4 @@
-//! Codelets by hand, for tests.
+//! A builder of codelets for tests.
 
 use girder_ir::codelet::*;
 use girder_ir::ids::*;
@@ -6,7 +6,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use smallvec::SmallVec;
 
-/// A codelet in the making; its body is set at the end.
+/// A codelet under construction; its body is set at the end.
 pub(crate) struct Builder {
     pub(crate) codelet: Codelet,
     labels: u32,
@@ -100,7 +100,7 @@ impl Builder {
         self.binary(op, a, b)
     }
 
-    /// Returns a load from a field with one index, which becomes `inout`.
+    /// Returns a load from a field with one index, and makes the field `inout`.
     pub(crate) fn load_of(&mut self, field: FieldId, index: ExprId) -> ExprId {
         self.codelet.fields[field].dir = Dir::InOut;
         self.load(field, &[index])

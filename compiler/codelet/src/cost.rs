@@ -1,18 +1,19 @@
-//! What a vertex costs on a tile: bundles of one worker, as a closed form in the sizes and constants of the vertex, and
-//! in counters where only the data decide.
+//! The cost of a vertex on a tile: the bundles that one worker issues, as a closed form in the sizes and constants of
+//! the vertex, and in counters where only the data decide.
 //!
-//! - [`cost_of`] reads a typed codelet; [`Cost::eval`] gives the bundles of one worker, [`Cost::busy`] what a vertex keeps
-//!   busy on its tile, and [`tile_cycles`] the cycles of a tile's queue.
-//! - `walk` turns the body into values and regions (`graph`, with indices as sums of products, `poly`), `demand` finds what
-//!   is computed, and `pairs` what of that is computed two lanes at a time; `pipeline` is `#[pipelined]`.
-//! - [`Points`] are the places whose executions are counted while a vertex runs, by the interpreter and by compiled code.
+//! - [`cost_of`] reads a typed codelet. [`Cost::eval`] gives the bundles of one worker, [`Cost::busy`] the time for
+//!   which a vertex occupies its tile, and [`tile_cycles`] the cycles of a tile's queue.
+//! - `walk` turns the body into values and regions (`graph`; `poly` holds indices as sums of products). `demand` finds
+//!   the values that are computed, `pairs` those that are computed two lanes at a time. `pipeline` models
+//!   `#[pipelined]`.
+//! - [`Points`] are the program points whose executions the interpreter and compiled code count while a vertex runs.
 //!
-//! The model has two kinds of code, and that is not a matter of taste: published measurements of compiled codelets
-//! agree with one instruction per bundle, those of hand-written kernels with the width of the pipes. See
-//! `docs/cycles.md` for the rows.
+//! # Note: Two kinds of code
+//! Published measurements of compiled codelets agree with one instruction per bundle; those of hand-written kernels
+//! agree with the width of the pipes. `docs/cycles.md` lists the rows.
 //!
-//! Invariant: a cost depends on the codelet and the machine only, never on the host; evaluating it takes a bounded number of
-//! steps.
+//! Invariant: a cost depends on the codelet and the machine only, never on the host; evaluating it takes a bounded
+//! number of steps.
 
 mod inputs;
 mod quantity;
@@ -56,7 +57,7 @@ pub struct Cost {
     types: Vec<ElemType>,
 }
 
-/// Bundles, and how often they are issued.
+/// Bundles and how often they are issued.
 #[derive(Clone, PartialEq, Debug)]
 struct Term {
     bundles: Bundles,
@@ -66,23 +67,23 @@ struct Term {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bundles {
     Fixed(u64),
-    /// From vector to vector of a pipeline.
+    /// The interval between two vectors of a pipeline.
     Interval(usize),
-    /// Of a pipeline's first vector, beyond the interval.
+    /// The fill of a pipeline: its first vector, beyond the interval.
     Fill(usize),
 }
 
-/// Why a codelet that says `#[pipelined]` cannot be pipelined, on any machine.
+/// Checks on any machine that a codelet with `#[pipelined]` can be pipelined; the error gives the reason.
 pub fn check(codelet: &Codelet) -> Result<(), Refusal> {
     if codelet.pipelined { cost_of(codelet, &TileCosts::unit()).map(drop) } else { Ok(()) }
 }
 
-/// As [`cost_of`], but every loop and branch that has a place to count is counted: what closed forms are held against.
+/// Works like [`cost_of`], but counts every loop and branch that has a point. Tests compare closed forms with it.
 pub fn counted_cost_of(codelet: &Codelet, costs: &TileCosts) -> Result<Cost, Refusal> {
     formula(codelet, costs, false)
 }
 
-/// Returns the cost of a codelet on a machine. Only a codelet that says `#[pipelined]` is ever refused.
+/// Returns the cost of a codelet on a machine. Only a codelet with `#[pipelined]` is ever refused.
 pub fn cost_of(codelet: &Codelet, costs: &TileCosts) -> Result<Cost, Refusal> {
     formula(codelet, costs, true)
 }
@@ -166,7 +167,7 @@ impl Cost {
         self.number(found);
     }
 
-    /// Numbers the points that something is counted at, and adds up what is issued equally often.
+    /// Numbers the points that are counted, and adds up the bundles that are issued equally often.
     fn number(&mut self, found: Vec<(Bundles, Count)>) {
         let mut points: Vec<Point> = found.iter().filter_map(|(_, c)| c.counted).collect();
         points.sort_unstable();
@@ -203,7 +204,8 @@ impl Cost {
         }
     }
 
-    /// Returns the bundles that one worker issues for a vertex; stated cycles are rounded up to whole bundles. Saturates.
+    /// Returns the bundles that one worker issues for a vertex; saturates. Stated cycles are rounded up to whole
+    /// bundles.
     pub fn eval(&self, at: &CostInputs<'_>) -> u64 {
         if let Some(cycles) = &self.stated {
             return self.value(cycles, at).div_ceil(u64::from(self.period.max(1)));
@@ -212,8 +214,10 @@ impl Cost {
         self.terms.iter().fold(0, |sum, t| sum.saturating_add(of(t)))
     }
 
-    /// Returns the cycles for which a vertex keeps one context, or all of them, busy. For a `multi` codelet, `at.counters` holds those
-    /// of worker 0, 1, … in turn, and `at.worker` is not read.
+    /// Returns the cycles for which a vertex keeps one context, or all of them, busy.
+    ///
+    /// For a `multi` codelet, `at.counters` holds the counters of worker 0, 1, … one after another, and `at.worker` is
+    /// not read.
     pub fn busy(&self, at: &CostInputs<'_>) -> Busy {
         let cycles = |at: &CostInputs<'_>| match &self.stated {
             Some(cycles) => self.value(cycles, at),
@@ -230,19 +234,19 @@ impl Cost {
         Busy::All((0..at.workers.max(1)).map(of_worker).max().unwrap_or(0))
     }
 
-    /// Returns the bundles of its code, each counted once however often it is issued; `None` if its cycles are stated.
+    /// Returns the bundles of its code, each counted once; `None` if its cycles are stated.
     pub fn code_bundles(&self) -> Option<u64> {
         let granted = MemFacts::granting(&self.wants);
         let all = self.terms.iter().fold(0, |sum: u64, t| sum.saturating_add(self.bundles_of(t.bundles, &granted)));
         self.stated.is_none().then_some(all)
     }
 
-    /// Returns what memory should be like.
+    /// Returns the placement of fields in memory that would make the codelet faster.
     pub fn wants(&self) -> &[Want] {
         &self.wants
     }
 
-    /// Returns where executions have to be counted; empty if the cost is known before a vertex runs.
+    /// Returns the points at which executions must be counted; empty if the cost is known before a vertex runs.
     pub fn points(&self) -> &Points {
         &self.points
     }
@@ -259,8 +263,8 @@ impl Cost {
     }
 }
 
-/// Bundles of one worker, such as `8 + 6·n + 3·⌈n/2⌉`, as if memory were what the codelet wants; stated cycles with
-/// their unit. `#k` is the k-th counter.
+/// Writes the bundles of one worker, such as `8 + 6·n + 3·⌈n/2⌉`, with all wants of the codelet granted; stated cycles
+/// appear with their unit. `#k` is the k-th counter.
 impl std::fmt::Display for Cost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(cycles) = &self.stated {

@@ -1,27 +1,34 @@
-//! The reference interpreter: what it computes is what a codelet means, and the compiled engines agree with it to the
-//! bit (any NaN counts as any other).
+//! The reference interpreter. It defines what a codelet computes, and the compiled engines agree with it to the bit
+//! (all NaNs count as equal).
 //!
-//! Invariants: no load or store reaches the memory unless all its indices are inside the field; the first failing
-//! check in the order of evaluation ends the run; every loop polls the stop flag.
+//! Invariants: a load or store reaches the memory only if all its indices are inside the field; the first failing check
+//! in the order of evaluation ends the run; every loop polls the stop flag.
 //!
 //! # Note: Order
-//! What `girder_ir::codelet` leaves open is decided here. All indices of an access are evaluated before they are
-//! checked, and they are checked from the first dimension on; a store's value is evaluated before its check. Bounds
-//! of loops and binders are evaluated `lo` then `hi`, all binders of a reduction before its first place. `argmin` and
-//! `argmax` compare with `<` and `>`, so -0 and +0 are equal there. `amp` evaluates `at`, `rows`, `cols` of `c`, then
-//! of `a`, then of `b`, checks shapes (rows of `a` and `c`, columns of `b` and `c`, columns of `a` and rows of `b`, no
-//! negative number), then that `c`, `a`, `b` lie inside their storage, dimension by dimension; an empty matrix lies
-//! anywhere. Worker w of a `multi` codelet starts with fresh locals, and `return` ends only its turn.
+//! This note decides what `girder_ir::codelet` leaves open. All indices of an access are evaluated before they are
+//! checked, and they are checked from the first dimension on. A store's value is evaluated before its check. Bounds of
+//! loops and binders are evaluated `lo` then `hi`, all binders of a reduction before its first element. `argmin` and
+//! `argmax` compare with `<` and `>`, so -0 and +0 are equal there.
+//!
+//! `amp` evaluates `at`, `rows`, `cols` of `c`, then of `a`, then of `b`. It then checks shapes (rows of `a` and `c`,
+//! columns of `b` and `c`, columns of `a` and rows of `b`, no negative number), and that `c`, `a`, `b` lie inside their
+//! storage, dimension by dimension; an empty matrix lies anywhere. Worker w of a `multi` codelet starts with fresh
+//! locals, and `return` ends only that worker.
 //!
 //! # Note: Iterations
-//! What a loop counts is decided for given sizes by [`crate::facts`](mod@crate::facts). The *nest* of a loop is its own turns and those of
-//! the loops inside, as far as these are known to be short. A loop that is known to have at most [`FREE_ITERATIONS`] turns (a
-//! reduction: places of all binders), and at most [`FREE_NEST`] in its nest, counts nothing; so short inner loops cost
-//! nothing. Any other is held against the limit `iterations` when its bounds are evaluated, and adds its turns times the nest
-//! of one turn to those of the vertex (of each worker), which are held against `total_iterations`; a plain one that stands in
-//! no loop does so only if it has more than [`FREE_ITERATIONS`] turns. A `while` is held against `iterations` at each turn, at which
-//! it adds the nest of one; it looks at the sum before its first turn, and from then on after [`FREE_ITERATIONS`] turns of the
-//! nest. So loops in loops end as well.
+//! For given sizes, [`crate::facts`](mod@crate::facts) decides how a loop counts. The *nest* of a loop is its trip
+//! count times the nests of the loops inside, as far as these are known to be short. A loop that certainly has at most
+//! [`FREE_ITERATIONS`] iterations (for a reduction: elements of all binders), and at most [`FREE_NEST`] in its nest,
+//! does not count; so short inner loops cost nothing.
+//!
+//! Any other loop is held against the limit `iterations` when its bounds are evaluated. It adds its trip count times
+//! the nest of one iteration to the sum of the vertex (of each worker), which is held against `total_iterations`. A
+//! loop that stands in no other loop and has no loop inside adds to the sum only if it has more than
+//! [`FREE_ITERATIONS`] iterations.
+//!
+//! A `while` is held against `iterations` at each iteration, and adds the nest of one iteration each time. It compares
+//! the sum with `total_iterations` before its first iteration, and then after every [`FREE_ITERATIONS`] iterations of
+//! the nest. So loops in loops end as well.
 
 mod frame;
 mod expr;
@@ -52,54 +59,54 @@ pub trait VertexMemory {
     fn store(&mut self, field: FieldId, flat_index: u64, bits: u64);
 }
 
-/// A check that did not hold.
+/// A check that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// Which.
+    /// The site of the check.
     pub site: SiteId,
-    /// What explains it, by the site's check. `Index`: the index and the length of the first dimension that fails.
-    /// `Shift`: the width and the bits of the type. `Iterations`: a limit and one of [`loop_limits`]. `Shape`: the two lengths that disagree,
-    /// or a negative length and 0, or an index outside and the length of its dimension (saturated to `i64`).
-    /// `Division`, `Assert`, `Empty`: zeros.
+    /// Two numbers that explain the failure, by the kind of check. `Index`: the index and the length of the first
+    /// dimension that fails. `Shift`: the width and the bits of the type. `Iterations`: a limit and one of
+    /// [`loop_limits`]. `Shape`: the two lengths that disagree, or a negative length and 0, or an index outside and the
+    /// length of its dimension (saturated to `i64`). `Division`, `Assert`, `Empty`: zeros.
     pub values: [i64; 2],
     /// The worker of a `multi` codelet.
     pub worker: Option<u32>,
 }
 
-/// A loop of at most so many turns is not counted.
+/// A loop of at most this many iterations is not counted.
 pub const FREE_ITERATIONS: u64 = 1 << 12;
 
-/// A loop is counted nevertheless if the loops inside turn more often than this, all its turns together.
+/// A loop is counted nevertheless if the loops inside iterate more often than this in all its iterations together.
 pub const FREE_NEST: u64 = 1 << 24;
 
-/// Turns of a `while` between two looks at what the vertex has spent, if each adds `weight`.
+/// Returns the iterations of a `while` between two comparisons with `total_iterations`, if each adds `weight`.
 pub fn look_after(weight: u64) -> u64 {
     (FREE_ITERATIONS / weight.max(1)).max(1)
 }
 
-/// The second value of a failed `Iterations` check: which limit its first value is.
+/// The second value of a failed `Iterations` check: the kind of limit that its first value is.
 pub mod loop_limits {
-    /// `iterations`, of a `while` that has turned so often.
+    /// `iterations`, exceeded by a `while` while it runs.
     pub const WHILE: i64 = 0;
-    /// `iterations`, of a loop whose turns are counted before they begin.
+    /// `iterations`, exceeded by a loop whose trip count is known before it begins.
     pub const COUNTED: i64 = 1;
-    /// `total_iterations`, of all loops of the vertex.
+    /// `total_iterations`, exceeded by all loops of the vertex together.
     pub const TOTAL: i64 = 2;
 }
 
-/// Why a vertex did not end.
+/// The reason why a vertex did not end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// A check did not hold.
+    /// A check failed.
     Failed(Failure),
-    /// Two workers touch one element that one of them writes; only if they are watched.
+    /// Two workers access one element and one of them writes it; only reported if workers are watched.
     Raced(Race),
     /// The session was cancelled.
     Cancelled,
 }
 
-/// Returns the runs one vertex. `consts` is indexed by [`FieldId`] and read at `const` fields only; `workers` is how many workers
-/// a tile has, at least 1.
+/// Runs one vertex. `consts` is indexed by [`FieldId`] and read at `const` fields only; `workers` is the number of
+/// workers of a tile, at least 1.
 pub fn run(
     codelet: &Codelet,
     sizes: &Sizes,
@@ -111,24 +118,24 @@ pub fn run(
     Interpreter::new(codelet).run(sizes, memory, consts, workers, session)
 }
 
-/// Locals of one codelet, to be used for many vertices in turn.
+/// An interpreter of one codelet, whose locals are reused for many vertices.
 pub struct Interpreter<'c> {
     codelet: &'c Codelet,
     /// Scalars, then the elements of all arrays.
     locals: Vec<u64>,
-    /// Where a local's elements start.
+    /// The position of each local's first element.
     offsets: SecondaryMap<LocalId, usize>,
-    /// If the workers of a `multi` codelet are watched.
+    /// The accesses of workers of a `multi` codelet, if they are watched.
     touches: Option<Touches>,
-    /// Places whose executions are counted, and how many there are.
+    /// Counted points and their number.
     points: Option<(Located<'c>, usize)>,
     counters: Vec<u64>,
-    /// What loops count, for the sizes that came last.
+    /// The weights of loops for the most recent sizes.
     weights: Option<(Sizes, Weights)>,
 }
 
 impl<'c> Interpreter<'c> {
-    /// Makes room for the locals of a codelet.
+    /// Allocates the locals of a codelet.
     pub fn new(codelet: &'c Codelet) -> Interpreter<'c> {
         let mut offsets = SecondaryMap::new();
         let mut next = 0;
@@ -140,7 +147,7 @@ impl<'c> Interpreter<'c> {
         Interpreter { codelet, locals: vec![0; next], offsets, touches: None, points, counters, weights: None }
     }
 
-    /// Ends a vertex whose workers race; without this they are what they are in turn.
+    /// Makes races between workers end a vertex; otherwise workers run one after another.
     pub fn watching(self) -> Interpreter<'c> {
         let touches = self.codelet.multi.then(Touches::default);
         Interpreter { touches, ..self }
@@ -152,12 +159,13 @@ impl<'c> Interpreter<'c> {
         self.counters.clear();
     }
 
-    /// Returns how often each point was passed in the last run, for worker 0, 1, … of a `multi` codelet in turn.
+    /// Returns how often each point was passed in the last run, for worker 0, 1, … of a `multi` codelet one after
+    /// another.
     pub fn counters(&self) -> &[u64] {
         &self.counters
     }
 
-    /// As [`run`].
+    /// Works like the function [`run`].
     pub fn run(
         &mut self,
         sizes: &Sizes,
@@ -203,7 +211,7 @@ impl<'c> Interpreter<'c> {
     }
 }
 
-/// Returns how often `for _ in lo..hi by step` turns; `step` is not zero.
+/// Returns the trip count of `for _ in lo..hi by step`; `step` is not zero.
 pub fn trips(lo: i64, hi: i64, step: i64) -> u64 {
     let span = if step > 0 { hi as i128 - lo as i128 } else { lo as i128 - hi as i128 };
     let step = step.unsigned_abs();

@@ -1,19 +1,19 @@
-//! All that can be known of one codelet without a host: whether it is well formed, what its operations mean, what is
-//! certain for given sizes, and what a vertex of it does.
+//! Analyses of a single codelet that need no host: verification, the meaning of operations, facts for given sizes, and
+//! the cost of a vertex.
 //!
-//! - [`scalar`] is the one definition of every operation on values; constant folding, the interpreter and the tests
-//!   of generated code all use it.
-//! - [`bind_sizes`] gives the named sizes their numbers from the shapes of a vertex's views; [`vertices`] finds shapes and
-//!   constants in a family.
-//! - [`interpret`] is the reference: what it computes is what a codelet means.
-//! - [`facts()`] proves checks superfluous and `out` fields fully written, for concrete sizes.
-//! - [`cost`] says how many cycles a vertex keeps a tile's contexts busy, as a closed form.
+//! - [`scalar`] is the one definition of every operation on values. Constant folding, the interpreter and the tests of
+//!   generated code use it.
+//! - [`bind_sizes`] derives the named sizes from the shapes of a vertex's views; [`vertices`] derives shapes and
+//!   constants from a family.
+//! - [`interpret`] is the reference interpreter: it defines what a codelet computes.
+//! - [`facts()`] proves, for concrete sizes, that checks cannot fail and that `out` fields are fully written.
+//! - [`cost`] gives the cycles for which a vertex keeps a tile's contexts busy, as a closed form.
 //! - [`elementwise`] recognises codelets that compute element by element.
-//! - [`neighbours`] says whether one vertex does what several do.
+//! - [`neighbours`] decides whether one vertex can do the work of several.
 //! - [`kernel`] describes a codelet with everything that code is compiled for: sizes, strides, addressing.
 //! - [`fold`], [`locals`] and [`work`] are analyses that rewrites and code generation share: known values, uses of
 //!   locals, amounts of work and code.
-//! - [`verify()`] checks what `girder_ir::codelet` promises; a failure is the compiler's bug.
+//! - [`verify()`] checks the invariants of `girder_ir::codelet`; a failure is a bug of the compiler.
 //!
 //! Invariant: nothing here depends on the graph or the host.
 

@@ -1,13 +1,13 @@
-//! Whether one vertex with longer fields does what several neighbours do.
+//! Joining neighbouring vertices: whether one vertex with longer fields does the work of several.
 //!
 //! # Note: Neighbours
-//! Vertices of one codelet are neighbours if from one to the next every field moves by a fixed number of elements along
-//! one of its axes, or stays. Take one vertex whose fields reach from those of the first neighbour to those of the
-//! last. It does what they do if each of its stores stands in a loop, a *long* one, that has the turns of all of them,
-//! and a turn of it is the same as the turn of the neighbour that it belongs to: it reads and writes the same elements,
-//! and depends on the number of the turn, and on sizes that differ, in nothing else. Then each neighbour's turns run
-//! in the order that they have alone, and between neighbours there is none: by the race rule no one touches what
-//! another one writes.
+//! Vertices of one codelet are neighbours if, from one to the next, every field moves by a fixed number of elements
+//! along one of its axes, or stays. Take one vertex whose fields reach from those of the first neighbour to those of
+//! the last. It does their work if each of its stores stands in a *long* loop, one that has the iterations of all of
+//! them, and if each iteration is the same as the iteration of the neighbour that it belongs to: it reads and writes
+//! the same elements, and depends in nothing else on the iteration number or on sizes that differ. Then the iterations
+//! of each neighbour run in their own order, and no order between neighbours matters: by the race rule no vertex
+//! accesses what another one writes.
 //!
 //! Invariant: codelets that join cannot fail, neither alone nor together.
 
@@ -19,17 +19,17 @@ use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Index, Label, Reduce,
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType;
 
-/// How a field moves from neighbour to neighbour.
+/// The motion of a field from neighbour to neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Motion {
-    /// Along which of its axes.
+    /// The axis along which it moves.
     pub axis: usize,
-    /// By how many elements of this axis; not 0.
+    /// The number of elements of this axis by which it moves; not 0.
     pub elements: i64,
 }
 
-/// Returns whether a vertex of sizes `all` does what `count` neighbours of sizes `one` do, at least two. Fields without a
-/// motion stay where they are.
+/// Returns whether a vertex of sizes `all` does the work of `count` neighbours of sizes `one`, at least two. Fields
+/// without a motion stay.
 pub fn join(
     codelet: &Codelet,
     (one, all): (&Sizes, &Sizes),
@@ -55,18 +55,18 @@ pub fn join(
     count > 1 && plain && walk.block(&codelet.body).is_some() && never_fails(one) && never_fails(all)
 }
 
-/// The long loop around a place.
+/// The long loop around a statement.
 struct Long {
-    /// From 1.
+    /// Its number, from 1.
     number: u32,
     label: Label,
-    /// From the first turn of one neighbour to the first of the next one, in values of the index.
+    /// The distance between the first iterations of consecutive neighbours, in values of the index.
     travel: i64,
-    /// Labels of statements inside a turn.
+    /// Labels of statements inside an iteration.
     inside: Vec<Label>,
 }
 
-/// `None` from any of its functions: not shown to be the same.
+/// The analysis. Its functions return `None` if the vertices are not shown to do the same.
 struct LongLoops<'a> {
     codelet: &'a Codelet,
     one: &'a Sizes,
@@ -74,11 +74,11 @@ struct LongLoops<'a> {
     count: u64,
     motion: &'a SecondaryMap<FieldId, Option<Motion>>,
     long: Option<Long>,
-    /// Long loops so far.
+    /// Number of long loops so far.
     loops: u32,
     /// The long loop in which a local is set; 0 is outside of all.
     set_in: SecondaryMap<LocalId, Option<u32>>,
-    /// By how much a local grows where the index of its long loop grows by 1.
+    /// The growth of a local when the index of its long loop grows by 1.
     slopes: SecondaryMap<LocalId, i64>,
 }
 
@@ -109,7 +109,7 @@ impl LongLoops<'_> {
             Stmt::Break(label) => self.leaves(*label, false),
             Stmt::Continue(label) => self.leaves(*label, true),
             Stmt::Return => self.long.is_none().then_some(()),
-            // It cannot fail.
+            // An assertion cannot fail here.
             Stmt::Assert { .. } => Some(()),
             Stmt::Reduce(r) => self.reduce(r),
             Stmt::Fill { .. } | Stmt::StoreLocal { .. } | Stmt::While { .. } | Stmt::Amp(_) => None,
@@ -123,7 +123,7 @@ impl LongLoops<'_> {
         Some(())
     }
 
-    /// Returns a jump must not end a long loop before its last turn.
+    /// Checks that a jump does not end a long loop before its last iteration.
     fn leaves(&self, label: Label, goes_on: bool) -> Option<()> {
         let stays = |long: &Long| long.inside.contains(&label) || goes_on && long.label == label;
         self.long.as_ref().is_none_or(stays).then_some(())
@@ -184,8 +184,8 @@ impl LongLoops<'_> {
         self.long.as_ref().map_or(0, |long| long.number)
     }
 
-    /// Returns a local that is set in one long loop only has no value from an earlier turn where it is read: in the first turn
-    /// of all it would have none.
+    /// Records an assignment. A local that is set in one long loop only has no value from an earlier iteration where it
+    /// is read: in the very first iteration it would have none.
     fn set(&mut self, local: LocalId, slope: i64) -> Option<()> {
         let here = self.here();
         let first = self.set_in[local].is_none();
@@ -198,7 +198,7 @@ impl LongLoops<'_> {
         (self.slope(e)? == 0).then_some(())
     }
 
-    /// By how much a value grows where the index of the long loop grows by 1 and all else stays.
+    /// Returns the growth of a value when only the index of the long loop grows by 1.
     fn slope(&self, e: ExprId) -> Option<i64> {
         let slope = |x: ExprId| self.slope(x);
         match &self.codelet.exprs[e].kind {
@@ -227,10 +227,10 @@ impl LongLoops<'_> {
         (self.codelet.exprs[e].ty == ElemType::I64).then(|| static_int(self.codelet, self.all, &[], e))?
     }
 
-    /// Returns the element is that of the neighbour.
+    /// Checks that an access names the element that the neighbour accesses.
     fn access(&self, field: FieldId, index: &Index) -> Option<()> {
         let motion = self.motion[field];
-        // What stays is not written: neighbours that do would race.
+        // A field that stays is not written: neighbours that write it would race.
         (motion.is_some() || self.codelet.fields[field].dir == Dir::In).then_some(())?;
         let travel = self.long.as_ref().map_or(0, |long| long.travel);
         let follows = |(axis, &e): (usize, &ExprId)| {

@@ -1,8 +1,8 @@
 //! The meaning of every scalar operation, on raw bits.
 //!
-//! Invariants: bits above a type's width are zero, in what is taken and in what is given back; `f16` is never
-//! computed with ([`verify`](crate::verify()) refuses it); the payload and sign of a NaN that an operation makes are
-//! unspecified, but [`bits`] never shows them.
+//! Invariants: bits above a type's width are zero in operands and results; `f16` is never computed with
+//! ([`verify`](crate::verify()) refuses it); the payload and sign of a NaN result are unspecified, but [`bits`] never
+//! shows them.
 
 use girder_ir::codelet::{BinaryOp, Check, ReduceOp, UnaryOp};
 use girder_ir::types::ElemType;
@@ -12,7 +12,7 @@ pub const NAN_F32: u32 = 0x7fc0_0000;
 /// The canonical NaN of `f64`, as [`bits`] shows it.
 pub const NAN_F64: u64 = 0x7ff8_0000_0000_0000;
 
-/// The low bits that a type has.
+/// Returns the low bits of a word that a type uses.
 #[inline]
 pub fn mask(ty: ElemType, bits: u64) -> u64 {
     match ty.bytes() {
@@ -21,7 +21,7 @@ pub fn mask(ty: ElemType, bits: u64) -> u64 {
     }
 }
 
-/// The value of an integer or `bool`, sign-extended if the type is signed; a `u64` keeps its bits.
+/// Returns the value of an integer or `bool`, sign-extended if the type is signed; a `u64` keeps its bits.
 #[inline]
 pub fn extend(ty: ElemType, bits: u64) -> i64 {
     match ty {
@@ -32,7 +32,7 @@ pub fn extend(ty: ElemType, bits: u64) -> i64 {
     }
 }
 
-/// The least and greatest value of an integer type or `bool`; `None` for floats.
+/// Returns the least and greatest value of an integer type or `bool`; `None` for floats.
 pub fn int_range(ty: ElemType) -> Option<(i128, i128)> {
     let width = ty.bytes() * 8;
     match ty {
@@ -53,7 +53,7 @@ fn bits_of(x: f32) -> u64 {
     x.to_bits() as u64
 }
 
-/// `op x`, where both have the type `ty`.
+/// Returns `op x`, where both have the type `ty`.
 ///
 /// # Panics
 /// If the operator does not take the type.
@@ -102,7 +102,7 @@ macro_rules! float_unary {
 float_unary!(unary_f32, f32);
 float_unary!(unary_f64, f64);
 
-/// `a op b`, where `ty` is the type of the operands. Fails as the operator's [`Check`] says.
+/// Returns `a op b`, where `ty` is the type of the operands; fails as described at the operator's [`Check`].
 ///
 /// # Panics
 /// If the operator does not take the type.
@@ -140,7 +140,7 @@ macro_rules! float_binary {
             $bits(value)
         }
 
-        /// NaN if either is; -0 is less than +0.
+        /// Returns NaN if either operand is NaN; -0 is less than +0.
         #[inline]
         fn $min(a: $float, b: $float) -> $float {
             if a < b || a.is_nan() {
@@ -220,7 +220,7 @@ fn shift(op: BinaryOp, ty: ElemType, a: u64, b: u64) -> Result<u64, Check> {
     Ok(mask(ty, result))
 }
 
-/// `a * b + c`, rounded once; floats.
+/// Returns `a * b + c`, rounded once; floats.
 ///
 /// # Panics
 /// If `ty` is not `f32` or `f64`.
@@ -238,7 +238,7 @@ pub fn is_ordered(op: ReduceOp, ty: ElemType) -> bool {
     ty.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product)
 }
 
-/// The value of `x` in another type; the rules are those of
+/// Returns the value of `x` in another type; the rules are those of
 /// [`ExprKind::Convert`](girder_ir::codelet::ExprKind::Convert).
 #[inline]
 pub fn convert(from: ElemType, to: ElemType, x: u64) -> u64 {
@@ -262,7 +262,7 @@ pub fn convert(from: ElemType, to: ElemType, x: u64) -> u64 {
     }
 }
 
-/// `f32` arrives here as `f64`, which changes no value, so that nothing is rounded twice.
+/// Converts a float; an `f32` is passed as `f64`, which changes no value, so that nothing is rounded twice.
 fn convert_f64(x: f64, to: ElemType) -> u64 {
     match to {
         ElemType::Bool => (x != 0.0) as u64,
@@ -280,7 +280,7 @@ fn convert_f64(x: f64, to: ElemType) -> u64 {
     }
 }
 
-/// The bits of `x` as a type of the same width; a NaN is first made the canonical one.
+/// Returns the bits of `x` as a type of the same width; a NaN becomes the canonical one first.
 #[inline]
 pub fn bits(from: ElemType, to: ElemType, x: u64) -> u64 {
     debug_assert_eq!(from.bytes(), to.bytes());

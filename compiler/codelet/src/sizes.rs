@@ -1,7 +1,7 @@
-//! The numbers behind a codelet's named sizes, from the shapes of a vertex's views.
+//! The values of a codelet's named sizes, from the shapes of a vertex's views.
 //!
-//! Invariant of [`Sizes`]: every dimension of every field equals what its declaration says, so that an index below a
-//! size is inside the dimension that the size names.
+//! Invariant of [`Sizes`]: every dimension of every field equals its declaration, so that an index below a size lies
+//! inside the dimension that the size names.
 
 use crate::scalar;
 use cranelift_entity::SecondaryMap;
@@ -18,33 +18,33 @@ pub type Shape = SmallVec<[u64; 3]>;
 pub struct Sizes {
     /// Shape of each field; empty for `const` ones.
     pub shapes: SecondaryMap<FieldId, Shape>,
-    /// The number of each named size; none is negative.
+    /// The value of each named size; none is negative.
     pub sizes: SecondaryMap<SizeId, i64>,
 }
 
 impl Sizes {
-    /// Returns the elements of a field; 1 for a scalar.
+    /// Returns the number of elements of a field; 1 for a scalar.
     pub fn elements(&self, field: FieldId) -> u64 {
         self.shapes[field].iter().product()
     }
 }
 
-/// A shape that a codelet does not take.
+/// A shape that a codelet does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeMismatch {
     /// The field whose view does not fit.
     pub field: FieldId,
     /// Its dimension; 0 where `what` is [`Expected::Rank`].
     pub axis: usize,
-    /// What the declaration asks for.
+    /// The declared length.
     pub expected: i64,
-    /// What the view has.
+    /// The length of the view.
     pub found: u64,
-    /// Why.
+    /// The reason.
     pub what: Expected,
 }
 
-/// Why a dimension has to have a certain length.
+/// The reason why a dimension must have a certain length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// `expected` and `found` are numbers of dimensions.
@@ -62,8 +62,8 @@ pub enum Expected {
     Fixed,
     /// The declaration is an expression, and this is its value.
     Expr(ExprId),
-    /// The declaration is an expression that has no value here: it overflows, divides by zero or reads a `const`
-    /// field that is not given. `expected` is 0.
+    /// The declaration is an expression without a value: it overflows, divides by zero or reads a `const` field that is
+    /// not given. `expected` is 0.
     NoValue(ExprId),
     /// The view is longer than any `i64`. `expected` is the greatest length.
     TooLong,
@@ -116,8 +116,8 @@ pub fn bind_sizes(codelet: &Codelet, shapes: &[Shape], consts: &[Scalar]) -> Res
     Ok(result)
 }
 
-/// Returns the value of an integer expression over sizes and constants (a dimension, or the codelet's `cycles`); `None` if
-/// it overflows its type, divides by zero, or reads anything else.
+/// Returns the value of an integer expression over sizes and constants (a dimension, or the codelet's `cycles`); `None`
+/// if it overflows its type, divides by zero, or reads anything else.
 pub fn static_int(codelet: &Codelet, sizes: &Sizes, consts: &[Scalar], expr: ExprId) -> Option<i64> {
     let value = evaluate(codelet, sizes, consts, expr)?;
     i64::try_from(value.as_int()?).ok()
@@ -155,7 +155,7 @@ fn evaluate(codelet: &Codelet, sizes: &Sizes, consts: &[Scalar], expr: ExprId) -
     }
 }
 
-/// As [`scalar::unary`], but `None` where `i64` overflows.
+/// Works like [`scalar::unary`], but returns `None` where `i64` overflows.
 fn unary(op: UnaryOp, ty: ElemType, x: Scalar) -> Option<Scalar> {
     match (op, ty) {
         (UnaryOp::Neg, ElemType::I64) => Scalar::int(ty, -x.as_int()?),
@@ -164,7 +164,7 @@ fn unary(op: UnaryOp, ty: ElemType, x: Scalar) -> Option<Scalar> {
     }
 }
 
-/// As [`scalar::binary`], but `None` where `i64` overflows.
+/// Works like [`scalar::binary`], but returns `None` where `i64` overflows.
 fn binary(op: girder_ir::codelet::BinaryOp, ty: ElemType, a: Scalar, b: Scalar) -> Option<Scalar> {
     use girder_ir::codelet::BinaryOp::*;
     if a.ty == ElemType::I64 {

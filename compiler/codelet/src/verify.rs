@@ -1,6 +1,6 @@
-//! Checks what `girder_ir::codelet` promises. A codelet that fails here was made wrongly: the compiler's bug.
+//! Checks of the invariants of `girder_ir::codelet`. A failure is a bug of the compiler.
 //!
-//! Invariant: what is accepted can be interpreted and compiled without a further look at types, ranks, labels, sites
+//! Invariant: an accepted codelet can be interpreted and compiled without further checks of types, ranks, labels, sites
 //! or unassigned locals.
 
 mod expr;
@@ -10,7 +10,7 @@ use girder_ir::codelet::{Check, Codelet, DimDecl, Dir, ExprKind, Index};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
 
-/// What is wrong, in the compiler's own words.
+/// The result of a check; the error is for the compiler's developers.
 type Result<T = ()> = std::result::Result<T, String>;
 
 /// Checks the invariants of a codelet.
@@ -28,7 +28,7 @@ struct Verifier<'a> {
     codelet: &'a Codelet,
 }
 
-/// Returns `Ok` if a condition holds.
+/// Returns an error with this message unless the condition holds.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -81,7 +81,7 @@ impl<'a> Verifier<'a> {
         })
     }
 
-    /// Returns whether an expression reads only sizes and constants.
+    /// Checks that an expression reads only sizes and constants.
     fn is_static(self, e: ExprId) -> Result {
         self.ty(e)?;
         match self.codelet.exprs[e].kind {

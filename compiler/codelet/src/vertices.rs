@@ -1,4 +1,4 @@
-//! Shapes and constants of a family's vertices, as costs, interpreter and engines want them.
+//! Shapes and constants of a family's vertices, in the form that costs, interpreter and engines take.
 //!
 //! Invariant: all vertices of a family have the same shapes, so sizes are bound once per family.
 
@@ -26,7 +26,7 @@ pub fn bind_family(graph: &Graph, family: &Family) -> Result<Option<Sizes>, Size
     bind_sizes(codelet, &shapes, &consts).map(Some)
 }
 
-/// Bits of a vertex's constants, indexed by field; 0 for the others.
+/// Returns the bits of a vertex's constants, indexed by field; 0 for other fields.
 pub fn vertex_consts(codelet: &Codelet, family: &Family, instance: u64) -> Vec<u64> {
     let mut consts = vec![0; codelet.fields.len()];
     for (field, value) in &family.consts {

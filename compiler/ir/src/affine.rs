@@ -17,7 +17,7 @@ impl Affine {
         Affine { base, coef: SmallVec::new() }
     }
 
-    /// From a base and coefficients.
+    /// Returns the function with this base and these coefficients.
     pub fn new(base: i64, coef: &[i64]) -> Affine {
         let len = coef.iter().rposition(|&c| c != 0).map_or(0, |p| p + 1);
         Affine { base, coef: SmallVec::from_slice(&coef[..len]) }

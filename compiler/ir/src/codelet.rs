@@ -1,24 +1,24 @@
-//! The typed codelet: what one vertex computes, after names, generics and types are resolved and helper functions are
-//! inlined.
+//! The typed codelet: the computation of one vertex, after names, generics and types are resolved and helper functions
+//! are inlined.
 //!
 //! It is a structured tree: statements over scalar locals, local arrays and fields; expressions without side effects
-//! (but for checks that may fail). Both the interpreter and the code generator walk it; it is never printed (a stage's
-//! text carries the source of the codelet, see [`CodeletItem`](crate::graph::CodeletItem)). What only asks for the
-//! parts of a form, whichever it is, uses [`ExprKind::operands`], [`Stmt::blocks`] and their kin.
+//! except checks that may fail. Both the interpreter and the code generator walk it. It is never printed; the text of a
+//! stage carries the source of the codelet, see [`CodeletItem`](crate::graph::CodeletItem). Code that treats all forms
+//! alike uses generic accessors such as [`ExprKind::operands`] and [`Stmt::blocks`].
 //!
 //! # Note: Order
-//! Evaluation is left to right, operands before their operator; statements in order; nothing is contracted or
-//! reassociated. The first failing check in this order is the one that is reported. An access checks its bounds after
-//! all its operands, a store's value included; `girder_codelet::interpret` decides what is left open here.
+//! Evaluation is left to right, operands before their operator, and statements in order; nothing is contracted or
+//! reassociated. The first failing check in this order is reported. An access checks its bounds after all its operands,
+//! including a store's value; `girder_codelet::interpret` decides what this note leaves open.
 //!
 //! # Note: Checks
-//! Every access, division, shift, assertion, loop and reduction has a [`Site`]. A check that [`Facts`] of the codelet
-//! prove for given sizes may be left out by an engine; all others end the run with a diagnostic.
+//! Every access, division, shift, assertion, loop and reduction has a [`Site`]. An engine may leave out a check that
+//! the [`Facts`] of the codelet prove for given sizes; any other failing check ends the run with a diagnostic.
 //!
 //! [`Facts`]: https://docs.rs/girder-codelet
 //!
-//! Invariants (checked by `girder_codelet::verify`): operand types agree as the doc of each form says; every
-//! local is assigned before it is read on every path; labels are used inside the statement that they label.
+//! Invariants (checked by `girder_codelet::verify`): operand types agree as documented at each form; every local is
+//! assigned before it is read on every path; labels are used inside the statement that they label.
 
 mod expr;
 mod stmt;
@@ -35,14 +35,14 @@ use girder_source::Span;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-/// One specialisation of a codelet: all generics are known, sizes are not.
+/// One specialisation of a codelet: generics are known, sizes are not.
 #[derive(Clone, Debug)]
 pub struct Codelet {
     /// The name of its item, as vertices write it.
     pub name: SmolStr,
-    /// What stands between `<` and `>`, in the order of the item's generics.
+    /// The arguments between `<` and `>`, in the order of the item's generics.
     pub args: Vec<GenericArg>,
-    /// Runs on every worker of its tile: its meaning is worker 0, 1, … in turn.
+    /// Whether it runs on every worker of its tile; its meaning is that of worker 0, 1, … one after another.
     pub multi: bool,
     /// Fields in the order of declaration, `const` ones included.
     pub fields: PrimaryMap<FieldId, FieldDecl>,
@@ -52,25 +52,25 @@ pub struct Codelet {
     pub locals: PrimaryMap<LocalId, Local>,
     /// Expressions of the body.
     pub exprs: PrimaryMap<ExprId, Expr>,
-    /// Where checks may fail.
+    /// The sites at which checks may fail.
     pub sites: PrimaryMap<SiteId, Site>,
-    /// What it does.
+    /// The statements.
     pub body: StmtBlock,
-    /// `#[pipelined]`: the tile cost is that of a hand-written inner loop.
+    /// `#[pipelined]`: costs on a tile are those of a hand-written inner loop.
     pub pipelined: bool,
-    /// `#[pipelined(apart)]`: and asks that what the loop touches lies in different memory elements.
+    /// `#[pipelined(apart)]`: in addition, asks for the storage of the loop to lie in different memory elements.
     pub separate_elements: bool,
     /// `#[cycles(expr)]`: tile cycles of one vertex as an integer expression over sizes and constants.
     pub cycles: Option<ExprId>,
-    /// Locals that hold what an elementary function of the prelude gives for an expression; the statements before
-    /// compute it. What a tile has an instruction for costs that instruction.
+    /// Locals that hold the value of an elementary function of the prelude for an expression; the statements before
+    /// compute it. A function for which the tile has an instruction costs that instruction.
     pub elementary: SecondaryMap<LocalId, Option<(Elementary, ExprId)>>,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
 impl Codelet {
-    /// Without fields and with nothing to do.
+    /// Returns a codelet without fields and statements.
     pub fn empty(name: impl Into<SmolStr>, span: Span) -> Codelet {
         Codelet {
             name: name.into(),
@@ -90,13 +90,13 @@ impl Codelet {
         }
     }
 
-    /// Fields that are not `const`, in order.
+    /// Returns the fields that are not `const`, in order.
     pub fn edges(&self) -> impl Iterator<Item = (FieldId, &FieldDecl)> {
         self.fields.iter().filter(|(_, f)| f.dir != Dir::Const)
     }
 }
 
-/// Functions of the prelude for which tiles have instructions, of `f32`.
+/// Functions of the prelude on `f32` for which tiles have instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Elementary {
@@ -110,7 +110,7 @@ pub enum Elementary {
 }
 
 impl Elementary {
-    /// Returns the function of a name of the prelude.
+    /// Returns the function with this name in the prelude.
     pub fn from_name(name: &str) -> Option<Elementary> {
         Some(match name {
             "exp" => Elementary::Exp,
@@ -134,7 +134,7 @@ pub enum GenericArg {
     Int(i64),
 }
 
-/// What a codelet may do with a field.
+/// The direction of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dir {
     /// Read only.
@@ -152,15 +152,15 @@ pub enum Dir {
 pub struct FieldDecl {
     /// Its name.
     pub name: SmolStr,
-    /// Direction.
+    /// Its direction.
     pub dir: Dir,
     /// Element type.
     pub ty: ElemType,
     /// One per dimension; a scalar has none. `const` fields are scalars.
     pub dims: SmallVec<[DimDecl; 3]>,
-    /// What the address of its first element is wished to be a multiple of: a power of two, 1 if it may be any.
+    /// The preferred alignment of its first element in bytes: a power of two, 1 if it may have any address.
     pub align: u32,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -178,14 +178,14 @@ pub enum DimDecl {
 /// A scalar or array of the body.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// Its name in the source; may be empty for what the compiler made.
+    /// Its name in the source; empty for some locals that the compiler makes.
     pub name: SmolStr,
     /// Type of the scalar, or of each element.
     pub ty: ElemType,
     /// Dimensions of an array; `None` for a scalar. At least one dimension if `Some`; elements are row-major.
     pub array: Option<SmallVec<[u32; 2]>>,
 }
-/// What can go wrong at a site.
+/// The kind of check at a site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Check {
     /// Some index is negative or not less than its dimension.
@@ -196,23 +196,23 @@ pub enum Check {
     Shift,
     /// An assertion does not hold.
     Assert,
-    /// A loop turns too often, or all loops together do.
+    /// A loop iterates too often, or all loops together do.
     Iterations,
-    /// `argmin` or `argmax` of nothing.
+    /// `argmin` or `argmax` of no elements.
     Empty,
     /// The operands of `amp` do not fit.
     Shape,
 }
 
-/// A place where a check may fail.
+/// A point in the code where a check may fail.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Which check.
+    /// The kind of check.
     pub check: Check,
-    /// Where it stands.
+    /// The source span.
     pub span: Span,
     /// The calls of codelet functions around it, innermost first.
     pub calls: SmallVec<[Span; 1]>,
-    /// What the user wrote as message, for `assert(cond, "…")`.
+    /// The message of `assert(cond, "…")`.
     pub message: Option<SmolStr>,
 }

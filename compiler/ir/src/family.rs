@@ -1,10 +1,12 @@
-//! Many vertices, or many copies, as one entity: a shape of field, and offsets and tiles as functions of the instance.
+//! Families: many vertices or many copies as one entity, with fields of one shape, and offsets and tiles as functions
+//! of the instance.
 //!
 //! # Note: Three forms
-//! A column of a family is closed ([`Affine`], [`TileMap::Separable`]) where the text is regular, and a table where it
-//! is not; instances of one signature always share a family. Nothing is a family of one because it is irregular.
+//! A value per instance is a closed form ([`Affine`], [`TileMap::Separable`]) where the text is regular, and a table
+//! otherwise; instances of one signature always share a family. An irregular instance never becomes a family of its
+//! own.
 //!
-//! Invariants: every table has one row per instance; every instance's elements lie in their variables.
+//! Invariants: every table has one row per instance; every instance's elements lie inside their variables.
 
 mod canonical;
 mod fit;
@@ -29,28 +31,28 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Domain(pub SmallVec<[u32; 4]>);
 
-/// Vertices of one codelet specialisation, alike but for offsets, constants and tiles.
+/// Vertices of one codelet specialisation that differ only in offsets, constants and tiles.
 #[derive(Clone, Debug)]
 pub struct Family {
     /// The compute set it belongs to.
     pub set: ComputeSetId,
-    /// What they run.
+    /// The codelet that they run.
     pub codelet: SpecId,
-    /// Their indices.
+    /// The box of their indices.
     pub domain: Domain,
     /// One per field of the codelet that is not `const`, in the codelet's order.
     pub fields: SmallVec<[Field; 4]>,
     /// One per `const` field, in the codelet's order.
     pub consts: SmallVec<[(FieldId, Const); 1]>,
-    /// Where the text places them; `None` leaves it to `place-tiles`.
+    /// Their tiles as given in the text; `None` leaves them to `place-tiles`.
     pub tile: Option<TileMap>,
-    /// Where they come from.
+    /// Their origin.
     pub origin: OriginId,
-    /// The statement of each instance, where they do not come from one; their calls are those of `origin`.
+    /// The statement of each instance, if the instances come from several; their calls are those of `origin`.
     pub statements: Option<Arc<[Span]>>,
 }
 
-/// What one field sees, for all instances of a family: a view of one shape whose parts move with the instance.
+/// The view of one field for all instances of a family: one shape, whose parts move with the instance.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Field {
     /// The codelet's field.
@@ -96,12 +98,12 @@ pub enum Const {
     Table(Arc<[Scalar]>),
 }
 
-/// A tile as a function of a point of a box.
+/// A tile as a function of the instance.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum TileMap {
-    /// `base + Σ stride · part(i[dim])`; each term reads one index, and no index is read twice.
+    /// `base + Σ stride · function(i[dim])`; each term reads one index, and no index is read twice.
     Separable {
-        /// The tile where all parts are 0.
+        /// The tile where all functions are 0.
         base: u32,
         /// The terms.
         terms: SmallVec<[Term; 2]>,
@@ -113,9 +115,9 @@ pub enum TileMap {
 /// One term of a separable tile map.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
-    /// Which index.
+    /// The index that it reads.
     pub dim: u8,
-    /// What of it.
+    /// The function of the index.
     pub function: IndexFn,
     /// Tiles from one value to the next.
     pub stride: i32,
@@ -136,17 +138,17 @@ pub enum IndexFn {
     BlockCyclic(u32, u32),
 }
 
-/// Copies of one shape: in each instance the elements of `dst` take those of `src`, in row-major order. All reads of
-/// a copy set come before all its writes.
+/// Copies of one shape: in each instance the elements of `src` are assigned to those of `dst` in row-major order. All
+/// reads of a copy set come before all its writes.
 #[derive(Clone, Debug)]
 pub struct CopyFamily {
     /// The indices.
     pub domain: Domain,
-    /// What is written: no element twice.
+    /// The elements written; none is written twice.
     pub dst: Field,
-    /// What is read: the shape of `dst`.
+    /// The elements read, of the shape of `dst`.
     pub src: Field,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
@@ -156,12 +158,12 @@ impl Domain {
         Domain(SmallVec::from_slice(&[count]))
     }
 
-    /// How many instances.
+    /// Returns the number of instances.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|&n| n as u64).product()
     }
 
-    /// The point of an instance.
+    /// Returns the point of an instance.
     pub fn point(&self, mut instance: u64) -> SmallVec<[u32; 4]> {
         let mut point: SmallVec<[u32; 4]> = SmallVec::from_elem(0, self.0.len());
         for (p, &n) in point.iter_mut().zip(&self.0).rev() {
@@ -173,14 +175,14 @@ impl Domain {
 }
 
 impl Family {
-    /// The statement of an instance.
+    /// Returns the statement of an instance.
     pub fn span(&self, origins: &Origins, instance: u64) -> Span {
         self.statements.as_ref().map_or_else(|| origins.span(self.origin), |s| s[instance as usize])
     }
 }
 
 impl Offset {
-    /// The offset of an instance.
+    /// Returns the offset of an instance.
     pub fn at(&self, domain: &Domain, instance: u64) -> i64 {
         match self {
             Offset::Affine(a) if a.coef.is_empty() => a.base,
@@ -192,7 +194,7 @@ impl Offset {
 }
 
 impl Const {
-    /// The value of an instance.
+    /// Returns the value of an instance.
     pub fn at(&self, instance: u64) -> Scalar {
         match self {
             Const::Uniform(s) => *s,
@@ -202,7 +204,7 @@ impl Const {
 }
 
 impl IndexFn {
-    /// The value at index `i` of `0..n`.
+    /// Returns the value at index `i` of `0..n`.
     pub fn at(self, i: u32, n: u32) -> u32 {
         match self {
             IndexFn::Identity => i,
@@ -215,12 +217,12 @@ impl IndexFn {
 }
 
 impl TileMap {
-    /// Every instance on one tile.
+    /// Returns the map of all instances to one tile.
     pub fn one(tile: u32) -> TileMap {
         TileMap::Separable { base: tile, terms: SmallVec::new() }
     }
 
-    /// The tile of an instance.
+    /// Returns the tile of an instance.
     pub fn at(&self, domain: &Domain, instance: u64) -> u32 {
         match self {
             TileMap::Separable { base, terms } if terms.is_empty() => *base,
@@ -238,7 +240,7 @@ impl TileMap {
 }
 
 impl Field {
-    /// What the field of one instance sees.
+    /// Returns the view of the field for one instance.
     pub fn view(&self, domain: &Domain, instance: u64) -> View {
         let part = |p: &FieldPart| ViewPart {
             lo: p.lo.clone(),
@@ -250,24 +252,24 @@ impl Field {
         View { digits: self.digits.clone(), axes: self.axes.clone(), parts: self.parts.iter().map(part).collect() }
     }
 
-    /// Whether the offset of every part is a closed form.
+    /// Returns whether the offset of every part is a closed form.
     pub fn is_closed(&self) -> bool {
         self.parts.iter().all(|p| matches!(p.offset, Offset::Affine(_)))
     }
 
-    /// The lengths of its axes.
+    /// Returns the lengths of its axes.
     pub fn shape(&self) -> SmallVec<[u64; 3]> {
         let mut digits = self.digits.iter();
         let axis = |&n: &u8| digits.by_ref().take(n as usize).map(|&d| d as u64).product();
         self.axes.iter().map(axis).collect()
     }
 
-    /// How many elements it has.
+    /// Returns the number of its elements.
     pub fn len(&self) -> u64 {
         self.digits.iter().map(|&d| d as u64).product()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,5 +1,5 @@
-//! The graph: variables, codelets, compute sets, copies, streams and the programs over them. What `elaborate` makes and
-//! every stage carries.
+//! The graph: variables, codelets, compute sets, copies, streams, and the programs over them. `elaborate` makes it, and
+//! every stage carries it.
 //!
 //! Invariants: names are unique over all variables, and over all compute sets and copies together; ids are in the order
 //! of the printed text; only persistent variables have initial values.
@@ -16,38 +16,38 @@ use girder_source::{OriginId, Origins};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// Everything that one module and its imports mean.
+/// The meaning of a module and its imports.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// The module's name.
     pub name: SmolStr,
     /// Variables, persistent ones and temporaries.
     pub vars: PrimaryMap<VarId, Var>,
-    /// The codelets and codelet functions that `codelets` were made from, as text.
+    /// The source text of the codelets and codelet functions from which `codelets` were made.
     pub items: PrimaryMap<ItemId, CodeletItem>,
     /// Specialised codelets.
     pub codelets: PrimaryMap<SpecId, Codelet>,
     /// Compute sets.
     pub sets: PrimaryMap<ComputeSetId, ComputeSet>,
-    /// Families of vertices; those of one compute set are neighbours.
+    /// Families of vertices; those of one compute set are consecutive.
     pub families: PrimaryMap<FamilyId, Family>,
-    /// For messages: per family the indices of the loops that the user wrote around its vertices, outermost first, as
-    /// columns over its domain. Empty where the domain's own indices are all there is.
+    /// For messages: the indices of the loops around the vertices of a family as the user wrote them, outermost first,
+    /// each as a function of the instance. Empty if they are the domain's own indices.
     pub indices: SecondaryMap<FamilyId, Box<[Offset]>>,
     /// Copies.
     pub copies: PrimaryMap<CopyId, CopySet>,
-    /// The host's streams.
+    /// Streams of the host.
     pub streams: PrimaryMap<StreamId, Stream>,
-    /// Programs and what they call.
+    /// Programs and the bodies that they call.
     pub programs: PrimaryMap<ProgramId, Program>,
     /// Steps of all programs, in pre-order.
     pub steps: PrimaryMap<StepId, Step>,
-    /// Where everything comes from.
+    /// The origins of all entities.
     pub origins: Origins,
 }
 
 impl Graph {
-    /// Returns a vertex by the indices of the loops that the user wrote around it.
+    /// Returns the indices of the loops that the user wrote around a vertex.
     pub fn index_of(&self, family: FamilyId, instance: u64) -> Vec<i64> {
         let domain = &self.families[family].domain;
         match &self.indices[family][..] {
@@ -66,7 +66,7 @@ pub enum VarClass {
     Param,
     /// `const`: persistent, never written.
     Const,
-    /// `temp`: no host name, may share memory with what is not live at the same time.
+    /// `temp`: unknown to the host; may share memory with temporaries that are not live at the same time.
     Temp,
 }
 
@@ -81,20 +81,20 @@ pub struct Var {
     pub ty: ElemType,
     /// Its dimensions; a scalar has none.
     pub shape: Shape,
-    /// The value at load; zero without.
+    /// The value at load; zero if absent.
     pub init: Option<Init>,
-    /// Where the text places it, perhaps only in part ([`UNPLACED`](crate::placement::UNPLACED)).
+    /// The mapping given in the text, perhaps of some elements only ([`UNPLACED`](crate::placement::UNPLACED)).
     pub mapping: Option<Mapping>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
 /// The value of a variable at load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Init {
-    /// Every element.
+    /// One value for every element.
     Fill(Scalar),
-    /// All elements, row-major, little end first.
+    /// All elements, row-major, little-endian.
     Data(Arc<[u8]>),
 }
 
@@ -114,7 +114,7 @@ pub struct ComputeSet {
     pub name: SmolStr,
     /// Its vertices.
     pub families: Vec<FamilyId>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
@@ -125,7 +125,7 @@ pub struct CopySet {
     pub name: SmolStr,
     /// The copies.
     pub families: Vec<CopyFamily>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
@@ -138,21 +138,21 @@ pub struct Stream {
     pub input: bool,
     /// Type of each element.
     pub ty: ElemType,
-    /// One packet.
+    /// The shape of one packet.
     pub shape: Shape,
-    /// Whether a file that ends begins again.
+    /// Whether the stream starts again at the beginning of its file when the file ends.
     pub wrap: bool,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
 impl Var {
-    /// Returns how many elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// Returns whether it has none.
+    /// Returns whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -174,7 +174,7 @@ impl Stream {
         self.shape.iter().product()
     }
 
-    /// Returns whether a packet has none.
+    /// Returns whether a packet has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -14,14 +14,14 @@ pub use tiles::{StridedTiles, TileSet};
 use crate::ids::{ComputeSetId, CopyId, SpecId, VarId};
 use std::ops::Range;
 
-/// What occupies memory on a tile.
+/// The content of a block of a tile's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Content {
     /// The code of a codelet.
     Code(SpecId),
-    /// What the tile runs to send and receive for a compute set.
+    /// The exchange code that sends and receives for a compute set.
     SetExchange(ComputeSetId),
-    /// What the tile runs to send and receive for a copy.
+    /// The exchange code that sends and receives for a copy.
     CopyExchange(CopyId),
     /// The state of the tile's vertices of a compute set: pointers, sizes, constants.
     VertexState(ComputeSetId),
@@ -35,20 +35,20 @@ pub enum Content {
     CopyBuffer(CopyId, u32),
 }
 
-/// Bytes of a tile's memory with what is in them and when.
+/// A block of a tile's memory, with its content and its lifetime.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MemoryBlock {
-    /// What.
+    /// What it holds.
     pub content: Content,
     /// Address of the first byte, from 0 at the start of the tile's memory.
     pub address: u32,
-    /// How many bytes.
+    /// Its size.
     pub bytes: u32,
-    /// Points of the liveness order (see `allocate-memory`) at which it holds data; `None` is always.
+    /// The points of the liveness order (see `allocate-memory`) at which it holds data; `None` is always.
     pub live: Option<Range<u32>>,
 }
 
-/// The blocks of tiles that are alike.
+/// The blocks of tiles that have equal blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TileClass {
     /// The tiles.
@@ -58,7 +58,7 @@ pub struct TileClass {
 }
 
 impl TileClass {
-    /// One past the highest byte in use.
+    /// Returns the end of the highest byte in use.
     pub fn peak(&self) -> u32 {
         self.blocks.iter().map(|b| b.address + b.bytes).max().unwrap_or(0)
     }
@@ -69,7 +69,7 @@ impl TileClass {
     }
 }
 
-/// The whole table.
+/// The table of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     classes: Vec<TileClass>,
@@ -78,7 +78,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of classes in any order; a tile that is in two of them is the error.
+    /// Builds the table from classes in any order; the error is a tile that is in two of them.
     pub fn new(mut classes: Vec<TileClass>) -> Result<Layout, u32> {
         classes.retain(|c| c.tiles.first().is_some());
         classes.sort_by_key(|c| c.tiles.first());
@@ -125,17 +125,18 @@ impl Layout {
         (0u32..).zip(&self.class_of).filter(|(_, k)| **k > 0).map(|(tile, _)| tile)
     }
 
-    /// One past the highest byte in use on any tile.
+    /// Returns the end of the highest byte in use on any tile.
     pub fn peak(&self) -> u32 {
         self.classes.iter().map(TileClass::peak).max().unwrap_or(0)
     }
 }
 
-/// Memory of the fast engine: one block of host memory for all variables, shared by what is never live together.
+/// Memory of the fast engine: one block of host memory for all variables, shared by variables that are never live
+/// together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostLayout {
     /// Byte offset of each variable, by id; multiples of 64.
     pub offsets: Vec<u64>,
-    /// Bytes in all.
+    /// Size of the block.
     pub bytes: u64,
 }

@@ -15,19 +15,19 @@ use crate::ids::{FamilyId, VarId};
 use cranelift_entity::SecondaryMap;
 use std::sync::Arc;
 
-/// The tile of what the text left open; only in [`Mapping::Runs`] of a graph.
+/// The tile of elements that the text leaves open; occurs only in [`Mapping::Runs`] of a graph.
 pub const UNPLACED: u32 = u32::MAX;
 
 /// The tiles of a variable's elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Mapping {
-    /// All on one tile.
+    /// All elements on one tile.
     One(u32),
     /// Of n elements, element e is on tile `first + (e / grain) · tiles / ⌈n / grain⌉` (rounded down).
     Linear {
         /// First tile.
         first: u32,
-        /// How many tiles, at most the number of grains.
+        /// Number of tiles, at most the number of grains.
         tiles: u32,
         /// Elements that stay together.
         grain: u32,
@@ -49,12 +49,12 @@ pub enum Mapping {
     },
 }
 
-/// Where everything is.
+/// The tiles of all variables and vertices.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
-    /// Of every variable.
+    /// The mapping of every variable.
     pub vars: SecondaryMap<VarId, Option<Mapping>>,
-    /// Of every family's vertices.
+    /// The tiles of every family's vertices.
     pub families: SecondaryMap<FamilyId, Option<TileMap>>,
 }
 

@@ -1,9 +1,9 @@
-//! The table of `plan-transfers`: how each field reaches its data, and what moves before and after.
+//! The table of `plan-transfers`: how each field reaches its data, and the data movement before and after each step.
 //!
 //! # Note: Phase-keeping layout
-//! The elements that a tile holds of a variable form one block, run after run in flat order; each run begins at a byte
-//! that is congruent to its flat byte offset modulo 8 (see [`Homes`]). So the 4-byte granule of an element is known
-//! before any address is.
+//! The elements of a variable on one tile form one block, run after run in flat order. Each run begins at a byte that
+//! is congruent to its flat byte offset modulo 8 (see [`Homes`]). So the 4-byte granule of an element is known before
+//! any address is.
 //!
 //! Invariants: transfers are whole words (4 bytes) between different tiles; within one phase no byte is written twice
 //! and no byte is both read and written by transfers; local copies run after the transfers of their phase, in order.
@@ -15,27 +15,27 @@ pub use receivers::{Grouping, Receivers, To};
 use crate::ids::{ComputeSetId, CopyId, FamilyId, VarId};
 use cranelift_entity::SecondaryMap;
 
-/// One tile's bytes of an object.
+/// A byte of an object on one tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Loc {
     /// The tile.
     pub tile: u32,
-    /// Whose block.
+    /// The object of the block.
     pub object: Object,
     /// Bytes into the block.
     pub offset: u32,
 }
 
-/// What has a block on a tile.
+/// An object that has a block on a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Object {
     /// The tile's elements of a variable.
     Var(VarId),
-    /// A landing buffer of the plan at hand, by index into [`StepPlan::buffers`].
+    /// A landing buffer of the current plan, by index into [`StepPlan::buffers`].
     Buffer(u32),
 }
 
-/// Room for what comes from or goes to other tiles, or must be gathered; live only around its step.
+/// A buffer for data from or to other tiles, or for gathered data; live only around its step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Buffer {
     /// Its tile.
@@ -44,25 +44,25 @@ pub struct Buffer {
     pub bytes: u32,
 }
 
-/// Whole words from one tile to others, at one time.
+/// Whole words sent from one tile to others at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Transfer {
     /// First word.
     pub from: Loc,
     /// First word on each receiver; receivers are different tiles, in ascending order.
     pub to: To,
-    /// How many words, at least 1.
+    /// Number of words, at least 1.
     pub words: u32,
 }
 
-/// Bytes moved inside a tile.
+/// A copy of bytes inside a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LocalCopy {
     /// First byte.
     pub from: Loc,
     /// First byte, on the same tile.
     pub to: Loc,
-    /// How many pieces, at least 1.
+    /// Number of pieces, at least 1.
     pub count: u32,
     /// Bytes of each piece.
     pub bytes: u32,
@@ -72,14 +72,14 @@ pub struct LocalCopy {
     pub to_step: i32,
 }
 
-/// What moves at one time.
+/// The data movement of one exchange.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Phase {
     /// On-tile copies before the transfers (a pre-arrangement).
     pub before: Vec<LocalCopy>,
-    /// Between tiles.
+    /// Transfers between tiles.
     pub transfers: Vec<Transfer>,
-    /// Places on several tiles, which transfers name as their receivers.
+    /// Locations on several tiles, which transfers name as their receivers.
     pub groups: Vec<Vec<Loc>>,
     /// On-tile copies after the transfers.
     pub after: Vec<LocalCopy>,
@@ -108,7 +108,7 @@ pub struct FieldLandings {
     /// Byte strides per axis of the instances that are in place; one entry per distinct set, with the instances that
     /// use it as `strides_of`.
     pub strides: Vec<Vec<i32>>,
-    /// Per instance: index into `strides` (0 where the field lands in a buffer).
+    /// Per instance: an index into `strides` (0 where the field lands in a buffer).
     pub strides_of: Vec<u32>,
 }
 
@@ -140,17 +140,17 @@ pub fn intern_strides(list: &mut Vec<Vec<i32>>, strides: &[i32]) -> u32 {
 pub struct StepPlan {
     /// Landing buffers.
     pub buffers: Vec<Buffer>,
-    /// What moves before the vertices run.
+    /// The exchange before the vertices run.
     pub before: Phase,
-    /// What moves after.
+    /// The exchange after the vertices have run.
     pub after: Phase,
-    /// A copy that moves in a compute set's phase before: it stands in the step right before the set's, the two have nothing
-    /// to do with one another, and its own plan is empty.
+    /// A copy that moves in the first phase of a compute set: it is the step right before the set, the two are
+    /// independent, and its own plan is empty.
     pub carries: Option<CopyId>,
 }
 
 impl StepPlan {
-    /// Of each buffer the number of buffers before it on its tile: what the layout calls it.
+    /// Returns, for each buffer, the number of buffers before it on its tile, by which the layout names it.
     pub fn buffer_ranks(&self) -> Vec<u32> {
         let end = self.buffers.iter().map(|b| b.tile as usize + 1).max().unwrap_or(0);
         let mut counts = vec![0; end];
@@ -163,18 +163,19 @@ impl StepPlan {
     }
 }
 
-/// The whole table.
+/// The table of plans.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Of every compute set.
+    /// The plan of every compute set.
     pub sets: SecondaryMap<ComputeSetId, StepPlan>,
-    /// Of every copy.
+    /// The plan of every copy.
     pub copies: SecondaryMap<CopyId, StepPlan>,
-    /// Of every family: one entry per field, in the family's order.
+    /// The landings of every family: one entry per field, in the family's order.
     pub landings: SecondaryMap<FamilyId, Vec<FieldLandings>>,
 }
 
-/// A run of a variable's elements on one tile. There are many of them, and a variable has fewer than 2³² elements.
+/// A run of a variable's elements on one tile. Fields are 32 bits wide because runs are many; a variable has fewer than
+/// 2³² elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HomeRun {
     /// First flat element.
@@ -194,35 +195,35 @@ impl HomeRun {
     }
 }
 
-/// Of every so manyth element, a power of two: the run that holds it. There are at most as many as runs, and at least half as
-/// many, so that the run of any element is found by a few looks, however many there are.
+/// An index of runs that samples one element in every `2^shift`: the run that holds it. It has at most as many entries
+/// as there are runs and at least half as many, so a few steps find the run of any element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunIndex {
-    /// The binary logarithm of how far they are apart.
+    /// The binary logarithm of the distance between samples.
     pub shift: u32,
-    /// By element.
+    /// The run of each sampled element.
     pub runs: Vec<u32>,
 }
 
-/// Rows of blocks: runs that come again, as long and on the same tile, so many runs and so many elements further on.
+/// Rows of blocks: groups of runs that repeat with equal lengths on the same tiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRows {
-    /// Runs from one to the same of the next row; 0 if there are no rows.
+    /// Runs from one row to the next; 0 if there are no rows.
     pub jump: usize,
-    /// Elements from one to the same of the next row.
+    /// Elements from one row to the next.
     pub distance: u64,
-    /// By run: how often it comes again, bytes of its block evenly apart.
+    /// By run: how often it repeats at equal distances within its block.
     pub again: Vec<u32>,
 }
 
-/// Where every element of one variable is: a function of its mapping.
+/// The location of every element of one variable; a function of its mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Homes {
     /// Ascending, covering all elements.
     pub runs: Vec<HomeRun>,
-    /// Where the run of an element is.
+    /// The index for finding the run of an element.
     pub index: RunIndex,
-    /// Which of them are rows of blocks.
+    /// The rows of blocks among the runs.
     pub rows: RunRows,
     /// Bytes of the block on each tile that holds any, by ascending tile.
     pub blocks: Vec<(u32, u32)>,

@@ -16,64 +16,64 @@ use smol_str::SmolStr;
 pub struct Program {
     /// Its name.
     pub name: SmolStr,
-    /// Whether the host can run it (else it is only called).
+    /// Whether the host can run it; otherwise it is only called.
     pub entry: bool,
-    /// What it does.
+    /// The root of its steps.
     pub body: StepId,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
 /// One step.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Which.
+    /// The form of the step.
     pub kind: StepKind,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: OriginId,
 }
 
 /// The forms of steps.
 #[derive(Clone, Debug)]
 pub enum StepKind {
-    /// In order.
+    /// Steps in order.
     Seq(Vec<StepId>),
     /// One superstep.
     Execute(ComputeSetId),
     /// One exchange.
     Copy(CopyId),
-    /// `count` times; the index, if any, is `start`, `start + by`, … before each turn.
+    /// A body that runs `count` times; the index, if any, is `start`, `start + by`, … before each iteration.
     Repeat {
-        /// How often.
+        /// The trip count.
         count: u64,
         /// The rank-0 `i32` temporary that holds the index, its first value and its step.
         index: Option<(VarId, i32, i32)>,
-        /// Each turn.
+        /// The steps of an iteration.
         body: StepId,
     },
-    /// `before` runs, `cond` is tested, `body` runs, and again.
+    /// A loop: `before` runs, `cond` is tested, `body` runs, and so on.
     While {
-        /// What the condition needs.
+        /// The steps that compute the condition.
         before: StepId,
         /// A rank-0 `bool` view.
         cond: View,
-        /// Each turn.
+        /// The steps of an iteration.
         body: StepId,
     },
-    /// `if`
+    /// A branch.
     If {
         /// A rank-0 `bool` view.
         cond: View,
-        /// If so.
+        /// The steps if the condition holds.
         then: StepId,
-        /// If not.
+        /// The steps if it does not.
         els: StepId,
     },
-    /// The first case whose keys hold the value; else the default.
+    /// A choice: the first case whose keys contain the value, else the default.
     Switch {
         /// A rank-0 integer view.
         on: View,
-        /// Inclusive ranges of keys, and what they do.
+        /// Inclusive ranges of keys, and the steps for them.
         cases: Vec<(Vec<(i64, i64)>, StepId)>,
         /// `_`
         default: StepId,
@@ -82,16 +82,16 @@ pub enum StepKind {
     Call(ProgramId),
     /// Branches on disjoint processors.
     Par(Vec<StepId>),
-    /// What the outside sees.
+    /// An effect that is visible outside.
     Effect(Effect),
 }
 
-/// What the outside sees, in order.
+/// An effect that is visible outside; effects are ordered.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// `print(label, x);`
     Print {
-        /// What stands before the value.
+        /// The text before the value.
         label: SmolStr,
         /// The value.
         value: View,
@@ -103,23 +103,23 @@ pub enum Effect {
     },
     /// `abort(message, when: c);`
     Abort {
-        /// What the run ends with.
+        /// The message with which the run ends.
         message: SmolStr,
-        /// A rank-0 `bool`; `None` is always.
+        /// A rank-0 `bool`; `None` means always.
         when: Option<View>,
     },
     /// `x <- read(stream);`
     Read {
         /// An `in` stream.
         stream: StreamId,
-        /// Shape of a packet; names no element twice.
+        /// A view of the shape of a packet; names no element twice.
         into: View,
     },
     /// `stream <- x;`
     Write {
         /// An `out` stream.
         stream: StreamId,
-        /// Shape of a packet.
+        /// A view of the shape of a packet.
         from: View,
     },
     /// `sync();`
@@ -127,7 +127,7 @@ pub enum Effect {
 }
 
 impl Step {
-    /// Returns the steps directly inside, in order.
+    /// Returns the direct children, in order.
     pub fn children(&self) -> Vec<StepId> {
         match &self.kind {
             StepKind::Seq(all) | StepKind::Par(all) => all.clone(),
@@ -141,7 +141,7 @@ impl Step {
         }
     }
 
-    /// As [`children`](Step::children), to give them other ids.
+    /// Works like [`children`](Step::children), for replacing ids.
     pub fn children_mut(&mut self) -> Vec<&mut StepId> {
         match &mut self.kind {
             StepKind::Seq(all) | StepKind::Par(all) => all.iter_mut().collect(),

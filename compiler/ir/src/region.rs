@@ -1,35 +1,36 @@
-//! Sets of elements of one variable as strided boxes, and what can be said of them without listing them.
+//! Sets of elements of one variable as strided boxes, with operations that do not list the elements.
 //!
 //! # Note: Radix
-//! A box whose strides divide one another in turn is a number system: the stride of each digit is the weight of a
-//! place. Two boxes over the same weights meet iff their intervals meet in every place, once an interval that carries
-//! into the next place is cut at the carry. What does not divide is listed as intervals, sorted and swept.
+//! A box whose strides divide one another is a mixed-radix number system: the stride of each dimension is the weight of
+//! a digit. Two boxes over the same weights intersect iff their intervals intersect in every digit, once an interval
+//! that carries into the next digit is cut at the carry. Regions whose strides do not divide one another are listed as
+//! intervals, sorted and swept.
 
 use crate::ids::VarId;
 use smallvec::{SmallVec, smallvec};
 
 /// The elements `offset + Σ i[k] · stride[k]`, `0 <= i[k] < len[k]`, of a variable.
 ///
-/// Invariant (made by [`Region::new`]): strides are positive and ascend, lengths are at least 2, and no two dimensions
-/// are one progression.
+/// Invariant (established by [`Region::new`]): strides are positive and ascend, lengths are at least 2, and no two
+/// dimensions form one progression.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Region {
     /// The least element.
     pub offset: i64,
     /// Length and stride of each dimension.
     pub dims: SmallVec<[(u64, i64); 4]>,
-    /// Whether it is known that some element was named twice by the dimensions given.
+    /// Whether the given dimensions certainly named some element twice.
     pub repeats: bool,
 }
 
 /// Elements `start..end` of a variable.
 pub type Interval = (VarId, u64, u64);
 
-/// More pieces than this make listing the better way.
+/// Above this many boxes, listing the elements is faster.
 const MAX_BOXES: usize = 64;
 
 impl Region {
-    /// From a first element and dimensions (length at least 1, any stride) in any order.
+    /// Builds a region from a first element and dimensions (length at least 1, any stride) in any order.
     pub fn new(mut offset: i64, dims: impl IntoIterator<Item = (u64, i64)>) -> Region {
         let mut repeats = false;
         let mut sorted: SmallVec<[(u64, i64); 4]> = SmallVec::new();
@@ -63,7 +64,7 @@ impl Region {
         (self.offset, self.offset + self.dims.iter().map(|d| (d.0 as i64 - 1) * d.1).sum::<i64>())
     }
 
-    /// Returns whether no element was named twice; `None` if only listing the elements can tell.
+    /// Returns whether no element was named twice; `None` if that needs a list of the elements.
     pub fn injective(&self) -> Option<bool> {
         if self.repeats {
             return Some(false);
@@ -78,7 +79,7 @@ impl Region {
         Some(true)
     }
 
-    /// Returns the least element that both hold, if any; `None` if only listing the elements can tell.
+    /// Returns the least common element, if any; `None` if that needs a list of the elements.
     pub fn meets(&self, other: &Region) -> Option<Option<i64>> {
         let ((a, a_end), (b, b_end)) = (self.hull(), other.hull());
         if a > b_end || b > a_end {
@@ -108,7 +109,7 @@ impl Region {
         Some(x.iter().flat_map(|p| y.iter().filter_map(move |q| meet(p, q))).min())
     }
 
-    /// Returns the region as boxes of places over the weights, see the note; `None` if they are too many.
+    /// Returns the region as boxes of digits over the weights (see the note); `None` if there are too many.
     fn digit_boxes(&self, weights: &[i64], residue: i64) -> Option<Vec<DigitBox>> {
         let mut done: Vec<(DigitBox, (i64, i64))> = vec![(smallvec![], (0, 0))];
         for (l, &weight) in weights.iter().enumerate() {
@@ -132,7 +133,7 @@ impl Region {
         Some(done.into_iter().map(|(digit_boxes, _)| digit_boxes).collect())
     }
 
-    /// Adds its elements as intervals, as long as they are contiguous along the least stride.
+    /// Adds its elements as intervals, contiguous ones along the least stride as one.
     pub fn list(&self, var: VarId, out: &mut Vec<Interval>) {
         let contiguous = self.dims.first().is_some_and(|d| d.1 == 1);
         let len = if contiguous { self.dims[0].0 } else { 1 };
@@ -155,8 +156,8 @@ impl Region {
     }
 }
 
-/// Cuts an inclusive interval of a place where it carries into the next: what stays, and the interval that is carried.
-/// The last place has no radix and keeps all.
+/// Cuts an inclusive interval of a digit where it carries into the next digit. Returns the parts with the intervals
+/// that they carry. The last digit has no radix and keeps everything.
 fn cut(lo: i64, hi: i64, radix: Option<i64>) -> SmallVec<[(DigitInterval, DigitInterval); 3]> {
     let Some(r) = radix else { return smallvec![((lo, hi), (0, 0))] };
     let (row, last) = (lo.div_euclid(r), hi.div_euclid(r));
@@ -183,7 +184,7 @@ type DigitInterval = (i64, i64);
 /// One interval per weight.
 type DigitBox = SmallVec<[DigitInterval; 6]>;
 
-/// Greatest common divisor.
+/// Returns the greatest common divisor.
 pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {
@@ -192,7 +193,7 @@ pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     a
 }
 
-/// Returns whether some element is named twice, inside a region or by two.
+/// Returns whether some element is named twice, inside a region or by two regions.
 pub fn any_repeat(regions: &[(VarId, Region)]) -> bool {
     let mut known = true;
     for (_, region) in regions {
@@ -213,7 +214,7 @@ pub fn any_repeat(regions: &[(VarId, Region)]) -> bool {
     all.windows(2).any(|w| w[0].0 == w[1].0 && w[1].1 < w[0].2)
 }
 
-/// Returns the least element that both lists hold.
+/// Returns the least common element of both lists.
 pub fn least_common(a: &[(VarId, Region)], b: &[(VarId, Region)]) -> Option<(VarId, u64)> {
     let mut least: Option<(VarId, u64)> = None;
     let closed = !a.is_empty() && !b.is_empty() && sweep(a, b, |e| least = [least, e].into_iter().flatten().min());
@@ -230,12 +231,12 @@ fn list(regions: &[(VarId, Region)]) -> Vec<Interval> {
     all
 }
 
-/// Returns the least element that both lists hold; sorts them.
+/// Returns the least common element of both lists; sorts them.
 fn first_common(a: &mut [Interval], b: &mut [Interval]) -> Option<(VarId, u64)> {
     a.sort_unstable();
     b.sort_unstable();
     let (mut i, mut j) = (0, 0);
-    // Intervals of one list may overlap each other: the reach so far stands for all that came before.
+    // Intervals of one list may overlap: the furthest end so far stands for all earlier ones.
     let (mut x, mut y): (Option<Interval>, Option<Interval>) = (None, None);
     while i < a.len() || j < b.len() {
         let take_a = j >= b.len() || (i < a.len() && a[i] <= b[j]);
@@ -253,8 +254,9 @@ fn first_common(a: &mut [Interval], b: &mut [Interval]) -> Option<(VarId, u64)> 
     None
 }
 
-/// Meets all pairs of one region of `a` and one of `b`, or all pairs of `a` if `b` is empty, whose hulls meet, and
-/// tells `found` what they share. `false` if some pair could not be decided or the pairs are too many.
+/// Intersects all pairs of one region of `a` and one of `b` (or of two regions of `a` if `b` is empty) whose hulls
+/// intersect, and passes the least common element to `found`. Returns `false` if a pair could not be decided or there
+/// are too many pairs.
 fn sweep(a: &[(VarId, Region)], b: &[(VarId, Region)], mut found: impl FnMut(Option<(VarId, u64)>)) -> bool {
     let mut order: Vec<(VarId, i64, bool, usize)> = Vec::with_capacity(a.len() + b.len());
     order.extend(a.iter().enumerate().map(|(i, r)| (r.0, r.1.offset, false, i)));

@@ -1,4 +1,4 @@
-//! The stages of a compilation: each owns the one before it plus one table, and reads through to it.
+//! The stages of a compilation. Each owns the one before it plus one table, and reads through to it.
 //!
 //! Invariant: a stage is made by its pass, or by reading its text and checking every table with the same verifier; a
 //! wrong order of passes does not compile.
@@ -10,48 +10,48 @@ use crate::plan::Plan;
 use crate::schedule::Schedule;
 use std::ops::Deref;
 
-/// `place-tiles`: everything has a tile.
+/// After `place-tiles`: every element and vertex has a tile.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// What is placed.
+    /// The placed graph.
     pub graph: Graph,
-    /// Where.
+    /// The tiles.
     pub placement: Placement,
 }
 
-/// `check-races`: no element is touched by two fields of a compute set if one of them writes it.
+/// After `check-races`: no element is accessed by two fields of a compute set if one of them writes it.
 #[derive(Clone, Debug)]
 pub struct RaceFree {
-    /// What was checked.
+    /// The checked stage.
     pub placed: Placed,
 }
 
-/// `plan-transfers`: how data reach the vertices.
+/// After `plan-transfers`: every field reaches its data.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// What is planned.
+    /// The planned stage.
     pub race_free: RaceFree,
-    /// How.
+    /// The data movement.
     pub plan: Plan,
 }
 
-/// `schedule-exchange`: when each word moves.
+/// After `schedule-exchange`: every word has a time.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// What is scheduled.
+    /// The scheduled stage.
     pub planned: Planned,
-    /// When.
+    /// The times.
     pub schedule: Schedule,
 }
 
-/// `allocate-memory`: where each byte lies, on the tiles and in the fast engine.
+/// After `allocate-memory`: every byte has an address, on the tiles and in the fast engine.
 #[derive(Clone, Debug)]
 pub struct Allocated {
-    /// What is allocated.
+    /// The allocated stage.
     pub scheduled: Scheduled,
-    /// On the tiles.
+    /// Addresses on the tiles.
     pub layout: Layout,
-    /// In the fast engine; a function of the graph, not part of the text.
+    /// Addresses in the fast engine; a function of the graph, not part of the text.
     pub host: HostLayout,
 }
 

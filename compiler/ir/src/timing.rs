@@ -1,26 +1,26 @@
-//! Modelled time: what each step takes on the machine, as `model-time` computes it from the tables of an
+//! Modelled time: the cycles of each step on the machine, as `model-time` computes them from the tables of an
 //! [`Allocated`](crate::stage::Allocated) program.
 //!
-//! One clock runs on each IPU. A step joins the clocks of the IPUs that take part if words cross between them, else each
-//! goes on by itself. All figures are tile cycles.
+//! One clock runs on each IPU. A step joins the clocks of the IPUs between which words cross; otherwise each clock goes
+//! on by itself. All figures are tile cycles.
 //!
 //! Invariant: modelled time depends on the machine, the tables and counted blocks only.
 
 use crate::ids::{ComputeSetId, CopyId, StepId};
 use cranelift_entity::SecondaryMap;
 
-/// The times of all steps that move or compute.
+/// The times of all steps that move or compute data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
-    /// Of every compute set; what data decide in its vertices counts nothing here.
+    /// The time of every compute set; work of its vertices that depends on data counts as 0 here.
     pub sets: SecondaryMap<ComputeSetId, StepTime>,
-    /// Of every copy.
+    /// The time of every copy.
     pub copies: SecondaryMap<CopyId, StepTime>,
-    /// Of each step that moves a packet between host and tiles.
+    /// The time of each step that moves a packet between host and tiles.
     pub packets: SecondaryMap<StepId, StepTime>,
-    /// Of the scalar that a `while`, `if` or `switch` looks at: its broadcast to all tiles.
+    /// The time of the scalar that a `while`, `if` or `switch` tests: its broadcast to all tiles.
     pub predicate: StepTime,
-    /// Of a `sync();`, for which all IPUs wait.
+    /// The time of a `sync();`, for which all IPUs wait.
     pub sync: StepTime,
 }
 
@@ -35,45 +35,45 @@ pub struct StepTime {
     pub bytes_inside: u64,
     /// Bytes that IPUs receive from others.
     pub bytes_between: u64,
-    /// The least cycles that the words of the step's phases could take: the load of the fullest port, if all moves at the
-    /// rate of pairs of tiles that may.
+    /// A lower bound of the cycles that the words of the step's phases take: the load of the fullest port if every
+    /// transfer that may move at the rate of pairs does so.
     pub exchange_bound: u64,
-    /// What the schedule takes for them.
+    /// The cycles that the schedule takes for these words.
     pub exchange_words: u64,
 }
 
 /// The time of one step on one IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpuTime {
-    /// Waiting for the release of the sync, once everybody has arrived.
+    /// Waiting for the release of the sync after every tile has arrived.
     pub sync: u64,
     /// From the release to the last word landed.
     pub exchange: u64,
-    /// On-tile copies before the words, on the tile that takes longest.
+    /// On-tile copies before the words, on the slowest tile.
     pub pre_arrange: u64,
-    /// On-tile copies after the words, likewise.
+    /// On-tile copies after the words, on the slowest tile.
     pub post_arrange: u64,
-    /// Words between host and machine, and the host's answers.
+    /// Words between host and machine, and waiting for the host.
     pub host: u64,
-    /// Vertices.
+    /// The vertices.
     pub compute: ComputeTime,
 }
 
-/// Vertices of one compute set on the tiles of one IPU.
+/// The vertices of one compute set on the tiles of one IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComputeTime {
-    /// Of the tile that takes longest.
+    /// Cycles of the slowest tile.
     pub worst: u64,
-    /// Which, the first of its kind.
+    /// The slowest tile; the first of several.
     pub tile: u32,
-    /// Summed over tiles.
+    /// Cycles summed over tiles.
     pub total: u64,
     /// Tiles that have a vertex.
     pub tiles: u32,
 }
 
 impl IpuTime {
-    /// Returns all parts, one after the other; saturates.
+    /// Returns the sum of all parts; saturates.
     pub fn cycles(&self) -> u64 {
         let parts = [self.sync, self.exchange, self.pre_arrange, self.post_arrange, self.host, self.compute.worst];
         parts.into_iter().fold(0, u64::saturating_add)
@@ -81,7 +81,7 @@ impl IpuTime {
 }
 
 impl ComputeTime {
-    /// Takes in another tile.
+    /// Adds a tile.
     pub fn add(&mut self, tile: u32, cycles: u64) {
         if self.tiles == 0 || cycles > self.worst {
             (self.worst, self.tile) = (cycles, tile);

@@ -36,7 +36,7 @@ impl ElemType {
         }
     }
 
-    /// As it is written.
+    /// Returns its name in the language.
     pub fn name(self) -> &'static str {
         use ElemType::*;
         match self {
@@ -60,28 +60,28 @@ impl ElemType {
         ElemType::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// Returns whether the engines compute with it; the others parse and answer "not yet supported".
+    /// Returns whether the engines compute with it; other types parse and are reported as not yet supported.
     pub fn is_supported(self) -> bool {
         use ElemType::*;
         !matches!(self, I8 | U16 | I16 | F16)
     }
 
-    /// Returns `f16 f32 f64`
+    /// Returns whether it is one of `f16 f32 f64`.
     pub fn is_float(self) -> bool {
         matches!(self, ElemType::F16 | ElemType::F32 | ElemType::F64)
     }
 
-    /// Returns all but the floats and `bool`.
+    /// Returns whether it is an integer type: all but the floats and `bool`.
     pub fn is_int(self) -> bool {
         !self.is_float() && self != ElemType::Bool
     }
 
-    /// Returns `i8 i16 i32 i64`
+    /// Returns whether it is one of `i8 i16 i32 i64`.
     pub fn is_signed_int(self) -> bool {
         matches!(self, ElemType::I8 | ElemType::I16 | ElemType::I32 | ElemType::I64)
     }
 
-    /// Numbers: all but `bool`.
+    /// Returns whether it is a type of numbers: all but `bool`.
     pub fn is_number(self) -> bool {
         self != ElemType::Bool
     }
@@ -93,25 +93,25 @@ impl std::fmt::Display for ElemType {
     }
 }
 
-/// One value: a type and its bits.
+/// A value: a type and its bits.
 ///
 /// Invariant: bits above the type's width are zero (`i32` -1 is `0xffff_ffff`), so equal bits are equal values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scalar {
     /// Its type.
     pub ty: ElemType,
-    /// Its bits, in the low end.
+    /// Its bits, in the low end of the word.
     pub bits: u64,
 }
 
 impl Scalar {
-    /// From bits; those above the width are dropped.
+    /// Builds a value from bits; those above the width are dropped.
     pub fn new(ty: ElemType, bits: u64) -> Scalar {
         let width = ty.bytes() * 8;
         Scalar { ty, bits: if width == 64 { bits } else { bits & ((1 << width) - 1) } }
     }
 
-    /// Zero, or `false`.
+    /// Returns zero, or `false`.
     pub fn zero(ty: ElemType) -> Scalar {
         Scalar { ty, bits: 0 }
     }
@@ -162,12 +162,12 @@ impl Scalar {
         }
     }
 
-    /// Returns its bytes, little end first.
+    /// Returns its bytes, little-endian.
     pub fn to_le_bytes(self) -> impl Iterator<Item = u8> {
         self.bits.to_le_bytes().into_iter().take(self.ty.bytes() as usize)
     }
 
-    /// From the first bytes of a slice, little end first.
+    /// Reads a value from the first bytes of a slice, little-endian.
     ///
     /// # Panics
     /// If the slice is shorter than an element.

@@ -1,7 +1,7 @@
-//! Whether a graph keeps the invariants that the modules of this crate state. A failure is a bug of the compiler, never
-//! of the user's program.
+//! Checks of the invariants that the modules of this crate state. A failure is a bug of the compiler, never of the
+//! user's program.
 //!
-//! Left to others: the inside of a codelet (`girder_codelet::verify`), sizes that a codelet binds, races, and the
+//! Checked elsewhere: the inside of a codelet (`girder_codelet::verify`), sizes that a codelet binds, races, and the
 //! machine's tiles.
 
 mod check;
@@ -18,7 +18,7 @@ use crate::graph::{Graph, Init, Var};
 use check::{ensure, within};
 use rustc_hash::FxHashSet;
 
-/// Checks every entity of a graph; stops at the first breach.
+/// Checks every entity of a graph; stops at the first violation.
 pub fn verify_graph(graph: &Graph) -> Result {
     names("variable", graph.vars.values().map(|v| v.name.as_str()))?;
     let steps = graph.sets.values().map(|s| &s.name).chain(graph.copies.values().map(|c| &c.name));

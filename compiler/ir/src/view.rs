@@ -1,12 +1,12 @@
 //! Views: ordered references to elements of variables. A view never moves data.
 //!
 //! The index space of a view is a box of *digits*; each axis is the product of some neighbouring digits, so that a
-//! reshape only regroups them and strides survive. The elements are given by parts: disjoint boxes over the digits that
-//! together fill the space, each an affine function into one variable.
+//! reshape only regroups digits and strides survive. The elements are given by parts: disjoint boxes over the digits
+//! that together fill the space, each an affine function into one variable.
 //!
-//! Invariants: `axes` sums to `digits.len()`; parts are disjoint and cover the box; every referenced element lies in its
-//! variable; an empty view has no parts; digits of length 1 may be dropped or added freely; a view has at most
-//! [`View::MAX_LEN`] elements (who builds one checks the length first).
+//! Invariants: `axes` sums to `digits.len()`; parts are disjoint and cover the box; every referenced element lies in
+//! its variable; an empty view has no parts; digits of length 1 may be dropped or added freely; a view has at most
+//! [`View::MAX_LEN`] elements (the code that builds a view checks the length first).
 
 mod digits;
 mod ops;
@@ -34,7 +34,7 @@ pub type Shape = SmallVec<[u64; 4]>;
 pub struct View {
     /// Lengths, outermost first.
     pub digits: Digits,
-    /// How many digits make each axis.
+    /// The number of digits of each axis.
     pub axes: SmallVec<[u8; 4]>,
     /// The elements.
     pub parts: SmallVec<[ViewPart; 1]>,
@@ -63,7 +63,7 @@ pub struct Run {
     pub var: VarId,
     /// First flat element.
     pub start: u64,
-    /// How many, at least 1.
+    /// Number of elements, at least 1.
     pub len: u64,
     /// Distance; 1 is contiguous, 0 repeats one element.
     pub stride: i64,
@@ -82,17 +82,17 @@ pub struct StridedBox {
     pub strides: SmallVec<[i64; 4]>,
 }
 
-/// Everything of a view but its offsets: views of one signature fit in one field of a family.
+/// The properties of a view except its offsets: views of one signature fit in one field of a family.
 ///
 /// Invariant: the view with all offsets 0.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Signature(View);
 
 impl View {
-    /// The greatest number of elements of a view, so that any product of digits fits in one digit.
+    /// The greatest number of elements of a view; any product of digits then fits in one digit.
     pub const MAX_LEN: u64 = u32::MAX as u64;
 
-    /// Returns all elements of a variable.
+    /// Returns the view of all elements of a variable.
     pub fn whole(var: VarId, shape: &[u64]) -> View {
         let mut view = View::empty(shape);
         let mut stride: SmallVec<[i64; 4]> = SmallVec::from_elem(1, view.digits.len());
@@ -106,7 +106,7 @@ impl View {
         view
     }
 
-    /// Returns the elements of one variable at equal distances: index (i, …) is `offset + Σ i · stride`.
+    /// Returns the view of elements of one variable at equal distances: index (i, …) is `offset + Σ i · stride`.
     pub fn strided(var: VarId, offset: i64, shape: &[u64], strides: &[i64]) -> View {
         let mut view = View::empty(shape);
         if !shape.contains(&0) {
@@ -117,7 +117,7 @@ impl View {
         view
     }
 
-    /// Returns a box without parts. It is a view only if some length is zero, else the start of one.
+    /// Returns a box without parts: an empty view if some length is zero, otherwise the start of one.
     fn empty(shape: &[u64]) -> View {
         debug_assert!(shape.contains(&0) || shape.iter().product::<u64>() <= View::MAX_LEN);
         let digits = shape.iter().filter(|&&n| n != 1).map(|&n| n as u32).collect();
@@ -130,22 +130,22 @@ impl View {
         self.axes.iter().map(|&n| digits.by_ref().take(n as usize).map(|&d| d as u64).product()).collect()
     }
 
-    /// Returns how many axes it has.
+    /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.axes.len()
     }
 
-    /// Returns how many elements it names, repeated ones included.
+    /// Returns the number of elements that it names, repeated ones included.
     pub fn len(&self) -> u64 {
         self.digits.iter().map(|&d| d as u64).product()
     }
 
-    /// Returns whether it names none.
+    /// Returns whether it names no elements.
     pub fn is_empty(&self) -> bool {
         self.digits.contains(&0)
     }
 
-    /// Returns the digits that make an axis.
+    /// Returns the range of digits of an axis.
     fn axis(&self, axis: usize) -> Range<usize> {
         let start = self.axes[..axis].iter().map(|&n| n as usize).sum();
         start..start + self.axes[axis] as usize
@@ -188,14 +188,14 @@ impl View {
         Some(StridedBox { var: part.var, offset: part.offset, shape: simple.shape(), strides })
     }
 
-    /// Returns what must agree for views to share a field; offsets are left out, see [`View::offsets`].
+    /// Returns the properties in which views that share a field agree; offsets are left out, see [`View::offsets`].
     pub fn signature(&self) -> Signature {
         let mut view = self.clone();
         view.parts.iter_mut().for_each(|p| p.offset = 0);
         Signature(view)
     }
 
-    /// Returns whether two views have the same [`Signature`], without making it.
+    /// Returns whether two views have the same [`Signature`], without building it.
     pub fn same_signature(&self, other: &View) -> bool {
         let part =
             |(p, q): (&ViewPart, &ViewPart)| p.var == q.var && p.stride == q.stride && p.len == q.len && p.lo == q.lo;

@@ -137,7 +137,7 @@ impl Machine {
     }
 }
 
-/// A TOML text that grows line by line.
+/// A TOML text under construction.
 #[derive(Default)]
 struct Writer {
     text: String,
@@ -152,7 +152,7 @@ impl Writer {
         writeln!(self.text, "{key} = {value}").unwrap_or_default();
     }
 
-    /// Writes a number with a fraction or an exponent, so that equal numbers have one text.
+    /// Writes a number with a fraction or an exponent; equal numbers have one text.
     fn real(&mut self, key: &str, value: f64) {
         self.value(key, format_args!("{value:?}"));
     }

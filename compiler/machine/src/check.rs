@@ -1,14 +1,15 @@
-//! What the values of a machine must say together.
+//! Checks of a machine's values against each other.
 //!
 //! Invariant: no sum or product here can overflow: each value has passed the range that [`crate::read`] gives it, and
-//! totals are taken in 64 bits.
+//! totals are computed in 64 bits.
 
 use crate::Machine;
 use crate::network::Topology;
 use crate::table::{Result, Table};
 use petgraph::algo::connected_components;
 
-/// Tiles of a machine: columns of numbers per tile stay small, and tile numbers fit 32 bits with room.
+/// Maximal number of tiles of a machine: lists of one number per tile stay small, and tile numbers fit 32 bits with
+/// room.
 const MOST_TILES: u64 = 1 << 20;
 
 /// Refuses a machine whose values contradict each other.
@@ -99,7 +100,7 @@ fn topology(machine: &Machine, top: &Table<'_, '_>) -> Result<()> {
         Topology::Ladder | Topology::Torus if !ipus.is_multiple_of(2) => {
             top.fail(&keys, format!("{ipus} ipus do not form rungs of two"))
         }
-        // Every link group has one that leads back, so one component is a route between any two processors.
+        // Every link group has one that leads back, so a single component means a route between any two processors.
         _ if connected_components(&machine.network()) > 1 => {
             top.fail(&keys, format!("{ipus} ipus with no links cannot work together"))
         }

@@ -1,8 +1,8 @@
-//! What work on one tile costs: instructions, vertices, on-tile copies, streams to the host.
+//! The costs of work on one tile: instructions, vertices, on-tile copies, streams to the host.
 //!
-//! A *bundle* is what one worker issues in its turn; it gets one turn in every [`Tile::worker_period`] cycles.
+//! A *bundle* is the unit that one worker issues at a time; it issues one in every [`Tile::worker_period`] cycles.
 
-/// What code costs on one tile.
+/// The costs of code on one tile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
     /// Cycles between two bundles of one worker, however many workers are active.
@@ -15,17 +15,17 @@ pub struct Tile {
     pub store_bytes: u32,
     /// Bundles of an iteration of a counted loop beyond its body: increment, compare, branch.
     pub loop_bundles: u32,
-    /// Cycles that a compute set takes on a tile beyond its vertices: launch, end, and return to the program.
+    /// Cycles of a compute set on a tile beyond its vertices: launch, end, and return to the program.
     pub launch_cycles: u32,
-    /// Cycles of the supervisor for a `multi codelet`, or for each filling of the workers with vertices.
+    /// Cycles of the supervisor for a `multi codelet`, or each time that it fills the workers with vertices.
     pub supervisor_cycles: u32,
     /// Bundles of a worker for each vertex beyond its body and its fields: start, end.
     pub vertex_bundles: u32,
     /// Bundles for each field of a vertex: loading its pointer and length.
     pub field_bundles: u32,
-    /// Bundles of a worker to find its share in a `multi codelet`.
+    /// Bundles in which a worker finds its share of a `multi codelet`.
     pub share_bundles: u32,
-    /// Bundles of one operation that the tile has no instruction for: 64-bit floats and integers.
+    /// Bundles of an operation for which the tile has no instruction: 64-bit floats and integers.
     pub emulated_bundles: u32,
     /// Instructions on `f32` that take more than one bundle.
     pub f32: Bundles,
@@ -40,7 +40,7 @@ pub struct Tile {
 /// Bundles of the floating-point instructions that take more than one; all others take one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundles {
-    /// Elements that one instruction takes; fewer cost as much.
+    /// Elements of one instruction; fewer cost as much.
     pub elements: u32,
     /// Division.
     pub div: u32,
@@ -69,7 +69,8 @@ pub struct IntegerBundles {
     pub div: u32,
 }
 
-/// Multiply-adds of the matrix unit in a cycle of one tile, all workers together, and how its coefficients arrive.
+/// Multiply-adds of the matrix unit per cycle of one tile, all workers together, and the rates at which coefficients
+/// are loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiplyAdds {
     /// `f16` inputs, `f16` sums.
@@ -80,25 +81,25 @@ pub struct MultiplyAdds {
     pub f32: u32,
     /// Bytes of coefficients loaded in a cycle from an interleaved region.
     pub coefficient_bytes: u32,
-    /// The same from a plain region.
+    /// Bytes of coefficients loaded in a cycle from a plain region.
     pub plain_coefficient_bytes: u32,
 }
 
-/// On-tile copies that gather what is sent and spread what has landed.
+/// On-tile copies that gather data before they are sent and spread data after they have arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrange {
     /// Before the exchange.
     pub before: Copying,
-    /// After it.
+    /// After the exchange.
     pub after: Copying,
 }
 
-/// What copying on one tile costs.
+/// The costs of copying on one tile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copying {
-    /// Cycles if there is anything to copy.
+    /// Cycles of a step in which the tile copies anything.
     pub fixed_cycles: u32,
-    /// Cycles more for each contiguous run.
+    /// Additional cycles for each contiguous run.
     pub run_cycles: u32,
     /// Bytes copied in a cycle.
     pub bytes_per_cycle: f64,
@@ -118,7 +119,7 @@ pub struct Host {
 }
 
 impl Copying {
-    /// Returns the cycles of one tile that copies some bytes in some runs.
+    /// Returns the cycles of one tile that copies this number of bytes in this number of runs.
     pub fn cycles(&self, bytes: u64, runs: u64) -> u64 {
         if bytes == 0 {
             return 0;

@@ -1,6 +1,6 @@
-//! A machine file as a tree, laid over the machine that it extends.
+//! A machine file as a tree, laid over the tree of the machine that it extends.
 //!
-//! Invariant: every entry knows whether it stands in the file at hand, and where, or from which built-in machine it came.
+//! Invariant: every entry records its origin: a range of the current file, or the built-in machine that it came from.
 
 use crate::MachineError;
 use crate::targets::builtin_text;
@@ -8,43 +8,43 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// Where an entry comes from.
+/// The origin of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Origin {
-    /// The file at hand; for a value, bytes from its key to its end; for a table, its name.
+    /// The current file; for a value, the bytes from its key to its end; for a table, its name.
     File(Range<usize>),
-    /// A built-in machine that it extends.
+    /// A built-in machine that the file extends.
     Base(&'static str),
 }
 
-/// One key with what it holds.
+/// A key's entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<'t> {
-    /// Where it comes from.
+    /// The origin.
     pub origin: Origin,
-    /// What it holds.
+    /// The value or table.
     pub item: Item<'t>,
 }
 
-/// What a key holds.
+/// The content of an entry.
 #[derive(Clone, Debug)]
 pub(crate) enum Item<'t> {
-    /// More keys.
+    /// A table.
     Table(Tree<'t>),
     /// A value.
     Leaf(DeValue<'t>),
 }
 
-/// Keys with what they hold.
+/// Entries by key.
 pub(crate) type Tree<'t> = BTreeMap<String, Entry<'t>>;
 
-/// How many machines may extend one another; built-in ones need two.
+/// Maximal number of machines that extend one another; built-in ones need two.
 const DEPTH: u32 = 4;
 
-/// Reads a file, and lays it over what it extends.
+/// Reads a file and lays it over the machine that it extends.
 ///
 /// # Errors
-/// Where it is no TOML, or extends what there is not.
+/// If the text is not TOML, or extends a machine that does not exist.
 pub(crate) fn read(text: &str) -> Result<Tree<'_>, MachineError> {
     layered(text, None, DEPTH)
 }
@@ -74,7 +74,7 @@ fn layered<'t>(text: &'t str, name: Option<&'static str>, depth: u32) -> Result<
     Ok(tree)
 }
 
-/// Adds what a tree lacks.
+/// Adds the entries that a tree lacks.
 fn lay<'t>(over: &mut Tree<'t>, under: Tree<'t>) {
     for (key, entry) in under {
         match (over.get_mut(&key).map(|e| &mut e.item), entry.item) {
@@ -87,7 +87,7 @@ fn lay<'t>(over: &mut Tree<'t>, under: Tree<'t>) {
     }
 }
 
-/// Returns the tree of a table, of the file at hand or of a built-in machine.
+/// Returns the tree of a table, of the current file or of a built-in machine.
 pub(crate) fn tree<'t>(table: DeTable<'t>, name: Option<&'static str>) -> Tree<'t> {
     let entry = |(key, value): (toml::Spanned<std::borrow::Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| {
         let (at, end) = (key.span(), value.span().end);

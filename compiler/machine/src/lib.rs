@@ -1,8 +1,8 @@
-//! What a virtual machine is: tiles, workers, memories, exchange, sync, links, costs of code. Data, and arithmetic on
-//! the data; nothing here knows the graph, and no pass knows a machine by name.
+//! The description of a virtual machine: tiles, workers, memories, exchange, sync, links, costs of code. Machines are
+//! data with arithmetic on them; nothing here knows the graph, and no pass knows a machine by name.
 //!
-//! Invariant: a [`Machine`] that exists has been checked: every count is at least one, all totals fit 32 bits, every rate
-//! is positive and finite, and the network has a route between any two processors.
+//! Invariant: every [`Machine`] has been checked: every count is at least one, all totals fit 32 bits, every rate is
+//! positive and finite, and the network has a route between any two processors.
 
 mod machine;
 mod costs;

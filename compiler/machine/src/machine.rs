@@ -1,29 +1,30 @@
-//! The parameters of one machine: processors, memory, exchange, sync. `docs/machine.md` says of each key what it means
-//! and where its value comes from.
+//! The parameters of one machine: processors, memory, exchange, sync. `docs/machine.md` explains each key and the
+//! source of its value.
 
 use crate::costs::{Arrange, Host, Tile};
 use crate::network::Links;
 
-/// A virtual machine of one or more IPUs. Units stand in the field's name or doc; "cycles" are cycles of the tile clock.
+/// A virtual machine of one or more IPUs. Units are in the field's name or comment; "cycles" are cycles of the tile
+/// clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// As `--target` takes it.
+    /// The name by which `--target` selects it.
     pub name: String,
-    /// One sentence.
+    /// A description in one sentence.
     pub description: String,
-    /// Processors, all alike.
+    /// Number of processors, which are equal.
     pub ipus: u32,
     /// The tiles of one processor.
     pub chip: Chip,
     /// One tile's memory.
     pub memory: Memory,
-    /// What code costs on one tile.
+    /// The costs of code on one tile.
     pub tile: Tile,
     /// The exchange inside one processor.
     pub exchange: Exchange,
     /// On-tile copies before and after an exchange.
     pub arrange: Arrange,
-    /// What synchronising costs.
+    /// The costs of synchronisation.
     pub sync: Sync,
     /// The network between processors.
     pub links: Links,
@@ -55,20 +56,20 @@ pub struct Memory {
     pub bytes_per_tile: u32,
     /// Bytes at the top that programs may not use.
     pub reserved_bytes: u32,
-    /// The address that the hardware gives the first byte. Layouts count from 0; listings add this.
+    /// The hardware address of the first byte. Layouts count from 0; listings add this.
     pub base_address: u32,
-    /// Bytes of one memory element (bank): one access a cycle.
+    /// Bytes of one memory element (bank), which serves one access per cycle.
     pub element_bytes: u32,
-    /// The narrowest store, bytes.
+    /// Bytes of the narrowest store.
     pub store_bytes: u32,
-    /// Regions from the first byte upwards; they fill the memory.
+    /// Regions in ascending order from the first byte; they fill the memory.
     pub regions: Vec<MemoryRegion>,
 }
 
 /// A region of a tile's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryRegion {
-    /// Bytes: whole elements, or whole pairs of them where they are interleaved.
+    /// Size in bytes: whole elements, or whole pairs of elements in an interleaved region.
     pub bytes: u32,
     /// Whether code can run from it.
     pub executable: bool,
@@ -77,41 +78,41 @@ pub struct MemoryRegion {
 }
 
 /// The exchange inside one processor. There are no buffers on the wires: a tile receives at the rate at which another
-/// sends, so one rate serves both ends.
+/// one sends, so one rate serves both ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
-    /// Bytes that a tile sends, and at the same time receives, in a cycle.
+    /// Bytes that a tile can send, and at the same time receive, per cycle.
     pub bytes_per_cycle: u32,
-    /// Bytes that a tile receives in a cycle when the two tiles of a pair (`2k`, `2k + 1`) take the same stream.
+    /// Bytes that a tile receives per cycle when the two tiles of a pair (`2k`, `2k + 1`) receive the same stream.
     pub pair_bytes_per_cycle: u32,
-    /// Cycles from the release of the sync to the first word landed, sender and receiver in row 0.
+    /// Cycles from the release of the sync to the arrival of the first word, for sender and receiver in row 0.
     pub latency_cycles: u32,
-    /// Cycles more for each row of the sender.
+    /// Additional cycles for each row of the sender.
     pub sender_row_cycles: u32,
-    /// Cycles more for each row of the receiver.
+    /// Additional cycles for each row of the receiver.
     pub receiver_row_cycles: u32,
-    /// Cycles that a tile needs to turn to another sender or to another address.
+    /// Cycles in which a tile switches to another sender or to another address.
     pub switch_cycles: u32,
     /// Words of four bytes that one send instruction covers.
     pub words_per_send: u32,
-    /// Instructions for each run of words that a tile receives: which sender, and where to.
+    /// Instructions for each run of words that a tile receives: its sender and its address.
     pub receive_instructions: u32,
     /// Bytes of one instruction of exchange code.
     pub instruction_bytes: u32,
 }
 
-/// Sync.
+/// The costs of synchronisation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sync {
     /// Cycles to sync the tiles of one processor.
     pub internal_cycles: u32,
-    /// Nanoseconds that a sync across processors takes beyond the internal one, however few they are.
+    /// Nanoseconds of a sync across processors beyond the internal sync, for any number of processors.
     pub external_ns: f64,
-    /// Nanoseconds for each hop of it, each way.
+    /// Nanoseconds of each hop, each way.
     pub hop_ns: f64,
 }
 
-/// What is wrong with a machine file; `span` is a range of bytes in it where that is known.
+/// An error in a machine file; `span` is a range of bytes of the file, if known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineError {
     /// Lower case, no full stop.
@@ -121,7 +122,7 @@ pub struct MachineError {
 }
 
 impl Machine {
-    /// Returns all tiles of all processors.
+    /// Returns the number of tiles of all processors.
     pub fn tiles(&self) -> u32 {
         self.ipus * self.chip.tiles
     }
@@ -143,12 +144,12 @@ impl Machine {
 
     /// Returns the whole cycles that cover a time.
     pub fn cycles_of_ns(&self, ns: f64) -> u64 {
-        // A millionth of a cycle is rounding of the product, not time: 15 ns * 1.6 GHz * 10 is 240, not 241.
+        // A millionth of a cycle is a rounding error of the product: 15 ns * 1.6 GHz * 10 is 240, not 241.
         (ns * self.chip.clock_hz / 1e9 - 1e-6).ceil().max(0.0) as u64
     }
 
-    /// Returns the same machine with other numbers of processors and of tiles on each, all in row 0: for tests of what depends
-    /// on those numbers alone.
+    /// Returns the machine with other numbers of processors and tiles, all in row 0, for tests that depend on these
+    /// numbers only.
     pub fn resized(self, ipus: u32, tiles: u32) -> Machine {
         let chip = Chip { tiles, columns: 1, rows: 1, lanes: tiles, ..self.chip };
         Machine { ipus, chip, ..self }

@@ -1,10 +1,10 @@
-//! The network between processors: which link groups a flow takes, how long a phase holds them, and what a sync across
-//! processors costs.
+//! The network between processors: routes over link groups, the time of a phase on the links, and the time of a sync
+//! across processors.
 //!
-//! Processors `2k` and `2k + 1` form a rung; rungs are stacked to a ladder, or closed to a ring of rungs (a torus two
-//! wide). A flow to the partner goes directly. Any other first crosses the rung if it must change sides, and then goes
-//! straight up or down. The rule, the sizes of the groups and the usable share of a link are those by which the vendor's
-//! own emulator is configured (PopLibs, `lib/poplibs_test/Util.cpp`).
+//! Processors `2k` and `2k + 1` form a rung. Rungs form a ladder, or a ring (a torus of width two). A flow to the
+//! partner takes the direct links. Any other flow first crosses the rung if it must change sides, and then goes
+//! straight up or down. The routing rule, the sizes of the groups and the usable share of a link are those with which
+//! the vendor's own emulator is configured (PopLibs, `lib/poplibs_test/Util.cpp`).
 
 use crate::Machine;
 use petgraph::graph::DiGraph;
@@ -13,50 +13,50 @@ use std::ops::Range;
 /// The links of each processor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Links {
-    /// How processors are joined.
+    /// The topology.
     pub topology: Topology,
     /// Bytes per second of one link, each way.
     pub bytes_per_second: f64,
-    /// The share of it that words get, above 0 and up to 1.
+    /// The share of the bandwidth that data can use, above 0 and up to 1.
     pub efficiency: f64,
-    /// Links to the partner for what is meant for the partner.
+    /// Links to the partner for flows that end there.
     pub direct: u32,
-    /// Links to the partner for what goes on from there.
+    /// Links to the partner for flows that go on from there.
     pub cross: u32,
     /// Links to the next rung.
     pub up: u32,
-    /// Links to the rung before.
+    /// Links to the previous rung.
     pub down: u32,
     /// Cycles of a phase between processors beyond its bytes.
     pub fixed_cycles: u32,
 }
 
-/// How processors are joined.
+/// The topology of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// Not at all: one processor.
+    /// No links: one processor.
     None,
-    /// Rungs in a row.
+    /// A row of rungs.
     Ladder,
-    /// Rungs in a ring: a flow goes the shorter way round, up if both are equal.
+    /// A ring of rungs: a flow takes the shorter way round, upwards if both are equal.
     Torus,
 }
 
-/// A group of parallel links of one processor, by where they lead.
+/// A group of parallel links of one processor, by direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// To the partner, for the partner.
+    /// To the partner, for flows that end there.
     Direct,
-    /// To the partner, and on from there.
+    /// To the partner, for flows that go on from there.
     Cross,
     /// To the next rung.
     Up,
-    /// To the rung before.
+    /// To the previous rung.
     Down,
 }
 
 impl Group {
-    /// All, in the order of their discriminants.
+    /// All groups, in the order of their discriminants.
     pub const ALL: [Group; 4] = [Group::Direct, Group::Cross, Group::Up, Group::Down];
 }
 
@@ -65,12 +65,12 @@ impl Group {
 pub struct Link {
     /// The processor that sends.
     pub ipu: u32,
-    /// Which of its groups.
+    /// The direction.
     pub group: Group,
 }
 
 impl Link {
-    /// Returns the processor that receives, if the machine has it: the partner, or the one on the same side of the next rung.
+    /// Returns the processor that receives, if it exists: the partner, or the one on the same side of the next rung.
     pub fn to(self, machine: &Machine) -> Option<u32> {
         let (ipu, all) = (self.ipu, machine.ipus);
         let around = machine.links.topology == Topology::Torus;
@@ -86,9 +86,9 @@ impl Link {
 }
 
 impl Machine {
-    /// Returns the network as a graph: node `n` is processor `n`, an edge is a link group.
+    /// Returns the network as a graph: node `n` is processor `n`, and an edge is a link group.
     ///
-    /// [`Machine::route`] follows the vendor's rule and asks no graph; its routes are shortest paths of this one.
+    /// [`Machine::route`] computes routes by the vendor's rule without a search; they are shortest paths of this graph.
     pub fn network(&self) -> DiGraph<u32, Group> {
         let mut network = DiGraph::new();
         let nodes: Vec<_> = (0..self.ipus).map(|ipu| network.add_node(ipu)).collect();
@@ -103,7 +103,7 @@ impl Machine {
         network
     }
 
-    /// Returns the link groups that words from one processor to another take, in order; none if they stay.
+    /// Returns the link groups of the route from one processor to another, in order; none if they are the same.
     pub fn route(&self, from: u32, to: u32) -> impl Iterator<Item = Link> + use<> {
         let (rung, goal) = (from / 2, to / 2);
         let crosses = from % 2 != to % 2;
@@ -122,7 +122,7 @@ impl Machine {
         first.into_iter().chain((0..steps).map(step))
     }
 
-    /// Returns which way to go from one rung to another, and how many steps.
+    /// Returns the direction and the number of steps from one rung to another.
     fn way(&self, rung: u32, goal: u32) -> (Group, u32) {
         let direct = rung.abs_diff(goal);
         let up = goal >= rung;
@@ -151,8 +151,8 @@ impl Machine {
         self.group_bytes_per_second(group) / self.chip.clock_hz
     }
 
-    /// Returns the cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its rate. Flows
-    /// are (from, to, bytes); those that stay on their processor count for nothing, and without any other it is 0.
+    /// Returns the cycles of a phase between processors: the fixed part, and the bytes of the fullest link group at its
+    /// rate. Flows are (from, to, bytes); flows within a processor do not count, and without others the result is 0.
     pub fn link_phase_cycles(&self, flows: impl IntoIterator<Item = (u32, u32, u64)>) -> u64 {
         let mut loads = Loads::new(self.ipus);
         for (from, to, bytes) in flows.into_iter().filter(|(from, to, bytes)| from != to && *bytes > 0) {
@@ -172,8 +172,8 @@ impl Machine {
         }
     }
 
-    /// Returns the cycles that the processors of a zone need to sync. One needs its internal sync; several need, beyond that, a
-    /// fixed time and the time of a signal to the middle of the zone and back.
+    /// Returns the cycles in which the processors of a zone synchronise. One processor needs its internal sync; several
+    /// need, in addition, a fixed time and the time of a signal to the middle of the zone and back.
     pub fn sync_cycles(&self, zone: impl IntoIterator<Item = u32>) -> u64 {
         let mut zone: Vec<u32> = zone.into_iter().collect();
         zone.sort_unstable();
@@ -185,19 +185,19 @@ impl Machine {
         internal + self.cycles_of_ns(self.sync.external_ns) + self.hop_cycles(self.span(&zone))
     }
 
-    /// Returns the cycles of the hops of a sync over some neighbouring processors, each way.
+    /// Returns the cycles of the hops of a sync over neighbouring processors, each way.
     pub fn hop_cycles(&self, ipus: u32) -> u64 {
         let hops = 1 + ipus / 4;
         self.cycles_of_ns(2.0 * self.sync.hop_ns * hops as f64)
     }
 
-    /// Returns the processors of the rungs that a zone lies across, those in between included.
+    /// Returns the number of processors of the rungs that a zone spans, including rungs in between.
     fn span(&self, zone: &[u32]) -> u32 {
         let rungs: Vec<u32> = zone.iter().map(|i| i / 2).collect();
         let (first, last) = (rungs[0], rungs[rungs.len() - 1]);
         let all = self.ipus.div_ceil(2);
         let gap = match self.links.topology {
-            // Round the ring the widest gap is left out.
+            // On a ring, the widest gap is left out.
             Topology::Torus => {
                 let inner = rungs.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
                 inner.max((first + all).saturating_sub(last))
@@ -208,11 +208,11 @@ impl Machine {
     }
 }
 
-/// Bytes of each link group. A flow adds the same to a run of rungs, so only the steps from rung to rung are kept: the
-/// cost of a flow does not grow with its way.
+/// The bytes on each link group. A flow adds the same number to a run of rungs, so only the differences between
+/// neighbouring rungs are kept: the cost of adding a flow does not grow with the length of its route.
 struct Loads {
     rungs: u32,
-    /// By group and side, what changes from one rung to the next.
+    /// By group and side: the difference from one rung to the next.
     steps: Vec<i128>,
 }
 
@@ -222,7 +222,7 @@ impl Loads {
         Loads { rungs, steps: vec![0; Group::ALL.len() * 2 * (rungs as usize + 1)] }
     }
 
-    /// Adds bytes to the groups of `count` rungs, the first at `rung` and the others the way that the group leads.
+    /// Adds bytes to the groups of `count` rungs from `rung` on, in the direction of the group.
     fn add(&mut self, group: Group, side: u32, rung: u32, count: u32, bytes: u64) {
         let first = match group {
             Group::Down => (rung + self.rungs + 1 - count) % self.rungs,
@@ -230,7 +230,7 @@ impl Loads {
         };
         let end = first + count;
         let row = self.row(group, side);
-        // What runs past the last rung of a ring goes on at the first.
+        // On a ring, a run past the last rung continues at the first.
         for run in [first..end.min(self.rungs), 0..end.saturating_sub(self.rungs)] {
             self.steps[row.start + run.start as usize] += bytes as i128;
             self.steps[row.start + run.end as usize] -= bytes as i128;
@@ -243,11 +243,11 @@ impl Loads {
         at..at + len
     }
 
-    /// Returns the bytes of the fullest of a kind.
+    /// Returns the bytes of the fullest group of a kind.
     fn fullest(&self, group: Group) -> i128 {
         let (mut fullest, mut sum) = (0, 0);
         for side in 0..2 {
-            // A row adds up to nothing, so the next starts anew.
+            // The differences of a row sum to zero, so the next row starts at zero.
             for step in &self.steps[self.row(group, side)] {
                 sum += step;
                 fullest = fullest.max(sum);

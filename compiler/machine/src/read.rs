@@ -1,6 +1,6 @@
-//! A machine from its file, table by table.
+//! Reading a machine from its file, table by table.
 //!
-//! Invariant: each value is in its range when it leaves this file; [`crate::check`] sees to what they say together.
+//! Invariant: each value is in its range when it leaves this file; [`crate::check`] checks values against each other.
 
 use crate::check::check;
 use crate::costs::{Arrange, Bundles, Copying, Host, IntegerBundles, MultiplyAdds, Tile};
@@ -11,29 +11,29 @@ use crate::table::{Result, Table};
 use crate::{Machine, MachineError};
 use std::ops::RangeInclusive;
 
-/// Counts of things.
+/// Counts.
 const COUNT: RangeInclusive<u32> = 1..=1 << 20;
 /// Cycles, bundles and instructions of one event: sums of a few hundred stay within 32 bits.
 const CYCLES: RangeInclusive<u32> = 0..=10_000_000;
-/// Cycles of a row: with 2^20 rows still within 32 bits.
+/// Cycles of a row: 2^20 rows stay within 32 bits.
 const ROW_CYCLES: RangeInclusive<u32> = 0..=1000;
-/// Bytes that move in a cycle.
+/// Bytes per cycle.
 const BYTES: RangeInclusive<u32> = 1..=4096;
 /// Rates of links and hosts, bytes per second.
 const RATE: RangeInclusive<f64> = 1.0..=1e15;
-/// Times, nanoseconds.
+/// Times in nanoseconds.
 const NS: RangeInclusive<f64> = 0.0..=1e9;
 
 impl Machine {
     /// Reads and checks a machine.
     ///
     /// # Errors
-    /// The first thing that is wrong with the text, with its place where it has one.
+    /// The first error in the text, with its span if it has one.
     pub fn from_toml(text: &str) -> std::result::Result<Machine, MachineError> {
         let tree = document::read(text)?;
         let result = machine(&Table::top(&tree));
         result.map_err(|error| match tree.get("extends").map(|e| &e.origin) {
-            // What is inherited stands nowhere in this file but in the line that brought it in.
+            // An inherited value is reported at the line that inherits it.
             Some(Origin::File(extends)) if error.span.is_none() => {
                 MachineError { span: Some(extends.clone()), ..error }
             }
@@ -74,7 +74,7 @@ fn machine(top: &Table<'_, '_>) -> Result<Machine> {
     Ok(machine)
 }
 
-/// Returns the names stand in the head of printed text and in tables.
+/// Reads the name, which appears in the header of printed text and in tables.
 fn name(top: &Table<'_, '_>) -> Result<String> {
     let name = top.text("name")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

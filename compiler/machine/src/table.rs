@@ -1,25 +1,25 @@
-//! Typed values out of the tree of a machine file. Each getter checks kind and range, and an error stands at the key.
+//! Typed values from the tree of a machine file. Each getter checks type and range; an error is reported at the key.
 
 use crate::MachineError;
 use crate::document::{Entry, Item, Origin, Tree, tree};
 use std::ops::RangeInclusive;
 use toml::de::DeValue;
 
-/// What reading yields.
+/// The result of reading.
 pub(crate) type Result<T> = std::result::Result<T, MachineError>;
 
-/// One table, with the way to it.
+/// A table with its path.
 pub(crate) struct Table<'a, 't> {
     tree: &'a Tree<'t>,
-    /// Dotted, empty at the top.
+    /// The path, dotted; empty at the top.
     path: String,
     origin: Origin,
 }
 
-/// The place of an entry that stands in no file: the beginning.
+/// The origin of an entry that is in no file: the beginning.
 const TOP: Origin = Origin::File(0..0);
 
-/// Returns an error at a place; a value of a base cannot be shown, but its machine is named.
+/// Returns an error at an origin; for an inherited value, the message names its machine.
 pub(crate) fn fail<T>(origin: &Origin, message: String) -> Result<T> {
     match origin {
         Origin::File(span) => Err(MachineError { message, span: Some(span.clone()) }),
@@ -28,12 +28,12 @@ pub(crate) fn fail<T>(origin: &Origin, message: String) -> Result<T> {
 }
 
 impl<'a, 't> Table<'a, 't> {
-    /// Returns the whole file.
+    /// Returns the table of the whole file.
     pub fn top(tree: &'a Tree<'t>) -> Self {
         Table { tree, path: String::new(), origin: TOP }
     }
 
-    /// Refuses every key but these.
+    /// Refuses every key except these.
     pub fn only(&self, keys: &[&str]) -> Result<()> {
         match self.tree.iter().find(|(k, _)| !keys.contains(&k.as_str())) {
             None => Ok(()),
@@ -130,8 +130,8 @@ impl<'a, 't> Table<'a, 't> {
         items.iter().map(one).collect()
     }
 
-    /// Returns an error about some values together, each by its dotted key: at the first that stands in the file, since what a
-    /// base says fits together.
+    /// Returns an error about several values, given by dotted keys, at the first one that is in the file: inherited
+    /// values fit together.
     pub fn fail<T>(&self, keys: &[&str], message: String) -> Result<T> {
         let origins = || keys.iter().filter_map(|k| self.find(k)).map(|e| &e.origin);
         let own = origins().find(|p| matches!(p, Origin::File(_)));

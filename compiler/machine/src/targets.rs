@@ -1,10 +1,10 @@
-//! The machines that come with Girder, one TOML file each.
+//! The built-in machines, one TOML file each.
 //!
-//! Invariant: every file reads, bears the name under which it is listed, and extends only machines of this list.
+//! Invariant: every file is valid, contains the name under which it is listed, and extends only machines of this list.
 
 use crate::Machine;
 
-/// Chips, boards and pods of each, then small ones.
+/// Chips, each with its boards and pods, then small machines.
 const FILES: [(&str, &str); 16] = [
     ("gc2", include_str!("../targets/gc2.toml")),
     ("c2", include_str!("../targets/c2.toml")),
@@ -24,12 +24,12 @@ const FILES: [(&str, &str); 16] = [
     ("small-8", include_str!("../targets/small-8.toml")),
 ];
 
-/// Returns the names that [`builtin`] takes, in the order in which `girder targets` lists them.
+/// Returns the names that [`builtin`] accepts, in the order in which `girder targets` lists them.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// Returns the machine of a name. The files are part of the crate and its tests read every one.
+/// Returns a machine by name. The files are part of the crate, and its tests read every one.
 pub fn builtin(name: &str) -> Option<Machine> {
     Machine::from_toml(builtin_text(name)?).ok()
 }
@@ -39,7 +39,7 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// Returns the machine that a built-in one extends.
+/// Returns the machine that a built-in machine extends.
 pub fn builtin_base(name: &str) -> Option<&'static str> {
     let line = builtin_text(name)?.lines().find_map(|l| l.strip_prefix("extends = "))?;
     builtin_names().find(|n| line.split('"').nth(1) == Some(n))

@@ -1,8 +1,8 @@
-//! Where a tile stands on its processor, and what that costs an exchange.
+//! The position of a tile on its processor, and its effect on the latency of an exchange.
 //!
 //! Tiles are numbered lane by lane, then row by row, then column by column: tiles `lanes * k ..` share a row, and
-//! neighbours `2k` and `2k + 1` share an exchange bus. How the hardware numbers its tiles is not published; this order
-//! keeps a pair on one bus and a run of tiles in few columns, which is what the pair rule and short wires need.
+//! neighbours `2k` and `2k + 1` share an exchange bus. The numbering of the hardware is not published. This order keeps
+//! a pair on one bus and a run of tiles in few columns, as the pair rule and short wires need.
 
 use crate::Machine;
 
@@ -17,8 +17,8 @@ impl Machine {
         tile % self.chip.tiles / self.chip.lanes / self.chip.rows
     }
 
-    /// Returns the cycles from the release of the sync to the first word landed, on one processor: a part of the sender plus a part
-    /// of the receiver, so that a schedule can shift each tile's clock and forget the wires.
+    /// Returns the cycles from the release of the sync to the arrival of the first word on one processor. They are the
+    /// sum of a sender's and a receiver's part, so a schedule can shift each tile's clock and ignore the wires.
     pub fn latency(&self, sender: u32, receiver: u32) -> u32 {
         self.sender_latency(sender) + self.receiver_latency(receiver)
     }

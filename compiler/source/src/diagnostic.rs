@@ -1,55 +1,54 @@
-//! What the compiler says to the user: one shape for errors and warnings of every stage, rendered by miette for people
-//! and as JSON for tools.
+//! Diagnostics: one form of errors and warnings for every stage, rendered by miette for people and as JSON for tools.
 //!
-//! Invariant: a code (`stage::slug`) is stable and has an entry in `girder explain`; messages and labels are in the
-//! user's names, lower case, without a final stop.
+//! Invariant: a code (`stage::slug`) is stable and has an entry in `girder explain`; messages and labels use the user's
+//! names, in lower case, without a final stop.
 
 use crate::{SourceMap, Span};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan};
 use serde::Serialize;
 use std::fmt;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Nothing is built.
+    /// An error: nothing is built.
     Error,
-    /// The program means something, but perhaps not what its author thinks.
+    /// A warning: the program is valid, but perhaps not as its author intended.
     Warning,
 }
 
-/// A place and its role.
+/// A source span with its role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// Where.
+    /// The span.
     pub span: Span,
-    /// The role of this place ("first write here"); may be empty.
+    /// The role of the span ("first write here"); may be empty.
     pub text: String,
 }
 
-/// One message.
+/// A diagnostic message with its source spans.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// `stage::slug`.
     pub code: &'static str,
-    /// Error or warning.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// Where; the first is the main place.
+    /// The spans; the first is the primary one.
     pub labels: Vec<Label>,
-    /// What to do next.
+    /// The next step for the user.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// Returns an error at a place.
+    /// Returns an error at a span.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, code, span, message.into())
     }
 
-    /// Returns a warning at a place.
+    /// Returns a warning at a span.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, code, span, message.into())
     }
@@ -59,7 +58,7 @@ impl Diagnostic {
         Diagnostic { code, severity, message, labels, help: None }
     }
 
-    /// Says the role of the main place.
+    /// Sets the role of the primary span.
     pub fn here(mut self, text: impl Into<String>) -> Diagnostic {
         if let Some(l) = self.labels.first_mut() {
             l.text = text.into();
@@ -67,7 +66,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a place.
+    /// Adds a span with its role.
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         if !span.is_none() {
             self.labels.push(Label { span, text: text.into() });
@@ -75,13 +74,13 @@ impl Diagnostic {
         self
     }
 
-    /// Says what to do next.
+    /// Sets the help text.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help = Some(text.into());
         self
     }
 
-    /// Drawn for a terminal, with the lines of source it speaks of.
+    /// Renders the diagnostic for a terminal, with the source lines of its labels.
     pub fn render(&self, map: &SourceMap, color: bool, width: usize) -> String {
         let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_width(width).with_links(false);
@@ -96,7 +95,7 @@ impl Diagnostic {
         out
     }
 
-    /// Without the source, for lines that are too long to draw.
+    /// Renders the diagnostic without source lines, for lines that are too long to draw.
     fn render_plain(&self, map: &SourceMap) -> String {
         let mut out = format!("{}: {}\n", self.code, self.message);
         for l in &self.labels {
@@ -111,8 +110,8 @@ impl Diagnostic {
         out
     }
 
-    /// One line of JSON: `severity`, `code`, `message`, `help`, and `labels` with path, line, column (from 1), byte
-    /// offset in the file, length and text.
+    /// Renders the diagnostic as one line of JSON: `severity`, `code`, `message`, `help`, and `labels` with path, line,
+    /// column (from 1), byte offset in the file, length and text.
     pub fn to_json(&self, map: &SourceMap) -> String {
         #[derive(Serialize)]
         struct JsonLabel {
@@ -154,7 +153,7 @@ impl Diagnostic {
     }
 }
 
-/// Returns whether a place ends so far to the right that drawing its line would be useless (and miette panics at 65536 columns).
+/// Returns whether a span ends too far to the right for drawing its line (miette panics at 65536 columns).
 fn is_far_right(map: &SourceMap, span: Span) -> bool {
     let Some(file) = map.file_of(span).map(|id| map.file(id)) else { return false };
     let (lo, hi) = ((span.lo - file.base) as usize, (span.hi - file.base) as usize);
@@ -162,7 +161,7 @@ fn is_far_right(map: &SourceMap, span: Span) -> bool {
     line(lo).max(line(hi)) > 4000
 }
 
-/// A diagnostic beside the text it speaks of, as miette wants it.
+/// A diagnostic with its source text, as miette takes it.
 struct Shown<'a> {
     diagnostic: &'a Diagnostic,
     map: &'a SourceMap,
@@ -210,53 +209,53 @@ impl miette::Diagnostic for Shown<'_> {
     }
 }
 
-/// What a stage has said so far. Stages report all that they find and go on; whoever needs the result asks
-/// [`Diagnostics::check`].
+/// The diagnostics of a stage. Stages report every problem and continue; [`Diagnostics::check`] decides whether a
+/// result can be used.
 #[derive(Default, Debug, Clone)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// Adds one. Exact repeats (the same code, place and message) are said once.
+    /// Adds a diagnostic. Exact duplicates are reported once.
     pub fn push(&mut self, d: Diagnostic) {
         if !self.list.contains(&d) {
             self.list.push(d);
         }
     }
 
-    /// Adds many.
+    /// Adds several diagnostics.
     pub fn extend(&mut self, more: impl IntoIterator<Item = Diagnostic>) {
         more.into_iter().for_each(|d| self.push(d));
     }
 
-    /// Returns all of them, in the order in which they were found.
+    /// Returns all diagnostics, in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// Returns how many.
+    /// Returns the number of diagnostics.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Returns whether nothing was said.
+    /// Returns whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns whether an error was said.
+    /// Returns whether there is an error.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Returns `Err` if an error was said.
+    /// Returns `Err` if there is an error.
     pub fn check(&self) -> Result<()> {
         if self.has_errors() { Err(Failed) } else { Ok(()) }
     }
 }
 
-/// The work ended because of an error that stands in [`Diagnostics`].
+/// A failure whose errors are in [`Diagnostics`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 

@@ -1,5 +1,4 @@
-//! What every other crate of the compiler stands on: places in the user's text, what may be said about them, and how
-//! much work one input may cause.
+//! The foundation of the compiler's crates: source text, diagnostics, limits of work, and parallel maps.
 //!
 //! Invariant: nothing here knows the language, the graph or the machine.
 

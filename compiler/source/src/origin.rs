@@ -1,5 +1,5 @@
-//! Where an entity of the graph comes from: its place in the text, the chain of calls that made it, and the named scope
-//! it stands in. One tree serves diagnostics, reports and profiles.
+//! Origins of the graph's entities: the span in the text, the chain of calls that made the entity, and the named scope.
+//! One tree serves diagnostics, reports and profiles.
 //!
 //! Invariant: a parent is interned before its children, so ids descend towards the root and chains end.
 
@@ -12,12 +12,12 @@ use smol_str::SmolStr;
 pub struct OriginId(u32);
 entity_impl!(OriginId, "origin");
 
-/// One link of the chain.
+/// An origin: one link of a chain of calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// The place itself.
+    /// The span in the text.
     pub span: Span,
-    /// The call (or program) in whose body it stands.
+    /// The enclosing call or program.
     pub parent: Option<OriginId>,
     /// Name of the scope that this origin opens, or empty: `train`, `layer1`, `dense`.
     pub scope: SmolStr,
@@ -45,14 +45,14 @@ impl Origins {
         std::iter::successors(Some(&self.list[id]), |o| o.parent.map(|p| &self.list[p]))
     }
 
-    /// Returns `train/layer1/dense`.
+    /// Returns the names of the scopes: `train/layer1/dense`.
     pub fn scope_path(&self, id: OriginId) -> String {
         let mut names: Vec<&str> = self.chain(id).map(|o| o.scope.as_str()).filter(|s| !s.is_empty()).collect();
         names.reverse();
         names.join("/")
     }
 
-    /// Returns the innermost place that is in a file.
+    /// Returns the innermost span that lies in a file.
     pub fn span(&self, id: OriginId) -> Span {
         self.chain(id).map(|o| o.span).find(|s| !s.is_none()).unwrap_or(Span::NONE)
     }

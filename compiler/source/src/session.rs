@@ -1,12 +1,12 @@
-//! How much work one input may cause, and how to stop it.
+//! Limits on the work that one input may cause, and cancellation.
 //!
-//! Invariant: every loop over user-sized data charges [`Limits`] or polls [`Cancel`]; what exceeds a limit is a
-//! diagnostic that names the limit.
+//! Invariant: every loop over user-sized data charges [`Limits`] or polls [`Cancel`]; exceeding a limit is a diagnostic
+//! that names the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Upper bounds on what one compilation or run may use. `--limit NAME=VALUE` sets one.
+/// Upper bounds on the resources of one compilation or run. `--limit NAME=VALUE` sets one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Elements of one variable.
@@ -15,15 +15,15 @@ pub struct Limits {
     pub host_bytes: u64,
     /// Vertices of one compute set, and rows of one copy.
     pub instances: u64,
-    /// Steps of static evaluation: expressions evaluated, turns of static loops.
+    /// Steps of static evaluation: expressions evaluated, iterations of static loops.
     pub static_steps: u64,
     /// Nesting of calls, blocks and expressions.
     pub nesting: u32,
     /// Parts of one view.
     pub view_parts: u32,
-    /// Turns of one loop, in a codelet or in a program.
+    /// Iterations of one loop, in a codelet or in a program.
     pub iterations: u64,
-    /// Turns of all loops of one vertex, or of one run of a program, together.
+    /// Iterations of all loops of one vertex, or of one run of a program, together.
     pub total_iterations: u64,
 }
 
@@ -64,7 +64,7 @@ impl Limits {
         "total_iterations",
     ];
 
-    /// Sets a limit by name; `false` if there is none of that name or the value does not fit.
+    /// Sets a limit by name; returns `false` if the name is unknown or the value does not fit.
     pub fn set(&mut self, name: &str, value: u64) -> bool {
         match name {
             "elements" | "nesting" | "view_parts" if Limits::most(name).is_some_and(|most| value > most) => {
@@ -83,55 +83,55 @@ impl Limits {
         true
     }
 
-    /// Returns the most that a limit can be set to, where there is such a bound.
+    /// Returns the greatest value of a limit, where there is such a bound.
     pub fn most(name: &str) -> Option<u64> {
         match name {
             // Element numbers are 32 bits wide.
             "elements" | "view_parts" => Some(u32::MAX as u64),
-            // Deeper than this the host's own stack would be at risk.
+            // Deeper nesting would put the host's own stack at risk.
             "nesting" => Some(400),
             _ => None,
         }
     }
 
-    /// Returns `Ok` while `used` is within the limit `value` called `name`.
+    /// Returns `Ok` while `used` does not exceed the limit `name` of value `value`.
     pub fn within(name: &'static str, used: u64, value: u64) -> Result<(), LimitExceeded> {
         if used > value { Err(LimitExceeded { name, value }) } else { Ok(()) }
     }
 }
 
-/// A flag that any thread may raise (Ctrl-C) and long work polls.
+/// A flag that any thread may set (Ctrl-C) and long work polls.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks the work to stop.
+    /// Requests that the work stop.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether it was asked to.
+    /// Returns whether the work should stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag itself, for compiled code to poll; it lives as long as any clone of this value.
+    /// Returns the flag for compiled code to poll; it lives as long as any clone of this value.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 }
 
-/// What is passed by reference to everything that may take long.
+/// Options that every potentially long operation receives by reference.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
-    /// The stop flag.
+    /// The cancellation flag.
     pub cancel: Cancel,
-    /// Go on where a tile's memory is too small, as if it were larger.
+    /// Whether compilation continues if a tile's memory is too small, as if it were larger.
     pub allow_over_memory: bool,
-    /// Evaluate the body of a static loop once for all its iterations where that is possible. The graph is the same
-    /// without; tests compare the two.
+    /// Whether the body of a static loop is evaluated once for all its iterations where possible. The graph is the same
+    /// without it; tests compare the two.
     pub batched: bool,
 }
 

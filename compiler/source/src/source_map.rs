@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// One file's text.
+/// The text of a file.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// As the user named it, or a name in angle brackets for text that is in no file.
+    /// The path as the user wrote it, or a name in angle brackets for text that is in no file.
     pub path: PathBuf,
     /// The whole text.
     pub text: String,
@@ -22,7 +22,7 @@ pub struct SourceFile {
     pub base: u32,
 }
 
-/// A place as people count: lines and columns (in characters) from 1.
+/// A source location: line and column (in characters), from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The file as the user named it.
@@ -40,7 +40,7 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// Adds a file. `None` if the texts together no longer fit 32-bit offsets.
+    /// Adds a file. Returns `None` if the texts together exceed 32-bit offsets.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Option<FileId> {
         let text = text.into();
         let base = self.files.last().map_or(1, |f| f.base as u64 + f.text.len() as u64 + 1);
@@ -61,7 +61,7 @@ impl SourceMap {
         self.files.iter().enumerate().map(|(i, f)| (FileId(i as u32), f))
     }
 
-    /// Returns the file that holds a span; none for [`Span::NONE`].
+    /// Returns the file that contains a span; `None` for [`Span::NONE`].
     pub fn file_of(&self, span: Span) -> Option<FileId> {
         if span.is_none() {
             return None;
@@ -70,14 +70,14 @@ impl SourceMap {
         (span.lo <= self.files[i].base + self.files[i].text.len() as u32).then_some(FileId(i as u32))
     }
 
-    /// Returns the text of a span; empty where there is none.
+    /// Returns the text of a span; empty for a span without text.
     pub fn text(&self, span: Span) -> &str {
         let Some(id) = self.file_of(span) else { return "" };
         let f = self.file(id);
         f.text.get((span.lo - f.base) as usize..(span.hi - f.base) as usize).unwrap_or("")
     }
 
-    /// Returns where a span starts.
+    /// Returns the location of a span's start.
     pub fn location(&self, span: Span) -> Option<Location> {
         let f = self.file(self.file_of(span)?);
         let before = f.text.get(..(span.lo - f.base) as usize)?;

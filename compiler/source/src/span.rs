@@ -1,7 +1,8 @@
-//! Places in the user's text.
+//! Spans of source text.
 
-/// A half-open range of bytes in the global offset space of one [`SourceMap`](crate::SourceMap): every file occupies
-/// its own interval there, so that a span alone names its file. `0..0` is "no place" (what the compiler made itself).
+/// A half-open range of bytes in the global offset space of one [`SourceMap`](crate::SourceMap). Every file occupies
+/// its own interval there, so a span alone identifies its file. `0..0` is the span of code that the compiler made
+/// itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Span {
     /// First byte.
@@ -11,20 +12,20 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of what has no text.
+    /// The span of code without text.
     pub const NONE: Span = Span { lo: 0, hi: 0 };
 
-    /// Returns `lo..hi`.
+    /// Returns the span `lo..hi`.
     pub fn new(lo: u32, hi: u32) -> Span {
         Span { lo, hi }
     }
 
-    /// Returns whether there is text behind the span.
+    /// Returns whether there is no text behind the span.
     pub fn is_none(self) -> bool {
         self == Span::NONE
     }
 
-    /// Returns the smallest span that holds both; [`Span::NONE`] counts as nothing.
+    /// Returns the smallest span that contains both; [`Span::NONE`] is ignored.
     pub fn to(self, end: Span) -> Span {
         if self.is_none() {
             return end;

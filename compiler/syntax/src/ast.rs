@@ -1,9 +1,9 @@
-//! The syntax tree of one file: what was written, before any name has a meaning.
+//! The syntax tree of one file, before any name has a meaning.
 //!
-//! Expressions, statements and types live in arenas and are named by typed ids, so that a module of a million lines is
-//! a few vectors; the rest nests by value. Every node has its span.
+//! Expressions, statements and types live in arenas and are named by typed ids, so a module of a million lines consists
+//! of a few vectors; other nodes nest by value. Every node has its span.
 //!
-//! Invariant: the tree holds all that the formatter needs to write the text again, but for comments, which stand in
+//! Invariant: the tree holds everything that the formatter needs to write the text again, except comments, which are in
 //! [`Module::comments`] by position.
 
 mod repeated;
@@ -56,7 +56,7 @@ pub struct Module {
 pub struct Comment {
     /// The text, `//` included.
     pub text: SmolStr,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -67,16 +67,16 @@ pub struct Header {
     pub name: Path,
     /// `with ( … )`
     pub options: Vec<Arg>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ident {
-    /// Its letters.
+    /// Its text.
     pub name: SmolStr,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -85,12 +85,12 @@ pub struct Ident {
 pub struct Path {
     /// At least one.
     pub parts: Vec<Ident>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
 impl Path {
-    /// Returns `a.b.c`
+    /// Returns `a.b.c`.
     pub fn dotted(&self) -> SmolStr {
         match &self.parts[..] {
             [one] => one.name.clone(),
@@ -106,7 +106,7 @@ pub struct Attr {
     pub name: Ident,
     /// Its arguments; `None` without parentheses.
     pub args: Option<Vec<Arg>>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 

@@ -1,11 +1,11 @@
-//! The formatter: the only writer of `.gir` text, for what people wrote and for what the compiler prints.
+//! The formatter: the only writer of `.gir` text, both of source files and of printed stages.
 //!
-//! Every construct is written by one function, which is tried on one line first and writes itself over several lines
-//! if that does not fit ([`line`]). A body that was written on one line stays on one if it fits; single blank lines stay.
-//! Comments stand at the places between elements of blocks and lists ([`comments`]).
+//! Every construct is written by one function. It is first tried on one line; if that does not fit, it writes itself
+//! over several lines ([`line`]). A body that was written on one line stays on one line if it fits; single blank lines
+//! stay. Comments are placed between elements of blocks and lists ([`comments`]).
 //!
-//! Invariant: formatting what this has written changes nothing. Time is linear in the text: an attempt at one line ends
-//! with the width of a line, and no construct is tried twice at one depth.
+//! Invariant: formatting formatted text changes nothing. Time is linear in the text: an attempt at one line ends at the
+//! width of a line, and no construct is tried twice at one depth.
 
 mod block;
 mod comments;
@@ -17,27 +17,27 @@ mod stmt;
 use crate::ast::{ItemKind, Module};
 use line::Line;
 
-/// Columns of a line.
+/// Width of a line in columns.
 const WIDTH: usize = 100;
-/// Columns of one step of indentation.
+/// Width of an indentation step in columns.
 const INDENT: usize = 4;
 
-/// Returns the text of a module. `text` is the file that it was parsed from, for comments and blank lines; for a module that was
-/// built in memory it is empty. What stands in the tree as an error is copied from `text`, as far as the tree has it, so
-/// a file with syntax errors should not be replaced by the result.
+/// Returns the text of a module. `text` is the file from which it was parsed, for comments and blank lines; it is empty
+/// for a module built in memory. Errors in the tree are copied from `text` as far as the tree has them, so the result
+/// should not replace a file with syntax errors.
 pub fn format(module: &Module, text: &str) -> String {
     let mut p = Printer { module, text, base: module.span.lo, next_comment: 0, line: Line::default() };
     p.module();
     p.line.out
 }
 
-/// A module on its way to text.
+/// The state of formatting a module.
 struct Printer<'a> {
     module: &'a Module,
     text: &'a str,
     /// The global offset of the first byte of `text`.
     base: u32,
-    /// The first comment that is not yet written.
+    /// The first comment that has not been written yet.
     next_comment: usize,
     line: Line,
 }
@@ -53,9 +53,9 @@ impl Printer<'_> {
         }
         for (i, item) in module.items.iter().enumerate() {
             let before = i.checked_sub(1).map(|i| &module.items[i]);
-            // What was built in memory has no blank lines of its own.
+            // Nodes built in memory have no blank lines of their own.
             let made = item.span.is_none() || before.is_some_and(|b| b.span.is_none());
-            let blank = made && before.map_or(module.header.is_some(), |b| stands_apart(&b.kind, &item.kind));
+            let blank = made && before.map_or(module.header.is_some(), |b| has_blank_line_between(&b.kind, &item.kind));
             self.separate(item.span.lo, first, blank);
             self.item(item);
             first = false;
@@ -68,7 +68,7 @@ impl Printer<'_> {
 }
 
 /// Returns whether two neighbouring items of a module built in memory have a blank line between them.
-fn stands_apart(a: &ItemKind, b: &ItemKind) -> bool {
+fn has_blank_line_between(a: &ItemKind, b: &ItemKind) -> bool {
     let has_body =
         |k: &ItemKind| matches!(k, ItemKind::Codelet(_) | ItemKind::Fn(_) | ItemKind::Grad(_) | ItemKind::Program(_));
     let group = |k: &ItemKind| match k {

@@ -1,4 +1,4 @@
-//! Building a tree in memory, for what the compiler prints.
+//! Building trees in memory, for text that the compiler prints.
 //!
 //! Invariant: every node made here has [`Span::NONE`], and its text reads back as the same value.
 
@@ -6,10 +6,10 @@ use crate::ast::*;
 use girder_source::Span;
 use smol_str::{SmolStr, format_smolstr};
 
-/// A module that grows. Nodes are added by the methods; items are pushed to `module.items`.
+/// A module under construction. Methods add nodes; items are pushed to `module.items`.
 #[derive(Debug, Default)]
 pub struct Make {
-    /// What was made so far.
+    /// The module so far.
     pub module: Module,
 }
 
@@ -40,17 +40,17 @@ impl Make {
         e
     }
 
-    /// Returns `base.name`
+    /// Returns `base.name`.
     pub fn field(&mut self, base: ExprId, name: &str) -> ExprId {
         self.expr(ExprKind::Field { base, name: ident(name) })
     }
 
-    /// Returns `42`
+    /// Returns `42`.
     pub fn uint(&mut self, value: u64) -> ExprId {
         self.expr(ExprKind::Int { value, text: format_smolstr!("{value}") })
     }
 
-    /// Returns `0x0002a`, with at least so many digits.
+    /// Returns `0x0002a`, with at least this many digits.
     pub fn hex(&mut self, value: u64, digits: usize) -> ExprId {
         self.expr(ExprKind::Int { value, text: format_smolstr!("0x{value:0digits$x}") })
     }
@@ -61,8 +61,8 @@ impl Make {
         if value < 0 { self.unary(UnaryOp::Neg, e) } else { e }
     }
 
-    /// Returns the shortest text that reads back as the same `f64`. What has no literal is the call that gives its bits:
-    /// `f64.bits(0x7ff8000000000000)`.
+    /// Returns the shortest text that reads back as the same `f64`. A value without a literal becomes a call with its
+    /// bits: `f64.bits(0x7ff8000000000000)`.
     pub fn float(&mut self, value: f64) -> ExprId {
         if !value.is_finite() {
             return self.bits("f64", value.to_bits());
@@ -70,13 +70,14 @@ impl Make {
         self.finite(format_smolstr!("{:?}", value.abs()), value.is_sign_negative())
     }
 
-    /// Returns the shortest text that reads back as the same `f32`; what has no literal is `f32.bits(0x7fc00000)`.
+    /// Returns the shortest text that reads back as the same `f32`; a value without a literal becomes
+    /// `f32.bits(0x7fc00000)`.
     pub fn float32(&mut self, value: f32) -> ExprId {
         if !value.is_finite() {
             return self.bits("f32", value.to_bits().into());
         }
         let short = format_smolstr!("{:?}", value.abs());
-        // Read as `f64` and rounded once more, the shortest text might in principle give a neighbour.
+        // Read as `f64` and rounded again, the shortest text might yield a neighbouring value.
         let exact = short.parse::<f64>().is_ok_and(|v| v as f32 == value.abs());
         let text = if exact { short } else { format_smolstr!("{:?}", f64::from(value.abs())) };
         self.finite(text, value.is_sign_negative())
@@ -88,7 +89,7 @@ impl Make {
         if negative { self.unary(UnaryOp::Neg, e) } else { e }
     }
 
-    /// Returns `type.bits(0x…)`: the value of an element type that has these bits.
+    /// Returns `type.bits(0x…)`: the value of an element type with these bits.
     pub fn bits(&mut self, element: &str, bits: u64) -> ExprId {
         let callee = self.name(element);
         let callee = self.field(callee, "bits");
@@ -96,7 +97,7 @@ impl Make {
         self.call(callee, vec![arg(value)])
     }
 
-    /// Returns `"…"`
+    /// Returns `"…"`.
     pub fn str(&mut self, value: impl Into<SmolStr>) -> ExprId {
         self.expr(ExprKind::Str(value.into()))
     }
@@ -106,38 +107,38 @@ impl Make {
         self.expr(ExprKind::Bool(value))
     }
 
-    /// Returns `op value`
+    /// Returns `op value`.
     pub fn unary(&mut self, op: UnaryOp, value: ExprId) -> ExprId {
         self.expr(ExprKind::Unary { op, value })
     }
 
-    /// Returns `left op right`; parentheses come by themselves.
+    /// Returns `left op right`; parentheses are added where needed.
     pub fn binary(&mut self, op: BinaryOp, left: ExprId, right: ExprId) -> ExprId {
         self.expr(ExprKind::Binary { op, left, right })
     }
 
-    /// Returns `callee(args)`
+    /// Returns `callee(args)`.
     pub fn call(&mut self, callee: ExprId, args: Vec<Arg>) -> ExprId {
         self.expr(ExprKind::Call { callee, args })
     }
 
-    /// Returns `name(args)`
+    /// Returns `name(args)`.
     pub fn call_name(&mut self, dotted: &str, args: Vec<Arg>) -> ExprId {
         let callee = self.name(dotted);
         self.call(callee, args)
     }
 
-    /// Returns `base[index, …]`
+    /// Returns `base[index, …]`.
     pub fn index(&mut self, base: ExprId, index: Vec<Index>) -> ExprId {
         self.expr(ExprKind::Index { base, index })
     }
 
-    /// Returns `start..end`
+    /// Returns `start..end`.
     pub fn range(&mut self, start: ExprId, end: ExprId) -> ExprId {
         self.expr(ExprKind::Range { start, end, closed: false, by: None })
     }
 
-    /// Returns `start..end by step`
+    /// Returns `start..end by step`.
     pub fn range_by(&mut self, start: ExprId, end: ExprId, by: ExprId) -> ExprId {
         self.expr(ExprKind::Range { start, end, closed: false, by: Some(by) })
     }
@@ -148,17 +149,17 @@ impl Make {
         self.range(start, end)
     }
 
-    /// Returns `[a, b]`
+    /// Returns `[a, b]`.
     pub fn list(&mut self, list: Vec<ExprId>) -> ExprId {
         self.expr(ExprKind::List(list))
     }
 
-    /// Returns `(a, name: b)`
+    /// Returns `(a, name: b)`.
     pub fn tuple(&mut self, args: Vec<Arg>) -> ExprId {
         self.expr(ExprKind::Tuple(args))
     }
 
-    /// Returns `name in range`
+    /// Returns `name in range`.
     pub fn binder(&mut self, name: &str, range: ExprId) -> Binder {
         Binder { pattern: Pattern::Name(ident(name)), range, span: Span::NONE }
     }
@@ -186,7 +187,7 @@ pub fn arg(value: ExprId) -> Arg {
     Arg { name: None, value }
 }
 
-/// Returns `name: value`
+/// Returns `name: value`.
 pub fn named(name: &str, value: ExprId) -> Arg {
     Arg { name: Some(ident(name)), value }
 }
@@ -196,22 +197,22 @@ pub fn attr(name: &str, args: Option<Vec<Arg>>) -> Attr {
     Attr { name: ident(name), args, span: Span::NONE }
 }
 
-/// Returns `{ statements }`
+/// Returns `{ statements }`.
 pub fn body(stmts: Vec<StmtId>) -> Body {
     Body { stmts, value: None, span: Span::NONE }
 }
 
-/// Returns `{ value }`
+/// Returns `{ value }`.
 pub fn value_body(value: ExprId) -> Body {
     Body { stmts: vec![], value: Some(value), span: Span::NONE }
 }
 
-/// Returns `{ rows }`
+/// Returns `{ rows }`.
 pub fn table(rows: Vec<TableRow>) -> Table {
     Table { rows, span: Span::NONE }
 }
 
-/// Returns `key: values;`
+/// Returns `key: values;`.
 pub fn row(key: ExprId, values: Vec<Arg>) -> TableRow {
     TableRow::Row { key, values, to: None, family: vec![], span: Span::NONE }
 }

@@ -1,14 +1,14 @@
-//! From a file to its tree, with all syntax errors of the file in one run.
+//! Parsing a file to its tree, with all its syntax errors in one run.
 //!
-//! The tokens are first made to balance (`balance`), then cut into items, and each item is parsed by itself. At an
-//! error the parser mends the tokens (it puts in a missing `;`, or takes out the statement or row at fault) and parses
-//! the item again, so that the grammar itself knows nothing of errors.
+//! The brackets of the tokens are balanced first (`balance`). Then the tokens are cut into items, and each item is
+//! parsed by itself. At an error the parser repairs the tokens (it inserts a missing `;`, or removes the statement or
+//! row at fault) and parses the item again, so the grammar itself has no error rules.
 //!
-//! Invariant: every call ends, whatever the text: each mending either moves the next error further to the back or is
-//! the last one of its item, and their number is bounded.
+//! Invariant: every call ends, for any text: each repair either moves the next error further back or is the last one of
+//! its item, and the number of repairs is bounded.
 
 mod balance;
-mod mend;
+mod repair;
 #[cfg(test)]
 mod tests;
 mod unexpected;
@@ -19,20 +19,20 @@ use crate::token::{Lexed, Lexeme, Token, lex, lex_in_runs};
 use balance::{Balanced, balance};
 use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
 use lalrpop_util::ParseError;
-use mend::{Mending, mend};
-use unexpected::{Place, unexpected};
+use repair::{Repair, repair};
+use unexpected::{ErrorPosition, unexpected};
 
 #[allow(clippy::all, missing_docs, unused, unreachable_pub)]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/grammar.rs"));
 }
 
-/// How many errors of one file are said.
-const MOST_ERRORS: usize = 100;
-/// How often one item is parsed again after an error.
-const MOST_MENDINGS: usize = 50;
+/// Maximal number of reported errors of one file.
+const MAX_ERRORS: usize = 100;
+/// Maximal number of repairs of one item.
+const MAX_REPAIRS: usize = 50;
 
-/// Parses a file. What is wrong goes to `diagnostics`; what could not be parsed stands in the tree as an `Error`.
+/// Parses a file. Errors are added to `diagnostics`; text that could not be parsed is an `Error` node in the tree.
 pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut Diagnostics) -> Module {
     let source = map.file(file);
     let (text, base) = (source.text.as_str(), source.base);
@@ -40,7 +40,8 @@ pub fn parse(map: &SourceMap, file: FileId, session: &Session, diagnostics: &mut
     let runs = !lexed.runs.is_empty() || lexed.lists > 0;
     let (mut module, mut problems) = parse_tokens(lexed, text, base, session);
     if runs && !problems.is_empty() {
-        // Statements that are alike, and numbers, are looked at one by one, so that what is said does not depend on them.
+        // After an error, repeated statements and numbers are read one by one, so that diagnostics do not depend on
+        // them.
         (module, problems) = parse_tokens(lex(text, base), text, base, session);
     }
     diagnostics.extend(problems);
@@ -66,8 +67,8 @@ fn parse_tokens(lexed: Lexed, text: &str, base: u32, session: &Session) -> (Modu
         known,
     };
     let mut at = 0;
-    while at < lexemes.len() && parser.problems.len() < MOST_ERRORS && !session.cancel.is_cancelled() {
-        let end = mend::item_end(&lexemes, at);
+    while at < lexemes.len() && parser.problems.len() < MAX_ERRORS && !session.cancel.is_cancelled() {
+        let end = repair::item_end(&lexemes, at);
         let next = lexemes.get(end).copied();
         let deep = too_deep.partition_point(|&i| i < at);
         if too_deep.get(deep).is_some_and(|&i| i < end) {
@@ -80,7 +81,7 @@ fn parse_tokens(lexed: Lexed, text: &str, base: u32, session: &Session) -> (Modu
     parser.finish()
 }
 
-/// What is known of a file while it is parsed.
+/// The state of a file while it is parsed.
 struct Parser<'s> {
     text: &'s str,
     base: u32,
@@ -88,7 +89,7 @@ struct Parser<'s> {
     entry: generated::EntryParser,
     module: Module,
     problems: Vec<Diagnostic>,
-    /// Places that were reported before the grammar saw them: an error beside them is not worth another message.
+    /// Spans that were reported before the grammar saw them; an error beside them is not reported again.
     known: Vec<Span>,
 }
 
@@ -96,14 +97,14 @@ impl Parser<'_> {
     /// Parses the tokens of one item; `next` follows them in the file.
     fn item(&mut self, tokens: &[Lexeme], next: Option<Lexeme>) {
         let mark = self.builder.mark();
-        if let Some(entry) = self.mended(tokens, next, &mark) {
+        if let Some(entry) = self.parse_repairing(tokens, next, &mark) {
             return self.add(entry);
         }
-        // The head is at fault. What stands in the body is worth looking at all the same.
-        if let Some((head, body)) = mend::head_and_body(tokens) {
+        // The error is in the head; the body is parsed all the same.
+        if let Some((head, body)) = repair::head_and_body(tokens) {
             let program = Lexeme { token: Token::Program, span: head.span };
             let name = Lexeme { token: Token::Ident, span: head.span };
-            if self.mended(&[&[program, name], body].concat(), next, &mark).is_some() {
+            if self.parse_repairing(&[&[program, name], body].concat(), next, &mark).is_some() {
                 self.problems.append(&mut self.builder.problems);
             }
         }
@@ -111,11 +112,11 @@ impl Parser<'_> {
         self.error_item(tokens);
     }
 
-    /// Parses tokens, mending and reporting as often as it takes; `None` if nothing helps.
-    fn mended(&mut self, tokens: &[Lexeme], next: Option<Lexeme>, mark: &Mark) -> Option<Entry> {
-        let mut mended = Vec::new();
-        for _ in 0..MOST_MENDINGS {
-            let tokens = if mended.is_empty() { tokens } else { &mended[..] };
+    /// Parses tokens with as many repairs as needed; `None` if nothing helps.
+    fn parse_repairing(&mut self, tokens: &[Lexeme], next: Option<Lexeme>, mark: &Mark) -> Option<Entry> {
+        let mut repaired = Vec::new();
+        for _ in 0..MAX_REPAIRS {
+            let tokens = if repaired.is_empty() { tokens } else { &repaired[..] };
             self.builder.back_to(mark);
             let spaced = tokens.iter().enumerate().map(|(i, l)| Ok((i, *l, i + 1)));
             let (at, expected) = match self.entry.parse(&mut self.builder, spaced) {
@@ -124,21 +125,21 @@ impl Parser<'_> {
                 Err(ParseError::UnrecognizedEof { expected, .. }) => (tokens.len(), expected),
                 Err(ParseError::ExtraToken { token }) => (token.0, vec![]),
                 Err(ParseError::InvalidToken { location }) => (location, vec![]),
-                // No action fails.
+                // Actions never fail.
                 Err(ParseError::User { error: () }) => return None,
             };
-            let place = Place { tokens, at, next, expected: &expected, text: self.text, base: self.base };
-            let mending = mend(&place);
-            let region = mending.region(tokens);
-            // Where a bracket was missing, so may be the end of the statement.
-            let put_in = |at: usize| at > 0 && tokens[at - 1].is_put_in() && tokens[at - 1].token.closes();
-            let consequence = place.missing_semi().is_some_and(put_in);
+            let position = ErrorPosition { tokens, at, next, expected: &expected, text: self.text, base: self.base };
+            let found = repair(&position);
+            let region = found.region(tokens);
+            // Where a bracket was missing, the end of the statement may be missing too.
+            let is_inserted = |at: usize| at > 0 && tokens[at - 1].is_inserted() && tokens[at - 1].token.closes();
+            let consequence = position.missing_semi().is_some_and(is_inserted);
             let follows = consequence || tokens.get(at).is_some_and(|l| l.token == Token::Error);
             if !follows && !self.known.iter().any(|k| k.lo <= region.hi && region.lo <= k.hi) {
-                self.problems.push(unexpected(&place));
+                self.problems.push(unexpected(&position));
             }
-            match mending {
-                Mending::Tokens { tokens, .. } if self.problems.len() < MOST_ERRORS => mended = tokens,
+            match found {
+                Repair::Tokens { tokens, .. } if self.problems.len() < MAX_ERRORS => repaired = tokens,
                 _ => return None,
             }
         }
@@ -169,10 +170,10 @@ impl Parser<'_> {
 
     fn finish(mut self) -> (Module, Vec<Diagnostic>) {
         self.problems.sort_by_key(|d| d.labels.first().map_or(0, |l| l.span.lo));
-        if self.problems.len() >= MOST_ERRORS {
-            self.problems.truncate(MOST_ERRORS);
+        if self.problems.len() >= MAX_ERRORS {
+            self.problems.truncate(MAX_ERRORS);
             let last = self.problems.last().and_then(|d| d.labels.first()).map_or(Span::NONE, |l| l.span);
-            let many = Diagnostic::error("syntax::many", last, format!("more than {MOST_ERRORS} errors in one file"));
+            let many = Diagnostic::error("syntax::many", last, format!("more than {MAX_ERRORS} errors in one file"));
             self.problems.push(many.here("the last one shown").help("correct these first: they hide what follows"));
         }
         self.module.exprs = Exprs::new(self.builder.exprs, self.builder.repeated);

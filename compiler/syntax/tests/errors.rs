@@ -64,7 +64,8 @@ fn a_missing_semicolon_is_said_once_and_both_statements_stay() {
 #[test]
 fn one_error_does_not_hide_the_next() {
     check(
-        "program p {\n    x = «=» 1;\n    y <- «;»\n    for i in «{» ok(); } «;»\n    z y «z»;\n}\nvar a: «;»\nlet b = «;»",
+        "program p {\n    x = «=» 1;\n    y <- «;»\n    for i in «{» ok(); } «;»\n    z y «z»;\n}\n\
+         var a: «;»\nlet b = «;»",
         &[
             ("syntax::unexpected", "expected an expression after `=`, found `=`"),
             ("syntax::unexpected", "expected an expression after `<-`, found `;`"),

@@ -50,7 +50,8 @@ fn word() -> impl Strategy<Value = String> {
     let words: Vec<String> = PROGRAMS.iter().flat_map(|p| pieces(p)).collect();
     prop_oneof![
         9 => proptest::sample::select(words),
-        1 => proptest::sample::select(vec!["\n", "// c\n", "'", "\"", "0x", "1e", "#[", "ä", "/*", "\r\n"]).prop_map(String::from),
+        1 => proptest::sample::select(vec!["\n", "// c\n", "'", "\"", "0x", "1e", "#[", "ä", "/*", "\r\n"])
+            .prop_map(String::from),
     ]
 }
 

@@ -55,7 +55,9 @@ fn not_pipelined(attrs: &[ast::Attr], codelet: &Codelet, refusal: girder_codelet
     if let Some(a) = attrs.iter().find(|a| a.name.name == "pipelined") {
         d = d.label(a.name.span, "asked for here");
     }
-    d.help("leave `#[pipelined]` out, or write the innermost loops so that their turns do not depend on each other")
+    d.help(
+        "leave `#[pipelined]` out, or write the innermost loops so that their iterations do not depend on each other",
+    )
 }
 
 /// The element type of the value that a codelet function gives for scalars of these types; `at` is the call.

@@ -1,22 +1,23 @@
-//! What is computed, and how many instructions each region has.
+//! The values that are computed, and the instructions of each region.
 //!
 //! # Note: Instructions
-//! One instruction each: an operation, a load, a store, a branch, of at most 64 bits. Beyond that:
-//! - numbers between the integer and the float registers take a move: a conversion is two instructions, an equality of
-//!   bits one;
-//! - division, square root and what tiles compute in software take the slots that the machine says; integers divided
-//!   by a known number take a multiplication and a shift;
-//! - a store narrower than a word is a load, a merge and a store;
-//! - the place of an access is the sum of a register and a number; moving the register on is part of the loop, and
-//!   setting it before an inner loop one instruction; an index that was loaded or computed is scaled by one more;
-//! - a float constant is made once per vertex, a constant field loaded once; the start of a field and its sizes take what the
-//!   machine says, once; and so does what is computed from the worker's number and sizes before the first loop.
+//! An operation, a load, a store and a branch of at most 64 bits are one instruction each. In addition:
+//! - A move between integer and float registers is one instruction, so a conversion takes two and `bits` one.
+//! - Division, square root and operations in software take the slots that the machine states. An integer division by a
+//!   known number takes a multiplication and a shift.
+//! - A store narrower than a word takes a load, a merge and a store.
+//! - The address of an access is the sum of a register and a constant. Advancing the register belongs to the loop;
+//!   setting it before an inner loop takes one instruction. An index that was loaded or computed takes one more to
+//!   scale it.
+//! - A float constant is made once per vertex, and a `const` field is loaded once. The start of a field with its sizes
+//!   takes what the machine states, once. So does everything that is computed from the worker's number and sizes before
+//!   the first loop.
 //!
-//! # Note: Turns
-//! A turn of a counted loop is an increment, a comparison and a branch. If nobody needs the index, and every
-//! place is stepped through by one access of its own, accesses step by themselves and one instruction, decrement and
-//! branch, is left. That takes the number of turns: a loop with a step that is not known before the codelet runs compares
-//! its index instead of dividing, so its turns are never short.
+//! # Note: Loops
+//! An iteration of a counted loop takes an increment, a comparison and a branch. If the index is not needed and every
+//! pointer has a single access of its own, accesses advance by themselves and one instruction remains: decrement and
+//! branch. That needs the trip count. A loop whose step is not known before the codelet runs compares its index instead
+//! of dividing, so it always pays for all three.
 //!
 //! Invariant: a value is charged once, to the region that is its home.
 
@@ -30,38 +31,38 @@ use girder_ir::codelet::{BinaryOp, Storage, UnaryOp};
 use girder_ir::types::ElemType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A register that steps through memory: a field or array, and what moves.
+/// A register that advances through memory: a field or array, and the moving part of its address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pointer {
     pub storage: Storage,
     pub moving: u32,
 }
 
-/// What a walk costs.
+/// The instructions that a walked body demands.
 pub(super) struct Demand<'w, 'c> {
     pub walk: &'w BodyWalk<'c>,
     pub costs: &'w TileCosts,
-    /// Loops whose turns are one line of a pipeline, by region.
+    /// Loops whose iterations are one line of a pipeline, by region.
     pub pipelined: FxHashMap<RegionId, u32>,
     pub instructions: FxHashMap<RegionId, u64>,
-    /// Values that are computed, in the order in which that was found.
+    /// Values that are computed, in the order of discovery.
     pub needed: Vec<Val>,
     seen: FxHashSet<Val>,
     open: Vec<Val>,
     scaled: FxHashSet<(Val, bool)>,
-    /// Indices that loops move on by a step of their own.
+    /// Indices that loops advance by a step of their own.
     strided: FxHashSet<Val>,
     pointers: FxHashSet<Pointer>,
     fields: FxHashSet<Storage>,
-    /// Accesses by the loop that moves them: pointer, number added, and whether the access stands in the loop's own
-    /// straight code.
+    /// Accesses by the loop that moves them: pointer, constant offset, and whether the access stands directly in the
+    /// loop's body.
     accesses: FxHashMap<RegionId, FxHashMap<Pointer, FxHashSet<(i64, bool)>>>,
     index_needed: FxHashSet<RegionId>,
-    /// Whether something is computed from the worker's number.
+    /// Whether a value is computed from the worker's number.
     finds_share: bool,
 }
 
-/// Demands all that the effects of a walk need.
+/// Demands all values that the effects of a body need.
 pub(super) fn demand<'w, 'c>(
     walk: &'w BodyWalk<'c>,
     costs: &'w TileCosts,
@@ -136,7 +137,7 @@ impl Demand<'_, '_> {
         }
     }
 
-    /// Computes a value, and what it needs.
+    /// Demands a value and its operands.
     pub fn need(&mut self, v: Val) {
         self.open.push(v);
         self.drain();
@@ -169,7 +170,7 @@ impl Demand<'_, '_> {
         }
     }
 
-    /// The address of an access; what it needs is left open.
+    /// Charges the address of an access and pushes the values that it needs.
     fn access(&mut self, access: Access, region: RegionId) {
         let graph = &self.walk.graph;
         if self.fields.insert(access.storage) && matches!(access.storage, Storage::Field(_)) {
@@ -219,7 +220,7 @@ impl Demand<'_, '_> {
                 self.charge(around, 1);
             }
         } else if is_first {
-            // One register more than an access can add up.
+            // An access adds up one register fewer than this.
             self.charge(deepest, terms - u64::from(deepest != graph.root()));
         }
     }
@@ -231,11 +232,11 @@ impl Demand<'_, '_> {
         }
     }
 
-    /// What the turns of counted loops cost.
+    /// Charges the overhead of counted loops.
     fn charge_loops(&mut self) {
         for l in &self.walk.loops {
             if self.pipelined.contains_key(&l.region) {
-                // How often the line repeats.
+                // The repeat count of the line.
                 self.charge(l.around, 1);
                 continue;
             }
@@ -249,7 +250,8 @@ impl Demand<'_, '_> {
         }
     }
 
-    /// Returns the registers beyond the index that have to be moved on: one per further distance, unless accesses do it.
+    /// Returns the registers beyond the index that an iteration advances: one per further distance, unless accesses
+    /// advance them.
     fn strides(&self, region: RegionId) -> u64 {
         let graph = &self.walk.graph;
         let mut distances: FxHashSet<Vec<(Vec<Val>, i64)>> = FxHashSet::default();
@@ -265,7 +267,7 @@ impl Demand<'_, '_> {
         distances.len().saturating_sub(1) as u64
     }
 
-    /// Returns the instructions of one value, its operands not counted.
+    /// Returns the instructions of one value without its operands.
     pub fn slots(&self, v: Val) -> u32 {
         let node = &self.walk.graph.nodes[v];
         let arg = |n: usize| &self.walk.graph.nodes[node.args[n]];
@@ -274,7 +276,7 @@ impl Demand<'_, '_> {
             Op::Field(_) | Op::Worker | Op::Load(_) => 1,
             // Sizes come with the fields.
             Op::Size(_) | Op::Workers | Op::Index(_) | Op::Join => 0,
-            // The register gets its first value before the loop.
+            // The register is initialised before the loop.
             Op::Phi => 0,
             Op::Unary(op) => unary_slots(op, node.ty, self.costs),
             Op::Binary(op) => {
@@ -332,14 +334,14 @@ fn convert_slots(from: ElemType, to: ElemType, costs: &TileCosts) -> u32 {
     match (from.is_float(), to.is_float()) {
         _ if from == ElemType::F64 || to == ElemType::F64 => costs.emulated,
         (true, true) => 1,
-        // Across the register files.
+        // A move between the register files.
         (true, false) | (false, true) => 2,
         (false, false) if to == ElemType::Bool && from != ElemType::Bool => 1,
         (false, false) => u32::from(to.bytes() < from.bytes().min(4)),
     }
 }
 
-/// Positions of the result, and terms of its sums, that one pass of the matrix unit takes.
+/// Columns of the result, and terms of its sums, that one pass of the matrix unit takes.
 const PASS: i64 = 8;
 /// Bundles of a pass beyond its rows, and per row: PopLibs' estimate of an f32 partial convolution, `46 + 8 · (e - 3)`.
 const PASS_BUNDLES: (i64, i64) = (22, 8);

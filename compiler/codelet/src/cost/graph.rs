@@ -1,15 +1,15 @@
-//! Values of a body as a compiler sees them: each is computed once, where its operands allow it, and nowhere if nobody
-//! needs it.
+//! The values of a body as an optimising compiler sees them: computed at most once where operands allow it, and not at
+//! all if unused.
 //!
 //! # Note: Homes
-//! A region is a stretch of straight code that runs a certain number of times; regions form a tree, in which each
-//! runs only after its parent has. A value's *home* is where a compiler computes it: a pure value leaves every loop that
-//! none of its operands belongs to, even from under a condition; a load leaves a loop only from that loop's own level,
-//! and only if nothing in the loop may write what it reads. Two equal values are one if the home of the first is around
-//! that of the second.
+//! A region is straight-line code that runs a certain number of times. Regions form a tree: a region runs only after
+//! its parent has. The *home* of a value is the region in which a compiler computes it. A pure value leaves every loop
+//! to which none of its operands belongs, even from under a condition. A load leaves a loop only from the loop's own
+//! level, and only if nothing in the loop may write what it reads. Two equal values are shared if the home of the first
+//! encloses that of the second.
 //!
-//! Invariants: the operands of a node are older than it, but for those of a [`Op::Phi`]; homes of operands are around
-//! the home of a node.
+//! Invariants: the operands of a node are older than the node, except those of an [`Op::Phi`]; homes of operands
+//! enclose the home of a node.
 
 use super::points::Point;
 use super::poly::{Moving, Poly};
@@ -32,7 +32,7 @@ entity_impl!(Val, "v");
 pub(super) struct RegionId(u32);
 entity_impl!(RegionId, "region");
 
-/// What a node computes.
+/// The operation of a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Op {
     Const(Scalar),
@@ -42,9 +42,9 @@ pub(super) enum Op {
     Workers,
     /// The index of a loop.
     Index(u32),
-    /// What a loop carries: the operands are its values before the first turn and after each.
+    /// A value carried by a loop; its operands are the values before the first iteration and after each one.
     Phi,
-    /// Where ways meet: one of the operands.
+    /// A value where control-flow paths join: one of the operands.
     Join,
     Load(Access),
     Unary(UnaryOp),
@@ -56,13 +56,13 @@ pub(super) enum Op {
     Elementary(Elementary),
 }
 
-/// Where an access goes: elements from the start of a field or array, and which store it comes after.
+/// The address of an access, in elements from the start of a field or array, and the store that it follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Access {
     pub storage: Storage,
-    /// What moves, by [`Graph::moving`].
+    /// The moving part, by [`Graph::moving`].
     pub moving: u32,
-    /// What is added to it.
+    /// The constant part.
     pub base: i64,
     pub version: u32,
 }
@@ -74,32 +74,32 @@ pub(super) struct Node {
     pub args: SmallVec<[Val; 3]>,
     pub ty: ElemType,
     pub home: RegionId,
-    /// Of an `i64`.
+    /// The polynomial of an `i64`.
     pub poly: Option<Poly>,
-    /// Of what is known before the vertex runs.
+    /// The closed form of a value that is known before the vertex runs.
     pub quantity: Option<Quantity>,
 }
 
-/// How often a region runs.
+/// The number of times that a region runs.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Count {
     pub counted: Option<Point>,
     pub factor: Quantity,
 }
 
-/// Straight code.
+/// Straight-line code.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub parent: Option<RegionId>,
     pub depth: u32,
-    /// The loop whose turn it is.
+    /// The loop of which the region is one iteration.
     pub iteration_of: Option<u32>,
     pub count: Count,
-    /// By how much `count` is a multiple of the parent's, where that is a closed form without loop indices.
+    /// The ratio of `count` to the parent's, where it is a closed form without loop indices.
     pub own: Option<Quantity>,
 }
 
-/// What makes two values equal.
+/// The key under which equal values are shared.
 type Key = (Op, SmallVec<[Val; 3]>, ElemType);
 /// All values and regions of a body.
 pub(super) struct Graph {
@@ -124,7 +124,7 @@ impl Graph {
         }
     }
 
-    /// Returns the whole vertex.
+    /// Returns the region of the whole vertex.
     pub fn root(&self) -> RegionId {
         RegionId(0)
     }
@@ -151,7 +151,7 @@ impl Graph {
         inner == outer
     }
 
-    /// Returns the home of what appears in a region and depends on these.
+    /// Returns the home of a value that appears in region `at` and depends on these regions.
     fn home(&self, at: RegionId, depends: &[RegionId], pure: bool) -> RegionId {
         let mut home = at;
         loop {
@@ -170,7 +170,7 @@ impl Graph {
         }
     }
 
-    /// Returns a node that equals no other.
+    /// Adds a node that equals no other.
     pub fn opaque(&mut self, op: Op, args: &[Val], ty: ElemType, home: RegionId) -> Val {
         let quantity = if let Op::Index(i) = op { Some(Quantity::Index(i)) } else { None };
         let v = self.nodes.push(Node { op, args: args.into(), ty, home, poly: None, quantity });
@@ -192,7 +192,7 @@ impl Graph {
         if let Op::Const(c) = self.nodes[v].op { Some(c) } else { None }
     }
 
-    /// Returns a load; `written` is where the store that it comes after stands.
+    /// Adds a load; `written` is the region of the store that it follows.
     pub fn load(&mut self, access: Access, ty: ElemType, at: RegionId, written: RegionId) -> Val {
         let mut depends: SmallVec<[RegionId; 4]> = smallvec![written];
         let mut args: SmallVec<[Val; 3]> = SmallVec::new();
@@ -206,7 +206,7 @@ impl Graph {
         self.shared(Op::Load(access), args, ty, home)
     }
 
-    /// Returns the value of an operation that can be computed anywhere.
+    /// Adds an operation that can be computed anywhere, folded if its operands are constants.
     pub fn pure(&mut self, op: Op, args: &[Val], ty: ElemType, at: RegionId) -> Val {
         if let Some(c) = self.fold(&op, args, ty) {
             return self.constant(c);
@@ -255,7 +255,7 @@ impl Graph {
         Some(Scalar::new(ty, bits))
     }
 
-    /// Returns `x + 0`, `x * 1`, `c ? x : x` and their like.
+    /// Simplifies `x + 0`, `x * 1`, `c ? x : x` and similar operations to an operand.
     fn same_as_operand(&self, op: &Op, args: &[Val]) -> Option<Val> {
         let is = |v: Val, n: i128| self.const_of(v).and_then(Scalar::as_int) == Some(n);
         match (op, args) {
@@ -278,7 +278,7 @@ impl Graph {
         let arg = |i: usize| self.nodes[args[i]].quantity.clone();
         let both = || Some((arg(0)?, arg(1)?));
         let whole = |v: Val| !self.nodes[v].ty.is_float();
-        // Other integers wrap.
+        // Arithmetic on other integers wraps.
         let exact = matches!(ty, ElemType::I64 | ElemType::Bool) || matches!(op, Op::Const(_) | Op::Field(_));
         if ty.is_float() || !exact || !args.iter().all(|&v| whole(v)) {
             return None;
@@ -354,7 +354,7 @@ impl Graph {
         }
     }
 
-    /// Returns the number of a moving part.
+    /// Interns a moving part and returns its number.
     pub fn number(&mut self, moving: &Moving) -> u32 {
         if let Some(&n) = self.numbers.get(moving) {
             return n;

@@ -5,21 +5,21 @@
 use crate::sizes::Sizes;
 use girder_ir::ids::FieldId;
 
-/// What a codelet wants of memory, because it makes the codelet faster.
+/// A placement of fields in memory that would make a codelet faster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Want {
-    /// Two fields, the lesser first, in different memory elements.
+    /// Two fields, ordered by id, in different memory elements.
     DifferentElements(FieldId, FieldId),
     /// A field in interleaved memory.
     Interleaved(FieldId),
 }
 
-/// What is known of where a vertex's fields lie.
+/// Known facts about where a vertex's fields lie.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemFacts(Vec<Want>);
 
 impl MemFacts {
-    /// Returns these wants hold, and no others.
+    /// Returns the facts that grant these wants and no others.
     pub fn granting(wants: &[Want]) -> MemFacts {
         let mut list = wants.to_vec();
         list.sort();
@@ -35,19 +35,19 @@ impl MemFacts {
     }
 }
 
-/// What a cost is evaluated for.
+/// The inputs for evaluating a cost.
 #[derive(Clone, Copy, Debug)]
 pub struct CostInputs<'a> {
-    /// Sizes of the vertex.
+    /// The sizes of the vertex.
     pub sizes: &'a Sizes,
     /// Bits of its `const` fields, by [`FieldId`].
     pub consts: &'a [u64],
     /// The worker, for a `multi` codelet.
     pub worker: u32,
-    /// Workers of a tile.
+    /// The number of workers of a tile.
     pub workers: u32,
-    /// What was counted at the codelet's [`Points`]; what is missing counts as 0.
+    /// The counts at the codelet's [`Points`]; missing ones count as 0.
     pub counters: &'a [u64],
-    /// Where its fields lie.
+    /// The placement of its fields in memory.
     pub facts: &'a MemFacts,
 }

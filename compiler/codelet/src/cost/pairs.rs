@@ -1,7 +1,7 @@
-//! Short vectors: two `f32` lanes that are written out side by side are one value of 64 bits.
+//! Short vectors: two neighbouring `f32` lanes become one value of 64 bits.
 //!
-//! A search begins at two stores to neighbouring elements, the first of them aligned, and goes up through equal
-//! operations. What does not match is put together from its lanes: a load, or a move of what a register holds.
+//! A search begins at two stores to neighbouring elements, the first of them aligned, and follows equal operations
+//! towards their operands. Operands that do not match are assembled from their lanes by loads or register moves.
 //!
 //! Invariant: a lane that is part of a pair is computed by the pair only.
 
@@ -12,21 +12,21 @@ use girder_ir::codelet::{BinaryOp, UnaryOp};
 use girder_ir::types::ElemType;
 use rustc_hash::FxHashSet;
 
-/// Operations up to which a search goes up.
+/// Maximal depth of a search, in operations.
 const DEPTH: u32 = 64;
 
-/// What is computed in pairs.
+/// The values that are computed in pairs.
 #[derive(Default)]
 pub(super) struct Pairs {
-    /// Effects that are half of a wide store.
+    /// Effects that are one half of a 64-bit store.
     pub stores: FxHashSet<usize>,
     /// Values that pairs compute.
     pub lanes: FxHashSet<Val>,
-    /// Values that pairs take as they are.
+    /// Values that pairs use unchanged.
     pub operands: Vec<Val>,
-    /// What pairs cost.
+    /// Instructions of pairs, by region.
     pub instructions: Vec<(RegionId, u64)>,
-    /// Wide accesses, and where they are.
+    /// 64-bit accesses and their regions.
     pub accesses: Vec<(Access, RegionId)>,
     pairs: FxHashSet<(Val, Val)>,
     gathers: Vec<(Val, RegionId)>,
@@ -72,7 +72,7 @@ impl Pairs {
         pairs
     }
 
-    /// Returns whether a wide store of two values saves something.
+    /// Returns whether a 64-bit store of two values saves an instruction.
     fn is_worth(&self, walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
         a == b || is_pair(walk, a, b)
     }
@@ -81,7 +81,7 @@ impl Pairs {
         let nodes = &walk.graph.nodes;
         if a == b {
             self.operands.push(a);
-            // Twice the same: a move, unless that was done before the loop.
+            // Duplicating a value takes a move, unless that happened before the loop.
             if nodes[a].home == region {
                 self.instructions.push((region, 1));
             }
@@ -126,12 +126,12 @@ fn is_pair(walk: &BodyWalk<'_>, a: Val, b: Val) -> bool {
     }
 }
 
-/// Returns whether an access is to the element after another.
+/// Returns whether `second` accesses the element after `first`.
 pub(super) fn follows(first: Access, second: Access) -> bool {
     first.storage == second.storage && first.moving == second.moving && first.base.checked_add(1) == Some(second.base)
 }
 
-/// Returns whether the place is a multiple of two elements.
+/// Returns whether an address is a multiple of two elements.
 pub(super) fn is_aligned(walk: &BodyWalk<'_>, access: Access) -> bool {
     access.base % 2 == 0 && walk.graph.moving(access.moving).iter().all(|(_, factor)| factor % 2 == 0)
 }

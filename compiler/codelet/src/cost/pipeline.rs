@@ -1,15 +1,18 @@
-//! `#[pipelined]`: what a loop reaches that is written by hand, one line of code per vector.
+//! `#[pipelined]`: the performance of a hand-written loop with one line of code per vector.
 //!
 //! # Note: Interval
-//! Lines repeat without a loop's cost, one 64-bit vector each. A line has float instructions beside memory and integer
-//! instructions, one of either kind per bundle, so it takes the greater number of bundles. A product that only a sum takes is
-//! part of it. L loads and S stores take L + S bundles; ⌈L/2⌉ + S if two loads at a time are in different elements of
-//! memory, or in interleaved memory; max(⌈L/2⌉, S) if the stores are in another element than the loads as well.
-//! Where neighbouring turns do not find neighbouring elements, each turn has loads and stores of its own; two `f32` lanes
-//! that are written out side by side are one of them.
-//! The first vector goes through the whole chain of operations; after it, each takes an interval.
+//! Lines repeat without loop overhead, one 64-bit vector each. A line issues float instructions beside memory and
+//! integer instructions, one of either kind per bundle, so it takes the greater of the two counts. A product that only
+//! a sum uses is fused into it.
 //!
-//! Invariant: a loop that is accepted has no branch, no inner loop, and carries nothing but reductions.
+//! L loads and S stores take L + S bundles. They take ⌈L/2⌉ + S if two loads at a time are in different memory elements
+//! or in interleaved memory, and max(⌈L/2⌉, S) if the stores are also in another element than the loads. Where
+//! neighbouring iterations do not access neighbouring elements, each iteration has loads and stores of its own; two
+//! neighbouring `f32` lanes written out in the body count as one of them.
+//!
+//! The first vector passes through the whole chain of operations; each further vector takes one interval.
+//!
+//! Invariant: an accepted loop has no branch and no inner loop, and carries only reductions.
 
 use super::demand::{Demand, Pointer, store_slots};
 use super::graph::{Access, Op, RegionId, Val};
@@ -32,15 +35,15 @@ pub(super) struct Pipeline {
     pub float: u32,
     /// Integer instructions.
     pub integer: u32,
-    /// What each load reads.
+    /// The storage that each load reads.
     pub loads: Vec<Storage>,
-    /// What each store writes.
+    /// The storage that each store writes.
     pub stores: Vec<Storage>,
-    /// Bundles of one vector alone.
+    /// Bundles of a single vector.
     pub chain: u32,
 }
 
-/// Why a codelet cannot be pipelined.
+/// The reason why a codelet cannot be pipelined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The loop, or the codelet if there is none.
@@ -50,7 +53,7 @@ pub struct Refusal {
 }
 
 impl Pipeline {
-    /// Returns the bundles from vector to vector.
+    /// Returns the interval between two vectors in bundles.
     pub fn interval(&self, facts: &MemFacts) -> u64 {
         let (loads, stores) = (self.pairs_of_loads(facts), self.stores.len() as u32);
         let in_different_elements =
@@ -59,7 +62,7 @@ impl Pipeline {
         u64::from(self.float.max(memory + self.integer).max(1))
     }
 
-    /// Returns the bundles of the first vector beyond an interval.
+    /// Returns the bundles of the first vector beyond the interval.
     pub fn fill(&self, facts: &MemFacts) -> u64 {
         u64::from(self.chain).saturating_sub(self.interval(facts))
     }
@@ -79,7 +82,7 @@ impl Pipeline {
         bundles
     }
 
-    /// Returns what would shorten the interval.
+    /// Returns the placements in memory that would shorten the interval.
     pub fn wants(&self) -> Vec<Want> {
         let fields = |list: &[Storage]| -> Vec<FieldId> {
             list.iter().filter_map(|s| if let Storage::Field(f) = s { Some(*f) } else { None }).collect()
@@ -91,7 +94,7 @@ impl Pipeline {
                 wants.push(if a == b { Want::Interleaved(a) } else { Want::DifferentElements(a.min(b), a.max(b)) });
             }
         }
-        // A field that is read and written has one place.
+        // A field that is both read and written is in one memory element.
         wants.retain(|w| !matches!(w, Want::Interleaved(f) if loads.iter().filter(|&l| l == f).count() < 2));
         wants.sort();
         wants.dedup();
@@ -107,11 +110,11 @@ fn in_different_elements(facts: &MemFacts, a: Storage, b: Storage) -> bool {
     }
 }
 
-/// Returns the innermost loops of a walk, by region; or why one is no pipeline.
+/// Returns the innermost loops of a body, by region, or the reason why one cannot be pipelined.
 pub(super) fn innermost(walk: &BodyWalk<'_>) -> Result<FxHashMap<RegionId, u32>, Refusal> {
     let refuse = |span, reason: &str| Err(Refusal { span, reason: reason.into() });
     if let Some(open) = walk.open.iter().find(|o| !o.has_inner) {
-        return refuse(open.span, "a `while` turns as often as the data say");
+        return refuse(open.span, "only the data decide the trip count of a `while`");
     }
     let mut found = FxHashMap::default();
     for (n, l) in walk.loops.iter().enumerate().filter(|(_, l)| !l.has_inner) {
@@ -139,7 +142,7 @@ pub(super) fn innermost(walk: &BodyWalk<'_>) -> Result<FxHashMap<RegionId, u32>,
     for &n in found.values() {
         let l = &walk.loops[n as usize];
         if l.is_cut_short {
-            return refuse(l.span, "the loop may end before its last turn");
+            return refuse(l.span, "the loop may end before its last iteration");
         }
     }
     Ok(found)
@@ -154,7 +157,7 @@ fn inside_of(walk: &BodyWalk<'_>, found: &FxHashMap<RegionId, u32>, mut at: Regi
     }
 }
 
-/// Returns the lines of all pipelined loops, by the loop's number.
+/// Returns the lines of all pipelined loops, by loop number.
 pub(super) fn pipelines(demand: &Demand<'_, '_>) -> Result<FxHashMap<u32, Pipeline>, Refusal> {
     let mut result = FxHashMap::default();
     let mut regions: Vec<(RegionId, u32)> = demand.pipelined.iter().map(|(&r, &n)| (r, n)).collect();
@@ -187,7 +190,7 @@ impl Line<'_, '_, '_> {
         values
     }
 
-    /// Places stored to, and the types of the elements.
+    /// Returns the addresses of stores with element types and values.
     fn stores(&self) -> Vec<(Pointer, i64, ElemType, Val)> {
         let of = |&(region, effect): &(RegionId, Effect)| match effect {
             Effect::Store { access, value, ty } if region == self.region => {
@@ -246,7 +249,7 @@ impl Line<'_, '_, '_> {
         Ok(line)
     }
 
-    /// Returns whether a load comes with that of the element before it, as the second half of 64 bits.
+    /// Returns whether a load is the second half of the 64-bit load of the element before it.
     fn is_second_lane(&self, v: Val, second: Access, values: &[Val]) -> bool {
         let walk = self.demand.walk;
         let nodes = &walk.graph.nodes;
@@ -262,7 +265,7 @@ impl Line<'_, '_, '_> {
         nodes[v].ty == ElemType::F32 && self.demand.costs.vector_bytes >= 8 && values.iter().any(is_first)
     }
 
-    /// Returns a product of `f32` that one sum takes.
+    /// Returns whether a value is a product of `f32` that one sum uses.
     fn is_fused(&self, v: Val, values: &[Val], uses: &SecondaryMap<Val, u32>) -> bool {
         let nodes = &self.demand.walk.graph.nodes;
         let takes =
@@ -270,7 +273,7 @@ impl Line<'_, '_, '_> {
         nodes[v].ty == ElemType::F32 && uses[v] == 1 && values.iter().any(takes)
     }
 
-    /// Returns the elements of a vector: as many as 64 bits hold of the widest that memory or operations have.
+    /// Returns the elements of a vector: as many of the widest type in memory or operations as 64 bits hold.
     fn width(&self, values: &[Val], stores: &[(Pointer, i64, ElemType, Val)]) -> u32 {
         let nodes = &self.demand.walk.graph.nodes;
         let loaded = values.iter().filter(|&&v| matches!(nodes[v].op, Op::Load(_))).map(|&v| nodes[v].ty.bytes());
@@ -280,7 +283,7 @@ impl Line<'_, '_, '_> {
         (self.demand.costs.vector_bytes / widest.unwrap_or(8)).max(1)
     }
 
-    /// Returns whether neighbouring turns find neighbouring elements.
+    /// Returns whether neighbouring iterations access neighbouring elements.
     fn is_contiguous(&self, pointer: Pointer) -> bool {
         let graph = &self.demand.walk.graph;
         let mut step = 0;
@@ -296,7 +299,7 @@ impl Line<'_, '_, '_> {
         own.is_some_and(|l| step.saturating_mul(l.step).abs() == 1)
     }
 
-    /// Returns the instructions for an index that was computed in the line.
+    /// Returns the instructions for an index that is computed in the line.
     fn computed_index(&self, pointer: Pointer) -> u32 {
         let graph = &self.demand.walk.graph;
         let products = graph.moving(pointer.moving).iter().flat_map(|(p, _)| p);
@@ -304,7 +307,7 @@ impl Line<'_, '_, '_> {
         products.filter(computed).count() as u32
     }
 
-    /// Returns what a turn stores, no other may load.
+    /// Checks that no iteration loads what another iteration stores.
     fn check_memory(&self, values: &[Val], stores: &[(Pointer, i64, ElemType, Val)]) -> Result<(), &'static str> {
         let nodes = &self.demand.walk.graph.nodes;
         for &v in values {
@@ -312,7 +315,7 @@ impl Line<'_, '_, '_> {
             for &(pointer, base, ..) in stores.iter().filter(|s| s.0.storage == access.storage) {
                 let moves = self.is_contiguous(pointer) || self.moves(pointer);
                 if pointer.moving != access.moving || base != access.base || !moves {
-                    return Err("a turn may read what another turn writes");
+                    return Err("an iteration may read what another iteration writes");
                 }
             }
         }
@@ -325,7 +328,7 @@ impl Line<'_, '_, '_> {
         products.into_iter().any(|&v| graph.nodes[v].home == self.region && matches!(graph.nodes[v].op, Op::Index(_)))
     }
 
-    /// Returns what is carried from turn to turn is a reduction.
+    /// Checks that all carried values are reductions.
     fn check_carried(&self, values: &[Val], uses: &SecondaryMap<Val, u32>) -> Result<(), &'static str> {
         let nodes = &self.demand.walk.graph.nodes;
         let carried: FxHashSet<Val> = values.iter().copied().filter(|&v| nodes[v].op == Op::Phi).collect();
@@ -341,7 +344,7 @@ impl Line<'_, '_, '_> {
                 _ => false,
             };
             if !is_reduction || uses[phi] != 1 || uses[again] > 1 {
-                return Err("a turn needs what the turn before it computed, and not as a reduction");
+                return Err("an iteration needs a value of the iteration before it, and not as a reduction");
             }
         }
         Ok(())

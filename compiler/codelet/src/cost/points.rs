@@ -1,21 +1,20 @@
-//! Where executions are counted: places of a codelet's body whose number of runs only the data decide.
+//! Program points at which executions are counted, because only the data decide how often they run.
 //!
-//! Invariant: a point is passed once per execution of what follows it, by the interpreter and by compiled code alike.
+//! Invariant: the interpreter and compiled code pass a point once per execution of the code that follows it.
 
 use girder_ir::codelet::{Codelet, Stmt, StmtBlock};
 use rustc_hash::FxHashMap;
 
-/// A place between two statements: `before` statement `stmt` of block `block`. Blocks are numbered as
-/// [`blocks`] yields them.
+/// A program point: before statement `stmt` of block `block`. Blocks are numbered in the order of [`blocks`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Point {
-    /// Which block.
+    /// The block.
     pub block: u32,
-    /// Which statement; 0 is where the block begins, also if it is empty.
+    /// The statement; 0 is the beginning of the block, also of an empty one.
     pub stmt: u32,
 }
 
-/// The points of one codelet; counter `k` counts how often the k-th is passed.
+/// The points of one codelet; counter `k` counts how often the k-th point is passed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Points(Vec<Point>);
 
@@ -24,7 +23,7 @@ impl Points {
         Points(points)
     }
 
-    /// Returns how many counters an instance (or a worker of it, for a `multi` codelet) has.
+    /// Returns the number of counters of an instance, or of one worker of it for a `multi` codelet.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -34,7 +33,7 @@ impl Points {
         self.0.is_empty()
     }
 
-    /// Finds the points in a codelet that stays where it is.
+    /// Locates the points in a codelet, which must not move.
     pub fn located<'c>(&self, codelet: &'c Codelet) -> Located<'c> {
         let blocks = blocks(codelet);
         let mut at: FxHashMap<*const StmtBlock, Vec<(u32, u32)>> = FxHashMap::default();
@@ -47,7 +46,7 @@ impl Points {
     }
 }
 
-/// Points by the blocks that they stand in.
+/// Points by block.
 #[derive(Clone, Debug)]
 pub struct Located<'c> {
     at: FxHashMap<*const StmtBlock, Vec<(u32, u32)>>,
@@ -55,7 +54,7 @@ pub struct Located<'c> {
 }
 
 impl Located<'_> {
-    /// Statement and counter of each point of a block of the codelet.
+    /// Returns statement and counter of each point of a block.
     pub fn of(&self, block: &StmtBlock) -> &[(u32, u32)] {
         self.at.get(&std::ptr::from_ref(block)).map_or(&[], Vec::as_slice)
     }
@@ -66,7 +65,7 @@ impl Located<'_> {
     }
 }
 
-/// Returns all blocks of a codelet; each stands before those inside it.
+/// Returns all blocks of a codelet, outer blocks before the blocks inside them.
 pub fn blocks(codelet: &Codelet) -> Vec<&StmtBlock> {
     let mut list = Vec::new();
     let mut open = vec![&codelet.body];

@@ -1,11 +1,11 @@
-//! Integers as sums of products of values: by what an index moves, and by how much two indices are apart.
+//! Integers as sums of products of values, from which strides and distances of indices are read.
 //!
-//! Invariant: products are in order, each once and with a factor that is not 0, so that equal sums are written alike.
+//! Invariant: products are sorted and distinct and have a non-zero factor, so that equal sums are equal in memory.
 
 use super::graph::Val;
 use smallvec::{SmallVec, smallvec};
 
-/// A sum of products of values with factors, without its constant.
+/// A sum of products of values with integer factors, without the constant term.
 pub(super) type Moving = SmallVec<[(SmallVec<[Val; 2]>, i64); 2]>;
 
 /// An integer as a sum of products.
@@ -15,9 +15,9 @@ pub(super) struct Poly {
     pub base: i64,
 }
 
-/// Longest sums of products.
+/// Maximal number of terms.
 const TERMS: usize = 16;
-/// Longest products.
+/// Maximal number of factors of a term.
 const DEGREE: usize = 3;
 
 impl Default for Poly {
@@ -27,7 +27,7 @@ impl Default for Poly {
 }
 
 impl Poly {
-    /// Returns `self + k · other`
+    /// Returns `self + k · other`, or `None` if it overflows or has too many terms.
     pub fn plus(&self, other: &Poly, k: i64) -> Option<Poly> {
         let mut moving = self.moving.clone();
         for (product, f) in &other.moving {
@@ -42,7 +42,7 @@ impl Poly {
         (moving.len() <= TERMS).then_some(Poly { moving, base })
     }
 
-    /// Returns `self · other`
+    /// Returns `self · other`, or `None` if it overflows or is too long.
     pub fn times(&self, other: &Poly) -> Option<Poly> {
         let mut result = Poly { moving: SmallVec::new(), base: self.base.checked_mul(other.base)? };
         let terms = |p: &Poly| -> Vec<(SmallVec<[Val; 2]>, i64)> {

@@ -1,7 +1,7 @@
-//! Closed forms: how often a part of a codelet runs, as a function of sizes, constants, the worker, and counters.
+//! Closed forms of execution counts, as functions of sizes, constants, the worker and counters.
 //!
-//! Invariants: a quantity has at most [`LIMIT`] nodes, so that evaluating it is cheap; evaluation saturates and never
-//! fails; equal forms that differ only in the order of summands or factors are equal.
+//! Invariants: a quantity has at most [`LIMIT`] nodes, so that evaluating it is cheap; forms that differ only in the
+//! order of summands or factors are equal.
 
 mod eval;
 mod text;
@@ -11,13 +11,13 @@ pub(super) use text::sum;
 
 use girder_ir::ids::{FieldId, SizeId};
 
-/// Nodes of a quantity; what would be larger is not a closed form.
+/// Maximal number of nodes of a quantity.
 const LIMIT: usize = 256;
 
-/// A number that is known before a vertex runs, or counted while it does.
+/// A number that is known before a vertex runs, or counted while it runs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Quantity {
-    /// Itself.
+    /// A literal.
     Number(i64),
     /// A size.
     Size(SizeId),
@@ -49,27 +49,27 @@ pub enum Quantity {
     Less(Box<[Quantity; 2]>),
     /// 1 if both are equal, else 0.
     Equal(Box<[Quantity; 2]>),
-    /// `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..turns.
+    /// `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..trip_count.
     Ramp(Box<Ramp>),
 }
 
-/// The trip counts of an inner loop whose bounds move with an outer one, added up.
+/// The summed trip counts of an inner loop whose bounds move with the index of an outer loop.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ramp {
-    /// Of turn 0.
+    /// The range of the inner loop in iteration 0 of the outer one.
     pub base: Quantity,
-    /// From turn to turn.
+    /// The change of the range from iteration to iteration.
     pub slope: i64,
-    /// Of the inner loop, positive.
+    /// The step of the inner loop, positive.
     pub step: i64,
-    /// Turns of the outer loop.
+    /// Trip count of the outer loop.
     pub trip_count: Quantity,
 }
 
 use Quantity::*;
 
 impl Quantity {
-    /// Returns whether it is small enough to be kept.
+    /// Returns the quantity if it has at most [`LIMIT`] nodes.
     pub(super) fn fits(self) -> Option<Quantity> {
         (self.nodes() <= LIMIT).then_some(self)
     }
@@ -93,17 +93,17 @@ impl Quantity {
         test(self) || self.parts().any(|p| p.any(test))
     }
 
-    /// Returns the number, if it is one.
+    /// Returns the value of a literal.
     pub fn number(&self) -> Option<i64> {
         if let Number(n) = self { Some(*n) } else { None }
     }
 
-    /// Sum.
+    /// Returns `self + other`.
     pub(super) fn add(self, other: Quantity) -> Quantity {
         self.add_scaled(other, 1)
     }
 
-    /// Returns `self + k · other`
+    /// Returns `self + k · other`.
     pub(super) fn add_scaled(self, other: Quantity, k: i64) -> Quantity {
         let mut terms: Vec<(Quantity, i64)> = Vec::new();
         for (q, k) in [(self, 1), (other, k)] {
@@ -127,7 +127,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the numeric factor, and the rest.
+    /// Splits off the numeric factor.
     fn split(self) -> (i64, Quantity) {
         match self {
             Number(n) => (n, Number(1)),
@@ -155,7 +155,7 @@ impl Quantity {
         }
     }
 
-    /// Product; a sum times a number is multiplied out.
+    /// Returns `self · other`; a sum times a number is multiplied out.
     pub(super) fn mul(self, other: Quantity) -> Quantity {
         match (self, other) {
             (Number(n), Add(list)) | (Add(list), Number(n)) => {
@@ -182,7 +182,7 @@ impl Quantity {
         }
     }
 
-    /// Quotient towards zero.
+    /// Returns the quotient, rounded towards zero.
     pub(super) fn div(self, other: Quantity) -> Quantity {
         match (&self, &other) {
             (_, Number(1)) => self,
@@ -191,7 +191,7 @@ impl Quantity {
         }
     }
 
-    /// Remainder.
+    /// Returns the remainder.
     pub(super) fn rem(self, other: Quantity) -> Quantity {
         match (&self, &other) {
             (Number(a), Number(b)) if *b != 0 => Number(a.wrapping_rem(*b)),
@@ -199,7 +199,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the lesser.
+    /// Returns the lesser of both.
     pub(super) fn min(self, other: Quantity) -> Quantity {
         match (&self, &other) {
             (Number(a), Number(b)) => Number(*a.min(b)),
@@ -208,7 +208,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the greater.
+    /// Returns the greater of both.
     pub(super) fn max(self, other: Quantity) -> Quantity {
         match (&self, &other) {
             (Number(a), Number(b)) => Number(*a.max(b)),
@@ -218,7 +218,7 @@ impl Quantity {
         }
     }
 
-    /// Returns whether it is never negative.
+    /// Returns whether the value is never negative.
     fn is_natural(&self) -> bool {
         match self {
             Number(n) => *n >= 0,
@@ -231,7 +231,7 @@ impl Quantity {
         }
     }
 
-    /// Returns `⌈self / d⌉`, d > 0.
+    /// Returns `⌈self / d⌉` for d > 0.
     pub(super) fn ceil(self, d: i64) -> Quantity {
         match self {
             q if d == 1 => q,
@@ -241,14 +241,14 @@ impl Quantity {
         }
     }
 
-    /// Returns how often `for _ in lo..hi by step` turns.
+    /// Returns the trip count of `for _ in lo..hi by step`.
     pub(super) fn trips(lo: Quantity, hi: Quantity, step: i64) -> Quantity {
         let (from, to) = if step > 0 { (lo, hi) } else { (hi, lo) };
         let span = to.add_scaled(from, -1);
         Number(0).max(span).ceil(step.unsigned_abs().min(i64::MAX as u64) as i64)
     }
 
-    /// With the step of every ramp in a product multiplied.
+    /// Multiplies the step of every ramp in a product.
     pub(super) fn scale_ramp_steps(self, by: i64) -> Quantity {
         match self {
             Ramp(mut r) => {
@@ -260,7 +260,7 @@ impl Quantity {
         }
     }
 
-    /// Returns `(a, b)` of `a + b · index`, if it is linear in the index with a number as factor.
+    /// Returns `(a, b)` if the quantity is `a + b · index` with a number b.
     pub(super) fn linear(&self, index: u32) -> Option<(Quantity, i64)> {
         let mentions = |q: &Quantity| q.any(&mut |p| *p == Index(index));
         match self {

@@ -1,12 +1,10 @@
-//! What can be told of a body before it is walked: what it assigns, how it may be left, how large it is.
-//!
-//! Invariant: each question is answered by the text alone.
+//! Properties of a body that its syntax alone decides: assigned variables, exits, and size.
 
 use girder_ir::codelet::{Codelet, ExprKind, Label, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use rustc_hash::FxHashSet;
 
-/// What a body may change.
+/// The storage that a body may change.
 #[derive(Default)]
 pub(super) struct Changes {
     pub locals: FxHashSet<LocalId>,
@@ -38,7 +36,7 @@ impl Changes {
     }
 }
 
-/// How statements may be left other than at their end.
+/// The ways in which control may leave statements other than at their end.
 #[derive(Default)]
 pub(super) struct Exits {
     breaks: FxHashSet<Label>,
@@ -75,36 +73,36 @@ impl Exits {
         self.continues.remove(&label);
     }
 
-    /// Returns whether control may go elsewhere.
+    /// Returns whether control may leave early.
     pub fn any(&self) -> bool {
         self.returns || !self.breaks.is_empty() || !self.continues.is_empty()
     }
 
-    /// Returns whether a loop with this label may end before its last turn.
+    /// Returns whether a loop with this label may end before its last iteration.
     pub fn cut_short(&self, label: Label) -> bool {
         self.returns || !self.breaks.is_empty() || self.continues.iter().any(|&l| l != label)
     }
 }
 
-/// Loops of known trip count are written out up to this many turns, and this many operations in all.
+/// Loops of known trip count are unrolled up to this many iterations and [`OPERATIONS`] operations in all.
 const UNROLLED: u64 = 16;
 const OPERATIONS: u64 = 64;
 
-/// Operations of an `if` up to which both arms are computed and one result taken.
+/// Maximal operations of an `if` of which both arms are computed and one result is selected.
 const ARM: u64 = 4;
 
-/// Returns the trip count of a loop that is written out.
+/// Returns whether a loop is unrolled.
 pub(super) fn unrolled(codelet: &Codelet, trips: u64, body: &StmtBlock) -> bool {
     trips <= UNROLLED && size(codelet, body).is_some_and(|n| n.saturating_mul(trips) <= OPERATIONS)
 }
 
-/// As [`unrolled`], for a reduction without a filter.
+/// Returns whether a reduction without a filter is unrolled, like [`unrolled`].
 pub(super) fn elements_unrolled(codelet: &Codelet, elements: u64, before: &StmtBlock, value: ExprId) -> bool {
     let each = size(codelet, before).map(|n| n + operations(codelet, value) + 1);
     elements <= UNROLLED && each.is_some_and(|n| n.saturating_mul(elements) <= OPERATIONS)
 }
 
-/// Returns whether both arms of an `if` only set scalars, to what is cheap and can be computed whether it is needed or not.
+/// Returns whether both arms of an `if` only set scalars to cheap values without effects.
 pub(super) fn is_choice(codelet: &Codelet, then: &StmtBlock, els: &StmtBlock) -> bool {
     let mut total = 0;
     then.iter().chain(els).all(|stmt| match stmt {
@@ -125,7 +123,7 @@ fn is_cheap(codelet: &Codelet, e: ExprId) -> bool {
     }
 }
 
-/// Returns the operations of a body that is written out with the loop around it; `None` if it has what data decide.
+/// Returns the operations of a body that is unrolled with the loop around it; `None` if they depend on data.
 fn size(codelet: &Codelet, block: &StmtBlock) -> Option<u64> {
     let mut total: u64 = 0;
     for stmt in block {

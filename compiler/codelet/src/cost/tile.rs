@@ -1,17 +1,17 @@
-//! What a tile takes for the vertices of a compute set, and the numbers that costs are made of.
+//! The time that a tile takes for the vertices of a compute set, and the parameters of costs.
 //!
 //! # Note: Contexts
-//! A tile has `workers` contexts; each issues one bundle every `period` cycles, whether the others work or not. Vertices
-//! start in the order of the queue, each on the context that is free first (the lowest, if several are). A `multi`
-//! vertex takes all contexts: it starts when all are free, and the next vertex when its last worker has ended.
+//! A tile has `workers` contexts. Each issues one bundle every `period` cycles, whether the others work or not.
+//! Vertices start in the order of the queue, each on the context that is free first (the lowest of several). A `multi`
+//! vertex takes all contexts: it starts when all are free, and the next vertex starts when its last worker has ended.
 
 use girder_ir::codelet::Elementary;
 use girder_machine::Machine;
 
-/// What code costs on the tiles of one machine; units and sources stand with the values of its file.
+/// The costs of code on the tiles of one machine; units and sources stand in the machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TileCosts {
-    /// Contexts.
+    /// Number of contexts.
     pub workers: u32,
     /// Cycles from one bundle of a context to its next.
     pub period: u32,
@@ -21,17 +21,17 @@ pub struct TileCosts {
     pub supervisor_cycles: u64,
     /// Bundles of a vertex beyond its body and fields.
     pub vertex_bundles: u32,
-    /// Bundles for each field of a vertex: its place and its lengths.
+    /// Bundles for each field of a vertex: its pointer and its lengths.
     pub field_bundles: u32,
     /// Bundles in which a worker finds its share of a `multi` vertex.
     pub share_bundles: u32,
-    /// Bytes of a vector register, and of the widest load and store.
+    /// Bytes of a vector register, and of the widest single load and store.
     pub vector_bytes: u32,
-    /// Bytes that loads bring in one bundle if memory elements allow it.
+    /// Bytes that one bundle loads if memory elements allow it.
     pub load_bytes: u32,
     /// Bytes of the narrowest store.
     pub narrowest_store: u32,
-    /// Bundles of a counted loop's turn.
+    /// Bundles of one iteration of a counted loop beyond its body.
     pub loop_bundles: u32,
     /// Bundles of an `f32` division.
     pub div_f32: u32,
@@ -41,9 +41,9 @@ pub struct TileCosts {
     pub elementary_f32: [u32; 6],
     /// Bundles of an integer multiplication.
     pub mul_int: u32,
-    /// Bundles of an integer division by what is not constant.
+    /// Bundles of an integer division by a value that is not constant.
     pub div_int: u32,
-    /// Bundles of an operation that tiles have no instruction for.
+    /// Bundles of an operation for which tiles have no instruction.
     pub emulated: u32,
     /// Multiply-adds of `f32` that the matrix unit does in a cycle.
     pub matrix_f32: u32,
@@ -76,7 +76,7 @@ impl From<&Machine> for TileCosts {
 }
 
 impl TileCosts {
-    /// Bundles of an elementary function of `f32`.
+    /// Returns the bundles of an elementary function of `f32`.
     pub(super) fn elementary(&self, f: Elementary) -> u32 {
         let [exp, log, tanh, sigmoid, rsqrt, sin] = self.elementary_f32;
         match f {
@@ -89,7 +89,7 @@ impl TileCosts {
         }
     }
 
-    /// Every operation takes one bundle: for questions whose answer does not depend on the machine.
+    /// Returns costs of one bundle per operation, for questions whose answer does not depend on the machine.
     pub(super) fn unit() -> TileCosts {
         TileCosts {
             workers: 1,
@@ -114,7 +114,7 @@ impl TileCosts {
     }
 }
 
-/// Cycles for which a vertex keeps contexts busy.
+/// The cycles for which a vertex keeps contexts busy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Busy {
     /// One context.
@@ -123,8 +123,8 @@ pub enum Busy {
     All(u64),
 }
 
-/// The vertices that a tile has started, in the order of its queue. When each worker context becomes free is kept by the
-/// caller, so that the contexts of many tiles can be one list.
+/// The vertices that a tile has started, in the order of its queue. When each worker context becomes free is kept by
+/// the caller, so that the contexts of many tiles can be one list.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct TileQueue {
     multi: u64,
@@ -160,7 +160,7 @@ impl TileQueue {
     }
 }
 
-/// Returns the cycles of the vertices of one tile, in the order of their queue; 0 if there are none.
+/// Returns the cycles of one tile's vertices in the order of their queue; 0 if there are none.
 pub fn tile_cycles(vertices: impl IntoIterator<Item = Busy>, costs: &TileCosts) -> u64 {
     let mut ends = vec![0u64; costs.workers.max(1) as usize];
     let mut queue = TileQueue::default();
@@ -168,7 +168,7 @@ pub fn tile_cycles(vertices: impl IntoIterator<Item = Busy>, costs: &TileCosts) 
     queue.cycles(&ends, costs)
 }
 
-/// As [`tile_cycles`] of `count` vertices that keep one context busy for `cycles` each.
+/// Works like [`tile_cycles`] for `count` vertices that each keep one context busy for `cycles`.
 pub fn equal_vertices(count: u64, cycles: u64, costs: &TileCosts) -> u64 {
     match count.div_ceil(u64::from(costs.workers.max(1))) {
         0 => 0,

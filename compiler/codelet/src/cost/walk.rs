@@ -1,8 +1,9 @@
 //! The walk over a body that turns it into values, regions and effects.
 //!
-//! Scalars are followed through assignments; a local array whose elements are all named by known indices is so many
-//! scalars. What a loop or a branch may change is a [`Op::Phi`] or [`Op::Join`]. Memory is followed by the order of stores:
-//! a load is the value stored there, if that store is known to be the last one to the place.
+//! Scalars are followed through assignments. A local array whose elements are all accessed by known indices is treated
+//! as one scalar per element. A value that a loop or a branch may change is an [`Op::Phi`] or [`Op::Join`]. Memory is
+//! followed by the order of stores: a load is the stored value if that store is known to be the last one to the
+//! address.
 //!
 //! Invariant: nothing here costs anything; `demand` decides what is computed.
 
@@ -22,14 +23,14 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a region does beyond computing values.
+/// An effect of a region beyond computing values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     /// Writes an element.
     Store { access: Access, value: Val, ty: ElemType },
-    /// Chooses a way.
+    /// Branches on a condition.
     Branch(Val),
-    /// Uses a value, without an instruction of its own.
+    /// Uses a value without an instruction of its own.
     Use(Val),
 }
 
@@ -38,27 +39,27 @@ pub(super) enum Effect {
 pub(super) struct Loop {
     pub region: RegionId,
     pub around: RegionId,
-    /// Its first index, if that is the same in all runs.
+    /// The first index, if it is the same in all runs.
     pub first: Option<Quantity>,
-    /// Instructions before it.
+    /// Instructions before the loop.
     pub setup: u64,
-    /// From index to index.
+    /// The step of the index.
     pub step: i64,
-    /// Turns of one run, or of all (a [`Quantity::Ramp`]); `None` if they are counted.
+    /// The trip count of one run, or of all runs together (a [`Quantity::Ramp`]); `None` if iterations are counted.
     pub trip_count: Option<Quantity>,
     pub span: Span,
-    /// Whether another loop stands inside.
+    /// Whether it contains another loop.
     pub has_inner: bool,
-    /// Whether it may end before its last turn.
+    /// Whether it may end before its last iteration.
     pub is_cut_short: bool,
-    /// Behind its last index.
+    /// The index after the last iteration.
     pub end: Val,
-    /// What it is written with, if its turns only stand for `for i in lo..hi by step` with a step that is not known
-    /// before the codelet runs: `i`, which the loop moves on itself.
+    /// The index `i` of a loop written `for i in lo..hi by step` with a step that is not known before the codelet runs.
+    /// The loop itself counts iterations and advances `i` separately.
     pub strided: Option<Val>,
 }
 
-/// A loop that is not counted: why it cannot be pipelined.
+/// A loop that is not counted, and so cannot be pipelined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
     pub span: Span,
@@ -74,18 +75,18 @@ pub(super) struct Product {
     pub shape: [Quantity; 3],
 }
 
-/// A local array has to be in memory; the walk begins again.
+/// A local array that must be in memory; the walk restarts with this knowledge.
 pub(super) struct InMemory(LocalId);
 
 type WalkResult<T = ()> = Result<T, InMemory>;
 
-/// Elements up to which a local array may be registers.
+/// Maximal elements of a local array that is kept in registers.
 const REGISTERS: u32 = 16;
 
-/// Where a scalar is kept: locals by number, then elements of arrays.
+/// The number of a scalar: locals first, then elements of arrays in registers.
 type Slot = usize;
 
-/// A store that happened, or a place before which any number may have.
+/// A store, or a barrier before which any number of stores may have happened.
 #[derive(Clone, Copy)]
 struct Written {
     to: Option<(u32, i64)>,
@@ -93,12 +94,12 @@ struct Written {
     region: RegionId,
 }
 
-/// The walk and what it has found.
+/// The state of the walk and its results.
 pub(super) struct BodyWalk<'c> {
     pub codelet: &'c Codelet,
     pub graph: Graph,
     pub effects: Vec<(RegionId, Effect)>,
-    /// Instructions that a region has beyond values and effects.
+    /// Instructions of a region beyond values and effects.
     pub extra: Vec<(RegionId, u64)>,
     pub loops: Vec<Loop>,
     pub open: Vec<Open>,
@@ -107,7 +108,7 @@ pub(super) struct BodyWalk<'c> {
     /// Whether counts may be closed forms.
     closed: bool,
     in_memory: FxHashSet<LocalId>,
-    /// First slot of an array in registers.
+    /// The first slot of each array in registers.
     elements: FxHashMap<LocalId, Slot>,
     now: Vec<Option<Val>>,
     here: RegionId,
@@ -116,7 +117,7 @@ pub(super) struct BodyWalk<'c> {
     last: FxHashMap<Storage, Vec<u32>>,
 }
 
-/// Walks a codelet; everything is counted unless counts may be closed forms.
+/// Walks a codelet; counts every loop and branch unless `closed` allows closed forms.
 pub(super) fn walk(codelet: &Codelet, closed: bool) -> BodyWalk<'_> {
     let mut in_memory = FxHashSet::default();
     loop {
@@ -173,7 +174,7 @@ impl<'c> BodyWalk<'c> {
         }
     }
 
-    /// Returns the slots that changes touch.
+    /// Returns the slots of changed variables.
     fn slots(&self, changes: &Changes) -> Vec<Slot> {
         let mut slots: Vec<Slot> = changes.locals.iter().map(|l| l.as_u32() as usize).collect();
         for storage in &changes.storages {
@@ -203,7 +204,7 @@ impl<'c> BodyWalk<'c> {
         slots.iter().map(|&s| self.now[s]).collect()
     }
 
-    /// Stores of any number may happen before what follows here.
+    /// Records that any number of stores may happen before the code that follows.
     fn barrier(&mut self, storages: &FxHashSet<Storage>) {
         let n = self.written.len() as u32;
         if storages.is_empty() {
@@ -221,18 +222,18 @@ impl<'c> BodyWalk<'c> {
         self.extra.push((self.here, instructions));
     }
 
-    /// Returns the number of a block; it is one of the codelet.
+    /// Returns the point before a statement of a block of the codelet.
     fn point(&self, block: &StmtBlock, stmt: usize) -> Point {
         let block = self.numbers.get(&std::ptr::from_ref(block)).copied().unwrap_or(0);
         Point { block, stmt: stmt as u32 }
     }
 
-    /// Returns a region that data lead to.
+    /// Returns the count of a region that is entered depending on data.
     fn counted(&self, point: Point) -> Count {
         Count { counted: Some(point), factor: Quantity::Number(1) }
     }
 
-    /// Returns the runs `f` in a region inside this one.
+    /// Runs `f` in a new region inside the current one.
     fn inside<T>(
         &mut self,
         count: Count,
@@ -246,7 +247,7 @@ impl<'c> BodyWalk<'c> {
         result
     }
 
-    /// Statements in order; whether control goes on after them.
+    /// Walks the statements of a block in order; returns whether control reaches its end.
     fn block(&mut self, block: &StmtBlock) -> WalkResult<bool> {
         let around = self.here;
         let mut falls = true;
@@ -303,7 +304,7 @@ impl<'c> BodyWalk<'c> {
             return Ok(());
         }
         self.effect(Effect::Use(v));
-        // Whole vectors, one store each, in a loop that repeats for free.
+        // Whole vectors, one store each, in a hardware loop without overhead.
         let bytes = count as u64 * u64::from(self.codelet.locals[local].ty.bytes());
         self.extra(2 + bytes.div_ceil(8));
         self.barrier(&FxHashSet::from_iter([Storage::Local(local)]));

@@ -16,7 +16,7 @@ pub(crate) struct Affine {
     pub base: i64,
 }
 
-/// More terms than this are given up: the time of an operation stays constant.
+/// Maximal number of terms; a longer form is dropped, so that the time of an operation stays constant.
 const MAX_TERMS: usize = 16;
 
 impl Affine {
@@ -52,12 +52,12 @@ impl Affine {
         (terms.len() <= MAX_TERMS).then_some(Affine { terms, base })
     }
 
-    /// Returns `k · self`
+    /// Returns `k · self`, or `None` if a number overflows.
     pub fn scaled(&self, k: i64) -> Option<Affine> {
         Affine::constant(0).add_scaled(self, k)
     }
 
-    /// Returns `self` with a symbol replaced by a form.
+    /// Returns the form with a symbol replaced by another form.
     pub fn substitute(&self, s: Symbol, by: &Affine) -> Option<Affine> {
         let factor = self.factor(s);
         let mut rest = self.clone();
@@ -65,7 +65,7 @@ impl Affine {
         rest.add_scaled(by, factor)
     }
 
-    /// Returns `self - other`, if it is a number.
+    /// Returns `self - other` if it is a number.
     pub fn difference(&self, other: &Affine) -> Option<i64> {
         if self.terms != other.terms {
             return None;

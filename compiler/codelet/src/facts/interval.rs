@@ -1,7 +1,7 @@
 //! Intervals of integers and `bool`.
 //!
-//! Invariant: an interval of a typed value lies inside the type's range; an operation that might leave the range
-//! gives the whole range, because it wraps. Floats have the interval [`Interval::ANY`], from which nothing follows.
+//! Invariant: an interval of a typed value lies inside the type's range; an operation that might leave the range wraps,
+//! so it gives the whole range. Floats have the interval [`Interval::ANY`], which implies nothing.
 
 use crate::scalar;
 use girder_ir::codelet::{BinaryOp, UnaryOp};
@@ -26,7 +26,7 @@ impl Interval {
         Interval { lo: v, hi: v }
     }
 
-    /// Returns all values of a type.
+    /// Returns the interval of all values of a type.
     pub fn of(ty: ElemType) -> Interval {
         scalar::int_range(ty).map_or(Interval::ANY, |(lo, hi)| Interval { lo, hi })
     }
@@ -47,18 +47,18 @@ impl Interval {
         outer.lo <= self.lo && self.hi <= outer.hi
     }
 
-    /// Returns the least interval around both.
+    /// Returns the smallest interval that contains both.
     pub fn hull(self, other: Interval) -> Interval {
         Interval { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
     }
 
-    /// Returns what is in both.
+    /// Returns the intersection.
     pub fn meet(self, other: Interval) -> Option<Interval> {
         let (lo, hi) = (self.lo.max(other.lo), self.hi.min(other.hi));
         (lo <= hi).then_some(Interval { lo, hi })
     }
 
-    /// Around the results of a function that is monotonic in each operand.
+    /// Returns the interval of the results of a function that is monotonic in each operand.
     fn corners(self, other: Interval, f: impl Fn(i128, i128) -> Option<i128>) -> Option<Interval> {
         let first = Interval::point(f(self.lo, other.lo)?);
         [(self.lo, other.hi), (self.hi, other.lo), (self.hi, other.hi)]
@@ -67,7 +67,7 @@ impl Interval {
     }
 }
 
-/// Returns `None` stands for a result that may wrap, or of which nothing is known.
+/// Returns an interval within a type; `None` stands for a result that may wrap or is unknown.
 fn typed(ty: ElemType, exact: Option<Interval>) -> Interval {
     let all = Interval::of(ty);
     exact.filter(|r| r.within(all)).unwrap_or(all)
@@ -121,7 +121,7 @@ pub(crate) fn binary(op: BinaryOp, ty: ElemType, a: Interval, b: Interval) -> In
     )
 }
 
-/// Returns the widths that pass the check.
+/// Returns the shift widths that pass the check.
 fn shift_range(ty: ElemType, b: Interval) -> Option<Interval> {
     b.meet(Interval::new(0, 8 * ty.bytes() as i128 - 1))
 }

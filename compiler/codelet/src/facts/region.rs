@@ -1,7 +1,8 @@
-//! Regions of fields that were written: boxes whose axes are progressions, and when they cover a whole field.
+//! Regions of fields that have certainly been written: products of arithmetic progressions, and whether they cover a
+//! whole field.
 //!
-//! Invariant: a list of regions stands for elements that were written for certain. Every operation here keeps the
-//! union of a list or makes it smaller.
+//! Invariant: a list of regions stands for elements that have certainly been written. Every operation keeps the union
+//! of a list or makes it smaller.
 
 use super::affine::{Affine, Symbol};
 use girder_ir::ids::FieldId;
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Axis {
     pub start: Affine,
-    /// Strides are positive and ascend, counts are greater than one.
+    /// Stride and count of each digit: strides are positive and ascend, counts are greater than one.
     digits: SmallVec<[(i64, i64); 2]>,
 }
 
@@ -24,11 +25,11 @@ pub(crate) struct Region {
     pub together: bool,
 }
 
-/// Longer lists are cut: what is forgotten counts as unwritten.
+/// Maximal length of a list; regions beyond it count as unwritten.
 const MAX_REGIONS: usize = 1 << 10;
-/// Pairs that an intersection of two lists looks at.
+/// Maximal number of pairs that an intersection of two lists compares.
 const MAX_PAIRS: usize = 1 << 10;
-/// Pieces of a field that [`covers`] may have left over at a time.
+/// Maximal number of boxes that [`covers`] may have left over at a time.
 const MAX_BOXES: usize = 1 << 10;
 
 impl Axis {
@@ -36,7 +37,7 @@ impl Axis {
         Axis { start, digits: SmallVec::new() }
     }
 
-    /// Returns how many indices from `start` on without a gap, if that is all of them.
+    /// Returns the number of indices if they are contiguous from `start` on.
     fn length(&self) -> Option<i64> {
         match self.digits[..] {
             [] => Some(1),
@@ -50,7 +51,7 @@ impl Axis {
         Axis { start, digits }
     }
 
-    /// Adds a digit; progressions that join without a gap become one.
+    /// Adds a digit; contiguous progressions are joined.
     fn push(&mut self, stride: i64, count: i64) -> Option<()> {
         if count == 1 {
             return Some(());
@@ -68,7 +69,7 @@ impl Axis {
         Some(())
     }
 
-    /// Returns what both have, if it is again an axis.
+    /// Returns the intersection if it is an axis again.
     fn meet(&self, other: &Axis) -> Option<Axis> {
         if self == other {
             return Some(self.clone());
@@ -90,7 +91,7 @@ impl Region {
         self.axes.iter().any(|a| a.start.factor(s) != 0)
     }
 
-    /// Returns the union over `s = start + step · t`, `t` in `0..trips`, where that is a region; `trips` is positive.
+    /// Returns the union over `s = start + step · t` for `t` in `0..trips`, if it is a region; `trips` is positive.
     fn expand(mut self, s: Symbol, start: &Affine, step: i64, trips: i64) -> Option<Region> {
         let mut moving = self.axes.iter_mut().filter(|a| a.start.factor(s) != 0);
         let Some(axis) = moving.next() else { return Some(self) };
@@ -122,13 +123,14 @@ pub(crate) fn push(list: &mut Vec<Region>, region: Region) {
     }
 }
 
-/// Returns what a loop over `s = start + step · t`, `t` in `0..trips`, has written if each turn has written `list`.
+/// Returns the regions that a loop over `s = start + step · t`, `t` in `0..trips`, has written if each iteration has
+/// written `list`.
 pub(crate) fn expand(mut list: Vec<Region>, s: Symbol, start: &Affine, step: i64, trips: i64) -> Vec<Region> {
     merge(&mut list);
     list.into_iter().filter_map(|r| r.expand(s, start, step, trips)).collect()
 }
 
-/// Returns what is in both lists: equal regions, and common parts of others.
+/// Returns the intersection of two lists: equal regions, and common parts of others.
 pub(crate) fn meet(mut a: Vec<Region>, mut b: Vec<Region>) -> Vec<Region> {
     a.sort_unstable();
     b.sort_unstable();
@@ -151,7 +153,7 @@ pub(crate) fn meet(mut a: Vec<Region>, mut b: Vec<Region>) -> Vec<Region> {
     both
 }
 
-/// Joins regions that differ in one axis only: neighbours become one, equal steps become a digit.
+/// Merges regions that differ in one axis only: neighbours become one interval, equal steps become a digit.
 fn merge(list: &mut Vec<Region>) {
     list.sort_unstable();
     list.dedup();
@@ -164,8 +166,8 @@ fn merge(list: &mut Vec<Region>) {
     }
 }
 
-/// Joins runs along one axis. Regions of a run agree in all else and in `class` of the axis, and ascend; `join`
-/// says how many of its first regions become which axis.
+/// Merges runs of regions along one axis. The regions of a run agree in everything else and in the `class` of the axis,
+/// and ascend; `join` returns how many of the first regions become which axis.
 fn merge_along<C: Ord>(
     list: &mut Vec<Region>,
     axis: usize,
@@ -193,7 +195,7 @@ fn merge_along<C: Ord>(
     *list = keep;
 }
 
-/// Intervals that touch or overlap.
+/// Joins intervals that touch or overlap.
 fn neighbours(axes: &[Axis]) -> (usize, Axis) {
     let start = &axes[0].start;
     let Some(mut length) = axes[0].length() else { return (1, axes[0].clone()) };
@@ -207,7 +209,7 @@ fn neighbours(axes: &[Axis]) -> (usize, Axis) {
     (taken, Axis::with_length(start.clone(), length))
 }
 
-/// Returns the same digits at equal distances.
+/// Joins equal digits at equal distances.
 fn progression(axes: &[Axis]) -> (usize, Axis) {
     let distance = |i: usize| axes[i + 1].start.base.checked_sub(axes[i].start.base);
     let mut joined = axes[0].clone();
@@ -222,7 +224,7 @@ fn progression(axes: &[Axis]) -> (usize, Axis) {
 /// A box of plain intervals, `lo..hi` per axis.
 type IndexBox = SmallVec<[(i64, i64); 3]>;
 
-/// Returns whether the regions of a field hold all its elements.
+/// Returns whether the regions of a field contain all its elements.
 pub(crate) fn covers(list: &[Region], field: FieldId, shape: &[u64]) -> bool {
     let mut regions: Vec<Region> = list.iter().filter(|r| r.field == field).cloned().collect();
     merge(&mut regions);
@@ -243,7 +245,7 @@ fn interval(axis: &Axis) -> Option<(i64, i64)> {
     Some((lo, lo.checked_add(axis.length()?)?))
 }
 
-/// Returns what is left of a piece: up to two slabs per axis.
+/// Returns the rest of a box: up to two slabs per axis.
 fn subtract(mut piece: IndexBox, hole: &IndexBox) -> Vec<IndexBox> {
     if piece.iter().zip(hole).any(|(p, h)| h.1 <= p.0 || p.1 <= h.0) {
         return vec![piece];

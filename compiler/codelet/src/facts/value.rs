@@ -1,6 +1,6 @@
-//! What is known of the locals on one path, and what conditions add to it.
+//! Knowledge about locals on one path, and the knowledge that conditions add.
 //!
-//! Invariant: [`State::values`] holds for every run that reaches the point; an affine form is given only where the
+//! Invariant: [`State::values`] holds for every run that reaches the point; an affine form is present only where the
 //! arithmetic cannot have wrapped.
 
 use super::affine::Affine;
@@ -11,7 +11,7 @@ use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 
-/// What does not change along a path.
+/// The context of a path that does not change along it.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub codelet: &'a Codelet,
@@ -24,16 +24,16 @@ impl Context<'_> {
     }
 }
 
-/// What is known of one scalar.
+/// The knowledge about one scalar.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Value {
     pub range: Interval,
-    /// Of integers only.
+    /// The affine form; only for integers.
     pub affine: Option<Affine>,
 }
 
 impl Value {
-    /// Any value of a type.
+    /// Returns the value of a type about which nothing is known.
     pub fn unknown(ty: ElemType) -> Value {
         Value::of(Interval::of(ty))
     }
@@ -52,7 +52,7 @@ impl Value {
         if value.affine.is_some() { value } else { Value { range, affine } }
     }
 
-    /// Returns what holds of either.
+    /// Returns the knowledge that holds for either value.
     pub fn join(&self, other: &Value) -> Value {
         let affine = self.affine.clone().filter(|a| other.affine.as_ref() == Some(a));
         Value { range: self.range.hull(other.range), affine }
@@ -61,7 +61,7 @@ impl Value {
     pub fn unary(op: UnaryOp, ty: ElemType, x: &Value) -> Value {
         let range = interval::unary(op, ty, x.range);
         let affine = match op {
-            // Only the least value wraps, and the interval is then that of the whole type.
+            // Only the least value wraps; the interval is then that of the whole type.
             UnaryOp::Neg if ty.is_int() && range.lo == -x.range.hi => x.affine.as_ref().and_then(|a| a.scaled(-1)),
             UnaryOp::Abs if x.range.lo >= 0 => x.affine.clone(),
             _ => None,
@@ -101,7 +101,7 @@ impl Value {
         Value::with(range, x.affine.clone().filter(|_| exact))
     }
 
-    /// Returns `cond ? a : b`
+    /// Returns the value of `cond ? a : b`.
     pub fn select(cond: &Value, a: Value, b: Value) -> Value {
         match cond.range.is_point() {
             Some(0) => b,
@@ -113,7 +113,7 @@ impl Value {
 
 /// Returns whether a sum, difference or product may leave its type.
 fn may_wrap(op: BinaryOp, ty: ElemType, a: &Value, b: &Value) -> bool {
-    // In a wider type than the operands' nothing wraps, so the bounds can be compared there.
+    // Nothing wraps in a type wider than the operands', so the bounds can be compared there.
     let (a, b) = (a.range, b.range);
     let bounds = match op {
         BinaryOp::Add => [Some(a.lo + b.lo), Some(a.hi + b.hi), Some(0), Some(0)],
@@ -123,12 +123,12 @@ fn may_wrap(op: BinaryOp, ty: ElemType, a: &Value, b: &Value) -> bool {
     bounds.into_iter().any(|v| v.is_none_or(|v| !Interval::of(ty).contains(v)))
 }
 
-/// What is known at a point of a path.
+/// The knowledge at a point of a path.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// By [`LocalId`]; those of arrays are not used.
+    /// By [`LocalId`]; entries of arrays are not used.
     pub values: Vec<Value>,
-    /// What has been written for certain.
+    /// Regions that have certainly been written.
     pub written: Vec<Region>,
 }
 
@@ -141,7 +141,7 @@ impl State {
         self.values[local.as_u32() as usize] = value;
     }
 
-    /// Returns what holds on either path.
+    /// Returns the state that holds on either path.
     fn join(mut self, other: State) -> State {
         for (a, b) in self.values.iter_mut().zip(&other.values) {
             if a != b {
@@ -152,7 +152,7 @@ impl State {
         State { values: self.values, written }
     }
 
-    /// As [`State::join`], where a path that does not exist is `None`.
+    /// Works like [`State::join`]; a path that does not exist is `None`.
     pub fn join_paths(a: Option<State>, b: Option<State>) -> Option<State> {
         match (a, b) {
             (Some(a), Some(b)) => Some(a.join(b)),
@@ -160,7 +160,8 @@ impl State {
         }
     }
 
-    /// Returns what is known where `cond` is `truth`; `None` if that cannot be. What is too long to look at adds nothing.
+    /// Returns the state where `cond` equals `truth`; `None` if that is impossible. A condition that is too long adds
+    /// nothing.
     pub fn assume(self, cx: Context<'_>, cond: ExprId, truth: bool) -> Option<State> {
         match cx.codelet.exprs[cond].kind {
             ExprKind::Unary { op: UnaryOp::Not, x } => self.assume(cx, x, !truth),
@@ -183,7 +184,7 @@ impl State {
     }
 
     fn narrowed(mut self, local: LocalId, range: Interval) -> State {
-        // A form over loop indices says more than the number it has here: the other arm may have the same.
+        // A form over loop indices is more useful than the number it has here: the other arm may have the same form.
         let affine = self.value(local).affine.clone().or(Value::of(range).affine);
         self.set(local, Value { range, affine });
         self
@@ -201,7 +202,7 @@ impl State {
             _ => Lt,
         };
         let (x, y) = (self.peek(cx, a, 4).range, self.peek(cx, b, 4).range);
-        // What each side may be, given the other.
+        // The range of each side, given the other.
         let (for_a, for_b) = match op {
             Lt => (Interval { lo: i128::MIN, hi: y.hi - 1 }, Interval { lo: x.lo + 1, hi: i128::MAX }),
             Le => (Interval { lo: i128::MIN, hi: y.hi }, Interval { lo: x.lo, hi: i128::MAX }),
@@ -213,7 +214,7 @@ impl State {
         self.narrow(cx, a, x.meet(for_a)?)?.narrow(cx, b, y.meet(for_b)?)
     }
 
-    /// Returns what is known where an expression lies in `range`; looks through `+ k`, `- k` and conversions.
+    /// Returns the state where an expression lies in `range`; looks through `+ k`, `- k` and conversions.
     fn narrow(self, cx: Context<'_>, e: ExprId, range: Interval) -> Option<State> {
         match cx.codelet.exprs[e].kind {
             ExprKind::Local(local) => {
@@ -242,7 +243,7 @@ impl State {
         }
     }
 
-    /// Returns the value of a short expression; of a longer one only its type.
+    /// Returns the value of a short expression, and only the type of a longer one.
     fn peek(&self, cx: Context<'_>, e: ExprId, depth: u32) -> Value {
         let ty = cx.ty(e);
         match cx.codelet.exprs[e].kind {

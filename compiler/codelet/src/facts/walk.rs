@@ -15,13 +15,13 @@ use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, St
 use girder_ir::ids::{LocalId, SiteId};
 use rustc_hash::FxHashMap;
 
-/// What the walk found.
+/// The results of the walk.
 pub(crate) struct Outcome {
     /// Sites whose check may fail.
     pub may_fail: EntitySet<SiteId>,
-    /// What loops count.
+    /// The weights with which loops count iterations.
     pub weights: Weights,
-    /// What has been written on every path that ends; `None` if no path does.
+    /// Regions written on every path that ends; `None` if no path does.
     pub written: Option<Vec<Region>>,
 }
 
@@ -51,12 +51,12 @@ struct FactsWalk<'a> {
     sizes: &'a Sizes,
     may_fail: EntitySet<SiteId>,
     weights: Weights,
-    /// Turns, those of inner loops included, that the code since the head of the loop at hand makes and does not count.
+    /// Iterations that the code since the head of the current loop makes without counting them, inner loops included.
     nest: u64,
-    /// Loops around.
+    /// Number of enclosing loops.
     depth: u32,
     symbols: u32,
-    /// What holds on the paths that leave a statement; only looked up, never iterated.
+    /// The states of paths that leave a statement; only looked up, never iterated.
     breaks: FxHashMap<Label, State>,
     continues: FxHashMap<Label, State>,
     returns: Option<State>,
@@ -73,7 +73,7 @@ impl<'a> FactsWalk<'a> {
         }
     }
 
-    /// Returns what holds behind a block; `None` if no path gets there.
+    /// Returns the state behind a block; `None` if no path gets there.
     fn block(&mut self, block: &StmtBlock, state: State) -> Option<State> {
         block.iter().try_fold(state, |state, stmt| self.stmt(stmt, state))
     }
@@ -158,7 +158,7 @@ impl<'a> FactsWalk<'a> {
         self.check(site, holds);
     }
 
-    /// What an `amp` writes it has read before, so it counts for nothing.
+    /// An `amp` reads the elements before it writes them, so they do not count as covered.
     fn amp(&mut self, amp: &Amp, state: &State) {
         let views = [&amp.c, &amp.a, &amp.b].map(|m| self.matrix(m, state));
         let holds = match views {
@@ -168,7 +168,7 @@ impl<'a> FactsWalk<'a> {
         self.check(amp.site, holds);
     }
 
-    /// Rows and columns of a matrix that is known to lie inside its storage.
+    /// Returns rows and columns of a matrix if it certainly lies inside its storage.
     fn matrix(&mut self, m: &Matrix, state: &State) -> Option<(i128, i128)> {
         let at = self.index(&m.at, state);
         let rows = self.eval(m.rows, state).range.is_point();
@@ -183,7 +183,7 @@ impl<'a> FactsWalk<'a> {
     }
 }
 
-/// Notes a path that leaves for a label.
+/// Records a path that jumps to a label.
 fn leave(paths: &mut FxHashMap<Label, State>, label: Label, state: State) -> Option<State> {
     let joined = State::join_paths(paths.remove(&label), Some(state));
     paths.extend(joined.map(|s| (label, s)));

@@ -1,6 +1,6 @@
-//! The matrix-product unit: `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, k in order.
+//! The matrix-product unit: `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, with k ascending.
 //!
-//! Invariant: all shapes and corners are checked before the first element is touched.
+//! Invariant: all shapes and corners are checked before the first element is accessed.
 
 use super::frame::{ElementIndex, Frame, Halt};
 use crate::scalar;
@@ -8,7 +8,7 @@ use girder_ir::codelet::{Amp, Matrix, Storage};
 use girder_ir::ids::SiteId;
 use girder_ir::types::ElemType;
 
-/// A matrix whose indices are known.
+/// A matrix whose indices have been evaluated.
 struct View {
     base: Storage,
     at: ElementIndex,
@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
         Ok(View { base: m.base, at, rows, cols, row, col, ty })
     }
 
-    /// Checks the corners; between them no index is further out.
+    /// Checks the corners; no index between them is further out.
     fn inside(&mut self, view: &View, site: SiteId) -> Result<(), Halt> {
         if view.rows == 0 || view.cols == 0 {
             return Ok(());
@@ -88,7 +88,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Row-major position of an element of a view that is inside.
+    /// Returns the row-major position of an element of a view that lies inside its storage.
     fn position(&self, view: &View, i: i64, j: i64) -> u64 {
         let mut flat = 0;
         for (dim, &first) in view.at.iter().enumerate() {

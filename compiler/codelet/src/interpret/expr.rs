@@ -1,7 +1,7 @@
-//! The value of an expression.
+//! Evaluation of expressions.
 //!
-//! Invariant: operands are evaluated in their order, each once, before their operator; of `&&` and `||` the second only
-//! where the first does not decide.
+//! Invariant: operands are evaluated in order, each once, before their operator; the second operand of `&&` and `||` is
+//! evaluated only if the first does not decide.
 
 use super::frame::{ElementIndex, Frame, Halt};
 use crate::scalar;

@@ -1,7 +1,7 @@
-//! One turn of one worker: its locals, the memory that it sees, and what it has spent.
+//! The frame of one worker: its locals, its memory, and the iterations that it has spent.
 //!
-//! Invariant: fields are touched through [`Frame::load`] and [`Frame::store`] only, so that workers are watched wherever
-//! they touch one.
+//! Invariant: fields are accessed only through [`Frame::load`] and [`Frame::store`], so that every access of a worker
+//! is watched.
 
 use super::{FREE_ITERATIONS, Failure, Stop, Touch, VertexMemory, loop_limits};
 use crate::cost::Located;
@@ -14,10 +14,10 @@ use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_source::Session;
 use smallvec::SmallVec;
 
-/// The run has ended; why is in [`Frame::stop`], so that the common result stays small.
+/// The end of a run; the reason is in [`Frame::stop`], so that the common result stays small.
 pub(super) struct Halt;
 
-/// One turn of one worker.
+/// The execution of one worker.
 pub(super) struct Frame<'a> {
     pub codelet: &'a Codelet,
     pub locals: &'a mut [u64],
@@ -31,14 +31,14 @@ pub(super) struct Frame<'a> {
     pub session: &'a Session,
     pub ticks: u32,
     pub weights: &'a Weights,
-    /// Turns that count so far.
+    /// Iterations counted so far.
     pub spent: u64,
     pub stop: Stop,
     pub points: Option<&'a Located<'a>>,
     pub counters: &'a mut [u64],
 }
 
-/// Places of an access; no codelet of ordinary rank spills it.
+/// The indices of an access; codelets of ordinary rank do not spill it.
 pub(super) type ElementIndex = SmallVec<[i64; 4]>;
 
 impl<'a> Frame<'a> {
@@ -53,7 +53,7 @@ impl<'a> Frame<'a> {
         Halt
     }
 
-    /// Polls the stop flag now and then; called once per turn of every loop.
+    /// Polls the stop flag now and then; called once per iteration of every loop.
     #[inline]
     pub fn tick(&mut self) -> Result<(), Halt> {
         self.ticks = self.ticks.wrapping_add(1);
@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Counts the turns of a loop before the first of them.
+    /// Counts the iterations of a loop before the first of them.
     pub fn charge(&mut self, trips: u64, site: SiteId) -> Result<(), Halt> {
         let limit = self.session.limits.iterations;
         match (trips, self.weights[site]) {
@@ -88,7 +88,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Row-major position of a place, if it is inside.
+    /// Returns the row-major position of an element, if it is inside.
     pub fn flat(&mut self, storage: Storage, element_index: &[i64], site: SiteId) -> Result<u64, Halt> {
         let mut flat = 0;
         for (dim, &index) in element_index.iter().enumerate() {
@@ -121,7 +121,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns a limit as a value of a failure.
+/// Returns a limit as a value of a [`Failure`].
 pub(super) fn shown(limit: u64) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
 //! Reductions in the fixed order of the language: sixteen lanes, folded by 8, 4, 2, 1.
 //!
-//! Invariant: the lane of a place depends only on its row-major position, so skipping places moves no other.
+//! Invariant: the lane of an element depends only on its row-major position, so skipping elements moves no others.
 
 use super::frame::{Frame, Halt};
 use super::trips;
@@ -9,14 +9,14 @@ use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
 
-/// Lanes of a reduction.
+/// Number of lanes of a reduction.
 pub(crate) const LANES: usize = 16;
 
-/// What a reduction has taken so far.
+/// The state of a reduction.
 enum Taken {
-    /// Lanes, whether any element came, the operator and its operands' type.
+    /// Lanes, whether any element was taken, the operator and its operands' type.
     Lanes { lanes: [u64; LANES], any: bool, op: BinaryOp, ty: ElemType },
-    /// Position and value of the best place.
+    /// Position and value of the best element.
     Best { best: Option<(u64, u64)>, better: BinaryOp, ty: ElemType },
 }
 
@@ -48,7 +48,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Steps to the next place in row-major order; `false` after the last.
+    /// Advances to the next element in row-major order; returns `false` after the last.
     fn advance(&mut self, ranges: &mut [(usize, i64, i64, u64, u64)]) -> bool {
         for (slot, lo, step, count, iteration) in ranges.iter_mut().rev() {
             *iteration += 1;
@@ -120,7 +120,7 @@ impl Taken {
     }
 }
 
-/// Returns what a lane starts at. `ArgMin` and `ArgMax` have no lanes and get zero.
+/// Returns the initial value of a lane. `ArgMin` and `ArgMax` have no lanes and get zero.
 pub fn identity(op: ReduceOp, ty: ElemType) -> u64 {
     let float = |v: f64| scalar::convert(ElemType::F64, ty, v.to_bits());
     match (op, scalar::int_range(ty)) {
@@ -149,7 +149,7 @@ fn fold(mut lanes: [u64; LANES], op: BinaryOp, ty: ElemType) -> u64 {
     lanes[0]
 }
 
-/// Returns whether a later value replaces the best so far: the first NaN stays.
+/// Returns whether a later value replaces the best so far; the first NaN stays.
 fn beats(better: BinaryOp, ty: ElemType, value: u64, best: u64) -> bool {
     let is_nan = |x| combine(BinaryOp::Ne, ty, x, x) != 0;
     !is_nan(best) && (is_nan(value) || combine(better, ty, value, best) != 0)

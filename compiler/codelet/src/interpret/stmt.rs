@@ -1,13 +1,13 @@
-//! What statements do, and what follows them.
+//! Execution of statements.
 //!
-//! Invariant: every turn of a loop polls the stop flag, and is counted as the module says.
+//! Invariant: every iteration of a loop polls the stop flag and is counted as the module describes.
 
 use super::frame::{Frame, Halt, shown};
 use super::{look_after, loop_limits, trips};
 use girder_ir::codelet::{Label, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
-/// What follows a statement.
+/// The control flow after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,

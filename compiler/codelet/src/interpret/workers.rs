@@ -1,7 +1,7 @@
-//! Which worker of a `multi` codelet touches which element.
+//! The accesses of the workers of a `multi` codelet.
 //!
-//! Invariant: the first touch that breaks the rule, in the order of evaluation with worker 0, 1, … in turn, is found.
-//! Fields that are only read are not noted: nothing can go wrong with them.
+//! Invariant: the first access that breaks the rule, in the order of evaluation with worker 0, 1, … one after another,
+//! is found. Fields that are only read are not recorded: they cannot race.
 
 use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::ids::{FieldId, SiteId};
@@ -10,43 +10,43 @@ use rustc_hash::FxHashMap;
 /// An access to an element by one worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touch {
-    /// Which worker.
+    /// The worker.
     pub worker: u32,
     /// The site of the access.
     pub site: SiteId,
-    /// Whether it writes.
+    /// Whether the access is a write.
     pub written: bool,
 }
 
-/// Two workers that touch one element, which at least one of them writes.
+/// Two workers that access one element, which at least one of them writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Race {
-    /// Of this field.
+    /// The field of the element.
     pub field: FieldId,
     /// Row-major position in the field.
     pub element: u64,
-    /// The touch that came first.
+    /// The earlier access.
     pub first: Touch,
-    /// The touch that breaks the rule.
+    /// The access that breaks the rule.
     pub second: Touch,
 }
 
-/// Who has touched the elements of one vertex so far.
+/// The accesses to the elements of one vertex so far.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
-    /// Per element its first reader and its writer; only looked up, never iterated.
+    /// First reader and writer of each element; only looked up, never iterated.
     seen: FxHashMap<(FieldId, u64), [Option<Touch>; 2]>,
 }
 
 impl Touches {
-    /// Another vertex begins.
+    /// Forgets the accesses of the previous vertex.
     pub fn clear(&mut self) {
         self.seen.clear();
     }
 
-    /// Notes a touch.
+    /// Records an access.
     ///
-    /// Workers run in turn, so that the first reader is this worker only if all readers are.
+    /// Workers run one after another, so the first reader is this worker only if all readers are.
     pub fn note(&mut self, codelet: &Codelet, field: FieldId, element: u64, touch: Touch) -> Result<(), Race> {
         if codelet.fields[field].dir == Dir::In {
             return Ok(());

@@ -6,14 +6,14 @@ use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
 
 impl Verifier<'_> {
-    /// Checks one expression; its operands are checked by themselves.
+    /// Checks one expression; operands are checked separately.
     pub(super) fn expr(self, e: ExprId) -> Result {
         use ElemType::{Bool, I64};
         let c = self.codelet;
         let ty = c.exprs[e].ty;
         ensure(ty.is_supported(), || format!("{ty} is not supported"))?;
         let is = |expected: ElemType| ensure(ty == expected, || format!("is {ty}, not {expected}"));
-        // Trees only: an operand is older than what uses it, so recursion ends.
+        // Expressions are trees: an operand is older than the expression that uses it, so recursion ends.
         for &x in c.exprs[e].kind.operands().iter() {
             self.ty(x)?;
             ensure(x < e, || format!("its operand {x} comes after it"))?;

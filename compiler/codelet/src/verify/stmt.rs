@@ -1,4 +1,4 @@
-//! Statements: types, labels, and that nothing is read before it is assigned.
+//! Statements: types, labels, and assignment before use.
 
 use super::{Result, Verifier, ensure};
 use cranelift_entity::EntitySet;
@@ -9,7 +9,7 @@ use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Locals that are assigned on all paths to a point; `None` if there is no path.
+/// The locals that are assigned on all paths to a point; `None` if there is no path.
 type Assigned = Option<EntitySet<LocalId>>;
 
 /// A label that is in scope.
@@ -36,15 +36,15 @@ struct StmtChecker<'a> {
     v: Verifier<'a>,
     scope: Vec<(Label, LabelTarget)>,
     seen: FxHashSet<Label>,
-    /// What is assigned on the paths that break to a label.
+    /// The locals assigned on the paths that break to a label.
     leaving: FxHashMap<Label, EntitySet<LocalId>>,
-    /// Indices of the loops around this point.
+    /// Indices of the enclosing loops.
     indices: Vec<LocalId>,
-    /// Not inside a reduction.
+    /// Whether `return` is allowed: not inside a reduction.
     may_return: bool,
 }
 
-/// Returns what is assigned on both paths.
+/// Returns the locals that are assigned on both paths.
 fn join(a: Assigned, b: Assigned) -> Assigned {
     match (a, b) {
         (Some(a), Some(b)) => {
@@ -59,7 +59,7 @@ fn join(a: Assigned, b: Assigned) -> Assigned {
 }
 
 impl StmtChecker<'_> {
-    /// Checks that all that an expression reads is assigned; where no path leads, nothing is read.
+    /// Checks that an expression reads only assigned locals; without a path nothing is read.
     fn reads(&self, e: ExprId, assigned: &Assigned) -> Result {
         let kind = &self.v.codelet.exprs.get(e).ok_or_else(|| format!("{e} does not exist"))?.kind;
         if let (ExprKind::Local(local) | ExprKind::LoadLocal { local, .. }, Some(set)) = (kind, assigned) {
@@ -94,7 +94,7 @@ impl StmtChecker<'_> {
         block.iter().try_fold(assigned, |assigned, stmt| self.stmt(stmt, assigned))
     }
 
-    /// Returns a block with a label in scope; gives what is assigned at its end.
+    /// Checks a block with a label in scope; returns the locals assigned at its end.
     fn labelled(
         &mut self,
         label: Label,

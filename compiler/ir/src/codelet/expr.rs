@@ -1,7 +1,7 @@
-//! Expressions: their forms, and what they are computed from.
+//! Expressions: their forms and operands.
 //!
-//! Invariant: [`ExprKind::operands`] and [`ExprKind::map_operands`] walk the same operands in the same order, that of
-//! evaluation; nothing else in the tree knows which operands a form has without looking at what they mean.
+//! Invariant: [`ExprKind::operands`] and [`ExprKind::map_operands`] walk the same operands in the order of evaluation;
+//! every generic walk over expressions uses one of them.
 
 use crate::ids::{ExprId, FieldId, LocalId, SiteId, SizeId};
 use crate::types::{ElemType, Scalar};
@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 /// A typed expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Which.
+    /// The form.
     pub kind: ExprKind,
     /// The type of its value. `int` values of the language (sizes, loop indices) are `i64`.
     pub ty: ElemType,
-    /// Where it stands.
+    /// The source span.
     pub span: Span,
 }
 
@@ -35,11 +35,11 @@ pub enum ExprKind {
     Size(SizeId),
     /// In a `multi` codelet: this worker, `i64`, from 0.
     Worker,
-    /// In a `multi` codelet: how many workers a tile has, `i64`.
+    /// In a `multi` codelet: the number of workers of a tile, `i64`.
     Workers,
     /// An element of a field; `i64` indices.
     Load {
-        /// Not `const`.
+        /// The field; not `const`.
         field: FieldId,
         /// One per dimension.
         index: Index,
@@ -48,7 +48,7 @@ pub enum ExprKind {
     },
     /// An element of a local array; `i64` indices.
     LoadLocal {
-        /// An array.
+        /// The array.
         local: LocalId,
         /// One per dimension.
         index: Index,
@@ -57,43 +57,44 @@ pub enum ExprKind {
     },
     /// One operand.
     Unary {
-        /// Which.
+        /// The operator.
         op: UnaryOp,
-        /// Has the expression's type, but for `Popcount`/`Clz` too.
+        /// The operand; of the expression's type, also for `Popcount` and `Clz`.
         x: ExprId,
     },
-    /// Two operands of one type. Comparisons give `bool`; all others the operands' type.
+    /// Two operands of one type. Comparisons yield `bool`, all other operators the operands' type.
     Binary {
-        /// Which.
+        /// The operator.
         op: BinaryOp,
         /// Left.
         a: ExprId,
         /// Right.
         b: ExprId,
-        /// For integer `Div` and `Rem` ([`Check::Division`](super::Check::Division)) and shifts ([`Check::Shift`](super::Check::Shift)); `None` for all others.
+        /// The site of integer `Div` and `Rem` ([`Check::Division`](super::Check::Division)) and of shifts
+        /// ([`Check::Shift`](super::Check::Shift)); `None` for all other operators.
         site: Option<SiteId>,
     },
     /// `bool` short-circuit: `a && b`.
     AndThen {
         /// First.
         a: ExprId,
-        /// Only if `a`.
+        /// Evaluated only if `a` holds.
         b: ExprId,
     },
     /// `bool` short-circuit: `a || b`.
     OrElse {
         /// First.
         a: ExprId,
-        /// Only if not `a`.
+        /// Evaluated only if `a` does not hold.
         b: ExprId,
     },
-    /// `cond ? a : b`; both are evaluated, and have the expression's type.
+    /// `cond ? a : b`; both operands are evaluated and have the expression's type.
     Select {
         /// `bool`
         cond: ExprId,
-        /// If so.
+        /// The value if the condition holds.
         a: ExprId,
-        /// If not.
+        /// The value if it does not.
         b: ExprId,
     },
     /// `a * b + c`, rounded once; floats.
@@ -105,23 +106,23 @@ pub enum ExprKind {
         /// Summand.
         c: ExprId,
     },
-    /// The value of `x` in the expression's type. To a narrower integer it wraps; from float to integer it truncates
-    /// and saturates, NaN gives 0; from `bool` 0 or 1; to `bool` whether it is not zero; to float it rounds to
-    /// nearest, ties to even.
+    /// The value of `x` in the expression's type. A conversion to a narrower integer wraps. From float to integer it
+    /// truncates and saturates, and NaN becomes 0. From `bool` it yields 0 or 1, and to `bool` whether the value is not
+    /// zero. To float it rounds to nearest, ties to even.
     Convert {
-        /// Of any type.
+        /// The operand, of any type.
         x: ExprId,
     },
-    /// The bits of `x` as the expression's type, of the same width; a NaN is first made the canonical one
+    /// The bits of `x` as the expression's type, of the same width; a NaN becomes the canonical one first
     /// (`0x7fc00000`, `0x7ff8000000000000`).
     Bits {
-        /// Of any type of the same width.
+        /// The operand, of any type of the same width.
         x: ExprId,
     },
 }
 
 impl ExprKind {
-    /// Returns what it is computed from, indices included, in the order of evaluation.
+    /// Returns its operands, indices included, in the order of evaluation.
     pub fn operands(&self) -> Operands<'_> {
         match *self {
             ExprKind::Const(_)
@@ -139,7 +140,7 @@ impl ExprKind {
         }
     }
 
-    /// Puts another expression in the place of each operand, in the order of evaluation.
+    /// Replaces each operand, in the order of evaluation.
     pub fn map_operands(&mut self, mut f: impl FnMut(ExprId) -> ExprId) {
         let mut put = |x: &mut ExprId| *x = f(*x);
         match self {
@@ -163,7 +164,7 @@ impl ExprKind {
         }
     }
 
-    /// Returns the check that it may fail by itself, whatever its operands do.
+    /// Returns the check that the expression itself may fail, whatever its operands do.
     pub fn site(&self) -> Option<SiteId> {
         match *self {
             ExprKind::Load { site, .. } | ExprKind::LoadLocal { site, .. } => Some(site),
@@ -178,11 +179,11 @@ impl ExprKind {
 pub enum Operands<'e> {
     /// The indices of an access; none for a leaf.
     Listed(&'e [ExprId]),
-    /// Of an operator with one.
+    /// The operand of a unary operator.
     One([ExprId; 1]),
-    /// Of an operator with two.
+    /// The operands of a binary operator.
     Two([ExprId; 2]),
-    /// Of an operator with three.
+    /// The operands of a ternary operator.
     Three([ExprId; 3]),
 }
 
@@ -199,7 +200,7 @@ impl std::ops::Deref for Operands<'_> {
     }
 }
 
-/// Operators of one operand.
+/// Unary operators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum UnaryOp {
     /// `-x`: numbers; integers wrap.
@@ -218,13 +219,13 @@ pub enum UnaryOp {
     Trunc,
     /// Floats; correctly rounded.
     Sqrt,
-    /// Integers: bits that are set.
+    /// Integers: number of bits that are set.
     Popcount,
-    /// Integers: leading zeros; of zero the width.
+    /// Integers: number of leading zeros; the width for zero.
     Clz,
 }
 
-/// Operators of two operands.
+/// Binary operators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BinaryOp {
     /// Integers wrap.
@@ -235,7 +236,7 @@ pub enum BinaryOp {
     Mul,
     /// Integers truncate; a zero divisor fails the check; `min / -1` wraps to `min`.
     Div,
-    /// Sign of the dividend; integers: zero divisor fails, `min % -1` is 0; floats: as C's `fmod`, exactly.
+    /// Has the sign of the dividend. Integers: a zero divisor fails, `min % -1` is 0. Floats: as C's `fmod`, exactly.
     Rem,
     /// NaN if either is NaN; -0 is less than +0.
     Min,
@@ -249,24 +250,24 @@ pub enum BinaryOp {
     Xor,
     /// Integers; the right operand has the same type; a width that is negative or not less than the type's fails.
     Shl,
-    /// As `Shl`; signed integers keep the sign.
+    /// Like `Shl`; signed integers keep the sign.
     Shr,
-    /// Gives `bool`; NaN equals nothing. `bool`, numbers.
+    /// Yields `bool`; NaN equals nothing. `bool`, numbers.
     Eq,
-    /// Gives `bool`.
+    /// Yields `bool`.
     Ne,
-    /// Gives `bool`. Numbers.
+    /// Yields `bool`. Numbers.
     Lt,
-    /// Gives `bool`. Numbers.
+    /// Yields `bool`. Numbers.
     Le,
-    /// Gives `bool`. Numbers.
+    /// Yields `bool`. Numbers.
     Gt,
-    /// Gives `bool`. Numbers.
+    /// Yields `bool`. Numbers.
     Ge,
 }
 
 impl BinaryOp {
-    /// Returns whether it gives `bool` whatever its operands are.
+    /// Returns whether the operator yields `bool` for all operands.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge)

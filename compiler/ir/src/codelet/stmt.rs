@@ -1,6 +1,6 @@
-//! Statements: their forms, and what stands in them.
+//! Statements: their forms, blocks and operands.
 //!
-//! Invariant: the queries of [`Stmt`] name all forms, so that a new one cannot be forgotten by those who use them.
+//! Invariant: the queries of [`Stmt`] match every form, so that a new one cannot be forgotten.
 
 use super::{BinaryOp, Index};
 use crate::ids::{ExprId, FieldId, LocalId, SiteId};
@@ -15,21 +15,21 @@ pub struct Label(pub u32);
 /// The forms of statements.
 #[derive(Clone, Debug)]
 pub enum Stmt {
-    /// A scalar local takes a value of its type.
+    /// Assigns a value to a scalar local.
     Set {
         /// Scalar.
         local: LocalId,
         /// Of its type.
         value: ExprId,
     },
-    /// Every element of a local array takes a value of its type.
+    /// Assigns a value to every element of a local array.
     Fill {
         /// Array.
         local: LocalId,
         /// Of its type.
         value: ExprId,
     },
-    /// An element of a local array takes a value. The indices are evaluated before the value.
+    /// Assigns a value to an element of a local array. The indices are evaluated before the value.
     StoreLocal {
         /// Array.
         local: LocalId,
@@ -40,9 +40,9 @@ pub enum Stmt {
         /// [`Check::Index`](super::Check::Index)
         site: SiteId,
     },
-    /// An element of an `out` or `inout` field takes a value. The indices are evaluated before the value.
+    /// Assigns a value to an element of a field. The indices are evaluated before the value.
     Store {
-        /// `out` or `inout`.
+        /// The field, `out` or `inout`.
         field: FieldId,
         /// `i64`, one per dimension.
         index: Index,
@@ -51,9 +51,9 @@ pub enum Stmt {
         /// [`Check::Index`](super::Check::Index)
         site: SiteId,
     },
-    /// `for var in lo..hi by step`: `lo` and `hi` are evaluated once; `var` is set before each turn to `lo`,
-    /// `lo + step`, … while it is less than `hi` (greater, for a negative step). The body does not assign `var`.
-    /// The number of turns is limited before the first.
+    /// `for var in lo..hi by step`: `lo` and `hi` are evaluated once; before each iteration, `var` is set to
+    /// `lo`, `lo + step`, … while it is less than `hi` (greater, for a negative step). The body does not assign `var`.
+    /// The trip count is checked against the limit before the first iteration.
     For {
         /// `i64`
         var: LocalId,
@@ -65,20 +65,20 @@ pub enum Stmt {
         step: i64,
         /// For `break` and `continue`.
         label: Label,
-        /// Each turn.
+        /// The statements of an iteration.
         body: StmtBlock,
         /// [`Check::Iterations`](super::Check::Iterations)
         site: SiteId,
     },
-    /// `before` runs, then `cond` is tested, then `body` runs, and again. The number of turns is limited.
+    /// A loop: `before` runs, `cond` is tested, `body` runs, and so on. The number of iterations is limited.
     While {
-        /// What the condition needs.
+        /// The statements that compute the condition.
         before: StmtBlock,
         /// `bool`
         cond: ExprId,
         /// For `break` and `continue`.
         label: Label,
-        /// Each turn.
+        /// The statements of an iteration.
         body: StmtBlock,
         /// [`Check::Iterations`](super::Check::Iterations)
         site: SiteId,
@@ -87,9 +87,9 @@ pub enum Stmt {
     If {
         /// `bool`
         cond: ExprId,
-        /// If so.
+        /// The statements if the condition holds.
         then: StmtBlock,
-        /// If not.
+        /// The statements if it does not.
         els: StmtBlock,
     },
     /// Statements that `Break(label)` leaves (an inlined function's `return`, or a `break` through several loops).
@@ -99,9 +99,9 @@ pub enum Stmt {
         /// In order.
         body: StmtBlock,
     },
-    /// Leaves the loop or block of this name.
+    /// Leaves the loop or block with this label.
     Break(Label),
-    /// Goes on with the next turn of the loop of this name.
+    /// Continues with the next iteration of the loop with this label.
     Continue(Label),
     /// Fails unless the condition holds.
     Assert {
@@ -119,7 +119,7 @@ pub enum Stmt {
 }
 
 impl Stmt {
-    /// Returns the blocks directly inside it, in the order in which they run.
+    /// Returns its direct blocks in the order in which they run.
     pub fn blocks(&self) -> impl Iterator<Item = &StmtBlock> {
         let blocks = match self {
             Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
@@ -139,7 +139,7 @@ impl Stmt {
         blocks.into_iter().flatten()
     }
 
-    /// As [`Stmt::blocks`], to change them.
+    /// Works like [`Stmt::blocks`], for changing them.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut StmtBlock> {
         let blocks = match self {
             Stmt::For { body, .. } | Stmt::Labelled { body, .. } => [Some(body), None],
@@ -184,7 +184,7 @@ impl Stmt {
         }
     }
 
-    /// Calls `f` with every scalar local that it assigns outside its blocks, an index of a loop included.
+    /// Calls `f` with every scalar local that it assigns outside its blocks, including the index of a loop.
     pub fn for_each_assigned(&self, mut f: impl FnMut(LocalId)) {
         match self {
             Stmt::Set { local, .. } => f(*local),
@@ -208,7 +208,7 @@ impl Stmt {
     }
 }
 
-/// Which reduction.
+/// The kind of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum ReduceOp {
@@ -223,7 +223,7 @@ pub enum ReduceOp {
 }
 
 impl ReduceOp {
-    /// Returns what it does to two values.
+    /// Returns the operator that combines two values.
     pub fn operator(self) -> BinaryOp {
         match self {
             ReduceOp::Sum => BinaryOp::Add,
@@ -238,35 +238,35 @@ impl ReduceOp {
 
 /// `dst = op binders where filter { before; value }`.
 ///
-/// The element at row-major position p of the binders' ranges (skipped places count) goes to lane p mod 16. Each lane
+/// The element at row-major position p of the binders' ranges (skipped elements count) goes to lane p mod 16. Each lane
 /// starts at the identity (`Sum`: -0.0 for floats, 0 for integers; `Product`: 1; `Min`: +inf or the greatest integer;
-/// `Max`: -inf or the least; `Any`: false; `All`: true) and takes its elements in order as `lane = lane op value`;
-/// then lanes fold by 8, 4, 2, 1: `lane[l] = lane[l] op lane[l + s]` for l < s. The result is lane 0, but an empty
+/// `Max`: -inf or the least; `Any`: false; `All`: true) and takes its elements in order as `lane = lane op value`. Then
+/// lanes fold by 8, 4, 2, 1: `lane[l] = lane[l] op lane[l + s]` for l < s. The result is lane 0, except that an empty
 /// float `Sum` (no element taken) is +0.0. Where `factors` is set, `lane = fma(x, y, lane)` (floats).
 ///
-/// `ArgMin`/`ArgMax` give the row-major position (`i64`) of the first place that has the least or greatest value; the
-/// first NaN, if there is one, wins; without any element the check fails.
+/// `ArgMin` and `ArgMax` yield the row-major position (`i64`) of the first element with the least or greatest value;
+/// the first NaN, if any, wins; without any element the check fails.
 #[derive(Clone, Debug)]
 pub struct Reduce {
     /// Scalar local: the value's type, `bool` for `Any`/`All`, `i64` for `ArgMin`/`ArgMax`.
     pub dst: LocalId,
-    /// Which.
+    /// The kind of the reduction.
     pub op: ReduceOp,
     /// Outermost first.
     pub binders: Vec<Binder>,
-    /// What `filter` needs.
+    /// The statements that compute `filter`.
     pub filter_before: StmtBlock,
-    /// `bool`: places where it is false are skipped.
+    /// `bool`: elements where it is false are skipped.
     pub filter: Option<ExprId>,
-    /// What the value needs.
+    /// The statements that compute the value.
     pub before: StmtBlock,
-    /// The value of a place.
+    /// The value of an element.
     pub value: ExprId,
-    /// For a float `Sum` whose body is a product `x * y`: its factors (`value` is their product).
+    /// The factors of a float `Sum` whose body is a product `x * y`; `value` is their product.
     pub factors: Option<(ExprId, ExprId)>,
     /// [`Check::Empty`](super::Check::Empty); only `ArgMin`/`ArgMax` can fail it.
     pub site: SiteId,
-    /// [`Check::Iterations`](super::Check::Iterations) of all places, before the first.
+    /// [`Check::Iterations`](super::Check::Iterations) of all elements, before the first.
     pub iterations: SiteId,
 }
 
@@ -316,7 +316,7 @@ pub struct Amp {
 /// index of dimension `row_dim` and `j * col_step` to that of `col_dim`.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// What it lies in.
+    /// The field or array.
     pub base: Storage,
     /// Index of element (0, 0), `i64`, one per dimension of the base.
     pub at: Index,
@@ -334,7 +334,7 @@ pub struct Matrix {
     pub cols: ExprId,
 }
 
-/// What has elements.
+/// Storage with elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Storage {
     /// A field that is not `const`.

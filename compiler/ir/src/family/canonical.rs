@@ -132,7 +132,7 @@ fn split(part: FieldPart, k: usize, at: u32) -> Vec<FieldPart> {
 }
 
 impl View {
-    /// Whether the view is one part and each of its axes is at most one digit. Such a view is canonical.
+    /// Returns whether the view is one part and each of its axes is at most one digit. Such a view is canonical.
     pub fn is_plain(&self) -> bool {
         let of_one_part = self.parts.len() == 1 && self.axes.iter().all(|&n| n <= 1) && !self.digits.contains(&1);
         of_one_part && !self.is_empty()

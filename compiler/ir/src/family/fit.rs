@@ -1,6 +1,6 @@
-//! Finding closed forms for columns: what was enumerated becomes affine or separable where it is.
+//! Fitting closed forms to tables: enumerated values become affine or separable where they are.
 //!
-//! Invariant: a form that is found gives the column it was found for at every instance; it was compared.
+//! Invariant: a fitted form equals the table at every instance; it has been compared.
 
 use super::{Const, Domain, Field, FieldPart, IndexFn, Offset, Term, TileMap};
 use crate::affine::Affine;
@@ -10,7 +10,7 @@ use crate::types::Scalar;
 use crate::view::{View, ViewPart};
 use smallvec::SmallVec;
 
-/// Returns the affine function that has these values over a domain, by instance; `None` if there is none.
+/// Returns the affine function with these values, by instance; `None` if there is none.
 pub fn fit_affine<T: Copy + Into<i64>>(domain: &Domain, values: &[T]) -> Option<Affine> {
     debug_assert_eq!(domain.count(), values.len() as u64);
     let Some(&base) = values.first() else { return Some(Affine::constant(0)) };
@@ -36,7 +36,7 @@ pub(super) fn affine_values<'a>(affine: &'a Affine, domain: &'a Domain) -> impl 
 }
 
 impl Offset {
-    /// From one value per instance: closed if they are affine.
+    /// Fits an offset to one value per instance: closed if they are affine, otherwise a table.
     pub fn fit<T: Copy + Into<i64>>(domain: &Domain, values: &[T]) -> Offset {
         match fit_affine(domain, values) {
             Some(affine) => Offset::Affine(affine),
@@ -54,7 +54,7 @@ impl Offset {
 }
 
 impl Const {
-    /// From one value per instance; at least one.
+    /// Fits a constant to one value per instance; there is at least one.
     pub fn fit(values: &[Scalar]) -> Const {
         match values {
             [first, rest @ ..] if rest.iter().all(|v| v == first) => Const::Uniform(*first),
@@ -64,7 +64,7 @@ impl Const {
 }
 
 impl Field {
-    /// Returns the field that sees `views[k]` in instance k; `None` if their signatures differ or there are none.
+    /// Returns the field whose view is `views[k]` in instance k; `None` if their signatures differ or there are none.
     pub fn from_views(field: FieldId, domain: &Domain, views: &[View]) -> Option<Field> {
         let first = views.first()?;
         debug_assert_eq!(domain.count(), views.len() as u64);
@@ -76,7 +76,8 @@ impl Field {
         Some(Field::from_offsets(field, domain, first, &offsets))
     }
 
-    /// Returns the field whose instances see `like` with these offsets: per part, one for each instance.
+    /// Returns the field whose instances have the shape of `like` and these offsets: one list per part, with one offset
+    /// per instance.
     pub fn from_offsets(field: FieldId, domain: &Domain, like: &View, offsets: &[Vec<i64>]) -> Field {
         let part = |(p, part_offsets): (&ViewPart, &Vec<i64>)| FieldPart {
             lo: p.lo.clone(),
@@ -89,7 +90,7 @@ impl Field {
         Field { field, digits: like.digits.clone(), axes: like.axes.clone(), parts }
     }
 
-    /// Returns the field that sees one view in all instances.
+    /// Returns the field with the same view in all instances.
     pub fn uniform(field: FieldId, view: &View) -> Field {
         let part = |p: &ViewPart| FieldPart {
             lo: p.lo.clone(),
@@ -108,7 +109,7 @@ impl Field {
 }
 
 impl TileMap {
-    /// Returns the map with these tiles, by instance: separable if one term per index can say it, else a table.
+    /// Returns the map with these tiles, by instance: separable if one term per index suffices, otherwise a table.
     pub fn fit(domain: &Domain, tiles: &[u32]) -> TileMap {
         debug_assert_eq!(domain.count(), tiles.len() as u64);
         let at = |i: u64| (tiles[i as usize], i + 1);
@@ -118,8 +119,9 @@ impl TileMap {
         }
     }
 
-    /// Returns the separable map that agrees with `tile` wherever at most one index is not 0, if there is one. `tile` gives the
-    /// tile of a point and a later point up to which all have it: what is alike is looked at once.
+    /// Returns the separable map that agrees with `tile` wherever at most one index is not 0, if there is one. `tile`
+    /// returns the tile of a point and a later point up to which all points have it, so that equal points are visited
+    /// once.
     pub(crate) fn guess(domain: &Domain, tile: impl Fn(u64) -> (u32, u64)) -> Option<TileMap> {
         if domain.count() == 0 {
             return Some(TileMap::one(0));
@@ -143,7 +145,8 @@ impl TileMap {
     }
 }
 
-/// Values along one index of `0..n`: each from its start to that of the next. The first is 0 at 0; neighbours differ.
+/// A step function of one index of `0..n`: start and value of each step. The first value is 0 at index 0; neighbours
+/// differ.
 struct Line {
     n: u32,
     steps: Vec<(u32, i64)>,
@@ -156,7 +159,7 @@ impl Line {
         }
     }
 
-    /// Start, end and value of each step.
+    /// Returns start, end and value of each step.
     fn iter(&self) -> impl Iterator<Item = (u32, u32, i64)> {
         let ends = self.steps.iter().skip(1).map(|s| s.0).chain([self.n]);
         self.steps.iter().zip(ends).map(|(&(start, value), end)| (start, end, value))
@@ -164,11 +167,11 @@ impl Line {
 }
 
 impl IndexFn {
-    /// Returns the part and stride that give these values, of which there are two or more.
+    /// Returns the function and stride with these values, of which there are two or more.
     fn fit(line: &Line) -> Option<(IndexFn, i32)> {
         let &(block, second) = line.steps.get(1)?;
         let common = line.steps.iter().fold(0, |g, s| gcd(g, s.1)) * second.signum();
-        // Where the values first fall back to 0 a cycle ends.
+        // A cycle ends where the values first return to 0.
         let period = line.steps[1..].iter().find(|s| s.1 == 0).map(|s| s.0);
         let tries = |stride: i64| {
             let cyclic =
@@ -189,7 +192,7 @@ impl IndexFn {
     /// Returns whether the value is the same at all of `start..end`, which is not empty.
     fn is_even(self, start: u32, end: u32, n: u32) -> bool {
         match self {
-            // These do not fall.
+            // These functions are monotonic.
             IndexFn::Identity | IndexFn::Block(_) | IndexFn::Balanced(_) => self.at(start, n) == self.at(end - 1, n),
             IndexFn::Cyclic(p) => p == 1 || end - start == 1,
             IndexFn::BlockCyclic(b, p) => p == 1 || start / b == (end - 1) / b,
@@ -200,7 +203,7 @@ impl IndexFn {
 /// Returns the least p with `i · p / n` times the stride equal to the values.
 fn balanced(line: &Line, stride: i64) -> Option<u32> {
     let n = line.n as i64;
-    // Of the indices of a step the first asks for the most.
+    // The first index of a step has the strictest bound.
     let least = |&(start, v): &(u32, i64)| (v / stride * n + start as i64 - 1) / start as i64;
     let p = line.steps.iter().skip(1).map(least).max()?;
     u32::try_from(p).ok().filter(|&p| p > 0)

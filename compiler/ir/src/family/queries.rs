@@ -1,4 +1,4 @@
-//! What the instances of a family touch, as sets.
+//! The elements that the instances of a family access, as sets.
 
 use super::{Domain, Field, FieldPart, Offset};
 use crate::ids::VarId;
@@ -15,7 +15,7 @@ impl Offset {
 }
 
 impl FieldPart {
-    /// Returns its elements in an instance whose offset is known.
+    /// Returns its elements in an instance with a known offset.
     pub fn region_at(&self, offset: i64) -> Region {
         Region::new(offset, self.len.iter().map(|&n| n as u64).zip(self.stride.iter().copied()))
     }
@@ -53,12 +53,12 @@ impl Field {
         all
     }
 
-    /// Returns whether no element is named twice, in one instance or by two.
+    /// Returns whether no element is named twice, in one instance or by two instances.
     pub fn is_injective(&self, domain: &Domain) -> bool {
         if let Some(regions) = self.regions(domain) {
             return !region::any_repeat(&regions);
         }
-        // A set that repeats by itself may list each of its elements once, so it is asked first.
+        // A region that certainly repeats an element decides at once.
         if self.parts.iter().any(|p| p.region_at(0).repeats) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Every closed form of a family against enumeration.
+//! Tests of every closed form of a family against enumeration.
 
 use super::*;
 use crate::ids::VarId;

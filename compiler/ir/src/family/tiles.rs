@@ -1,7 +1,7 @@
-//! Tile maps read forwards and backwards.
+//! Tile maps in both directions: from instances to tiles and back.
 //!
 //! # Note: Inverse
-//! Each part of a separable map takes each of its values on few intervals of its index, so that the instances on one
+//! Each function of a separable map takes each of its values on few intervals of its index. So the instances on one
 //! tile are found by running through the outer terms and inverting the last.
 
 use super::{Domain, IndexFn, Term, TileMap};
@@ -14,7 +14,7 @@ use std::ops::Range;
 pub struct ByTile {
     /// Tiles with instances, ascending.
     pub tiles: Vec<u32>,
-    /// Where each tile's instances start in `instances`; one more at the end.
+    /// The position in `instances` of each tile's first instance; one more at the end.
     pub start: Vec<usize>,
     /// Ascending per tile.
     pub instances: Vec<u32>,
@@ -36,7 +36,7 @@ impl ByTile {
 }
 
 impl Domain {
-    /// Instances from one value of an index to the next.
+    /// Returns the instances from one value of each index to the next.
     pub fn strides(&self) -> SmallVec<[u64; 4]> {
         let mut strides: SmallVec<[u64; 4]> = SmallVec::from_elem(1, self.0.len());
         for k in (1..self.0.len()).rev() {
@@ -65,7 +65,7 @@ impl Domain {
 }
 
 impl IndexFn {
-    /// Returns how many values it takes over `0..n`: they are among `0..count`.
+    /// Returns the number of its values over `0..n`: they are among `0..count`.
     pub fn count(self, n: u32) -> u32 {
         match self {
             IndexFn::Identity => n,
@@ -77,7 +77,7 @@ impl IndexFn {
         }
     }
 
-    /// One past the last index that has the value of index `i` without a change between.
+    /// Returns the end of the indices from `i` on that have the value of `i`.
     pub fn run_end(self, i: u32, n: u32) -> u32 {
         let end = match self {
             IndexFn::Identity | IndexFn::Cyclic(2..) => i as u64 + 1,
@@ -113,12 +113,12 @@ impl IndexFn {
 }
 
 impl Term {
-    /// Returns what it adds at index `i` of its dimension.
+    /// Returns its summand at index `i` of its dimension.
     pub fn at(&self, domain: &Domain, i: u32) -> i64 {
         self.stride as i64 * self.function.at(i, domain.0[self.dim as usize]) as i64
     }
 
-    /// Returns the least and the greatest of what it adds.
+    /// Returns the least and the greatest of its summands.
     fn bounds(&self, domain: &Domain) -> (i64, i64) {
         let n = domain.0[self.dim as usize];
         let last = self.stride as i64 * (self.function.count(n) as i64 - 1);
@@ -129,9 +129,9 @@ impl Term {
 /// The tiles of a domain's instances, in order.
 #[derive(Clone, Debug)]
 pub enum TileIter<'a> {
-    /// Of a table.
+    /// Tiles of a table.
     Table(std::iter::Copied<std::slice::Iter<'a, u32>>),
-    /// Of a separable map.
+    /// Tiles of a separable map.
     Separable {
         /// The domain.
         domain: &'a Domain,
@@ -139,13 +139,13 @@ pub enum TileIter<'a> {
         terms: &'a [Term],
         /// The term of the last index, if it has one.
         inner: Option<Term>,
-        /// The next point; the last index counts in `next`.
+        /// The next point; `next` counts the last index.
         point: SmallVec<[u32; 4]>,
-        /// Base and all terms but `inner` at `point`.
+        /// The sum of the base and all terms but `inner` at `point`.
         sum: i64,
         /// The next value of the last index.
         next: u32,
-        /// Instances to come.
+        /// Instances still to come.
         left: u64,
     },
 }
@@ -204,7 +204,7 @@ impl TileMap {
         }
     }
 
-    /// Returns the instances on a tile, ascending. For all tiles [`TileMap::by_tile`] is the better way.
+    /// Returns the instances on a tile, ascending. [`TileMap::by_tile`] is faster for all tiles together.
     pub fn instances_on(&self, domain: &Domain, tile: u32) -> Vec<u64> {
         match self {
             TileMap::Table(tiles) => (0u64..).zip(tiles.iter()).filter(|p| *p.1 == tile).map(|p| p.0).collect(),
@@ -234,7 +234,7 @@ impl TileMap {
         by
     }
 
-    /// Returns how many instances each tile has, for tiles that have any.
+    /// Returns the number of instances on each tile that has any.
     pub fn counts(&self, domain: &Domain) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
         match self {
@@ -278,7 +278,7 @@ fn spread(sums: &BTreeMap<i64, u64>, term: &Term, n: u32) -> BTreeMap<i64, u64> 
     spread
 }
 
-/// Instances from index `k` on whose terms add up to `need`, see the note.
+/// Collects the instances from index `k` on whose terms add up to `need`; see the note.
 fn collect(domain: &Domain, terms: &[Term], k: usize, instance: u64, need: i64, found: &mut Vec<u64>) {
     let mut rest = terms.iter().filter(|t| t.dim as usize >= k);
     let Some(first) = rest.next() else {

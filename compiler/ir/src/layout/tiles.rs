@@ -1,15 +1,15 @@
 //! Sets of tiles, short where they are regular.
 //!
-//! Invariant: the stretches of a set are disjoint, and so is what they list.
+//! Invariant: the strided ranges of a set are disjoint.
 
 /// Tiles at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StridedTiles {
     /// The first.
     pub first: u32,
-    /// How many, at least 1.
+    /// Number of tiles, at least 1.
     pub count: u32,
-    /// From one to the next, at least 1.
+    /// Distance from one tile to the next, at least 1.
     pub step: u32,
 }
 
@@ -30,14 +30,14 @@ impl StridedTiles {
 pub struct TileSet(Vec<StridedTiles>);
 
 impl TileSet {
-    /// Of tiles that ascend.
+    /// Builds a set from ascending tiles.
     pub fn from_ascending(tiles: impl IntoIterator<Item = u32>) -> TileSet {
         let mut set = TileSet::default();
         tiles.into_iter().for_each(|t| set.push(t));
         set
     }
 
-    /// Of any tiles; one that comes twice is listed once.
+    /// Builds a set from tiles in any order; repeated tiles are listed once.
     pub fn new(mut tiles: Vec<u32>) -> TileSet {
         tiles.sort_unstable();
         tiles.dedup();
@@ -53,7 +53,7 @@ impl TileSet {
         match last.count {
             1 => (last.count, last.step) = (2, step),
             _ if step == last.step => last.count += 1,
-            // Two tiles make no rule yet: 0, 5, 6, 7 are 0 and 5..8.
+            // Two tiles do not make a stride yet: 0, 5, 6, 7 are 0 and 5..8.
             2 if last.step > 1 => {
                 let first = last.last();
                 (last.count, last.step) = (1, 1);
@@ -63,7 +63,7 @@ impl TileSet {
         }
     }
 
-    /// Returns its stretches.
+    /// Returns its strided ranges.
     pub fn strided(&self) -> &[StridedTiles] {
         &self.0
     }
@@ -73,17 +73,17 @@ impl TileSet {
         self.0.iter().flat_map(|s| s.iter())
     }
 
-    /// Returns how many.
+    /// Returns the number of tiles.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|s| s.count as u64).sum()
     }
 
-    /// Returns the least.
+    /// Returns the least tile.
     pub fn first(&self) -> Option<u32> {
         self.0.iter().map(|s| s.first).min()
     }
 
-    /// One past the greatest.
+    /// Returns the greatest tile plus one.
     pub fn end(&self) -> Option<u32> {
         self.0.iter().map(|s| s.last() + 1).max()
     }

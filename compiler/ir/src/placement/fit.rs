@@ -1,6 +1,6 @@
-//! Finding closed forms for runs of tiles.
+//! Fitting closed forms to runs of tiles.
 //!
-//! Invariant: a form that is found has the runs it was found for; they were compared.
+//! Invariant: a fitted form has exactly these runs; it has been compared.
 
 use super::{Mapping, TileRun, UNPLACED};
 use crate::family::{Domain, TileMap};
@@ -8,8 +8,8 @@ use crate::region::gcd;
 use std::cell::Cell;
 
 impl Mapping {
-    /// Returns the simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile, linear,
-    /// separable over the shape or over the flat element, else the runs.
+    /// Returns the simplest mapping of a variable with these runs, which ascend and cover all elements: on one tile,
+    /// linear, separable over the shape or over the flat element, else the runs.
     pub fn fit(shape: &[u64], runs: impl IntoIterator<Item = TileRun>) -> Mapping {
         let plain = Mapping::from_runs(runs);
         let Mapping::Runs { end, tile } = &plain else { return plain };
@@ -18,7 +18,7 @@ impl Mapping {
         }
         let len = shape.iter().product::<u64>();
         let shaped = || separable(shape, &plain);
-        // To look for a form that cannot be there costs a search for each run.
+        // Looking for a form that cannot exist would cost a search for each run.
         let flat = || even(end).then(|| separable(&[len], &plain))?;
         let closed =
             linear(end, tile).or_else(|| same_runs(shaped()?, &plain, len)).or_else(|| same_runs(flat()?, &plain, len));
@@ -26,8 +26,8 @@ impl Mapping {
     }
 }
 
-/// Returns whether all runs but the last are of one length, or of two that differ by one: a closed function of one index has
-/// no others.
+/// Returns whether all runs but the last have one length, or two lengths that differ by one: a closed function of one
+/// index has no others.
 fn even(end: &[u32]) -> bool {
     let mut extents = std::iter::once(0).chain(end.iter().copied()).zip(end).map(|(start, end)| end - start);
     let last = end.len().saturating_sub(1);
@@ -35,19 +35,19 @@ fn even(end: &[u32]) -> bool {
     hi <= lo.saturating_add(1)
 }
 
-/// Returns the mapping, if it has the runs of `runs`.
+/// Returns the mapping if its runs are `runs`.
 fn same_runs(mapping: Mapping, runs: &Mapping, len: u64) -> Option<Mapping> {
     mapping.runs(len).eq(runs.runs(len)).then_some(mapping)
 }
 
-/// Even grains over neighbouring tiles.
+/// Fits equal grains over neighbouring tiles.
 fn linear(end: &[u32], tile: &[u32]) -> Option<Mapping> {
     let len = *end.last()? as u64;
     let tiles = tile.len() as u32;
     if tile.windows(2).any(|w| w[1] != w[0].wrapping_add(1)) {
         return None;
     }
-    // Where all ends but the last have a common divisor above 1, all runs but the last are that long.
+    // If all ends but the last have a common divisor above 1, all runs but the last have that length.
     let grain = end[..end.len() - 1].iter().fold(0, |g, &e| gcd(g, e as i64)) as u32;
     let linear = Mapping::Linear { first: tile[0], tiles, grain };
     let fits = tiles as u64 <= len.div_ceil(grain as u64);
@@ -55,7 +55,7 @@ fn linear(end: &[u32], tile: &[u32]) -> Option<Mapping> {
     (fits && ends()).then_some(linear)
 }
 
-/// Returns the run of an element, which is at or behind one.
+/// Returns the run that holds an element, searching from `run` on.
 fn behind(end: &[u32], mut run: usize, element: u64) -> usize {
     let mut step = 1;
     while end.get(run + step).is_some_and(|&end| end as u64 <= element) {
@@ -70,7 +70,7 @@ fn behind(end: &[u32], mut run: usize, element: u64) -> usize {
 fn separable(shape: &[u64], runs: &Mapping) -> Option<Mapping> {
     let domain = Domain(shape.iter().map(|&n| u32::try_from(n).ok()).collect::<Option<_>>()?);
     let Mapping::Runs { end, tile } = runs else { return None };
-    // Elements are asked for along each axis, ascending: the next is not far from the last.
+    // Elements are looked up along each axis in ascending order, so the next run is close to the last.
     let last = Cell::new(0);
     let tiles = TileMap::guess(&domain, |e| {
         let run = behind(end, if e == 0 { 0 } else { last.get() }, e);

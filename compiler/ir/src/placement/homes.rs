@@ -1,15 +1,15 @@
-//! The phase-keeping layout of a variable, see the note in [`plan`](crate::plan).
+//! The phase-keeping layout of a variable; see the note in [`plan`](crate::plan).
 
 use super::Mapping;
 use crate::graph::Var;
 use crate::plan::{HomeRun, Homes, RunIndex, RunRows};
 
 impl Homes {
-    /// Returns the homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes is said
-    /// to have so many, which is more than any tile has.
+    /// Returns the homes of a variable's elements under a complete mapping. A block that would exceed `u32::MAX` bytes
+    /// is reported with that size, which is more than any tile has.
     pub fn of(var: &Var, mapping: &Mapping) -> Homes {
         let bytes = var.ty.bytes() as u64;
-        // Of each tile: bytes used; none where it holds nothing.
+        // For each tile: bytes used, or `None` if it holds nothing.
         let mut ends: Vec<Option<u64>> = vec![];
         let mut runs = Vec::with_capacity(mapping.listed());
         let run = |(start, end, tile): (u64, u64, u32)| {
@@ -50,7 +50,7 @@ impl Homes {
 }
 
 impl RunRows {
-    /// Of runs that ascend, if those before the first tile's second run all come again.
+    /// Finds rows of blocks among ascending runs, if all runs before the first tile's second run repeat.
     fn of(runs: &[HomeRun]) -> RunRows {
         let Some(first) = runs.first() else { return RunRows::default() };
         let Some(jump) = runs[1..].iter().position(|r| r.tile == first.tile).map(|k| k + 1) else {
@@ -75,13 +75,13 @@ impl RunRows {
 }
 
 impl RunIndex {
-    /// Of runs that ascend and cover all elements.
+    /// Builds the index of ascending runs that cover all elements.
     fn of(runs: &[HomeRun]) -> RunIndex {
         let Some(len) = runs.last().map(|r| r.end as u64) else { return RunIndex::default() };
         let shift = (len / runs.len() as u64).max(1).ilog2() + 1;
         let mut index = RunIndex { shift, runs: Vec::with_capacity((len >> shift) as usize + 1) };
         for (k, run) in (0..).zip(runs) {
-            // Those that it holds and no run before it.
+            // The samples that this run holds and no run before it.
             let end = (run.end as u64).div_ceil(1 << shift) as usize;
             index.runs.resize(end.max(index.runs.len()), k);
         }

@@ -1,8 +1,8 @@
-//! A mapping read: the tile of an element, and runs of elements on one tile.
+//! Reading a mapping: the tile of an element, and runs of elements on one tile.
 //!
 //! # Note: Steps
-//! Inside a separable mapping the tile changes only where a term's part does. The walk takes the innermost dimension
-//! with a term in whole steps of its part, each worth all elements further in.
+//! Inside a separable mapping the tile changes only where a term's function does. The walk advances the innermost
+//! dimension with a term in whole steps of its function, each worth all elements further in.
 
 use super::{Mapping, TileRun, UNPLACED};
 use crate::family::{Domain, Term, TileMap};
@@ -35,7 +35,7 @@ impl Mapping {
         MappingRuns { mapping: self, len, at: 0, steps, held: None }
     }
 
-    /// Returns how many runs it lists; 0 for a closed form.
+    /// Returns the number of runs that it lists; 0 for a closed form.
     pub fn listed(&self) -> usize {
         if let Mapping::Runs { tile, .. } = self { tile.len() } else { 0 }
     }
@@ -66,8 +66,8 @@ impl Mapping {
         }
     }
 
-    /// Later runs laid over earlier ones, over `base` (or nothing). Runs may overlap in any way; empty ones are
-    /// ignored.
+    /// Returns the mapping of runs laid over `base` (or nothing), later runs over earlier ones. Runs may overlap in any
+    /// way; empty ones are ignored.
     pub fn overlay(base: Option<&Mapping>, len: u64, runs: &[TileRun]) -> Mapping {
         let mut layers: Vec<TileRun> = match base {
             Some(mapping) => mapping.runs(len).collect(),
@@ -77,7 +77,7 @@ impl Mapping {
         Mapping::from_runs(flatten(&layers))
     }
 
-    /// From runs that ascend and cover all elements; neighbours may share a tile.
+    /// Builds a mapping from ascending runs that cover all elements; neighbours may share a tile.
     pub fn from_runs(runs: impl IntoIterator<Item = TileRun>) -> Mapping {
         let runs = runs.into_iter();
         let least = runs.size_hint().0;
@@ -102,7 +102,7 @@ impl Mapping {
     }
 }
 
-/// Returns what is on top of a pile of runs, ascending.
+/// Returns the topmost runs of a stack of layers, ascending.
 fn flatten(layers: &[TileRun]) -> Vec<TileRun> {
     let mut order: Vec<usize> = (0..layers.len()).filter(|&i| layers[i].0 < layers[i].1).collect();
     order.sort_unstable_by_key(|&i| layers[i].0);
@@ -126,7 +126,7 @@ fn flatten(layers: &[TileRun]) -> Vec<TileRun> {
     }
 }
 
-/// Iterates over the runs of a mapping.
+/// An iterator over the runs of a mapping.
 #[derive(Clone, Debug)]
 pub struct MappingRuns<'a> {
     mapping: &'a Mapping,
@@ -144,7 +144,7 @@ enum Steps<'a> {
     Terms(Box<TermSteps<'a>>),
 }
 
-/// Where the tile of a separable mapping next changes, see the note.
+/// A walk over the changes of tile in a separable mapping; see the note.
 #[derive(Clone, Debug)]
 struct TermSteps<'a> {
     domain: &'a Domain,
@@ -155,7 +155,7 @@ struct TermSteps<'a> {
     /// Elements from one index of its dimension to the next.
     block: u64,
     point: SmallVec<[u32; 4]>,
-    /// The base with all other terms at the point.
+    /// The sum of the base and all other terms at the point.
     outer: i64,
 }
 
@@ -170,7 +170,7 @@ impl<'a> TermSteps<'a> {
         steps
     }
 
-    /// Returns the base and what the terms but the innermost add at the point.
+    /// Returns the sum of the base and all terms but the innermost.
     fn others(&self) -> i64 {
         let inner = self.inner.map(|t| t.dim);
         let others = self.terms.iter().filter(|t| Some(t.dim) != inner);
@@ -182,7 +182,7 @@ impl<'a> TermSteps<'a> {
         term.stride as i64 * term.function.at(self.point[dim], self.domain.0[dim]) as i64
     }
 
-    /// Returns how many elements the point stands for, and their tile; moves to the next.
+    /// Returns the number of elements that the point stands for, and their tile; moves to the next point.
     fn step(&mut self) -> (u64, u32) {
         let Some(term) = self.inner else { return (self.domain.count(), self.base) };
         let dim = term.dim as usize;
@@ -233,7 +233,7 @@ impl MappingRuns<'_> {
         Some((start, self.at, tile))
     }
 
-    /// Returns the next of runs that are listed, of which neighbours may be on one tile.
+    /// Returns the next of listed runs; neighbours may be on one tile and are joined.
     fn listed(&mut self, (end, tile): (&[u32], &[u32])) -> Option<TileRun> {
         let Steps::Row(k) = &mut self.steps else { return None };
         let here = *tile.get(*k)?;

@@ -1,4 +1,4 @@
-//! Mappings and homes against a plain list of tiles.
+//! Tests of mappings and homes against a plain list of tiles.
 
 use super::*;
 use crate::family::{IndexFn, Term};
@@ -85,7 +85,11 @@ proptest! {
     }
 
     #[test]
-    fn later_maps_win((mapping, shape) in mapping(), patches in prop::collection::vec((0u64..130, 0u64..40, 0u32..5), 0..8), base: bool) {
+    fn later_maps_win(
+        (mapping, shape) in mapping(),
+        patches in prop::collection::vec((0u64..130, 0u64..40, 0u32..5), 0..8),
+        base: bool,
+    ) {
         let len: u64 = shape.iter().product();
         let mut tiles = if base { list(&mapping, len) } else { vec![UNPLACED; len as usize] };
         let clip = |&(start, n, tile): &(u64, u64, u32)| (start.min(len), (start + n).min(len), tile);
@@ -121,14 +125,16 @@ proptest! {
             let step = |n: u32| run(n).offset as i64 - run(0).offset as i64;
             for n in 1..=times {
                 let (first, far) = (run(0), n * *distance as u32);
-                prop_assert_eq!((run(n).start, run(n).end, run(n).tile), (first.start + far, first.end + far, first.tile));
+                let later = run(n);
+                let expected = (first.start + far, first.end + far, first.tile);
+                prop_assert_eq!((later.start, later.end, later.tile), expected);
                 prop_assert_eq!(step(n), n as i64 * step(1));
             }
         }
     }
 }
 
-/// The linear helper's golden case of PopLibs: 128 floats over tiles 2 to 5, and what wraps to tiles 6, 7, 0, 1.
+/// The golden case of PopLibs' linear helper: 128 floats over tiles 2 to 5, and a case that wraps to tiles 6, 7, 0, 1.
 #[test]
 fn linear_mappings_agree_with_the_golden_case() {
     let linear = Mapping::Linear { first: 2, tiles: 4, grain: 32 };

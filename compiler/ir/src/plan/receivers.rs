@@ -1,14 +1,14 @@
-//! Whom transfers are for: one place, or a group of places that many transfers share.
+//! The receivers of transfers: one location, or a group of locations that many transfers share.
 //!
 //! # Note: Groups
-//! What several tiles read alike, word by word from many senders, has the same receivers again and again, at places that
-//! differ by one distance on all of them. So a phase keeps each list of places once, and a transfer says which one, and
-//! how many bytes behind them its words arrive. A sender that is itself on a tile of the group sends to the others: the group
-//! is the same for all senders. Whoever looks at loads or counts looks at groups; whoever needs the places of one
-//! transfer has them one by one ([`Phase::receivers`]).
+//! Data that several tiles read, word by word from many senders, have the same receivers again and again, at locations
+//! that differ by one common distance. So a phase keeps each list of locations once. A transfer names the list and the
+//! distance in bytes at which its words arrive. A sender that is itself on a tile of the group sends to the others: the
+//! group is the same for all senders. Code that sums loads works on groups; [`Phase::receivers`] lists the locations of
+//! one transfer.
 //!
-//! Invariant: a list has one form ([`Grouping::to`]): a single place is no group, the least byte of a group is 0, groups are
-//! different and stand in the order in which transfers name them first.
+//! Invariant: a list has one form ([`Grouping::to`]): a single location is no group, the least byte of a group is 0,
+//! groups are different and in the order in which transfers first name them.
 
 use super::{Loc, Phase, Transfer};
 use indexmap::IndexSet;
@@ -17,13 +17,13 @@ use rustc_hash::FxBuildHasher;
 /// The receivers of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum To {
-    /// One, at this place.
+    /// One location.
     One(Loc),
-    /// Those of a group, but for the sender.
+    /// The locations of a group, except the sender's.
     Group {
         /// Index into [`Phase::groups`].
         group: u32,
-        /// Bytes that are added to the group's places.
+        /// Bytes added to the group's locations.
         offset: u32,
     },
 }
@@ -32,7 +32,7 @@ pub enum To {
 #[derive(Clone, Debug)]
 pub struct Receivers<'a> {
     one: Option<Loc>,
-    /// Places before and after the sender's.
+    /// Locations before and after the sender's.
     groups: [&'a [Loc]; 2],
     offset: u32,
 }
@@ -59,7 +59,7 @@ impl Iterator for Receivers<'_> {
 impl ExactSizeIterator for Receivers<'_> {}
 
 impl Receivers<'_> {
-    /// One of them by position.
+    /// Returns a location by position.
     pub fn at(&self, k: usize) -> Option<Loc> {
         let [before, after] = self.groups;
         match self.one {
@@ -74,7 +74,7 @@ impl Receivers<'_> {
 }
 
 impl Phase {
-    /// Returns where the words of a transfer arrive, one place on each receiver.
+    /// Returns the locations at which the words of a transfer arrive, one on each receiver.
     pub fn receivers(&self, transfer: &Transfer) -> Receivers<'_> {
         match transfer.to {
             To::One(loc) => Receivers { one: Some(loc), groups: [&[], &[]], offset: 0 },
@@ -90,16 +90,16 @@ impl Phase {
     }
 }
 
-/// Groups while a phase is made.
+/// The groups of a phase under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Grouping {
     known: IndexSet<Vec<Loc>, FxBuildHasher>,
-    /// The list that is looked for.
+    /// The list to look up; kept to reuse its memory.
     wanted: Vec<Loc>,
 }
 
 impl Grouping {
-    /// Returns the form of a list of places, which are on different tiles, by ascending tile.
+    /// Returns the form of a list of locations on different tiles, ascending by tile.
     pub fn to(&mut self, locations: &[Loc]) -> To {
         if let &[loc] = locations {
             return To::One(loc);
@@ -114,7 +114,7 @@ impl Grouping {
         To::Group { group: group as u32, offset }
     }
 
-    /// Returns the places of a group that [`Grouping::to`] has named.
+    /// Returns the locations of a group named by [`Grouping::to`].
     pub fn locations(&self, group: u32) -> &[Loc] {
         &self.known[group as usize]
     }
@@ -124,7 +124,7 @@ impl Grouping {
         self.known.is_empty()
     }
 
-    /// Returns what is to be [`Phase::groups`].
+    /// Returns the list for [`Phase::groups`].
     pub fn into_groups(self) -> Vec<Vec<Loc>> {
         self.known.into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! Views and fields: boxes that cover, elements that exist.
+//! Checks of views and fields: parts cover their box, and elements exist.
 
 use super::check::{Result, ensure, var};
 use crate::family::{Domain, Field, Offset};
@@ -7,17 +7,17 @@ use crate::ids::VarId;
 use crate::types::ElemType;
 use crate::view::View;
 
-/// Boxes of more parts than this are compared by their sum alone, as pairs would be too many.
+/// Above this many parts only their total size is compared, because pairs would be too many.
 const MAX_COMPARED: usize = 256;
 
-/// What a view or field has per part.
+/// The box of a part of a view or field.
 struct PartBox<'a> {
     lo: &'a [u32],
     len: &'a [u32],
     strides: usize,
 }
 
-/// Returns a view; gives the type of its elements, `None` without elements.
+/// Checks a view; returns the type of its elements, or `None` without elements.
 pub fn view(graph: &Graph, view: &View) -> std::result::Result<Option<ElemType>, String> {
     let parts = view.parts.iter().map(|p| PartBox { lo: &p.lo, len: &p.len, strides: p.stride.len() });
     let parts: Vec<PartBox> = parts.collect();
@@ -29,7 +29,7 @@ pub fn view(graph: &Graph, view: &View) -> std::result::Result<Option<ElemType>,
     Ok(ty)
 }
 
-/// Returns a field over the instances of a family; gives the type of its elements, `None` without elements.
+/// Checks a field over the instances of a family; returns the type of its elements, or `None` without elements.
 pub fn field(graph: &Graph, field: &Field, domain: &Domain) -> std::result::Result<Option<ElemType>, String> {
     let parts = field.parts.iter().map(|p| PartBox { lo: &p.lo, len: &p.len, strides: p.stride.len() });
     let parts: Vec<PartBox> = parts.collect();
@@ -52,7 +52,7 @@ pub fn field(graph: &Graph, field: &Field, domain: &Domain) -> std::result::Resu
     Ok(ty)
 }
 
-/// None of the variables may be `const`.
+/// Checks that none of the variables is `const`.
 pub fn writable(graph: &Graph, mut vars: impl Iterator<Item = VarId>) -> Result {
     match vars.find(|&v| graph.vars.get(v).is_some_and(|v| v.class == VarClass::Const)) {
         Some(v) => Err(format!("writes `{}`, which is const", graph.vars[v].name)),

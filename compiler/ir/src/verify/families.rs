@@ -1,4 +1,4 @@
-//! Compute sets, families of vertices, and copies.
+//! Checks of compute sets, families of vertices, and copies.
 
 use super::check::{Result, ensure, within};
 use super::{elements, tiles};
@@ -9,7 +9,7 @@ use crate::ids::FamilyId;
 use crate::types::ElemType;
 use cranelift_entity::EntityRef;
 
-/// Returns all of them.
+/// Checks all compute sets and copies.
 pub fn verify(graph: &Graph) -> Result {
     for (id, set) in &graph.sets {
         let entity = || within(format_args!("compute set `{}`", set.name));

@@ -1,4 +1,4 @@
-//! Programs and their steps.
+//! Checks of programs and their steps.
 
 use super::check::{Result, ensure, var, within};
 use super::elements;
@@ -9,7 +9,7 @@ use crate::types::ElemType;
 use crate::view::View;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
-/// Returns all programs: their steps are the graph's in pre-order, and calls do not recurse.
+/// Checks all programs: their steps are the graph's in pre-order, and calls do not recurse.
 pub fn verify(graph: &Graph) -> Result {
     let mut next = 0;
     let mut calls: SecondaryMap<ProgramId, Vec<ProgramId>> = SecondaryMap::new();
@@ -31,7 +31,7 @@ pub fn verify(graph: &Graph) -> Result {
     recursion(graph, &calls)
 }
 
-/// Takes away programs that call nothing left, until none remains.
+/// Removes programs whose calls have all been removed, until none remains.
 fn recursion(graph: &Graph, calls: &SecondaryMap<ProgramId, Vec<ProgramId>>) -> Result {
     let mut callers: SecondaryMap<ProgramId, Vec<ProgramId>> = SecondaryMap::new();
     let mut open: SecondaryMap<ProgramId, usize> = SecondaryMap::new();

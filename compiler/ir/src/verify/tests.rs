@@ -1,4 +1,4 @@
-//! A graph that is right, and the same with one thing broken.
+//! Tests with a valid graph, and with the same graph broken in one point.
 
 use super::verify_graph;
 use crate::codelet::{Codelet, DimDecl, Dir, FieldDecl};
@@ -96,7 +96,7 @@ fn a_sound_graph_passes() {
     assert_eq!(verify_graph(&Graph::default()), Ok(()));
 }
 
-/// Each breach is told by words of its message.
+/// Each violation is identified by words of its message.
 #[test]
 fn every_breach_is_found() {
     type Break = fn(&mut Graph);

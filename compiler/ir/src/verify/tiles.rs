@@ -1,10 +1,10 @@
-//! Mappings and tile maps.
+//! Checks of mappings and tile maps.
 
 use super::check::{Result, ensure};
 use crate::family::{Domain, IndexFn, TileMap};
 use crate::placement::{Mapping, UNPLACED};
 
-/// Returns a mapping of `len` elements.
+/// Checks a mapping of `len` elements.
 pub fn mapping(mapping: &Mapping, len: u64) -> Result {
     match mapping {
         Mapping::One(tile) => ensure(*tile != UNPLACED, || "mapped on one tile that is none".into()),
@@ -27,7 +27,7 @@ pub fn mapping(mapping: &Mapping, len: u64) -> Result {
     }
 }
 
-/// Returns a tile map over a domain.
+/// Checks a tile map over a domain.
 pub fn tile_map(map: &TileMap, domain: &Domain) -> Result {
     match map {
         TileMap::Table(tiles) => {
@@ -51,7 +51,7 @@ pub fn tile_map(map: &TileMap, domain: &Domain) -> Result {
     }
 }
 
-/// Returns how many instances a domain has.
+/// Returns the number of instances of a domain, or an error if it overflows.
 pub fn count(domain: &Domain) -> std::result::Result<u64, String> {
     let count = domain.0.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
     count.filter(|&n| n <= u32::MAX as u64).ok_or_else(|| "too many instances".into())

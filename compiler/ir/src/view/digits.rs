@@ -1,7 +1,7 @@
 //! Cutting, joining and dropping digits of a view.
 //!
-//! Invariant: none of these changes which elements a view names or their row-major order, but for `fix_digit` and
-//! `slice_digit`, which select; `axes` is left to the caller.
+//! Invariant: none of these changes which elements a view names or their row-major order, except `fix_digit` and
+//! `slice_digit`, which select elements; updating `axes` is left to the caller.
 
 use super::{View, ViewPart};
 use crate::view::Digits;
@@ -98,7 +98,7 @@ impl View {
         });
     }
 
-    /// Puts a digit of `n` with stride 0 before digit `k`.
+    /// Inserts a digit of length `n` with stride 0 before digit `k`.
     pub(super) fn insert_digit(&mut self, k: usize, n: u32) {
         self.digits.insert(k, n);
         if n == 0 {
@@ -117,8 +117,8 @@ impl View {
         self.parts.iter_mut().for_each(|p| p.drop_digit(k));
     }
 
-    /// Cuts and joins the digits `at..at + have` until each length of `want` is the product of some neighbours; says
-    /// of how many. The products agree, and the view is not empty.
+    /// Cuts and joins the digits `at..at + have` until each length of `want` is the product of some neighbours; returns
+    /// their numbers. The products agree, and the view is not empty.
     pub(super) fn regroup(&mut self, at: usize, have: usize, want: &[u32]) -> SmallVec<[u8; 4]> {
         let mut counts: SmallVec<[u8; 4]> = SmallVec::from_elem(0, want.len());
         let mut end = at + have;
@@ -162,7 +162,8 @@ impl View {
 }
 
 impl ViewPart {
-    /// Returns the part with digit `k` replaced by rows `row..row + rows` and columns `from..from + cols` of rows of `inner`.
+    /// Returns the part with digit `k` replaced by rows `row..row + rows` and columns `from..from + cols` of rows of
+    /// `inner`.
     fn cut(&self, k: usize, (row, rows, inner): (u32, u32, u32), (from, cols): (u32, u32), shift: i64) -> ViewPart {
         let mut row_part = self.clone();
         let stride = self.stride[k];
@@ -192,7 +193,7 @@ impl ViewPart {
     }
 }
 
-/// Digits that each of two lists of digits of one product can be cut or joined into, as fine as both allow.
+/// Returns the finest digits into which both lists of digits with equal products can be cut or joined.
 pub(super) fn common_digits(a: &[u32], b: &[u32]) -> Digits {
     let (mut a, mut b) = (a.iter().rev().map(|&d| d as u64), b.iter().rev().map(|&d| d as u64));
     let mut common = Digits::new();

@@ -1,6 +1,6 @@
-//! What the language does with views: select, reorder, repeat.
+//! The operations of the language on views: select, reorder, repeat.
 //!
-//! Invariant: a canonical view gives a canonical view.
+//! Invariant: a canonical view yields a canonical view.
 
 use super::{Digits, View, ViewPart};
 use smallvec::SmallVec;
@@ -10,7 +10,7 @@ impl View {
     pub fn index(&self, axis: usize, i: u64) -> View {
         debug_assert!(i < self.shape()[axis]);
         if let ([_], [1], [p]) = (&self.digits[..], &self.axes[..], &self.parts[..]) {
-            // One element of a vector, of which programs may have millions.
+            // The fast path for one element of a vector, which programs may have by the million.
             let none = Digits::new();
             let offset = p.offset + i as i64 * p.stride[0];
             let part = ViewPart { lo: none.clone(), len: none.clone(), var: p.var, offset, stride: SmallVec::new() };
@@ -19,7 +19,7 @@ impl View {
         self.clone().into_index(axis, i)
     }
 
-    /// As [`View::index`].
+    /// Works like [`View::index`].
     pub fn into_index(mut self, axis: usize, i: u64) -> View {
         debug_assert!(i < self.shape()[axis]);
         let (range, parts) = (self.axis(axis), self.parts.len());
@@ -29,7 +29,8 @@ impl View {
         self
     }
 
-    /// Returns the `count` indices `start`, `start + step`, … of an axis. Preconditions: all are within it; `step` is not 0.
+    /// Returns the view of `count` indices `start`, `start + step`, … of an axis. Preconditions: all are within it;
+    /// `step` is not 0.
     pub fn slice(&self, axis: usize, start: u64, count: u64, step: i64) -> View {
         let mut shape = self.shape();
         debug_assert!(count == 0 || start < shape[axis]);
@@ -93,14 +94,14 @@ impl View {
         }
     }
 
-    /// Parts that were cut may now be fewer; a view of one part needs nothing.
+    /// Simplifies the view if parts were cut; a view of one part needs nothing.
     fn tidy(&mut self, parts_before: usize) {
         if parts_before > 1 || self.parts.len() > 1 {
             self.simplify();
         }
     }
 
-    /// Axis k of the result is axis `order[k]`. Precondition: a permutation of the axes.
+    /// Returns the view whose axis k is axis `order[k]`. Precondition: a permutation of the axes.
     pub fn permute(&self, order: &[usize]) -> View {
         let from: SmallVec<[usize; 8]> = order.iter().flat_map(|&a| self.axis(a)).collect();
         let mut view = self.clone();
@@ -115,13 +116,13 @@ impl View {
         view
     }
 
-    /// Returns all axes in reverse order.
+    /// Returns the view with its axes in reverse order.
     pub fn transpose(&self) -> View {
         let order: SmallVec<[usize; 4]> = (0..self.rank()).rev().collect();
         self.permute(&order)
     }
 
-    /// Returns an axis counted from its end.
+    /// Returns the view with one axis reversed.
     pub fn reverse(&self, axis: usize) -> View {
         let mut view = self.clone();
         for k in view.axis(axis) {
@@ -135,7 +136,7 @@ impl View {
         view
     }
 
-    /// Returns the view `n` times, one after the other along an axis.
+    /// Returns the view repeated `n` times along an axis.
     pub fn broadcast(&self, n: u64, axis: usize) -> View {
         let mut view = self.clone();
         if n == 0 || self.is_empty() {
@@ -152,7 +153,7 @@ impl View {
         view
     }
 
-    /// A repeated repetition is one.
+    /// Joins repeated repetitions of an axis.
     fn tidy_repeat(&mut self, axis: usize) {
         let range = self.axis(axis);
         if range.len() > 1 && self.joins(range.start) {
@@ -161,20 +162,20 @@ impl View {
         }
     }
 
-    /// Returns a new axis of length 1 that becomes axis `axis`.
+    /// Returns the view with a new axis of length 1 at position `axis`.
     pub fn expand(&self, axis: usize) -> View {
         let mut view = self.clone();
         view.axes.insert(axis, 0);
         view
     }
 
-    /// Drops an axis. Precondition: its length is 1.
+    /// Returns the view without an axis. Precondition: its length is 1.
     pub fn squeeze(&self, axis: usize) -> View {
         self.index(axis, 0)
     }
 
-    /// Returns the view repeated to a shape by NumPy's rules: axes align at the last, and an axis of length 1 repeats. `None`
-    /// if they do not fit.
+    /// Returns the view repeated to a shape by NumPy's rules: axes align at the last, and an axis of length 1 repeats.
+    /// `None` if they do not fit.
     pub fn broadcast_to(&self, shape: &[u64]) -> Option<View> {
         let have = self.shape();
         let new = shape.len().checked_sub(have.len())?;

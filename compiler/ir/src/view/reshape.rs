@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 impl View {
     /// Returns the same elements in row-major order under another shape. Precondition: the same number of elements.
     ///
-    /// Digits are cut where the new lengths divide them. Where they do not, and the strides do not join, a part splits
-    /// into its rows.
+    /// Digits are cut where the new lengths divide them. Otherwise, if the strides do not join, a part splits into its
+    /// rows.
     pub fn reshape(&self, shape: &[u64]) -> View {
         debug_assert_eq!(self.len(), shape.iter().product::<u64>());
         if self.is_empty() {
@@ -21,12 +21,12 @@ impl View {
         view
     }
 
-    /// Returns the same elements in row-major order as one axis.
+    /// Returns the same elements in row-major order with one axis.
     pub fn flatten(&self) -> View {
         self.flat()
     }
 
-    /// Views one after the other along an axis. Preconditions: at least one; all other axes agree.
+    /// Returns the concatenation of views along an axis. Preconditions: at least one view; all other axes agree.
     pub fn concat(views: &[View], axis: usize) -> View {
         let mut shape: Shape = views[0].shape();
         shape[axis] = views.iter().map(|v| v.shape()[axis]).sum();
@@ -74,7 +74,8 @@ fn align_axis(views: &mut [View], axis: usize) {
     views.iter_mut().for_each(|v| v.refine(axis, &common));
 }
 
-/// Inner digits that an axis has, or can be cut to have, in all views, so that only its outermost digit differs.
+/// Returns the inner digits that an axis has in all views, or can be cut to have, so that only its outermost digit
+/// differs.
 fn common_suffix(views: &[View], axis: usize) -> Digits {
     let mut rest: Vec<SmallVec<[u32; 4]>> =
         views.iter().map(|v| SmallVec::from_slice(&v.digits[v.axis(axis)])).collect();

@@ -1,41 +1,42 @@
 //! A view as runs of elements at equal distances, in row-major order.
 //!
-//! # Note: Pieces
-//! Along each digit the boxes of the parts cut the range into pieces. Inside a piece either one part holds everything
-//! further in, or the next digit is cut in turn. The tree of pieces is as small as the list of parts allows; walking it
-//! meets the elements in order, a part at a time.
+//! # Note: Ranges
+//! Along each digit the boxes of the parts cut the index space into ranges. Inside a range, either one part holds all
+//! inner digits, or the next digit is cut in turn. The tree of ranges is as small as the list of parts allows; walking
+//! it visits the elements in order, one part at a time.
 
 use super::{Run, View, ViewPart};
 use crate::ids::VarId;
 use smallvec::SmallVec;
 
-/// A run copied to another of the same length.
+/// A run that is copied to another run of the same length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CopyRun {
-    /// Variable that is written.
+    /// The variable that is written.
     pub dst_var: VarId,
     /// First flat element written.
     pub dst_start: u64,
-    /// Elements from one to the next.
+    /// Distance between written elements.
     pub dst_stride: i64,
-    /// Variable that is read.
+    /// The variable that is read.
     pub src_var: VarId,
     /// First flat element read.
     pub src_start: u64,
-    /// Elements from one to the next.
+    /// Distance between read elements.
     pub src_stride: i64,
-    /// How many, at least 1.
+    /// Number of elements, at least 1.
     pub len: u64,
 }
 
 impl View {
-    /// Returns its elements as runs in row-major order: along the innermost joined digits, contiguous ones as long as possible.
+    /// Returns its elements as runs in row-major order: along the innermost joined digits, contiguous ones as long as
+    /// possible.
     pub fn runs(&self) -> Runs {
         Runs { boxes: Boxes::new(self.flat()), rows: None, held: None }
     }
 }
 
-/// Iterates over the runs of a view.
+/// An iterator over the runs of a view.
 #[derive(Clone, Debug)]
 pub struct Runs {
     boxes: Boxes,
@@ -70,7 +71,7 @@ impl Iterator for Runs {
 }
 
 impl Run {
-    /// Takes in `next` if it goes on where this run ends and single elements do not thereby join at a distance.
+    /// Appends `next` if it continues this run, and if single elements would not join at a distance.
     fn append(&mut self, next: Run) -> bool {
         let stride = if self.len > 1 { self.stride } else { 1 };
         let fits = (next.len == 1 && stride == 1) || (next.stride == stride && next.len > 1);
@@ -127,12 +128,12 @@ impl Rows {
     }
 }
 
-/// Walks the pieces of a view, see the note.
+/// A walk over the ranges of a view; see the note.
 #[derive(Clone, Debug)]
 struct Boxes {
     view: View,
     nodes: Vec<Vec<IndexRange>>,
-    /// Per digit on the way: node, piece in it, value of the digit.
+    /// For each digit on the path: node, range in it, value of the digit.
     path: Vec<(usize, usize, u32)>,
 }
 
@@ -163,7 +164,7 @@ impl Boxes {
         boxes
     }
 
-    /// Returns the pieces of digit `k` for the parts that meet under fixed outer digits; there are at least two.
+    /// Builds the ranges of digit `k` for the parts that overlap under fixed outer digits; there are at least two.
     fn build(&mut self, k: usize, parts: &[usize]) -> usize {
         let edge = |&p: &usize| [self.view.parts[p].lo[k], self.view.parts[p].lo[k] + self.view.parts[p].len[k]];
         let mut edges: Vec<u32> = parts.iter().flat_map(edge).collect();
@@ -204,7 +205,7 @@ impl Boxes {
         }
     }
 
-    /// Returns the part's elements under the digits on the path, `count` values of the last.
+    /// Returns the rows of a part under the digits on the path, `count` values of the last digit.
     fn rows(&self, p: usize, value: u32, count: u32) -> Rows {
         let part: &ViewPart = &self.view.parts[p];
         if self.view.parts.len() == 1 {
@@ -223,7 +224,7 @@ impl Boxes {
         Rows::new(part.var, start, dims.into_iter())
     }
 
-    /// Goes `count` values on along the last digit of the path, and outwards where a digit ends.
+    /// Advances by `count` values along the last digit of the path, and further out where a digit ends.
     fn advance_past(&mut self, mut count: u32) {
         while let Some(step) = self.path.last_mut() {
             let ranges = &self.nodes[step.0];
@@ -241,7 +242,7 @@ impl Boxes {
     }
 }
 
-/// Returns the element by element copy of one view to another of the same length, both in row-major order.
+/// Returns the element-wise copy of one view to another of the same length, both in row-major order.
 pub fn copy_runs(dst: &View, src: &View) -> Vec<CopyRun> {
     debug_assert_eq!(dst.len(), src.len());
     let (mut dst, mut src) = (dst.runs(), src.runs());
@@ -269,7 +270,7 @@ pub fn copy_runs(dst: &View, src: &View) -> Vec<CopyRun> {
 }
 
 impl CopyRun {
-    /// Takes in `next` if both sides go on where they end here, at the same distances.
+    /// Appends `next` if it continues both sides at the same distances.
     fn append(&mut self, next: &CopyRun) -> bool {
         let strides = |c: &CopyRun| if c.len > 1 { (c.dst_stride, c.src_stride) } else { (1, 1) };
         let (d, s) = strides(self);

@@ -10,7 +10,7 @@ impl View {
         self.parts.iter().map(|p| (p.var, p.region())).collect()
     }
 
-    /// Returns whether it names some element twice.
+    /// Returns whether it names an element twice.
     pub fn has_aliases(&self) -> bool {
         any_repeat(&self.regions())
     }

@@ -1,11 +1,11 @@
-//! The canonical form of a view: no digit of length 1, no neighbouring digits of an axis that could be one, no
-//! neighbouring parts that could be one, parts in order.
+//! The canonical form of a view: no digit of length 1, digits of an axis and parts joined where possible, parts in
+//! order.
 
 use super::{View, ViewPart};
 use smallvec::smallvec;
 
 impl View {
-    /// Brings the view to canonical form; its elements and shape stay.
+    /// Brings the view to canonical form; its elements and shape stay the same.
     pub fn simplify(&mut self) {
         if self.is_empty() {
             *self = View::empty(&self.shape());
@@ -31,7 +31,7 @@ impl View {
         }
     }
 
-    /// A digit along which a part has one value has no stride to speak of.
+    /// Sets the stride of a part along a digit with a single value to 0.
     fn canonicalise_strides(&mut self) {
         for part in &mut self.parts {
             part.stride.iter_mut().zip(&part.len).filter(|(_, n)| **n == 1).for_each(|(s, _)| *s = 0);
@@ -73,7 +73,7 @@ impl View {
         self.parts.len() < before
     }
 
-    /// Returns the view with all axes made one, in canonical form.
+    /// Returns the view with all axes joined to one, in canonical form.
     pub(super) fn flat(&self) -> View {
         let mut flat = self.clone();
         flat.axes = smallvec![flat.digits.len() as u8];
@@ -83,7 +83,7 @@ impl View {
 }
 
 impl ViewPart {
-    /// Sorts parts that differ only along digit `k` together, in its order.
+    /// Orders parts such that those that differ only along digit `k` are adjacent and ascend.
     fn beside(&self, other: &ViewPart, k: usize) -> std::cmp::Ordering {
         let without = |x: &ViewPart, j: usize| (x.lo[j], x.len[j]);
         let digits = (0..self.lo.len()).filter(|&j| j != k);
@@ -93,7 +93,7 @@ impl ViewPart {
             .unwrap_or(self.lo[k].cmp(&other.lo[k]))
     }
 
-    /// Takes in `next` if both are one box along digit `k`.
+    /// Appends `next` if both form one box along digit `k`.
     fn append(&mut self, next: &ViewPart, k: usize) -> bool {
         let same =
             |j: usize| j == k || (self.lo[j], self.len[j], self.stride[j]) == (next.lo[j], next.len[j], next.stride[j]);

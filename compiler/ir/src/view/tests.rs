@@ -1,10 +1,10 @@
-//! Every operation and query of a view against the same on a plain list of elements.
+//! Tests of every operation and query of a view against a plain list of elements.
 
 use super::*;
 use cranelift_entity::EntityRef;
 use proptest::prelude::*;
 
-/// A view as what it means.
+/// The meaning of a view: its shape and elements.
 #[derive(Clone, Debug, PartialEq)]
 struct Plain {
     shape: Vec<u64>,
@@ -17,7 +17,7 @@ impl Plain {
         Plain { shape: view.shape().to_vec(), elements }
     }
 
-    /// The elements at the indices that `source` gives for each index of a new shape.
+    /// Returns the elements at the indices that `source` returns for each index of a new shape.
     fn map(&self, shape: Vec<u64>, source: impl Fn(&[u64]) -> Vec<u64>) -> Plain {
         let flat = |index: &[u64]| index.iter().zip(&self.shape).fold(0, |sum, (i, n)| sum * n + i);
         let elements = indices(&shape).map(|i| self.elements[flat(&source(&i)) as usize]).collect();
@@ -59,13 +59,13 @@ fn with(index: &[u64], axis: usize, value: u64) -> Vec<u64> {
     index
 }
 
-/// All ways to write `n` as three factors.
+/// Returns all ways to write `n` as three factors.
 fn factorings(n: u64) -> Vec<Vec<u64>> {
     let divisors = |n: u64| (1..=n).filter(move |d| n.is_multiple_of(*d));
     divisors(n).flat_map(|a| divisors(n / a).map(move |b| vec![a, b, n / a / b])).collect()
 }
 
-/// One operation by numbers; both forms must agree after it.
+/// Applies one operation, given by numbers, to both forms.
 fn apply(view: &View, plain: &Plain, (op, a, b, c): (u8, u64, u64, u64)) -> (View, Plain) {
     let rank = view.rank();
     let axis = if rank == 0 { 0 } else { a as usize % rank };
@@ -184,7 +184,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn operations_mean_what_they_do_to_lists((view, plain) in start(), ops in prop::collection::vec(operation(), 0..6)) {
+    fn operations_mean_what_they_do_to_lists(
+        (view, plain) in start(),
+        ops in prop::collection::vec(operation(), 0..6),
+    ) {
         let mut state = (view, plain);
         for op in ops {
             if state.1.elements.len() < 300 {
@@ -208,7 +211,7 @@ proptest! {
     #[test]
     fn runs_are_the_elements_in_order((view, plain) in any_view()) {
         prop_assert_eq!(view.elements().collect::<Vec<_>>(), plain.elements.clone());
-        // Contiguous neighbours are never in two runs.
+        // Contiguous neighbours never belong to two runs.
         let runs: Vec<Run> = view.runs().collect();
         let breaks = |w: &[Run]| w[0].var != w[1].var || w[0].at(w[0].len - 1) + 1 != w[1].start
             || (w[0].len > 1 && w[0].stride != 1) || (w[1].len > 1 && w[1].stride != 1);

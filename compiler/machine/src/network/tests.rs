@@ -1,4 +1,4 @@
-//! Published figures of the ladder model, and routes by brute force.
+//! Tests of published figures of the ladder model, and of routes against graph searches.
 
 use super::*;
 use crate::builtin;
@@ -57,7 +57,8 @@ fn link_groups_have_their_derived_rates() {
 #[test]
 fn the_halo_of_the_blur_takes_the_published_link_time() {
     let m = builtin("dss8440").unwrap();
-    // Strips over the processors of each side of the ladder: every neighbour gets 35,200 bytes, two rungs up.
+    // A blur distributed over the processors of each side of the ladder: every neighbour gets 35,200 bytes, two rungs
+    // up.
     let up = (0..14).map(|i| (i, i + 2, 35_200));
     let down = (2..16).map(|i| (i, i - 2, 35_200));
     assert_eq!(m.link_phase_cycles(up.chain(down)), 2040 + 1929);
@@ -104,7 +105,7 @@ fn every_route_is_a_shortest_path_of_the_network() {
 }
 
 proptest::proptest! {
-    /// The loads of all links, counted link by link along each route.
+    /// Compares with the loads of all links, counted link by link along each route.
     #[test]
     fn a_phase_lasts_as_long_as_its_fullest_group(
         torus: bool,

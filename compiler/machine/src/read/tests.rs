@@ -1,23 +1,23 @@
-//! Broken machine files: each is refused at the value that is wrong, and none makes the reader panic.
+//! Tests of broken machine files: each is refused at the wrong value, and none makes the reader panic.
 
 use crate::*;
 use proptest::prelude::*;
 
-/// What is wrong with a file, and the text that the error stands at.
+/// Returns the error of a file, and the text at which it is reported.
 fn error(text: &str) -> (String, String) {
     let error = Machine::from_toml(text).expect_err("the file is broken");
     let at = error.span.map_or("nowhere", |s| &text[s]);
     (error.message, at.to_string())
 }
 
-/// A file that says everything itself.
+/// Returns a file without inheritance.
 fn whole() -> String {
     let gc200 = builtin_text("gc200").unwrap();
     assert!(builtin_base("gc200").is_none());
     gc200.to_string()
 }
 
-/// An error of a file in which one line is another.
+/// Returns the error of a file in which one line is replaced.
 fn changed(from: &str, to: &str) -> (String, String) {
     let text = whole();
     assert!(text.contains(from), "{from}");
@@ -102,7 +102,7 @@ fn a_few_lines_over_a_base_are_a_machine() {
     assert_eq!((mine.chip.rows, mine.memory, mine.tile), (23, bow.memory, bow.tile));
 }
 
-/// Where the values of a file stand: after ` = `, up to a space, comma or brace.
+/// Returns the spans of the values in a file: after ` = `, up to a space, comma or brace.
 fn values(text: &str) -> Vec<std::ops::Range<usize>> {
     let starts = text.match_indices(" = ").map(|(i, _)| i + 3);
     let end = |start: usize| start + text[start..].find([' ', ',', '\n', '}']).unwrap_or(0);
@@ -132,7 +132,7 @@ fn no_number_that_is_wrong_makes_the_reader_panic() {
     }
 }
 
-/// Every query, at the far ends of what it takes: none may overflow.
+/// Calls every query with extreme arguments: none may overflow.
 fn exercise(m: &Machine) {
     let last = m.tiles() - 1;
     assert!(m.row(last) < m.chip.rows && m.column(last) < m.chip.columns && m.ipu_of(last) < m.ipus);
@@ -145,7 +145,11 @@ fn exercise(m: &Machine) {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(cut in 0usize..6000, len in 0usize..40, junk in "[\\[\\]{}=.,\"a-z0-9\n -]{0,12}") {
+    fn no_text_makes_the_reader_panic(
+        cut in 0usize..6000,
+        len in 0usize..40,
+        junk in "[\\[\\]{}=.,\"a-z0-9\n -]{0,12}",
+    ) {
         let mut text = whole();
         let at = (0..=cut.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap();
         let end = (at + len).min(text.len());
@@ -157,7 +161,7 @@ proptest! {
     }
 }
 
-/// The blocks of TOML in a document.
+/// Returns the blocks of TOML in a document.
 fn blocks(document: &str) -> Vec<&str> {
     document.split("```toml\n").skip(1).filter_map(|b| b.split_once("```")).map(|(block, _)| block).collect()
 }
@@ -182,7 +186,7 @@ fn what_the_documents_show_is_true() {
 #[test]
 fn every_value_of_a_built_in_machine_says_where_it_comes_from() {
     for name in builtin_names().filter(|n| !n.starts_with("small")) {
-        // A comment by itself speaks for what follows, up to an empty line.
+        // A comment line applies to the lines that follow, up to an empty line.
         let mut spoken = false;
         for line in builtin_text(name).unwrap().lines().skip_while(|l| !l.is_empty()) {
             spoken = !line.is_empty() && (spoken || line.starts_with('#'));

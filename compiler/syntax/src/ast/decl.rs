@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// What declares a name or a place.
+/// A declaration of a name or a mapping.
 #[derive(Clone, Debug)]
 pub enum Decl {
     /// `let`
@@ -15,11 +15,11 @@ pub enum Decl {
     Map {
         /// The view that is mapped.
         view: ExprId,
-        /// Where to.
+        /// The place to which it is mapped.
         place: Place,
         /// `for …`
         family: Vec<Binder>,
-        /// Where.
+        /// The source span.
         span: Span,
     },
 }
@@ -35,11 +35,11 @@ pub struct Let {
     pub ty: Option<Type>,
     /// The value.
     pub value: ExprId,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
-/// What a value is taken apart into.
+/// The left side of a declaration, which destructures a value.
 #[derive(Clone, Debug)]
 pub enum Pattern {
     /// A name.
@@ -51,7 +51,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Returns where it stands.
+    /// Returns the source span.
     pub fn span(&self) -> Span {
         match self {
             Pattern::Name(i) => i.span,
@@ -60,7 +60,7 @@ impl Pattern {
     }
 }
 
-/// Which kind of variable.
+/// The kind of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum VarKind {
     /// `var`
@@ -84,18 +84,18 @@ pub struct VarDecl {
     pub ty: Type,
     /// Its initial value.
     pub init: Option<ExprId>,
-    /// Where it lives.
+    /// The place of its elements.
     pub place: Option<Place>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
 /// `on tile(3)` or `on { 0: 0..4; 1: 4..8; }`
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// A place value.
+    /// A place as an expression.
     Expr(ExprId),
-    /// Tile by tile.
+    /// A table with a row for each tile.
     Table(Table),
 }
 
@@ -104,7 +104,7 @@ pub enum Place {
 pub struct Table {
     /// In order.
     pub rows: Vec<TableRow>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -113,15 +113,15 @@ pub struct Table {
 pub enum TableRow {
     /// `key: values -> to for …;`
     Row {
-        /// Before the colon.
+        /// The part before the colon.
         key: ExprId,
-        /// After it.
+        /// The part after the colon.
         values: Vec<Arg>,
-        /// After the arrow.
+        /// The part after the arrow.
         to: Option<ExprId>,
         /// `for …`
         family: Vec<Binder>,
-        /// Where.
+        /// The source span.
         span: Span,
     },
     /// `on place { … }`
@@ -140,16 +140,16 @@ pub struct Binder {
     pub pattern: Pattern,
     /// A range or a list.
     pub range: ExprId,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
 /// A type.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// Which.
+    /// The form.
     pub kind: TypeKind,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -178,12 +178,12 @@ pub enum Dim {
     Spread(Ident),
 }
 
-/// What stands in a compute set.
+/// A statement of a compute set.
 #[derive(Clone, Debug)]
 pub enum VertexItem {
     /// `vertex dot(a: x) on tile(3) for …;`
     Vertex(Box<Vertex>),
-    /// Statements that are like the one before them.
+    /// Statements that repeat the one before them with other integers.
     Repeated(RepeatedId),
     /// `let`
     Let(Box<Let>),
@@ -191,20 +191,20 @@ pub enum VertexItem {
     For {
         /// The binders.
         binders: Vec<Binder>,
-        /// What stands inside.
+        /// The contents.
         body: Vec<VertexItem>,
-        /// Where, body included.
+        /// The source span, body included.
         span: Span,
     },
     /// `if … { … } else { … }`
     If {
-        /// Static.
+        /// The condition; static.
         cond: ExprId,
-        /// If so.
+        /// The statements if the condition holds.
         then: Vec<VertexItem>,
-        /// If not; an `else if` is one `If` inside.
+        /// The statements otherwise; an `else if` is one `If` inside.
         els: Option<Vec<VertexItem>>,
-        /// Where.
+        /// The source span.
         span: Span,
     },
 }
@@ -220,35 +220,35 @@ pub struct Vertex {
     pub generics: Vec<ExprId>,
     /// Fields by name or in order.
     pub args: Vec<Arg>,
-    /// Where it runs.
+    /// The place where it runs.
     pub place: Option<Place>,
     /// `for …`
     pub family: Vec<Binder>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
-/// What stands in a copy block.
+/// A statement of a copy block.
 #[derive(Clone, Debug)]
 pub enum CopyItem {
     /// `dst <- src for …;`
     Copy {
-        /// What is written.
+        /// The elements written.
         dst: ExprId,
-        /// What is read.
+        /// The elements read.
         src: ExprId,
         /// `for …`
         family: Vec<Binder>,
-        /// Where.
+        /// The source span.
         span: Span,
     },
     /// `for … { … }`
     For {
         /// The binders.
         binders: Vec<Binder>,
-        /// What stands inside.
+        /// The contents.
         body: Vec<CopyItem>,
-        /// Where, body included.
+        /// The source span, body included.
         span: Span,
     },
 }

@@ -1,22 +1,22 @@
 //! Expressions.
 //!
-//! A program may have millions of expressions, and most are names, integers and indices: the rarer forms keep what is
-//! large behind a pointer.
+//! A program may have millions of expressions, most of them names, integers and indices; rarer forms keep large data
+//! behind a pointer.
 //!
-//! Invariant: parentheses are kept ([`ExprKind::Paren`]), so that the text can be written as it was.
+//! Invariant: parentheses are kept ([`ExprKind::Paren`]), so that the text can be written again as it was.
 
 use super::*;
 
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Which.
+    /// The form.
     pub kind: ExprKind,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
-/// Operators of one operand.
+/// Unary operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum UnaryOp {
     /// `-`
@@ -25,7 +25,7 @@ pub enum UnaryOp {
     Not,
 }
 
-/// Operators of two operands.
+/// Binary operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[allow(missing_docs)]
 pub enum BinaryOp {
@@ -51,7 +51,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// How tight it binds, from 1 (`||`) to 9 (`*`), as in Rust.
+    /// Returns the precedence, from 1 (`||`) to 9 (`*`), as in Rust.
     pub fn precedence(self) -> u8 {
         use BinaryOp::*;
         match self {
@@ -67,12 +67,12 @@ impl BinaryOp {
         }
     }
 
-    /// Returns whether it compares; comparisons do not chain.
+    /// Returns whether it is a comparison; comparisons do not chain.
     pub fn compares(self) -> bool {
         self.precedence() == BinaryOp::Eq.precedence()
     }
 
-    /// As it is written.
+    /// Returns its text.
     pub fn token(self) -> &'static str {
         use BinaryOp::*;
         match self {
@@ -108,14 +108,14 @@ pub enum ExprKind {
     Int {
         /// Its value.
         value: u64,
-        /// As written.
+        /// The source text.
         text: SmolStr,
     },
     /// `1.5e-3`
     Float {
         /// Its value.
         value: f64,
-        /// As written.
+        /// The source text.
         text: SmolStr,
     },
     /// `"…"`, escapes resolved.
@@ -130,9 +130,9 @@ pub enum ExprKind {
     List(Vec<ExprId>),
     /// `[value; count]`
     Fill {
-        /// Each element.
+        /// The value of each element.
         value: ExprId,
-        /// How many.
+        /// The number of elements.
         count: ExprId,
     },
     /// `base.name`
@@ -144,28 +144,28 @@ pub enum ExprKind {
     },
     /// `callee(args)`
     Call {
-        /// What is called.
+        /// The function.
         callee: ExprId,
-        /// With what.
+        /// The arguments.
         args: Vec<Arg>,
     },
     /// `base[index, …]`
     Index {
-        /// What is indexed.
+        /// The indexed value.
         base: ExprId,
-        /// With what.
+        /// The indices.
         index: Vec<Index>,
     },
     /// `-x`
     Unary {
-        /// Which.
+        /// The operator.
         op: UnaryOp,
-        /// Of what.
+        /// The operand.
         value: ExprId,
     },
     /// `a + b`
     Binary {
-        /// Which.
+        /// The operator.
         op: BinaryOp,
         /// Left.
         left: ExprId,
@@ -174,9 +174,9 @@ pub enum ExprKind {
     },
     /// `a..b`, `a..=b`, `a..b by s`
     Range {
-        /// First.
+        /// The first value.
         start: ExprId,
-        /// Last or one past it.
+        /// The last value, or one past it.
         end: ExprId,
         /// `..=`
         closed: bool,
@@ -191,9 +191,9 @@ pub enum ExprKind {
     If {
         /// The condition.
         cond: ExprId,
-        /// If so.
+        /// The body if the condition holds.
         then: Box<Body>,
-        /// If not: a `Block` or another `If`.
+        /// The rest: a `Block` or another `If`.
         els: Option<ExprId>,
     },
     /// `on place { … }`, `stage on place { … }`
@@ -202,14 +202,14 @@ pub enum ExprKind {
         stage: bool,
         /// The place.
         place: ExprId,
-        /// What stands there.
+        /// The body.
         body: Box<Body>,
     },
     /// `with mode { … }`
     With {
         /// The mode.
         mode: ExprId,
-        /// What it governs.
+        /// The body.
         body: Box<Body>,
     },
     /// `pipeline(args) { … }`
@@ -221,12 +221,12 @@ pub enum ExprKind {
     },
     /// `switch e { 0, 1 => { … } _ => { … } }`
     Switch {
-        /// What is compared.
+        /// The value to compare.
         on: ExprId,
-        /// In order.
+        /// The arms, in order.
         arms: Vec<Arm>,
     },
-    /// What could not be parsed; already reported.
+    /// Text that could not be parsed and has been reported.
     Error,
 }
 
@@ -239,11 +239,11 @@ pub struct Reduce {
     pub binders: Vec<Binder>,
     /// `where`
     pub filter: Option<ExprId>,
-    /// The value of each place.
+    /// The value of each element.
     pub body: Body,
 }
 
-/// One place of an index.
+/// One index of an indexing expression.
 #[derive(Clone, Debug)]
 pub enum Index {
     /// An index, or a range value.
@@ -258,7 +258,7 @@ pub enum Index {
         end: Option<ExprId>,
         /// `by`
         by: Option<ExprId>,
-        /// Where.
+        /// The source span.
         span: Span,
     },
 }
@@ -266,11 +266,11 @@ pub enum Index {
 /// `0, 2..4 => { … }`
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// What it matches; `None` is `_`.
+    /// The keys that it matches; `None` is `_`.
     pub keys: Vec<Option<ExprId>>,
-    /// What it does.
+    /// The body.
     pub body: Body,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -278,7 +278,8 @@ pub struct Arm {
 mod tests {
     use super::*;
 
-    /// A million statements with fifteen expressions each would else not fit the memory that compiling them may take.
+    /// Larger expressions would exceed the memory limit for compiling a million statements with fifteen expressions
+    /// each.
     #[test]
     fn expressions_are_small() {
         assert_eq!(std::mem::size_of::<Expr>(), 48);

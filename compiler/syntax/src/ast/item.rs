@@ -1,4 +1,4 @@
-//! Items: what can stand at the top of a file.
+//! Items: the top-level constructs of a file.
 //!
 //! Invariant: an item has its attributes beside it, whatever its kind.
 
@@ -9,13 +9,13 @@ use super::*;
 pub struct Item {
     /// `#[…]` before it.
     pub attrs: Vec<Attr>,
-    /// Which.
+    /// The form.
     pub kind: ItemKind,
-    /// Where, attributes included.
+    /// The source span, attributes included.
     pub span: Span,
 }
 
-/// What can stand at the top of a file.
+/// The kinds of items.
 #[derive(Clone, Debug)]
 pub enum ItemKind {
     /// `use nn;` `use nn as n;` `use "file.gir" as f;` `use nn.{dense, relu};`
@@ -38,14 +38,14 @@ pub enum ItemKind {
     Compute {
         /// Its name.
         name: Path,
-        /// What stands inside.
+        /// The contents.
         vertices: Vec<VertexItem>,
     },
     /// `copy name { … }`
     Copy {
         /// Its name.
         name: Path,
-        /// What stands inside.
+        /// The contents.
         copies: Vec<CopyItem>,
     },
     /// `exchange name with (…) { … }`
@@ -64,7 +64,7 @@ pub enum ItemKind {
         /// Its rows.
         table: Table,
     },
-    /// What could not be parsed; already reported.
+    /// Text that could not be parsed and has been reported.
     Error,
 }
 
@@ -80,9 +80,9 @@ pub enum Use {
     },
     /// `use "file.gir" as alias;`
     File {
-        /// The path as written.
+        /// The path, escapes resolved.
         path: SmolStr,
-        /// Where the path stands.
+        /// The span of the path.
         span: Span,
         /// `as`
         alias: Ident,
@@ -91,7 +91,7 @@ pub enum Use {
     Names {
         /// The module.
         name: Path,
-        /// What is taken from it.
+        /// The imported names.
         names: Vec<Ident>,
     },
 }
@@ -99,7 +99,7 @@ pub enum Use {
 /// `codelet name<T: float>(in a: T[n]) { … }`
 #[derive(Clone, Debug)]
 pub struct Codelet {
-    /// Runs on all workers.
+    /// Whether it runs on all workers.
     pub multi: bool,
     /// Its name.
     pub name: Path,
@@ -107,7 +107,7 @@ pub struct Codelet {
     pub generics: Vec<Generic>,
     /// `(…)`
     pub fields: Vec<CodeletField>,
-    /// What it does.
+    /// The body.
     pub body: Body,
 }
 
@@ -131,11 +131,11 @@ pub struct CodeletField {
     pub name: Ident,
     /// Element type and dimensions.
     pub ty: Type,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
-/// What a codelet may do with a field.
+/// The direction of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FieldDir {
     /// Read.
@@ -161,7 +161,7 @@ pub struct Fn {
     pub params: Vec<Param>,
     /// `-> …`
     pub result: Option<Type>,
-    /// What it does.
+    /// The body.
     pub body: Body,
 }
 
@@ -174,7 +174,7 @@ pub struct Param {
     pub ty: Option<Type>,
     /// Its default.
     pub default: Option<ExprId>,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -189,7 +189,7 @@ pub struct Grad {
     pub results: Vec<Ident>,
     /// Their adjoints.
     pub adjoints: Vec<Ident>,
-    /// What it does.
+    /// The body.
     pub body: Body,
 }
 
@@ -200,7 +200,7 @@ pub struct Program {
     pub name: Path,
     /// `(…)`
     pub params: Vec<Param>,
-    /// What it does.
+    /// The body.
     pub body: Body,
 }
 

@@ -1,44 +1,44 @@
-//! Statements that are like the one before them but for their integers: a table of these.
+//! Tables of repeated statements: statements that differ from the one before them in integers only.
 //!
-//! Whoever looks at statements one by one sees all of them: their nodes are made when one is asked for, and
-//! are numbered behind those that were written out. Whoever can looks at the table, as elaboration does.
+//! Code that visits statements one by one sees all of them: their nodes are made on demand, and are numbered behind the
+//! nodes that were parsed. Elaboration reads the table instead.
 //!
-//! Invariant: the statements are those that the parser would make of their text, but for the numbers of their nodes.
-//! See the note in [`crate::token::alike`] for which statements are taken.
+//! Invariant: the statements are those that the parser would make of their text, except for the numbers of their nodes.
+//! The note in [`crate::token::repeated`] defines which statements are taken.
 
 use super::*;
 use crate::token::repeated::Run;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// `vertex` statements that are like the one before them.
+/// `vertex` statements that repeat the one before them.
 #[derive(Clone, Debug)]
 pub struct RepeatedStatements {
-    /// The one before them.
+    /// The first statement, before the repeated ones.
     pub like: Box<Vertex>,
-    /// Its integers, in the order of the text.
+    /// The integers of the first statement, in the order of the text.
     pub numbers: Vec<Number>,
-    /// Where each of the others begins.
+    /// The start of each repeated statement.
     starts: Vec<u32>,
-    /// The expressions of the one before them.
+    /// The expressions of the first statement.
     nodes: Range<usize>,
-    /// How many expressions the runs before this one have.
+    /// The number of expressions in the runs before this one.
     base: usize,
     others: OnceLock<Others>,
 }
 
-/// An integer of statements that are alike.
+/// An integer of repeated statements.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// In the statement before them.
+    /// The expression in the first statement.
     pub expr: ExprId,
-    /// What stands there in each of the others.
+    /// Its value in each repeated statement.
     pub values: Arc<[i64]>,
-    /// Where it is in the statement before them.
+    /// The span in the first statement.
     span: Span,
 }
 
-/// Statements of a run one by one.
+/// The statements of a run, made one by one.
 #[derive(Clone, Debug)]
 struct Others {
     vertices: Vec<VertexItem>,
@@ -46,8 +46,8 @@ struct Others {
 }
 
 impl RepeatedStatements {
-    /// Returns a statement, whose expressions end those that were written so far, and what is like it; `None` if these are not
-    /// its numbers, or there are too many.
+    /// Builds the table of a run from its first statement, whose expressions are the last ones parsed. Returns `None`
+    /// if its integers do not match the run, or there are too many statements.
     pub fn new(
         like: &Vertex,
         run: Run,
@@ -82,17 +82,17 @@ impl RepeatedStatements {
         (base + all.count() * all.nodes.len() <= i32::MAX as usize).then_some(all)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of repeated statements.
     pub fn count(&self) -> usize {
         self.starts.len()
     }
 
-    /// Returns how many expressions each has.
+    /// Returns the number of expressions of each statement.
     pub fn expr_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns where one of them stands.
+    /// Returns the span of a repeated statement.
     pub fn span(&self, other: usize) -> Span {
         let lo = self.starts[other];
         let longer: u32 = self.numbers.iter().map(|n| digits(n.values[other])).sum();
@@ -100,23 +100,23 @@ impl RepeatedStatements {
         Span::new(lo, lo + (self.like.span.hi - self.like.span.lo) + longer - first)
     }
 
-    /// Returns where all of them stand.
+    /// Returns the span of all repeated statements.
     pub fn whole(&self) -> Span {
         self.span(0).to(self.span(self.count() - 1))
     }
 
-    /// Makes them one by one; `written` are the expressions that were written out.
+    /// Makes the statements one by one; `written` are the expressions that were parsed.
     fn make(&self, written: &[Expr]) -> Others {
         let count = self.count() * self.nodes.len();
         let mut others = Others { vertices: Vec::with_capacity(self.count()), exprs: Vec::with_capacity(count) };
         for k in 0..self.count() {
             let from = others.exprs.len();
-            let place = Moved { all: self, other: k, nodes: written.len() + self.base + from };
+            let moved = Moved { all: self, other: k, nodes: written.len() + self.base + from };
             let mut vertex = self.like.clone();
-            place.vertex(&mut vertex);
+            moved.vertex(&mut vertex);
             others.vertices.push(VertexItem::Vertex(vertex));
             others.exprs.extend_from_slice(&written[self.nodes.clone()]);
-            others.exprs[from..].iter_mut().for_each(|e| place.expr(e));
+            others.exprs[from..].iter_mut().for_each(|e| moved.expr(e));
             for n in &self.numbers {
                 let (value, text) = (n.values[k] as u64, smol_str::format_smolstr!("{}", n.values[k]));
                 others.exprs[from + n.expr.as_u32() as usize - self.nodes.start].kind = ExprKind::Int { value, text };
@@ -126,7 +126,7 @@ impl RepeatedStatements {
     }
 }
 
-/// Returns how many digits a number takes that is not negative.
+/// Returns the number of digits of a number that is not negative.
 fn digits(number: i64) -> u32 {
     number.checked_ilog10().unwrap_or(0) + 1
 }
@@ -139,23 +139,23 @@ pub struct Exprs {
 }
 
 impl Exprs {
-    /// Returns those that are written out, and the runs of statements, by number.
+    /// Returns the parsed expressions with the runs of statements, by number.
     pub fn new(written: Vec<Expr>, repeated: Vec<RepeatedStatements>) -> Exprs {
         Exprs { written, repeated }
     }
 
-    /// Adds one to a module without runs.
+    /// Adds an expression to a module without runs.
     pub fn push(&mut self, expr: Expr) -> ExprId {
         self.written.push(expr);
         ExprId::from_u32(self.written.len() as u32 - 1)
     }
 
-    /// Returns those that are written out.
+    /// Returns the expressions that were parsed.
     pub fn written(&self) -> &[Expr] {
         &self.written
     }
 
-    /// Statements that are alike.
+    /// Returns a run of repeated statements.
     pub fn repeated(&self, id: RepeatedId) -> &RepeatedStatements {
         &self.repeated[id.as_u32() as usize]
     }
@@ -184,21 +184,21 @@ impl std::ops::Index<ExprId> for Exprs {
     }
 }
 
-/// Nodes of the statement before a run on their way to one of the run.
+/// A translation of nodes of the first statement to nodes of a repeated one.
 struct Moved<'a> {
     all: &'a RepeatedStatements,
     other: usize,
-    /// The number of its first expression there.
+    /// The number of its first expression.
     nodes: usize,
 }
 
 impl Moved<'_> {
-    /// Returns each number before a place moves it by the digits that it has more or less.
-    fn at(&self, place: u32) -> u32 {
-        let before = self.all.numbers.iter().take_while(|n| n.span.lo < place);
+    /// Translates an offset: each integer before it shifts it by the difference in digits.
+    fn at(&self, offset: u32) -> u32 {
+        let before = self.all.numbers.iter().take_while(|n| n.span.lo < offset);
         let longer = |n: &Number| digits(n.values[self.other]) as i64 - (n.span.hi - n.span.lo) as i64;
         let shift = self.all.starts[self.other] as i64 - self.all.like.span.lo as i64;
-        (place as i64 + shift + before.map(longer).sum::<i64>()) as u32
+        (offset as i64 + shift + before.map(longer).sum::<i64>()) as u32
     }
 
     fn span(&self, span: &mut Span) {
@@ -224,7 +224,7 @@ impl Moved<'_> {
         }
     }
 
-    /// An expression; those with bodies and those with a `;` do not stand in such statements.
+    /// Translates an expression; forms with bodies or with a `;` do not occur in such statements.
     fn expr(&self, expr: &mut Expr) {
         self.span(&mut expr.span);
         match &mut expr.kind {

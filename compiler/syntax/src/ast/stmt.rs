@@ -7,11 +7,11 @@ use super::*;
 /// `{ statements value }`
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// In order. A last block without semicolon is here as an [`StmtKind::Expr`] with `semi: false`.
+    /// Statements in order. A last block without semicolon is included as an [`StmtKind::Expr`] with `semi: false`.
     pub stmts: Vec<StmtId>,
     /// The last expression, if it has no semicolon and is not a block.
     pub value: Option<ExprId>,
-    /// Where, braces included.
+    /// The source span, braces included.
     pub span: Span,
 }
 
@@ -20,9 +20,9 @@ pub struct Body {
 pub struct Stmt {
     /// `#[…]` before it.
     pub attrs: Vec<Attr>,
-    /// Which.
+    /// The form.
     pub kind: StmtKind,
-    /// Where.
+    /// The source span.
     pub span: Span,
 }
 
@@ -33,7 +33,7 @@ pub enum AssignOp {
     Write,
     /// `=`
     Set,
-    /// `+=` and its kin: an arithmetic or bitwise operator, of which the target is the first operand.
+    /// `+=` and similar: an arithmetic or bitwise operator, whose first operand is the target.
     With(BinaryOp),
 }
 
@@ -51,9 +51,9 @@ pub enum StmtKind {
     },
     /// `target op value;`
     Assign {
-        /// Which.
+        /// The operator.
         op: AssignOp,
-        /// What is written or renamed.
+        /// The target that is written or renamed.
         target: ExprId,
         /// The value.
         value: ExprId,
@@ -62,14 +62,14 @@ pub enum StmtKind {
     For {
         /// The binders.
         binders: Vec<Binder>,
-        /// What is repeated.
+        /// The body.
         body: Body,
     },
     /// `while cond { … }`
     While {
         /// The condition.
         cond: ExprId,
-        /// What is repeated.
+        /// The body.
         body: Body,
     },
     /// `repeat i in range { … }`
@@ -78,7 +78,7 @@ pub enum StmtKind {
         index: Option<Path>,
         /// A count or a range.
         range: ExprId,
-        /// What is repeated.
+        /// The body.
         body: Body,
     },
     /// `return value;`
@@ -91,14 +91,14 @@ pub enum StmtKind {
     Compute {
         /// Its name, if any.
         name: Option<Path>,
-        /// What stands inside.
+        /// The contents.
         vertices: Vec<VertexItem>,
     },
     /// `copy name { … }`
     Copy {
         /// Its name, if any.
         name: Option<Path>,
-        /// What stands inside.
+        /// The contents.
         copies: Vec<CopyItem>,
     },
     /// `par { … }`
@@ -114,6 +114,6 @@ pub enum StmtKind {
     Execute(Path),
     /// `exchange name;`
     Exchange(Path),
-    /// What could not be parsed; already reported.
+    /// Text that could not be parsed and has been reported.
     Error,
 }

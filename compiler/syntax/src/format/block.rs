@@ -1,16 +1,16 @@
-//! What stands in brackets: blocks of statements and rows, and lists with commas.
+//! Constructs in brackets: blocks of statements and rows, and lists with commas.
 //!
 //! Invariant: a block is on one line only if it was written so, or if it was built in memory and is short.
 
 use super::Printer;
 use crate::ast::{ExprId, ExprKind};
 
-/// How a block was written.
+/// The source layout of a block.
 #[derive(Clone, Copy)]
 pub struct Braces {
     /// One past its closing brace; 0 in memory.
     pub hi: u32,
-    /// How many elements it may have on one line if it was built in memory.
+    /// Maximal number of elements on one line for a block built in memory.
     pub most: usize,
 }
 
@@ -21,12 +21,12 @@ pub struct Brackets {
     pub open: &'static str,
     /// `)`, `]`, `>`
     pub close: &'static str,
-    /// One past the closing one; 0 in memory.
+    /// One past the closing bracket; 0 in memory.
     pub hi: u32,
 }
 
 impl Printer<'_> {
-    /// `{ … }`; `lo` is where an element starts.
+    /// Writes `{ … }`; `lo` returns the start of an element.
     pub fn block<T>(
         &mut self,
         braces: Braces,
@@ -62,7 +62,7 @@ impl Printer<'_> {
                     p.separate(lo, i == 0, false);
                     write(p, e);
                 }
-                // The comments before the closing brace stand as far right as the elements.
+                // Comments before the closing brace are indented like the elements.
                 p.comments_before_close(braces.hi, false);
             });
             p.separate_close();
@@ -82,7 +82,7 @@ impl Printer<'_> {
         self.word("}");
     }
 
-    /// `( … )` with commas between; over several lines each element has its own, and a comma.
+    /// Writes `( … )` with commas between elements; over several lines each element has its own line and a comma.
     pub fn list<T>(
         &mut self,
         brackets: Brackets,
@@ -121,7 +121,7 @@ impl Printer<'_> {
         self.word(close);
     }
 
-    /// `[1, 2, …]`, as many on a line as fit.
+    /// Writes `[1, 2, …]` with as many elements per line as fit.
     pub fn literals(&mut self, list: &[ExprId]) {
         self.word("[");
         self.reserving(1, |p| {
@@ -144,12 +144,12 @@ impl Printer<'_> {
         self.word("]");
     }
 
-    /// Returns whether a list is one of numbers and truth values, without comments before `hi`.
+    /// Returns whether a list consists of numbers and truth values, without comments before `hi`.
     pub fn is_literals(&self, list: &[ExprId], hi: u32) -> bool {
         !self.has_comment(hi) && list.iter().all(|e| self.literal_width(*e) > 0)
     }
 
-    /// Returns the columns of a number or truth value, 0 for everything else.
+    /// Returns the width of a number or truth value, and 0 for every other expression.
     fn literal_width(&self, e: ExprId) -> usize {
         match &self.module.exprs[e].kind {
             ExprKind::Int { text, .. } | ExprKind::Float { text, .. } => text.len(),

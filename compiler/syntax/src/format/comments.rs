@@ -1,18 +1,17 @@
-//! Comments and blank lines, which stand between elements.
+//! Comments and blank lines between elements.
 //!
 //! A comment belongs to the gap between two elements of a block or list in which it stands, or, if it stands inside an
-//! element that has no such gaps, to the gap after it. A comment that follows something on its line stays on that line.
+//! element without such gaps, to the gap after it. A comment that follows code on its line stays on that line.
 //!
-//! Invariant: comments come out in their order, each once, and nothing follows one on its line.
+//! Invariant: comments are written in order, each once, and nothing follows one on its line.
 
 use super::Printer;
 use crate::ast::Comment;
 use girder_source::Span;
 
 impl Printer<'_> {
-    /// Starts the line of the next element, which starts at `lo`: writes the comments before it, ends the line, keeps
-    /// one blank line or makes one if `blank`. `first` says that this is the first element, which has no blank line
-    /// before it.
+    /// Starts the line of the next element, at `lo`: writes the comments before it, ends the line, and keeps one blank
+    /// line or makes one if `blank`. `first` marks the first element, which has no blank line before it.
     pub fn separate(&mut self, lo: u32, first: bool, blank: bool) {
         let any = self.comments_until(lo, first);
         self.end_line((!first || any) && (blank || self.blank_before(lo)));
@@ -33,14 +32,14 @@ impl Printer<'_> {
         self.comments_until(u32::MAX, first);
     }
 
-    /// A place where comments may stand, while all is on one line.
+    /// Writes comments inside a construct that is on one line.
     pub fn gap(&mut self, lo: u32) {
         if self.has_comment(lo) {
             self.line.fail();
         }
     }
 
-    /// Returns whether a comment is to be written before `lo`.
+    /// Returns whether a comment must be written before `lo`.
     pub fn has_comment(&self, lo: u32) -> bool {
         self.module.comments.get(self.next_comment).is_some_and(|c| c.span.lo < lo)
     }
@@ -55,7 +54,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes the comments before `lo`; says whether there was one on a line of its own.
+    /// Writes the comments before `lo`; returns whether one was on a line of its own.
     fn comments_until(&mut self, lo: u32, first: bool) -> bool {
         let mut own = false;
         while self.has_comment(lo) {
@@ -74,7 +73,7 @@ impl Printer<'_> {
         own
     }
 
-    /// Returns whether there is something before a comment on its line.
+    /// Returns whether code precedes a comment on its line.
     fn follows_something(&self, comment: &Comment) -> bool {
         let before = self.until(comment.span.lo).trim_end_matches([' ', '\t', '\r']);
         !matches!(before.as_bytes().last(), None | Some(b'\n')) && before != "\u{feff}"
@@ -93,7 +92,7 @@ impl Printer<'_> {
         before[before.trim_end_matches([' ', '\t', '\r', '\n']).len()..].contains('\n')
     }
 
-    /// Returns the first place from `at` on that is neither space nor comment.
+    /// Returns the first offset from `at` on that is neither space nor comment.
     pub fn next_token(&self, at: u32) -> u32 {
         let mut rest = self.text.get(at.saturating_sub(self.base) as usize..).unwrap_or("").trim_start();
         while rest.starts_with("//") {
@@ -102,18 +101,18 @@ impl Printer<'_> {
         self.base + (self.text.len() - rest.len()) as u32
     }
 
-    /// Returns where the `on` before a place stands.
+    /// Returns the offset of the `on` before a place.
     pub fn before_on(&self, lo: u32) -> u32 {
         let before = self.until(lo).trim_end();
         if before.ends_with("on") { self.base + before.len() as u32 - 2 } else { lo }
     }
 
-    /// Returns the text before a place.
+    /// Returns the text before an offset.
     fn until(&self, lo: u32) -> &str {
         self.text.get(..lo.saturating_sub(self.base) as usize).unwrap_or("")
     }
 
-    /// One past the first `sign` after `from`, comments left out; `from` if there is none.
+    /// Returns the offset after the first `sign` after `from`, comments left out; `from` if there is none.
     pub fn find_after(&self, from: u32, sign: char) -> u32 {
         if from == 0 {
             return 0;
@@ -129,7 +128,7 @@ impl Printer<'_> {
         from
     }
 
-    /// Writes what the parser could not read as it stands.
+    /// Writes text that the parser could not read, unchanged.
     pub fn verbatim(&mut self, span: Span) {
         let (lo, hi) = (span.lo.saturating_sub(self.base) as usize, span.hi.saturating_sub(self.base) as usize);
         let text = self.text.get(lo..hi).unwrap_or("").trim_end().to_string();

@@ -1,21 +1,22 @@
 //! Expressions.
 //!
-//! Invariant: parentheses that the tree lacks but the grammar needs are added, so every tree has a text that means it.
+//! Invariant: parentheses that the tree lacks but the grammar needs are added, so the text of every tree parses to that
+//! tree.
 
 use super::Printer;
 use super::block::{Braces, Brackets};
 use crate::ast::*;
 use crate::token::quote;
 
-/// How tight a construct binds; a place of the grammar takes what binds at least as tight as it asks for.
+/// The binding strength of a construct; a position of the grammar accepts constructs of at least some strength.
 pub type Level = u8;
-/// `if`, `{ … }` and their kin.
+/// `if`, `{ … }` and other block forms.
 pub const BLOCK: Level = 0;
 /// `a..b`
 pub const RANGE: Level = 1;
 /// `a || b`
 pub const OR: Level = 2;
-/// `a | b`, what stands beside a comparison.
+/// `a | b`, an operand of a comparison.
 const BIT_OR: Level = 5;
 /// `a + b`
 pub const ADD: Level = 9;
@@ -46,12 +47,12 @@ pub fn is_block(kind: &ExprKind) -> bool {
 }
 
 impl Printer<'_> {
-    /// Returns where an expression starts; 0 in memory.
+    /// Returns the start of an expression; 0 in memory.
     pub fn lo(&self, e: ExprId) -> u32 {
         self.module.exprs[e].span.lo
     }
 
-    /// An expression at a place that takes what binds at least as tight as `least`.
+    /// Writes an expression where constructs that bind at least as tightly as `least` are accepted.
     pub fn expr(&mut self, e: ExprId, least: Level) {
         if self.line.has_failed() {
             return;
@@ -103,7 +104,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `{ … }`, `if`, `on`, `with`, `pipeline`, `switch`
+    /// Writes `{ … }`, `if`, `on`, `with`, `pipeline` or `switch`.
     fn block_form(&mut self, e: ExprId, kind: &ExprKind) {
         match kind {
             ExprKind::Block(body) => self.body(body),
@@ -131,9 +132,9 @@ impl Printer<'_> {
         }
     }
 
-    /// `(a, name: b)`; `hi` is one past the closing parenthesis, or further.
+    /// Writes `(a, name: b)`; `hi` is at or behind the closing parenthesis.
     pub fn args(&mut self, args: &[Arg], hi: u32) {
-        // A single value with brackets of its own needs no line for itself.
+        // A single value with brackets of its own needs no line of its own.
         if let [Arg { name: None, value }] = args
             && !self.has_comment(self.lo(*value))
             && matches!(self.module.exprs[*value].kind, ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Fill { .. })
@@ -145,12 +146,12 @@ impl Printer<'_> {
         self.list(Brackets { open: "(", close: ")", hi }, args, Self::arg_lo, Self::arg);
     }
 
-    /// Returns where an argument starts.
+    /// Returns the start of an argument.
     pub fn arg_lo(&self, arg: &Arg) -> u32 {
         arg.name.as_ref().map_or_else(|| self.lo(arg.value), |n| n.span.lo)
     }
 
-    /// `name: value`
+    /// Writes `name: value`.
     pub fn arg(&mut self, arg: &Arg) {
         if let Some(name) = &arg.name {
             self.word(&name.name);
@@ -228,12 +229,12 @@ impl Printer<'_> {
         self.by(by);
     }
 
-    /// Operators of one level, `a + b - c`; over several lines each starts one.
+    /// Writes operators of one level, `a + b - c`; over several lines each starts one.
     fn chain(&mut self, e: ExprId) {
         let (first, rest) = self.operands(e);
         let Some(&(op, last)) = rest.first() else { return };
         let level = binary_level(op);
-        // Comparisons do not chain: what stands beside one binds tighter.
+        // Comparisons do not chain: their operands bind tighter.
         let least = if op.compares() { BIT_OR } else { level };
         self.reserving(0, |p| p.expr(first, least));
         self.line.indent += 1;
@@ -283,7 +284,7 @@ impl Printer<'_> {
         self.body(body);
     }
 
-    /// `if … { } else if … { } else { }`, on one line only as a whole.
+    /// Writes `if … { } else if … { } else { }`, on one line only as a whole.
     fn if_expr(&mut self, mut e: ExprId) {
         let module = self.module;
         while let ExprKind::If { cond, then, els } = &module.exprs[e].kind {
@@ -333,7 +334,7 @@ impl Printer<'_> {
         );
     }
 
-    /// `i in 0..n, j in 0..m`
+    /// Writes `i in 0..n, j in 0..m`.
     pub fn binders(&mut self, binders: &[Binder]) {
         for (i, binder) in binders.iter().enumerate() {
             if i > 0 {

@@ -1,6 +1,6 @@
 //! Items, declarations, types and tables.
 //!
-//! Invariant: an attribute stays on the line of what it belongs to if it was written there.
+//! Invariant: an attribute stays on the line of its item if it was written there.
 
 use super::Printer;
 use super::block::{Braces, Brackets};
@@ -8,7 +8,7 @@ use super::expr::{ADD, BLOCK, OR, POSTFIX, RANGE};
 use crate::ast::*;
 
 impl Printer<'_> {
-    /// `module name with (…);`
+    /// Writes `module name with (…);`.
     pub fn header(&mut self, header: &Header) {
         self.word("module ");
         self.path(&header.name);
@@ -16,7 +16,7 @@ impl Printer<'_> {
         self.word(";");
     }
 
-    /// An item with its attributes.
+    /// Writes an item with its attributes.
     pub fn item(&mut self, item: &Item) {
         let own_line = matches!(
             item.kind,
@@ -84,7 +84,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `#[name(args)]`, each followed by a line end if it was written so; in memory, if `own_line`.
+    /// Writes `#[name(args)]`, each followed by a line end if it was written so; in memory, if `own_line`.
     pub fn attrs(&mut self, attrs: &[Attr], own_line: bool) {
         for attr in attrs {
             self.word("#[");
@@ -241,7 +241,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A declaration with its semicolon.
+    /// Writes a declaration with its semicolon.
     pub fn decl(&mut self, decl: &Decl) {
         match decl {
             Decl::Let(l) => self.let_decl(l),
@@ -257,7 +257,7 @@ impl Printer<'_> {
                 self.ty(&v.ty);
                 if let Some(init) = v.init {
                     self.word(" = ");
-                    // A place behind the value stands on its last line, whole.
+                    // A place after the value is on its last line as a whole.
                     let place = match &v.place {
                         Some(place @ Place::Expr(_)) => self.width_of(|p| p.place(Some(place))),
                         Some(Place::Table(_)) => " on {".len(),
@@ -278,7 +278,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `let … ;`
+    /// Writes `let … ;`.
     pub fn let_decl(&mut self, l: &Let) {
         self.word(if l.mutable { "let mut " } else { "let " });
         self.pattern(&l.pattern);
@@ -291,7 +291,7 @@ impl Printer<'_> {
         self.word(";");
     }
 
-    /// The left side of a `let` or a binder.
+    /// Writes the left side of a `let` or a binder.
     pub fn pattern(&mut self, pattern: &Pattern) {
         match pattern {
             Pattern::Name(name) => self.word(&name.name),
@@ -307,7 +307,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `a.b.c`
+    /// Writes `a.b.c`.
     pub fn path(&mut self, path: &Path) {
         for (i, part) in path.parts.iter().enumerate() {
             self.word(if i > 0 { "." } else { "" });
@@ -315,7 +315,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A type.
+    /// Writes a type.
     pub fn ty(&mut self, ty: &Type) {
         match &ty.kind {
             TypeKind::Name { name, dims } => {
@@ -354,7 +354,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `{ key: values; … }`
+    /// Writes `{ key: values; … }`.
     pub fn table(&mut self, table: &Table) {
         let lo = |p: &Self, row: &TableRow| match row {
             TableRow::Row { span, .. } => span.lo,
@@ -363,7 +363,7 @@ impl Printer<'_> {
         self.block(Braces { hi: table.span.hi, most: 8 }, &table.rows, lo, |p, row| p.group(|p| p.row(row)));
     }
 
-    /// Over several lines, each value has its own.
+    /// Writes a row; over several lines, each value has its own.
     fn row(&mut self, row: &TableRow) {
         match row {
             TableRow::Row { key, values, to, family, .. } => {

@@ -1,10 +1,10 @@
-//! Lines of text, and the attempt to write something on one of them.
+//! Lines of text, and attempts to write a construct on one of them.
 //!
-//! Invariant: outside an attempt nothing fails; inside one, nothing is written once it has failed.
+//! Invariant: nothing fails outside an attempt; inside one, nothing is written after it has failed.
 
 use super::{INDENT, Printer, WIDTH};
 
-/// The text so far and where its last line stands.
+/// The text so far and the state of its last line.
 #[derive(Default)]
 pub struct Line {
     /// The text.
@@ -13,11 +13,11 @@ pub struct Line {
     column: usize,
     /// Steps of indentation for new lines.
     pub indent: usize,
-    /// Whether the last line has nothing on it, its indentation included.
+    /// Whether the last line is empty, without indentation.
     pub fresh: bool,
-    /// Whether the last line ends with a comment, so that nothing may follow on it.
+    /// Whether the last line ends with a comment, after which nothing may follow.
     pub commented: bool,
-    /// Columns that what comes after the present construct needs on its last line.
+    /// Columns needed on the last line after the current construct.
     reserve: usize,
     /// During an attempt, the columns that may be used.
     attempt: Option<usize>,
@@ -54,22 +54,22 @@ impl Line {
         self.commented = false;
     }
 
-    /// Gives up the attempt.
+    /// Fails the attempt.
     pub fn fail(&mut self) {
         self.failed = self.attempt.is_some();
     }
 
-    /// Returns whether all must stand on this line.
+    /// Returns whether everything must be on this line.
     pub fn is_flat(&self) -> bool {
         self.attempt.is_some()
     }
 
-    /// Returns whether the attempt is over, so that the rest need not be looked at.
+    /// Returns whether the attempt has failed, so that the rest can be skipped.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Returns whether so many columns are left on the line.
+    /// Returns whether this many columns are left on the line.
     pub fn has_room(&self, columns: usize) -> bool {
         self.column + columns + self.reserve <= WIDTH
     }
@@ -81,15 +81,15 @@ impl Printer<'_> {
         self.line.word(word);
     }
 
-    /// Writes something on this line if it fits there, and otherwise over several lines: `f` asks
-    /// [`Line::is_flat`] which of the two it is.
+    /// Writes a construct on this line if it fits, otherwise over several lines: `f` distinguishes the two by
+    /// [`Line::is_flat`].
     pub fn group(&mut self, f: impl Fn(&mut Self)) {
         if self.line.is_flat() || !self.attempt(&f) {
             f(self);
         }
     }
 
-    /// Writes something on this line; if it does not fit, writes nothing and says so.
+    /// Writes a construct on this line; if it does not fit, writes nothing and returns `false`.
     fn attempt(&mut self, f: &impl Fn(&mut Self)) -> bool {
         let (len, column, fresh, comment) = (self.line.out.len(), self.line.column, self.line.fresh, self.next_comment);
         self.line.attempt = Some(WIDTH.saturating_sub(self.line.reserve));
@@ -103,7 +103,8 @@ impl Printer<'_> {
         false
     }
 
-    /// Returns the columns that something takes on one line; 0 if it cannot stand on one, or if all must be on this line anyway.
+    /// Returns the width of a construct on one line; 0 if it cannot be on one line, or if everything must be on this
+    /// line anyway.
     pub fn width_of(&mut self, f: impl FnOnce(&mut Self)) -> usize {
         if self.line.is_flat() {
             return 0;
@@ -119,19 +120,19 @@ impl Printer<'_> {
         if failed { 0 } else { width }
     }
 
-    /// Writes something after which `columns` more are needed on its last line.
+    /// Writes a construct after which `columns` more are needed on its last line.
     pub fn reserving(&mut self, columns: usize, f: impl FnOnce(&mut Self)) {
         let before = std::mem::replace(&mut self.line.reserve, columns);
         f(self);
         self.line.reserve = before;
     }
 
-    /// Like [`Printer::reserving`], in addition to what is needed already.
+    /// Works like [`Printer::reserving`], in addition to the columns already reserved.
     pub fn reserving_more(&mut self, columns: usize, f: impl FnOnce(&mut Self)) {
         self.reserving(self.line.reserve + columns, f);
     }
 
-    /// Writes something one step further right.
+    /// Writes a construct with one more step of indentation.
     pub fn indented(&mut self, f: impl FnOnce(&mut Self)) {
         self.line.indent += 1;
         f(self);

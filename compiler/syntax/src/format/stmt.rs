@@ -8,7 +8,7 @@ use super::expr::{ADD, BLOCK, OR, POSTFIX, RANGE, is_block};
 use crate::ast::*;
 use girder_source::Span;
 
-/// What stands in a body.
+/// An element of a body.
 #[derive(Clone, Copy)]
 enum Element {
     Stmt(StmtId),
@@ -16,7 +16,7 @@ enum Element {
 }
 
 impl Printer<'_> {
-    /// `{ statements value }`
+    /// Writes `{ statements value }`.
     pub fn body(&mut self, body: &Body) {
         let stmts = body.stmts.iter().map(|s| Element::Stmt(*s));
         let elements: Vec<Element> = stmts.chain(body.value.map(Element::Value)).collect();
@@ -95,7 +95,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Block forms stand without a semicolon, everything else with one, whatever a tree built in memory says.
+    /// Writes an expression statement: block forms without a semicolon, all others with one, whatever a tree built in
+    /// memory contains.
     fn expr_stmt(&mut self, e: ExprId) {
         if is_block(&self.module.exprs[e].kind) {
             return self.expr(e, BLOCK);
@@ -140,7 +141,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The inside of a compute set; `hi` is one past its brace.
+    /// Writes the contents of a compute set; `hi` is one past its brace.
     pub fn vertices(&mut self, vertices: &[VertexItem], hi: u32) {
         let module = self.module;
         let mut each: Vec<&VertexItem> = vec![];
@@ -164,7 +165,7 @@ impl Printer<'_> {
                 p.vertices(body, span.hi);
             }),
             VertexItem::If { .. } => p.group(|p| p.vertex_if(v)),
-            // Taken apart above.
+            // Expanded above.
             VertexItem::Repeated(_) => {}
         });
     }
@@ -178,7 +179,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Over several lines, each field has its own, and the place follows the parenthesis.
+    /// Writes a vertex; over several lines, each field has its own, and the place follows the parenthesis.
     fn vertex(&mut self, vertex: &Vertex) {
         self.word("vertex ");
         self.path(&vertex.codelet);
@@ -192,7 +193,7 @@ impl Printer<'_> {
             }
             self.word(">");
         }
-        // What follows the arguments has no gap for comments, so these end where the place starts.
+        // There is no gap for comments after the arguments, so their comments end at the place.
         let args_end = match &vertex.place {
             Some(Place::Expr(e)) => self.lo(*e),
             Some(Place::Table(t)) => t.span.lo,
@@ -214,14 +215,14 @@ impl Printer<'_> {
             self.vertices(then, hi);
             self.word(" else ");
             match &els[..] {
-                // `else { if … }` and `else if …` are one tree and one meaning.
+                // `else { if … }` and `else if …` have the same tree and meaning.
                 [next @ VertexItem::If { .. }] => item = next,
                 _ => return self.vertices(els, span.hi),
             }
         }
     }
 
-    /// One past the brace that closes the first body of an `if`.
+    /// Returns the offset after the brace that closes the first body of an `if`.
     fn then_end(&self, cond: ExprId, then: &[VertexItem]) -> u32 {
         let last = match then.last() {
             None => return self.find_after(self.find_after(self.module.exprs[cond].span.hi, '{'), '}'),
@@ -230,7 +231,7 @@ impl Printer<'_> {
         self.find_after(last, '}')
     }
 
-    /// The inside of a copy; `hi` is one past its brace.
+    /// Writes the contents of a copy; `hi` is one past its brace.
     pub fn copies(&mut self, copies: &[CopyItem], hi: u32) {
         let lo = |_: &Self, c: &CopyItem| match c {
             CopyItem::Copy { span, .. } | CopyItem::For { span, .. } => span.lo,
@@ -252,7 +253,7 @@ impl Printer<'_> {
         });
     }
 
-    /// `for i in 0..n` after what it repeats.
+    /// Writes `for i in 0..n` after a statement.
     pub fn family(&mut self, family: &[Binder]) {
         if !family.is_empty() {
             self.word(" for ");
@@ -260,7 +261,7 @@ impl Printer<'_> {
         }
     }
 
-    /// ` on place`
+    /// Writes ` on place`.
     pub fn place(&mut self, place: Option<&Place>) {
         match place {
             None => {}

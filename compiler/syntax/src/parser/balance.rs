@@ -1,7 +1,7 @@
-//! Brackets: which one closes which, and how deep they nest.
+//! Matching of brackets, and their nesting depth.
 //!
-//! Invariant: in the tokens that come out every bracket has its partner; those that were put in have empty spans, and
-//! each bracket that was put in or left out has been reported.
+//! Invariant: in the resulting tokens every bracket has its partner. Inserted brackets have empty spans, and each
+//! bracket that was inserted or removed has been reported.
 
 use crate::builder::nesting;
 use crate::token::{Lexeme, Token};
@@ -11,9 +11,9 @@ use girder_source::{Diagnostic, Span};
 pub struct Balanced {
     /// The tokens.
     pub lexemes: Vec<Lexeme>,
-    /// What was wrong.
+    /// Errors.
     pub problems: Vec<Diagnostic>,
-    /// Where, as places in `lexemes`, brackets or `else if` nest deeper than the limit.
+    /// Positions in `lexemes` at which brackets or `else if` nest deeper than the limit.
     pub too_deep: Vec<usize>,
 }
 
@@ -22,11 +22,11 @@ struct Open {
     lexeme: Lexeme,
     /// Semicolons directly inside.
     semis: u32,
-    /// Whether it lists what a `grad` takes, between semicolons.
+    /// Whether it is the parameter list of a `grad`, with semicolons.
     grad: bool,
-    /// How many `else if` have followed each other directly inside.
+    /// Number of successive `else if` directly inside.
     chain: u32,
-    /// The line on which it stands.
+    /// Its line.
     line: Line,
 }
 
@@ -37,27 +37,27 @@ struct Line {
     number: u32,
     /// Spaces and tabs at its start.
     indent: u32,
-    /// Whether the token at hand is the first on it.
+    /// Whether the current token is the first on it.
     fresh: bool,
 }
 
 struct Balancer<'s> {
-    /// What comes in.
+    /// The input.
     lexemes: &'s [Lexeme],
-    /// How many of them come out as they are, while all did.
+    /// The number of tokens copied unchanged, until the first change.
     same: usize,
-    /// What comes out once something differs, from the first on.
+    /// The output from the first change on.
     changed: Vec<Lexeme>,
     text: &'s str,
     base: u32,
     limit: u32,
     stack: Vec<Open>,
-    /// Open brackets and running `else if`.
+    /// Number of open brackets and successive `else if`.
     depth: u32,
-    /// The line of the token at hand, and where the token before it ends.
+    /// The line of the current token, and the end of the token before it.
     line: Line,
     end: u32,
-    /// A brace that was closed at a smaller indentation than it was opened at: the likely place of a missing one.
+    /// A brace that was closed at a smaller indentation than it was opened at: the likely position of a missing one.
     suspect: Option<Span>,
     problems: Vec<Diagnostic>,
     too_deep: Vec<usize>,
@@ -95,14 +95,14 @@ pub fn balance(mut lexemes: Vec<Lexeme>, text: &str, base: u32, limit: u32) -> B
 }
 
 impl Balancer<'_> {
-    /// Returns what has come out.
+    /// Returns the output so far.
     fn written(&self) -> &[Lexeme] {
         if self.changed.is_empty() { &self.lexemes[..self.same] } else { &self.changed }
     }
 
     fn push(&mut self, l: Lexeme) {
         if self.changed.is_empty() {
-            // No two are equal: they stand at different places.
+            // No two tokens are equal, because their spans differ.
             if self.lexemes.get(self.same) == Some(&l) {
                 self.same += 1;
                 return;
@@ -147,7 +147,7 @@ impl Balancer<'_> {
         }
     }
 
-    /// Returns whether this word, inside brackets, can only be the next item.
+    /// Returns whether this word, inside brackets, can only start the next item.
     fn starts_item(&self, token: Token, next: Option<Token>) -> bool {
         use Token::*;
         let before = self.written().last().map(|l| l.token);
@@ -170,7 +170,7 @@ impl Balancer<'_> {
         first == Some(Token::Grad) && self.stack.is_empty()
     }
 
-    /// Keeps `line` up to date.
+    /// Advances `line` to a token.
     fn advance(&mut self, span: Span) {
         if span.lo == self.end && !self.written().is_empty() {
             self.line.fresh = false;
@@ -187,7 +187,7 @@ impl Balancer<'_> {
         }
     }
 
-    /// A `;`, or a word that starts a statement: parentheses and square brackets do not reach beyond it.
+    /// Handles a `;`, or a word that starts a statement: parentheses and square brackets do not extend beyond it.
     fn end_of_statement(&mut self, l: Lexeme, next: Option<Token>) {
         let Some(top) = self.stack.last_mut() else { return };
         let semi = l.token == Token::Semi;
@@ -207,7 +207,7 @@ impl Balancer<'_> {
     fn close(&mut self, l: Lexeme, next: Option<Token>) {
         let fits = |o: &Open| partner(o.lexeme.token) == l.token;
         let found = self.stack.iter().rposition(fits);
-        // Parentheses do not reach out of braces.
+        // Parentheses do not extend beyond braces.
         let hidden = |i: usize| {
             l.token != Token::BraceClose && self.stack[i..].iter().any(|o| o.lexeme.token == Token::BraceOpen)
         };
@@ -240,7 +240,7 @@ impl Balancer<'_> {
         self.push(l);
     }
 
-    /// Closes brackets until only `keep` are open, and reports them at once.
+    /// Closes brackets until only `keep` are open, and reports them together.
     fn close_down_to(&mut self, keep: usize, here: Span, why: &str) {
         if self.stack.len() <= keep {
             return;
@@ -277,7 +277,7 @@ fn partner(open: Token) -> Token {
     }
 }
 
-/// Words that start a statement and never stand in parentheses or square brackets.
+/// Returns whether a word starts a statement and never occurs in parentheses or square brackets.
 fn starts_statement(token: Token) -> bool {
     use Token::*;
     matches!(

@@ -1,4 +1,4 @@
-//! Statements that are alike against the same statements one by one.
+//! Tests of repeated statements against the same statements one by one.
 
 use super::*;
 use crate::ast::{ExprId, RepeatedId, StmtId};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// A tree as text, with each node in the place of its number.
+/// Returns a tree as text, with each node in place of its number.
 fn tree(module: &Module) -> String {
     let head = shown(module, &(&module.header, &module.items));
     format!("{head}\n{:?}", module.comments)
@@ -42,7 +42,7 @@ fn shown(module: &Module, node: &impl Debug) -> String {
     out + rest
 }
 
-/// Parses a text both ways; gives the number of runs.
+/// Parses a text both ways; returns the number of runs.
 fn check(text: &str) -> usize {
     let mut map = SourceMap::default();
     map.add("before.gir", "var before: f32;").unwrap();

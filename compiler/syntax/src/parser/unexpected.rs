@@ -1,19 +1,19 @@
-//! The words for a syntax error: what was expected, what stands there, and what its author probably meant.
+//! The messages of syntax errors: what was expected, what was found, and what the author probably meant.
 //!
-//! Invariant: knows only tokens; the same tokens give the same message.
+//! Invariant: messages depend on tokens only.
 
 use crate::token::{Lexeme, Token};
 use girder_source::{Diagnostic, Span};
 
-/// Where the grammar stopped.
-pub struct Place<'a> {
+/// The position at which the grammar stopped.
+pub struct ErrorPosition<'a> {
     /// The tokens of the item.
     pub tokens: &'a [Lexeme],
-    /// The first that does not fit; one past the end if more were needed.
+    /// The first token that does not fit; one past the end if more were needed.
     pub at: usize,
-    /// What follows the item.
+    /// The token after the item.
     pub next: Option<Lexeme>,
-    /// The terminals that would fit, as the grammar names them.
+    /// The terminals that would fit, by their names in the grammar.
     pub expected: &'a [String],
     /// The text of the file.
     pub text: &'a str,
@@ -21,7 +21,7 @@ pub struct Place<'a> {
     pub base: u32,
 }
 
-impl Place<'_> {
+impl ErrorPosition<'_> {
     /// Returns whether a terminal would fit.
     fn fits(&self, terminal: &str) -> bool {
         self.expected.iter().any(|e| e.trim_matches('"') == terminal)
@@ -32,7 +32,7 @@ impl Place<'_> {
         self.tokens.get(self.at).copied().or(self.next)
     }
 
-    /// Returns the token so far before the one that does not fit.
+    /// Returns the n-th token before the one that does not fit.
     fn before(&self, n: usize) -> Option<Lexeme> {
         self.tokens.get(self.at.checked_sub(n)?).copied()
     }
@@ -48,7 +48,7 @@ impl Place<'_> {
     /// Returns the text of a token in backquotes, short.
     fn shown(&self, l: Lexeme) -> String {
         let text = self.str(l.span);
-        if l.is_put_in() && l.token.closes() {
+        if l.is_inserted() && l.token.closes() {
             return "what is not closed".into();
         }
         let cut = text.char_indices().nth(24).map_or(text.len(), |(i, _)| i);
@@ -61,7 +61,7 @@ impl Place<'_> {
         self.str(Span::new(before, l.span.lo)).contains('\n')
     }
 
-    /// Returns the place in `tokens` where nothing but a `;` is missing.
+    /// Returns the index in `tokens` where only a `;` is missing.
     pub fn missing_semi(&self) -> Option<usize> {
         let at = self.at;
         if at == 0 {
@@ -115,36 +115,36 @@ fn can_start(token: Token) -> bool {
     sign || token.is_contextual() || matches!(token, For | If | On | With | Switch | Pipeline | Stage | True | False)
 }
 
-/// Returns the report for an error.
-pub fn unexpected(place: &Place) -> Diagnostic {
-    let end = place.tokens.last().map_or(Span::NONE, |l| Span::new(l.span.hi, l.span.hi));
-    if let Some(at) = place.missing_semi() {
-        let found = place.tokens.get(at).copied().or(place.next);
-        let before = place.tokens[at - 1];
-        let there = found.map_or("the end of the file".into(), |l| place.shown(l));
-        let what = format!("expected `;` after {}, found {there}", place.shown(before));
+/// Returns the diagnostic for an error.
+pub fn unexpected(position: &ErrorPosition) -> Diagnostic {
+    let end = position.tokens.last().map_or(Span::NONE, |l| Span::new(l.span.hi, l.span.hi));
+    if let Some(at) = position.missing_semi() {
+        let found = position.tokens.get(at).copied().or(position.next);
+        let before = position.tokens[at - 1];
+        let there = found.map_or("the end of the file".into(), |l| position.shown(l));
+        let what = format!("expected `;` after {}, found {there}", position.shown(before));
         let gap = Span::new(before.span.hi, before.span.hi);
         let d = Diagnostic::error("syntax::unexpected", found.map_or(end, |l| l.span), what);
         return d.label(gap, "a `;` is missing here");
     }
-    if let Some(d) = special(place) {
+    if let Some(d) = special(position) {
         return d;
     }
-    let wanted = wanted(place);
+    let wanted = wanted(position);
     let mut message = format!("expected {}", one_of(&wanted));
-    if let Some(before) = place.before(1) {
-        message += &format!(" after {}", place.shown(before));
+    if let Some(before) = position.before(1) {
+        message += &format!(" after {}", position.shown(before));
     }
-    let there = place.found().map_or("the end of the file".into(), |l| place.shown(l));
+    let there = position.found().map_or("the end of the file".into(), |l| position.shown(l));
     message += &format!(", found {there}");
-    let d = Diagnostic::error("syntax::unexpected", place.found().map_or(end, |l| l.span), message);
-    match hint(place) {
+    let d = Diagnostic::error("syntax::unexpected", position.found().map_or(end, |l| l.span), message);
+    match hint(position) {
         Some(help) => d.help(help),
         None => d,
     }
 }
 
-/// Returns `a, b or c`
+/// Returns `a, b or c`.
 fn one_of(list: &[String]) -> String {
     match list {
         [] => "nothing more".into(),
@@ -153,9 +153,9 @@ fn one_of(list: &[String]) -> String {
     }
 }
 
-/// Returns what would fit, in groups, the likeliest first.
-fn wanted(place: &Place) -> Vec<String> {
-    let fits = |t: &str| place.fits(t);
+/// Returns the terminals that would fit, in groups, the likeliest first.
+fn wanted(position: &ErrorPosition) -> Vec<String> {
+    let fits = |t: &str| position.fits(t);
     let list = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
     if fits("use") {
         return list(&["an item"]);
@@ -164,7 +164,7 @@ fn wanted(place: &Place) -> Vec<String> {
     } else if fits("vertex") {
         return list(&["a vertex", "`}`"]);
     }
-    let (group, hidden) = group(place);
+    let (group, hidden) = group(position);
     let mut groups: Vec<String> = group.map(String::from).into_iter().collect();
     let rest = PUNCTUATION.iter().filter(|p| fits(p) && !hidden.contains(p)).take(5);
     groups.extend(rest.map(|p| format!("`{p}`")));
@@ -172,21 +172,21 @@ fn wanted(place: &Place) -> Vec<String> {
         groups.push("an operator".into());
     }
     if groups.is_empty() {
-        groups.extend(place.expected.iter().take(5).map(|e| format!("`{}`", e.trim_matches('"'))));
+        groups.extend(position.expected.iter().take(5).map(|e| format!("`{}`", e.trim_matches('"'))));
     }
     groups
 }
 
-/// What is worth naming beside a group, the likeliest first.
+/// Terminals that are named beside a group, the likeliest first.
 const PUNCTUATION: [&str; 27] = [
     ";", ",", ")", "]", "}", ":", "{", "=", "<-", "->", "=>", "in", "out", "inout", "const", "on", "for", "with", "as",
     "where", "else", "if", "(", "[", "<", ">", ".",
 ];
 
-/// Returns the name of what would fit, if it has one, and the terminals that need no mention beside it.
-fn group(place: &Place) -> (Option<&'static str>, Vec<&'static str>) {
-    let fits = |t: &str| place.fits(t);
-    // After a value anything may follow that continues it, also a name, as in `sum i in …`; seldom was that meant.
+/// Returns the name of a group of terminals that would fit, and the terminals that it covers.
+fn group(position: &ErrorPosition) -> (Option<&'static str>, Vec<&'static str>) {
+    let fits = |t: &str| position.fits(t);
+    // After a value, anything may follow that continues it, even a name, as in `sum i in …`; that was seldom meant.
     let after_value = fits("+") || fits("by");
     let (group, mut hidden) = if fits("int") {
         let block: &[&str] = if fits("pipeline") { &["on", "with", "if"] } else { &[] };
@@ -207,33 +207,34 @@ fn group(place: &Place) -> (Option<&'static str>, Vec<&'static str>) {
     (group, hidden)
 }
 
-/// Mistakes with a message of their own.
-fn special(place: &Place) -> Option<Diagnostic> {
+/// Returns the diagnostic for mistakes with a message of their own.
+fn special(position: &ErrorPosition) -> Option<Diagnostic> {
     use Token::*;
-    let found = place.found()?;
+    let found = position.found()?;
     let error = |what: String| Diagnostic::error("syntax::unexpected", found.span, what);
-    let shown = place.shown(found);
-    if let Some(d) = word_as_operator(place) {
+    let shown = position.shown(found);
+    if let Some(d) = word_as_operator(position) {
         return Some(d);
     }
-    if found.token == Else && place.fits("return") {
+    if found.token == Else && position.fits("return") {
         return Some(error("this `else` has no `if` before it".into()));
     }
-    if found.token.is_reserved() && place.fits("ident") && !place.fits("return") && !place.fits("+") {
-        let list = wanted(place);
+    if found.token.is_reserved() && position.fits("ident") && !position.fits("return") && !position.fits("+") {
+        let list = wanted(position);
         let what = format!("expected {}, found the keyword {shown}", one_of(&list[..list.len().min(2)]));
         return Some(error(what).help(format!("{shown} is a word of the language and cannot be a name")));
     }
-    if found.token == Semi && (place.fits("return") || place.fits("use")) {
+    if found.token == Semi && (position.fits("return") || position.fits("use")) {
         return Some(error("this `;` ends nothing".into()).help("remove it: what ends with `}` needs no `;`"));
     }
     None
 }
 
-/// Returns a word between two values that is an operator elsewhere: `a and b`.
-fn word_as_operator(place: &Place) -> Option<Diagnostic> {
-    let word = place.before(1).filter(|l| l.token == Token::Ident && place.kind_before(2).is_some_and(ends_value))?;
-    let text = place.str(word.span);
+/// Returns the diagnostic for a word between two values that is an operator in other languages: `a and b`.
+fn word_as_operator(position: &ErrorPosition) -> Option<Diagnostic> {
+    let word =
+        position.before(1).filter(|l| l.token == Token::Ident && position.kind_before(2).is_some_and(ends_value))?;
+    let text = position.str(word.span);
     let instead = match text {
         "and" => "`&&`, or `&` on tensors",
         "or" => "`||`, or `|` on tensors",
@@ -252,17 +253,19 @@ fn ends_value(token: Token) -> bool {
     token.is_contextual() || matches!(token, Ident | Int | Float | Str | True | False | ParenClose | BracketClose)
 }
 
-/// Returns what its author probably meant.
-fn hint(place: &Place) -> Option<String> {
+/// Returns what the author probably meant.
+fn hint(position: &ErrorPosition) -> Option<String> {
     use Token::*;
-    let found = place.found()?;
-    let (one, two) = (place.kind_before(1), place.kind_before(2));
+    let found = position.found()?;
+    let (one, two) = (position.kind_before(1), position.kind_before(2));
     let touches = |n: usize| {
-        place.before(n).is_some_and(|l| l.span.hi == place.tokens.get(place.at - n + 1).map_or(0, |l| l.span.lo))
+        position
+            .before(n)
+            .is_some_and(|l| l.span.hi == position.tokens.get(position.at - n + 1).map_or(0, |l| l.span.lo))
     };
-    let next = place.tokens.get(place.at + 1).copied();
-    if place.fits("use") {
-        return item_hint(place.str(found.span));
+    let next = position.tokens.get(position.at + 1).copied();
+    if position.fits("use") {
+        return item_hint(position.str(found.span));
     }
     let text = match (one, found.token) {
         (Some(Dot), _) if two == Some(Int) && touches(2) => "a float needs a digit after its point: `1.0`",
@@ -271,53 +274,53 @@ fn hint(place: &Place) -> Option<String> {
         (Some(Plus | Minus), Semi | BraceClose) if one == two => "write `x += 1` or `x -= 1`",
         (Some(At), Eq) if touches(1) => "there is no `@=`: write the product out, `x <- x @ y`",
         (Some(Plus), Plus) => "write `x += 1`",
-        (_, Eq) if place.fits(":") && matches!(two, Some(Var | Param | Temp | Const)) => {
+        (_, Eq) if position.fits(":") && matches!(two, Some(Var | Param | Temp | Const)) => {
             "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"
         }
-        (_, Arrow) if place.fits("=>") => "the body of a case stands after `=>`",
+        (_, Arrow) if position.fits("=>") => "the body of a case stands after `=>`",
         (_, Colon) if next.is_some_and(|l| l.token == Colon && l.span.lo == found.span.hi) => {
             "names are joined with `.`: `nn.relu`"
         }
         (Some(Colon), Colon) => "names are joined with `.`: `nn.relu`",
-        (_, Write) if place.fits("=") && !place.fits("<") => {
+        (_, Write) if position.fits("=") && !position.fits("<") => {
             "a declaration takes `=`; `<-` writes elements of what exists"
         }
-        (_, Write) if place.fits("<") => "`<-` is one token: for a comparison with a negative number write `a < -b`",
-        (_, Eq) if place.fits("in") => "write `i in 0..n`",
-        (_, Eq) if place.fits("<-") => "elements are copied with `<-`: `to <- from;`",
-        (_, Eq) if place.fits(":") && in_parentheses(place) => "arguments are named with `:`, as in `f(x: 1)`",
-        (_, Eq) if place.fits("==") => "`=` names a value, `==` compares",
-        (_, FatArrow | Colon) if place.fits("->") => "the type of the result stands after `->`",
-        (_, As) if place.tokens.first().is_some_and(|l| l.token == Use) => {
+        (_, Write) if position.fits("<") => "`<-` is one token: for a comparison with a negative number write `a < -b`",
+        (_, Eq) if position.fits("in") => "write `i in 0..n`",
+        (_, Eq) if position.fits("<-") => "elements are copied with `<-`: `to <- from;`",
+        (_, Eq) if position.fits(":") && in_parentheses(position) => "arguments are named with `:`, as in `f(x: 1)`",
+        (_, Eq) if position.fits("==") => "`=` names a value, `==` compares",
+        (_, FatArrow | Colon) if position.fits("->") => "the type of the result stands after `->`",
+        (_, As) if position.tokens.first().is_some_and(|l| l.token == Use) => {
             "single names keep their names: import the module under another name, `use m as n;`, and write `n.a`"
         }
         (_, As) => "types are converted by calls: `f32(x)`",
         (Some(Ident), Not) => "there are no macros: write the call without `!`",
-        _ if place.tokens.first().is_some_and(|l| l.token == Grad) && in_parentheses(place) => {
+        _ if position.tokens.first().is_some_and(|l| l.token == Grad) && in_parentheses(position) => {
             "a gradient names parameters, results and their adjoints: `grad f(x, w; y; dy) { … }`"
         }
         _ if one == Some(Else) => "after `else` stands a body `{ … }` or another `if`",
-        _ => return word_hint(place),
+        _ => return word_hint(position),
     };
     Some(text.into())
 }
 
-/// Hints by the words before the error.
-fn word_hint(place: &Place) -> Option<String> {
+/// Returns a hint based on the words before the error.
+fn word_hint(position: &ErrorPosition) -> Option<String> {
     for n in 0..=3 {
-        let Some(l) = place.before(n) else { break };
-        if matches!(place.str(l.span), "elif" | "elsif" | "elseif") {
+        let Some(l) = position.before(n) else { break };
+        if matches!(position.str(l.span), "elif" | "elsif" | "elseif") {
             return Some("write `else if`".into());
         }
     }
-    let needs_body = place.fits("{") && place.fits("+");
+    let needs_body = position.fits("{") && position.fits("+");
     needs_body.then(|| "a body stands in braces: `{ … }`".into())
 }
 
 /// Returns whether the innermost open bracket is a parenthesis.
-fn in_parentheses(place: &Place) -> bool {
+fn in_parentheses(position: &ErrorPosition) -> bool {
     let mut depth = 0;
-    for l in place.tokens[..place.at.min(place.tokens.len())].iter().rev() {
+    for l in position.tokens[..position.at.min(position.tokens.len())].iter().rev() {
         if l.token.closes() {
             depth += 1;
         } else if l.token.opens() {
@@ -330,7 +333,7 @@ fn in_parentheses(place: &Place) -> bool {
     false
 }
 
-/// Returns what to write instead of a word that starts no item.
+/// Returns the replacement for a word that starts no item.
 fn item_hint(word: &str) -> Option<String> {
     let instead = match word {
         "function" | "func" | "def" | "fun" | "proc" => "functions start with `fn`",
@@ -340,8 +343,8 @@ fn item_hint(word: &str) -> Option<String> {
         "mut" => "write `let mut`",
         "pub" | "export" => "remove it: all items of a module can be used by others",
         _ => {
-            "the words that start an item are `use fn codelet program let var param const map stream compute copy`, and \
-              some more; statements stand in the body of a `fn` or `program`"
+            "the words that start an item are `use fn codelet program let var param const map stream compute \
+              copy`, and some more; statements stand in the body of a `fn` or `program`"
         }
     };
     Some(instead.into())

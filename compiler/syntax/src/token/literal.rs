@@ -1,6 +1,7 @@
-//! Numbers and strings: how far they reach, what they mean, how a string is written again.
+//! Numbers and strings: their extent in the text, their values, and the quoting of strings.
 //!
-//! Invariant: what the lexer accepts has a value; for what it has reported, the functions here return something.
+//! Invariant: every literal that the lexer accepts has a value; for one that it has reported, the functions here return
+//! some value.
 
 use girder_source::{Diagnostic, Span};
 use smol_str::{SmolStr, SmolStrBuilder};
@@ -10,11 +11,11 @@ use smol_str::{SmolStr, SmolStrBuilder};
 pub enum Number {
     /// Decimal, `0x…`, `0o…` or `0b…`.
     Int(u64),
-    /// With a fraction or an exponent.
+    /// A number with a fraction or an exponent.
     Float(f64),
 }
 
-/// Why a number has no value.
+/// The reason why a number has no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumberError {
     /// More than 64 bits.
@@ -44,8 +45,8 @@ impl NumberError {
     }
 }
 
-/// Returns how many bytes of `rest` belong to the number that starts with the digit `first`, and whether it is a float.
-/// Letters and digits that follow directly belong to it, so that `12px` is one wrong number and not two tokens.
+/// Returns the number of bytes of `rest` that belong to the number starting with the digit `first`, and whether it is a
+/// float. Letters and digits that follow directly belong to it, so `12px` is one wrong number and not two tokens.
 pub fn scan_number(first: &str, rest: &str) -> (usize, bool) {
     let bytes = rest.as_bytes();
     let word =
@@ -77,7 +78,7 @@ pub fn scan_number(first: &str, rest: &str) -> (usize, bool) {
 
 /// Returns the value of the text of a number.
 pub fn number(text: &str) -> Result<Number, NumberError> {
-    // Most numbers are a few digits, which fit.
+    // Most numbers have few digits and fit.
     if text.len() < 20 && text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
         return Ok(Number::Int(text.bytes().fold(0, |value, digit| 10 * value + (digit - b'0') as u64)));
     }
@@ -123,7 +124,8 @@ fn float(text: &str) -> Result<Number, NumberError> {
     }
 }
 
-/// Returns how many bytes after the opening quote belong to a string: up to its closing quote, or to the end of the line.
+/// Returns the number of bytes after the opening quote that belong to a string: up to its closing quote, or to the end
+/// of the line.
 pub fn scan_string(rest: &str) -> usize {
     let mut escaped = false;
     for (i, b) in rest.bytes().enumerate() {
@@ -138,11 +140,11 @@ pub fn scan_string(rest: &str) -> usize {
     rest.len()
 }
 
-/// Reports what is wrong with the string `text` (quotes included), whose first byte is at `lo`.
+/// Reports the errors of the string `text` (quotes included), whose first byte is at `lo`.
 pub fn check_string(text: &str, lo: u32, problems: &mut Vec<Diagnostic>) {
     let mut closed = false;
-    walk(text, |at, piece| match piece {
-        Piece::Bad(len) => problems.push(
+    for_each_piece(text, |at, piece| match piece {
+        StringPiece::Bad(len) => problems.push(
             Diagnostic::error(
                 "syntax::string",
                 Span::new(lo + at as u32, lo + (at + len) as u32),
@@ -150,8 +152,8 @@ pub fn check_string(text: &str, lo: u32, problems: &mut Vec<Diagnostic>) {
             )
             .help(r#"the escapes are \n \t \r \0 \\ \" and \u{…} with a hexadecimal number"#),
         ),
-        Piece::End => closed = true,
-        Piece::Char(_) => {}
+        StringPiece::End => closed = true,
+        StringPiece::Char(_) => {}
     });
     if !closed {
         let end = lo + text.trim_end().len() as u32;
@@ -166,15 +168,15 @@ pub fn check_string(text: &str, lo: u32, problems: &mut Vec<Diagnostic>) {
 /// Returns the value of a string with its quotes; wrong escapes are left out.
 pub fn unquote(text: &str) -> SmolStr {
     let mut out = SmolStrBuilder::new();
-    walk(text, |_, piece| {
-        if let Piece::Char(c) = piece {
+    for_each_piece(text, |_, piece| {
+        if let StringPiece::Char(c) = piece {
             out.push(c);
         }
     });
     out.finish()
 }
 
-/// Returns a string as it is written.
+/// Returns a string in quotes, with escapes.
 pub fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
@@ -194,32 +196,32 @@ pub fn quote(value: &str) -> String {
     out
 }
 
-enum Piece {
+enum StringPiece {
     Char(char),
-    /// An escape of so many bytes that means nothing.
+    /// An invalid escape of this many bytes.
     Bad(usize),
     /// The closing quote.
     End,
 }
 
 /// Calls `f` with the byte offset of each character, escape and closing quote of a string.
-fn walk(text: &str, mut f: impl FnMut(usize, Piece)) {
+fn for_each_piece(text: &str, mut f: impl FnMut(usize, StringPiece)) {
     let mut at = 1;
     while let Some(c) = text.get(at..).and_then(|t| t.chars().next()) {
         let rest = &text[at + c.len_utf8()..];
         let (len, piece) = match (c, rest.chars().next()) {
-            ('"', _) => return f(at, Piece::End),
-            ('\\', Some('n')) => (2, Piece::Char('\n')),
-            ('\\', Some('t')) => (2, Piece::Char('\t')),
-            ('\\', Some('r')) => (2, Piece::Char('\r')),
-            ('\\', Some('0')) => (2, Piece::Char('\0')),
-            ('\\', Some(c @ ('"' | '\\'))) => (2, Piece::Char(c)),
+            ('"', _) => return f(at, StringPiece::End),
+            ('\\', Some('n')) => (2, StringPiece::Char('\n')),
+            ('\\', Some('t')) => (2, StringPiece::Char('\t')),
+            ('\\', Some('r')) => (2, StringPiece::Char('\r')),
+            ('\\', Some('0')) => (2, StringPiece::Char('\0')),
+            ('\\', Some(c @ ('"' | '\\'))) => (2, StringPiece::Char(c)),
             ('\\', Some('u')) => unicode(rest),
             ('\\', next) => {
                 let len = 1 + next.map_or(0, char::len_utf8);
-                (len, Piece::Bad(len))
+                (len, StringPiece::Bad(len))
             }
-            (c, _) => (c.len_utf8(), Piece::Char(c)),
+            (c, _) => (c.len_utf8(), StringPiece::Char(c)),
         };
         f(at, piece);
         at += len;
@@ -227,15 +229,17 @@ fn walk(text: &str, mut f: impl FnMut(usize, Piece)) {
 }
 
 /// Returns the escape whose text after the backslash is `rest`, with its length.
-fn unicode(rest: &str) -> (usize, Piece) {
-    let Some((digits, _)) = rest.strip_prefix("u{").and_then(|r| r.split_once('}')) else { return (2, Piece::Bad(2)) };
+fn unicode(rest: &str) -> (usize, StringPiece) {
+    let Some((digits, _)) = rest.strip_prefix("u{").and_then(|r| r.split_once('}')) else {
+        return (2, StringPiece::Bad(2));
+    };
     let value = u32::from_str_radix(digits, 16)
         .ok()
         .filter(|_| digits.len() <= 6 && !digits.starts_with('+'))
         .and_then(char::from_u32);
     match value {
-        Some(c) => (digits.len() + 4, Piece::Char(c)),
-        None => (2, Piece::Bad(2)),
+        Some(c) => (digits.len() + 4, StringPiece::Char(c)),
+        None => (2, StringPiece::Bad(2)),
     }
 }
 

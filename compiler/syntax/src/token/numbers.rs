@@ -1,15 +1,16 @@
-//! Numbers side by side in a list: they are one token, so that a list of a million takes no million turns of the grammar.
+//! Runs of numbers in a list: they are one token, so that a list of a million numbers does not take a million
+//! reductions.
 //!
-//! Invariant: the text of such a token is numbers, perhaps with a sign right before them, and between two of them a comma
-//! and spaces; what it stands between are commas, and at its end perhaps the bracket of its list.
+//! Invariant: the text of such a token consists of numbers, perhaps with a sign directly before them, separated by a
+//! comma and spaces. The token stands between commas, or before the bracket that ends its list.
 
 use super::literal::{number, scan_number};
 
-/// Numbers that are worth a token of their own: more than anybody writes between the brackets of an index.
+/// Minimal number of numbers for a token of their own: more than anybody writes between the brackets of an index.
 const LEAST: usize = 16;
 
-/// Returns how many bytes of a text, which begins behind a comma, are spaces and how many are numbers behind them; `None` if
-/// these are few.
+/// Returns, for a text that begins behind a comma, the bytes of spaces and the bytes of numbers behind them; `None` if
+/// there are few numbers.
 pub fn numbers(text: &str) -> Option<(usize, usize)> {
     let (mut at, mut end, mut count) = (0, 0, 0);
     let start = space(text, 0);
@@ -19,7 +20,7 @@ pub fn numbers(text: &str) -> Option<(usize, usize)> {
     (count >= LEAST).then(|| (start, end - start))
 }
 
-/// Returns the numbers of a token: where each begins and ends, with its sign.
+/// Returns start and end of each number of a token, with its sign.
 pub fn each(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -30,7 +31,7 @@ pub fn each(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Returns the next number, if a comma or a bracket follows it; then `at` is behind the comma.
+/// Returns the next number if a comma or a bracket follows it, and moves `at` behind the comma.
 fn next(text: &str, at: &mut usize) -> Option<(usize, usize)> {
     let start = space(text, *at);
     let end = number_end(text, start)?;
@@ -43,7 +44,7 @@ fn next(text: &str, at: &mut usize) -> Option<(usize, usize)> {
     Some((start, end))
 }
 
-/// Returns where a number ends that starts here, perhaps with a sign.
+/// Returns the end of the number that starts here, perhaps with a sign.
 fn number_end(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let digits = start + (bytes.get(start) == Some(&b'-')) as usize;
@@ -52,7 +53,7 @@ fn number_end(text: &str, start: usize) -> Option<usize> {
     number(&text[digits..end]).ok().map(|_| end)
 }
 
-/// Returns where spaces end that start here.
+/// Returns the end of the spaces that start here.
 fn space(text: &str, start: usize) -> usize {
     let spaces = text.as_bytes()[start..].iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'));
     start + spaces.count()

@@ -1,35 +1,35 @@
-//! Statements that differ from the one before them in integers alone: they are read by comparing text.
+//! Statements that differ from the one before them in integers only: they are read by comparing text.
 //!
 //! # Note: Repeated statements
-//! A program that another program wrote may hold one statement a million times, with other numbers each time. Where
-//! the text behind a `vertex` statement goes on exactly as that statement, spaces and line ends too, but for the digits
-//! of its integers, all that is alike is one token, [`Token::Repeated`], and a table of integers. The
-//! tree keeps it as that ([`crate::ast::RepeatedStatements`]), and elaboration evaluates the table by its values. Only integers
-//! count as numbers that have one spelling, so that value and text are one, and no statement with a comment, a body, a
-//! table or a `for` is taken.
+//! A generated program may hold one statement a million times with different numbers. If the text behind a `vertex`
+//! statement repeats that statement exactly, including spaces and line ends, except for the digits of its integers, all
+//! repetitions are one token, [`Token::Repeated`], and a table of integers. The tree keeps them as that
+//! ([`crate::ast::RepeatedStatements`]), and elaboration evaluates the table. Only integers in their shortest decimal
+//! form count, so that value and text determine each other. A statement with a comment, a body, a table or a `for` is
+//! not taken.
 //!
-//! Invariant: the text of a run has no errors of its own, and would be the tokens of the first statement again and
-//! again, each integer of which but for those that are spelled otherwise is in the table.
+//! Invariant: the text of a run has no errors of its own, and would lex as the tokens of the first statement repeated;
+//! each of its integers in shortest form is in the table.
 
 use super::{Lexeme, Token};
 use girder_source::Span;
 
-/// Digits of an integer that is sure to be an `i64`.
+/// The number of digits that surely fit an `i64`.
 const MOST_DIGITS: usize = 18;
 
-/// What follows a statement and is alike.
+/// The repetitions of a statement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Run {
-    /// From the first byte of its first statement to the end of its last.
+    /// The span from its first statement to its last.
     pub span: Span,
-    /// Where each of its statements begins.
+    /// The start of each of its statements.
     pub starts: Vec<u32>,
-    /// For each integer of the statement before it: the values that stand there instead.
+    /// For each integer of the first statement: its values in the repetitions.
     pub values: Vec<Vec<i64>>,
 }
 
-/// Looks for a run behind a statement. `text` is the file from `base` on; `before` is the end of the token before the
-/// statement.
+/// Looks for repetitions behind a statement. `text` is the file from `base` on; `before` is the end of the token before
+/// the statement.
 pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> Option<Run> {
     use Token::*;
     let (first, last) = (statement.first()?, statement.last()?);
@@ -39,7 +39,7 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
     let slice = |lo: u32, hi: u32| text.as_bytes().get((lo - base) as usize..(hi - base) as usize);
     let space = slice(before, first.span.lo)?;
     let rest = slice(last.span.hi, base + text.len() as u32)?;
-    // Most statements that are followed by something else end here.
+    // Most statements that are not repeated are recognised here.
     if !rest.starts_with(space) || !rest[space.len()..].starts_with(b"vertex") || !space.iter().all(is_space) {
         return None;
     }
@@ -60,8 +60,8 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
     (!run.starts.is_empty()).then_some(run)
 }
 
-/// Reads statements as long as they are these pieces with integers between them; `at` is the offset of the first byte,
-/// and `space` how many bytes of the first piece stand before a statement.
+/// Reads statements as long as they consist of these pieces with integers between them; `at` is the offset of the first
+/// byte, and `space` the number of bytes of the first piece before a statement.
 fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Run {
     let mut run = Run { values: vec![vec![]; pieces.len() - 1], ..Run::default() };
     let mut numbers = vec![];
@@ -75,7 +75,7 @@ fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Run {
     run
 }
 
-/// Reads one statement: its bytes, and into `numbers` its integers.
+/// Reads one statement: returns its length, and its integers in `numbers`.
 fn statement(text: &[u8], pieces: &[&[u8]], numbers: &mut Vec<i64>) -> Option<usize> {
     numbers.clear();
     let (first, others) = pieces.split_first()?;
@@ -88,7 +88,7 @@ fn statement(text: &[u8], pieces: &[&[u8]], numbers: &mut Vec<i64>) -> Option<us
     Some(text.len() - rest.len())
 }
 
-/// Returns the integer at the start of a text and its digits, if it is spelled as it would be written.
+/// Returns the integer at the start of a text and its number of digits, if it is in shortest form.
 fn number(text: &[u8]) -> Option<(i64, usize)> {
     let digits = text.iter().take(MOST_DIGITS + 1).take_while(|b| b.is_ascii_digit()).count();
     let plain = (1..=MOST_DIGITS).contains(&digits) && (text[0] != b'0' || digits == 1);

@@ -383,11 +383,14 @@ fn what_cannot_be_pipelined_is_refused() {
     refused(&body("a[0] = 1.0;"), "there is no loop");
     refused(&body("for i in 0..n { if b[i] > 0.0 { a[i] = b[i]; } }"), "there is a branch in the loop");
     refused(&body("for i in 0..n { if b[i] > 0.0 { break; } a[i] = b[i]; }"), "there is a branch in the loop");
-    refused(&body("let mut i = 0; while i < n { a[i] = 1.0; i += 1; }"), "a `while` turns as often as the data say");
-    refused(&body("for i in 1..n { a[i] = a[i - 1] + b[i]; }"), "a turn may read what another turn writes");
+    refused(
+        &body("let mut i = 0; while i < n { a[i] = 1.0; i += 1; }"),
+        "only the data decide the trip count of a `while`",
+    );
+    refused(&body("for i in 1..n { a[i] = a[i - 1] + b[i]; }"), "an iteration may read what another iteration writes");
     refused(
         &body("let mut x = 1.0; for i in 0..n { x = x * b[i] + 1.0; } a[0] = x;"),
-        "a turn needs what the turn before it computed, and not as a reduction",
+        "an iteration needs a value of the iteration before it, and not as a reduction",
     );
 }
 

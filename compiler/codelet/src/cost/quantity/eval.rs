@@ -10,7 +10,7 @@ use girder_ir::types::{ElemType, Scalar};
 use Quantity::*;
 
 impl Quantity {
-    /// Returns its value; `codelet`'s constants are read with their types.
+    /// Returns the value; `types` gives the types of `const` fields.
     pub(in crate::cost) fn eval(&self, types: &dyn Fn(FieldId) -> ElemType, at: &CostInputs<'_>) -> i64 {
         let value = |q: &Quantity| q.eval(types, at);
         let pair = |p: &[Quantity; 2]| (value(&p[0]), value(&p[1]));
@@ -46,10 +46,10 @@ impl Quantity {
     }
 }
 
-/// Returns `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..turns, in a logarithmic number of steps.
+/// Evaluates `Σ max(0, ⌈(base + slope · t) / step⌉)` for t in 0..trip_count in a logarithmic number of steps.
 fn ramp(base: i128, slope: i64, step: i64, trip_count: i64) -> i64 {
     let (slope, step, trip_count) = (i128::from(slope), i128::from(step), i128::from(trip_count.max(0)));
-    // Turns are taken in the order in which the terms grow; those that are not positive come first.
+    // Terms are taken in ascending order; those that are not positive come first.
     let (first, slope) =
         if slope < 0 { (base.saturating_add(slope.saturating_mul(trip_count - 1)), -slope) } else { (base, slope) };
     if trip_count == 0 || (slope == 0 && first <= 0) {
@@ -65,7 +65,7 @@ fn ramp(base: i128, slope: i64, step: i64, trip_count: i64) -> i64 {
     total.clamp(0, i64::MAX.into()) as i64
 }
 
-/// Returns `Σ ⌊(a · t + b) / m⌋` for t in 0..n, for a, b ≥ 0 and m > 0; saturates.
+/// Evaluates `Σ ⌊(a · t + b) / m⌋` for t in 0..n, with a, b ≥ 0 and m > 0; saturates.
 fn floor_sum(n: i128, m: i128, a: i128, b: i128) -> i128 {
     let (mut n, mut m, mut a, mut b) = (n, m, a, b);
     let mut total: i128 = 0;

@@ -1,4 +1,4 @@
-//! Quantities as people write them: `8 + 6·n + 3·⌈n/2⌉`.
+//! The text of quantities: `8 + 6·n + 3·⌈n/2⌉`.
 
 use super::{Quantity, Ramp};
 use smol_str::SmolStr;
@@ -16,7 +16,7 @@ pub struct Names {
 }
 
 impl Quantity {
-    /// As people write it; `names` tells sizes and constants.
+    /// Returns the text, with sizes and constants by name.
     pub(in crate::cost) fn text(&self, names: &Names) -> String {
         self.write(names, 0)
     }
@@ -58,7 +58,7 @@ impl Ramp {
     }
 }
 
-/// Summands with their signs.
+/// Joins summands with their signs.
 pub(in crate::cost) fn sum(parts: impl IntoIterator<Item = String>) -> String {
     let mut text = String::new();
     for part in parts {

@@ -1,6 +1,6 @@
-//! Conditions, labels and jumps: where ways part and meet.
+//! Conditions, labels and jumps.
 //!
-//! Invariant: where ways meet, a scalar that they may have set is one value, whichever way was taken.
+//! Invariant: where control-flow paths join, a scalar that they may have set has a single value.
 
 use super::{BodyWalk, Effect, Slot, WalkResult};
 use crate::cost::graph::{Count, Op, Val};
@@ -9,7 +9,7 @@ use crate::cost::shape::{self, Changes};
 use girder_ir::codelet::{Label, StmtBlock};
 use girder_ir::ids::ExprId;
 
-/// What leaving a label takes along.
+/// The state that jumps to a label carry.
 pub(super) struct JumpTarget {
     pub label: Label,
     pub slots: Vec<Slot>,
@@ -42,7 +42,7 @@ impl BodyWalk<'_> {
         Ok(left)
     }
 
-    /// Control has come one of several ways.
+    /// Joins the values of slots after several control-flow paths.
     pub(super) fn join(&mut self, slots: &[Slot], paths: &[Vec<Option<Val>>]) {
         for (i, &slot) in slots.iter().enumerate() {
             let mut values: Vec<Val> = paths.iter().filter_map(|w| w[i]).collect();
@@ -106,7 +106,7 @@ impl BodyWalk<'_> {
         Ok(goes_on)
     }
 
-    /// Returns both arms are computed, and each result is taken from one.
+    /// Computes both arms and selects each result from one of them.
     fn choice(
         &mut self,
         c: Val,

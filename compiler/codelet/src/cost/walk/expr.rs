@@ -1,6 +1,6 @@
-//! Expressions and memory.
+//! Expressions and memory accesses.
 //!
-//! Invariant: two accesses of one storage whose places differ by a number other than 0 are never the same element.
+//! Invariant: two accesses of one storage whose addresses differ by a non-zero constant never name the same element.
 
 use super::{BodyWalk, Effect, InMemory, WalkResult, Written};
 use crate::cost::graph::{Access, Op, Val};
@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 impl BodyWalk<'_> {
-    /// Returns the value of an expression, here.
+    /// Returns the value of an expression at the current point.
     pub(super) fn expr(&mut self, e: ExprId) -> WalkResult<Val> {
         let codelet = self.codelet;
         let (ty, here) = (codelet.exprs[e].ty, self.here);
@@ -48,7 +48,7 @@ impl BodyWalk<'_> {
         Ok(self.graph.pure(op, &args, ty, self.here))
     }
 
-    /// Returns an operation on two `i64`.
+    /// Adds an operation on two `i64`.
     pub(super) fn int_op(&mut self, op: BinaryOp, a: Val, b: Val) -> Val {
         self.graph.pure(Op::Binary(op), &[a, b], ElemType::I64, self.here)
     }
@@ -68,7 +68,7 @@ impl BodyWalk<'_> {
         })
     }
 
-    /// Returns the row-major place of an access: what moves, and what is added.
+    /// Returns the row-major address of an access: its moving and its constant part.
     fn address(&mut self, storage: Storage, index: &Index) -> WalkResult<(Moving, i64)> {
         let mut flat: Option<Val> = None;
         for (dim, &e) in index.iter().enumerate() {
@@ -143,7 +143,7 @@ impl BodyWalk<'_> {
         for (length, e) in shape.iter_mut().zip([amp.c.rows, amp.c.cols, amp.a.cols]) {
             let v = self.expr(e)?;
             self.effect(Effect::Use(v));
-            // What data decide counts as one.
+            // A length that depends on data counts as one.
             let known = self.graph.nodes[v].quantity.clone();
             let plain = known.filter(|q| !q.any(&mut |p| matches!(p, super::Quantity::Index(_))));
             *length = plain.unwrap_or(super::Quantity::Number(1));
@@ -164,7 +164,7 @@ impl BodyWalk<'_> {
         Ok(())
     }
 
-    /// Returns what a reduction starts at.
+    /// Returns the initial value of a reduction.
     pub(super) fn identity(&mut self, op: girder_ir::codelet::ReduceOp, ty: ElemType) -> Val {
         self.graph.constant(Scalar::new(ty, crate::interpret::identity(op, ty)))
     }

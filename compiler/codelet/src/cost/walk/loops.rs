@@ -1,6 +1,6 @@
 //! Loops.
 //!
-//! Invariant: the count of a loop's region is exactly how often its body begins.
+//! Invariant: the count of a loop's region is exactly the number of times that its body begins.
 
 use super::{BodyWalk, Effect, JumpTarget, Loop, Open, WalkResult};
 use crate::cost::graph::{Count, Op, RegionId, Val};
@@ -12,15 +12,15 @@ use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 use girder_source::Span;
 
-/// A counted loop to be walked.
+/// A counted loop before it is walked.
 pub(super) struct Counted {
     pub var: LocalId,
     pub lo: Val,
     pub hi: Val,
     pub step: i64,
-    /// Whether the turns are not told by the bounds.
+    /// Whether the loop may end before its bounds say so.
     pub is_cut_short: bool,
-    /// What counts the turns if they are not known.
+    /// The point that counts iterations if their number is not known.
     pub point: Option<Point>,
     pub span: Span,
 }
@@ -55,7 +55,7 @@ impl BodyWalk<'_> {
         Ok(true)
     }
 
-    /// First index and trip count, if both are known.
+    /// Returns first index and trip count, if both are known.
     pub(super) fn fixed_trips(&self, lo: Val, hi: Val, step: i64) -> Option<(i64, u64)> {
         let (lo, hi) = (self.graph.const_of(lo)?.bits as i64, self.graph.const_of(hi)?.bits as i64);
         Some((lo, crate::interpret::trips(lo, hi, step)))
@@ -99,9 +99,9 @@ impl BodyWalk<'_> {
         })
     }
 
-    /// Returns whether a condition is `lo <= i && i < hi` of the `i` that a loop written `for i in lo..hi by step` has, where the
-    /// step is not known before the codelet runs. It then holds in every turn, and says so only to the proofs: see
-    /// `elaborate::codelet::loops`. The loop is told that it moves `i` on.
+    /// Returns whether a condition is `lo <= i && i < hi` of the `i` of a loop written `for i in lo..hi by step`, where
+    /// the step is not known before the codelet runs. The condition then holds in every iteration and exists only for
+    /// the proofs: see `elaborate::codelet::loops`. Marks the loop as one that advances `i`.
     pub(super) fn is_own_range(&mut self, cond: Val) -> bool {
         let operands = |w: &Self, v: Val, op: BinaryOp| match w.graph.nodes[v].op {
             Op::Binary(o) if o == op => Some((w.graph.nodes[v].args[0], w.graph.nodes[v].args[1])),
@@ -126,7 +126,7 @@ impl BodyWalk<'_> {
         true
     }
 
-    /// Returns `lo < hi ? (hi - lo - 1) / step + 1 : 0`
+    /// Adds `lo < hi ? (hi - lo - 1) / step + 1 : 0`.
     fn trip_count_of(&mut self, lo: Val, hi: Val, step: Val) -> Val {
         let at = self.here;
         let (zero, one) = (self.graph.int(0), self.graph.int(1));
@@ -139,7 +139,7 @@ impl BodyWalk<'_> {
         pure(Op::Select, &[some, trip_count, zero], ElemType::I64)
     }
 
-    /// Returns the body of any loop, with what it carries; afterwards control is behind the loop.
+    /// Walks the body of any loop with the values that it carries; afterwards control is behind the loop.
     fn walk_body(
         &mut self,
         region: RegionId,
@@ -179,7 +179,7 @@ impl BodyWalk<'_> {
         Ok(())
     }
 
-    /// Returns the instructions before a loop: its count is made, and nothing is done if it is zero.
+    /// Returns the instructions before a loop: computing its trip count, and skipping the loop if it is zero.
     fn before_loop(&mut self, counted: &Counted) -> u64 {
         let is_fixed = self.fixed_trips(counted.lo, counted.hi, counted.step).is_some();
         if is_fixed {
@@ -206,9 +206,9 @@ impl BodyWalk<'_> {
         }
     }
 
-    /// Returns how often a loop's body begins; by how much that is a multiple of its surroundings; and the turns of one run.
+    /// Returns how often a loop's body begins, the ratio of that to its surroundings, and the trip count of one run.
     fn count(&self, counted: &Counted) -> (Count, Option<Quantity>, Option<Quantity>) {
-        // An outer level of a reduction has no point: its own few instructions are left out if its turns are not known.
+        // An outer level of a reduction has no point: its few instructions are left out if its trip count is not known.
         let by_point = |point: Option<Point>| {
             let factor = Quantity::Number(point.is_some().into());
             (Count { counted: point, factor }, None, None)
@@ -246,8 +246,8 @@ impl BodyWalk<'_> {
         }
     }
 
-    /// Returns the turns of a loop whose `span` moves with the index of an outer one, for all turns of that: how often the
-    /// outer loop begins, how often what stands between repeats, and the sum.
+    /// Sums the trip counts of a loop whose `span` moves with the index of an outer loop. Returns how often the outer
+    /// loop begins, how often the code between repeats, and the sum.
     fn ramp(&self, outer: u32, span: Quantity, step: i64) -> Option<(Count, Quantity, Ramp)> {
         let outer_loop = self.loops.get(outer as usize)?;
         let (base, slope) = span.linear(outer)?;

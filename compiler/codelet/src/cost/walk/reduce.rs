@@ -1,6 +1,6 @@
-//! Reductions: a loop for each binder, and what a place adds.
+//! Reductions: a loop for each binder, and the work for each element.
 //!
-//! Invariant: only the innermost level of a reduction is counted; its point is passed once per place.
+//! Invariant: only the innermost level of a reduction is counted; its point is passed once per element.
 
 use super::loops::Counted;
 use super::{BodyWalk, Effect, WalkResult};
@@ -32,7 +32,7 @@ impl BodyWalk<'_> {
         self.binder(r, &bounds, 0, &changes)
     }
 
-    /// Returns a reduction of few places, without a loop.
+    /// Walks a reduction of few elements without a loop; returns whether it is one.
     fn written_out_reduce(&mut self, r: &Reduce, bounds: &[(Val, Val)]) -> WalkResult<bool> {
         let fixed: Option<Vec<(i64, u64)>> =
             r.binders.iter().zip(bounds).map(|(b, &(lo, hi))| self.fixed_trips(lo, hi, b.step)).collect();
@@ -65,7 +65,7 @@ impl BodyWalk<'_> {
     fn binder(&mut self, r: &Reduce, bounds: &[(Val, Val)], at: usize, changes: &Changes) -> WalkResult {
         let Some(&Binder { var, lo, hi, step }) = r.binders.get(at) else { return self.one_element(r) };
         let span = self.codelet.exprs[lo].span.to(self.codelet.exprs[hi].span);
-        // Only the innermost level has a point: it is passed once per place.
+        // Only the innermost level has a point, which is passed once per element.
         let innermost = at + 1 == r.binders.len();
         let block = if r.filter.is_some() { &r.filter_before } else { &r.before };
         let point = innermost.then(|| self.point(block, 0));
@@ -115,7 +115,7 @@ impl BodyWalk<'_> {
         shape::is_choice(self.codelet, &set, &vec![])
     }
 
-    /// Returns the value of a place joins the result.
+    /// Combines the value of an element with the result.
     fn take(&mut self, r: &Reduce) -> WalkResult {
         let dst = r.dst.as_u32() as usize;
         let ty = self.codelet.exprs[r.value].ty;
@@ -126,7 +126,7 @@ impl BodyWalk<'_> {
         let here = self.here;
         let new = match (r.op, r.factors) {
             (ReduceOp::ArgMin | ReduceOp::ArgMax, _) => {
-                // The best value is carried beside its place: a comparison and two choices.
+                // The best value is carried beside its position: a comparison and two selections.
                 let value = self.expr(r.value)?;
                 let better = self.graph.pure(Op::Binary(BinaryOp::Lt), &[value, old], ElemType::Bool, here);
                 self.effect(Effect::Use(better));

@@ -60,7 +60,7 @@ impl FactsWalk<'_> {
         }
     }
 
-    /// Returns `b` is evaluated where `a` is `go_on`; else the result is `!go_on`.
+    /// Evaluates `b` where `a` equals `go_on`; elsewhere the result is `!go_on`.
     fn short_circuit(&mut self, a: ExprId, b: ExprId, go_on: bool, state: &State) -> Value {
         let first = self.eval(a, state).range;
         let stop = Value::point(!go_on as i64);
@@ -72,7 +72,7 @@ impl FactsWalk<'_> {
         if first.contains(!go_on as i128) { second.join(&stop) } else { second }
     }
 
-    /// Of a local that is about to be assigned in a loop nothing is known.
+    /// Returns the unknown value of a local that is about to be assigned in a loop.
     pub(super) fn unknown(&self, local: LocalId) -> Value {
         Value::unknown(self.codelet.locals[local].ty)
     }

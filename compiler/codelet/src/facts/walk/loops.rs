@@ -1,6 +1,7 @@
 //! Loops and reductions.
 //!
-//! Invariant: at the head of a loop nothing is known of what its body assigns, so one visit stands for all turns.
+//! Invariant: at the head of a loop nothing is known about the variables that its body assigns, so one visit stands for
+//! all iterations.
 
 use super::{FactsWalk, assigned};
 use crate::facts::affine::{Affine, Symbol};
@@ -11,22 +12,22 @@ use crate::interpret::{FREE_ITERATIONS, FREE_NEST, trips};
 use girder_ir::codelet::{BinaryOp, ExprKind, Label, Reduce, ReduceOp, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
-/// The most that one turn counts: more than any run can turn.
+/// The maximal weight of an iteration: more than any run can iterate.
 const MOST: u64 = 1 << 40;
 
-/// What is known of `var in lo..hi by step`.
+/// The knowledge about `var in lo..hi by step`.
 pub(super) struct Range {
     var: LocalId,
-    /// All values of the index; `None` if there is no turn.
+    /// All values of the index; `None` if there is no iteration.
     values: Option<Interval>,
-    /// Whether there is a turn for certain.
+    /// Whether there certainly is an iteration.
     certain: bool,
-    /// The first index, if it is affine, and the number of turns, if it is one number.
+    /// The first index, if it is affine, and the trip count, if it is one number.
     exact: Option<(Affine, i64)>,
-    /// The number of turns is at most this.
+    /// An upper bound of the trip count.
     at_most: u64,
     step: i64,
-    /// The workers of a tile have these turns together; each of them a part, or none.
+    /// Whether the workers of a tile share these iterations; each of them has a part, or none.
     shared: bool,
 }
 
@@ -61,8 +62,8 @@ impl FactsWalk<'_> {
         Range { var, values, certain: least > 0, exact, at_most: most, step, shared: false }
     }
 
-    /// n, if a range is `worker * n / workers..(worker + 1) * n / workers`: the workers' shares of `0..n`, which meet
-    /// end to end.
+    /// Returns n if a range is `worker * n / workers..(worker + 1) * n / workers`: the contiguous shares of `0..n` of
+    /// all workers.
     fn share(&mut self, lo: ExprId, hi: ExprId, state: &State) -> Option<i64> {
         let product = |walk: &Self, e: ExprId| match walk.codelet.exprs[e].kind {
             ExprKind::Binary { op: BinaryOp::Div, a, b, .. } if walk.is(b, &ExprKind::Workers) => {
@@ -89,7 +90,7 @@ impl FactsWalk<'_> {
         std::mem::discriminant(&self.codelet.exprs[e].kind) == std::mem::discriminant(kind)
     }
 
-    /// Returns the operands of an operation, if an expression is one.
+    /// Returns the operands of an expression with this operator.
     fn operands(&self, wanted: BinaryOp, e: ExprId) -> Option<[ExprId; 2]> {
         match self.codelet.exprs[e].kind {
             ExprKind::Binary { op, a, b, .. } if op == wanted => Some([a, b]),
@@ -97,13 +98,13 @@ impl FactsWalk<'_> {
         }
     }
 
-    /// Returns the head of a loop; gives what [`nest_ends`](Walk::nest_ends) takes.
+    /// Enters a loop; returns the state that [`nest_ends`](FactsWalk::nest_ends) restores.
     fn nest_begins(&mut self) -> u64 {
         self.depth += 1;
         std::mem::replace(&mut self.nest, 1)
     }
 
-    /// Behind a loop over all of the ranges: whether its turns count.
+    /// Leaves a loop over all of the ranges, and decides whether its iterations count.
     fn nest_ends(&mut self, around: u64, ranges: &[&Range], site: SiteId) {
         self.depth -= 1;
         let most = ranges.iter().map(|r| r.values.map_or(0, |_| r.at_most)).fold(1, u64::saturating_mul);
@@ -208,7 +209,7 @@ impl FactsWalk<'_> {
         head
     }
 
-    /// Returns the value at any place that counts; `None` if there is none.
+    /// Returns the value of any element that passes the filter; `None` if there is none.
     fn element(&mut self, reduce: &Reduce, mut state: State) -> Option<Value> {
         if let Some(filter) = reduce.filter {
             state = self.block(&reduce.filter_before, state)?;
@@ -227,7 +228,7 @@ impl FactsWalk<'_> {
                 let last = elements.map_or(i64::MAX as i128, |n| n as i128 - 1);
                 Value::of(Interval::new(0, last.clamp(0, i64::MAX as i128)))
             }
-            // A fold of one value is that value, or the identity at the type's end.
+            // A fold of one value is that value, or the identity at the end of the type's range.
             ReduceOp::Min if unknown.range != Interval::ANY => {
                 let lo = value.map_or(unknown.range.hi, |v| v.range.lo);
                 Value::of(Interval::new(lo, unknown.range.hi))
@@ -251,7 +252,7 @@ impl FactsWalk<'_> {
         value
     }
 
-    /// Returns what holds before any turn.
+    /// Returns the state at the head of a loop, before any iteration.
     fn head(&self, bodies: &[&StmtBlock], mut state: State) -> State {
         for body in bodies {
             assigned(body, &mut |local| state.set(local, Value::unknown(self.codelet.locals[local].ty)));

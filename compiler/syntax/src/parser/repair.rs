@@ -1,35 +1,35 @@
-//! How a file is cut into items, an item into its statements, and what the parser changes in the tokens after an error.
+//! Cutting a file into items and an item into statements, and the repair of tokens after an error.
 //!
-//! Invariant: the tokens balance (`balance` has seen to it), before and after.
+//! Invariant: the tokens balance (see `balance`), before and after.
 
-use super::unexpected::Place;
+use super::unexpected::ErrorPosition;
 use crate::token::{Lexeme, Token};
 use girder_source::Span;
 
-/// What to do about an error.
-pub enum Mending {
+/// The repair of an error.
+pub enum Repair {
     /// Parse these tokens instead.
     Tokens {
         /// The item's tokens.
         tokens: Vec<Lexeme>,
-        /// What was replaced.
+        /// The text that was replaced.
         region: Span,
     },
-    /// Nothing inside the item helps.
+    /// No repair inside the item helps.
     GiveUp,
 }
 
-impl Mending {
-    /// Returns the text that is lost.
+impl Repair {
+    /// Returns the span of the text that is dropped.
     pub fn region(&self, tokens: &[Lexeme]) -> Span {
         match self {
-            Mending::Tokens { region, .. } => *region,
-            Mending::GiveUp => tokens.iter().fold(Span::NONE, |s, l| s.to(l.span)),
+            Repair::Tokens { region, .. } => *region,
+            Repair::GiveUp => tokens.iter().fold(Span::NONE, |s, l| s.to(l.span)),
         }
     }
 }
 
-/// One past the last token of the item that starts at `start`.
+/// Returns the index after the last token of the item that starts at `start`.
 pub fn item_end(tokens: &[Lexeme], start: usize) -> usize {
     let mut first = start;
     while tokens.get(first).is_some_and(|l| l.token == Token::AttrOpen) {
@@ -55,7 +55,7 @@ pub fn item_end(tokens: &[Lexeme], start: usize) -> usize {
     tokens.len()
 }
 
-/// Returns the first token of an item and its body, if it is an item that ends with a body of statements.
+/// Returns the first token of an item and its body, if the item ends with a body of statements.
 pub fn head_and_body(tokens: &[Lexeme]) -> Option<(Lexeme, &[Lexeme])> {
     let mut i = 0;
     let mut head = None;
@@ -86,7 +86,7 @@ fn starts_item(tokens: &[Lexeme], i: usize) -> bool {
     }
 }
 
-/// One past the bracket that closes the one at `open`.
+/// Returns the index after the bracket that closes the one at `open`.
 pub fn group_end(tokens: &[Lexeme], open: usize) -> usize {
     let mut depth = 0;
     for (i, l) in tokens.iter().enumerate().skip(open) {
@@ -102,29 +102,29 @@ pub fn group_end(tokens: &[Lexeme], open: usize) -> usize {
     tokens.len()
 }
 
-/// Chooses what to change at an error.
-pub fn mend(place: &Place) -> Mending {
-    let tokens = place.tokens;
-    if let Some(at) = place.missing_semi() {
+/// Chooses the repair of an error.
+pub fn repair(position: &ErrorPosition) -> Repair {
+    let tokens = position.tokens;
+    if let Some(at) = position.missing_semi() {
         let before = tokens[at - 1].span;
         let semi = Lexeme { token: Token::Semi, span: Span::new(before.hi, before.hi) };
-        let mended = [&tokens[..at], &[semi], &tokens[at..]].concat();
-        return Mending::Tokens { tokens: mended, region: semi.span };
+        let repaired = [&tokens[..at], &[semi], &tokens[at..]].concat();
+        return Repair::Tokens { tokens: repaired, region: semi.span };
     }
-    let mut at = place.at.min(tokens.len().saturating_sub(1));
+    let mut at = position.at.min(tokens.len().saturating_sub(1));
     while let Some(open) = enclosing_brace(tokens, at) {
-        if let Some((lo, hi)) = element(tokens, open, place.at.max(open + 1)) {
+        if let Some((lo, hi)) = element(tokens, open, position.at.max(open + 1)) {
             let region = tokens[lo..hi].iter().fold(Span::NONE, |s, l| s.to(l.span));
             let already = tokens[lo..hi].iter().any(|l| l.token == Token::Error) && hi - lo == 1;
             if !already {
                 let error = Lexeme { token: Token::Error, span: region };
-                let mended = [&tokens[..lo], &[error], &tokens[hi..]].concat();
-                return Mending::Tokens { tokens: mended, region };
+                let repaired = [&tokens[..lo], &[error], &tokens[hi..]].concat();
+                return Repair::Tokens { tokens: repaired, region };
             }
         }
         at = open;
     }
-    Mending::GiveUp
+    Repair::GiveUp
 }
 
 /// Returns the innermost `{` that is open before the token at `at` and holds statements, rows or arms.
@@ -145,7 +145,7 @@ fn enclosing_brace(tokens: &[Lexeme], at: usize) -> Option<usize> {
     None
 }
 
-/// Returns the statement, row or arm after the brace `open` that is at fault for an error at the token `at`.
+/// Returns the statement, row or arm after the brace `open` that contains an error at the token `at`.
 fn element(tokens: &[Lexeme], open: usize, at: usize) -> Option<(usize, usize)> {
     let close = group_end(tokens, open) - 1;
     let (mut before, mut lo) = (open + 1, open + 1);
@@ -153,7 +153,7 @@ fn element(tokens: &[Lexeme], open: usize, at: usize) -> Option<(usize, usize)> 
         let hi = element_end(tokens, lo, close);
         let ended = matches!(tokens[lo - 1].token, Token::Semi | Token::BraceClose | Token::BraceOpen | Token::Error);
         if at == lo && !ended {
-            // A word that starts a statement came before the one before had ended.
+            // A word that starts a statement came before the previous statement had ended.
             return Some((before, lo));
         }
         if at < hi || (hi == close && at <= close) {
@@ -164,7 +164,8 @@ fn element(tokens: &[Lexeme], open: usize, at: usize) -> Option<(usize, usize)> 
     None
 }
 
-/// One past the last token of the statement, row or arm that starts at `lo`, in a group that ends at `close`.
+/// Returns the index after the last token of the statement, row or arm that starts at `lo`, in a group that ends at
+/// `close`.
 fn element_end(tokens: &[Lexeme], lo: usize, close: usize) -> usize {
     use Token::*;
     if tokens[lo].token == Error {
@@ -183,7 +184,7 @@ fn element_end(tokens: &[Lexeme], lo: usize, close: usize) -> usize {
     let mut i = first;
     while i < close {
         let token = tokens[i].token;
-        // A word that starts a statement where the one before was not ended.
+        // A word that starts a statement where the previous one had not ended.
         if i > first
             && matches!(
                 token,
