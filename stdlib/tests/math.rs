@@ -9,7 +9,7 @@ mod run;
 use girder_ir::types::ElemType;
 use run::{F32, F64, Function};
 
-/// Samples of every exponent and sign of `f32`, and the places where something ends.
+/// Samples of every exponent and sign of `f32`, and the boundaries of each case.
 fn samples_f32() -> Vec<f32> {
     let dense = (0..=u32::MAX / 200_003).map(|i| f32::from_bits(i * 200_003));
     use std::f32::consts::*;
@@ -48,7 +48,7 @@ fn step(x: f32, d: i32) -> f32 {
 
 /// As [`samples_f32`], for `f64`.
 fn samples_f64() -> Vec<f64> {
-    // A signalling NaN is not told from others here, but by the host's `powf`.
+    // The host's `powf` distinguishes signalling NaNs; the library does not.
     let quiet = |x: f64| if x.is_nan() { f64::NAN } else { x };
     let wide = (0..40_000u64).map(|i| f64::from_bits(i.wrapping_mul(0x0003_3a91_7c55_1f07).rotate_left(7)));
     let fine = (0..20_000).map(|i| -20.0 + i as f64 * 0.002_000_3);

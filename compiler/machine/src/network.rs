@@ -111,7 +111,7 @@ impl Machine {
             crosses.then_some(Link { ipu: from, group: if rung == goal { Group::Direct } else { Group::Cross } });
         let side = to % 2;
         let rungs = self.ipus.div_ceil(2).max(1);
-        let (group, steps) = self.way(rung, goal);
+        let (group, steps) = self.direction(rung, goal);
         let step = move |k: u32| {
             let at = match group {
                 Group::Down => (rung + rungs - k) % rungs,
@@ -123,7 +123,7 @@ impl Machine {
     }
 
     /// Returns the direction and the number of steps from one rung to another.
-    fn way(&self, rung: u32, goal: u32) -> (Group, u32) {
+    fn direction(&self, rung: u32, goal: u32) -> (Group, u32) {
         let direct = rung.abs_diff(goal);
         let up = goal >= rung;
         let around = self.ipus.div_ceil(2).saturating_sub(direct);
@@ -157,7 +157,7 @@ impl Machine {
         let mut loads = Loads::new(self.ipus);
         for (from, to, bytes) in flows.into_iter().filter(|(from, to, bytes)| from != to && *bytes > 0) {
             let crosses = from % 2 != to % 2;
-            let (group, steps) = self.way(from / 2, to / 2);
+            let (group, steps) = self.direction(from / 2, to / 2);
             if crosses {
                 let group = if steps == 0 { Group::Direct } else { Group::Cross };
                 loads.add(group, from % 2, from / 2, 1, bytes);

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_shares_what_it_does_not_say_with_its_base() {
+    fn a_machine_inherits_missing_keys_from_its_base() {
         assert_eq!(
             (builtin_base("gc200"), builtin_base("bow-pod16"), builtin_base("bow")),
             (None, Some("bow"), Some("gc200"))

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_name_their_file_and_place() {
+    fn spans_name_their_file_and_location() {
         let mut map = SourceMap::default();
         map.add("a.gir", "one\ntwo").unwrap();
         let b = map.add("b.gir", "äx\ny").unwrap();

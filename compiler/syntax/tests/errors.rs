@@ -1,4 +1,4 @@
-//! What is said about broken text: each case marks the place of its error with `«` and `»`.
+//! Tests of the diagnostics of broken text: each case marks the span of its error with `«` and `»`.
 
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_syntax::{ast, parse};
@@ -11,7 +11,7 @@ fn parsed(text: &str) -> (ast::Module, SourceMap, Diagnostics) {
     (module, map, diagnostics)
 }
 
-/// The marked places of a text, and the text without marks.
+/// Returns the marked spans of a text, and the text without marks.
 fn unmarked(marked: &str) -> (String, Vec<(u32, u32)>) {
     let (mut text, mut places) = (String::new(), vec![]);
     for c in marked.chars() {

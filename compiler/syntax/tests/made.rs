@@ -16,7 +16,7 @@ fn parsed(text: &str) -> Module {
     module
 }
 
-/// An expression without regard to parentheses and places.
+/// Returns an expression as text, without parentheses and spans.
 fn shape(m: &Module, e: ExprId) -> String {
     let s = |e: &ExprId| shape(m, *e);
     let args = |args: &[Arg]| {

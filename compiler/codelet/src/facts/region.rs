@@ -232,7 +232,7 @@ pub(crate) fn covers(list: &[Region], field: FieldId, shape: &[u64]) -> bool {
     let mut left = if shape.contains(&0) { Vec::new() } else { vec![whole] };
     for region in &regions {
         let Some(hole) = region.axes.iter().map(interval).collect::<Option<IndexBox>>() else { continue };
-        left = left.into_iter().flat_map(|piece| subtract(piece, &hole)).collect();
+        left = left.into_iter().flat_map(|rest_box| subtract(rest_box, &hole)).collect();
         if left.len() > MAX_BOXES {
             return false;
         }
@@ -246,24 +246,24 @@ fn interval(axis: &Axis) -> Option<(i64, i64)> {
 }
 
 /// Returns the rest of a box: up to two slabs per axis.
-fn subtract(mut piece: IndexBox, hole: &IndexBox) -> Vec<IndexBox> {
-    if piece.iter().zip(hole).any(|(p, h)| h.1 <= p.0 || p.1 <= h.0) {
-        return vec![piece];
+fn subtract(mut rest_box: IndexBox, hole: &IndexBox) -> Vec<IndexBox> {
+    if rest_box.iter().zip(hole).any(|(p, h)| h.1 <= p.0 || p.1 <= h.0) {
+        return vec![rest_box];
     }
     let mut left = Vec::new();
     for (axis, &(lo, hi)) in hole.iter().enumerate() {
-        let (first, end) = piece[axis];
+        let (first, end) = rest_box[axis];
         if first < lo {
-            let mut slab = piece.clone();
+            let mut slab = rest_box.clone();
             slab[axis] = (first, lo);
             left.push(slab);
         }
         if hi < end {
-            let mut slab = piece.clone();
+            let mut slab = rest_box.clone();
             slab[axis] = (hi, end);
             left.push(slab);
         }
-        piece[axis] = (first.max(lo), end.min(hi));
+        rest_box[axis] = (first.max(lo), end.min(hi));
     }
     left
 }

@@ -138,7 +138,7 @@ proptest! {
 
 #[test]
 fn positions_count_over_all_binders() {
-    // argmax i in 0..2, j in 3..0 by -1 { j - i } is the first place; argmin the last.
+    // argmax i in 0..2, j in 3..0 by -1 { j - i } is the first element; argmin the last.
     for (op, expected) in [(ReduceOp::ArgMax, 0), (ReduceOp::ArgMin, 5)] {
         let mut b = Builder::new();
         let y = b.field(Dir::Out, ElemType::I64, &[]);
@@ -185,7 +185,7 @@ fn loops_break_and_continue() {
 }
 
 #[test]
-fn failures_say_where_and_what() {
+fn failures_name_site_and_values() {
     let mut b = Builder::new();
     let n = b.size("n");
     let x = b.field(Dir::In, ElemType::F32, &[DimDecl::Fixed(2), DimDecl::Size(n)]);
@@ -200,7 +200,7 @@ fn failures_say_where_and_what() {
 }
 
 #[test]
-fn while_turns_are_limited() {
+fn iterations_of_a_while_are_limited() {
     let mut b = Builder::new();
     let yes = b.constant(Scalar::bool(true));
     let (site, label) = (b.site(Check::Iterations), b.label());

@@ -177,7 +177,7 @@ fn int_type() -> impl Strategy<Value = ElemType> {
 
 proptest! {
     #[test]
-    fn integers_wrap_as_wide_arithmetic(ty in int_type(), a: u64, b: u64, small in 0u64..4) {
+    fn integers_wrap_like_128_bit_arithmetic(ty in int_type(), a: u64, b: u64, small in 0u64..4) {
         let b = if small == 0 { b & 3 } else { b };
         let (x, y) = (Scalar::new(ty, a), Scalar::new(ty, b));
         let (v, w) = (x.as_int().unwrap(), y.as_int().unwrap());

@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn parts_invert(part in part(), n in 1u32..30) {
+    fn index_functions_invert(part in part(), n in 1u32..30) {
         let values: Vec<u32> = (0..n).map(|i| part.at(i, n)).collect();
         prop_assert!(values.iter().all(|&v| v < part.count(n)));
         prop_assert!(values.contains(&(part.count(n) - 1)));
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn separable_columns_are_found((domain, map) in separable()) {
+    fn separable_tables_are_found((domain, map) in separable()) {
         let tiles: Vec<u32> = map.iter(&domain).collect();
         let fit = TileMap::fit(&domain, &tiles);
         prop_assert_eq!(fit.iter(&domain).collect::<Vec<_>>(), tiles);
@@ -115,13 +115,13 @@ proptest! {
     }
 
     #[test]
-    fn any_column_is_kept((domain, map) in tile_map()) {
+    fn any_table_is_kept((domain, map) in tile_map()) {
         let tiles: Vec<u32> = map.iter(&domain).collect();
         prop_assert_eq!(TileMap::fit(&domain, &tiles).iter(&domain).collect::<Vec<_>>(), tiles);
     }
 
     #[test]
-    fn affine_columns_are_found(domain in domain(), base in -9i64..9, coef in prop::collection::vec(-9i64..9, 3)) {
+    fn affine_tables_are_found(domain in domain(), base in -9i64..9, coef in prop::collection::vec(-9i64..9, 3)) {
         let affine = Affine::new(base, &coef[..domain.0.len()]);
         let values: Vec<i64> = domain.points().map(|p| affine.at(&p)).collect();
         let fit = fit_affine(&domain, &values).unwrap();

@@ -282,7 +282,7 @@ fn ragged_cuts_make_few_parts() {
 }
 
 #[test]
-fn a_column_is_one_run_and_a_matrix_too() {
+fn a_matrix_column_is_one_run_and_a_matrix_too() {
     let x = whole(&[4, 6]);
     let run = |start, len, stride| Run { var: VarId::new(0), start, len, stride };
     assert_eq!(x.runs().collect::<Vec<_>>(), [run(0, 24, 1)]);

@@ -16,7 +16,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn hops_cost_what_the_vendor_emulator_says() {
+fn hops_cost_what_the_vendor_emulator_computes() {
     let hops = |name, ipus| builtin(name).unwrap().hop_cycles(ipus);
     assert_eq!([hops("gc2", 2), hops("gc200", 2), hops("bow", 2)], [48, 40, 56]);
     assert_eq!([hops("gc2", 16), hops("gc200", 16), hops("bow", 16)], [240, 200, 278]);

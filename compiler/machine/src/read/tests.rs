@@ -184,7 +184,7 @@ fn what_the_documents_show_is_true() {
 }
 
 #[test]
-fn every_value_of_a_built_in_machine_says_where_it_comes_from() {
+fn every_value_of_a_built_in_machine_names_its_source() {
     for name in builtin_names().filter(|n| !n.starts_with("small")) {
         // A comment line applies to the lines that follow, up to an empty line.
         let mut spoken = false;

@@ -52,7 +52,7 @@ fn check(text: &str) -> usize {
     let (single, problems) = parse_tokens(lex(text, map.file(file).base), text, map.file(file).base, &session);
     let mut said = Diagnostics::default();
     said.extend(problems);
-    assert_eq!(format!("{diagnostics:?}"), format!("{said:?}"), "{text}");
+    assert_eq!(format!("{diagnostics:?}"), format!("{reported:?}"), "{text}");
     assert_eq!(tree(&alike), tree(&single), "{text}");
     assert_eq!(format(&alike, text), format(&single, text), "{text}");
     let runs = lex_in_runs(text, map.file(file).base).runs;
@@ -119,7 +119,7 @@ fn statements_that_differ_in_more_are_taken_one_by_one() {
 }
 
 #[test]
-fn what_is_wrong_is_said_of_the_statement_that_it_is_wrong_with() {
+fn an_error_is_reported_at_its_statement() {
     let runs = "vertex c(x[1]);\n vertex c(x[22]);\n vertex c(x[3]);\n";
     for broken in
         ["vertex c(x[1);", "vertex c(x[1])", "vertex c x[1];", "}", "(", "?", "vertex c(99999999999999999999);"]

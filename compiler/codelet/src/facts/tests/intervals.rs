@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const INTS: [ElemType; 5] = [ElemType::U8, ElemType::I32, ElemType::U32, ElemType::I64, ElemType::U64];
 
-/// A value near an interesting place of a type.
+/// Returns a value near an interesting value of a type.
 fn near(ty: ElemType, place: u8, offset: i8) -> i128 {
     let all = Interval::of(ty);
     let base = [0, 1, all.lo, all.hi, all.hi / 2, 64, 1 << 7][place as usize % 7];

@@ -251,7 +251,7 @@ fn amp_is_proven_but_does_not_write_purely() {
 }
 
 #[test]
-fn a_reduction_of_something_has_a_place() {
+fn a_reduction_of_some_elements_has_a_position() {
     let (c, facts) = over_vector(4, |b, y, n| {
         let (i, dst) = (b.local(I64), b.local(I64));
         let (zero, vi, vd) = (b.int(0), b.get(i), b.get(dst));

@@ -94,7 +94,7 @@ fn i_of(n: u32) -> LocalId {
 }
 
 #[test]
-fn a_loop_that_may_not_turn_fills_nothing() {
+fn a_loop_that_may_not_iterate_fills_nothing() {
     // if y[0] > 0 { m = 1 } else { m = 0 } for t in 0..m { for i in 0..n { y[i] = n } }
     let facts = over_vector(4, |b, y, n| {
         let (m, t, i) = (b.local(I64), b.local(I64), b.local(I64));
@@ -114,7 +114,7 @@ fn a_loop_that_may_not_turn_fills_nothing() {
 }
 
 #[test]
-fn a_turn_that_always_leaves_is_the_only_one() {
+fn an_iteration_that_always_leaves_is_the_only_one() {
     let facts = over_vector(4, |b, y, n| {
         let (i, zero, label) = (b.local(I64), b.int(0), b.label());
         let vi = b.get(i);
@@ -126,7 +126,7 @@ fn a_turn_that_always_leaves_is_the_only_one() {
 }
 
 #[test]
-fn a_loop_that_never_turns_does_not_leave() {
+fn a_loop_without_iterations_does_not_leave() {
     // for i in n..0 { return } y[5] = n
     let facts = over_vector(4, |b, y, n| {
         let (i, zero, label, five) = (b.local(I64), b.int(0), b.label(), b.int(5));
