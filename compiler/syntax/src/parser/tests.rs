@@ -48,13 +48,13 @@ fn check(text: &str) -> usize {
     map.add("before.gir", "var before: f32;").unwrap();
     let file = map.add("test.gir", text).unwrap();
     let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
-    let alike = parse(&map, file, &session, &mut diagnostics);
+    let at_once = parse(&map, file, &session, &mut diagnostics);
     let (single, problems) = parse_tokens(lex(text, map.file(file).base), text, map.file(file).base, &session);
-    let mut said = Diagnostics::default();
-    said.extend(problems);
+    let mut reported = Diagnostics::default();
+    reported.extend(problems);
     assert_eq!(format!("{diagnostics:?}"), format!("{reported:?}"), "{text}");
-    assert_eq!(tree(&alike), tree(&single), "{text}");
-    assert_eq!(format(&alike, text), format(&single, text), "{text}");
+    assert_eq!(tree(&at_once), tree(&single), "{text}");
+    assert_eq!(format(&at_once, text), format(&single, text), "{text}");
     let runs = lex_in_runs(text, map.file(file).base).runs;
     runs.iter().for_each(|r| assert!(r.values.iter().all(|c| c.len() == r.starts.len())));
     runs.len()
