@@ -48,7 +48,15 @@ impl Lower<'_, '_> {
         let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
         let mut range = Range { lo: from, hi: to, step, trips, poll };
         self.charge_loop(&range, site);
-        match if step == 1 { self.vectors((var, lo, hi), &range, (body, label)) } else { None } {
+        let vectors = match step {
+            1 => self.vectors((var, lo, hi), &range, (body, label)),
+            _ => {
+                self.refusal.set(Some("its step is not 1"));
+                self.stays_scalar("the loop", var);
+                None
+            }
+        };
+        match vectors {
             Some(Rest::Nothing) => return true,
             Some(Rest::From(lo, trips)) => range = Range { lo, trips, ..range },
             None => {}
@@ -92,10 +100,14 @@ impl Lower<'_, '_> {
 
     /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
     fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&StmtBlock, Label)) -> Option<Rest> {
+        self.refusal.set(None);
         if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {
             return Some(self.kernel_loop(&plan, range, keeps));
         }
-        let (plan, keeps) = self.loop_plan(index, body)?;
+        let Some((plan, keeps)) = self.loop_plan(index, body) else {
+            self.stays_scalar("the loop", index.0);
+            return None;
+        };
         Some(self.vector_loop(&plan, range, keeps))
     }
 

@@ -42,11 +42,15 @@ impl Lower<'_, '_> {
         }
         let counts = self.counts_in(&r.filter_before) || self.counts_in(&r.before);
         let bounds_to_run = bounds.as_ref().filter(|_| !counts);
+        self.refusal.set(counts.then_some("its executions are counted"));
         if let Some(result) = bounds_to_run.and_then(|b| self.in_vectors(r, b)) {
             return self.write(r.dst, result);
         }
         if let Some(result) = bounds.as_ref().and_then(|b| self.written_out_reduce(r, b)) {
             return self.write(r.dst, result);
+        }
+        if let Some(binder) = r.binders.last() {
+            self.stays_scalar("the reduction", binder.var);
         }
         let result = match r.op {
             ReduceOp::ArgMin | ReduceOp::ArgMax => self.best(r, bounds),

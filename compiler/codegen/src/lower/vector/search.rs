@@ -12,10 +12,13 @@ use girder_ir::codelet::{Binder, ExprKind, Index, ReduceOp, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
-/// A body larger than this stays scalar.
-const GREATEST: u32 = 400;
+/// A body with more operations than this stays scalar: its code would take long to make.
+const GREATEST: u32 = 10_000;
 /// Nodes up to which a strip's inner loops are written out.
 pub(crate) const WRITTEN_OUT: u64 = 500;
+
+/// Why an access cannot be a vector.
+const UNEVEN: &str = "an index does not grow evenly from iteration to iteration";
 
 mod places;
 mod values;
@@ -100,9 +103,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         mixed: bool,
     ) -> Option<Plan> {
         if self.counts_in(body) {
-            return None;
+            return self.refuse("its executions are counted");
         }
-        let mut steps = steps::steps(body, exit)?;
+        let steps = steps::steps(body, exit);
+        let mut steps = steps.or_else(|| self.refuse("it has a statement that vectors do not have"))?;
         if mixed && matches!(exit, Some(Exit::Continue(_))) {
             totals::find(self.codelet, &mut steps, body);
         }
@@ -149,14 +153,15 @@ impl<'a, 'b> Lower<'a, 'b> {
         search.differ.complete(&steps);
         if !mixed {
             search.width = search.choose_width(&steps, values)?;
-        } else if search.nested && self.written_out_size(&steps)? > WRITTEN_OUT {
-            return None;
+        } else if search.nested && self.written_out_size(&steps).is_none_or(|size| size > WRITTEN_OUT) {
+            return self.refuse("its inner loops are long");
         }
         search.steps(&mut steps, TOP)?;
         for &value in values {
             search.value(value, TOP)?;
         }
-        search.stores_are_apart()?;
+        let apart = search.stores_are_apart();
+        apart.or_else(|| self.refuse("iterations may touch elements that others store"))?;
         let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
         let (apart, narrow, ramp_uses, totals) = (search.apart, search.narrow, search.ramp_uses, search.totals);
         let (var, differing) = (differ.var, differ.locals);
@@ -267,9 +272,10 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     let every = !context.conditional || self.mixed || joined;
                     let proven = every && self.l().is_proven(*site);
                     if !proven || !self.fits(ty) || ty == ElemType::Bool && !self.mixed {
-                        return None;
+                        return self.l().refuse("an index of a store may be outside");
                     }
-                    *stride = self.stride(*storage, index, context.conditional)?;
+                    let bytes = self.stride(*storage, index, context.conditional);
+                    *stride = bytes.or_else(|| self.l().refuse(UNEVEN))?;
                     self.take_stride(ty, *stride, context, true)?;
                     self.value(*value, context)?;
                 }
@@ -295,7 +301,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                         self.totals.push((total.local, total.op));
                     }
                 }
-                _ => return None,
+                _ => return self.l().refuse("a loop stands under a condition that differs"),
             }
         }
         Some(())
