@@ -26,7 +26,7 @@ mod neighbours;
 mod pick;
 mod reduce;
 mod stmt;
-mod turns;
+mod iterations;
 mod vector;
 
 pub(crate) use vector::{NAMESPACE, WRITTEN_OUT};
@@ -108,7 +108,7 @@ struct Target {
     used: bool,
 }
 
-/// A loop, by what moves from turn to turn.
+/// A loop, by what moves from iteration to iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Innermost {
     Index(LocalId),
@@ -158,12 +158,12 @@ pub(crate) struct Lower<'a, 'b> {
     ahead: SecondaryMap<LocalId, i64>,
     /// How many vertices after the first of a group the code now emitted is for.
     vertices_ahead: i64,
-    /// The innermost loop whose body the code now emitted is part of, if all of that body runs in every turn.
+    /// The innermost loop whose body the code now emitted is part of, if all of that body runs in every iteration.
     innermost: Option<Innermost>,
     /// Which of the groups of `vector` that run side by side it is for.
     group: u64,
     jumps: Vec<Jump>,
-    /// Turns of long loops of this vertex so far, `I64`.
+    /// Iterations of long loops of this vertex so far, `I64`.
     spent: Variable,
     /// Stack slots for lanes that no reduction uses now.
     free_slots: Vec<StackSlot>,

@@ -106,7 +106,7 @@ impl Lower<'_, '_> {
     /// Elements that do not lie side by side are moved one by one, so there must be enough work besides.
     pub(super) fn kernel_pays(&self, plan: &Plan) -> bool {
         // What is strided could lie side by side for the loops inside, which could be the ones that become kernels.
-        let near = if plan.nested { plan.apart == 0 } else { plan.size >= 3 * plan.apart };
+        let near = if plan.nested { plan.strided == 0 } else { plan.size >= 3 * plan.strided };
         let level = self.level();
         let vectors = self.layout(plan).iter().map(|kept| kept.vectors(level)).sum();
         near && carries(level, vectors, plan.ramp_uses)

@@ -85,8 +85,9 @@ impl Search<'_, '_, '_> {
 
     fn load(&mut self, e: ExprId, storage: Storage, index: &Index, site: SiteId, context: Context) -> Option<()> {
         let ty = self.l().element_type(storage);
-        let sure = context.conditional && self.sure.iter().any(|(s, at)| *s == storage && self.same_place(at, index));
-        // In strips, places that skip a load leave it out.
+        let sure =
+            context.conditional && self.sure.iter().any(|(s, at)| *s == storage && self.is_same_element(at, index));
+        // In vector kernels, iterations that skip a load leave it out.
         let proven = self.l().is_proven(site) && (!context.conditional || self.mixed || sure);
         if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool && !self.mixed {
             return self.l().refuse("an index of a load may be outside");
@@ -106,7 +107,7 @@ impl Search<'_, '_, '_> {
         Some(())
     }
 
-    /// Whether an expression is an `i64` that grows from place to place.
+    /// Whether an expression is an `i64` that grows from iteration to iteration.
     fn is_index(&self, e: ExprId, context: Context) -> bool {
         self.l().ty(e) == ElemType::I64 && self.slope(e, context.conditional).is_some()
     }
