@@ -77,9 +77,9 @@ pub struct Batch {
     pub cancel: *const u8,
     /// Functions that compiled code calls.
     pub imports: *const Imports,
-    /// How often one execution of a loop may turn.
+    /// How many iterations one execution of a loop may have.
     pub iterations: u64,
-    /// How often all loops of one instance (of one worker's turn) may turn together.
+    /// How many iterations all loops of one instance (of one worker's run) may have together.
     pub total_iterations: u64,
     /// Workers of a tile, at least 1.
     pub workers: u64,

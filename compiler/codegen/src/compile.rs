@@ -4,13 +4,12 @@
 //! error is that of the first specification that has one.
 
 use crate::host::Host;
-use crate::lower::{self, NAMESPACE};
+use crate::lower::{self, Lowered, NAMESPACE};
 use crate::memory::Code;
 use crate::validate::{CodegenError, validate};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::ExternalName;
-use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::function::FunctionParameters;
 use cranelift_codegen::{CompiledCode, Context, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilderContext;
@@ -55,18 +54,19 @@ pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, C
 
 /// One kernel in Cranelift's text, before its optimiser.
 pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    Ok(lowered(host, kernel, false)?.0.display().to_string())
+    Ok(lowered(host, kernel, false)?.function.display().to_string())
 }
 
-/// One kernel in assembly: what Cranelift makes of it, then its vector kernels.
+/// One kernel in assembly: why loops stay scalar, what Cranelift makes of it, and its vector kernels.
 pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
-    let (function, kernels) = lowered(host, kernel, true)?;
+    let Lowered { function, kernels, scalar } = lowered(host, kernel, true)?;
     let mut context = Context::for_function(function);
     context.set_disasm(true);
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
     let code = context.compile(&*host.isa, &mut ControlPlane::default());
     let code = code.map_err(|error| refused(format!("{:?}", error.inner)))?;
-    let mut text = code.vcode.clone().unwrap_or_default();
+    let mut text = scalar.concat();
+    text += code.vcode.as_deref().unwrap_or_default();
     for (n, machine) in kernels.iter().enumerate() {
         text += &format!("vector kernel {n}, called as u{NAMESPACE}:{n}:\n");
         text += machine.listing.as_deref().unwrap_or_default();
@@ -74,8 +74,8 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
     Ok(text)
 }
 
-/// Cranelift's function for a kernel, and its vector kernels.
-fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<(Function, Vec<Machine>), CodegenError> {
+/// Cranelift's function for a kernel, its vector kernels, and why loops stay scalar.
+fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<Lowered, CodegenError> {
     validate(kernel)?;
     Ok(lower::lower(kernel, host, listed, &mut FunctionBuilderContext::new()))
 }
@@ -98,7 +98,7 @@ fn distinct(kernels: &[KernelSpec<'_>]) -> (Vec<usize>, Vec<usize>) {
 }
 
 fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, CodegenError> {
-    let (function, kernels) = lowered(host, kernel, false)?;
+    let Lowered { function, kernels, .. } = lowered(host, kernel, false)?;
     let refused = |reason: String| CodegenError::Backend { codelet: kernel.codelet.name.to_string(), reason };
     let params = function.params.clone();
     let mut context = Context::for_function(function);

@@ -8,7 +8,7 @@ use crate::validate::CodegenError;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use girder_codelet::kernel::KernelTarget;
-use girder_simd::Options;
+use girder_simd::{Options, Reference};
 use std::sync::Arc;
 
 /// What the backend has instructions for.
@@ -24,6 +24,8 @@ pub(crate) struct Features {
     pub simd: Option<girder_simd::Level>,
     /// How vector kernels are made.
     pub options: Options,
+    /// What evaluates vector kernels instead.
+    pub reference: Option<Reference>,
 }
 
 /// An instruction set with flags. Cheap to clone.
@@ -77,6 +79,16 @@ impl Host {
     /// Returns what the gain of rewrites depends on.
     pub fn target(&self) -> KernelTarget {
         KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: WRITTEN_OUT }
+    }
+
+    /// The same machine with vector kernels as they are made for a level, but evaluated by a function. For tests: the
+    /// kernels are never freed.
+    pub fn with_reference(mut self, level: girder_simd::Level, reference: Reference) -> Host {
+        if cfg!(target_arch = "x86_64") {
+            self.features.simd = Some(level);
+            self.features.reference = Some(reference);
+        }
+        self
     }
 
     /// Architecture, level and instruction set flags, for the key of a code cache.
@@ -151,10 +163,17 @@ impl Features {
                     Isa::Avx512 => Some(girder_simd::Level::Avx512),
                 };
                 let simd = simd.filter(|_| isa.default_call_conv() == CallConv::SystemV);
-                Features { fma: has("has_fma"), round, vectors: round && has("has_sse42"), simd, options }
+                Features {
+                    fma: has("has_fma"),
+                    round,
+                    vectors: round && has("has_sse42"),
+                    simd,
+                    options,
+                    reference: None,
+                }
             }
-            "aarch64" => Features { fma: true, round: true, vectors: true, simd: None, options },
-            _ => Features { fma: true, round: true, vectors: false, simd: None, options },
+            "aarch64" => Features { fma: true, round: true, vectors: true, simd: None, options, reference: None },
+            _ => Features { fma: true, round: true, vectors: false, simd: None, options, reference: None },
         }
     }
 }

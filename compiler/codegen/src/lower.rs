@@ -26,7 +26,7 @@ mod neighbours;
 mod pick;
 mod reduce;
 mod stmt;
-mod turns;
+mod iterations;
 mod vector;
 
 pub(crate) use vector::{NAMESPACE, WRITTEN_OUT};
@@ -49,14 +49,19 @@ use girder_ir::codelet::{Codelet, Dir, Label};
 use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use girder_simd::Machine;
+use std::cell::Cell;
+
+/// What is made of a specification.
+pub(crate) struct Lowered {
+    pub function: Function,
+    /// The vector kernels that it calls.
+    pub kernels: Vec<Machine>,
+    /// For people, a line for each loop that stays scalar.
+    pub scalar: Vec<String>,
+}
 
 /// The function of a validated specification, and the vector kernels that it calls, with listings if they are wanted.
-pub(crate) fn lower(
-    spec: &KernelSpec<'_>,
-    host: &Host,
-    listed: bool,
-    context: &mut FunctionBuilderContext,
-) -> (Function, Vec<Machine>) {
+pub(crate) fn lower(spec: &KernelSpec<'_>, host: &Host, listed: bool, context: &mut FunctionBuilderContext) -> Lowered {
     let convention = host.isa.default_call_conv();
     let mut signature = Signature::new(convention);
     signature.params.extend([AbiParam::new(I64); 3]);
@@ -65,9 +70,9 @@ pub(crate) fn lower(
     let mut lower = Lower::new(spec, host.features, convention, FunctionBuilder::new(&mut func, context));
     lower.listed = listed;
     lower.kernel();
-    let kernels = lower.kernels;
+    let (kernels, scalar) = (lower.kernels, lower.scalar);
     lower.b.finalize(host.isa.frontend_config());
-    (func, kernels)
+    Lowered { function: func, kernels, scalar }
 }
 
 /// The Cranelift type that holds an element.
@@ -103,7 +108,7 @@ struct Target {
     used: bool,
 }
 
-/// A loop, by what moves from turn to turn.
+/// A loop, by what moves from iteration to iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Innermost {
     Index(LocalId),
@@ -153,19 +158,23 @@ pub(crate) struct Lower<'a, 'b> {
     ahead: SecondaryMap<LocalId, i64>,
     /// How many vertices after the first of a group the code now emitted is for.
     vertices_ahead: i64,
-    /// The innermost loop whose body the code now emitted is part of, if all of that body runs in every turn.
+    /// The innermost loop whose body the code now emitted is part of, if all of that body runs in every iteration.
     innermost: Option<Innermost>,
     /// Which of the groups of `vector` that run side by side it is for.
     group: u64,
     jumps: Vec<Jump>,
-    /// Turns of long loops of this vertex so far, `I64`.
+    /// Iterations of long loops of this vertex so far, `I64`.
     spent: Variable,
     /// Stack slots for lanes that no reduction uses now.
     free_slots: Vec<StackSlot>,
     /// Vector kernels that are called.
     kernels: Vec<Machine>,
-    /// Whether they are listed for people.
+    /// Whether they are listed for people, with why loops stay scalar.
     listed: bool,
+    /// Why the loop that was looked at last has no plan.
+    refusal: Cell<Option<&'static str>>,
+    /// A line for each loop that stays scalar.
+    scalar: Vec<String>,
     /// Places whose executions are counted.
     points: Option<Located<'a>>,
     frame: Option<Frame>,
@@ -203,6 +212,8 @@ impl<'a, 'b> Lower<'a, 'b> {
             free_slots: Vec::new(),
             kernels: Vec::new(),
             listed: false,
+            refusal: Cell::new(None),
+            scalar: Vec::new(),
             points: spec.points.filter(|p| !p.is_empty()).map(|p| p.located(spec.codelet)),
             frame: None,
         }
@@ -211,6 +222,21 @@ impl<'a, 'b> Lower<'a, 'b> {
     /// The frame; it is there as soon as the first instance begins.
     fn frame(&self) -> &Frame {
         self.frame.as_ref().expect("a body is translated inside its frame")
+    }
+
+    /// Notes why a body has no plan; what was noted first is closest to the cause.
+    fn refuse<T>(&self, why: &'static str) -> Option<T> {
+        self.refusal.set(self.refusal.get().or(Some(why)));
+        None
+    }
+
+    /// Notes that a loop stays scalar, for the reason that was noted since `refusal` was cleared.
+    fn stays_scalar(&mut self, what: &str, index: LocalId) {
+        if self.listed {
+            let name = &self.codelet.locals[index].name;
+            let why = self.refusal.get().unwrap_or("vectors would not pay");
+            self.scalar.push(format!("; {what} over `{name}` stays scalar: {why}\n"));
+        }
     }
 
     fn ty(&self, e: ExprId) -> ElemType {

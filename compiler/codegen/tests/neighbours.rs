@@ -4,8 +4,8 @@ mod harness;
 
 use harness::source::case;
 
-/// Agrees; how many strips it calls where the host has AVX-512.
-fn strips(text: &str, shapes: &[&[u64]]) -> usize {
+/// Agrees; how many vector kernels it calls where the host has AVX-512.
+fn vector_kernels(text: &str, shapes: &[&[u64]]) -> usize {
     let mut case = case(text, shapes);
     (case.turns, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
@@ -15,11 +15,11 @@ fn strips(text: &str, shapes: &[&[u64]]) -> usize {
 
 fn vectors(ty: &str, body: &str, n: u64) -> usize {
     let text = format!("codelet f(in x: {ty}[n], in y: {ty}[n], out z: {ty}[4]) {{ {body} }}");
-    strips(&text, &[&[n], &[n], &[4]])
+    vector_kernels(&text, &[&[n], &[n], &[4]])
 }
 
 #[test]
-fn sums_over_equal_ranges_share_a_strip() {
+fn sums_over_equal_ranges_share_a_vector_kernel() {
     let cosine = "let a = sum i in 0..n { x[i] * y[i] }; let b = sum i in 0..n { x[i] * x[i] };
         let c = sum i in 0..n { y[i] * y[i] }; z[0] = a; z[1] = b; z[2] = c; z[3] = a + b * c;";
     let stored = "z[0] = sum i in 0..n { x[i] }; z[1] = sum i in 0..n { x[i] * x[i] };
@@ -48,22 +48,22 @@ fn kinds_of_reductions_mix() {
         z[7] = product i in 0..n { y[i] };
     }";
     for n in [64, 70, 96, 130, 1024] {
-        let strips = strips(text, &[&[n], &[n], &[n], &[n], &[8]]);
-        assert!((1..8).contains(&strips), "{strips} strips");
+        let kernels = vector_kernels(text, &[&[n], &[n], &[n], &[n], &[8]]);
+        assert!((1..8).contains(&kernels), "{kernels} vector kernels");
     }
 }
 
 #[test]
-fn rows_of_rows_share_a_strip() {
+fn rows_of_rows_share_a_vector_kernel() {
     let text = "codelet f(in x: f32[m, n], out z: f32[2]) {
         let a = sum i in 0..m, j in 0..n { x[i, j] };
         let b = max k in 0..m, j in 0..n { x[k, j] };
         z[0] = a; z[1] = b;
     }";
     for n in [64, 80, 128] {
-        assert_eq!(strips(text, &[&[5, n], &[2]]), 1);
+        assert_eq!(vector_kernels(text, &[&[5, n], &[2]]), 1);
     }
-    assert_eq!(strips(text, &[&[5, 70], &[2]]), 1);
+    assert_eq!(vector_kernels(text, &[&[5, 70], &[2]]), 1);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn what_depends_on_what_stands_before_waits() {
     let stored = "codelet f(inout x: f32[n], out z: f32[2]) {
         z[0] = sum i in 0..n { x[i] }; x[3] = 8.0; z[1] = sum i in 0..n { x[i] * x[i] };
     }";
-    assert_eq!(strips(stored, &[&[100], &[2]]), 2);
+    assert_eq!(vector_kernels(stored, &[&[100], &[2]]), 2);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn lanes_and_indices_have_registers_together() {
     }
     for text in texts {
         for n in [64, 100, 70_000] {
-            strips(&text, &[&[n], &[4]]);
+            vector_kernels(&text, &[&[n], &[4]]);
         }
     }
 }

@@ -7,10 +7,32 @@ mod scalar;
 use crate::ir::{AccumulatorId, Effect, GROUP, Item, Kernel, Lane, Memory, Op, Value, interleaved_elements};
 use scalar::{binary, compare, convert, fma, unary};
 
-/// Runs some iterations of a kernel. The addresses in the record are offsets in `memory`.
+/// What the addresses of a record point to.
+pub trait Bytes {
+    /// Reads bytes from an address on.
+    fn read(&self, address: u64, to: &mut [u8]);
+
+    /// Writes bytes from an address on.
+    fn write(&mut self, address: u64, from: &[u8]);
+}
+
+/// An address is an offset.
 ///
-/// Panics if an element of an iteration lies outside.
-pub fn evaluate(kernel: &Kernel, record: &mut [u8], memory: &mut [u8], iterations: u64) {
+/// Panics if an element lies outside.
+impl Bytes for [u8] {
+    fn read(&self, address: u64, to: &mut [u8]) {
+        let at = address as usize;
+        to.copy_from_slice(&self[at..at + to.len()]);
+    }
+
+    fn write(&mut self, address: u64, from: &[u8]) {
+        let at = address as usize;
+        self[at..at + from.len()].copy_from_slice(from);
+    }
+}
+
+/// Runs some iterations of a kernel.
+pub fn evaluate(kernel: &Kernel, record: &mut [u8], memory: &mut (impl Bytes + ?Sized), iterations: u64) {
     let mut run = Run {
         kernel,
         record,
@@ -51,10 +73,10 @@ fn element(bytes: &[u8], at: usize, lane: Lane) -> u64 {
     u64::from_le_bytes(word)
 }
 
-struct Run<'a> {
+struct Run<'a, M: ?Sized> {
     kernel: &'a Kernel,
     record: &'a mut [u8],
-    memory: &'a mut [u8],
+    memory: &'a mut M,
     /// The bits of each value's elements, of active iterations.
     values: Vec<Vec<u64>>,
     accumulators: Vec<Vec<u64>>,
@@ -64,7 +86,7 @@ struct Run<'a> {
     active: usize,
 }
 
-impl Run<'_> {
+impl<M: Bytes + ?Sized> Run<'_, M> {
     fn begin(&self, lane: Lane, offset: u32, start: Option<u64>) -> Vec<u64> {
         let at = |n: usize| element(self.record, offset as usize + n * lane.bytes() as usize, lane);
         (0..GROUP as usize).map(|n| start.unwrap_or_else(|| at(n))).collect()
@@ -81,11 +103,11 @@ impl Run<'_> {
     }
 
     /// Where the element of an iteration of the group is.
-    fn place(&self, at: Memory, lane: Lane, n: usize) -> usize {
+    fn element_address(&self, at: Memory, lane: Lane, n: usize) -> u64 {
         let per = self.per_iteration(lane);
         let iteration = self.first as i64 + (n / per) as i64;
         let within = (n % per) as i64 * i64::from(lane.bytes());
-        (self.address(at) + iteration * self.kernel.stride(at) + within) as usize
+        self.address(at).wrapping_add(iteration * self.kernel.stride(at) + within) as u64
     }
 
     fn make(&self, value: Value) -> Vec<u64> {
@@ -105,7 +127,7 @@ impl Run<'_> {
             }
             Op::Load(at) => {
                 let is_active = |n: usize| def.args.is_empty() || of(0)[n / self.per_iteration(lane)] != 0;
-                each(&|n| if is_active(n) { element(self.memory, self.place(at, lane, n), lane) } else { 0 })
+                each(&|n| if is_active(n) { self.load(at, lane, n) } else { 0 })
             }
             Op::Compare(cond) => each(&|n| compare(from, cond, of(0)[n], of(1)[n]).into()),
             Op::Select => each(&|n| if of(0)[n] != 0 { of(1)[n] } else { of(2)[n] }),
@@ -157,15 +179,20 @@ impl Run<'_> {
         }
     }
 
+    fn load(&self, at: Memory, lane: Lane, n: usize) -> u64 {
+        let mut word = [0; 8];
+        self.memory.read(self.element_address(at, lane, n), &mut word[..lane.bytes() as usize]);
+        u64::from_le_bytes(word)
+    }
+
     fn is_under(&self, mask: Option<Value>, n: usize) -> bool {
         mask.is_none_or(|mask| self.values[mask.0 as usize][n] != 0)
     }
 
     fn store(&mut self, to: Memory, value: Value, n: usize) {
         let lane = self.kernel.lane(value);
-        let (at, bits) = (self.place(to, lane, n), self.values[value.0 as usize][n]);
-        let bytes = lane.bytes() as usize;
-        self.memory[at..at + bytes].copy_from_slice(&bits.to_le_bytes()[..bytes]);
+        let (at, bits) = (self.element_address(to, lane, n), self.values[value.0 as usize][n]);
+        self.memory.write(at, &bits.to_le_bytes()[..lane.bytes() as usize]);
     }
 
     fn accumulate(&mut self, id: AccumulatorId, mask: Option<Value>, new: impl Fn(&Self, usize, u64) -> u64) {

@@ -16,6 +16,6 @@ pub mod ir;
 mod print;
 pub mod x86;
 
-pub use evaluate::evaluate;
+pub use evaluate::{Bytes, evaluate};
 pub use ir::Kernel;
-pub use x86::{Level, Machine, Options, assemble, interleaved_stride, phase};
+pub use x86::{Level, Machine, Options, Reference, assemble, interleaved_stride, phase};

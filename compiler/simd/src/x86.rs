@@ -80,7 +80,21 @@ pub struct Machine {
     pub listing: Option<String>,
 }
 
+/// A function that does what a kernel means, by [`evaluate`](crate::evaluate()), instead of machine code of its own.
+pub type Reference = extern "sysv64" fn(record: *mut u8, iterations: u64, kernel: *const Kernel);
+
 impl Machine {
+    /// Code that calls a function with a kernel, which lives for ever.
+    pub fn calling(reference: Reference, kernel: &'static Kernel) -> Machine {
+        // mov rdx, kernel; mov rax, reference; jmp rax
+        let mut bytes = vec![0x48, 0xba];
+        bytes.extend_from_slice(&(std::ptr::from_ref(kernel) as u64).to_le_bytes());
+        bytes.extend_from_slice(&[0x48, 0xb8]);
+        bytes.extend_from_slice(&(reference as usize as u64).to_le_bytes());
+        bytes.extend_from_slice(&[0xff, 0xe0]);
+        Machine { bytes, entry: 0, listing: None }
+    }
+
     /// What the address of the first byte has to be a multiple of.
     pub const ALIGNMENT: usize = 64;
 }

@@ -133,6 +133,42 @@ pub(super) const OTHERS: &[Kernel] = &[
         close: 1e-5,
     },
     Kernel {
+        name: "Black-Scholes",
+        unit: Bytes(8.0),
+        c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) {
+            float s = x[i] * x[i] + 0.5f, t = 0.2f + 0.1f * s, q = 0.3f * sqrtf(t);
+            float d = (logf(s) + 0.065f * t) / q, e = d - q;
+            y[i] = 0.5f * (s * (1.0f + erff(d * 0.70710678f)) - expf(-0.02f * t) * (1.0f + erff(e * 0.70710678f))); }",
+        girder: "in x: f32[n], in w: f32, out y: f32[n]) { for i in 0..n {
+            let s = x[i] * x[i] + 0.5; let t = 0.2 + 0.1 * s; let q = 0.3 * sqrt(t);
+            let d = (log(s) + 0.065 * t) / q; let e = d - q;
+            y[i] = 0.5 * (s * (1.0 + erf(d * 0.70710678)) - exp(-0.02 * t) * (1.0 + erf(e * 0.70710678)));
+        } }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-4,
+    },
+    Kernel {
+        name: "Black-Scholes twice",
+        unit: Bytes(8.0),
+        c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) {
+            float s = x[i] * x[i] + 0.5f, t = 0.2f + 0.1f * s, q = 0.3f * sqrtf(t);
+            float d = (logf(s) + 0.065f * t) / q, e = d - q;
+            float a = s * (1.0f + erff(d * 0.70710678f)) - expf(-0.02f * t) * (1.0f + erff(e * 0.70710678f));
+            float u = 0.3f + 0.2f * s, p = 0.25f * sqrtf(u), f = (logf(s * 1.1f) + 0.05f * u) / p, g = f - p;
+            float b = s * (1.0f + erff(f * 0.70710678f)) - expf(-0.03f * u) * (1.0f + erff(g * 0.70710678f));
+            y[i] = 0.5f * (a - b); }",
+        girder: "in x: f32[n], in w: f32, out y: f32[n]) { for i in 0..n {
+            let s = x[i] * x[i] + 0.5; let t = 0.2 + 0.1 * s; let q = 0.3 * sqrt(t);
+            let d = (log(s) + 0.065 * t) / q; let e = d - q;
+            let a = s * (1.0 + erf(d * 0.70710678)) - exp(-0.02 * t) * (1.0 + erf(e * 0.70710678));
+            let u = 0.3 + 0.2 * s; let p = 0.25 * sqrt(u); let f = (log(s * 1.1) + 0.05 * u) / p; let g = f - p;
+            let b = s * (1.0 + erf(f * 0.70710678)) - exp(-0.03 * u) * (1.0 + erf(g * 0.70710678));
+            y[i] = 0.5 * (a - b);
+        } }",
+        arrays: [(F32, Size), (F32, One), (F32, Size)],
+        close: 1e-4,
+    },
+    Kernel {
         name: "log",
         unit: Bytes(8.0),
         c: "const float *x = X; float *y = Y; for (long i = 0; i < n; i++) y[i] = logf(x[i] * x[i] + 1.0f);",

@@ -28,9 +28,9 @@ pub(super) struct Sum {
 /// Indices, with the lengths of their dimensions.
 type Unchecked = SmallVec<[(Value, i64); 3]>;
 
-/// The place of an element whose indices have been evaluated.
+/// The address of an element whose indices have been evaluated.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ElementAddress {
     storage: Storage,
     bytes: Sum,
     /// What is still to be checked: each index with the length of its dimension.
@@ -42,18 +42,18 @@ pub(super) struct Place {
 impl Lower<'_, '_> {
     /// The element at an index.
     pub(super) fn load(&mut self, storage: Storage, index: &Index, site: SiteId) -> Value {
-        let place = self.place(storage, index, site);
+        let element = self.located(storage, index, site);
         let ty = clif(self.element_type(storage));
-        let (address, offset) = self.address(&place);
+        let (address, offset) = self.address(&element);
         let flags = self.flags(storage);
-        let flags = if place.floats && flags.readonly() { flags.with_can_move() } else { flags };
+        let flags = if element.floats && flags.readonly() { flags.with_can_move() } else { flags };
         self.b.ins().load(ty, flags, address, offset)
     }
 
-    /// Sets the element at a place.
-    pub(super) fn store(&mut self, place: &Place, value: Value) {
-        let (address, offset) = self.address(place);
-        let flags = self.flags(place.storage);
+    /// Sets the element at an iteration.
+    pub(super) fn store(&mut self, element: &ElementAddress, value: Value) {
+        let (address, offset) = self.address(element);
+        let flags = self.flags(element.storage);
         self.b.ins().store(flags, value, address, offset);
     }
 
@@ -103,7 +103,7 @@ impl Lower<'_, '_> {
     }
 
     /// Evaluates the indices of an access.
-    pub(super) fn place(&mut self, storage: Storage, index: &Index, site: SiteId) -> Place {
+    pub(super) fn located(&mut self, storage: Storage, index: &Index, site: SiteId) -> ElementAddress {
         let dims = self.dims(storage);
         let mut bytes = Sum::default();
         let known = index.iter().zip(&dims).all(|(&e, &(length, _))| self.is_inside(e, length));
@@ -112,7 +112,7 @@ impl Lower<'_, '_> {
                 self.add_scaled(&mut bytes, e, stride);
             }
             let floats = known || self.floats(storage, &bytes);
-            return Place { storage, bytes, unchecked: None, floats };
+            return ElementAddress { storage, bytes, unchecked: None, floats };
         }
         let mut unchecked = Unchecked::new();
         for (&e, &(length, stride)) in index.iter().zip(&dims) {
@@ -121,10 +121,10 @@ impl Lower<'_, '_> {
             bytes.add(value, stride, depth);
             unchecked.push((value, length));
         }
-        Place { storage, bytes, unchecked: Some((site, unchecked)), floats: false }
+        ElementAddress { storage, bytes, unchecked: Some((site, unchecked)), floats: false }
     }
 
-    /// Whether every turn of the innermost loop reads its own element: then nothing can be read where the program
+    /// Whether every iteration of the innermost loop reads its own element: then nothing can be read where the program
     /// would not, and the backend may read it where it is used.
     fn floats(&mut self, storage: Storage, bytes: &Sum) -> bool {
         match (self.innermost, storage, &self.spec.lines) {
@@ -170,15 +170,15 @@ impl Lower<'_, '_> {
     }
 
     /// Checks what is still unchecked and forms the address.
-    fn address(&mut self, place: &Place) -> (Value, Offset32) {
-        if let Some((site, indices)) = &place.unchecked {
+    fn address(&mut self, element: &ElementAddress) -> (Value, Offset32) {
+        if let Some((site, indices)) = &element.unchecked {
             for &(index, length) in indices {
                 let bad = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, index, length);
                 self.guard(bad, *site, |l| [index, l.i64(length)]);
             }
         }
-        let base = self.storage_address(place.storage);
-        self.materialise(base, &place.bytes)
+        let base = self.storage_address(element.storage);
+        self.materialise(base, &element.bytes)
     }
 
     /// An address and the offset that is left for the instruction.

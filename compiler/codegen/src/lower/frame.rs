@@ -55,7 +55,7 @@ impl Lower<'_, '_> {
                 self.b.ins().brif(any, head, &[next.into()], done, &[]);
                 self.enter(head);
                 self.poll();
-                self.batch_turn(&plan, lines, &pointers, (instance, last), test);
+                self.batch_iteration(&plan, lines, &pointers, (instance, last), test);
                 self.b.seal_block(test);
             }
             _ => self.instances(&pointers, (head, done), (first, last)),
@@ -261,23 +261,23 @@ impl Lower<'_, '_> {
             return;
         }
         let count = self.worker_count();
-        let (head, turn, end) = (self.b.create_block(), self.b.create_block(), self.frame().end);
+        let (head, next_worker, end) = (self.b.create_block(), self.b.create_block(), self.frame().end);
         let worker = self.b.append_block_param(head, I64);
         let zero = self.i64(0);
         self.b.ins().jump(head, &[zero.into()]);
         self.b.switch_to_block(head);
         self.depth += 1;
-        self.frame = self.frame.take().map(|f| Frame { worker, end: turn, ..f });
+        self.frame = self.frame.take().map(|f| Frame { worker, end: next_worker, ..f });
         self.nothing_spent();
         let instance = self.frame().instance;
         let row = self.b.ins().imul(instance, count);
         let row = self.b.ins().iadd(row, worker);
         self.bind_counters(row);
         if self.block(&codelet.body) {
-            self.b.ins().jump(turn, &[]);
+            self.b.ins().jump(next_worker, &[]);
         }
         self.depth -= 1;
-        self.enter(turn);
+        self.enter(next_worker);
         let next = self.b.ins().iadd_imm_s(worker, 1);
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, count);
         self.b.ins().brif(more, head, &[next.into()], end, &[]);
@@ -304,13 +304,13 @@ impl Lower<'_, '_> {
         self.b.ins().load(I64, fixed(), batch, offset::WORKERS)
     }
 
-    /// How often a loop may turn, `I64`.
-    pub(super) fn turn_limit(&mut self) -> Value {
+    /// How many iterations a loop may have, `I64`.
+    pub(super) fn iteration_limit(&mut self) -> Value {
         let batch = self.frame().batch;
         self.b.ins().load(I64, fixed(), batch, offset::ITERATIONS)
     }
 
-    /// How often all loops of a vertex may turn, `I64`.
+    /// How many iterations all loops of a vertex may have, `I64`.
     pub(super) fn total_limit(&mut self) -> Value {
         let batch = self.frame().batch;
         self.b.ins().load(I64, fixed(), batch, offset::TOTAL_ITERATIONS)

@@ -1,6 +1,6 @@
-//! Loops that stay scalar, written out or turn by turn, and what is left to do where vectors have taken some turns.
+//! Loops that stay scalar, written out or one iteration at a time, and what is left to do where vectors have taken some iterations.
 //!
-//! Invariant: a loop is charged once, before its first turn, however it is translated.
+//! Invariant: a loop is charged once, before its first iteration, however it is translated.
 
 use super::{Jump, Lower, Target};
 use crate::lower::vector::Rest;
@@ -19,13 +19,13 @@ pub(super) struct Range {
     pub step: i64,
     /// The trip count, if it is known; not 0 then.
     pub trips: Option<u64>,
-    /// Whether to look at the stop flag each turn.
+    /// Whether to look at the stop flag each iteration.
     pub poll: bool,
 }
 
-/// Loops of at most so many turns are written out, if that is not too much code.
+/// Loops of at most so many iterations are written out, if that is not too much code.
 const WRITTEN_OUT: u64 = 8;
-/// Turns of a short scalar loop that are written out in a row, and nodes of a body that is short.
+/// Iterations of a short scalar loop that are written out in a row, and nodes of a body that is short.
 const ABREAST: u64 = 4;
 const SHORT_BODY: u64 = 32;
 /// Nodes of code up to which it is repeated.
@@ -48,7 +48,15 @@ impl Lower<'_, '_> {
         let poll = work::of_loop(&self.folded, lo, hi, step, each) >= SHORT;
         let mut range = Range { lo: from, hi: to, step, trips, poll };
         self.charge_loop(&range, site);
-        match if step == 1 { self.vectors((var, lo, hi), &range, (body, label)) } else { None } {
+        let vectors = match step {
+            1 => self.vectors((var, lo, hi), &range, (body, label)),
+            _ => {
+                self.refusal.set(Some("its step is not 1"));
+                self.stays_scalar("the loop", var);
+                None
+            }
+        };
+        match vectors {
             Some(Rest::Nothing) => return true,
             Some(Rest::From(lo, trips)) => range = Range { lo, trips, ..range },
             None => {}
@@ -62,8 +70,8 @@ impl Lower<'_, '_> {
         }
         if let Some(trips) = range.trips.filter(|&n| n >= 4 * ABREAST && self.repeats(body)) {
             let rows = trips / ABREAST;
-            let turns = Range { step: step.wrapping_mul(ABREAST as i64), trips: Some(rows), ..range.clone() };
-            self.counted(turns, None, |l, first| {
+            let iterations = Range { step: step.wrapping_mul(ABREAST as i64), trips: Some(rows), ..range.clone() };
+            self.counted(iterations, None, |l, first| {
                 l.write(var, first);
                 let falls = (0..ABREAST as i64).all(|n| {
                     l.ahead[var] = n.wrapping_mul(step);
@@ -84,18 +92,22 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// Whether turns of a loop are so short that some are written out in a row: a few plain statements.
+    /// Whether iterations of a loop are so short that some are written out in a row: a few plain statements.
     fn repeats(&self, body: &StmtBlock) -> bool {
         let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
         body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
     }
 
-    /// As many turns of a loop as can run in vectors; `None` if it has to stay as it is.
+    /// As many iterations of a loop as can run in vectors; `None` if it has to stay as it is.
     fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&StmtBlock, Label)) -> Option<Rest> {
+        self.refusal.set(None);
         if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {
             return Some(self.kernel_loop(&plan, range, keeps));
         }
-        let (plan, keeps) = self.loop_plan(index, body)?;
+        let Some((plan, keeps)) = self.loop_plan(index, body) else {
+            self.stays_scalar("the loop", index.0);
+            return None;
+        };
         Some(self.vector_loop(&plan, range, keeps))
     }
 
@@ -168,24 +180,24 @@ impl Lower<'_, '_> {
             self.b.ins().jump(latch, &[]);
         }
         let jump = self.jumps.pop().expect("a body pops the jumps that it pushes");
-        let turns = falls || jump.again.is_some_and(|t| t.used);
-        if turns {
+        let iterations = falls || jump.again.is_some_and(|t| t.used);
+        if iterations {
             self.enter(latch);
-            self.turn(&range, head, index, exit);
+            self.next_iteration(&range, head, index, exit);
         }
         self.b.seal_block(head);
         self.depth -= 1;
         self.innermost = around;
-        // With a known trip count and no turn, only `break` leads out.
-        let leaves = range.trips.is_none() || turns || jump.leave.used;
+        // With a known trip count and no iteration, only `break` leads out.
+        let leaves = range.trips.is_none() || iterations || jump.leave.used;
         if leaves {
             self.enter(exit);
         }
         leaves
     }
 
-    /// The end of a turn: on to the next, or out.
-    fn turn(
+    /// The end of an iteration: on to the next, or out.
+    fn next_iteration(
         &mut self,
         range: &Range,
         head: cranelift_codegen::ir::Block,
@@ -200,7 +212,7 @@ impl Lower<'_, '_> {
         let next = self.b.ins().iadd_imm_s(index, step);
         let more = match range.trips {
             Some(trips) => {
-                // Wraps as the index does, and no index of an earlier turn equals it.
+                // Wraps as the index does, and no index of an earlier iteration equals it.
                 let end = self.b.ins().iadd_imm_s(lo, step.wrapping_mul(trips as i64));
                 self.b.ins().icmp(IntCC::NotEqual, next, end)
             }
@@ -226,7 +238,7 @@ impl Lower<'_, '_> {
         site: SiteId,
     ) -> bool {
         let [head, go, exit] = [(); 3].map(|()| self.b.create_block());
-        let turns = self.begin_turns(site);
+        let iterations = self.begin_iterations(site);
         self.b.ins().jump(head, &[]);
         self.b.switch_to_block(head);
         self.depth += 1;
@@ -239,7 +251,7 @@ impl Lower<'_, '_> {
             let more = self.expr(cond);
             self.b.ins().brif(more, go, &[], exit, &[]);
             self.enter(go);
-            self.count_turn(&turns, site);
+            self.count_iteration(&iterations, site);
             if self.block(body) {
                 self.b.ins().jump(head, &[]);
             }

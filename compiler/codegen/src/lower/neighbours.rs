@@ -1,4 +1,4 @@
-//! Reductions that stand next to each other and have equal places, taken in one go.
+//! Reductions that stand next to each other and have equal elements, taken in one go.
 //!
 //! ```text
 //! a = sum i in 0..n { x[i] * y[i] }; b = sum i in 0..n { x[i] * x[i] }; c = sum i in 0..n { y[i] * y[i] };
@@ -8,7 +8,7 @@
 //! load, and none waits for another. What stands between them and is not part of any comes after all of them.
 //!
 //! Invariant: a reduction that is taken early cannot fail, and neither reads nor sets what any statement before it sets or
-//! stores; nothing before it reads or sets what it sets. Its result and its turns are noted where it stands.
+//! stores; nothing before it reads or sets what it sets. Its result and its iterations are noted where it stands.
 
 use super::Lower;
 use cranelift_entity::SecondaryMap;
@@ -33,14 +33,14 @@ impl Lower<'_, '_> {
     pub(super) fn neighbours(&mut self, block: &[Stmt]) -> Option<usize> {
         let Some(Stmt::Reduce(first)) = block.first() else { return None };
         self.features.simd?;
-        self.places_of(first)?;
+        self.elements_of(first)?;
         let mut before = self.touched(&block[..1])?;
         let mut found: Vec<(usize, &Reduce)> = vec![(0, first)];
         for (n, stmt) in block.iter().enumerate().take(REACH).skip(1) {
             let now = self.touched(std::slice::from_ref(stmt));
             match (stmt, now) {
                 (Stmt::Reduce(r), Some(now)) => {
-                    let joins = self.same_places(first, r) && self.stands_apart(&before, (r, &now));
+                    let joins = self.have_same_ranges(first, r) && self.stands_apart(&before, (r, &now));
                     if !joins || found.len() == MOST {
                         break;
                     }
@@ -57,7 +57,7 @@ impl Lower<'_, '_> {
         let plans = self.kernel_plans(&all, &bounds);
         (plans.len() > 1).then_some(())?;
         let ranges = bounds.iter().map(|b| &b.range);
-        self.charge_places(ranges.clone(), first.iterations);
+        self.charge_elements(ranges.clone(), first.iterations);
         let mut results = self.kernel_reductions(&all[..plans.len()], &plans, &bounds).into_iter();
         let end = found[plans.len() - 1].0 + 1;
         for (n, stmt) in block[..end].iter().enumerate() {
@@ -66,28 +66,28 @@ impl Lower<'_, '_> {
                 continue;
             };
             if n > 0 {
-                self.charge_places(ranges.clone(), r.iterations);
+                self.charge_elements(ranges.clone(), r.iterations);
             }
             results.next().into_iter().for_each(|result| self.write(r.dst, result));
         }
         Some(end)
     }
 
-    /// How many places a reduction has, if that is known and it takes all of them.
-    fn places_of(&self, r: &Reduce) -> Option<u64> {
+    /// How many elements a reduction has, if that is known and it takes all of them.
+    fn elements_of(&self, r: &Reduce) -> Option<u64> {
         let trips = |n: u64, b: &girder_ir::codelet::Binder| {
             Some(n.saturating_mul(self.known_trips(b.lo, b.hi, b.step).filter(|&n| n > 0)?))
         };
         r.binders.iter().try_fold(1, trips).filter(|_| r.filter.is_none())
     }
 
-    /// Whether two reductions have equal places.
-    fn same_places(&self, first: &Reduce, r: &Reduce) -> bool {
+    /// Whether two reductions have equal elements.
+    fn have_same_ranges(&self, first: &Reduce, r: &Reduce) -> bool {
         let mut pairs = first.binders.iter().zip(&r.binders);
         let equal = |x: ExprId, y: ExprId| self.folded[x].is_some() && self.folded[x] == self.folded[y];
         first.binders.len() == r.binders.len()
             && pairs.all(|(a, b)| a.step == b.step && equal(a.lo, b.lo) && equal(a.hi, b.hi))
-            && self.places_of(r).is_some()
+            && self.elements_of(r).is_some()
     }
 
     /// Whether a reduction neither reads nor sets what statements before it do, nor the other way round.

@@ -1,11 +1,11 @@
-//! Reductions, one place at a time.
+//! Reductions, one element at a time.
 //!
 //! # Note: Lanes
 //! Only float sums and products depend on their order. Integer and `bool` reductions, and `min` and `max` (NaN counts
 //! as one value), give the same result in any order, so they keep one accumulator. The sixteen lanes of the others
 //! live on the stack, where the position picks one.
 //!
-//! Invariant: a place that is skipped still advances the position.
+//! Invariant: an element that is skipped still advances the position.
 
 use super::{Lower, Target, clif};
 use crate::lower::loops::Range;
@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 /// Lanes of a reduction.
 pub(super) const LANES: i64 = 16;
 
-/// Nodes of code up to which places are written out.
+/// Nodes of code up to which elements are written out.
 const SMALL: u64 = 240;
 
 /// A binder with its bounds evaluated.
@@ -38,15 +38,19 @@ impl Lower<'_, '_> {
     pub(super) fn reduce(&mut self, r: &Reduce) {
         let bounds = self.bounds(r);
         if let Some(bounds) = &bounds {
-            self.charge_places(bounds.iter().map(|b| &b.range), r.iterations);
+            self.charge_elements(bounds.iter().map(|b| &b.range), r.iterations);
         }
         let counts = self.counts_in(&r.filter_before) || self.counts_in(&r.before);
         let bounds_to_run = bounds.as_ref().filter(|_| !counts);
+        self.refusal.set(counts.then_some("its executions are counted"));
         if let Some(result) = bounds_to_run.and_then(|b| self.in_vectors(r, b)) {
             return self.write(r.dst, result);
         }
         if let Some(result) = bounds.as_ref().and_then(|b| self.written_out_reduce(r, b)) {
             return self.write(r.dst, result);
+        }
+        if let Some(binder) = r.binders.last() {
+            self.stays_scalar("the reduction", binder.var);
         }
         let result = match r.op {
             ReduceOp::ArgMin | ReduceOp::ArgMax => self.best(r, bounds),
@@ -61,7 +65,7 @@ impl Lower<'_, '_> {
         kernel.or_else(|| self.kernel_best(r, bounds)).or_else(|| self.vector_reduce(r, bounds))
     }
 
-    /// Evaluates the bounds of all binders. `None` if the reduction is known to have no place.
+    /// Evaluates the bounds of all binders. `None` if the reduction is known to have no element.
     pub(super) fn bounds(&mut self, r: &Reduce) -> Option<SmallVec<[Bound; 2]>> {
         let mut empty = false;
         let mut bounds: SmallVec<[Bound; 2]> = SmallVec::new();
@@ -71,8 +75,8 @@ impl Lower<'_, '_> {
             empty |= trips == Some(0);
             bounds.push(Bound { var: b.var, range: Range { lo, hi, step: b.step, trips, poll: false } });
         }
-        let place = work::of_block(&self.folded, &r.before).saturating_add(8);
-        let mut each = place.saturating_add(work::of_block(&self.folded, &r.filter_before));
+        let element = work::of_block(&self.folded, &r.before).saturating_add(8);
+        let mut each = element.saturating_add(work::of_block(&self.folded, &r.filter_before));
         for (b, bound) in r.binders.iter().zip(&mut bounds).rev() {
             let total = work::of_loop(&self.folded, b.lo, b.hi, b.step, each);
             bound.range.poll = total >= work::SHORT;
@@ -81,21 +85,21 @@ impl Lower<'_, '_> {
         (!empty).then_some(bounds)
     }
 
-    /// The result of at most sixteen places, each of which has a lane for itself, without a loop.
+    /// The result of at most sixteen elements, each of which has a lane for itself, without a loop.
     fn written_out_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
-        let places = bounds.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)))?;
+        let elements = bounds.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)))?;
         let exprs = r.factors.map_or(work::code_of(self.codelet, r.value), |(x, y)| {
             work::code_of(self.codelet, x) + work::code_of(self.codelet, y)
         });
         let code = exprs.saturating_add(work::code_of_block(self.codelet, &r.before));
         let positions = matches!(r.op, ReduceOp::ArgMin | ReduceOp::ArgMax);
-        if positions || r.filter.is_some() || places > LANES as u64 || places.saturating_mul(code) > SMALL {
+        if positions || r.filter.is_some() || elements > LANES as u64 || elements.saturating_mul(code) > SMALL {
             return None;
         }
         let ty = self.ty(r.value);
         let mut lanes: SmallVec<[Value; 16]> = SmallVec::new();
-        for place in 0..places {
-            let mut rest = place;
+        for element in 0..elements {
+            let mut rest = element;
             for (bound, binder) in bounds.iter().zip(&r.binders).rev() {
                 let trips = bound.range.trips.unwrap_or(1);
                 let index = self.known(binder.lo)?.wrapping_add(((rest % trips) as i64).wrapping_mul(binder.step));
@@ -113,7 +117,7 @@ impl Lower<'_, '_> {
         Some(self.fold_present(r.op.operator(), ty, lanes))
     }
 
-    /// What the current place makes of a lane that holds the identity.
+    /// What the current element makes of a lane that holds the identity.
     fn alone(&mut self, r: &Reduce) -> Value {
         match r.factors {
             // `fma(x, y, -0.0)` is the rounded product.
@@ -136,8 +140,8 @@ impl Lower<'_, '_> {
         lanes[0]
     }
 
-    /// Runs `take` at every place that the filter lets through, with the position if there is a variable for it.
-    fn places(
+    /// Runs `take` at every element that the filter lets through, with the position if there is a variable for it.
+    fn for_each_element(
         &mut self,
         r: &Reduce,
         bounds: Option<SmallVec<[Bound; 2]>>,
@@ -202,7 +206,7 @@ impl Lower<'_, '_> {
         let start = self.constant(ty, identity(r.op, ty));
         let acc = self.b.declare_var(clif(ty));
         self.b.def_var(acc, start);
-        self.places(r, bounds, None, &mut |l| {
+        self.for_each_element(r, bounds, None, &mut |l| {
             let value = l.expr(r.value);
             let old = l.b.use_var(acc);
             let new = l.combine(r.op.operator(), ty, old, value);
@@ -219,7 +223,7 @@ impl Lower<'_, '_> {
         let (position, any) = (self.b.declare_var(I64), self.b.declare_var(I8));
         let no = self.bool(false);
         self.b.def_var(any, no);
-        self.places(r, bounds, Some(position), &mut |l| {
+        self.for_each_element(r, bounds, Some(position), &mut |l| {
             let now = l.b.use_var(position);
             let lane = l.lane_address(lanes, ty, now);
             l.take_into(r, ty, lane);
@@ -235,7 +239,7 @@ impl Lower<'_, '_> {
         self.b.ins().select(any, folded, zero)
     }
 
-    /// Adds the value of the current place to the lane at an address.
+    /// Adds the value of the current element to the lane at an address.
     pub(super) fn take_into(&mut self, r: &Reduce, ty: ElemType, lane: Value) {
         let flags = MemFlagsData::new().with_notrap();
         let load = |l: &mut Self| l.b.ins().load(clif(ty), flags, lane, Offset32::new(0));
@@ -299,23 +303,23 @@ impl Lower<'_, '_> {
     fn best(&mut self, r: &Reduce, bounds: Option<SmallVec<[Bound; 2]>>) -> Value {
         let ty = self.ty(r.value);
         let position = self.b.declare_var(I64);
-        let (found, best, place) = (self.b.declare_var(I8), self.b.declare_var(clif(ty)), self.b.declare_var(I64));
+        let (found, best, element) = (self.b.declare_var(I8), self.b.declare_var(clif(ty)), self.b.declare_var(I64));
         let (no, zero, nowhere) = (self.bool(false), self.constant(ty, 0), self.i64(0));
         self.b.def_var(found, no);
         self.b.def_var(best, zero);
-        self.b.def_var(place, nowhere);
-        self.places(r, bounds, Some(position), &mut |l| {
+        self.b.def_var(element, nowhere);
+        self.for_each_element(r, bounds, Some(position), &mut |l| {
             let value = l.expr(r.value);
             let (old, was_found) = (l.b.use_var(best), l.b.use_var(found));
             let beats = l.beats(r.op, ty, value, old);
             let first = l.b.ins().bxor_imm_u(was_found, 1);
             let takes = l.b.ins().bor(first, beats);
-            let (now, old_place) = (l.b.use_var(position), l.b.use_var(place));
+            let (now, old_element) = (l.b.use_var(position), l.b.use_var(element));
             let new = l.b.ins().select(takes, value, old);
-            let new_place = l.b.ins().select(takes, now, old_place);
+            let new_element = l.b.ins().select(takes, now, old_element);
             let yes = l.bool(true);
             l.b.def_var(best, new);
-            l.b.def_var(place, new_place);
+            l.b.def_var(element, new_element);
             l.b.def_var(found, yes);
         });
         if !self.is_proven(r.site) {
@@ -323,7 +327,7 @@ impl Lower<'_, '_> {
             let empty = self.b.ins().bxor_imm_u(found, 1);
             self.guard_plain(empty, r.site);
         }
-        self.b.use_var(place)
+        self.b.use_var(element)
     }
 
     /// Whether a later value replaces the best so far: the first NaN stays.

@@ -63,14 +63,14 @@ impl Lower<'_, '_> {
             }
             Stmt::Fill { local, value } => self.fill(*local, *value),
             Stmt::StoreLocal { local, index, value, site } => {
-                let place = self.place(Storage::Local(*local), index, *site);
+                let element = self.located(Storage::Local(*local), index, *site);
                 let v = self.expr(*value);
-                self.store(&place, v);
+                self.store(&element, v);
             }
             Stmt::Store { field, index, value, site } => {
-                let place = self.place(Storage::Field(*field), index, *site);
+                let element = self.located(Storage::Field(*field), index, *site);
                 let v = self.expr(*value);
-                self.store(&place, v);
+                self.store(&element, v);
             }
             Stmt::For { var, lo, hi, step, label, body, site } => {
                 return self.for_loop(*var, (*lo, *hi, *step), (*label, *site), body);

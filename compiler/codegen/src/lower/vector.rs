@@ -1,23 +1,23 @@
-//! Loops, reductions and whole vertices, several places at a time.
+//! Loops, reductions and whole vertices, several iterations at a time.
 //!
-//! A *place* is a turn of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run the body
+//! An *iteration* is an iteration of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run the body
 //! together: control is the same for all of them, and values that differ are vectors. A body qualifies if every
-//! value that differs has four bytes, or every one has eight (in vector kernels they may mix), no check in it can fail, and no two places touch one
-//! element that either stores. Each place computes what it would alone, in the same order, so the bits are the same.
+//! value that differs has four bytes, or every one has eight (in vector kernels they may mix), no check in it can fail, and no two iterations touch one
+//! element that either stores. Each iteration computes what it would alone, in the same order, so the bits are the same.
 //!
 //! - `steps`: the statements that a body may have
 //! - `totals`: locals that a loop only adds to
-//! - `differ`: which locals differ from place to place
+//! - `differ`: which locals differ from iteration to iteration
 //! - `search`: whether a body qualifies
 //! - `emit`, `run`: its expressions and statements for one group
 //! - `kernel`: the same for vector kernels of `girder-simd`
-//! - `loops`, `reduce`, `batch`: the three users: a loop's turns, a reduction's elements, a batch's vertices
+//! - `loops`, `reduce`, `batch`: the three users: a loop's iterations, a reduction's elements, a batch's vertices
 //!
 //! # Note: Early
-//! What is the same at all places and depends on nothing in the body is evaluated before the loop, which is entered
-//! only if it has a place. That is sound for what every place evaluates unconditionally. Where places may skip an
+//! What is the same in all iterations and depends on nothing in the body is evaluated before the loop, which is entered
+//! only if it has an iteration. That is sound for what every iteration evaluates unconditionally. Where iterations may skip an
 //! expression that others evaluate, it loads nothing and has no check, proven or not, for the proof may rest on the
-//! condition; but that a strip loads and stores under a mask, and that a load is sure where every place has the same.
+//! condition; but that a vector kernel loads and stores under a mask, and that a load is sure where every iteration has the same.
 //!
 //! Invariant: a [`Plan`] is only made for a body that `emit` and `run` can translate.
 
@@ -41,38 +41,38 @@ pub(crate) use kernel::NAMESPACE;
 pub(super) use loops::Rest;
 pub(crate) use search::WRITTEN_OUT;
 
-/// A body that can be translated for several places at once.
+/// A body that can be translated for several iterations at once.
 pub(super) struct Plan {
-    /// The loop's index; `None` if places are vertices.
+    /// The loop's index; `None` if iterations are vertices.
     pub var: Option<LocalId>,
     pub steps: Vec<Step>,
     /// Bytes of each value.
     pub width: u32,
     /// Locals that the body sets.
     pub sets: EntitySet<LocalId>,
-    /// Those that differ from place to place.
+    /// Those that differ from iteration to iteration.
     pub differing: EntitySet<LocalId>,
     /// Expressions that are evaluated before the loop.
     pub early: Vec<ExprId>,
-    /// Expressions that are the same at all places.
+    /// Expressions that are the same in all iterations.
     pub same: EntitySet<ExprId>,
-    /// Loads that differ from place to place, with the bytes between places.
+    /// Loads that differ from iteration to iteration, with the bytes between iterations.
     pub loads: Vec<(ExprId, i64)>,
-    /// Indices whose values are used, with their growth from place to place.
+    /// Indices whose values are used, with their growth from iteration to iteration.
     pub ramps: Vec<(ExprId, i64)>,
-    /// Whether running a place twice does no harm.
+    /// Whether running an iteration twice does no harm.
     pub idempotent: bool,
     /// Whether a loop stands in the body.
     pub nested: bool,
     /// Number of operations.
     pub size: u32,
     /// Accesses to elements that do not lie side by side.
-    pub apart: u32,
+    pub strided: u32,
     /// Conversions of indices that may take them as 32-bit integers.
     pub narrow: EntitySet<ExprId>,
-    /// How often indices are used as values; in a strip each use has a register of its own.
+    /// How often indices are used as values; in a vector kernel each use has a register of its own.
     pub ramp_uses: u32,
-    /// Locals that the body only adds to, and how; of strips only.
+    /// Locals that the body only adds to, and how; of vector kernels only.
     pub totals: Vec<(LocalId, ReduceOp)>,
 }
 
@@ -82,8 +82,8 @@ impl Plan {
         u64::from(16 / self.width)
     }
 
-    /// How many groups run side by side: where loops stand in the body, a cache line of places shares their cost.
-    pub fn abreast(&self) -> u64 {
+    /// How many groups run side by side: where loops stand in the body, a cache line of iterations shares their cost.
+    pub fn unroll(&self) -> u64 {
         if self.nested && self.size <= 32 { 4 } else { 1 }
     }
 

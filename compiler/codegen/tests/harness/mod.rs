@@ -12,6 +12,7 @@ pub mod lanes;
 pub mod narrow;
 pub mod natives;
 pub mod random;
+pub mod reference;
 pub mod source;
 
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
@@ -353,7 +354,7 @@ impl Case {
         let expected = self.interpret();
         let none = EntitySet::new();
         let facts = girder_codelet::facts(&self.codelet, &self.sizes());
-        let [native, baseline, narrow, bare] = hosts();
+        let [native, baseline, narrow, bare, evaluated_avx2, evaluated_avx512] = hosts();
         for (host, proven, addressing, lines) in [
             (native, &none, Addressing::Table64, None),
             (native, &facts.proven, Addressing::Table32, self.lines(11)),
@@ -361,6 +362,8 @@ impl Case {
             (baseline, &facts.proven, Addressing::Affine, None),
             (narrow, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
             (bare, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
+            (evaluated_avx2, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
+            (evaluated_avx512, &facts.proven, Addressing::Affine, self.lines(u64::MAX)),
         ] {
             let found = self.compiled(host, (proven, &facts.weights), (addressing, lines));
             assert_eq!(expected.failure, found.failure, "{addressing:?} {host:?}");
@@ -384,15 +387,17 @@ impl Case {
     }
 }
 
-/// This machine, its architecture without optional instructions, the level between if there is one, and that without
-/// strips.
-fn hosts() -> &'static [Host; 4] {
-    static HOSTS: std::sync::OnceLock<[Host; 4]> = std::sync::OnceLock::new();
+/// This machine, its architecture without optional instructions, the level between if there is one, that without vector
+/// kernels, and with vector kernels for each level that are evaluated.
+fn hosts() -> &'static [Host; 6] {
+    static HOSTS: std::sync::OnceLock<[Host; 6]> = std::sync::OnceLock::new();
     HOSTS.get_or_init(|| {
         let between = Isa::Avx2.min(Isa::best());
         let [native, baseline, narrow, bare] = [Isa::best(), Isa::Portable, between, between]
             .map(|level| Host::with(level).expect("this machine has the level"));
-        [native, baseline, narrow, bare.without_vector_kernels()]
+        let evaluated = |level| bare.clone().with_reference(level, reference::EVALUATE);
+        let [avx2, avx512] = girder_simd::Level::ALL.map(evaluated);
+        [native, baseline, narrow, bare.without_vector_kernels(), avx2, avx512]
     })
 }
 

@@ -3,7 +3,8 @@
 //! Invariant: operands have the lanes that the operation takes; what is not so is a bug of the caller and panics.
 
 use super::{
-    Accumulator, AccumulatorId, Cond, Def, Effect, Item, Kernel, Lane, Memory, Moving, Op, Pointer, Reduction, Value,
+    Accumulator, AccumulatorId, Cond, Def, Effect, GROUP, Item, Kernel, Lane, Memory, Moving, Op, Pointer, Reduction,
+    Value,
 };
 use rustc_hash::FxHashMap;
 
@@ -177,6 +178,17 @@ impl Kernel {
     /// Takes a value into an accumulator.
     pub fn accumulate(&mut self, accumulator: AccumulatorId, op: Reduction, value: Value, mask: Option<Value>) {
         self.effect(Effect::Accumulate { accumulator, op, value, mask });
+    }
+
+    /// Bytes of the record that the kernel knows.
+    pub fn record_bytes(&self) -> usize {
+        let pointers = self.pointers.iter().map(|p| p.offset + 8);
+        let accumulators = self.accumulators.iter().map(|a| a.offset + GROUP as u32 * a.lane.bytes());
+        let numbers = self.defs.iter().filter_map(|def| match def.op {
+            Op::Uniform { offset } | Op::Index { offset, .. } => Some(offset + def.lane.bytes().max(4)),
+            _ => None,
+        });
+        pointers.chain(accumulators).chain(numbers).max().unwrap_or(0) as usize
     }
 
     /// Leaves out what no effect needs.

@@ -1,6 +1,6 @@
 //! Vertices of a batch in vectors, where they lie on lines.
 //!
-//! The loop over instances takes what is left of a line: a strip or groups of vertices while there are enough, else one
+//! The loop over instances takes what is left of a line: a vector kernel or groups of vertices while there are enough, else one
 //! vertex in scalar code.
 //!
 //! Invariant: groups never reach over the end of a line or of the batch.
@@ -32,7 +32,7 @@ impl BatchPlan {
 }
 
 impl Lower<'_, '_> {
-    /// A plan for vertices as places, if they lie on lines and vectors pay.
+    /// A plan for vertices as iterations, if they lie on lines and vectors pay.
     pub(in crate::lower) fn batch_plan(&self) -> Option<BatchPlan> {
         let lines = self.spec.lines.as_ref()?;
         if self.codelet.multi {
@@ -48,9 +48,9 @@ impl Lower<'_, '_> {
         found.filter(|found| found.plan.stores() && lines.length >= 2 * found.fewest())
     }
 
-    /// One turn of the loop over instances: some groups from `instance` on, or the vertex alone. Goes to `again` with
+    /// One iteration of the loop over instances: some groups from `instance` on, or the vertex alone. Goes to `again` with
     /// the next instance.
-    pub(in crate::lower) fn batch_turn(
+    pub(in crate::lower) fn batch_iteration(
         &mut self,
         batch: &BatchPlan,
         lines: &Lines,
@@ -98,20 +98,20 @@ impl Lower<'_, '_> {
 
     /// `whole` vertices from the one that the fields are bound to; a multiple of a vector's lanes.
     fn groups(&mut self, plan: &Plan, lines: &Lines, whole: Value) {
-        let (lanes, abreast) = (plan.lanes(), plan.abreast());
-        let group = self.begin(plan, abreast);
+        let (lanes, unroll) = (plan.lanes(), plan.unroll());
+        let group = self.begin(plan, unroll);
         let zero = self.i64(0);
-        let wide = self.b.ins().band_imm_s(whole, -((lanes * abreast) as i64));
-        self.group_loop(&group, lines, (zero, wide), abreast);
-        if abreast > 1 {
+        let wide = self.b.ins().band_imm_s(whole, -((lanes * unroll) as i64));
+        self.group_loop(&group, lines, (zero, wide), unroll);
+        if unroll > 1 {
             self.group_loop(&group, lines, (wide, whole), 1);
         }
     }
 
-    fn group_loop(&mut self, group: &Group<'_>, lines: &Lines, (lo, hi): (Value, Value), abreast: u64) {
+    fn group_loop(&mut self, group: &Group<'_>, lines: &Lines, (lo, hi): (Value, Value), unroll: u64) {
         let first = self.fields.clone();
-        let step = (group.plan.lanes() * abreast) as i64;
-        // One turn does a bounded amount of work, or polls itself.
+        let step = (group.plan.lanes() * unroll) as i64;
+        // One iteration does a bounded amount of work, or polls itself.
         let range = Range { lo, hi, step, trips: None, poll: group.plan.nested };
         self.straight(range, None, |l, ahead| {
             let edges: Vec<FieldId> = l.codelet.edges().map(|(f, _)| f).collect();
@@ -123,7 +123,7 @@ impl Lower<'_, '_> {
                     l.fields[field] = Some(l.b.ins().iadd(address, bytes));
                 }
             }
-            l.run_steps(group, 0..abreast);
+            l.run_steps(group, 0..unroll);
         });
         self.fields = first;
     }

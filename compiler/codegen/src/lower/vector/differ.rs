@@ -1,7 +1,7 @@
-//! Which locals differ from place to place: the least set that holds those whose values differ, and those that are
+//! Which locals differ from iteration to iteration: the least set that holds those whose values differ, and those that are
 //! set under a condition that differs.
 //!
-//! Invariant: what is not in the set has one value for all places of a group, whenever it is read.
+//! Invariant: what is not in the set has one value for all iterations of a group, whenever it is read.
 
 use super::steps::Step;
 use crate::lower::Lower;
@@ -16,7 +16,7 @@ pub(super) struct Differ<'l, 'a, 'b> {
     pub locals: EntitySet<LocalId>,
     /// What the body stores.
     pub stored: Vec<Storage>,
-    /// For a strip: it has no branches, so every condition is one of places.
+    /// For a vector kernel: it has no branches, so every condition is one of iterations.
     pub mixed: bool,
 }
 
@@ -52,7 +52,7 @@ impl Differ<'_, '_, '_> {
         self.locals.insert(local)
     }
 
-    /// Whether an expression may differ from place to place.
+    /// Whether an expression may differ from iteration to iteration.
     pub fn differs(&self, e: ExprId) -> bool {
         if self.l.folded[e].is_some() {
             return false;
@@ -68,12 +68,12 @@ impl Differ<'_, '_, '_> {
         differs || expr.kind.operands().iter().any(|&x| self.differs(x))
     }
 
-    /// Whether the branches of a condition are both run, and each place keeps what its own has done.
+    /// Whether the branches of a condition are both run, and each iteration keeps what its own has done.
     pub fn divides(&self, cond: ExprId) -> bool {
         self.differs(cond) || self.mixed && self.l.folded[cond].is_none()
     }
 
-    /// Bytes from place to place, if places are vertices.
+    /// Bytes from iteration to iteration, if iterations are vertices.
     pub fn step(&self, field: FieldId) -> i64 {
         match &self.l.spec.lines {
             Some(lines) if self.var.is_none() => lines.steps[field],

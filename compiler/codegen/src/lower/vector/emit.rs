@@ -1,9 +1,9 @@
-//! Expressions for one group of places.
+//! Expressions for one group of iterations.
 //!
-//! The loop's index is that of the group's first place; so are all addresses that are formed here.
+//! The loop's index is that of the group's first iteration; so are all addresses that are formed here.
 //!
 //! # Note: Masks
-//! A truth value that differs from place to place is a vector of integers as wide as the body's values, all ones or
+//! A truth value that differs from iteration to iteration is a vector of integers as wide as the body's values, all ones or
 //! all zeros in each lane.
 //!
 //! Invariant: what differs is a vector of sixteen bytes; what does not is evaluated as scalar code evaluates it, where
@@ -60,8 +60,8 @@ impl Group<'_> {
 }
 
 impl Lower<'_, '_> {
-    /// Evaluates what is needed before the first group; `abreast` groups may run side by side.
-    pub(super) fn begin<'p>(&mut self, plan: &'p Plan, abreast: u64) -> Group<'p> {
+    /// Evaluates what is needed before the first group; `unroll` groups may run side by side.
+    pub(super) fn begin<'p>(&mut self, plan: &'p Plan, unroll: u64) -> Group<'p> {
         let mut group = Group { plan, early: FxHashMap::default(), locals: SecondaryMap::new() };
         for &e in &plan.early {
             let value = self.expr(e);
@@ -71,7 +71,7 @@ impl Lower<'_, '_> {
         for (local, decl) in self.codelet.locals.iter().filter(|(l, _)| plan.differing.contains(*l)) {
             let vector = group.vector(decl.ty);
             let zero = self.zeros(vector);
-            for _ in 0..abreast {
+            for _ in 0..unroll {
                 let variable = self.b.declare_var(vector);
                 self.b.def_var(variable, zero);
                 group.locals[local].push(variable);
@@ -81,7 +81,7 @@ impl Lower<'_, '_> {
     }
 
     /// From here on, expressions are those of the n-th group after the one that the index stands at.
-    pub(super) fn turn_to(&mut self, group: &Group<'_>, n: u64) {
+    pub(super) fn move_to(&mut self, group: &Group<'_>, n: u64) {
         let ahead = (n * group.plan.lanes()) as i64;
         match group.plan.var {
             Some(var) => self.ahead[var] = ahead,
@@ -124,7 +124,7 @@ impl Lower<'_, '_> {
         if self.b.func.dfg.value_type(v) == ty { v } else { self.b.ins().bitcast(ty, little(), v) }
     }
 
-    /// The value of an expression at the group's places.
+    /// The value of an expression in the group's iterations.
     pub(super) fn vector_value(&mut self, group: &Group<'_>, e: ExprId) -> Value {
         if let Some(&v) = group.early.get(&e) {
             return v;
@@ -267,7 +267,7 @@ impl Lower<'_, '_> {
         self.blend(is_nan, nans, v)
     }
 
-    /// An index at the group's places, as integers of the type's width.
+    /// An index in the group's iterations, as integers of the type's width.
     fn ramp(&mut self, group: &Group<'_>, e: ExprId, ty: Type) -> Value {
         let slope = group.plan.ramps.iter().find(|r| r.0 == e).map_or(0, |r| r.1);
         let start = self.expr(e);

@@ -39,7 +39,7 @@ use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{Label, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 use girder_simd::ir::{Lane, Moving, Pointer, Value as Lanes};
-use girder_simd::{Kernel, Level, Options, assemble};
+use girder_simd::{Kernel, Level, Machine, Options, assemble};
 use rustc_hash::FxHashMap;
 use totals::KernelTotal;
 
@@ -94,13 +94,19 @@ impl Lower<'_, '_> {
         let keeps = self.outlives(&plan, &girder_codelet::locals::reads(self.codelet, body));
         let enough = trips.is_none_or(|n| n >= FEWEST + u64::from(keeps));
         let works = plan.stores() || !plan.totals.is_empty();
-        (enough && works && self.has_room_for_totals(&plan) && self.kernel_pays(&plan)).then_some((plan, keeps))
+        if !enough {
+            return self.refuse("it has fewer than 16 iterations");
+        }
+        if !self.kernel_pays(&plan) {
+            return self.refuse("it does little besides moving elements that do not lie side by side");
+        }
+        (works && self.has_room_for_totals(&plan)).then_some((plan, keeps))
     }
 
     /// Elements that do not lie side by side are moved one by one, so there must be enough work besides.
     pub(super) fn kernel_pays(&self, plan: &Plan) -> bool {
         // What is strided could lie side by side for the loops inside, which could be the ones that become kernels.
-        let near = if plan.nested { plan.apart == 0 } else { plan.size >= 3 * plan.apart };
+        let near = if plan.nested { plan.strided == 0 } else { plan.size >= 3 * plan.strided };
         let level = self.level();
         let vectors = self.layout(plan).iter().map(|kept| kept.vectors(level)).sum();
         near && carries(level, vectors, plan.ramp_uses)
@@ -178,7 +184,12 @@ impl Lower<'_, '_> {
             listing: self.listed,
             ..self.features.options
         };
-        self.kernels.push(assemble(&vk.ir, self.level(), &options));
+        let mut machine = match self.features.reference {
+            Some(reference) => Machine::calling(reference, Box::leak(Box::new(vk.ir.clone()))),
+            None => assemble(&vk.ir, self.level(), &options),
+        };
+        machine.listing = machine.listing.map(|listing| format!("{}{listing}", vk.ir));
+        self.kernels.push(machine);
         let base = self.b.ins().stack_addr(I64, vk.slot, Offset32::new(0));
         let callee = self.kernel_function(number);
         let flags = MemFlagsData::new().with_notrap();

@@ -1,7 +1,7 @@
 //! `for` loops in vectors.
 //!
-//! Invariant: every place runs (twice only if that does no harm), and if a local that the body sets is read
-//! elsewhere, the last place runs in the scalar loop, which leaves the local's value behind.
+//! Invariant: every iteration runs (twice only if that does no harm), and if a local that the body sets is read
+//! elsewhere, the last iteration runs in the scalar loop, which leaves the local's value behind.
 
 use super::Plan;
 use super::emit::Group;
@@ -18,7 +18,7 @@ use girder_ir::ids::{ExprId, LocalId};
 /// What is left of a loop for scalar code.
 pub(in crate::lower) enum Rest {
     Nothing,
-    /// The first place that has not run, and how many have not, if that is known (not 0 then).
+    /// The first iteration that has not run, and how many have not, if that is known (not 0 then).
     From(Value, Option<u64>),
 }
 
@@ -28,7 +28,7 @@ const WRITTEN_OUT: u64 = 4;
 const SMALL: u64 = 96;
 
 impl Lower<'_, '_> {
-    /// A plan for a loop if vectors pay, and whether the last place has to stay scalar.
+    /// A plan for a loop if vectors pay, and whether the last iteration has to stay scalar.
     pub(in crate::lower) fn loop_plan(
         &self,
         index: (LocalId, ExprId, ExprId),
@@ -48,10 +48,10 @@ impl Lower<'_, '_> {
     /// Elements that do not lie side by side are moved one by one: there must be enough work besides. Where loops
     /// stand in the body, they could be the ones that become vectors.
     pub(super) fn pays(&self, plan: &Plan) -> bool {
-        if plan.nested { plan.apart == 0 } else { plan.size >= 6 * plan.apart }
+        if plan.nested { plan.strided == 0 } else { plan.size >= 6 * plan.strided }
     }
 
-    /// Runs as many places as vectors can; `keeps` leaves the last one.
+    /// Runs as many iterations as vectors can; `keeps` leaves the last one.
     pub(in crate::lower) fn vector_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
         match range.trips {
             Some(trips) => self.known_loop(plan, range, trips, keeps),
@@ -67,20 +67,20 @@ impl Lower<'_, '_> {
         }
         let var = plan.var.expect("a loop has an index");
         self.write(var, range.lo);
-        let abreast = plan.abreast();
-        let group = self.begin(plan, abreast);
+        let unroll = plan.unroll();
+        let group = self.begin(plan, unroll);
         if groups <= WRITTEN_OUT && groups * u64::from(plan.size) <= SMALL && !plan.nested {
             (0..groups).for_each(|n| self.run_steps(&group, n..n + 1));
         } else {
-            self.group_turns(&group, (range, 0), groups / abreast, abreast);
-            self.group_turns(&group, (range, groups - groups % abreast), groups % abreast, 1);
+            self.group_iterations(&group, (range, 0), groups / unroll, unroll);
+            self.group_iterations(&group, (range, groups - groups % unroll), groups % unroll, 1);
         }
         let rest = trips - groups * lanes;
         if rest == 0 {
             return Rest::Nothing;
         }
         if plan.idempotent && !keeps {
-            // The last group ends with the last place; some of its places have run already.
+            // The last group ends with the last iteration; some of its iterations have run already.
             let last = self.b.ins().iadd_imm_s(range.lo, (trips - lanes) as i64);
             self.write(var, last);
             self.run_steps(&group, 0..1);
@@ -89,7 +89,7 @@ impl Lower<'_, '_> {
         Rest::From(self.b.ins().iadd_imm_s(range.lo, (groups * lanes) as i64), Some(rest))
     }
 
-    /// A loop whose body has no condition that all places share: what it reads may be read where it is used.
+    /// A loop whose body has no condition thin all iterations share: what it reads may be read where it is used.
     pub(super) fn straight(&mut self, range: Range, index: Option<LocalId>, body: impl FnOnce(&mut Self, Value)) {
         self.counted(range, None, |l, i| {
             index.into_iter().for_each(|index| l.write(index, i));
@@ -99,15 +99,15 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// `count` turns of `abreast` groups, from the `first` group on; `var` stands at the first place of all.
-    fn group_turns(&mut self, group: &Group<'_>, (range, first): (&Range, u64), count: u64, abreast: u64) {
+    /// `count` iterations of `unroll` groups, from the `first` group on; `var` stands at the first iteration of all.
+    fn group_iterations(&mut self, group: &Group<'_>, (range, first): (&Range, u64), count: u64, unroll: u64) {
         if count == 0 {
             return;
         }
         let lanes = group.plan.lanes();
         let lo = self.b.ins().iadd_imm_s(range.lo, (first * lanes) as i64);
-        let turns = Range { lo, step: (lanes * abreast) as i64, trips: Some(count), ..range.clone() };
-        self.straight(turns, group.plan.var, |l, _| l.run_steps(group, 0..abreast));
+        let iterations = Range { lo, step: (lanes * unroll) as i64, trips: Some(count), ..range.clone() };
+        self.straight(iterations, group.plan.var, |l, _| l.run_steps(group, 0..unroll));
     }
 
     fn open_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
@@ -117,8 +117,8 @@ impl Lower<'_, '_> {
         let any = self.b.ins().icmp(IntCC::SignedLessThan, range.lo, range.hi);
         // A span that overflows comes out negative and stays scalar.
         let span = self.b.ins().isub(range.hi, range.lo);
-        let places = self.b.ins().iadd_imm_s(span, -i64::from(keeps));
-        let whole = self.b.ins().band_imm_s(places, -lanes);
+        let elements = self.b.ins().iadd_imm_s(span, -i64::from(keeps));
+        let whole = self.b.ins().band_imm_s(elements, -lanes);
         let some = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, whole, 0);
         let enter = self.b.ins().band(any, some);
         self.b.ins().brif(enter, vectors, &[], join, &[range.lo.into()]);
@@ -127,8 +127,8 @@ impl Lower<'_, '_> {
         self.write(var, range.lo);
         let group = self.begin(plan, 1);
         let next = self.b.ins().iadd(range.lo, whole);
-        let turns = Range { hi: next, step: lanes, ..range.clone() };
-        self.straight(turns, Some(var), |l, _| l.run_steps(&group, 0..1));
+        let iterations = Range { hi: next, step: lanes, ..range.clone() };
+        self.straight(iterations, Some(var), |l, _| l.run_steps(&group, 0..1));
         self.b.ins().jump(join, &[next.into()]);
         self.enter(join);
         Rest::From(start, None)

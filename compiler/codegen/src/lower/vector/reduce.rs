@@ -1,10 +1,10 @@
 //! Reductions in vectors.
 //!
-//! The sixteen lanes of the language are four vectors of four lanes, or eight of two. A row of places (the innermost
-//! binder) is taken sixteen at a time; a large body is translated once and takes one vector per turn, while the
+//! The sixteen lanes of the language are four vectors of four lanes, or eight of two. A row of elements (the innermost
+//! binder) is taken sixteen at a time; a large body is translated once and takes one vector per iteration, while the
 //! accumulators rotate. What is left at the end of a row goes to its lanes one by one.
 //!
-//! Invariant: a place goes to the lane of its row-major position, except where the order does not matter.
+//! Invariant: an element goes to the lane of its row-major position, except where the order does not matter.
 
 use super::Plan;
 use super::emit::Group;
@@ -37,7 +37,7 @@ struct Accumulators {
 }
 
 impl Lower<'_, '_> {
-    /// The result, if the reduction qualifies; there is at least one place.
+    /// The result, if the reduction qualifies; there is at least one element.
     pub(in crate::lower) fn vector_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (row, outer) = bounds.split_last()?;
         let binder = r.binders.last()?;
@@ -113,19 +113,19 @@ impl Lower<'_, '_> {
         let group = self.begin(plan, 1);
         let vectors = length / lanes;
         if rotates {
-            self.turns(row, vectors, lanes, |l| {
+            self.row_iterations(row, vectors, lanes, |l| {
                 l.take(r, &group, accumulators, 0, 0);
                 l.rotate(accumulators);
             });
         } else {
-            let per_turn = LANES as u64 / lanes;
-            self.turns(row, vectors / per_turn, LANES as u64, |l| {
-                l.take_abreast(r, &group, accumulators, per_turn);
+            let per_iteration = LANES as u64 / lanes;
+            self.row_iterations(row, vectors / per_iteration, LANES as u64, |l| {
+                l.take_abreast(r, &group, accumulators, per_iteration);
             });
-            let done = vectors - vectors % per_turn;
+            let done = vectors - vectors % per_iteration;
             let next = self.b.ins().iadd_imm_s(row.range.lo, (done * lanes) as i64);
             self.write(row.var, next);
-            self.take_abreast(r, &group, accumulators, vectors % per_turn);
+            self.take_abreast(r, &group, accumulators, vectors % per_iteration);
         }
         let last = if rotates { 0 } else { (vectors % (LANES as u64 / lanes)) as usize };
         for lane in 0..length % lanes {
@@ -133,10 +133,10 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `count` turns, `places` apart; a single one is not a loop.
-    fn turns(&mut self, row: &Bound, count: u64, places: u64, body: impl FnOnce(&mut Self)) {
+    /// `count` iterations, `elements` apart; a single one is not a loop.
+    fn row_iterations(&mut self, row: &Bound, count: u64, elements: u64, body: impl FnOnce(&mut Self)) {
         if count > 1 {
-            let range = Range { step: places as i64, trips: Some(count), ..row.range.clone() };
+            let range = Range { step: elements as i64, trips: Some(count), ..row.range.clone() };
             self.straight(range, Some(row.var), |l, _| body(l));
         } else if count == 1 {
             body(self);
@@ -148,13 +148,13 @@ impl Lower<'_, '_> {
         for n in 0..count {
             self.take(r, group, accumulators, n as usize, n);
         }
-        self.turn_to(group, 0);
+        self.move_to(group, 0);
     }
 
-    /// Takes the places of the n-th group into the k-th accumulator.
+    /// Takes the elements of the n-th group into the k-th accumulator.
     fn take(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, k: usize, n: u64) {
         self.run_steps(group, n..n + 1);
-        self.turn_to(group, n);
+        self.move_to(group, n);
         let variable = accumulators.vectors[k];
         let new = match r.factors {
             Some((x, y)) => {
@@ -179,9 +179,9 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Takes one place into a lane, or into the rest.
-    fn take_one(&mut self, r: &Reduce, row: &Bound, place: i64, accumulators: &Accumulators, n: usize, lane: u8) {
-        let at = self.b.ins().iadd_imm_s(row.range.lo, place);
+    /// Takes one element into a lane, or into the rest.
+    fn take_one(&mut self, r: &Reduce, row: &Bound, element: i64, accumulators: &Accumulators, n: usize, lane: u8) {
+        let at = self.b.ins().iadd_imm_s(row.range.lo, element);
         self.write(row.var, at);
         self.block(&r.before);
         let variable = accumulators.rest.unwrap_or(accumulators.vectors[n]);

@@ -1,4 +1,4 @@
-//! Statements for one group of places.
+//! Statements for one group of iterations.
 //!
 //! Invariant: indices of a store are evaluated before its value; a branch that differs runs both sides and keeps, in
 //! each lane, what its side has set.
@@ -32,7 +32,7 @@ impl Lower<'_, '_> {
     pub(super) fn run_steps(&mut self, group: &Group<'_>, groups: Groups) {
         let plan = group.plan;
         self.run(group, &plan.steps, groups);
-        self.turn_to(group, 0);
+        self.move_to(group, 0);
     }
 
     fn run(&mut self, group: &Group<'_>, steps: &[Step], groups: Groups) {
@@ -67,7 +67,7 @@ impl Lower<'_, '_> {
 
     /// A step that differs, for one group.
     fn run_one(&mut self, group: &Group<'_>, step: &Step, n: u64) {
-        self.turn_to(group, n);
+        self.move_to(group, n);
         match step {
             Step::Set { local, value } => {
                 let v = self.vector_value(group, *value);
@@ -84,7 +84,7 @@ impl Lower<'_, '_> {
                 }
             }
             Step::For { .. } | Step::Reduce(_) => unreachable!("`run` takes loops for all groups together"),
-            Step::Total(_) => unreachable!("only plans for strips have totals"),
+            Step::Total(_) => unreachable!("only plans for vector kernels have totals"),
         }
     }
 
@@ -126,7 +126,7 @@ impl Lower<'_, '_> {
             }
         };
         self.run(group, before, n..n + 1);
-        self.turn_to(group, n);
+        self.move_to(group, n);
         match last {
             Step::Store { value, .. } => Some(self.vector_value(group, *value)),
             Step::If { cond, then, els, .. } => self.both(group, *cond, (then, els), true, n),
@@ -134,7 +134,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// One branch, the same for all places.
+    /// One branch, the same for all iterations.
     fn either(&mut self, group: &Group<'_>, cond: ExprId, (then, els): (&[Step], &[Step]), groups: Groups) {
         if let Some(bits) = self.folded[cond] {
             return self.run(group, if bits != 0 { then } else { els }, groups);
@@ -166,13 +166,13 @@ impl Lower<'_, '_> {
         if trips == Some(0) {
             return;
         }
-        // How much a turn does is not known here; looking at the stop flag costs little beside it.
+        // How much an iteration does is not known here; looking at the stop flag costs little beside it.
         let poll = trips.is_none_or(|n| n >= 1 << 12);
         let range = Range { lo: from, hi: to, step, trips, poll };
         self.straight(range, Some(var), |l, _| l.run(group, body, groups));
     }
 
-    /// A reduction of each place's own elements, for each group.
+    /// A reduction of each iteration's own elements, for each group.
     fn reduce_each(&mut self, group: &Group<'_>, r: &Reduction, groups: Groups) -> Vec<Value> {
         let (op, ty) = (r.source.op, self.ty(r.source.value));
         let start = self.start_vector(group.plan, op, ty);
@@ -192,7 +192,7 @@ impl Lower<'_, '_> {
         let trips = bounds.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)));
         match (&bounds[..], trips) {
             ([bound], Some(trips)) if r.before.is_empty() && code.saturating_mul(trips.min(LANES as u64)) <= SMALL => {
-                self.lanes_abreast(group, r, (bound, trips), start, groups)
+                self.lanes_unrolled(group, r, (bound, trips), start, groups)
             }
             _ => groups.map(|n| self.lanes_in_memory(group, r, (&bounds, trips), start, n)).collect(),
         }
@@ -220,9 +220,9 @@ impl Lower<'_, '_> {
         self.straight(first.range.clone(), Some(first.var), |l, _| l.each_element(inner, take));
     }
 
-    /// Takes an element of each place of a group into an accumulator.
+    /// Takes an element of each iteration of a group into an accumulator.
     fn take_element(&mut self, group: &Group<'_>, r: &Reduction, sum: Variable, n: u64) {
-        self.turn_to(group, n);
+        self.move_to(group, n);
         let new = match r.source.factors {
             Some((x, y)) => {
                 let (x, y) = (self.vector_value(group, x), self.vector_value(group, y));
@@ -238,9 +238,9 @@ impl Lower<'_, '_> {
         self.b.def_var(sum, new);
     }
 
-    /// The sixteen lanes of each place, a few at a time: a turn takes those of sixteen elements in a row, and other
+    /// The sixteen lanes of each iteration, a few at a time: an iteration takes those of sixteen elements in a row, and other
     /// passes take the others.
-    fn lanes_abreast(
+    fn lanes_unrolled(
         &mut self,
         group: &Group<'_>,
         r: &Reduction,
@@ -249,13 +249,13 @@ impl Lower<'_, '_> {
         groups: Groups,
     ) -> Vec<Value> {
         let count = groups.clone().count();
-        let abreast = (REGISTERS / count).max(1);
+        let unroll = (REGISTERS / count).max(1);
         let mut lanes: Vec<SmallVec<[Value; 16]>> = vec![SmallVec::new(); count];
-        for first in (0..LANES).step_by(abreast) {
-            let sums: Vec<Vec<Variable>> = (0..abreast).map(|_| self.sums(start, groups.clone())).collect();
+        for first in (0..LANES).step_by(unroll) {
+            let sums: Vec<Vec<Variable>> = (0..unroll).map(|_| self.sums(start, groups.clone())).collect();
             self.pass(group, r, (bound, trips), (first, &sums), groups.clone());
             // Lanes that no element comes to hold the identity, which changes nothing.
-            let touched = (trips as i64 - first).clamp(0, abreast as i64) as usize;
+            let touched = (trips as i64 - first).clamp(0, unroll as i64) as usize;
             for sums in &sums[..touched] {
                 for (lanes, &sum) in lanes.iter_mut().zip(sums) {
                     lanes.push(self.b.use_var(sum));
@@ -276,21 +276,21 @@ impl Lower<'_, '_> {
         groups: Groups,
     ) {
         let step = bound.range.step;
-        let (turns, rest) = (trips / LANES as u64, (trips % LANES as u64) as i64);
+        let (iterations, rest) = (trips / LANES as u64, (trips % LANES as u64) as i64);
         let take = |l: &mut Self, n: usize| {
             l.ahead[bound.var] = (n as i64).wrapping_mul(step);
             sums[n].iter().zip(groups.clone()).for_each(|(&sum, g)| l.take_element(group, r, sum, g));
             l.ahead[bound.var] = 0;
         };
-        if turns > 0 {
+        if iterations > 0 {
             let lo = self.b.ins().iadd_imm_s(bound.range.lo, first.wrapping_mul(step));
-            let range = Range { lo, step: step.wrapping_mul(LANES), trips: Some(turns), ..bound.range.clone() };
+            let range = Range { lo, step: step.wrapping_mul(LANES), trips: Some(iterations), ..bound.range.clone() };
             self.straight(range, Some(bound.var), |l, _| (0..sums.len()).for_each(|n| take(l, n)));
         }
         let left = (rest - first).clamp(0, sums.len() as i64) as usize;
         if left > 0 {
-            let place = (turns as i64 * LANES + first).wrapping_mul(step);
-            let index = self.b.ins().iadd_imm_s(bound.range.lo, place);
+            let element = (iterations as i64 * LANES + first).wrapping_mul(step);
+            let index = self.b.ins().iadd_imm_s(bound.range.lo, element);
             self.write(bound.var, index);
             (0..left).for_each(|n| take(self, n));
         }

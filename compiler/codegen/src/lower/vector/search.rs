@@ -1,4 +1,4 @@
-//! Whether a body can be translated for several places at once.
+//! Whether a body can be translated for several iterations at once.
 //!
 //! Invariant: what is accepted here is all that `emit` and `run` meet.
 
@@ -12,17 +12,20 @@ use girder_ir::codelet::{Binder, ExprKind, Index, ReduceOp, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
-/// A body larger than this stays scalar.
-const GREATEST: u32 = 400;
-/// Nodes up to which a strip's inner loops are written out.
+/// A body with more operations than this stays scalar: its code would take long to make.
+const GREATEST: u32 = 10_000;
+/// Nodes up to which a vector kernel's inner loops are written out.
 pub(crate) const WRITTEN_OUT: u64 = 500;
 
-mod places;
+/// Why an access cannot be a vector.
+const UNEVEN: &str = "an index does not grow evenly from iteration to iteration";
+
+mod accesses;
 mod values;
 
 pub(super) use values::takes_reduction;
 
-/// How many elements apart places lie, if strips load and store them as whole vectors.
+/// How many elements apart iterations lie, if vector kernels load and store them as whole vectors.
 pub(super) fn near(ty: ElemType, stride: i64) -> Option<i64> {
     let steps = stride / i64::from(ty.bytes());
     (stride % i64::from(ty.bytes()) == 0 && matches!(steps, -1 | 2..=4)).then_some(steps)
@@ -36,7 +39,7 @@ struct Search<'l, 'a, 'b> {
     width: u32,
     sets: EntitySet<LocalId>,
     accesses: Vec<(Storage, Index)>,
-    /// Set already at the place where the search stands.
+    /// Set already at the point where the search stands.
     assigned: EntitySet<LocalId>,
     early: Vec<ExprId>,
     same: EntitySet<ExprId>,
@@ -45,14 +48,14 @@ struct Search<'l, 'a, 'b> {
     loads_of_stored: bool,
     nested: bool,
     size: u32,
-    /// For a strip: values may have any width.
+    /// For a vector kernel: values may have any width.
     mixed: bool,
-    apart: u32,
+    strided: u32,
     narrow: EntitySet<ExprId>,
     ramp_uses: u32,
     /// How often loops that are written out repeat what the search looks at.
     repeated: u64,
-    /// What every place loads, at indices that the body does not change.
+    /// What every iteration loads, at indices that the body does not change.
     sure: Vec<(Storage, Index)>,
     totals: Vec<(LocalId, ReduceOp)>,
 }
@@ -60,9 +63,9 @@ struct Search<'l, 'a, 'b> {
 /// Where an expression stands.
 #[derive(Clone, Copy)]
 struct Context {
-    /// Some places may skip it.
+    /// Some iterations may skip it.
     conditional: bool,
-    /// All places may skip it, or come to it more than once.
+    /// All iterations may skip it, or come to it more than once.
     inner: bool,
     /// The other branch stores at the end what this one does.
     joined: bool,
@@ -81,7 +84,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.plan_of(index, (body, None), values, false)
     }
 
-    /// A plan for a strip, whose values may have any width.
+    /// A plan for a vector kernel, whose values may have any width.
     pub(in crate::lower) fn mixed_plan(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
@@ -91,7 +94,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.plan_of(index, (body, None), values, true)
     }
 
-    /// A plan for a body that may have an early end; `mixed` for a strip.
+    /// A plan for a body that may have an early end; `mixed` for a vector kernel.
     pub(super) fn plan_of(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
@@ -100,9 +103,10 @@ impl<'a, 'b> Lower<'a, 'b> {
         mixed: bool,
     ) -> Option<Plan> {
         if self.counts_in(body) {
-            return None;
+            return self.refuse("its executions are counted");
         }
-        let mut steps = steps::steps(body, exit)?;
+        let steps = steps::steps(body, exit);
+        let mut steps = steps.or_else(|| self.refuse("it has a statement that vectors do not have"))?;
         if mixed && matches!(exit, Some(Exit::Continue(_))) {
             totals::find(self.codelet, &mut steps, body);
         }
@@ -138,7 +142,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             nested: false,
             size: 0,
             mixed,
-            apart: 0,
+            strided: 0,
             narrow: EntitySet::new(),
             ramp_uses: 0,
             repeated: 1,
@@ -149,16 +153,17 @@ impl<'a, 'b> Lower<'a, 'b> {
         search.differ.complete(&steps);
         if !mixed {
             search.width = search.choose_width(&steps, values)?;
-        } else if search.nested && self.written_out_size(&steps)? > WRITTEN_OUT {
-            return None;
+        } else if search.nested && self.written_out_size(&steps).is_none_or(|size| size > WRITTEN_OUT) {
+            return self.refuse("its inner loops are long");
         }
         search.steps(&mut steps, TOP)?;
         for &value in values {
             search.value(value, TOP)?;
         }
-        search.stores_are_apart()?;
+        let disjoint = search.stores_are_disjoint();
+        disjoint.or_else(|| self.refuse("iterations may touch elements that others store"))?;
         let Search { differ, width, sets, early, same, loads, ramps, loads_of_stored, nested, size, .. } = search;
-        let (apart, narrow, ramp_uses, totals) = (search.apart, search.narrow, search.ramp_uses, search.totals);
+        let (strided, narrow, ramp_uses, totals) = (search.strided, search.narrow, search.ramp_uses, search.totals);
         let (var, differing) = (differ.var, differ.locals);
         let idempotent = !loads_of_stored;
         Some(Plan {
@@ -174,7 +179,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             idempotent,
             nested,
             size,
-            apart,
+            strided,
             narrow,
             ramp_uses,
             totals,
@@ -263,13 +268,14 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                 }
                 Step::Store { storage, index, value, site, stride } => {
                     let ty = self.l().element_type(*storage);
-                    // Only strips leave out places of a store.
+                    // Only vector kernels leave out iterations of a store.
                     let every = !context.conditional || self.mixed || joined;
                     let proven = every && self.l().is_proven(*site);
                     if !proven || !self.fits(ty) || ty == ElemType::Bool && !self.mixed {
-                        return None;
+                        return self.l().refuse("an index of a store may be outside");
                     }
-                    *stride = self.stride(*storage, index, context.conditional)?;
+                    let bytes = self.stride(*storage, index, context.conditional);
+                    *stride = bytes.or_else(|| self.l().refuse(UNEVEN))?;
                     self.take_stride(ty, *stride, context, true)?;
                     self.value(*value, context)?;
                 }
@@ -281,7 +287,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     self.branches(then, els, Context { conditional, inner: true, joined: *joins })?;
                 }
                 Step::For { var, lo, hi, step, body, site } if !context.conditional => {
-                    // A loop that counts turns would have to count those of each place.
+                    // A loop that counts iterations would have to count those of each iteration.
                     let trips = self.l().known_trips(*lo, *hi, *step);
                     self.l().is_free(*site, trips).then_some(())?;
                     self.scalar(*lo, context)?;
@@ -295,7 +301,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                         self.totals.push((total.local, total.op));
                     }
                 }
-                _ => return None,
+                _ => return self.l().refuse("a loop stands under a condition that differs"),
             }
         }
         Some(())
@@ -306,21 +312,21 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         self.mixed || ty == ElemType::Bool || ty.bytes() == self.width
     }
 
-    /// Notes how elements lie, if they can be moved: where each place does, whole vectors of a strip may hold those
+    /// Notes how elements lie, if they can be moved: where each iteration does, whole vectors of a vector kernel may hold those
     /// that lie a few apart.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
         let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
         if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
             return Some(());
         }
-        self.apart += 1;
+        self.strided += 1;
         (!self.mixed || ty.bytes() >= 4 && stride.unsigned_abs() < 1 << 24).then_some(())
     }
 
     fn reduction(&mut self, r: &mut Reduction, context: Context) -> Option<()> {
         let trips = |b: &Binder| self.l().known_trips(b.lo, b.hi, b.step);
-        let places = r.binders().iter().try_fold(1u64, |n, b| Some(n.saturating_mul(trips(b)?)));
-        self.l().is_free(r.source.iterations, places).then_some(())?;
+        let elements = r.binders().iter().try_fold(1u64, |n, b| Some(n.saturating_mul(trips(b)?)));
+        self.l().is_free(r.source.iterations, elements).then_some(())?;
         for b in &r.source.binders {
             self.scalar(b.lo, context)?;
             self.scalar(b.hi, context)?;
@@ -329,7 +335,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         let vars: Vec<LocalId> = r.binders().iter().map(|b| b.var).collect();
         let values = r.values();
         if !self.differ.locals.contains(dst) {
-            // The same for all places: a reduction of its own.
+            // The same for all iterations: a reduction of its own.
             let mut before = self.assigned.clone();
             before.insert(dst);
             self.assigned.extend(vars);
@@ -343,7 +349,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         if !self.fits(ty) || !takes_reduction(op, ty) || (r.source.factors.is_some() && !self.l().features.fma) {
             return None;
         }
-        self.inner((&vars, places), &mut r.before, &values, context)?;
+        self.inner((&vars, elements), &mut r.before, &values, context)?;
         self.assigned.insert(dst);
         Some(())
     }
@@ -351,14 +357,14 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     /// A body of its own, which may run any number of times.
     fn inner(
         &mut self,
-        (vars, turns): (&[LocalId], Option<u64>),
+        (vars, iterations): (&[LocalId], Option<u64>),
         steps: &mut [Step],
         values: &[ExprId],
         context: Context,
     ) -> Option<()> {
         let before = (self.assigned.clone(), self.repeated);
         self.assigned.extend(vars.iter().copied());
-        self.repeated = before.1.saturating_mul(turns.unwrap_or(u64::MAX));
+        self.repeated = before.1.saturating_mul(iterations.unwrap_or(u64::MAX));
         self.steps(steps, Context { inner: true, ..context })?;
         for &value in values {
             self.value(value, Context { inner: true, ..context })?;
@@ -381,18 +387,18 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         Some(())
     }
 
-    /// The value of a local: a vector, or the same for all places.
+    /// The value of a local: a vector, or the same for all iterations.
     fn set_value(&mut self, local: LocalId, value: ExprId, context: Context) -> Option<()> {
         if self.differ.locals.contains(local) { self.value(value, context) } else { self.scalar(value, context) }
     }
 
-    /// Accepts an expression that is the same for all places and may have any type.
+    /// Accepts an expression that is the same for all iterations and may have any type.
     fn scalar(&mut self, e: ExprId, context: Context) -> Option<()> {
         self.size += 1;
         (!self.differ.differs(e) && self.is_safe(e, context.conditional)).then_some(())
     }
 
-    /// Whether evaluating an expression here fails no check and reads only what is set. Where some places may skip
+    /// Whether evaluating an expression here fails no check and reads only what is set. Where some iterations may skip
     /// it, it has no check at all.
     fn is_safe(&self, e: ExprId, conditional: bool) -> bool {
         if self.l().folded[e].is_some() {
@@ -412,7 +418,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         safe && expr.kind.operands().iter().all(|&x| self.is_safe(x, conditional))
     }
 
-    /// Whether a local has its value of this place: the body does not set it, or already has.
+    /// Whether a local has its value of this iteration: the body does not set it, or already has.
     fn is_set(&self, l: LocalId) -> bool {
         !self.sets.contains(l) || self.assigned.contains(l)
     }

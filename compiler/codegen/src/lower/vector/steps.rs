@@ -17,14 +17,14 @@ pub(in crate::lower) enum Step {
         index: Index,
         value: ExprId,
         site: SiteId,
-        /// Bytes from place to place; `search` fills it in.
+        /// Bytes from iteration to iteration; `search` fills it in.
         stride: i64,
     },
     If {
         cond: ExprId,
         then: Vec<Step>,
         els: Vec<Step>,
-        /// Whether places may take different branches; `search` fills it in.
+        /// Whether iterations may take different branches; `search` fills it in.
         differs: bool,
         /// Whether both branches end with a store of one element, so that one store does; `search` fills it in.
         joins: bool,
@@ -35,7 +35,7 @@ pub(in crate::lower) enum Step {
         hi: ExprId,
         step: i64,
         body: Vec<Step>,
-        /// How often it may turn.
+        /// How many iterations it may have.
         site: SiteId,
     },
     Reduce(Reduction),
@@ -55,7 +55,7 @@ pub(in crate::lower) struct Total {
 }
 
 impl Total {
-    /// What each place evaluates.
+    /// Whin each iteration evaluates.
     pub fn values(&self) -> Vec<ExprId> {
         self.factors.map_or(vec![self.value], |(x, y)| vec![x, y])
     }
@@ -167,7 +167,7 @@ pub(super) fn any_store(steps: &[Step]) -> bool {
     any(steps, &mut |s| matches!(s, Step::Store { .. }))
 }
 
-/// The store that steps end with, with its bytes from place to place, if they end with one on every path.
+/// The store that steps end with, with its bytes from iteration to iteration, if they end with one on every path.
 pub(super) fn last_store(steps: &[Step]) -> Option<(Storage, &Index, i64)> {
     match steps.last()? {
         Step::Store { storage, index, stride, .. } => Some((*storage, index, *stride)),

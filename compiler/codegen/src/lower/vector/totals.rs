@@ -1,4 +1,4 @@
-//! Totals: locals that a loop's body does nothing with but add to, so that a strip can do it lane by lane.
+//! Totals: locals that a loop's body does nothing with but add to, so that a vector kernel can do it lane by lane.
 //!
 //! `count += 1` under a condition, `least = min(least, x[i])`. Sums and products of floats are none of them, for their
 //! order matters.

@@ -107,7 +107,7 @@ impl Lower<'_, '_> {
         let result = |one: &One<'_>| {
             let ty = self.ty(one.r.value);
             let folded = self.fold_record((record, one.at), one.r.op, ty);
-            // A float sum of no place is +0, where its lanes hold -0.
+            // A float sum of no element is +0, where its lanes hold -0.
             let may_be_empty = is_ordered(one.r.op, ty) && one.r.op == ReduceOp::Sum;
             let Some(any) = any.filter(|_| may_be_empty) else { return folded };
             let zero = self.constant(ty, 0);

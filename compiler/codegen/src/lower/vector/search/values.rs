@@ -2,7 +2,7 @@
 //!
 //! Invariant: an operator is accepted only for types that the backend has the vector instruction for.
 
-use super::{Context, GREATEST, Search};
+use super::{Context, GREATEST, Search, UNEVEN};
 use crate::lower::vector::kernel::lane;
 use girder_ir::codelet::{BinaryOp, ExprKind, Index, ReduceOp, Storage, UnaryOp};
 use girder_ir::ids::{ExprId, SiteId};
@@ -13,7 +13,7 @@ impl Search<'_, '_, '_> {
     pub(super) fn value(&mut self, e: ExprId, context: Context) -> Option<()> {
         self.size += 1;
         if self.size > GREATEST {
-            return None;
+            return self.l().refuse("its body is too long");
         }
         let ty = self.l().ty(e);
         let wide = self.fits(ty);
@@ -51,7 +51,10 @@ impl Search<'_, '_, '_> {
     fn operation(&mut self, e: ExprId, ty: ElemType, context: Context) -> Option<()> {
         let l = self.l();
         match l.codelet.exprs[e].kind {
-            ExprKind::Local(local) => self.assigned.contains(local).then_some(()),
+            ExprKind::Local(local) if !self.assigned.contains(local) => {
+                l.refuse("a local carries a value from one iteration to the next")
+            }
+            ExprKind::Local(_) => Some(()),
             ExprKind::Load { field, ref index, site } => self.load(e, Storage::Field(field), index, site, context),
             ExprKind::LoadLocal { local, ref index, site } => self.load(e, Storage::Local(local), index, site, context),
             ExprKind::Unary { op, x } if self.takes_unary(op, ty) => self.value(x, context),
@@ -64,7 +67,7 @@ impl Search<'_, '_, '_> {
             ExprKind::Fma { a, b, c } if l.features.fma => self.all(&[a, b, c], context),
             ExprKind::Convert { x } if self.converts(l.ty(x), ty) => self.value(x, context),
             ExprKind::Bits { x } => self.value(x, context),
-            _ => None,
+            _ => l.refuse("an operation has no vector instruction"),
         }
     }
 
@@ -82,13 +85,14 @@ impl Search<'_, '_, '_> {
 
     fn load(&mut self, e: ExprId, storage: Storage, index: &Index, site: SiteId, context: Context) -> Option<()> {
         let ty = self.l().element_type(storage);
-        let sure = context.conditional && self.sure.iter().any(|(s, at)| *s == storage && self.same_place(at, index));
-        // In strips, places that skip a load leave it out.
+        let sure =
+            context.conditional && self.sure.iter().any(|(s, at)| *s == storage && self.is_same_element(at, index));
+        // In vector kernels, iterations that skip a load leave it out.
         let proven = self.l().is_proven(site) && (!context.conditional || self.mixed || sure);
         if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool && !self.mixed {
-            return None;
+            return self.l().refuse("an index of a load may be outside");
         }
-        let stride = self.stride(storage, index, context.conditional)?;
+        let stride = self.stride(storage, index, context.conditional).or_else(|| self.l().refuse(UNEVEN))?;
         self.take_stride(ty, stride, context, false)?;
         if !context.conditional && !context.inner {
             self.sure.push((storage, index.clone()));
@@ -103,7 +107,7 @@ impl Search<'_, '_, '_> {
         Some(())
     }
 
-    /// Whether an expression is an `i64` that grows from place to place.
+    /// Whether an expression is an `i64` that grows from iteration to iteration.
     fn is_index(&self, e: ExprId, context: Context) -> bool {
         self.l().ty(e) == ElemType::I64 && self.slope(e, context.conditional).is_some()
     }

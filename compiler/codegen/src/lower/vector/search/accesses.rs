@@ -1,4 +1,4 @@
-//! Where the accesses of a body are, from place to place.
+//! Where the accesses of a body are, from iteration to iteration.
 //!
 //! Invariant: two accesses are taken for one only if no value that the body changes could tell them apart.
 
@@ -8,7 +8,7 @@ use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::ExprId;
 
 impl Search<'_, '_, '_> {
-    /// By how much an `i64` expression grows from place to place, if that is a number.
+    /// By how much an `i64` expression grows from iteration to iteration, if that is a number.
     pub(super) fn slope(&self, e: ExprId, conditional: bool) -> Option<i64> {
         if !self.differ.differs(e) {
             return self.is_safe(e, conditional).then_some(0);
@@ -34,7 +34,7 @@ impl Search<'_, '_, '_> {
     /// The store that both branches of a condition end with, if it is the same but for the value.
     pub(super) fn join<'s>(&self, then: &'s [Step], els: &'s [Step]) -> Option<(Storage, &'s Index)> {
         let ((a, at), (b, other)) = (self.last_store(then)?, self.last_store(els)?);
-        (a == b && self.same_place(at, other)).then_some((a, at))
+        (a == b && self.is_same_element(at, other)).then_some((a, at))
     }
 
     fn last_store<'s>(&self, steps: &'s [Step]) -> Option<(Storage, &'s Index)> {
@@ -45,12 +45,12 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether two indices are written alike, of what the body does not change.
-    pub(super) fn same_place(&self, a: &Index, b: &Index) -> bool {
-        a.iter().zip(b).all(|(&x, &y)| self.is_fixed(x) && self.alike(x, y))
+    /// Whether two indices are that are the same expression of what the body does not change.
+    pub(super) fn is_same_element(&self, a: &Index, b: &Index) -> bool {
+        a.iter().zip(b).all(|(&x, &y)| self.is_fixed(x) && self.is_same_expression(x, y))
     }
 
-    /// Bytes from place to place.
+    /// Bytes from iteration to iteration.
     pub(super) fn stride(&self, storage: Storage, index: &Index, conditional: bool) -> Option<i64> {
         let start = if let Storage::Field(field) = storage { self.differ.step(field) } else { 0 };
         let dims = self.l().dims(storage);
@@ -59,13 +59,13 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Whether no two places touch an element that either stores. Vertices never do in fields, by the race rule, and
-    /// always in local arrays, of which there is one; turns of a loop do not if, for any two accesses, some index keeps
+    /// Whether no two iterations touch an element that either stores. Vertices never do in fields, by the race rule, and
+    /// always in local arrays, of which there is one; iterations of a loop do not if, for any two accesses, some index keeps
     /// them apart.
-    pub(super) fn stores_are_apart(&self) -> Option<()> {
+    pub(super) fn stores_are_disjoint(&self) -> Option<()> {
         let apart = |storage: Storage| {
             let of: Vec<&Index> = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index).collect();
-            let clear = |a: &Index, b: &Index| a.iter().zip(b).any(|(&x, &y)| self.keeps_apart(x, y));
+            let clear = |a: &Index, b: &Index| a.iter().zip(b).any(|(&x, &y)| self.are_disjoint(x, y));
             of.iter().enumerate().all(|(n, a)| of[..=n].iter().all(|b| clear(a, b)))
         };
         let stored = &self.differ.stored;
@@ -76,13 +76,13 @@ impl Search<'_, '_, '_> {
         all.then_some(())
     }
 
-    /// Whether two indices differ at any two places: they grow alike, and are equal at each place or as far apart as
+    /// Whether two indices differ in any two iterations: they grow equally, and are equal in each iteration or as far apart as
     /// they never come by growing.
-    fn keeps_apart(&self, a: ExprId, b: ExprId) -> bool {
+    fn are_disjoint(&self, a: ExprId, b: ExprId) -> bool {
         let ((x, m), (y, n)) = (self.without_number(a), self.without_number(b));
         let Some(slope) = self.slope(x, false).filter(|&s| s != 0) else { return false };
         let apart = i128::from(m) - i128::from(n);
-        self.is_fixed(x) && self.alike(x, y) && (apart == 0 || apart % i128::from(slope) != 0)
+        self.is_fixed(x) && self.is_same_expression(x, y) && (apart == 0 || apart % i128::from(slope) != 0)
     }
 
     /// An index as an expression and a number to be added.
@@ -115,8 +115,8 @@ impl Search<'_, '_, '_> {
         fixed && expr.kind.operands().iter().all(|&x| self.is_fixed(x))
     }
 
-    /// Whether two expressions are written alike.
-    fn alike(&self, a: ExprId, b: ExprId) -> bool {
+    /// Whether two expressions are the same expression.
+    fn is_same_expression(&self, a: ExprId, b: ExprId) -> bool {
         let l = self.l();
         if a == b || l.folded[a].is_some() && l.folded[a] == l.folded[b] {
             return true;
@@ -124,9 +124,11 @@ impl Search<'_, '_, '_> {
         match (&l.codelet.exprs[a].kind, &l.codelet.exprs[b].kind) {
             (ExprKind::Local(x), ExprKind::Local(y)) => x == y,
             (ExprKind::ConstField(x), ExprKind::ConstField(y)) => x == y,
-            (&ExprKind::Unary { op, x }, &ExprKind::Unary { op: op2, x: y }) => op == op2 && self.alike(x, y),
+            (&ExprKind::Unary { op, x }, &ExprKind::Unary { op: op2, x: y }) => {
+                op == op2 && self.is_same_expression(x, y)
+            }
             (&ExprKind::Binary { op, a, b, .. }, &ExprKind::Binary { op: op2, a: a2, b: b2, .. }) => {
-                op == op2 && self.alike(a, a2) && self.alike(b, b2)
+                op == op2 && self.is_same_expression(a, a2) && self.is_same_expression(b, b2)
             }
             _ => false,
         }

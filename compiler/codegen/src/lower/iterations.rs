@@ -1,9 +1,9 @@
-//! The limits on how often loops turn: see the note on turns in `girder_codelet::interpret`.
+//! The limits on the iterations of loops: see the note on iterations in `girder_codelet::interpret`.
 //!
-//! A counted loop is held against them once, before its first turn; where facts or constants show that it counts
+//! A counted loop is held against them once, before its first iteration; where facts or constants show that it counts
 //! nothing, no code is emitted.
 //!
-//! Invariant: what `spent` holds is what the interpreter has spent at the same place.
+//! Invariant: what `spent` holds is what the interpreter has spent at the same point.
 
 use super::Lower;
 use super::loops::Range;
@@ -15,7 +15,7 @@ use girder_codelet::interpret::{FREE_ITERATIONS, look_after, loop_limits};
 use girder_ir::ids::SiteId;
 
 /// What a `while` loop counts.
-pub(super) struct Turns {
+pub(super) struct IterationCount {
     /// So far.
     now: Variable,
     /// When to look at the limits again.
@@ -25,18 +25,18 @@ pub(super) struct Turns {
 }
 
 impl Lower<'_, '_> {
-    /// A vertex, or a worker's turn of it, begins.
+    /// A vertex, or a worker's run of it, begins.
     pub(super) fn nothing_spent(&mut self) {
         let (spent, zero) = (self.spent, self.i64(0));
         self.b.def_var(spent, zero);
     }
 
-    /// Whether a loop, or a reduction with its places, is known to count nothing.
+    /// Whether a loop, or a reduction with its elements, is known to count nothing.
     pub(super) fn is_free(&self, site: SiteId, trips: Option<u64>) -> bool {
         self.spec.weights[site] == 0 && (self.is_proven(site) || trips.is_some_and(|n| n <= FREE_ITERATIONS))
     }
 
-    /// Before the first turn of a `for`.
+    /// Before the first iteration of a `for`.
     pub(super) fn charge_loop(&mut self, range: &Range, site: SiteId) {
         let step = range.step.unsigned_abs();
         // A range so wide that the product overflows does not exist.
@@ -61,41 +61,41 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// Before the first place of a reduction.
-    pub(super) fn charge_places<'r>(&mut self, ranges: impl Iterator<Item = &'r Range> + Clone, site: SiteId) {
+    /// Before the first element of a reduction.
+    pub(super) fn charge_elements<'r>(&mut self, ranges: impl Iterator<Item = &'r Range> + Clone, site: SiteId) {
         let known = ranges.clone().try_fold(1u64, |n, r| Some(n.saturating_mul(r.trips?)));
         if self.is_free(site, known) {
             return;
         }
-        if let Some(places) = known {
-            return self.charge_known(places, site);
+        if let Some(elements) = known {
+            return self.charge_known(elements, site);
         }
-        let mut places = self.i64(1);
+        let mut elements = self.i64(1);
         for range in ranges {
             let (any, span) = self.span(range);
             let (trips, none) = (self.trips_of(span, range.step.unsigned_abs()), self.i64(0));
             let trips = self.b.ins().select(any, trips, none);
-            let over = self.b.ins().umulhi(places, trips);
-            let product = self.b.ins().imul(places, trips);
+            let over = self.b.ins().umulhi(elements, trips);
+            let product = self.b.ins().imul(elements, trips);
             let greatest = self.i64(-1);
-            places = self.b.ins().select(over, greatest, product);
+            elements = self.b.ins().select(over, greatest, product);
         }
         if self.spec.weights[site] > 0 {
-            return self.charge_always(places, site);
+            return self.charge_always(elements, site);
         }
         let free = self.i64(FREE_ITERATIONS as i64);
-        let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, places, free);
-        self.if_rare(long, |l| l.charge(places, site));
+        let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, elements, free);
+        self.if_rare(long, |l| l.charge(elements, site));
     }
 
-    /// Whether a range has a turn, and if so how far its ends are apart.
+    /// Whether a range has an iteration, and if so how far its ends are apart.
     fn span(&mut self, range: &Range) -> (Value, Value) {
         let (from, to) = if range.step > 0 { (range.lo, range.hi) } else { (range.hi, range.lo) };
         let any = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
         (any, self.b.ins().isub(to, from))
     }
 
-    /// Turns over a span that is not 0.
+    /// Iterations over a span that is not 0.
     fn trips_of(&mut self, span: Value, step: u64) -> Value {
         if step == 1 {
             return span;
@@ -115,7 +115,7 @@ impl Lower<'_, '_> {
         self.enter(next);
     }
 
-    /// Turns of a number that is known.
+    /// Iterations of a number that is known.
     fn charge_known(&mut self, trips: u64, site: SiteId) {
         let value = self.i64(trips as i64);
         if trips > FREE_ITERATIONS {
@@ -125,7 +125,7 @@ impl Lower<'_, '_> {
         self.spend(all, site);
     }
 
-    /// Turns of any number that count whether or not they are many.
+    /// Iterations of any number that count whether or not they are many.
     fn charge_always(&mut self, trips: Value, site: SiteId) {
         let free = self.i64(FREE_ITERATIONS as i64);
         let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, free);
@@ -140,14 +140,14 @@ impl Lower<'_, '_> {
         self.spend(all, site);
     }
 
-    /// More turns than are free, which count once each.
+    /// More iterations than are free, which count once each.
     fn charge(&mut self, trips: Value, site: SiteId) {
         self.limit(trips, site);
         self.spend(trips, site);
     }
 
     fn limit(&mut self, trips: Value, site: SiteId) {
-        let limit = self.turn_limit();
+        let limit = self.iteration_limit();
         let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, limit);
         self.guard(over, site, |l| l.shown(limit, loop_limits::COUNTED));
     }
@@ -167,34 +167,34 @@ impl Lower<'_, '_> {
         [self.b.ins().umin(limit, greatest), self.i64(which)]
     }
 
-    /// Before a `while`, which looks at the limits before its first turn.
-    pub(super) fn begin_turns(&mut self, site: SiteId) -> Turns {
+    /// Before a `while`, which looks at the limits before its first iteration.
+    pub(super) fn begin_iterations(&mut self, site: SiteId) -> IterationCount {
         let weight = self.spec.weights[site].max(1);
-        let turns = Turns { now: self.b.declare_var(I64), stop: self.b.declare_var(I64), weight };
+        let iterations = IterationCount { now: self.b.declare_var(I64), stop: self.b.declare_var(I64), weight };
         let zero = self.i64(0);
-        self.b.def_var(turns.now, zero);
-        self.b.def_var(turns.stop, zero);
-        turns
+        self.b.def_var(iterations.now, zero);
+        self.b.def_var(iterations.stop, zero);
+        iterations
     }
 
-    /// Before a turn of a `while`.
-    pub(super) fn count_turn(&mut self, turns: &Turns, site: SiteId) {
-        let (now, stop) = (self.b.use_var(turns.now), self.b.use_var(turns.stop));
+    /// Before an iteration of a `while`.
+    pub(super) fn count_iteration(&mut self, iterations: &IterationCount, site: SiteId) {
+        let (now, stop) = (self.b.use_var(iterations.now), self.b.use_var(iterations.stop));
         let look = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, stop);
         self.if_rare(look, |l| {
-            let limit = l.turn_limit();
+            let limit = l.iteration_limit();
             let over = l.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
             l.guard(over, site, |l| l.shown(limit, loop_limits::WHILE));
             let nothing = l.i64(0);
             l.spend(nothing, site);
-            let later = l.b.ins().iadd_imm_s(now, look_after(turns.weight) as i64);
+            let later = l.b.ins().iadd_imm_s(now, look_after(iterations.weight) as i64);
             let stop = l.b.ins().umin(limit, later);
-            l.b.def_var(turns.stop, stop);
+            l.b.def_var(iterations.stop, stop);
         });
         let next = self.b.ins().iadd_imm_s(now, 1);
-        self.b.def_var(turns.now, next);
+        self.b.def_var(iterations.now, next);
         let spent = self.b.use_var(self.spent);
-        let spent = self.b.ins().iadd_imm_s(spent, turns.weight as i64);
+        let spent = self.b.ins().iadd_imm_s(spent, iterations.weight as i64);
         self.b.def_var(self.spent, spent);
     }
 }
