@@ -21,7 +21,7 @@ struct Places {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// The value of a reduction.
+    /// Returns the value of a reduction.
     pub(super) fn reduce(
         &mut self,
         op: &'a ast::Ident,
@@ -64,7 +64,7 @@ impl<'a> Builder<'a, '_> {
         if search { self.place_found(result, &ranges, span) } else { Value::Scalar(result) }
     }
 
-    /// The ranges of all binders, in order; they do not see each other's names.
+    /// Returns the ranges of all binders, in order; they do not see each other's names.
     fn ranges(&mut self, binders: &'a [ast::Binder], search: bool) -> Option<Vec<Bounds>> {
         let mut done: Vec<Value> = vec![];
         let mut steps = vec![];
@@ -96,7 +96,7 @@ impl<'a> Builder<'a, '_> {
         steps.into_iter().map(|step| Some(Bounds { lo: ends.next()?, hi: ends.next()?, step })).collect()
     }
 
-    /// Whether the range of a binder names an earlier one; reports it.
+    /// Returns whether the range of a binder names an earlier one; reports it.
     fn is_ragged(&mut self, earlier: &'a [ast::Binder], binder: &'a ast::Binder) -> bool {
         let ends = match &self.tree().exprs[binder.range].kind {
             ast::ExprKind::Range { start, end, .. } => [*start, *end],
@@ -118,7 +118,7 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    /// Whether an arithmetic expression contains a name.
+    /// Returns whether an arithmetic expression contains a name.
     fn mentions(&self, e: ast::ExprId, name: &str, depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         match &self.tree().exprs[e].kind {
@@ -189,7 +189,7 @@ impl<'a> Builder<'a, '_> {
         })
     }
 
-    /// The factors of a body that is written as a product. Of integers they are dropped when types are decided.
+    /// Returns the factors of a body that is written as a product. Of integers they are dropped when types are decided.
     fn factors(&self, body: &'a ast::Body, value: ExprId) -> Option<(ExprId, ExprId)> {
         let mut e = body.value?;
         while let ast::ExprKind::Paren(inner) = self.tree().exprs[e].kind {
@@ -204,9 +204,9 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The binders' values at a row-major position.
+    /// Returns the binders' values at a row-major position.
     fn place_found(&mut self, position: ExprId, ranges: &[Bounds], span: Span) -> Value {
-        let lens: Vec<ExprId> = ranges
+        let lengths: Vec<ExprId> = ranges
             .iter()
             .map(|b| {
                 let (lo, hi) = (self.again(b.lo), self.again(b.hi));
@@ -222,8 +222,8 @@ impl<'a> Builder<'a, '_> {
                 (rest, rest)
             } else {
                 let (whole, part) = self.twice(rest);
-                let at = self.divide(BinaryOp::Rem, part, lens[i], span);
-                let outer = self.divide(BinaryOp::Div, whole, lens[i], span);
+                let at = self.divide(BinaryOp::Rem, part, lengths[i], span);
+                let outer = self.divide(BinaryOp::Div, whole, lengths[i], span);
                 (at, outer)
             };
             rest = outer;
@@ -250,7 +250,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op, a, b, site }, INT, span)
     }
 
-    /// `min(a, b, …)` and `max(a, b, …)`, folded from the left.
+    /// Reads `min(a, b, …)` and `max(a, b, …)`, folded from the left.
     pub(super) fn least_or_greatest(&mut self, op: BinaryOp, args: Vec<(Value, Span)>, span: Span) -> Value {
         let mut args = args.into_iter();
         let (Some((first, at)), true) = (args.next(), args.len() > 0) else {
@@ -283,7 +283,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Binary { op, a, b, site: None }, ty, span))
     }
 
-    /// A value for a name that nothing else may change, as parameters are.
+    /// Returns a value for a name that nothing else may change, as parameters are.
     pub(super) fn bind_kept(&mut self, name: &ast::Ident, mut value: Value, bound: Bound) {
         self.keep(&mut value, &name.name);
         self.bind(name, value, bound);

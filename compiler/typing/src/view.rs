@@ -24,17 +24,17 @@ enum Place {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// All of a field or local array whose dimensions have these lengths.
-    pub(super) fn whole_view(&mut self, base: Storage, lens: &[ExprId], span: Span) -> View {
+    /// Makes a view of all of a field or local array whose dimensions have these lengths.
+    pub(super) fn whole_view(&mut self, base: Storage, lengths: &[ExprId], span: Span) -> View {
         let mut axes = SmallVec::new();
-        for &len in lens {
+        for &len in lengths {
             let start = self.int(0, span);
             axes.push(Axis::Range(AxisRange { start, step: 1, len, whole: true }));
         }
-        View { base, axes, order: (0..lens.len() as u8).collect() }
+        View { base, axes, order: (0..lengths.len() as u8).collect() }
     }
 
-    /// `base[…]`, not read yet.
+    /// Reads `base[…]`, not read yet.
     pub(super) fn indexed(&mut self, base: ast::ExprId, index: &'a [ast::Index], span: Span) -> Value {
         let mark = self.mark();
         let base = self.expr_unloaded(base);
@@ -86,7 +86,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The places of an index, in order.
+    /// Returns the places of an index, in order.
     fn places(&mut self, view: &View, index: &'a [ast::Index], span: Span) -> Option<Vec<Place>> {
         let rests = index.iter().filter(|i| matches!(i, ast::Index::Rest(_))).count();
         let given = index.len() - rests;
@@ -226,13 +226,13 @@ impl<'a> Builder<'a, '_> {
         view
     }
 
-    /// A value for two uses.
+    /// Returns a value for two uses.
     pub(super) fn twice(&mut self, e: ExprId) -> (ExprId, ExprId) {
         let e = self.kept(e, "");
         (e, self.again(e))
     }
 
-    /// The place in the base of a place in a range.
+    /// Returns the place in the base of a place in a range.
     fn advance(&mut self, range: &AxisRange, at: ExprId, span: Span) -> ExprId {
         let step = self.int(range.step, span);
         let scaled = self.int_op(BinaryOp::Mul, at, step, span);
@@ -240,7 +240,7 @@ impl<'a> Builder<'a, '_> {
         self.add_ints(start, scaled, span)
     }
 
-    /// How many places `lo..hi by step` has.
+    /// Counts the elements of `lo..hi by step`.
     pub(super) fn range_len(&mut self, b: Bounds, span: Span) -> ExprId {
         let (from, to) = if b.step > 0 { (b.lo, b.hi) } else { (b.hi, b.lo) };
         let distance = self.int_op(BinaryOp::Sub, to, from, span);
@@ -257,7 +257,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op: BinaryOp::Div, a: up, b: by, site }, INT, span)
     }
 
-    /// An index of a sub-view, checked. See the note at the top of this file.
+    /// Returns an index of a sub-view, checked. See the note at the top of this file.
     fn inside(&mut self, index: ExprId, len: ExprId, span: Span) -> ExprId {
         if self.is_below(index, len) {
             return index;
@@ -268,7 +268,7 @@ impl<'a> Builder<'a, '_> {
         self.again(index)
     }
 
-    /// The bounds of a part of a sub-view, checked. See the note at the top of this file.
+    /// Returns the bounds of a part of a sub-view, checked. See the note at the top of this file.
     fn part(&mut self, b: Bounds, len: ExprId, span: Span) -> Bounds {
         let from_start = self.const_int(b.lo).is_some_and(|lo| lo >= 0);
         let fits = match (self.const_int(b.hi), self.const_int(len)) {
@@ -300,7 +300,7 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Assert { cond, site });
     }
 
-    /// Whether an index is known to be inside `0..len`.
+    /// Returns whether an index is known to be inside `0..len`.
     fn is_below(&self, index: ExprId, len: ExprId) -> bool {
         if let (Some(i), Some(n)) = (self.const_int(index), self.const_int(len)) {
             return (0..n).contains(&i);
@@ -308,18 +308,18 @@ impl<'a> Builder<'a, '_> {
         self.limit_of(index).is_some_and(|hi| self.same_leaf(hi, len))
     }
 
-    /// Whether an index is known to be inside `0..size`.
+    /// Returns whether an index is known to be inside `0..size`.
     pub(super) fn is_below_size(&self, index: ExprId, size: SizeId) -> bool {
         self.limit_of(index).is_some_and(|hi| matches!(self.out.exprs[hi].kind, ExprKind::Size(s) if s == size))
     }
 
-    /// Whether an index is known to be inside `0..n`.
+    /// Returns whether an index is known to be inside `0..n`.
     pub(super) fn is_below_number(&self, index: ExprId, n: u64) -> bool {
         let least = |e: ExprId| self.const_int(e).and_then(|v| u64::try_from(v).ok());
         least(index).is_some_and(|i| i < n) || self.limit_of(index).and_then(least).is_some_and(|hi| hi <= n)
     }
 
-    /// What a loop index stays below.
+    /// Returns what a loop index stays below.
     fn limit_of(&self, index: ExprId) -> Option<ExprId> {
         match self.out.exprs[index].kind {
             ExprKind::Local(l) => self.local_info[l].below,
@@ -327,7 +327,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Whether two stable leaves are the same value.
+    /// Returns whether two stable leaves are the same value.
     pub(super) fn same_leaf(&self, a: ExprId, b: ExprId) -> bool {
         match (&self.out.exprs[a].kind, &self.out.exprs[b].kind) {
             (ExprKind::Size(x), ExprKind::Size(y)) => x == y,
@@ -337,7 +337,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The index in the base of a view of rank 0.
+    /// Returns the index in the base of a view of rank 0.
     fn element_index(&mut self, view: &View) -> Index {
         view.axes
             .iter()
@@ -348,7 +348,7 @@ impl<'a> Builder<'a, '_> {
             .collect()
     }
 
-    /// A view of rank 0 is read; other values are what they are.
+    /// Returns a view of rank 0 is read; other values are what they are.
     pub(super) fn loaded(&mut self, value: Value, span: Span) -> Value {
         let Value::View(v) = &value else { return value };
         if v.rank() > 0 {
@@ -369,7 +369,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(kind, ty, span))
     }
 
-    /// Whether elements may be read; reports it if not.
+    /// Returns whether elements may be read; reports it if not.
     pub(super) fn readable(&mut self, base: Storage, span: Span) -> bool {
         let Storage::Field(f) = base else { return true };
         let field = &self.out.fields[f];
@@ -384,7 +384,7 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    /// Whether elements may be written; reports it if not.
+    /// Returns whether elements may be written; reports it if not.
     pub(super) fn writable(&mut self, base: Storage, span: Span) -> bool {
         let (code, message, declared, help, region) = match base {
             Storage::Field(f) => {
@@ -420,7 +420,7 @@ impl<'a> Builder<'a, '_> {
         region == self.region
     }
 
-    /// `view = value` for one element.
+    /// Reads `view = value` for one element.
     pub(super) fn store_element(&mut self, view: View, value: Value, span: Span) {
         let name = self.storage_name(view.base);
         let name = name.trim_matches('`');

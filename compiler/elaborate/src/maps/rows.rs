@@ -106,7 +106,7 @@ pub fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
     vars.into_iter().map(|(var, blocks)| Some((var, rows(blocks)?))).collect()
 }
 
-/// Whether rows ascend and share no element.
+/// Returns whether rows ascend and share no element.
 fn ascend(rows: &[TileRun]) -> bool {
     rows.windows(2).all(|w| w[0].1 <= w[1].0)
 }
