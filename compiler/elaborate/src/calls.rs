@@ -216,7 +216,8 @@ impl Elaborator<'_> {
         })
     }
 
-    /// Returns the arguments of a built-in in the order of its parameters. A `?` at the end of a name makes it optional.
+    /// Returns the arguments of a built-in in the order of its parameters. A `?` at the end of a name makes it
+    /// optional.
     pub fn arguments<const N: usize>(
         &mut self,
         of: &str,

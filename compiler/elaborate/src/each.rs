@@ -3,8 +3,8 @@
 //!
 //! # Note: Pieces
 //! The result is cut into boxes of equal shape, as many as the place has workers but none smaller than
-//! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor has
-//! workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
+//! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor
+//! has workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
 
 mod operand;
 mod codelet;
@@ -149,8 +149,8 @@ impl Elaborator<'_> {
         Ok(values)
     }
 
-    /// Returns the element type of each argument: a static number takes the type of its parameter, which a tensor of the
-    /// same generic decides.
+    /// Returns the element type of each argument: a static number takes the type of its parameter, which a tensor of
+    /// the same generic decides.
     fn each_types(&mut self, f: &ast::Fn, values: &[Value], span: Span) -> Result<Vec<ElemType>> {
         let generic = |ty: &Option<ast::Type>| match ty {
             Some(ast::Type { kind: ast::TypeKind::Name { name, .. }, .. }) => Some(name.dotted()),

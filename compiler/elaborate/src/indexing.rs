@@ -301,7 +301,8 @@ impl Elaborator<'_> {
         self.checked_view(view, t.ty, span)
     }
 
-    /// Evaluates `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal distances.
+    /// Evaluates `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal
+    /// distances.
     fn strided(&mut self, t: &Tensor, given: Vec<Given>, span: Span) -> Result<View> {
         let [offset, dims, strides] = self.arguments("strided", ["offset", "dims", "strides"], given, span)?;
         let offset = match offset.map(|g| g.value) {

@@ -146,8 +146,8 @@ impl Modules {
         Some((module, index, &self.get(module).tree.items[index]))
     }
 
-    /// Returns what a dotted name means in a module: first in the module itself, then in what it imports (`nn.relu`), then in
-    /// the prelude. `table` picks the kind of name.
+    /// Returns what a dotted name means in a module: first in the module itself, then in what it imports (`nn.relu`),
+    /// then in the prelude. `table` picks the kind of name.
     pub fn find(
         &self,
         module: ModuleRef,

@@ -1,9 +1,9 @@
 //! References: which items mention which others, as a graph over all modules.
 //!
 //! # Note: Mentions
-//! An edge tells that the text of an item has the name of another. Evaluation need not get there, for a branch may not be
-//! taken and a local name may hide the item. So a cycle here is no error by itself; but every cycle that evaluation runs
-//! into is one here, but for those through functions that are passed as values.
+//! An edge tells that the text of an item has the name of another. Evaluation need not get there, for a branch may not
+//! be taken and a local name may hide the item. So a cycle here is no error by itself; but every cycle that evaluation
+//! runs into is one here, but for those through functions that are passed as values.
 //!
 //! Invariant: nodes are what the roots reach; the neighbours of a node are in the order of their first mention.
 

@@ -1,4 +1,5 @@
-//! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds in.
+//! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds
+//! in.
 
 use crate::elaborator::{Binding, Elaborator, Global};
 use crate::modules::{Entry, Modules};

@@ -1,7 +1,7 @@
 //! Statements and blocks.
 //!
-//! Invariant: a failed statement does not stop the block, so that one run reports many errors; names that it should have
-//! bound are [`Value::Error`].
+//! Invariant: a failed statement does not stop the block, so that one run reports many errors; names that it should
+//! have bound are [`Value::Error`].
 
 use crate::elaborator::Elaborator;
 use crate::value::Value;
@@ -140,7 +140,8 @@ impl Elaborator<'_> {
         Ok((Value::Unit, Flow::Next))
     }
 
-    /// Elaborates an expression statement. Block forms pass `return`, `break` and `continue` on where their condition is static.
+    /// Elaborates an expression statement. Block forms pass `return`, `break` and `continue` on where their condition
+    /// is static.
     fn expression_statement(&mut self, expr: ast::ExprId, counts: bool, span: Span) -> Result<Ended> {
         let e = &self.tree().exprs[expr];
         let ended = match &e.kind {

@@ -307,7 +307,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.push(ExprKind::Local(local), self.local_types[local], span)
     }
 
-    /// Returns a place where a check may fail.
+    /// Adds a site, where a check may fail.
     pub(super) fn site(&mut self, check: Check, span: Span, message: Option<SmolStr>) -> SiteId {
         let calls: SmallVec<[Span; 1]> =
             self.frames.iter().rev().filter(|f| f.item.is_some()).map(|f| f.call).collect();

@@ -193,7 +193,7 @@ impl<'a> Builder<'a, '_> {
         let (mut named, mut next, mut wrong) = (vec![], 0, false);
         let f = item.name.dotted();
         for a in args {
-            let place = match a.name {
+            let slot = match a.name {
                 None => {
                     next += 1;
                     Some(next - 1)
@@ -205,7 +205,7 @@ impl<'a> Builder<'a, '_> {
                 Some(n) => item.params.iter().position(|p| p.name.name == n.name),
             };
             let at = a.name.map_or(a.span, |n| n.span);
-            let message = match place.and_then(|i| slots.get_mut(i)) {
+            let message = match slot.and_then(|i| slots.get_mut(i)) {
                 Some(slot @ None) => {
                     *slot = Some(a);
                     continue;
@@ -333,7 +333,7 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Break(label));
     }
 
-    /// Locals for a value that is set at several places.
+    /// Locals for a value that is set in several statements.
     fn holder(&mut self, value: &Value, span: Span) -> Value {
         match value {
             Value::Tuple(list) => Value::Tuple(list.iter().map(|(n, v)| (n.clone(), self.holder(v, span))).collect()),

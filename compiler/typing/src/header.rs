@@ -17,7 +17,7 @@ pub(super) const MAX_RANK: usize = 16;
 /// The outside of a codelet.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Fields in the order of declaration, `const` ones included; a [`FieldId`] is a place in this list.
+    /// Fields in the order of declaration, `const` ones included; a [`FieldId`] is an index into this list.
     pub fields: Vec<HeaderField>,
     /// Generics in order.
     pub generics: Vec<HeaderGeneric>,
@@ -43,7 +43,7 @@ pub struct HeaderField {
 /// The element type of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderType {
-    /// The generic at this place of [`Header::generics`].
+    /// The generic at this index of [`Header::generics`].
     Generic(usize),
     /// This type.
     Elem(ElemType),
@@ -229,8 +229,9 @@ fn element_type(
     }
 }
 
-/// Returns the generic arguments of a vertex: those written between `<` and `>`, and for the others the element types of
-/// the /// views that are bound to its fields. Reports, at `at`, what is missing, contradicts, or is not of its class.
+/// Returns the generic arguments of a vertex: those written between `<` and `>`, and for the others the element types
+/// of the /// views that are bound to its fields. Reports, at `at`, what is missing, contradicts, or is not of its
+/// class.
 pub fn infer_args(
     header: &Header,
     explicit: &[GenericArg],

@@ -112,7 +112,7 @@ impl<'a> Builder<'a, '_> {
         Value::Error
     }
 
-    /// Returns a bound value for one more use, at another place.
+    /// Returns a bound value for one more use, at another span.
     fn reuse(&mut self, value: Value, span: Span) -> Value {
         match value {
             Value::Scalar(e) => Value::Scalar(self.again_at(e, span)),

@@ -39,7 +39,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Unary { op: UnaryOp::Not, x }, ty, span))
     }
 
-    /// Returns an operator of one operand, which stands at the first place.
+    /// Returns an operator of one operand, which stands first.
     pub(super) fn unary_of(&mut self, op: UnaryOp, value: Value, class: Class, [at, span]: [Span; 2]) -> Value {
         let Some(x) = self.narrowed(value, class, at) else { return Value::Error };
         let ty = self.expr_types[x];

@@ -1,7 +1,7 @@
 //! Reductions and searches over binders: `sum i in 0..n where c { e }`.
 //!
 //! Invariant: a reduction is a statement before the expression that uses it; nothing inside it writes what is
-//! declared outside, so its places may be taken in any grouping that the language's order allows.
+//! declared outside, so its points may be taken in any grouping that the language's order allows.
 
 use super::builder::Builder;
 use super::loops::Bounds;
@@ -12,8 +12,8 @@ use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
-/// What is evaluated at each place.
-struct Places {
+/// What is evaluated at each point of the binders.
+struct Points {
     binders: Vec<Binder>,
     filter: Option<(StmtBlock, ExprId)>,
     before: StmtBlock,
@@ -46,8 +46,8 @@ impl<'a> Builder<'a, '_> {
             ReduceOp::Any | ReduceOp::All => None,
             _ => Some(Class::Number),
         };
-        let places = self.scoped(|s| s.places_of(binders, &ranges, filter, body, class));
-        let Places { binders, filter, before, value: Some(value) } = places else { return Value::Error };
+        let points = self.scoped(|s| s.points_of(binders, &ranges, filter, body, class));
+        let Points { binders, filter, before, value: Some(value) } = points else { return Value::Error };
         let (filter_before, filter) = filter.map_or((vec![], None), |(b, f)| (b, Some(f)));
         let ty = match kind {
             ReduceOp::Any | ReduceOp::All => BOOL,
@@ -88,7 +88,7 @@ impl<'a> Builder<'a, '_> {
         if wrong {
             return None;
         }
-        // The place that a search finds is computed from its ranges.
+        // The point that a search finds is computed from its ranges.
         if search {
             done.iter_mut().for_each(|v| self.keep(v, ""));
         }
@@ -108,7 +108,7 @@ impl<'a> Builder<'a, '_> {
                 let message = format!("the range of a reduction cannot depend on its own index `{}`", name.name);
                 let d = Diagnostic::error("codelet::ragged_reduction", binder.span, message);
                 let help = format!(
-                    "range over all places and choose them with `where`, or write a `for` over `{}`",
+                    "range over all points and choose them with `where`, or write a `for` over `{}`",
                     name.name
                 );
                 self.report(d.label(name.span, "this index").help(help));
@@ -148,14 +148,14 @@ impl<'a> Builder<'a, '_> {
         r
     }
 
-    fn places_of(
+    fn points_of(
         &mut self,
         binders: &'a [ast::Binder],
         ranges: &[Bounds],
         filter: Option<ast::ExprId>,
         body: &'a ast::Body,
         class: Option<Class>,
-    ) -> Places {
+    ) -> Points {
         self.reduced(|s| {
             let mut made = vec![];
             for (b, &r) in binders.iter().zip(ranges) {
@@ -185,7 +185,7 @@ impl<'a> Builder<'a, '_> {
                     (v, None) => s.coerce(v, BOOL, at),
                 }
             });
-            Places { binders: made, filter, before, value: value.filter(|_| !wrong) }
+            Points { binders: made, filter, before, value: value.filter(|_| !wrong) }
         })
     }
 

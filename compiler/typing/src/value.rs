@@ -112,22 +112,22 @@ pub(super) struct View {
 /// What a view takes of one dimension of its base.
 #[derive(Clone, Debug)]
 pub(super) enum Axis {
-    /// One place, `i64`.
+    /// One index, `i64`.
     At(ExprId),
     /// `start`, `start + step`, …
     Range(AxisRange),
 }
 
-/// Evenly spaced places of one dimension.
+/// Evenly spaced indices of one dimension.
 #[derive(Clone, Debug)]
 pub(super) struct AxisRange {
-    /// First place, `i64`.
+    /// First index, `i64`.
     pub start: ExprId,
     /// Not zero.
     pub step: i64,
     /// How many, `i64`.
     pub len: ExprId,
-    /// All places of the dimension in order: the bounds check of the base is that of the view.
+    /// All indices of the dimension in order: the bounds check of the base is that of the view.
     pub whole: bool,
 }
 
@@ -137,7 +137,7 @@ impl View {
         self.order.len()
     }
 
-    /// Returns the places along a dimension of the view.
+    /// Returns the indices along a dimension of the view.
     pub(super) fn range(&self, dim: usize) -> Option<&AxisRange> {
         match self.axes.get(*self.order.get(dim)? as usize)? {
             Axis::Range(r) => Some(r),

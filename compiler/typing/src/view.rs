@@ -16,10 +16,13 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smallvec::SmallVec;
 
-/// One place of an index, evaluated.
-enum Place {
+/// What one index takes of an axis.
+enum AxisIndex {
+    /// One element.
     At(ExprId),
+    /// All elements.
     Whole,
+    /// Elements at equal distances.
     Range(Bounds),
 }
 
@@ -41,12 +44,12 @@ impl<'a> Builder<'a, '_> {
         match base {
             Value::View(v) => {
                 let at = self.mark();
-                let places = self.places(&v, index, span);
+                let taken = self.indices(&v, index, span);
                 // The base comes first, also where its own indices have checks.
                 let mut base = [Value::View(v)];
                 self.keep_before(at.max(mark), &mut base);
-                match (base, places) {
-                    ([Value::View(v)], Some(places)) => Value::View(self.sub_view(v, places, span)),
+                match (base, taken) {
+                    ([Value::View(v)], Some(taken)) => Value::View(self.sub_view(v, taken, span)),
                     _ => Value::Error,
                 }
             }
@@ -86,8 +89,8 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the places of an index, in order.
-    fn places(&mut self, view: &View, index: &'a [ast::Index], span: Span) -> Option<Vec<Place>> {
+    /// Returns what an index takes of each axis.
+    fn indices(&mut self, view: &View, index: &'a [ast::Index], span: Span) -> Option<Vec<AxisIndex>> {
         let rests = index.iter().filter(|i| matches!(i, ast::Index::Rest(_))).count();
         let given = index.len() - rests;
         if given > view.rank() || rests > 1 {
@@ -104,62 +107,62 @@ impl<'a> Builder<'a, '_> {
             return None;
         }
         let missing = view.rank() - given;
-        let mut places: Vec<Place> = vec![];
+        let mut taken: Vec<AxisIndex> = vec![];
         let mut wrong = false;
         for i in index {
             if let ast::Index::Rest(_) = i {
-                places.extend((0..missing).map(|_| Place::Whole));
+                taken.extend((0..missing).map(|_| AxisIndex::Whole));
                 continue;
             }
             let mark = self.mark();
-            let place = self.place(view, places.len(), i);
-            self.keep_places(mark, &mut places);
-            match place {
-                Some(p) => places.push(p),
+            let one = self.axis_index(view, taken.len(), i);
+            self.keep_indices(mark, &mut taken);
+            match one {
+                Some(p) => taken.push(p),
                 None => {
                     wrong = true;
-                    places.push(Place::Whole);
+                    taken.push(AxisIndex::Whole);
                 }
             }
         }
-        places.extend((places.len()..view.rank()).map(|_| Place::Whole));
-        (!wrong).then_some(places)
+        taken.extend((taken.len()..view.rank()).map(|_| AxisIndex::Whole));
+        (!wrong).then_some(taken)
     }
 
-    fn keep_places(&mut self, mark: usize, places: &mut [Place]) {
+    fn keep_indices(&mut self, mark: usize, taken: &mut [AxisIndex]) {
         if self.mark() == mark {
             return;
         }
         let statements = self.mark();
-        for p in places {
+        for p in taken {
             let mut values: Vec<Value> = match p {
-                Place::At(e) => vec![Value::Scalar(*e)],
-                Place::Range(b) => vec![Value::Scalar(b.lo), Value::Scalar(b.hi)],
-                Place::Whole => continue,
+                AxisIndex::At(e) => vec![Value::Scalar(*e)],
+                AxisIndex::Range(b) => vec![Value::Scalar(b.lo), Value::Scalar(b.hi)],
+                AxisIndex::Whole => continue,
             };
             self.keep_before(mark + (self.mark() - statements), &mut values);
             match (p, &values[..]) {
-                (Place::At(e), [Value::Scalar(x)]) => *e = *x,
-                (Place::Range(b), [Value::Scalar(lo), Value::Scalar(hi)]) => (b.lo, b.hi) = (*lo, *hi),
+                (AxisIndex::At(e), [Value::Scalar(x)]) => *e = *x,
+                (AxisIndex::Range(b), [Value::Scalar(lo), Value::Scalar(hi)]) => (b.lo, b.hi) = (*lo, *hi),
                 _ => {}
             }
         }
     }
 
-    fn place(&mut self, view: &View, dim: usize, index: &'a ast::Index) -> Option<Place> {
+    fn axis_index(&mut self, view: &View, dim: usize, index: &'a ast::Index) -> Option<AxisIndex> {
         let len = view.range(dim)?.len;
         match index {
-            ast::Index::Rest(_) => Some(Place::Whole),
+            ast::Index::Rest(_) => Some(AxisIndex::Whole),
             ast::Index::Expr(e) => {
                 let node = &self.tree().exprs[*e];
                 if matches!(node.kind, ast::ExprKind::Range { .. }) {
-                    return self.bounds(*e).map(Place::Range);
+                    return self.bounds(*e).map(AxisIndex::Range);
                 }
                 let v = self.expr(*e);
                 let e = self.index_value(v, node.span)?;
-                self.static_index(e, len, node.span).then_some(Place::At(e))
+                self.static_index(e, len, node.span).then_some(AxisIndex::At(e))
             }
-            ast::Index::Open { start: None, end: None, by: None, .. } => Some(Place::Whole),
+            ast::Index::Open { start: None, end: None, by: None, .. } => Some(AxisIndex::Whole),
             ast::Index::Open { start, end, by, span } => {
                 let step = by.map_or(Some(1), |by| self.step(by))?;
                 // Counting down, what is open starts at the last element and ends past the first.
@@ -173,7 +176,7 @@ impl<'a> Builder<'a, '_> {
                     None if step > 0 => self.again(len),
                     None => self.int(-1, *span),
                 };
-                Some(Place::Range(Bounds { lo, hi, step }))
+                Some(AxisIndex::Range(Bounds { lo, hi, step }))
             }
         }
     }
@@ -201,18 +204,18 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    fn sub_view(&mut self, mut view: View, places: Vec<Place>, span: Span) -> View {
+    fn sub_view(&mut self, mut view: View, taken: Vec<AxisIndex>, span: Span) -> View {
         let order = std::mem::take(&mut view.order);
-        for (dim, place) in order.into_iter().zip(places) {
+        for (dim, one) in order.into_iter().zip(taken) {
             let Axis::Range(range) = view.axes[dim as usize].clone() else { continue };
-            match place {
-                Place::Whole => view.order.push(dim),
-                Place::At(e) => {
+            match one {
+                AxisIndex::Whole => view.order.push(dim),
+                AxisIndex::At(e) => {
                     let e = if range.whole { e } else { self.inside(e, range.len, span) };
                     let at = self.advance(&range, e, span);
                     view.axes[dim as usize] = Axis::At(at);
                 }
-                Place::Range(b) => {
+                AxisIndex::Range(b) => {
                     let b = if range.whole { b } else { self.part(b, range.len, span) };
                     let (lo, again) = self.twice(b.lo);
                     let len = self.range_len(Bounds { lo: again, ..b }, span);

@@ -22,7 +22,8 @@ impl Elaborator<'_> {
                     help,
                 ));
             }
-            // Of one tensor it is the least (greatest) element, perhaps along an axis; of two it goes element by element.
+            // Of one tensor it is the least (greatest) element, perhaps along an axis; of two it goes element by
+            // element.
             let one = given.iter().filter(|g| g.name.is_empty()).count() == 1;
             let function = match (name, one) {
                 ("min", true) => "min_of",

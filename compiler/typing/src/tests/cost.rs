@@ -1,4 +1,5 @@
-//! What codelets cost on a tile, from their text: the rows that the model was made from, and closed forms against counts.
+//! What codelets cost on a tile, from their text: the rows that the model was made from, and closed forms against
+//! counts.
 //!
 //! The rows' names are those of `docs/cycles.md`.
 
