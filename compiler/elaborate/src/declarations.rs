@@ -25,7 +25,9 @@ impl<'a> Elaborator<'a> {
         for n in &names {
             self.scopes.set_global(module, n.clone(), Global::Pending);
         }
+        self.scopes.enter_item();
         let values = self.at_top(module, |this| this.item_values(module, item));
+        self.scopes.leave_item();
         let values = values.unwrap_or_else(|Failed| vec![Value::Error; names.len()]);
         for (n, v) in names.into_iter().zip(values) {
             self.scopes.set_global(module, n, Global::Known(v));

@@ -107,6 +107,9 @@ impl Elaborator<'_> {
             }
             None => {}
         }
+        if self.scopes.item_depth() >= self.session.limits.nesting {
+            return Err(self.needed_too_deep((module, index), name, span));
+        }
         self.declare_item(module, index);
         match self.scopes.global(module, &own) {
             Some(Global::Known(v)) if !v.is_error() => Ok(v.clone()),
@@ -114,12 +117,22 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Reports an item whose value needs itself, and through which others.
     fn depends_on_itself(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
-        let d = Diagnostic::error("names::cycle", span, format!("the value of `{name}` depends on itself"));
         let cycle = References::new(self.modules, &[item]).cycle(item);
-        self.report(match cycle.filter(|c| c.len() > 2) {
-            Some(names) => d.help(cycle_text(&names, "needs")),
-            None => d,
+        self.report(cyclic(name, span, &cycle.unwrap_or_default()))
+    }
+
+    /// Reports a value that is needed by others, one for the other, deeper than evaluation may nest.
+    fn needed_too_deep(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
+        let cycle = References::new(self.modules, &[item]).cycle(item);
+        let limit = self.session.limits.nesting;
+        self.report(match cycle {
+            Some(names) => cyclic(name, span, &names),
+            None => {
+                let message = format!("values need one another more than {limit} deep, down to `{name}`");
+                Diagnostic::error("elaborate::too_deep", span, message).help("`--limit nesting=N` allows more")
+            }
         })
     }
 
@@ -223,6 +236,16 @@ impl Elaborator<'_> {
                 Err(self.unknown_name(name, span))
             }
         }
+    }
+}
+
+/// The diagnostic of a value that depends on itself, along a cycle of names.
+fn cyclic(name: &str, span: Span, cycle: &[SmolStr]) -> Diagnostic {
+    let d = Diagnostic::error("names::cycle", span, format!("the value of `{name}` depends on itself"));
+    match cycle.len() {
+        // Long ones are no help.
+        3..=8 => d.help(cycle_text(cycle, "needs")),
+        _ => d,
     }
 }
 
