@@ -8,7 +8,7 @@ use girder_source::{Result, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
 
-/// What an argument has to be.
+/// The kind of value that an argument has to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `int`
@@ -19,14 +19,14 @@ pub enum Kind {
     Bool,
     /// `string`
     Str,
-    /// Whatever it looks like: nothing else says what it is.
+    /// Whatever it looks like, where nothing else tells.
     Any,
-    /// What no text of the command line can be.
+    /// A kind that no text of the command line can be.
     Never(&'static str),
 }
 
 impl Kind {
-    /// That of the value which an argument replaces.
+    /// Returns the kind of the value that an argument replaces.
     pub fn of(own: &Value) -> Kind {
         match own {
             Value::Int(_) => Kind::Int,
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// That of a parameter's type, if it names one.
+    /// Returns the kind that a parameter's type names, if it names one.
     pub fn stated(ty: &ast::Type) -> Option<Kind> {
         let ast::TypeKind::Name { name, dims } = &ty.kind else { return None };
         if dims.as_ref().is_some_and(|d| !d.is_empty()) {
@@ -61,7 +61,7 @@ impl Kind {
 }
 
 impl Elaborator<'_> {
-    /// The value of an argument for what is declared at `at`.
+    /// Returns the value of an argument for what is declared at `at`.
     pub fn argument_as(&mut self, (name, text): &(SmolStr, SmolStr), kind: Kind, at: Span) -> Result<Value> {
         let wanted = match (kind, read(text, kind)) {
             (_, Ok(value)) => return Ok(value),
@@ -118,7 +118,7 @@ fn int(text: &str) -> std::result::Result<i64, Wrong> {
     })
 }
 
-/// A float as the language writes it, with a sign; its words for infinity and NaN are members of types.
+/// Returns a float as the language writes it, with a sign; its words for infinity and NaN are members of types.
 fn float(text: &str) -> std::result::Result<f64, Wrong> {
     let digits = text.replace('_', "");
     if !digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) || digits.ends_with(['f', 'n', 'N', 'y'])

@@ -62,7 +62,7 @@ pub fn bind<A: Named>(
     Ok(slots)
 }
 
-/// Says how many arguments a function takes.
+/// Reports how many arguments a function takes.
 pub fn takes(name: &str, count: usize) -> String {
     format!("`{name}` takes {count} argument{}", if count == 1 { "" } else { "s" })
 }

@@ -99,7 +99,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `linear(grain: 2)`; printed text says the tiles too.
+    /// Evaluates `linear(grain: 2)`; printed text gives the tiles too.
     fn linear_place(
         &mut self,
         grain: Option<Given>,

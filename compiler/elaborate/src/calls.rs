@@ -15,7 +15,7 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
-    /// `callee(args)`
+    /// Evaluates `callee(args)`.
     pub fn call(&mut self, callee: ExprId, args: &[ast::Arg], span: Span) -> Result<Value> {
         let tree = self.tree();
         if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
@@ -41,7 +41,7 @@ impl Elaborator<'_> {
         self.call_value(callee, args, span)
     }
 
-    /// Whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
+    /// Returns whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
     pub fn is_data(&self, name: &SmolStr) -> bool {
         if let Some(local) = self.scopes.local(name) {
             return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
@@ -54,7 +54,7 @@ impl Elaborator<'_> {
         matches!(item, Some((_, _, ast::Item { kind: ItemKind::Decl(ast::Decl::Var(_)) | ItemKind::Stream(_), .. })))
     }
 
-    /// Whether a dotted path reaches an item (and is not a method of a value).
+    /// Returns whether a dotted path reaches an item (and is not a method of a value).
     pub fn names_value(&self, path: &str) -> bool {
         let first = path.split('.').next().unwrap_or_default();
         self.scopes.local(first).is_none() && self.modules.find(self.module(), path, |m| &m.values).is_some()
@@ -216,7 +216,8 @@ impl Elaborator<'_> {
         })
     }
 
-    /// The arguments of a built-in in the order of its parameters; a `?` at the end of a name makes it optional.
+    /// Returns the arguments of a built-in in the order of its parameters. A `?` at the end of a name makes it
+    /// optional.
     pub fn arguments<const N: usize>(
         &mut self,
         of: &str,
@@ -245,7 +246,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Whether some dimension of the parameters is the bare name.
+/// Returns whether some dimension of the parameters is the bare name.
 fn mentions(f: &ast::Fn, name: &str, module: &crate::modules::Module) -> bool {
     let tree = &module.tree;
     f.params.iter().filter_map(|p| p.ty.as_ref()).any(|ty| match &ty.kind {

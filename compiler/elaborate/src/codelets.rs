@@ -17,7 +17,7 @@ use girder_typing::{Meaning, ModuleRef, Scope};
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
-/// What a codelet body sees of the rest.
+/// The names that codelet bodies see.
 pub struct Names<'a> {
     modules: &'a Modules,
     generated: &'a [Generated],
@@ -25,7 +25,7 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// A codelet of a module, those made by the compiler included.
+    /// Returns a codelet of a module, generated ones included.
     pub fn codelet(&self, module: ModuleRef, item: usize) -> Option<(&ast::Codelet, &[ast::Attr])> {
         let item = self.tree(module).items.get(item)?;
         match &item.kind {
@@ -41,7 +41,7 @@ impl<'a> Names<'a> {
 
 impl Scope for Names<'_> {
     fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>> {
-        // What the compiler made uses qualified names, as the root does.
+        // What the compiler generated uses qualified names, as the root does.
         let module = if module.0 >= self.count() { Modules::ROOT } else { module };
         let (m, entry) = self.modules.find(module, path, |m| &m.values)?;
         if matches!(entry, Entry::Module(_)) {
@@ -89,7 +89,7 @@ impl Elaborator<'_> {
         value
     }
 
-    /// The specialisation of a codelet, made when it is first needed.
+    /// Returns the specialisation of a codelet, made when it is first needed.
     pub fn specialised(&mut self, module: ModuleRef, item: usize, args: &[GenericArg], span: Span) -> Result<SpecId> {
         let key = SpecKey { module, item, args: args.to_vec() };
         if let Some(&spec) = self.codelets.specs.get(&key) {
@@ -114,7 +114,7 @@ impl Elaborator<'_> {
         spec.ok_or(Failed)
     }
 
-    /// The name of an item in printed text.
+    /// Returns the name of an item in printed text.
     pub fn qualified_item(&self, module: ModuleRef, name: &str) -> SmolStr {
         match self.modules.iter().nth(module.0 as usize) {
             Some((_, m)) if !m.prefix.is_empty() => format!("{}.{name}", m.prefix).into(),
@@ -176,7 +176,7 @@ fn item_name(item: &ast::Item) -> SmolStr {
     }
 }
 
-/// A stretch of text, and what stands there instead.
+/// A span of text, and what replaces it.
 type Edit = (Span, String);
 
 /// Formats the text of one item.
@@ -187,7 +187,8 @@ fn tidy(text: &str, session: &girder_source::Session) -> String {
     girder_syntax::format(&tree, text).trim_end().to_string()
 }
 
-/// Which stretches of an item's text are replaced by what, in order, and which codelet functions it calls.
+/// Returns the replacements that make an item's text mean the same in a module of its own, in order, and the codelet
+/// functions that it calls.
 fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -> (Vec<Edit>, Vec<(ModuleRef, usize)>) {
     let tree = names.tree(module);
     let node = &tree.items[item];
@@ -252,7 +253,7 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
     (edits, calls)
 }
 
-/// A static float as an operand of a codelet.
+/// Returns a static float as an operand of a codelet.
 fn float_text(x: f64) -> String {
     match x {
         _ if x.is_finite() => format!("({x:?})"),
@@ -263,7 +264,7 @@ fn float_text(x: f64) -> String {
     }
 }
 
-/// The types that stand in an item.
+/// Returns the types that stand in an item.
 fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::Type> {
     let mut types: Vec<&ast::Type> = match &node.kind {
         ItemKind::Codelet(c) => c.fields.iter().map(|f| &f.ty).collect(),
@@ -278,7 +279,7 @@ fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::
     types
 }
 
-/// Every name that an item binds somewhere: these are never outside names.
+/// Returns every name that an item binds somewhere: these are never outside names.
 fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
     let mut bound = FxHashSet::default();
     let mut generics: &[ast::Generic] = &[];
@@ -312,7 +313,7 @@ fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
     bound
 }
 
-/// The bare names in the dimensions of a type.
+/// Returns the bare names in the dimensions of a type.
 fn size_names(tree: &ast::Module, ty: &ast::Type, out: &mut FxHashSet<SmolStr>) {
     if let ast::TypeKind::Name { dims: Some(dims), .. } = &ty.kind {
         for d in dims {

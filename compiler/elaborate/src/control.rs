@@ -21,7 +21,7 @@ enum Chosen {
 }
 
 impl Elaborator<'_> {
-    /// An `if` whose branches may `return`, `break` and `continue` if the condition is static.
+    /// Returns an `if` whose branches may `return`, `break` and `continue` if the condition is static.
     pub fn if_statement(
         &mut self,
         cond: ExprId,
@@ -39,7 +39,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// An `if` used as a value.
+    /// Returns an `if` used as a value.
     pub fn if_expr(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
         let (value, flow) = self.if_statement(cond, then, els, span)?;
         self.stays(value, flow, "an `if` that is used as a value")
@@ -72,7 +72,7 @@ impl Elaborator<'_> {
         self.one_region(t, span)
     }
 
-    /// A view that lies in one variable, copying it if it must.
+    /// Returns a view that lies in one variable, copying it if it must.
     pub fn one_region(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
         if t.view.parts.len() <= 1 {
             return Ok(t);
@@ -122,7 +122,7 @@ impl Elaborator<'_> {
         failed.map_or(Ok((values, bodies)), Err)
     }
 
-    /// The value of branches that run-time control chooses between: a fresh variable that each branch writes.
+    /// Returns the value of branches that run-time control chooses between: a fresh variable that each branch writes.
     fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], span: Span) -> Result<Value> {
         if values.iter().any(|v| matches!(v, Value::Unit)) {
             return Ok(Value::Unit);
@@ -131,17 +131,17 @@ impl Elaborator<'_> {
             let (names, count) = (first.names.clone(), first.values.len());
             let mut joined = Vec::with_capacity(count);
             for k in 0..count {
-                let column: Option<Vec<Value>> = values
+                let members: Option<Vec<Value>> = values
                     .iter()
                     .map(|v| match v {
                         Value::Tuple(t) if t.values.len() == count => Some(t.values[k].clone()),
                         _ => None,
                     })
                     .collect();
-                let Some(column) = column else {
+                let Some(members) = members else {
                     return Err(self.error("elaborate::branches_differ", span, "the branches have different values"));
                 };
-                joined.push(self.joined(column, bodies, span)?);
+                joined.push(self.joined(members, bodies, span)?);
             }
             let tuple = crate::value::Tuple { names, values: joined };
             return Ok(Value::Tuple(std::sync::Arc::new(tuple)));
@@ -167,7 +167,7 @@ impl Elaborator<'_> {
         Ok(result.into())
     }
 
-    /// A `switch` whose arms may `return`, `break` and `continue` if the selector is static.
+    /// Returns a `switch` whose arms may `return`, `break` and `continue` if the selector is static.
     pub fn switch_statement(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<(Value, Flow)> {
         let on_span = self.tree().exprs[on].span;
         match self.expr(on)? {
@@ -189,13 +189,13 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A `switch` used as a value.
+    /// Returns a `switch` used as a value.
     pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
         let (value, flow) = self.switch_statement(on, arms, span)?;
         self.stays(value, flow, "a `switch` that is used as a value")
     }
 
-    /// The inclusive range of a key.
+    /// Returns the inclusive range of a key.
     fn key(&mut self, key: ExprId) -> Result<Option<(i64, i64)>> {
         let span = self.tree().exprs[key].span;
         match self.expr(key)? {
@@ -205,7 +205,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The keys of all arms, each of which some value can reach.
+    /// Returns the keys of all arms, each of which some value can reach.
     fn keys(&mut self, arms: &[ast::Arm]) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         for (arm, a) in arms.iter().enumerate() {
@@ -247,7 +247,7 @@ impl Elaborator<'_> {
         Ok(value)
     }
 
-    /// `while cond { … }`: the condition's steps run before each test.
+    /// Elaborates `while cond { … }`: the condition's steps run before each test.
     pub fn while_loop(&mut self, cond: ExprId, body: &ast::Body, span: Span) -> Result<()> {
         let cond_span = self.tree().exprs[cond].span;
         let (value, before) = self.under_run_time(|this| match this.expr(cond)? {
@@ -269,7 +269,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `repeat n { … }`, `repeat i in a..b by s { … }`
+    /// Elaborates `repeat n { … }`, `repeat i in a..b by s { … }`.
     pub fn repeat(&mut self, index: Option<&ast::Path>, range: ExprId, body: &ast::Body, span: Span) -> Result<()> {
         let range_span = self.tree().exprs[range].span;
         let range = match (self.expr(range)?, index) {
@@ -300,7 +300,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)
     }
 
-    /// The `i32` variable of an index: in printed text a temporary that already has the name.
+    /// Returns the `i32` variable of an index: in printed text a temporary that already has the name.
     fn repeat_index(
         &mut self,
         name: &ast::Path,
@@ -334,7 +334,7 @@ impl Elaborator<'_> {
         Ok((Tensor { view: View::whole(var, &[]), ty: ElemType::I32 }, var, start, step))
     }
 
-    /// `par { on ipu(0) { … } on ipu(1) { … } }`: one branch per statement.
+    /// Elaborates `par { on ipu(0) { … } on ipu(1) { … } }`: one branch per statement.
     pub fn par(&mut self, body: &ast::Body, span: Span) -> Result<()> {
         let mut branches = Vec::new();
         for &stmt in &body.stmts {
@@ -358,7 +358,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Par(branches), span)
     }
 
-    /// `with block("forward") { … }`
+    /// Elaborates `with block("forward") { … }`.
     pub fn with_block(&mut self, mode: ExprId, body: &ast::Body, span: Span) -> Result<Value> {
         if let ExprKind::Call { callee, args } = &self.tree().exprs[mode].kind
             && let ExprKind::Name(name) = &self.tree().exprs[*callee].kind
@@ -379,7 +379,7 @@ impl Elaborator<'_> {
         Err(self.no_mode(mode))
     }
 
-    /// Says what may stand behind `with`.
+    /// Reports what may stand behind `with`.
     fn no_mode(&mut self, mode: ExprId) -> girder_source::Failed {
         let tree = self.tree();
         let span = tree.exprs[mode].span;

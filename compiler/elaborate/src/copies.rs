@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// One copy of a set.
 #[derive(Clone, Debug)]
-struct Row {
+struct CopyRow {
     dst: View,
     src: View,
     span: Span,
@@ -30,21 +30,21 @@ struct Row {
 
 /// The rows of one family.
 #[derive(Debug)]
-struct Group {
+struct RowGroup {
     dst: Vec<View>,
     src: Vec<View>,
     extents: Rc<[u32]>,
 }
 
-impl Row {
-    /// Outside of loops.
-    fn single(dst: View, src: View, span: Span) -> Row {
-        Row { dst, src, span, extents: Rc::default() }
+impl CopyRow {
+    /// A row outside loops.
+    fn single(dst: View, src: View, span: Span) -> CopyRow {
+        CopyRow { dst, src, span, extents: Rc::default() }
     }
 }
 
 impl Elaborator<'_> {
-    /// `target <- value` where the value is an expression.
+    /// Elaborates `target <- value` where the value is an expression.
     pub fn write_expr(&mut self, target: &Tensor, value: ast::ExprId, span: Span) -> Result<()> {
         if self.read_into(target, value, span)? {
             return Ok(());
@@ -53,7 +53,7 @@ impl Elaborator<'_> {
         self.write(target, value, span)
     }
 
-    /// `target <- value`: the value must broadcast to the target's shape and have its element type.
+    /// Elaborates `target <- value`: the value must broadcast to the target's shape and have its element type.
     pub fn write(&mut self, target: &Tensor, value: Value, span: Span) -> Result<()> {
         self.writable(&target.view, span)?;
         let source = match value {
@@ -77,12 +77,12 @@ impl Elaborator<'_> {
         if self.write_in_place(&target.view, &source.view, &src) {
             return Ok(());
         }
-        let rows = vec![Row::single(target.view.clone(), src, span)];
+        let rows = vec![CopyRow::single(target.view.clone(), src, span)];
         self.push_copy("copy", rows, span)
     }
 
-    /// If `source` is the whole of a temporary that the last step alone computed, and the destination takes it as it is,
-    /// the step writes the destination itself: no element that it reads may be written.
+    /// Lets the last step write the destination itself, if `source` is the whole of a temporary that this step alone
+    /// computed, the destination takes it as it is, and no element that the step reads is written.
     fn write_in_place(&mut self, dst: &View, source: &View, broadcast: &View) -> bool {
         let Some((temp, set)) = self.emission.computed_last() else { return false };
         let [part] = &source.parts[..] else { return false };
@@ -93,7 +93,7 @@ impl Elaborator<'_> {
         crate::retarget::retarget(&mut self.graph, set, temp, dst)
     }
 
-    /// Whether some name in scope may still see a variable.
+    /// Returns whether some name in scope may still see a variable.
     fn named_anywhere(&self, var: girder_ir::ids::VarId) -> bool {
         // A list may hold the same list many times: each is looked into once.
         type Seen = rustc_hash::FxHashSet<*const Value>;
@@ -109,7 +109,7 @@ impl Elaborator<'_> {
         self.scopes.all_locals().any(|b| sees(&b.value, var, &mut seen))
     }
 
-    /// A list or array as a constant of the target's type.
+    /// Returns a list or array as a constant of the target's type.
     fn constant_array(&mut self, value: &Value, target: &Tensor, span: Span) -> Result<Tensor> {
         let shape: Vec<u64> = match value {
             Value::Array(a) => a.shape.clone(),
@@ -122,7 +122,7 @@ impl Elaborator<'_> {
         self.constant_of(value, target.ty, &shape, span)
     }
 
-    /// Says why a view cannot be written, if so.
+    /// Reports why a view cannot be written, if so.
     pub fn writable(&mut self, view: &View, span: Span) -> Result<()> {
         if view.has_aliases() {
             let message = "this view names an element twice, so it cannot be written";
@@ -143,22 +143,22 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// `copy(x)`: a fresh temporary with the elements of `x`.
+    /// Elaborates `copy(x)`: a fresh temporary with the elements of `x`.
     pub fn copy_of(&mut self, x: &Tensor, span: Span) -> Result<Tensor> {
         let t = self.temporary("copy", x.ty, &x.view.shape(), span)?;
         if !x.view.is_empty() {
-            self.push_copy("copy", vec![Row::single(t.view.clone(), x.view.clone(), span)], span)?;
+            self.push_copy("copy", vec![CopyRow::single(t.view.clone(), x.view.clone(), span)], span)?;
         }
         Ok(t)
     }
 
-    /// `copy name { … }` in a body.
+    /// Elaborates `copy name { … }` in a body.
     pub fn copy_statement(&mut self, name: Option<&str>, items: &[CopyItem], span: Span) -> Result<()> {
         let rows = self.copy_rows(items)?;
         self.push_copy(name.unwrap_or("copy"), rows, span)
     }
 
-    /// `copy name { … }` at the top of a module.
+    /// Elaborates `copy name { … }` at the top of a module.
     pub fn copy_set(&mut self, name: SmolStr, items: &[CopyItem], span: Span) -> Result<CopyId> {
         let rows = self.copy_rows(items)?;
         if self.meets(&rows) {
@@ -169,7 +169,7 @@ impl Elaborator<'_> {
         self.add_copy(name, rows, span)
     }
 
-    fn copy_rows(&mut self, items: &[CopyItem]) -> Result<Vec<Row>> {
+    fn copy_rows(&mut self, items: &[CopyItem]) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         self.copy_items(items, &mut Loops::default(), &mut rows)?;
         // A row that moves a view onto itself moves nothing, but beside others it writes like any other.
@@ -181,7 +181,7 @@ impl Elaborator<'_> {
         Ok(rows)
     }
 
-    fn copy_items(&mut self, items: &[CopyItem], loops: &mut Loops, rows: &mut Vec<Row>) -> Result<()> {
+    fn copy_items(&mut self, items: &[CopyItem], loops: &mut Loops, rows: &mut Vec<CopyRow>) -> Result<()> {
         let mut failed = None;
         for item in items {
             let done = match item {
@@ -205,7 +205,7 @@ impl Elaborator<'_> {
         src: ast::ExprId,
         span: Span,
         extents: &[u32],
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<CopyRow>,
     ) -> Result<()> {
         if rows.len() as u64 >= self.session.limits.instances {
             let message = format!("a copy has more than {} rows", self.session.limits.instances);
@@ -230,13 +230,13 @@ impl Elaborator<'_> {
         let src = self.broadcast(&source, &dst.view.shape(), src_span)?;
         if !dst.view.is_empty() {
             let same = rows.last().map(|r| &r.extents).filter(|e| e[..] == *extents).cloned();
-            rows.push(Row { dst: dst.view, src, span, extents: same.unwrap_or_else(|| extents.into()) });
+            rows.push(CopyRow { dst: dst.view, src, span, extents: same.unwrap_or_else(|| extents.into()) });
         }
         Ok(())
     }
 
-    /// Whether some row reads what some row writes.
-    fn meets(&self, rows: &[Row]) -> bool {
+    /// Returns whether some row reads what some row writes.
+    fn meets(&self, rows: &[CopyRow]) -> bool {
         let (mut reads, mut writes) = (vec![], vec![]);
         for r in rows {
             reads.extend(r.src.regions());
@@ -246,7 +246,7 @@ impl Elaborator<'_> {
     }
 
     /// Emits a copy of rows; what overlaps goes through temporaries first.
-    fn push_copy(&mut self, name: &str, mut rows: Vec<Row>, span: Span) -> Result<()> {
+    fn push_copy(&mut self, name: &str, mut rows: Vec<CopyRow>, span: Span) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -261,7 +261,7 @@ impl Elaborator<'_> {
                 let ty = self.graph.vars[part.var].ty;
                 let t = self.temporary(name, ty, &r.src.shape(), r.span)?;
                 let extents = r.extents.clone();
-                first.push(Row { dst: t.view.clone(), src: r.src.clone(), span: r.span, extents });
+                first.push(CopyRow { dst: t.view.clone(), src: r.src.clone(), span: r.span, extents });
                 r.src = t.view;
             }
             let set = self.unique_set_name(Some(name), "");
@@ -274,13 +274,13 @@ impl Elaborator<'_> {
     }
 
     /// Adds a copy set whose rows do not meet: rows of one statement and signature share a family.
-    fn add_copy(&mut self, name: SmolStr, rows: Vec<Row>, span: Span) -> Result<CopyId> {
-        type Groups = IndexMap<(Span, Signature, Signature), Group, rustc_hash::FxBuildHasher>;
+    fn add_copy(&mut self, name: SmolStr, rows: Vec<CopyRow>, span: Span) -> Result<CopyId> {
+        type Groups = IndexMap<(Span, Signature, Signature), RowGroup, rustc_hash::FxBuildHasher>;
         let mut groups = Groups::default();
         for r in rows {
             let (dst, src) = (r.dst.canonical(), r.src.canonical());
             let group = groups.entry((r.span, dst.signature(), src.signature()));
-            let group = group.or_insert_with(|| Group { dst: vec![], src: vec![], extents: r.extents });
+            let group = group.or_insert_with(|| RowGroup { dst: vec![], src: vec![], extents: r.extents });
             group.dst.push(dst);
             group.src.push(src);
         }

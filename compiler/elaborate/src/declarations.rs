@@ -15,7 +15,7 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl<'a> Elaborator<'a> {
-    /// Elaborates an item that has a value, in its own module, and records what it is worth. Errors are said.
+    /// Elaborates an item that has a value, in its own module, and records its value. Errors are reported.
     pub fn declare_item(&mut self, module: ModuleRef, index: usize) {
         let item = &self.modules.get(module).tree.items[index];
         let names = crate::modules::item_names(item);
@@ -25,7 +25,9 @@ impl<'a> Elaborator<'a> {
         for n in &names {
             self.scopes.set_global(module, n.clone(), Global::Pending);
         }
+        self.scopes.enter_item();
         let values = self.at_top(module, |this| this.item_values(module, item));
+        self.scopes.leave_item();
         let values = values.unwrap_or_else(|Failed| vec![Value::Error; names.len()]);
         for (n, v) in names.into_iter().zip(values) {
             self.scopes.set_global(module, n, Global::Known(v));
@@ -64,7 +66,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// The value that `--arg` gives a `let` of the root module.
+    /// Returns the value that `--arg` gives a `let` of the root module.
     fn argument_for(&self, module: ModuleRef, l: &ast::Let) -> Option<(SmolStr, SmolStr)> {
         let ast::Pattern::Name(name) = &l.pattern else { return None };
         let is_root = module == crate::modules::Modules::ROOT;
@@ -82,7 +84,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// A declaration in a body.
+    /// Returns a declaration in a body.
     pub fn declaration(&mut self, decl: &'a ast::Decl) -> Result<()> {
         match decl {
             ast::Decl::Let(l) => {
@@ -109,7 +111,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// `var` in a body: a temporary that is set, if it has a value, each time control reaches it.
+    /// Elaborates `var` in a body: a temporary that is set, if it has a value, each time control reaches it.
     fn local_var(&mut self, v: &ast::VarDecl) -> Result<Tensor> {
         let (ty, shape) = self.supported(&v.ty)?;
         let name = self.unique_name(&v.name.dotted());
@@ -125,7 +127,7 @@ impl<'a> Elaborator<'a> {
         Ok(tensor)
     }
 
-    /// The element type, which the engines compute with, and the shape of a variable or stream.
+    /// Returns the element type, which the engines compute with, and the shape of a variable or stream.
     fn supported(&mut self, ty: &ast::Type) -> Result<(ElemType, Vec<u64>)> {
         let (elem, shape) = self.declared(ty)?;
         if elem.is_supported() {
@@ -134,7 +136,7 @@ impl<'a> Elaborator<'a> {
         Err(self.unsupported(ty.span, &format!("the element type `{elem}`")))
     }
 
-    /// A variable that is set at load.
+    /// Returns a variable that is set at load.
     fn persistent(&mut self, v: &ast::VarDecl, class: VarClass, name: SmolStr) -> Result<Tensor> {
         let (ty, shape) = self.supported(&v.ty)?;
         let init = match v.init {
@@ -154,7 +156,7 @@ impl<'a> Elaborator<'a> {
         Ok(Tensor { view: View::whole(var, &shape), ty })
     }
 
-    /// The initial value of a variable; zero is none.
+    /// Returns the initial value of a variable; zero is none.
     pub fn init(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Option<Init>> {
         match value {
             Value::Array(a) => {
@@ -189,7 +191,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// The elements and dimensions of nested lists.
+    /// Returns the elements and dimensions of nested lists.
     pub fn flatten_list(
         &mut self,
         value: &Value,
@@ -223,7 +225,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// A static number as an element; floats round once, integers must fit.
+    /// Returns a static number as an element; floats round once, integers must fit.
     pub fn scalar(&mut self, value: &Value, ty: ElemType, span: Span) -> Result<Scalar> {
         let found = match (value, ty) {
             (Value::Bool(b), ElemType::Bool) => Some(Scalar::bool(*b)),
@@ -301,7 +303,7 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-/// An initial value in its shortest form: nothing for zeros, one element where all are equal.
+/// Returns an initial value in its shortest form: nothing for zeros, one element where all are equal.
 fn init_of(ty: ElemType, data: Vec<u8>) -> Option<Init> {
     let size = ty.bytes() as usize;
     let mut elements = data.chunks_exact(size);

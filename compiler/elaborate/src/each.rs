@@ -1,10 +1,10 @@
 //! Codelet functions applied to tensors, element by element with NumPy's broadcasting: `exp(x)`, and every operator on
-//! tensors. One family, whose codelet is made here as text and then treated like any other.
+//! tensors. Each is one family, whose codelet is generated and then treated like any other.
 //!
 //! # Note: Pieces
 //! The result is cut into boxes of equal shape, as many as the place has workers but none smaller than
-//! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor has
-//! workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
+//! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor
+//! has workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
 
 mod operand;
 mod codelet;
@@ -29,10 +29,10 @@ use pieces::Pieces;
 
 /// Fewer elements than this are not worth a vertex of their own.
 const LEAST: u64 = 32;
-/// Elements of a piece from which on there is work for another processor.
+/// From so many elements of a piece on there is work for another processor.
 const FAR: u64 = 128;
 
-/// What is applied to elements.
+/// A function that is applied to elements.
 #[derive(Clone, Copy)]
 struct Function<'f> {
     /// The qualified name of a codelet function, or a type, which converts.
@@ -127,7 +127,7 @@ impl Elaborator<'_> {
         Ok(out)
     }
 
-    /// The arguments in the order of the parameters, defaults filled in.
+    /// Returns the arguments in the order of the parameters, defaults filled in.
     fn each_arguments(&mut self, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
         let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
         let slots = bind(given, f.params.len(), parameter).map_err(|(g, _)| {
@@ -149,8 +149,8 @@ impl Elaborator<'_> {
         Ok(values)
     }
 
-    /// The element type of each argument: a static number takes the type of its parameter, which a tensor of the same
-    /// generic decides.
+    /// Returns the element type of each argument: a static number takes the type of its parameter, which a tensor of
+    /// the same generic decides.
     fn each_types(&mut self, f: &ast::Fn, values: &[Value], span: Span) -> Result<Vec<ElemType>> {
         let generic = |ty: &Option<ast::Type>| match ty {
             Some(ast::Type { kind: ast::TypeKind::Name { name, .. }, .. }) => Some(name.dotted()),
@@ -182,7 +182,7 @@ impl Elaborator<'_> {
         Ok(types)
     }
 
-    /// NumPy's rule for the shape of a result.
+    /// Returns the shape of a result, by NumPy's rule.
     pub fn broadcast_shape(&mut self, a: &[u64], b: &[u64], span: Span) -> Result<Vec<u64>> {
         let rank = a.len().max(b.len());
         let at = |s: &[u64], k: usize| if k + s.len() < rank { 1 } else { s[k + s.len() - rank] };
@@ -202,7 +202,7 @@ impl Elaborator<'_> {
         Ok(out)
     }
 
-    /// One family that computes `out[i] = f(operands[i]…)`.
+    /// Emits one family that computes `out[i] = f(operands[i]…)`.
     fn each_into(
         &mut self,
         function: Option<Function<'_>>,
@@ -253,7 +253,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// The length of a piece along each axis. See the module.
+    /// Returns the length of a piece along each axis. See the module.
     fn pieces(&self, shape: &[u64]) -> Vec<u64> {
         let total: u64 = shape.iter().product();
         let per_tile = self.machine.chip.workers as u64;
@@ -284,7 +284,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The views of all fields in the codelet's order.
+/// Returns the views of all fields in the codelet's order.
 fn views_of(operands: &[Operand], fulls: Vec<View>, out: View) -> Vec<View> {
     let mut fulls = fulls.into_iter();
     let view = |o: &Operand| match o {
@@ -295,7 +295,7 @@ fn views_of(operands: &[Operand], fulls: Vec<View>, out: View) -> Vec<View> {
     operands.iter().filter_map(view).chain([out]).collect()
 }
 
-/// The views of the full operands and the result over as few axes as all of them allow.
+/// Returns the views of the full operands and the result over as few axes as all of them allow.
 fn merged(operands: &[Operand], out: &Tensor) -> (Vec<View>, Vec<u64>) {
     let full = operands.iter().filter_map(|o| match o {
         Operand::Full(t) => Some(&t.view),

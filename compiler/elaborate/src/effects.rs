@@ -12,7 +12,7 @@ use girder_syntax::ast::{Arg, ExprId, ExprKind};
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// `target <- read(stream)`: one packet, straight into the target, if it is one that the packet fits.
+    /// Elaborates `target <- read(stream)`: one packet, straight into the target, if it is one that the packet fits.
     pub fn read_into(&mut self, target: &Tensor, value: ExprId, span: Span) -> Result<bool> {
         let tree = self.tree();
         let ExprKind::Call { callee, args } = &tree.exprs[value].kind else { return Ok(false) };
@@ -32,7 +32,7 @@ impl Elaborator<'_> {
         Ok(true)
     }
 
-    /// `read(stream)`: one packet, in a fresh temporary.
+    /// Elaborates `read(stream)`: one packet, in a fresh temporary.
     pub fn read_stream(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [stream] = self.arguments("read", ["stream"], given, span)?;
         let Some(stream) = stream else { return Err(girder_source::Failed) };
@@ -50,7 +50,7 @@ impl Elaborator<'_> {
         Ok(t.into())
     }
 
-    /// `stream <- value;`
+    /// Elaborates `stream <- value;`.
     pub fn write_stream(&mut self, id: StreamId, value: Value, span: Span) -> Result<()> {
         let s = &self.graph.streams[id];
         if s.input {
@@ -76,7 +76,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Effect(Effect::Write { stream: id, from: t.view }), span)
     }
 
-    /// `print("label", x);` or `print(x);`
+    /// Elaborates `print("label", x);` or `print(x);`.
     pub fn print(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let mut given = given.into_iter();
         let (first, second, more) = (given.next(), given.next(), given.next());
@@ -105,7 +105,7 @@ impl Elaborator<'_> {
         Ok(Value::Unit)
     }
 
-    /// `abort("message", when: c);`
+    /// Elaborates `abort("message", when: c);`.
     pub fn abort(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [message, when] = self.arguments("abort", ["message?", "when?"], given, span)?;
         let message = match message.map(|g| (g.value, g.span)) {
@@ -133,7 +133,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// A static value as `print` shows it; strings inside others are quoted. Nothing for what has no text.
+/// Returns a static value as `print` shows it; strings inside others are quoted. Nothing for what has no text.
 fn static_text(value: &Value, inside: bool) -> Option<String> {
     let list = |values: &[Value]| {
         let texts: Option<Vec<String>> = values.iter().map(|v| static_text(v, true)).collect();

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub fn expr(&mut self, id: ExprId) -> Result<Value> {
         let tree = self.tree();
         let e = &tree.exprs[id];
@@ -69,7 +69,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A static integer.
+    /// Returns a static integer.
     pub fn int(&mut self, id: ExprId) -> Result<i64> {
         match self.expr(id)? {
             Value::Int(v) => Ok(v),
@@ -80,7 +80,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A tensor.
+    /// Returns a tensor.
     pub fn tensor(&mut self, id: ExprId) -> Result<Tensor> {
         match self.expr(id)? {
             Value::Tensor(t) => Ok(Arc::unwrap_or_clone(t)),
@@ -115,7 +115,7 @@ impl Elaborator<'_> {
         self.make_range(start, end, closed, step, span).map(Value::Range)
     }
 
-    /// `start..end by step`
+    /// Evaluates `start..end by step`.
     pub fn make_range(&mut self, start: i64, end: i64, closed: bool, step: i64, span: Span) -> Result<Range> {
         if step == 0 {
             return Err(self.error("elaborate::zero_step", span, "a range by 0 never ends"));
@@ -187,7 +187,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// How many values a `for` over this value takes.
+    /// Counts the iterations of a `for` over a value.
     pub fn count(&mut self, value: &Value, span: Span) -> Result<u64> {
         match value {
             Value::Range(r) => Ok(r.count),
@@ -203,7 +203,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The k-th of the values that [`Elaborator::count`] counted.
+    /// Returns the k-th of the values that [`Elaborator::count`] counted.
     pub fn nth(&self, value: &Value, k: u64) -> Value {
         match value {
             Value::Range(r) => Value::Int(r.at(k)),

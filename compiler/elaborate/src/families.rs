@@ -3,9 +3,9 @@
 //! # Note: Grouping
 //! Vertices of one statement and one codelet specialisation whose views differ only in offsets share a family, in the
 //! order of the statement's loops. So do the vertices of all statements that stand in no loop, and those that are alone
-//! of their kind in a loop, which print as if they stood in none. Offsets that turn out affine in the loops' indices are
-//! stored closed; the others are tables. Whether a loop stayed closed never changes the graph: a [`VertexBlock`] makes
-//! the family that its vertices, added one by one, would make.
+//! of their kind in a loop, which print as if they stood in none. Offsets that turn out affine in the loops' indices
+//! are stored closed; the others are tables. Whether a loop stayed closed never changes the graph: a [`VertexBlock`]
+//! makes the family that its vertices, added one by one, would make.
 //!
 //! Invariant: families are in the order of their first vertices.
 

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// `base[index, …]`
+    /// Evaluates `base[index, …]`.
     pub fn index(&mut self, base: Value, index: &[Index], span: Span) -> Result<Value> {
         match base {
             Value::Tensor(t) => self.index_tensor(&t, index, span),
@@ -22,12 +22,12 @@ impl Elaborator<'_> {
                     return Err(self.error("elaborate::index", span, "a list has one index"));
                 };
                 match self.one_index(one, items.len() as u64, span)? {
-                    Picked::One(i) => Ok(items[i as usize].clone()),
-                    Picked::Many(r) => {
+                    AxisIndex::One(i) => Ok(items[i as usize].clone()),
+                    AxisIndex::Many(r) => {
                         self.charge_values(r.count, span)?;
                         Ok(Value::List(Arc::new(r.iter().map(|i| items[i as usize].clone()).collect())))
                     }
-                    Picked::Rest => Ok(Value::List(items)),
+                    AxisIndex::Rest => Ok(Value::List(items)),
                 }
             }
             Value::Tuple(t) => {
@@ -35,7 +35,7 @@ impl Elaborator<'_> {
                     return Err(self.error("elaborate::index", span, "a tuple has one index"));
                 };
                 match self.one_index(one, t.values.len() as u64, span)? {
-                    Picked::One(i) => Ok(t.values[i as usize].clone()),
+                    AxisIndex::One(i) => Ok(t.values[i as usize].clone()),
                     _ => Err(self.error("elaborate::index", span, "a tuple is indexed by one integer")),
                 }
             }
@@ -44,7 +44,7 @@ impl Elaborator<'_> {
                     return Err(self.error("elaborate::index", span, "a range has one index"));
                 };
                 match self.one_index(one, r.count, span)? {
-                    Picked::One(i) => Ok(Value::Int(r.at(i as u64))),
+                    AxisIndex::One(i) => Ok(Value::Int(r.at(i as u64))),
                     _ => Err(self.error("elaborate::index", span, "a range is indexed by one integer")),
                 }
             }
@@ -68,19 +68,19 @@ impl Elaborator<'_> {
         for one in index {
             let len = view.shape().get(axis).copied().unwrap_or(0);
             match self.one_index(one, len, span)? {
-                Picked::One(i) => {
+                AxisIndex::One(i) => {
                     view = Cow::Owned(match view {
                         Cow::Borrowed(view) => view.index(axis, i as u64),
                         Cow::Owned(view) => view.into_index(axis, i as u64),
                     });
                 }
-                Picked::Many(r) => {
+                AxisIndex::Many(r) => {
                     if !(r.step == 1 && r.start == 0 && r.count == len) {
                         view = Cow::Owned(view.slice(axis, r.start.max(0) as u64, r.count, r.step));
                     }
                     axis += 1;
                 }
-                Picked::Rest => axis += rank - named,
+                AxisIndex::Rest => axis += rank - named,
             }
         }
         self.checked_view(view.into_owned(), t.ty, span)
@@ -99,17 +99,17 @@ impl Elaborator<'_> {
         Ok(Tensor { view, ty }.into())
     }
 
-    /// What one place of an index picks of `0..len`.
-    fn one_index(&mut self, index: &Index, len: u64, span: Span) -> Result<Picked> {
-        let picked = match index {
-            Index::Rest(_) => return Ok(Picked::Rest),
+    /// Returns what one index takes of `0..len`.
+    fn one_index(&mut self, index: &Index, len: u64, span: Span) -> Result<AxisIndex> {
+        let (r, at) = match index {
+            Index::Rest(_) => return Ok(AxisIndex::Rest),
             Index::Expr(e) => {
                 let at = self.tree().exprs[*e].span;
                 match self.expr(*e)? {
                     Value::Int(i) if i < 0 || i as u64 >= len => {
                         return Err(self.out_of_range(&format!("index {i} is"), len, at));
                     }
-                    Value::Int(i) => return Ok(Picked::One(i)),
+                    Value::Int(i) => return Ok(AxisIndex::One(i)),
                     Value::Range(r) => (r, at),
                     Value::Tensor(_) => {
                         let message = "an index is static";
@@ -129,7 +129,6 @@ impl Elaborator<'_> {
                 (self.make_range(start, end, false, step, at)?, at)
             }
         };
-        let (r, at) = picked;
         if r.count > 0 {
             let (first, last) = (r.start, r.at(r.count - 1));
             if first.min(last) < 0 || first.max(last) as u64 >= len {
@@ -137,7 +136,7 @@ impl Elaborator<'_> {
                 return Err(self.out_of_range(&format!("the range {lo}..{} is", hi as i128 + 1), len, at));
             }
         }
-        Ok(Picked::Many(r))
+        Ok(AxisIndex::Many(r))
     }
 
     fn out_of_range(&mut self, what: &str, len: u64, at: Span) -> girder_source::Failed {
@@ -158,7 +157,7 @@ impl Elaborator<'_> {
         Ok(Value::Array(Arc::new(crate::modules::Array { ty: a.ty, shape, bytes: bytes.into() })))
     }
 
-    /// `base.name`
+    /// Evaluates `base.name`.
     pub fn member(&mut self, base: Value, name: &ast::Ident, span: Span) -> Result<Value> {
         let shape_of = |shape: &[u64]| Value::List(Arc::new(shape.iter().map(|&n| Value::Int(n as i64)).collect()));
         Ok(match (&base, name.name.as_str()) {
@@ -200,7 +199,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// `base.name(args)`
+    /// Evaluates `base.name(args)`.
     pub fn method(&mut self, base: Value, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
         match base {
             Value::Tensor(t) => self.view_method(&t, name, given, span),
@@ -302,7 +301,8 @@ impl Elaborator<'_> {
         self.checked_view(view, t.ty, span)
     }
 
-    /// `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal distances.
+    /// Evaluates `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal
+    /// distances.
     fn strided(&mut self, t: &Tensor, given: Vec<Given>, span: Span) -> Result<View> {
         let [offset, dims, strides] = self.arguments("strided", ["offset", "dims", "strides"], given, span)?;
         let offset = match offset.map(|g| g.value) {
@@ -337,7 +337,7 @@ impl Elaborator<'_> {
         Ok(View::strided(var, part.offset + offset, &shape, &strides))
     }
 
-    /// The dimensions of a reshape: as many elements as before; one may be left to be found as -1.
+    /// Returns the dimensions of a reshape: as many elements as before; one may be left to be found as -1.
     fn new_shape(&mut self, view: &View, shape: &Given) -> Result<Vec<u64>> {
         let dims = self.int_list(Some(shape.clone()))?;
         let known = dims.iter().filter(|&&d| d >= 0).try_fold(1u64, |n, &d| n.checked_mul(d as u64));
@@ -359,7 +359,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     pub fn int_list(&mut self, given: Option<Given>) -> Result<Vec<i64>> {
         let Some(g) = given else { return Err(girder_source::Failed) };
         match &g.value {
@@ -373,7 +373,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// An axis below `rank`; the first where none is given.
+    /// Returns an axis below `rank`; the first where none is given.
     pub fn axis_of(&mut self, given: Option<Given>, rank: usize, span: Span) -> Result<usize> {
         let (axis, at) = match given {
             None => (0, span),
@@ -386,7 +386,7 @@ impl Elaborator<'_> {
         Ok(axis as usize)
     }
 
-    /// A size: an integer that is not negative.
+    /// Returns a size: an integer that is not negative.
     pub fn size_of(&mut self, given: Option<Given>) -> Result<u64> {
         match given {
             Some(Given { value: Value::Int(n), .. }) if n >= 0 => Ok(n as u64),
@@ -395,7 +395,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Says that an integer of at least 0 or 1 was needed.
+    /// Reports that an integer of at least 0 or 1 was needed.
     pub fn expected_least(&mut self, least: i64, g: &Given) -> girder_source::Failed {
         let wanted = if least == 0 { "an integer of at least 0" } else { "a positive integer" };
         match g.value {
@@ -412,8 +412,12 @@ impl Elaborator<'_> {
 pub const METHODS: [&str; 9] =
     ["reshape", "flatten", "transpose", "permute", "reverse", "broadcast", "broadcast_to", "expand", "squeeze"];
 
-enum Picked {
+/// What one index takes of an axis.
+enum AxisIndex {
+    /// One element.
     One(i64),
+    /// A range of elements.
     Many(Range),
+    /// Whole axes.
     Rest,
 }

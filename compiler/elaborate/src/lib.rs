@@ -5,9 +5,9 @@
 //! their values in `expr`, `scope`, `operators`, `indexing`, `calls`, `builtins` and `reduce`; `binding` assigns
 //! arguments to parameters, `types` checks what is stated, `integers` computes. Programs are emitted by `statements`,
 //! `control`, `declarations`, `effects` and `programs`; `variables`, `places` and `maps` make and place variables.
-//! `vertices` and `copies` group what has one signature into `families`, and `batched` evaluates a loop once for all its
-//! iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to `girder_typing`,
-//! which turns codelets into typed, specialised ones.
+//! `vertices` and `copies` group what has one signature into `families`, and `batched` evaluates a loop once for all
+//! its iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to
+//! `girder_typing`, which turns codelets into typed, specialised ones.
 //!
 //! Invariant: a graph is made only if no error was reported; elaboration depends on the text, the arguments and the
 //! machine, never on the host.

@@ -20,7 +20,7 @@ use rows::{MapRow, Rows, by_var, in_order, mapping_of};
 use rustc_hash::FxBuildHasher;
 
 impl<'a> Elaborator<'a> {
-    /// `map view on place for …;`
+    /// Elaborates `map view on place for …;`.
     pub fn map_statement(
         &mut self,
         view: ast::ExprId,

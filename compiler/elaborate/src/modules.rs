@@ -1,7 +1,8 @@
 //! The files of one compilation: the root module, what it imports, and the prelude; and what each name of a module
 //! stands for.
 //!
-//! Invariant: every module is parsed once; imports may form cycles, because items are elaborated when they are used.
+//! Invariant: every module is parsed once. Imports may form cycles: what must not is the values of items, whose graph
+//! (`references`) spans all modules.
 
 mod attributes;
 mod duplicates;
@@ -28,13 +29,13 @@ pub struct Array {
 
 /// How elaboration reaches what lies outside the text: the library, other files, arrays.
 pub trait Loader {
-    /// The text of a library module.
+    /// Returns the text of a library module.
     fn library(&self, name: &str) -> Option<String>;
-    /// The names of all library modules.
+    /// Returns the names of all library modules.
     fn library_names(&self) -> Vec<String>;
-    /// The text of a file named beside `importer`, and the path under which it is known.
+    /// Returns the text of a file named beside `importer`, and the path under which it is known.
     fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String>;
-    /// An array of a file beside `importer`; `key` selects one of an archive.
+    /// Returns an array of a file beside `importer`; `key` selects one of an archive.
     fn array(&self, importer: &Path, name: &str, key: Option<&str>) -> Result<Array, String>;
 }
 
@@ -125,17 +126,17 @@ impl Modules {
         if is_name { name.into() } else { format!("m_{name}").into() }
     }
 
-    /// A module.
+    /// Returns a module.
     pub fn get(&self, module: ModuleRef) -> &Module {
         &self.list[module.0 as usize]
     }
 
-    /// All modules; the root first.
+    /// Returns all modules; the root first.
     pub fn iter(&self) -> impl Iterator<Item = (ModuleRef, &Module)> {
         self.list.iter().enumerate().map(|(i, m)| (ModuleRef(i as u32), m))
     }
 
-    /// The item behind an entry of a module.
+    /// Returns the item behind an entry of a module.
     pub fn item(&self, module: ModuleRef, entry: Entry) -> Option<(ModuleRef, usize, &ast::Item)> {
         let (module, index) = match entry {
             Entry::Item(i) => (module, i),
@@ -145,8 +146,8 @@ impl Modules {
         Some((module, index, &self.get(module).tree.items[index]))
     }
 
-    /// What a dotted name means in a module: first in the module itself, then in what it imports (`nn.relu`), then in
-    /// the prelude. `table` picks the kind of name.
+    /// Returns what a dotted name means in a module: first in the module itself, then in what it imports (`nn.relu`),
+    /// then in the prelude. `table` picks the kind of name.
     pub fn find(
         &self,
         module: ModuleRef,
@@ -383,7 +384,7 @@ pub fn item_names(item: &ast::Item) -> Vec<SmolStr> {
     }
 }
 
-/// The names that a pattern binds, in order.
+/// Returns the names that a pattern binds, in order.
 pub fn pattern_names(pattern: &ast::Pattern, f: &mut impl FnMut(&ast::Ident)) {
     match pattern {
         ast::Pattern::Name(i) => f(i),

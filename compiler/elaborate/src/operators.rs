@@ -12,7 +12,7 @@ use girder_syntax::ast::{BinaryOp, ItemKind, UnaryOp};
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
-    /// `left op right`
+    /// Evaluates `left op right`.
     pub fn binary(&mut self, op: BinaryOp, left: Value, right: Value, span: Span) -> Result<Value> {
         if left.is_error() || right.is_error() {
             return Err(girder_source::Failed);
@@ -55,7 +55,7 @@ impl Elaborator<'_> {
         self.error("elaborate::type_mismatch", span, message)
     }
 
-    /// Whether two static values are equal; `None` if they cannot be compared.
+    /// Returns whether two static values are equal; `None` if they cannot be compared.
     fn same(&self, a: &Value, b: &Value) -> Option<bool> {
         Some(match (a, b) {
             (Value::Int(a), Value::Int(b)) => a == b,
@@ -95,7 +95,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// `-x`, `!x`
+    /// Evaluates `-x`, `!x`.
     pub fn unary(&mut self, op: UnaryOp, value: Value, span: Span) -> Result<Value> {
         match (op, value) {
             (UnaryOp::Neg, Value::Int(v)) => match v.checked_neg() {
@@ -138,7 +138,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The prelude's function for an operator on tensors.
+/// Returns the prelude's function for an operator on tensors.
 fn prelude_name(op: BinaryOp) -> &'static str {
     use BinaryOp::*;
     match op {

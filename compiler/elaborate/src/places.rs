@@ -20,12 +20,12 @@ struct TableRun {
 }
 
 impl<'a> Elaborator<'a> {
-    /// The tiles that `tile(0)` counts from here.
+    /// Returns the tiles that `tile(0)` counts from here.
     pub fn current_place(&self) -> Place {
         self.emission.places().last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
     }
 
-    /// What `on place { … }` says about a variable made inside; nothing outside of any.
+    /// Returns the mapping that the innermost `on place { … }` gives a variable; `None` outside of any.
     pub fn default_mapping(&self, shape: &[u64], ty: ElemType) -> Option<Mapping> {
         let place = self.emission.places().last()?;
         Some(place.spread(shape.iter().product(), ty))
@@ -68,7 +68,7 @@ impl<'a> Elaborator<'a> {
         Ok(place.first)
     }
 
-    /// `tile(k)` or `tile(a..b)`, counted from the current place.
+    /// Evaluates `tile(k)` or `tile(a..b)`, counted from the current place.
     pub fn tile_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
         let here = self.current_place();
         let (start, count) = match arg {
@@ -99,7 +99,7 @@ impl<'a> Elaborator<'a> {
         Ok(Place { first: here.first + start as u32, count: count as u32, grain: None })
     }
 
-    /// `ipu(k)`
+    /// Evaluates `ipu(k)`.
     pub fn ipu_place(&mut self, arg: &Value, span: Span) -> Result<Place> {
         let (start, count) = match arg {
             Value::Int(k) => (*k, 1),
@@ -119,7 +119,7 @@ impl<'a> Elaborator<'a> {
         Ok(Place { first: start as u32 * per, count: count as u32 * per, grain: None })
     }
 
-    /// The mapping that an `on …` after a declaration gives its variable.
+    /// Returns the mapping that an `on …` after a declaration gives its variable.
     pub fn mapping(&mut self, place: &ast::Place, shape: &[u64], ty: ElemType) -> Result<Mapping> {
         // A variable of more elements is refused when it is made.
         let len = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)).min(u64::from(u32::MAX));
@@ -135,7 +135,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Says an element that one table puts on two tiles.
+    /// Reports an element that one table puts on two tiles.
     fn placed_once(&mut self, rows: &mut [TableRun]) -> Result<()> {
         rows.sort_by_key(|r| (r.start, r.end));
         let mut reach: Option<TableRun> = None;
@@ -154,7 +154,7 @@ impl<'a> Elaborator<'a> {
         Ok(())
     }
 
-    /// `tile: start..end for …;`
+    /// Evaluates `tile: start..end for …;`.
     fn mapping_rows(&mut self, table: &ast::Table, len: u64, out: &mut Vec<TableRun>) -> Result<()> {
         for row in &table.rows {
             let ast::TableRow::Row { key, values, to: None, family, span } = row else {

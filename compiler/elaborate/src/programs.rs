@@ -25,12 +25,12 @@ impl Elaborator<'_> {
                 continue;
             }
             let Ok(given) = self.at_top(Modules::ROOT, |this| this.program_arguments(p)) else { continue };
-            // Errors have been said; the other programs are still looked at.
+            // Errors have been reported; the other programs are still looked at.
             let _ = self.program(Modules::ROOT, index, given, true, p.name.span);
         }
     }
 
-    /// What `--arg` says for the parameters of a program.
+    /// Returns what `--arg` gives the parameters of a program.
     fn program_arguments(&mut self, p: &ast::Program) -> Result<Vec<Given>> {
         let arguments = self.arguments;
         let mut given: Vec<Given> = Vec::new();
@@ -47,7 +47,7 @@ impl Elaborator<'_> {
         Ok(given)
     }
 
-    /// `call p(args);`
+    /// Elaborates `call p(args);`.
     pub fn call_program(&mut self, name: &ast::Path, args: &[ast::Arg], span: Span) -> Result<()> {
         let dotted = name.dotted();
         let found = self.modules.find(self.module(), &dotted, |m| &m.programs);
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Call(id), span)
     }
 
-    /// A program with its arguments; equal arguments share one.
+    /// Returns a program with its arguments; equal arguments share one.
     fn program(
         &mut self,
         module: ModuleRef,

@@ -7,7 +7,7 @@ use girder_syntax::ast::{self, BinaryOp, ExprId};
 use std::sync::Arc;
 
 impl<'a> Elaborator<'a> {
-    /// `op binders where filter { value }`
+    /// Evaluates `op binders where filter { value }`.
     pub fn reduce(
         &mut self,
         op: &ast::Ident,
@@ -93,7 +93,7 @@ impl<'a> Elaborator<'a> {
         Ok(Value::Bool(result))
     }
 
-    /// The values of the binders at the first place of the least (or greatest) value.
+    /// Returns the values of the binders at the first place of the least (or greatest) value.
     fn searched(&mut self, op: &str, values: &[Value], points: Vec<Value>, span: Span) -> Result<Value> {
         let mut best: Option<usize> = None;
         for (k, v) in values.iter().enumerate() {
@@ -112,7 +112,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// `a < b`; tuples in order.
+    /// Evaluates `a < b`; tuples in order.
     fn less(&mut self, a: &Value, b: &Value, span: Span) -> Result<bool> {
         if let (Value::Tuple(x), Value::Tuple(y)) = (a, b) {
             for (p, q) in x.values.iter().zip(&y.values) {

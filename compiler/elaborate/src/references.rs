@@ -1,15 +1,14 @@
 //! References: which items mention which others, as a graph over all modules.
 //!
 //! # Note: Mentions
-//! An edge tells that the text of an item has the name of another. Evaluation need not get there, for a branch may not be
-//! taken and a local name may hide the item. So a cycle here is no error by itself; but every cycle that evaluation runs
-//! into is one here, but for those through functions that are passed as values.
+//! An edge tells that the text of an item has the name of another. Evaluation need not get there, for a branch may not
+//! be taken and a local name may hide the item. So a cycle here is no error by itself; but every cycle that evaluation
+//! runs into is one here, but for those through functions that are passed as values.
 //!
 //! Invariant: nodes are what the roots reach; the neighbours of a node are in the order of their first mention.
 
 use crate::modules::{Entry, Module, Modules};
-use crate::trees::dotted;
-use crate::trees::{expressions, statements};
+use crate::trees::{dotted, expressions, statements};
 use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
 use girder_typing::ModuleRef;
 use petgraph::algo::{astar, kosaraju_scc};
@@ -144,6 +143,62 @@ pub fn cycle_text(names: &[SmolStr], verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::modules::{Array, Loader};
+    use girder_source::{Diagnostics, Session, SourceMap};
+    use std::path::{Path, PathBuf};
+
+    /// No library and no files.
+    struct Nothing;
+
+    impl Loader for Nothing {
+        fn library(&self, _: &str) -> Option<String> {
+            Some(String::new())
+        }
+
+        fn library_names(&self) -> Vec<String> {
+            vec![]
+        }
+
+        fn file(&self, _: &Path, _: &str) -> Result<(PathBuf, String), String> {
+            Err("none".into())
+        }
+
+        fn array(&self, _: &Path, _: &str, _: Option<&str>) -> Result<Array, String> {
+            Err("none".into())
+        }
+    }
+
+    fn modules(text: &str) -> Modules {
+        let mut map = SourceMap::default();
+        let root = map.add("test.gir", text).unwrap();
+        Modules::load(&mut map, root, &Nothing, &Session::default(), &mut Diagnostics::default())
+    }
+
+    fn roots(count: usize) -> Vec<ItemId> {
+        (0..count).map(|i| (Modules::ROOT, i)).collect()
+    }
+
+    #[test]
+    fn an_item_comes_after_what_it_mentions_and_cycles_are_left_out() {
+        let text = "let a = f(); let b = 1; fn f() { return c + b; } let c = 2; let d = e; let e = d; let g = d;";
+        let modules = modules(text);
+        let references = References::new(&modules, &roots(7));
+        let order: Vec<usize> = references.order(&roots(7)).into_iter().map(|i| i.1).collect();
+        assert_eq!(order, [3, 1, 2, 0, 6]);
+        assert_eq!(references.cycle((Modules::ROOT, 4)).unwrap(), ["d", "e", "d"]);
+        assert_eq!(references.cycle((Modules::ROOT, 6)), None);
+    }
+
+    #[test]
+    fn a_long_chain_is_ordered_without_deep_recursion() {
+        let count = 50_000;
+        let mut text: String = (0..count).map(|i| format!("let a{i} = a{};", i + 1)).collect();
+        text += &format!("let a{count} = 0;");
+        let modules = modules(&text);
+        let all = roots(count + 1);
+        let order: Vec<usize> = References::new(&modules, &all).order(&all).into_iter().map(|i| i.1).collect();
+        assert!(order.into_iter().eq((0..=count).rev()));
+    }
 
     #[test]
     fn a_cycle_is_told_in_a_sentence() {

@@ -57,7 +57,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Every `--arg` must name a `let` of the module or a parameter of a program.
+    /// Checks that every `--arg` names a `let` of the module or a parameter of a program.
     fn check_arguments(&mut self) {
         let tree = &self.modules.get(Modules::ROOT).tree;
         let mut known = Vec::new();

@@ -1,4 +1,5 @@
-//! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds in.
+//! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds
+//! in.
 
 use crate::elaborator::{Binding, Elaborator, Global};
 use crate::modules::{Entry, Modules};
@@ -11,7 +12,7 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn name(&mut self, name: &SmolStr, span: Span) -> Result<Value> {
         if let Some(b) = self.scopes.local(name) {
             return if b.value.is_error() { Err(Failed) } else { Ok(b.value.clone()) };
@@ -32,14 +33,14 @@ impl Elaborator<'_> {
         Ok(value)
     }
 
-    /// Whether a name means something here.
+    /// Returns whether a name means something here.
     pub fn is_name(&self, name: &str) -> bool {
         self.scopes.local(name).is_some()
             || self.modules.find(self.module(), name, |m| &m.values).is_some()
             || self.builtin_name(name).is_some()
     }
 
-    /// What the language itself gives a name.
+    /// Returns what the language itself gives a name.
     pub fn builtin_name(&self, name: &str) -> Option<Value> {
         if let Some(t) = ElemType::from_name(name) {
             return Some(Value::Type(t));
@@ -86,7 +87,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// The value of a module's item.
+    /// Returns the value of a module's item.
     fn global(&mut self, module: ModuleRef, entry: Entry, name: &SmolStr, span: Span) -> Result<Value> {
         if let Entry::Module(m) = entry {
             return Ok(Value::Module(m));
@@ -106,6 +107,9 @@ impl Elaborator<'_> {
             }
             None => {}
         }
+        if self.scopes.item_depth() >= self.session.limits.nesting {
+            return Err(self.needed_too_deep((module, index), name, span));
+        }
         self.declare_item(module, index);
         match self.scopes.global(module, &own) {
             Some(Global::Known(v)) if !v.is_error() => Ok(v.clone()),
@@ -113,16 +117,26 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Reports an item whose value needs itself, and through which others.
     fn depends_on_itself(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
-        let d = Diagnostic::error("names::cycle", span, format!("the value of `{name}` depends on itself"));
         let cycle = References::new(self.modules, &[item]).cycle(item);
-        self.report(match cycle.filter(|c| c.len() > 2) {
-            Some(names) => d.help(cycle_text(&names, "needs")),
-            None => d,
+        self.report(cyclic(name, span, &cycle.unwrap_or_default()))
+    }
+
+    /// Reports a value that is needed by others, one for the other, deeper than evaluation may nest.
+    fn needed_too_deep(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
+        let cycle = References::new(self.modules, &[item]).cycle(item);
+        let limit = self.session.limits.nesting;
+        self.report(match cycle {
+            Some(names) => cyclic(name, span, &names),
+            None => {
+                let message = format!("values need one another more than {limit} deep, down to `{name}`");
+                Diagnostic::error("elaborate::too_deep", span, message).help("`--limit nesting=N` allows more")
+            }
         })
     }
 
-    /// `base.name`: a member of a value, or a dotted name.
+    /// Evaluates `base.name`: a member of a value, or a dotted name.
     pub fn field(&mut self, id: ExprId, base: ExprId, name: &ast::Ident) -> Result<Value> {
         let tree = self.tree();
         let span = tree.exprs[id].span;
@@ -188,13 +202,13 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A new local name; at module level the name is global.
+    /// Returns a new local name; at module level the name is global.
     pub fn define(&mut self, name: SmolStr, value: Value, mutable: bool) {
         let depth = self.emission.run_time_depth();
         self.scopes.define(Binding { name, value, mutable, depth });
     }
 
-    /// `h = value`
+    /// Evaluates `h = value`.
     pub fn rename(&mut self, name: &SmolStr, value: Value, span: Span) -> Result<()> {
         let depth = self.emission.run_time_depth();
         match self.scopes.local_mut(name) {
@@ -225,7 +239,17 @@ impl Elaborator<'_> {
     }
 }
 
-/// Says that a module has no value of a name, and what it has instead.
+/// The diagnostic of a value that depends on itself, along a cycle of names.
+fn cyclic(name: &str, span: Span, cycle: &[SmolStr]) -> Diagnostic {
+    let d = Diagnostic::error("names::cycle", span, format!("the value of `{name}` depends on itself"));
+    match cycle.len() {
+        // Long ones are no help.
+        3..=8 => d.help(cycle_text(cycle, "needs")),
+        _ => d,
+    }
+}
+
+/// Reports that a module has no value of a name, and what it has instead.
 pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diagnostic {
     let field = name.name.as_str();
     // The root module has no prefix; its file has a name.
@@ -256,7 +280,7 @@ pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diag
 /// Names of the language that stand for nothing yet.
 const LATER: [&str; 7] = ["grad", "replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "philox"];
 
-/// The name under which an item's module knows it, given the name by which it was reached.
+/// Returns the name under which an item's module knows it, given the name by which it was reached.
 fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {
     match &item.kind {
         ItemKind::Decl(ast::Decl::Var(v)) => v.name.dotted(),

@@ -1,7 +1,7 @@
 //! Statements and blocks.
 //!
-//! Invariant: a failed statement does not stop the block, so that one run reports many errors; names that it should have
-//! bound are [`Value::Error`].
+//! Invariant: a failed statement does not stop the block, so that one run reports many errors; names that it should
+//! have bound are [`Value::Error`].
 
 use crate::elaborator::Elaborator;
 use crate::value::Value;
@@ -25,13 +25,13 @@ pub enum Flow {
 type Ended = (Value, Flow);
 
 impl Elaborator<'_> {
-    /// The value of a block in which `return`, `break` and `continue` are not allowed to leave (an expression).
+    /// Returns the value of a block in which `return`, `break` and `continue` are not allowed to leave (an expression).
     pub fn block(&mut self, body: &ast::Body) -> Result<Value> {
         let (value, flow) = self.body(body)?;
         self.stays(value, flow, "a block that is used as a value, or that runs under a run-time condition")
     }
 
-    /// The value of what nothing may leave: says where a `return`, `break` or `continue` tries to.
+    /// Returns the value of what nothing may leave, or reports where a `return`, `break` or `continue` tries to.
     pub fn stays(&mut self, value: Value, flow: Flow, what: &str) -> Result<Value> {
         let (word, at) = match flow {
             Flow::Next => return Ok(value),
@@ -51,7 +51,7 @@ impl Elaborator<'_> {
         Err(self.no_loop(word, at))
     }
 
-    /// Says that a `break` or `continue` stands in no loop.
+    /// Reports that a `break` or `continue` stands in no loop.
     pub fn no_loop(&mut self, word: &str, at: Span) -> Failed {
         let message = match word {
             "break" => "there is no loop here to leave",
@@ -140,7 +140,8 @@ impl Elaborator<'_> {
         Ok((Value::Unit, Flow::Next))
     }
 
-    /// Block forms pass `return`, `break` and `continue` on where their condition is static.
+    /// Elaborates an expression statement. Block forms pass `return`, `break` and `continue` on where their condition
+    /// is static.
     fn expression_statement(&mut self, expr: ast::ExprId, counts: bool, span: Span) -> Result<Ended> {
         let e = &self.tree().exprs[expr];
         let ended = match &e.kind {
@@ -168,7 +169,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// A static loop.
+    /// Returns a static loop.
     fn for_loop(&mut self, binders: &[ast::Binder], body: &ast::Body) -> Result<Ended> {
         let mut end = Flow::Next;
         self.scopes.enter_loop();

@@ -16,7 +16,8 @@ pub fn statements<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (St
     part(tree.stmts.as_values_slice(), |s: &Stmt| s.span, item.span)
 }
 
-/// Looking at a whole arena for each item would take time with the square of the text.
+/// Returns the part of an arena that an item fills. Looking at a whole arena for each item would take time with the
+/// square of the text.
 fn part<'t, K: EntityRef, V>(
     arena: &'t [V],
     span: impl Fn(&V) -> Span + 't,

@@ -20,14 +20,14 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What a name is bound to.
+    /// Returns what a name is bound to.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.bound.iter().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 }
 
 impl Elaborator<'_> {
-    /// The element type and shape of a variable or stream.
+    /// Returns the element type and shape of a variable or stream.
     pub fn declared(&mut self, ty: &ast::Type) -> Result<(ElemType, Vec<u64>)> {
         let TypeKind::Name { name, dims } = &ty.kind else {
             return Err(self.error(
@@ -64,7 +64,7 @@ impl Elaborator<'_> {
         Ok((elem, shape))
     }
 
-    /// An element type by name, or the one that a type parameter is bound to.
+    /// Returns an element type by name, or the one that a type parameter is bound to.
     fn elem_type(&mut self, name: &ast::Path) -> Result<ElemType> {
         match self.name(&name.dotted(), name.span)? {
             Value::Type(t) => Ok(t),
@@ -151,7 +151,7 @@ impl Elaborator<'_> {
         Ok(Value::Tensor(tensor))
     }
 
-    /// The element type that a static number takes where a tensor of type `name` is wanted.
+    /// Returns the element type that a static number takes where a tensor of type `name` is wanted.
     fn wanted_elem(&mut self, path: &ast::Path, name: &str, sizes: &Sizes, number: &Value) -> Result<ElemType> {
         if let Some(Value::Type(t)) = sizes.get(name) {
             return Ok(*t);
@@ -237,7 +237,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Whether a bare name in a dimension already has a value (a constant of the module).
+    /// Returns whether a bare name in a dimension already has a value (a constant of the module).
     fn is_known(&self, name: &str) -> bool {
         let module = self.module();
         self.modules.find(module, name, |m| &m.values).is_some() || matches!(name, "tiles" | "workers" | "ipus")
@@ -310,7 +310,7 @@ impl Elaborator<'_> {
         format!("{name}[{}]", dims.iter().map(text).collect::<Vec<_>>().join(", "))
     }
 
-    /// A view of `tensor` broadcast to a shape.
+    /// Returns a view of `tensor` broadcast to a shape.
     pub fn broadcast(&mut self, tensor: &Tensor, shape: &[u64], span: Span) -> Result<View> {
         self.bounded_shape(shape, tensor.ty, span)?;
         match tensor.view.broadcast_to(shape) {

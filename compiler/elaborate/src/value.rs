@@ -1,4 +1,6 @@
-//! What an expression is worth while the graph is built: a static value, or a tensor, which is a view.
+//! The values of expressions while the graph is built: a static value, or a tensor, which is a view.
+//!
+//! Invariant: a value is small, and cloning it is cheap.
 
 use crate::modules::Array;
 use girder_ir::ids::StreamId;
@@ -10,7 +12,7 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// A value of elaboration. It is small, and cloning it is cheap: evaluation moves and clones values at every step.
+/// A value of elaboration.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// No value.
@@ -33,7 +35,7 @@ pub enum Value {
     Tuple(Arc<Tuple>),
     /// Elements of variables.
     Tensor(Arc<Tensor>),
-    /// What `load` gives.
+    /// A static array.
     Array(Arc<Array>),
     /// Tiles.
     Place(Place),
@@ -45,7 +47,7 @@ pub enum Value {
     Module(ModuleRef),
     /// A stream of the host.
     Stream(StreamId),
-    /// What an error left; further errors about it are not said.
+    /// What an error left; further errors about it are not reported.
     Error,
 }
 
@@ -61,12 +63,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// The k-th. It is an `i64`, but its distance from the start may not be one, and wraps twice.
+    /// Returns the k-th. It is an `i64`, but its distance from the start may not be one, and wraps twice.
     pub fn at(self, k: u64) -> i64 {
         self.start.wrapping_add(self.step.wrapping_mul(k as i64))
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub fn iter(self) -> impl Iterator<Item = i64> {
         (0..self.count).map(move |k| self.at(k))
     }
@@ -82,12 +84,12 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// Without names.
+    /// Makes a tuple without names.
     pub fn plain(values: Vec<Value>) -> Tuple {
         Tuple { names: vec![SmolStr::default(); values.len()], values }
     }
 
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let i = self.names.iter().position(|n| n == name && !n.is_empty())?;
         self.values.get(i)
@@ -119,7 +121,7 @@ pub struct Place {
 pub struct Given {
     /// Its name; empty if it has none.
     pub name: SmolStr,
-    /// What it is.
+    /// Its value.
     pub value: Value,
     /// Where it stands.
     pub span: Span,
@@ -153,7 +155,7 @@ impl Place {
 }
 
 impl Value {
-    /// For messages: "an integer", "a tensor `f32[3]`", …
+    /// Describes the value for messages: "an integer", "a tensor `f32[3]`", …
     pub fn describe(&self) -> String {
         match self {
             Value::Unit => "no value".into(),
@@ -175,7 +177,7 @@ impl Value {
         }
     }
 
-    /// Whether it is an error that was already said.
+    /// Returns whether it is an error that was already reported.
     pub fn is_error(&self) -> bool {
         matches!(self, Value::Error)
     }
@@ -188,13 +190,13 @@ impl From<Tensor> for Value {
 }
 
 impl Tensor {
-    /// `f32[3, 4]`
+    /// Evaluates `f32[3, 4]`.
     pub fn type_name(&self) -> String {
         shaped(self.ty, &self.view.shape())
     }
 }
 
-/// `f32[3, 4]`, `f32`
+/// Evaluates `f32[3, 4]`, `f32`.
 pub fn shaped(ty: ElemType, shape: &[u64]) -> String {
     if shape.is_empty() {
         return ty.name().into();

@@ -1,6 +1,6 @@
-//! Compute sets: loops in columns where that is possible, else vertex by vertex.
+//! Compute sets: loops batched where that is possible, else vertex by vertex.
 //!
-//! Invariant: both ways give the same families; errors are said by the second.
+//! Invariant: both ways give the same families; errors are reported by the second.
 
 mod names;
 mod arguments;
@@ -17,14 +17,14 @@ use girder_syntax::ast::{self, VertexItem};
 use smol_str::SmolStr;
 
 impl<'a> Elaborator<'a> {
-    /// `compute name { … }` in a body: makes the set and executes it.
+    /// Elaborates `compute name { … }` in a body: makes the set and executes it.
     pub fn compute_statement(&mut self, name: Option<&str>, items: &'a [VertexItem], span: Span) -> Result<()> {
         let name = self.unique_set_name(name, "set");
         let set = self.compute_set(name, items, span)?;
         self.push(NodeKind::Execute(set), span)
     }
 
-    /// `compute name { … }`
+    /// Elaborates `compute name { … }`.
     pub fn compute_set(&mut self, name: SmolStr, items: &'a [VertexItem], span: Span) -> Result<ComputeSetId> {
         let mut families = Families::default();
         self.vertex_items(items, &mut Loops::default(), &mut families)?;
@@ -86,7 +86,7 @@ impl<'a> Elaborator<'a> {
         self.vertex_items(exprs.others(id), loops, out)
     }
 
-    /// A `for`, or a vertex with `for`: in columns if that is possible, else turn by turn.
+    /// Returns a `for`, or a vertex with `for`: batched if that is possible, else one iteration at a time.
     fn looped(
         &mut self,
         item: &'a VertexItem,

@@ -1,4 +1,4 @@
-//! The keys of a `switch`: which of them an earlier one leaves nothing.
+//! The keys of a `switch`: which of them are never taken, because earlier ones take all their values.
 //!
 //! Invariant: the first key that holds is taken, so a key whose values earlier ones take is a mistake.
 
@@ -16,14 +16,14 @@ pub struct Key {
     pub span: Span,
 }
 
-/// What is wrong with the first key that is never taken.
+/// Returns what is wrong with the first key that is never taken.
 pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
     // What is taken so far: disjoint ranges that do not touch, by their first integers.
     let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
     let mut rest: Option<&Key> = None;
     for key in keys {
         if let Some(rest) = rest {
-            return Some(said(keys, key, rest, "this takes all that is left"));
+            return Some(never_taken_after(keys, key, rest, "this takes all that is left"));
         }
         let Some((lo, hi)) = key.range else {
             rest = Some(key);
@@ -35,7 +35,7 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
             if start <= lo && hi <= end {
                 let takes = |k: &&Key| k.range.is_some_and(|(a, b)| a <= lo && lo <= b);
                 let earlier = keys.iter().find(takes).unwrap_or(key);
-                return Some(said(keys, key, earlier, "taken here"));
+                return Some(never_taken_after(keys, key, earlier, "taken here"));
             }
             taken.remove(&start);
             (first, last) = (first.min(start), last.max(end));
@@ -45,7 +45,7 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
     None
 }
 
-fn said(keys: &[Key], key: &Key, earlier: &Key, role: &str) -> Diagnostic {
+fn never_taken_after(keys: &[Key], key: &Key, earlier: &Key, role: &str) -> Diagnostic {
     let alone = keys.iter().filter(|k| k.arm == key.arm).count() == 1;
     let message = if alone { "this arm is never taken" } else { "this key is never taken" };
     let help = "the first arm that fits is taken; remove this one, or let it stand before the other";

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 const MAX_ELEMENTS: u64 = 1 << 16;
 
 impl<'a> Builder<'a, '_> {
-    /// `[value; count]`
+    /// Reads `[value; count]`.
     pub(super) fn array_fill(&mut self, value: ast::ExprId, count: ast::ExprId, span: Span) -> Value {
         let at = self.tree().exprs[value].span;
         let (mut dims, mut inner) = (SmallVec::<[u32; 2]>::new(), value);
@@ -40,7 +40,7 @@ impl<'a> Builder<'a, '_> {
         self.array_view(local, span)
     }
 
-    /// `[a, b]`
+    /// Reads `[a, b]`.
     pub(super) fn array_list(&mut self, items: &'a [ast::ExprId], span: Span) -> Value {
         let mut leaves = vec![];
         let mut dims = SmallVec::<[u32; 2]>::new();
@@ -80,7 +80,7 @@ impl<'a> Builder<'a, '_> {
         self.array_view(local, span)
     }
 
-    /// The elements of nested lists in row-major order; `false`, with a report, if the rows differ in length.
+    /// Returns the elements of nested lists in row-major order; `false`, with a report, if the rows differ in length.
     fn list_leaves(
         &mut self,
         items: &'a [ast::ExprId],
@@ -156,11 +156,11 @@ impl<'a> Builder<'a, '_> {
 
     fn array_view(&mut self, local: LocalId, span: Span) -> Value {
         let dims = self.out.locals[local].array.clone().unwrap_or_default();
-        let lens: Vec<_> = dims.iter().map(|&d| self.int(d.into(), span)).collect();
-        Value::View(self.whole_view(Storage::Local(local), &lens, span))
+        let lengths: Vec<_> = dims.iter().map(|&d| self.int(d.into(), span)).collect();
+        Value::View(self.whole_view(Storage::Local(local), &lengths, span))
     }
 
-    /// The element type of a view.
+    /// Returns the element type of a view.
     pub(super) fn element_type(&self, base: Storage) -> Ty {
         match base {
             Storage::Field(f) => Ty::Known(self.out.fields[f].ty),
@@ -168,14 +168,14 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// `x.shape`, `x.rank`, `x.type`
+    /// Reads `x.shape`, `x.rank`, `x.type`.
     pub(super) fn view_property(&mut self, view: View, name: &ast::Ident) -> Value {
         match name.name.as_str() {
             "rank" => Value::Int(view.rank() as i128),
             "shape" => {
-                let lens: Vec<_> = (0..view.rank()).filter_map(|d| view.range(d).map(|r| r.len)).collect();
-                let lens = lens.into_iter().map(|e| (None, Value::Scalar(self.again(e))));
-                Value::Tuple(lens.collect())
+                let lengths: Vec<_> = (0..view.rank()).filter_map(|d| view.range(d).map(|r| r.len)).collect();
+                let lengths = lengths.into_iter().map(|e| (None, Value::Scalar(self.again(e))));
+                Value::Tuple(lengths.collect())
             }
             "type" => match self.types.known(self.element_type(view.base)) {
                 Some(ty) => Value::Type(ty),

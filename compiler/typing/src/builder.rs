@@ -16,11 +16,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-/// Expressions and statements that one codelet may have, whatever `static_steps` says: what is larger takes the code
+/// Expressions and statements that one codelet may have, whatever `static_steps` allows: what is larger takes the code
 /// generator longer than a user would wait.
 const MAX_NODES: u64 = 1 << 21;
 
-/// How many messages about one codelet are said.
+/// How many diagnostics about one codelet are reported.
 const MAX_REPORTS: u32 = 50;
 
 /// A body being inlined, or that of the codelet itself.
@@ -154,22 +154,22 @@ impl<'a, 'd> Builder<'a, 'd> {
         }
     }
 
-    /// The innermost body.
+    /// Returns the innermost body.
     pub(super) fn frame(&mut self) -> &mut Frame<'a> {
         self.frames.last_mut().expect("there is always a frame")
     }
 
-    /// The tree that the current expressions are in.
+    /// Returns the tree that the current expressions are in.
     pub(super) fn tree(&self) -> &'a ast::Module {
         self.frames.last().expect("there is always a frame").tree
     }
 
-    /// Whether an error was reported.
+    /// Returns whether an error was reported.
     pub(super) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Reports, with the calls that led here.
+    /// Reports a diagnostic, with the calls that led here.
     pub(super) fn report(&mut self, mut d: Diagnostic) {
         if self.stopped || self.reports >= MAX_REPORTS {
             return;
@@ -215,7 +215,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.stopped = true;
     }
 
-    /// Whether reading goes on; it ends when a limit is exceeded.
+    /// Returns whether reading goes on; it ends when a limit is exceeded.
     pub(super) fn charge(&mut self, span: Span) -> bool {
         self.nodes += 1;
         let limit = self.session.limits.static_steps.min(MAX_NODES);
@@ -239,7 +239,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         id
     }
 
-    /// The type of an expression, as far as it is decided.
+    /// Returns the type of an expression, as far as it is decided.
     pub(super) fn ty(&self, e: ExprId) -> Ty {
         self.types.resolve(self.expr_types[e])
     }
@@ -256,7 +256,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.literal(Literal::Int(value.into()), super::types::INT, span)
     }
 
-    /// The value of an `int` constant.
+    /// Returns the value of an `int` constant.
     pub(super) fn const_int(&self, e: ExprId) -> Option<i64> {
         match (self.literals.get(&e), self.ty(e)) {
             (Some(&Literal::Int(v)), super::types::INT) => i64::try_from(v).ok(),
@@ -276,7 +276,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.blocks.last_mut().expect("a block is open").extend(block);
     }
 
-    /// How many statements the open block has.
+    /// Counts the statements of the open block.
     pub(super) fn mark(&self) -> usize {
         self.blocks.last().map_or(0, Vec::len)
     }
@@ -288,13 +288,13 @@ impl<'a, 'd> Builder<'a, 'd> {
         (r, self.blocks.pop().unwrap_or_default())
     }
 
-    /// A new label.
+    /// Returns a new label.
     pub(super) fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
     }
 
-    /// A new scalar local.
+    /// Returns a new scalar local.
     pub(super) fn local(&mut self, name: impl Into<SmolStr>, ty: Ty, mutable: bool, span: Span) -> LocalId {
         let id = self.out.locals.push(Local { name: name.into(), ty: ElemType::I64, array: None });
         self.local_types[id] = ty;
@@ -302,19 +302,19 @@ impl<'a, 'd> Builder<'a, 'd> {
         id
     }
 
-    /// The value of a scalar local.
+    /// Returns the value of a scalar local.
     pub(super) fn read_local(&mut self, local: LocalId, span: Span) -> ExprId {
         self.push(ExprKind::Local(local), self.local_types[local], span)
     }
 
-    /// A place where a check may fail.
+    /// Adds a site, where a check may fail.
     pub(super) fn site(&mut self, check: Check, span: Span, message: Option<SmolStr>) -> SiteId {
         let calls: SmallVec<[Span; 1]> =
             self.frames.iter().rev().filter(|f| f.item.is_some()).map(|f| f.call).collect();
         self.out.sites.push(Site { check, span, calls, message })
     }
 
-    /// Whether nothing that runs later changes the value, and evaluating it twice costs nothing.
+    /// Returns whether nothing that runs later changes the value, and evaluating it twice costs nothing.
     pub(super) fn is_stable(&self, e: ExprId) -> bool {
         match self.out.exprs[e].kind {
             ExprKind::Const(_) | ExprKind::Size(_) | ExprKind::ConstField(_) | ExprKind::Worker | ExprKind::Workers => {
@@ -325,7 +325,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         }
     }
 
-    /// The same value for another use: a tree does not share its leaves.
+    /// Returns the same value for another use: a tree does not share its leaves.
     pub(super) fn again(&mut self, e: ExprId) -> ExprId {
         if self.lengths.contains(&e) {
             let copy = self.copied(e);
@@ -355,7 +355,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         id
     }
 
-    /// A copy of an expression over sizes and constants.
+    /// Returns a copy of an expression over sizes and constants.
     fn copied(&mut self, e: ExprId) -> ExprId {
         let mut kind = self.out.exprs[e].kind.clone();
         if kind.operands().is_empty() {

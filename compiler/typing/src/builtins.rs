@@ -16,13 +16,13 @@ pub(super) const NAMES: [&str; 14] = [
     "abs", "amp", "assert", "ceil", "clz", "floor", "fma", "max", "min", "popcount", "round", "select", "sqrt", "trunc",
 ];
 
-/// Whether a name is a function of this file.
+/// Returns whether a name is a function of this file.
 pub fn is_builtin(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
 impl<'a> Builder<'a, '_> {
-    /// A call of a function of this file.
+    /// Returns a call of a function of this file.
     pub(super) fn builtin(&mut self, name: &str, args: &'a [ast::Arg], span: Span) -> Value {
         if let Some(n) = args.iter().find_map(|a| a.name.as_ref()) {
             return self.error("codelet::argument", n.span, format!("arguments of `{name}` have no names"));
@@ -128,7 +128,7 @@ impl<'a> Builder<'a, '_> {
         Value::Unit
     }
 
-    /// `f32(x)`, `int(x)`, `T(x)`
+    /// Reads `f32(x)`, `int(x)`, `T(x)`.
     pub(super) fn conversion(&mut self, ty: ElemType, args: &'a [ast::Arg], span: Span) -> Value {
         let [ast::Arg { name: None, value }] = args else {
             return self.error("codelet::argument", span, format!("`{ty}` converts one value"));
@@ -137,7 +137,7 @@ impl<'a> Builder<'a, '_> {
         self.convert(ty, v, span)
     }
 
-    /// `f32.bits(x)`, `u32.bits(x)`
+    /// Reads `f32.bits(x)`, `u32.bits(x)`.
     pub(super) fn bits(&mut self, ty: ElemType, args: &'a [ast::Arg], span: Span) -> Value {
         let [ast::Arg { name: None, value }] = args else {
             return self.error("codelet::argument", span, format!("`{ty}.bits` has one argument"));

@@ -25,7 +25,7 @@ pub(super) struct Argument<'a> {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// `callee(args)`
+    /// Reads `callee(args)`.
     pub(super) fn call(&mut self, callee: ast::ExprId, args: &'a [ast::Arg], span: Span) -> Value {
         let node = &self.tree().exprs[callee];
         match &node.kind {
@@ -78,7 +78,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A call of an item of a module.
+    /// Returns a call of an item of a module.
     fn call_item(&mut self, path: &str, args: &'a [ast::Arg], at: Span, span: Span) -> Value {
         let module = self.frame().module;
         match self.scope.lookup(module, path) {
@@ -113,7 +113,7 @@ impl<'a> Builder<'a, '_> {
         args.iter().for_each(|a| drop(self.expr(a.value)));
     }
 
-    /// The value of a codelet function's body for these arguments.
+    /// Returns the value of a codelet function's body for these arguments.
     pub(super) fn inline(
         &mut self,
         module: ModuleRef,
@@ -162,7 +162,7 @@ impl<'a> Builder<'a, '_> {
         inlined.unwrap_or(Value::Error)
     }
 
-    /// The elementary function that is called, and its argument.
+    /// Returns the elementary function that is called, and its argument.
     fn elementary(&mut self, module: ModuleRef, item: &'a ast::Fn) -> Option<(Elementary, ExprId)> {
         let function = self.scope.elementary(module, item)?;
         match self.binding(&item.params.first()?.name.name)?.value {
@@ -171,7 +171,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A value in a local that says which elementary function gave it.
+    /// Returns a value in a local that notes which elementary function gave it.
     fn noted(&mut self, elementary: Option<(Elementary, ExprId)>, value: Value, span: Span) -> Value {
         let (Some(elementary), Value::Scalar(e)) = (elementary, &value) else { return value };
         let (value, ty) = (*e, self.expr_types[*e]);
@@ -193,7 +193,7 @@ impl<'a> Builder<'a, '_> {
         let (mut named, mut next, mut wrong) = (vec![], 0, false);
         let f = item.name.dotted();
         for a in args {
-            let place = match a.name {
+            let slot = match a.name {
                 None => {
                     next += 1;
                     Some(next - 1)
@@ -205,7 +205,7 @@ impl<'a> Builder<'a, '_> {
                 Some(n) => item.params.iter().position(|p| p.name.name == n.name),
             };
             let at = a.name.map_or(a.span, |n| n.span);
-            let message = match place.and_then(|i| slots.get_mut(i)) {
+            let message = match slot.and_then(|i| slots.get_mut(i)) {
                 Some(slot @ None) => {
                     *slot = Some(a);
                     continue;
@@ -279,7 +279,7 @@ impl<'a> Builder<'a, '_> {
             self.append(block);
             return value;
         };
-        // A jump to the end of its own block says nothing.
+        // A jump to the end of its own block does nothing.
         let mut jumps = early.jumps;
         if matches!(block.last(), Some(Stmt::Break(l)) if *l == early.label) {
             block.pop();
@@ -293,7 +293,7 @@ impl<'a> Builder<'a, '_> {
         self.held(early.value, item.name.span)
     }
 
-    /// A value that a function gives at a place, as its declaration says.
+    /// Returns the value of a function, of the type that its declaration states.
     fn result(&mut self, item: &'a ast::Fn, value: Value, at: Span) -> Value {
         match (&item.result, value) {
             (Some(_), Value::Unit) => {
@@ -307,7 +307,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// `return value` in a function.
+    /// Reads `return value` in a function.
     pub(super) fn return_value(&mut self, stmt: &'a ast::Stmt, value: Value, at: Span) {
         let Some(item) = self.frame().item else { return };
         let value = self.result(item, value, at);
@@ -333,7 +333,7 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Break(label));
     }
 
-    /// Locals for a value that is set at several places.
+    /// Locals for a value that is set in several statements.
     fn holder(&mut self, value: &Value, span: Span) -> Value {
         match value {
             Value::Tuple(list) => Value::Tuple(list.iter().map(|(n, v)| (n.clone(), self.holder(v, span))).collect()),
@@ -369,7 +369,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The held value, read.
+    /// Returns the held value, read.
     fn held(&mut self, holder: Value, span: Span) -> Value {
         match holder {
             Value::Scalar(h) => {

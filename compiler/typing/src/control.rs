@@ -15,12 +15,12 @@ use girder_syntax::ast;
 const SELECT_NODES: u32 = 8;
 
 impl<'a> Builder<'a, '_> {
-    /// A block: its statements, and its value if it is wanted.
+    /// Returns a block: its statements, and its value if it is wanted.
     pub(super) fn body(&mut self, body: &'a ast::Body, wanted: bool) -> Value {
         self.deeper(body.span, |s| s.scoped(|s| s.statements(body, wanted))).unwrap_or(Value::Error)
     }
 
-    /// The statements and the value of a block, in the scope of names around it.
+    /// Returns the statements and the value of a block, in the scope of names around it.
     pub(super) fn statements(&mut self, body: &'a ast::Body, wanted: bool) -> Value {
         let tree = self.tree();
         for (i, &id) in body.stmts.iter().enumerate() {
@@ -45,7 +45,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A condition: known now, or to be tested.
+    /// Returns a condition: known now, or to be tested.
     fn condition(&mut self, cond: ast::ExprId) -> Option<Result<bool, ExprId>> {
         let span = self.tree().exprs[cond].span;
         match self.expr(cond) {
@@ -54,7 +54,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// `if c { … } else { … }`
+    /// Reads `if c { … } else { … }`.
     pub(super) fn if_value(
         &mut self,
         cond: ast::ExprId,
@@ -84,7 +84,7 @@ impl<'a> Builder<'a, '_> {
         value
     }
 
-    /// `cond ? a : b`, both evaluated.
+    /// Reads `cond ? a : b`, both evaluated.
     pub(super) fn select(&mut self, cond: ExprId, a: Value, b: Value, span: Span) -> Value {
         let (Some(a), Some(b)) = (self.scalar(a, span), self.scalar(b, span)) else { return Value::Error };
         let spans = [self.out.exprs[a].span, self.out.exprs[b].span];
@@ -95,7 +95,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Select { cond, a, b }, ty, span))
     }
 
-    /// Whether a value costs little and cannot fail.
+    /// Returns whether a value costs little and cannot fail.
     fn is_small(&self, v: &Value) -> bool {
         match v {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => true,
@@ -127,7 +127,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The common value of branches, which each branch sets at its end.
+    /// Returns the common value of branches, which each branch sets at its end.
     pub(super) fn join(&mut self, arms: &mut [(Value, StmtBlock)], wanted: bool, span: Span) -> Value {
         if !wanted {
             let never = arms.iter().all(|(v, _)| matches!(v, Value::Never));
@@ -158,7 +158,7 @@ impl<'a> Builder<'a, '_> {
     ) -> Value {
         let mut members = vec![];
         for (i, name) in names.iter().enumerate() {
-            let mut column: Vec<(Value, StmtBlock)> = vec![];
+            let mut of_arms: Vec<(Value, StmtBlock)> = vec![];
             for (v, block) in arms.iter_mut() {
                 let member = match v {
                     Value::Never => Value::Never,
@@ -171,10 +171,10 @@ impl<'a> Builder<'a, '_> {
                         );
                     }
                 };
-                column.push((member, std::mem::take(block)));
+                of_arms.push((member, std::mem::take(block)));
             }
-            let joined = self.join(&mut column, true, span);
-            for ((_, block), (_, kept)) in arms.iter_mut().zip(column) {
+            let joined = self.join(&mut of_arms, true, span);
+            for ((_, block), (_, kept)) in arms.iter_mut().zip(of_arms) {
                 *block = kept;
             }
             members.push((name.clone(), joined));
@@ -209,7 +209,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// `switch x { keys => { … } _ => { … } }`
+    /// Reads `switch x { keys => { … } _ => { … } }`.
     pub(super) fn switch(&mut self, on: ast::ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
         let at = self.tree().exprs[on].span;
         let on = self.expr(on);
@@ -224,7 +224,7 @@ impl<'a> Builder<'a, '_> {
         self.switch_arms(on, arms, wanted, span)
     }
 
-    /// Whether some value reaches each key; says which it is that none does.
+    /// Returns whether some value reaches each key; reports one that none does.
     fn keys_are_reached(&mut self, arms: &'a [ast::Arm]) -> bool {
         let mut keys = vec![];
         for (arm, a) in arms.iter().enumerate() {
@@ -266,7 +266,7 @@ impl<'a> Builder<'a, '_> {
         self.no_default(wanted, span)
     }
 
-    /// The value of a `switch` none of whose arms is taken.
+    /// Returns the value of a `switch` none of whose arms is taken.
     fn no_default(&mut self, wanted: bool, span: Span) -> Value {
         if !wanted {
             return Value::Unit;
@@ -276,7 +276,7 @@ impl<'a> Builder<'a, '_> {
         Value::Error
     }
 
-    /// A chain of tests, each arm in the `else` of the one before it.
+    /// Returns a chain of tests, each arm in the `else` of the one before it.
     fn switch_arms(&mut self, on: ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
         let Some((arm, rest)) = arms.split_first() else {
             return if wanted { self.no_default(true, span) } else { Value::Unit };
@@ -313,7 +313,7 @@ impl<'a> Builder<'a, '_> {
         self.any_of(&tests, arm.span)
     }
 
-    /// `a || b || …` as a tree of little depth.
+    /// Reads `a || b || …` as a tree of little depth.
     fn any_of(&mut self, tests: &[ExprId], span: Span) -> Option<ExprId> {
         match tests {
             [] => None,
@@ -332,7 +332,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op, a, b, site: None }, BOOL, span)
     }
 
-    /// The first and last integer that a key matches.
+    /// Returns the first and last integer that a key matches.
     fn key_range(&mut self, key: ast::ExprId) -> Option<(i128, i128)> {
         let node = &self.tree().exprs[key];
         let (lo, hi, closed) = match &node.kind {
@@ -355,7 +355,7 @@ impl<'a> Builder<'a, '_> {
         Some((lo, hi))
     }
 
-    /// An expression whose value is not used: calls and blocks.
+    /// Returns an expression whose value is not used: calls and blocks.
     pub(super) fn statement_expr(&mut self, e: ast::ExprId) -> Value {
         match self.expr_if(e, false) {
             Value::Never => Value::Never,

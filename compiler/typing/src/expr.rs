@@ -16,7 +16,7 @@ use girder_syntax::ast;
 const MAX_WEIGHT: usize = 256;
 
 impl<'a> Builder<'a, '_> {
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(super) fn expr(&mut self, e: ast::ExprId) -> Value {
         let value = self.expr_if(e, true);
         if let Value::Never = value {
@@ -26,7 +26,7 @@ impl<'a> Builder<'a, '_> {
         value
     }
 
-    /// The value of an expression; if it is not `wanted`, branches need not agree on one.
+    /// Returns the value of an expression; if it is not `wanted`, branches need not agree on one.
     pub(super) fn expr_if(&mut self, e: ast::ExprId, wanted: bool) -> Value {
         let node = &self.tree().exprs[e];
         self.deeper(node.span, |s| s.expr_here(node, wanted)).unwrap_or(Value::Error)
@@ -139,7 +139,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The value of an expression as a leaf that does not change.
+    /// Returns the value of an expression as a leaf that does not change.
     pub(super) fn kept(&mut self, e: ExprId, name: &str) -> ExprId {
         if self.is_stable(e) {
             return e;
@@ -150,7 +150,7 @@ impl<'a> Builder<'a, '_> {
         self.read_local(local, span)
     }
 
-    /// The typed scalar of a value; `None` if it is none, which is reported.
+    /// Returns the typed scalar of a value; `None` if it is none, which is reported.
     pub(super) fn scalar(&mut self, value: Value, span: Span) -> Option<ExprId> {
         Some(match value {
             Value::Int(v) => {
@@ -176,7 +176,7 @@ impl<'a> Builder<'a, '_> {
         })
     }
 
-    /// The value as a scalar of a type; `None` if it cannot be, which is reported.
+    /// Returns the value as a scalar of a type; `None` if it cannot be, which is reported.
     pub(super) fn coerce(&mut self, value: Value, ty: Ty, span: Span) -> Option<ExprId> {
         let e = self.scalar(value, span)?;
         if self.types.unify(self.expr_types[e], ty) {
@@ -191,7 +191,7 @@ impl<'a> Builder<'a, '_> {
         None
     }
 
-    /// A scalar of a class.
+    /// Returns a scalar of a class.
     pub(super) fn narrowed(&mut self, value: Value, class: Class, span: Span) -> Option<ExprId> {
         let e = self.scalar(value, span)?;
         if self.types.narrow(self.expr_types[e], class) {
@@ -204,7 +204,7 @@ impl<'a> Builder<'a, '_> {
         None
     }
 
-    /// An index, bound or length: any integer, as `int`.
+    /// Returns an index, bound or length: any integer, as `int`.
     pub(super) fn index_value(&mut self, value: Value, span: Span) -> Option<ExprId> {
         if let Value::Int(v) = value {
             return self.coerce(Value::Int(v), INT, span);
@@ -216,7 +216,7 @@ impl<'a> Builder<'a, '_> {
         Some(self.push(ExprKind::Convert { x: e }, INT, span))
     }
 
-    /// `base.name`: a named member, a constant of a type, a property of an array, or an item of a module.
+    /// Reads `base.name`: a named member, a constant of a type, a property of an array, or an item of a module.
     fn field(&mut self, node: &'a ast::Expr, base: ast::ExprId, name: &'a ast::Ident) -> Value {
         if let Some(path) = self.path_of(node) {
             return match self.item(&path, node.span) {
@@ -247,7 +247,7 @@ impl<'a> Builder<'a, '_> {
         self.error("codelet::unknown_name", name.span, format!("{what} has no `{}`", name.name))
     }
 
-    /// The value of an expression; an element is not read yet.
+    /// Returns the value of an expression; an element is not read yet.
     pub(super) fn expr_unloaded(&mut self, e: ast::ExprId) -> Value {
         let node = &self.tree().exprs[e];
         match &node.kind {

@@ -10,7 +10,7 @@ use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Failed, Result};
 
 impl Builder<'_, '_> {
-    /// The codelet, if no error was reported.
+    /// Returns the codelet, if no error was reported.
     pub(super) fn finish(mut self) -> Result<Codelet> {
         for id in self.out.exprs.keys() {
             self.decide(id);
@@ -54,7 +54,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Only sums of floats take products as `fma`.
+    /// Keeps `fma` for sums of floats only.
     fn drop_integer_factors(&self, block: &mut StmtBlock) {
         for stmt in block {
             if let Stmt::Reduce(r) = stmt

@@ -15,7 +15,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::BinaryOp as Op;
 
 impl Builder<'_, '_> {
-    /// The value of an operator whose operands are known now; `None` if they are not.
+    /// Returns the value of an operator whose operands are known now; `None` if they are not.
     pub(super) fn fold(&mut self, op: Op, a: &Value, b: &Value, span: Span) -> Option<Value> {
         if let Some(v) = self.fold_ints(op, a, b, span) {
             return Some(v);
@@ -41,7 +41,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// A static integer, if it is in range.
+    /// Returns a static integer, if it is in range.
     pub(super) fn static_int(&mut self, v: i128, span: Span) -> Value {
         if (i64::MIN.into()..=u64::MAX.into()).contains(&v) {
             return Value::Int(v);
@@ -106,7 +106,7 @@ impl Builder<'_, '_> {
         Some(Value::Scalar(self.int(v, span)))
     }
 
-    /// The value of a static integer or `int` constant.
+    /// Returns the value of a static integer or `int` constant.
     pub(super) fn int_of(&self, v: &Value) -> Option<i64> {
         match v {
             Value::Int(v) => i64::try_from(*v).ok(),
@@ -115,12 +115,12 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// `a + b` of `int`s.
+    /// Reads `a + b` of `int`s.
     pub(super) fn add_ints(&mut self, a: ExprId, b: ExprId, span: Span) -> ExprId {
         self.int_op(girder_ir::codelet::BinaryOp::Add, a, b, span)
     }
 
-    /// An operator on `int`s that needs no check, folded where both are constants or one changes nothing.
+    /// Returns an operator on `int`s that needs no check, folded where both are constants or one changes nothing.
     pub(super) fn int_op(&mut self, op: girder_ir::codelet::BinaryOp, a: ExprId, b: ExprId, span: Span) -> ExprId {
         use girder_ir::codelet::BinaryOp as B;
         let folded = match (op, self.const_int(a), self.const_int(b)) {
@@ -138,7 +138,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// `T(x)`
+    /// Reads `T(x)`.
     pub(super) fn convert(&mut self, ty: ElemType, value: Value, span: Span) -> Value {
         let constant = match value {
             Value::Int(v) => Some(convert_int(v, ty)),
@@ -162,7 +162,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// The value as a static integer or `int` constant; anything else is reported.
+    /// Returns the value as a static integer or `int` constant; anything else is reported.
     pub(super) fn static_value(&mut self, value: &Value, what: &str, span: Span) -> Option<i64> {
         if matches!(value, Value::Error | Value::Never) {
             return None;
@@ -189,7 +189,7 @@ fn compare(op: Op, order: Option<std::cmp::Ordering>) -> Option<bool> {
     })
 }
 
-/// A static integer in a type; it is one of 64 bits before.
+/// Returns a static integer in a type; it is one of 64 bits before.
 fn convert_int(v: i128, ty: ElemType) -> Scalar {
     let from = if v < 0 { ElemType::I64 } else { ElemType::U64 };
     Scalar::new(ty, scalar::convert(from, ty, v as u64))

@@ -61,7 +61,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The type that arguments give a generic: of what has a type, else the default of literals.
+    /// Returns the type that arguments give a generic: of what has a type, else the default of literals.
     fn inferred(
         &mut self,
         item: &'a ast::Fn,

@@ -17,7 +17,7 @@ pub(super) const MAX_RANK: usize = 16;
 /// The outside of a codelet.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Fields in the order of declaration, `const` ones included; a [`FieldId`] is a place in this list.
+    /// Fields in the order of declaration, `const` ones included; a [`FieldId`] is an index into this list.
     pub fields: Vec<HeaderField>,
     /// Generics in order.
     pub generics: Vec<HeaderGeneric>,
@@ -43,7 +43,7 @@ pub struct HeaderField {
 /// The element type of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderType {
-    /// The generic at this place of [`Header::generics`].
+    /// The generic at this index of [`Header::generics`].
     Generic(usize),
     /// This type.
     Elem(ElemType),
@@ -74,7 +74,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Whether a type belongs to it.
+    /// Returns whether a type belongs to it.
     pub fn holds(self, ty: ElemType) -> bool {
         match self {
             Class::Float => ty.is_float(),
@@ -84,7 +84,7 @@ impl Class {
         }
     }
 
-    /// As it is written.
+    /// Returns the class as it is written.
     pub fn name(self) -> &'static str {
         match self {
             Class::Float => "float",
@@ -95,7 +95,7 @@ impl Class {
     }
 }
 
-/// The class of a generic as it is declared.
+/// Returns the class of a generic as it is declared.
 pub(super) fn generic_class(g: &ast::Generic) -> std::result::Result<Class, Diagnostic> {
     let Some(bound) = &g.bound else { return Ok(Class::Element) };
     if let ast::TypeKind::Name { name, dims: None } = &bound.kind {
@@ -119,32 +119,32 @@ pub fn header(
     diagnostics: &mut Diagnostics,
 ) -> Result<Header> {
     let mut ok = true;
-    let mut say = |d: Diagnostic| {
+    let mut report = |d: Diagnostic| {
         diagnostics.push(d);
         ok = false;
     };
     let mut generics: Vec<HeaderGeneric> = vec![];
     for g in &item.generics {
         let class = generic_class(g).unwrap_or_else(|d| {
-            say(d);
+            report(d);
             Class::Element
         });
         if let Some(first) = generics.iter().find(|o| o.name == g.name.name) {
-            say(duplicate("generic", &g.name, first.span));
+            report(duplicate("generic", &g.name, first.span));
         }
         generics.push(HeaderGeneric { name: g.name.name.clone(), class, span: g.name.span });
     }
     let mut fields: Vec<HeaderField> = vec![];
     for f in &item.fields {
         if let Some(first) = fields.iter().find(|o| o.name == f.name.name) {
-            say(duplicate("field", &f.name, first.span));
+            report(duplicate("field", &f.name, first.span));
         }
         if let Some(first) = generics.iter().find(|g| g.name == f.name.name) {
-            say(duplicate("field", &f.name, first.span));
+            report(duplicate("field", &f.name, first.span));
         }
         match field(scope, module, &generics, f) {
             Ok(f) => fields.push(f),
-            Err(d) => say(d),
+            Err(d) => report(d),
         }
     }
     if ok { Ok(Header { fields, generics, span: item.name.span }) } else { Err(Failed) }
@@ -229,8 +229,9 @@ fn element_type(
     }
 }
 
-/// The generic arguments of a vertex: those written between `<` and `>`, and for the others the element types of the
-/// views that are bound to its fields. Reports, at `at`, what is missing, contradicts, or is not of its class.
+/// Returns the generic arguments of a vertex: those written between `<` and `>`, and for the others the element types
+/// of the /// views that are bound to its fields. Reports, at `at`, what is missing, contradicts, or is not of its
+/// class.
 pub fn infer_args(
     header: &Header,
     explicit: &[GenericArg],
@@ -277,7 +278,7 @@ pub fn infer_args(
     Err(Failed)
 }
 
-/// What is wrong with a generic argument.
+/// Returns what is wrong with a generic argument.
 pub(super) fn wrong_generic(g: &HeaderGeneric, arg: Option<GenericArg>, at: Span) -> Option<Diagnostic> {
     let error = |message: String| Diagnostic::error("codelet::generic", at, message).label(g.span, "declared here");
     match (arg, g.class) {

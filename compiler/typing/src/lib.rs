@@ -44,15 +44,15 @@ use girder_syntax::ast;
 
 /// How codelet bodies reach names outside themselves.
 pub trait Scope {
-    /// The meaning of a dotted name in a module; `None` if there is nothing of that name.
+    /// Returns the meaning of a dotted name in a module; `None` if there is nothing of that name.
     fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>>;
 
-    /// The function for which tiles may have an instruction, if this is one of the prelude's.
+    /// Returns the function for which tiles may have an instruction, if this is one of the prelude's.
     fn elementary(&self, _module: ModuleRef, _item: &ast::Fn) -> Option<Elementary> {
         None
     }
 
-    /// The tree of a module.
+    /// Returns the tree of a module.
     fn tree(&self, module: ModuleRef) -> &ast::Module;
 }
 

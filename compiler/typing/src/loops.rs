@@ -44,7 +44,7 @@ struct Open {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// The bounds of a range, evaluated here; `None` if it is none, which is reported.
+    /// Returns the bounds of a range, evaluated here; `None` if it is none, which is reported.
     pub(super) fn bounds(&mut self, range: ast::ExprId) -> Option<Bounds> {
         let node = &self.tree().exprs[range];
         let (start, end, closed, by) = match &node.kind {
@@ -71,7 +71,7 @@ impl<'a> Builder<'a, '_> {
         Some(Bounds { lo, hi, step })
     }
 
-    /// The step of a range.
+    /// Returns the step of a range.
     pub(super) fn step(&mut self, by: ast::ExprId) -> Option<i64> {
         let span = self.tree().exprs[by].span;
         let v = self.expr(by);
@@ -83,7 +83,7 @@ impl<'a> Builder<'a, '_> {
         Some(step)
     }
 
-    /// A new loop index, in scope under its name.
+    /// Returns a new loop index, in scope under its name.
     pub(super) fn index_of(&mut self, pattern: &'a ast::Pattern, bounds: Bounds, span: Span) -> LocalId {
         let (name, at) = match pattern {
             ast::Pattern::Name(n) => (n.name.clone(), n.span),
@@ -104,7 +104,7 @@ impl<'a> Builder<'a, '_> {
         var
     }
 
-    /// `for i in a..b, j in c..d { … }`
+    /// Reads `for i in a..b, j in c..d { … }`.
     pub(super) fn for_statement(&mut self, binders: &'a [ast::Binder], body: &'a ast::Body, span: Span) {
         self.scoped(|s| {
             let mut open: Vec<Open> = vec![];
@@ -148,7 +148,7 @@ impl<'a> Builder<'a, '_> {
         });
     }
 
-    /// The step of a range that is not known now, if it has such a one.
+    /// Returns the step of a range that is not known now, if it has such a one.
     fn run_time_step(&mut self, range: ast::ExprId) -> Option<(ast::ExprId, Value)> {
         let mut at = range;
         while let ast::ExprKind::Paren(inner) = &self.tree().exprs[at].kind {
@@ -232,7 +232,7 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Assert { cond, site });
     }
 
-    /// `lo < hi ? (hi - lo - 1) / step + 1 : 0`
+    /// Reads `lo < hi ? (hi - lo - 1) / step + 1 : 0`.
     fn turns(&mut self, r: Strided, span: Span) -> ExprId {
         let (lo, hi, step) = (self.again(r.lo), self.again(r.hi), self.again(r.step));
         let cond = self.compare(BinaryOp::Lt, lo, hi, span);
@@ -247,7 +247,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Select { cond, a, b }, INT, span)
     }
 
-    /// A name whose meaning is wrong, so that its uses say nothing more.
+    /// Returns a name whose meaning is wrong, so that its uses say nothing more.
     pub(super) fn bind_wrong(&mut self, pattern: &'a ast::Pattern) {
         match pattern {
             ast::Pattern::Name(n) => self.bind(n, Value::Error, Bound::Index),
@@ -271,7 +271,7 @@ impl<'a> Builder<'a, '_> {
         self.frame().loops.pop();
     }
 
-    /// `while c { … }`
+    /// Reads `while c { … }`.
     pub(super) fn while_statement(&mut self, cond: ast::ExprId, body: &'a ast::Body, span: Span) {
         let at = self.tree().exprs[cond].span;
         let (cond, before) = self.block(|s| {

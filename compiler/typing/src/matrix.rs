@@ -12,7 +12,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
 impl<'a> Builder<'a, '_> {
-    /// `amp(c, a, b);`
+    /// Reads `amp(c, a, b);`.
     pub(super) fn amp(&mut self, args: &'a [ast::Arg], span: Span) -> Value {
         let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
         let values = self.values(&exprs);

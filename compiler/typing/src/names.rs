@@ -29,12 +29,12 @@ impl<'a> Builder<'a, '_> {
         self.frame().names.push(Binding { name: name.name.clone(), value, bound, span: name.span, region });
     }
 
-    /// What the body itself binds a name to.
+    /// Returns what the body itself binds a name to.
     pub(super) fn binding(&self, name: &str) -> Option<&Binding> {
         self.frames.last()?.names.iter().rev().find(|b| b.name == name)
     }
 
-    /// The value of a name. `None` where it is a function.
+    /// Returns the value of a name. `None` where it is a function.
     pub(super) fn name(&mut self, name: &str, span: Span) -> Option<Value> {
         if let Some(b) = self.binding(name) {
             let value = b.value.clone();
@@ -54,7 +54,7 @@ impl<'a> Builder<'a, '_> {
         self.item(name, span)
     }
 
-    /// The value of an item of a module. `None` where it is a function, or not a value.
+    /// Returns the value of an item of a module. `None` where it is a function, or not a value.
     pub(super) fn item(&mut self, path: &str, span: Span) -> Option<Value> {
         let module = self.frame().module;
         match self.scope.lookup(module, path) {
@@ -83,7 +83,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(kind, super::types::INT, span))
     }
 
-    /// The type, if the engines compute with it.
+    /// Returns the type, if the engines compute with it.
     pub(super) fn supported(&mut self, ty: ElemType, span: Span) -> Option<ElemType> {
         if !ty.is_supported() {
             self.report(not_supported(ty, span));
@@ -112,7 +112,7 @@ impl<'a> Builder<'a, '_> {
         Value::Error
     }
 
-    /// A bound value for one more use, at another place.
+    /// Returns a bound value for one more use, at another span.
     fn reuse(&mut self, value: Value, span: Span) -> Value {
         match value {
             Value::Scalar(e) => Value::Scalar(self.again_at(e, span)),
@@ -140,7 +140,7 @@ impl<'a> Builder<'a, '_> {
         view
     }
 
-    /// The name of a field or local array.
+    /// Returns the name of a field or local array.
     pub(super) fn storage_name(&self, base: Storage) -> SmolStr {
         let name = match base {
             Storage::Field(f) => self.out.fields[f].name.clone(),
@@ -149,7 +149,7 @@ impl<'a> Builder<'a, '_> {
         if name.is_empty() { "this array".into() } else { format!("`{name}`").into() }
     }
 
-    /// `a.b.c` of an expression of names and dots, unless it starts at a name of the body.
+    /// Reads `a.b.c` of an expression of names and dots, unless it starts at a name of the body.
     pub(super) fn dotted(&self, e: ast::ExprId) -> Option<SmolStr> {
         let tree = self.tree();
         let mut parts = vec![];
@@ -171,7 +171,7 @@ impl<'a> Builder<'a, '_> {
     }
 }
 
-/// What is said of an element type that no engine computes with yet.
+/// Returns the diagnostic for an element type that no engine computes with yet.
 pub(super) fn not_supported(ty: ElemType, span: Span) -> Diagnostic {
     let help = if ty.is_float() { "use `f32`" } else { "use `i32` or `u32`" };
     Diagnostic::error("codelet::not_supported", span, format!("`{ty}` is not yet supported")).help(help)

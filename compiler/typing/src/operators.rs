@@ -1,6 +1,6 @@
 //! Operators: their chains, the types of their operands, and `&&` and `||`.
 //!
-//! Invariant: both operands of an operator have one type when its expression is made, or an error has been said.
+//! Invariant: both operands of an operator have one type when its expression is made, or an error was reported.
 
 use super::builder::Builder;
 use super::types::{BOOL, Class};
@@ -39,14 +39,14 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Unary { op: UnaryOp::Not, x }, ty, span))
     }
 
-    /// An operator of one operand, which stands at the first place.
+    /// Returns an operator of one operand, which stands first.
     pub(super) fn unary_of(&mut self, op: UnaryOp, value: Value, class: Class, [at, span]: [Span; 2]) -> Value {
         let Some(x) = self.narrowed(value, class, at) else { return Value::Error };
         let ty = self.expr_types[x];
         Value::Scalar(self.push(ExprKind::Unary { op, x }, ty, span))
     }
 
-    /// `a op b`, and a chain `a + b + …`, whose left operands are descended in a loop.
+    /// Reads `a op b`, and a chain `a + b + …`, whose left operands are descended in a loop.
     pub(super) fn chain(&mut self, node: &'a ast::Expr) -> Value {
         let tree = self.tree();
         let mut pending = vec![];
@@ -99,7 +99,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// `a op b` of values; not for `&& || @`.
+    /// Reads `a op b` of values; not for `&& || @`.
     pub(super) fn operate(&mut self, op: ast::BinaryOp, a: Value, b: Value, spans: [Span; 2], span: Span) -> Value {
         if matches!((&a, &b), (Value::Error, _) | (_, Value::Error)) {
             return Value::Error;

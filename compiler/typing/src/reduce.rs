@@ -1,7 +1,7 @@
 //! Reductions and searches over binders: `sum i in 0..n where c { e }`.
 //!
 //! Invariant: a reduction is a statement before the expression that uses it; nothing inside it writes what is
-//! declared outside, so its places may be taken in any grouping that the language's order allows.
+//! declared outside, so its points may be taken in any grouping that the language's order allows.
 
 use super::builder::Builder;
 use super::loops::Bounds;
@@ -12,8 +12,8 @@ use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
-/// What is evaluated at each place.
-struct Places {
+/// What is evaluated at each point of the binders.
+struct Points {
     binders: Vec<Binder>,
     filter: Option<(StmtBlock, ExprId)>,
     before: StmtBlock,
@@ -21,7 +21,7 @@ struct Places {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// The value of a reduction.
+    /// Returns the value of a reduction.
     pub(super) fn reduce(
         &mut self,
         op: &'a ast::Ident,
@@ -46,8 +46,8 @@ impl<'a> Builder<'a, '_> {
             ReduceOp::Any | ReduceOp::All => None,
             _ => Some(Class::Number),
         };
-        let places = self.scoped(|s| s.places_of(binders, &ranges, filter, body, class));
-        let Places { binders, filter, before, value: Some(value) } = places else { return Value::Error };
+        let points = self.scoped(|s| s.points_of(binders, &ranges, filter, body, class));
+        let Points { binders, filter, before, value: Some(value) } = points else { return Value::Error };
         let (filter_before, filter) = filter.map_or((vec![], None), |(b, f)| (b, Some(f)));
         let ty = match kind {
             ReduceOp::Any | ReduceOp::All => BOOL,
@@ -64,7 +64,7 @@ impl<'a> Builder<'a, '_> {
         if search { self.place_found(result, &ranges, span) } else { Value::Scalar(result) }
     }
 
-    /// The ranges of all binders, in order; they do not see each other's names.
+    /// Returns the ranges of all binders, in order; they do not see each other's names.
     fn ranges(&mut self, binders: &'a [ast::Binder], search: bool) -> Option<Vec<Bounds>> {
         let mut done: Vec<Value> = vec![];
         let mut steps = vec![];
@@ -88,7 +88,7 @@ impl<'a> Builder<'a, '_> {
         if wrong {
             return None;
         }
-        // The place that a search finds is computed from its ranges.
+        // The point that a search finds is computed from its ranges.
         if search {
             done.iter_mut().for_each(|v| self.keep(v, ""));
         }
@@ -96,7 +96,7 @@ impl<'a> Builder<'a, '_> {
         steps.into_iter().map(|step| Some(Bounds { lo: ends.next()?, hi: ends.next()?, step })).collect()
     }
 
-    /// Whether the range of a binder names an earlier one; reports it.
+    /// Returns whether the range of a binder names an earlier one; reports it.
     fn is_ragged(&mut self, earlier: &'a [ast::Binder], binder: &'a ast::Binder) -> bool {
         let ends = match &self.tree().exprs[binder.range].kind {
             ast::ExprKind::Range { start, end, .. } => [*start, *end],
@@ -108,7 +108,7 @@ impl<'a> Builder<'a, '_> {
                 let message = format!("the range of a reduction cannot depend on its own index `{}`", name.name);
                 let d = Diagnostic::error("codelet::ragged_reduction", binder.span, message);
                 let help = format!(
-                    "range over all places and choose them with `where`, or write a `for` over `{}`",
+                    "range over all points and choose them with `where`, or write a `for` over `{}`",
                     name.name
                 );
                 self.report(d.label(name.span, "this index").help(help));
@@ -118,7 +118,7 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    /// Whether an arithmetic expression contains a name.
+    /// Returns whether an arithmetic expression contains a name.
     fn mentions(&self, e: ast::ExprId, name: &str, depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         match &self.tree().exprs[e].kind {
@@ -148,14 +148,14 @@ impl<'a> Builder<'a, '_> {
         r
     }
 
-    fn places_of(
+    fn points_of(
         &mut self,
         binders: &'a [ast::Binder],
         ranges: &[Bounds],
         filter: Option<ast::ExprId>,
         body: &'a ast::Body,
         class: Option<Class>,
-    ) -> Places {
+    ) -> Points {
         self.reduced(|s| {
             let mut made = vec![];
             for (b, &r) in binders.iter().zip(ranges) {
@@ -185,11 +185,11 @@ impl<'a> Builder<'a, '_> {
                     (v, None) => s.coerce(v, BOOL, at),
                 }
             });
-            Places { binders: made, filter, before, value: value.filter(|_| !wrong) }
+            Points { binders: made, filter, before, value: value.filter(|_| !wrong) }
         })
     }
 
-    /// The factors of a body that is written as a product. Of integers they are dropped when types are decided.
+    /// Returns the factors of a body that is written as a product. Of integers they are dropped when types are decided.
     fn factors(&self, body: &'a ast::Body, value: ExprId) -> Option<(ExprId, ExprId)> {
         let mut e = body.value?;
         while let ast::ExprKind::Paren(inner) = self.tree().exprs[e].kind {
@@ -204,9 +204,9 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The binders' values at a row-major position.
+    /// Returns the binders' values at a row-major position.
     fn place_found(&mut self, position: ExprId, ranges: &[Bounds], span: Span) -> Value {
-        let lens: Vec<ExprId> = ranges
+        let lengths: Vec<ExprId> = ranges
             .iter()
             .map(|b| {
                 let (lo, hi) = (self.again(b.lo), self.again(b.hi));
@@ -222,8 +222,8 @@ impl<'a> Builder<'a, '_> {
                 (rest, rest)
             } else {
                 let (whole, part) = self.twice(rest);
-                let at = self.divide(BinaryOp::Rem, part, lens[i], span);
-                let outer = self.divide(BinaryOp::Div, whole, lens[i], span);
+                let at = self.divide(BinaryOp::Rem, part, lengths[i], span);
+                let outer = self.divide(BinaryOp::Div, whole, lengths[i], span);
                 (at, outer)
             };
             rest = outer;
@@ -250,7 +250,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op, a, b, site }, INT, span)
     }
 
-    /// `min(a, b, …)` and `max(a, b, …)`, folded from the left.
+    /// Reads `min(a, b, …)` and `max(a, b, …)`, folded from the left.
     pub(super) fn least_or_greatest(&mut self, op: BinaryOp, args: Vec<(Value, Span)>, span: Span) -> Value {
         let mut args = args.into_iter();
         let (Some((first, at)), true) = (args.next(), args.len() > 0) else {
@@ -283,7 +283,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Binary { op, a, b, site: None }, ty, span))
     }
 
-    /// A value for a name that nothing else may change, as parameters are.
+    /// Returns a value for a name that nothing else may change, as parameters are.
     pub(super) fn bind_kept(&mut self, name: &ast::Ident, mut value: Value, bound: Bound) {
         self.keep(&mut value, &name.name);
         self.bind(name, value, bound);

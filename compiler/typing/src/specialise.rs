@@ -18,7 +18,7 @@ use girder_syntax::ast;
 /// The greatest alignment of a field, in bytes.
 const MAX_ALIGN: u32 = 4096;
 
-/// The typed codelet for these generic arguments, which [`infer_args`](super::infer_args) gave.
+/// Returns the typed codelet for these generic arguments, which [`infer_args`](super::infer_args) gave.
 pub fn specialise(
     scope: &dyn Scope,
     module: ModuleRef,
@@ -60,7 +60,7 @@ fn not_pipelined(attrs: &[ast::Attr], codelet: &Codelet, refusal: girder_codelet
     )
 }
 
-/// The element type of the value that a codelet function gives for scalars of these types; `at` is the call.
+/// Returns the element type of the value that a codelet function gives for scalars of these types; `at` is the call.
 pub fn result_type(
     scope: &dyn Scope,
     module: ModuleRef,
@@ -133,11 +133,11 @@ impl<'a> Builder<'a, '_> {
             let e = self.push(ExprKind::Size(size), INT, name.span);
             self.bind(&name, Value::Scalar(e), Bound::Size);
         }
-        let mut lens: Vec<Vec<ExprId>> = vec![];
+        let mut lengths: Vec<Vec<ExprId>> = vec![];
         for (f, h) in item.fields.iter().zip(&header.fields) {
             let align = self.alignment(&f.attrs);
             let found: Vec<_> = dims(f).map(|d| self.dimension(d)).collect();
-            lens.push(found.iter().map(|(_, len)| *len).collect());
+            lengths.push(found.iter().map(|(_, len)| *len).collect());
             let ty = match h.ty {
                 HeaderType::Elem(ty) => ty,
                 HeaderType::Generic(g) => match args.get(g) {
@@ -148,20 +148,20 @@ impl<'a> Builder<'a, '_> {
             let dims = found.into_iter().map(|(d, _)| d).collect();
             self.out.fields.push(FieldDecl { name: h.name.clone(), dir: h.dir, ty, dims, align, span: h.span });
         }
-        for (i, (f, lens)) in item.fields.iter().zip(lens).enumerate() {
+        for (i, (f, lengths)) in item.fields.iter().zip(lengths).enumerate() {
             let id = FieldId::from_u32(i as u32);
             let decl = &self.out.fields[id];
             let value = if decl.dir == Dir::Const {
                 let ty = Ty::Known(decl.ty);
                 Value::Scalar(self.push(ExprKind::ConstField(id), ty, f.name.span))
             } else {
-                Value::View(self.whole_view(Storage::Field(id), &lens, f.name.span))
+                Value::View(self.whole_view(Storage::Field(id), &lengths, f.name.span))
             };
             self.bind(&f.name, value, Bound::Field);
         }
     }
 
-    /// The name of a dimension that is nothing else.
+    /// Returns the name of a dimension that is nothing else.
     fn bare_name(&self, dim: &ast::Dim) -> Option<ast::Ident> {
         let ast::Dim::Expr(e) = dim else { return None };
         let node = &self.tree().exprs[*e];
@@ -171,7 +171,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A dimension, and its length in the body.
+    /// Returns a dimension, and its length in the body.
     fn dimension(&mut self, dim: &'a ast::Dim) -> (DimDecl, ExprId) {
         let ast::Dim::Expr(e) = dim else {
             // The header reports it.
@@ -198,7 +198,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// An `int` expression over sizes, and `const` fields if they may be read, without statements.
+    /// Returns an `int` expression over sizes, and `const` fields if they may be read, without statements.
     fn static_expr(&mut self, e: ast::ExprId, what: &str, consts: bool) -> Option<ExprId> {
         let span = self.tree().exprs[e].span;
         self.pure = true;
@@ -231,7 +231,7 @@ impl<'a> Builder<'a, '_> {
         matches!(&self.tree().exprs[e].kind, ast::ExprKind::Name(name) if name == "apart")
     }
 
-    /// What the attributes of a field ask of its address.
+    /// Returns what the attributes of a field ask of its address.
     fn alignment(&mut self, attrs: &'a [ast::Attr]) -> u32 {
         let mut align = 1;
         for a in attrs {

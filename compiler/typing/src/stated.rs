@@ -25,7 +25,7 @@ pub(super) enum Constraint {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// A value that stands behind `: type`.
+    /// Returns a value that stands behind `: type`.
     pub(super) fn typed(&mut self, value: Value, ty: &'a ast::Type, span: Span) -> Value {
         match (&ty.kind, value) {
             (_, Value::Error) => Value::Error,
@@ -89,7 +89,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// What the name of a type asks of a value.
+    /// Returns what the name of a type asks of a value.
     pub(super) fn type_name(&mut self, name: &str, span: Span) -> Option<Constraint> {
         match name {
             "float" => return Some(Constraint::Class(Class::Float)),
@@ -155,7 +155,7 @@ impl<'a> Builder<'a, '_> {
         true
     }
 
-    /// The length of a dimension as one more expression.
+    /// Returns the length of a dimension as one more expression.
     pub(super) fn length(&mut self, view: &View, dim: usize, span: Span) -> ExprId {
         match view.range(dim).map(|r| r.len) {
             Some(e) => self.again(e),
@@ -163,7 +163,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A constant of an element type: `f32.inf`, `i32.max`.
+    /// Returns a constant of an element type: `f32.inf`, `i32.max`.
     pub(super) fn type_constant(&mut self, ty: ElemType, name: &ast::Ident, span: Span) -> Value {
         let width = ty.bytes() * 8;
         let int = match name.name.as_str() {

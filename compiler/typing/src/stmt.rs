@@ -21,7 +21,7 @@ enum Target {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// One statement. Its value is [`Value::Never`] if what follows is not reached.
+    /// Reads one statement. Its value is [`Value::Never`] if what follows is not reached.
     pub(super) fn statement(&mut self, stmt: &'a ast::Stmt) -> Value {
         use ast::StmtKind as K;
         self.attributes(&stmt.attrs);
@@ -109,7 +109,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A `let mut`: its scalars become locals that may be assigned.
+    /// Returns a `let mut`: its scalars become locals that may be assigned.
     fn variable(&mut self, value: Value, name: &ast::Ident) -> Value {
         match value {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Scalar(_) => {
@@ -135,7 +135,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// An array that was made for this `let` takes its name.
+    /// Returns an array that was made for this `let` takes its name.
     fn name_array(&mut self, value: &Value, name: &ast::Ident, mutable: bool) {
         if let Value::View(View { base: Storage::Local(l), .. }) = value
             && self.out.locals[*l].name.is_empty()
@@ -175,7 +175,7 @@ impl<'a> Builder<'a, '_> {
         self.store(target, new, from);
     }
 
-    /// What an expression names as the target of an assignment.
+    /// Returns what an expression names as the target of an assignment.
     fn target(&mut self, e: ast::ExprId) -> Target {
         let node = &self.tree().exprs[e];
         if let ast::ExprKind::Tuple(args) = &node.kind {
@@ -271,7 +271,7 @@ impl<'a> Builder<'a, '_> {
         Target::Element(v)
     }
 
-    /// The value that a compound assignment starts from.
+    /// Returns the value that a compound assignment starts from.
     fn old_value(&mut self, target: &mut Target, span: Span) -> Value {
         match target {
             Target::Local(l, _) => Value::Scalar(self.read_local(*l, span)),
@@ -289,7 +289,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The indices of a target are evaluated before the value, whose statements start at `mark`.
+    /// Returns the indices of a target are evaluated before the value, whose statements start at `mark`.
     fn keep_target(&mut self, target: &mut Target, mark: usize) {
         match target {
             Target::Element(v) => {
@@ -340,7 +340,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// A value for something that is declared elsewhere with a type.
+    /// Returns a value for something that is declared elsewhere with a type.
     pub(super) fn assigned(
         &mut self,
         value: Value,

@@ -36,12 +36,12 @@ impl World {
         let file = map.add("test.gir", source).expect("a small file");
         let (session, mut diagnostics) = (Session::default(), Diagnostics::default());
         let tree = girder_syntax::parse(&map, file, &session, &mut diagnostics);
-        let said: Vec<_> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
-        assert!(said.is_empty(), "{}", said.join("\n"));
+        let reported: Vec<_> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
+        assert!(reported.is_empty(), "{}", reported.join("\n"));
         World { map, tree, session }
     }
 
-    /// A file that may have syntax errors; `None` if it has no codelet.
+    /// Returns a file that may have syntax errors; `None` if it has no codelet.
     pub fn mended(source: &str) -> Option<World> {
         let mut map = SourceMap::default();
         let file = map.add("test.gir", source)?;
@@ -173,8 +173,8 @@ pub(super) fn run_with(
     let world = World::new(source);
     let mut diagnostics = Diagnostics::default();
     let codelet = world.compile(args, &mut diagnostics);
-    let said: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
-    let Some(codelet) = codelet else { panic!("{}", said.join("\n")) };
+    let reported: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
+    let Some(codelet) = codelet else { panic!("{}", reported.join("\n")) };
     let shapes: Vec<_> = fields.iter().map(|d| d.shape.clone().into()).collect();
     let consts: Vec<u64> = fields.iter().map(|d| d.bits.first().copied().unwrap_or(0)).collect();
     let typed = codelet.fields.values().zip(&consts).map(|(f, &b)| Scalar::new(f.ty, b));
@@ -203,12 +203,12 @@ pub(super) fn run_costed(codelet: &Codelet, fields: &[Data], points: &Points) ->
     (sizes, interpreter.counters().to_vec())
 }
 
-/// The last field after a run without generics.
+/// Returns the last field after a run without generics.
 pub(super) fn last(source: &str, fields: &[Data]) -> Data {
     run_with(source, &[], fields).expect("no check fails").pop().expect("a field")
 }
 
-/// `codelet c(…, out y: f32) { body }` on one scalar output.
+/// Reads `codelet c(…, out y: f32) { body }` on one scalar output.
 pub(super) fn y_f32(body: &str) -> f32 {
     let source = format!("codelet c(out y: f32) {{ {body} }}");
     f32::from_bits(last(&source, &[scalar(0.0f32)]).bits[0] as u32)
@@ -220,7 +220,7 @@ pub(super) fn y_int(body: &str) -> i64 {
     last(&source, &[scalar(0i64)]).bits[0] as i64
 }
 
-/// What is reported: code, and the text under the main place.
+/// What is reported: code, and the text under the main label.
 pub(super) fn reports_of(source: &str, args: &[GenericArg]) -> Vec<(String, String)> {
     let world = World::new(source);
     let mut diagnostics = Diagnostics::default();
@@ -247,7 +247,7 @@ pub(super) fn body_reports(body: &str, expected: &[(&str, &str)]) {
     reports(&format!("{head} {{ {body} }}"), expected);
 }
 
-/// The generic arguments of views of these types bound to all fields.
+/// Returns the generic arguments of views of these types bound to all fields.
 pub(super) fn inferred(source: &str, explicit: &[GenericArg], types: &[ElemType]) -> Result<Vec<GenericArg>, String> {
     let world = World::new(source);
     let mut diagnostics = Diagnostics::default();

@@ -37,7 +37,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// Whether a type belongs to the class.
+    /// Returns whether a type belongs to the class.
     pub(super) fn holds(self, ty: ElemType) -> bool {
         match self {
             Class::Number => ty.is_number(),
@@ -54,7 +54,7 @@ impl Class {
         }
     }
 
-    /// The type of what no use decides.
+    /// Returns the type of what no use decides.
     pub(super) fn default_type(self) -> ElemType {
         match self {
             Class::Number | Class::Int => ElemType::I64,
@@ -62,7 +62,7 @@ impl Class {
         }
     }
 
-    /// As messages speak of it.
+    /// Describes it for messages.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Class::Number => "number",
@@ -86,13 +86,13 @@ pub(super) struct Types {
 }
 
 impl Types {
-    /// A new open type.
+    /// Returns a new open type.
     pub(super) fn open(&mut self, class: Class) -> Ty {
         self.states.push(State::Free(class));
         Ty::Open(self.states.len() as u32 - 1)
     }
 
-    /// The type as far as it is decided.
+    /// Returns the type as far as it is decided.
     pub(super) fn resolve(&self, ty: Ty) -> Ty {
         let Ty::Open(mut v) = ty else { return ty };
         loop {
@@ -104,7 +104,7 @@ impl Types {
         }
     }
 
-    /// The decided type, if it is decided.
+    /// Returns the decided type, if it is decided.
     pub(super) fn known(&self, ty: Ty) -> Option<ElemType> {
         match self.resolve(ty) {
             Ty::Known(t) => Some(t),
@@ -112,7 +112,7 @@ impl Types {
         }
     }
 
-    /// The decided type, or the default.
+    /// Returns the decided type, or the default.
     pub(super) fn default_of(&self, ty: Ty) -> ElemType {
         match self.resolve(ty) {
             Ty::Known(t) => t,
@@ -164,7 +164,7 @@ impl Types {
         }
     }
 
-    /// As messages speak of it, with its article where it is not a name.
+    /// Describes it for messages, with an article where it is not a name.
     pub(super) fn describe(&self, ty: Ty) -> String {
         match self.resolve(ty) {
             Ty::Known(t) => format!("`{t}`"),

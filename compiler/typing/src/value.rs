@@ -38,7 +38,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// How many values it is made of; bounds depth too.
+    /// Counts the values that it is made of; bounds depth too.
     pub(super) fn weight(&self) -> usize {
         match self {
             Value::Tuple(list) => list.iter().fold(1, |n, (_, v)| n + v.weight()),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// As messages speak of it.
+    /// Describes it for messages.
     pub(super) fn noun(&self) -> &'static str {
         match self {
             Value::Int(_) => "an integer",
@@ -73,7 +73,7 @@ pub(super) enum Literal {
 }
 
 impl Literal {
-    /// The literal as a value of a type; `None` if it does not fit.
+    /// Returns the literal as a value of a type; `None` if it does not fit.
     pub(super) fn to_scalar(self, ty: ElemType) -> Option<Scalar> {
         let float = |v64: f64, v32: f32| match ty {
             ElemType::F32 => (v32.is_finite() || !v64.is_finite()).then(|| Scalar::f32(v32)),
@@ -112,32 +112,32 @@ pub(super) struct View {
 /// What a view takes of one dimension of its base.
 #[derive(Clone, Debug)]
 pub(super) enum Axis {
-    /// One place, `i64`.
+    /// One index, `i64`.
     At(ExprId),
     /// `start`, `start + step`, …
     Range(AxisRange),
 }
 
-/// Evenly spaced places of one dimension.
+/// Evenly spaced indices of one dimension.
 #[derive(Clone, Debug)]
 pub(super) struct AxisRange {
-    /// First place, `i64`.
+    /// First index, `i64`.
     pub start: ExprId,
     /// Not zero.
     pub step: i64,
     /// How many, `i64`.
     pub len: ExprId,
-    /// All places of the dimension in order: the bounds check of the base is that of the view.
+    /// All indices of the dimension in order: the bounds check of the base is that of the view.
     pub whole: bool,
 }
 
 impl View {
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub(super) fn rank(&self) -> usize {
         self.order.len()
     }
 
-    /// The places along a dimension of the view.
+    /// Returns the indices along a dimension of the view.
     pub(super) fn range(&self, dim: usize) -> Option<&AxisRange> {
         match self.axes.get(*self.order.get(dim)? as usize)? {
             Axis::Range(r) => Some(r),
@@ -166,7 +166,7 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    /// As messages speak of it.
+    /// Describes it for messages.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Bound::Let | Bound::LetMut => "variable",

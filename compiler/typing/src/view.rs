@@ -16,37 +16,40 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smallvec::SmallVec;
 
-/// One place of an index, evaluated.
-enum Place {
+/// What one index takes of an axis.
+enum AxisIndex {
+    /// One element.
     At(ExprId),
+    /// All elements.
     Whole,
+    /// Elements at equal distances.
     Range(Bounds),
 }
 
 impl<'a> Builder<'a, '_> {
-    /// All of a field or local array whose dimensions have these lengths.
-    pub(super) fn whole_view(&mut self, base: Storage, lens: &[ExprId], span: Span) -> View {
+    /// Makes a view of all of a field or local array whose dimensions have these lengths.
+    pub(super) fn whole_view(&mut self, base: Storage, lengths: &[ExprId], span: Span) -> View {
         let mut axes = SmallVec::new();
-        for &len in lens {
+        for &len in lengths {
             let start = self.int(0, span);
             axes.push(Axis::Range(AxisRange { start, step: 1, len, whole: true }));
         }
-        View { base, axes, order: (0..lens.len() as u8).collect() }
+        View { base, axes, order: (0..lengths.len() as u8).collect() }
     }
 
-    /// `base[…]`, not read yet.
+    /// Reads `base[…]`, not read yet.
     pub(super) fn indexed(&mut self, base: ast::ExprId, index: &'a [ast::Index], span: Span) -> Value {
         let mark = self.mark();
         let base = self.expr_unloaded(base);
         match base {
             Value::View(v) => {
                 let at = self.mark();
-                let places = self.places(&v, index, span);
+                let taken = self.indices(&v, index, span);
                 // The base comes first, also where its own indices have checks.
                 let mut base = [Value::View(v)];
                 self.keep_before(at.max(mark), &mut base);
-                match (base, places) {
-                    ([Value::View(v)], Some(places)) => Value::View(self.sub_view(v, places, span)),
+                match (base, taken) {
+                    ([Value::View(v)], Some(taken)) => Value::View(self.sub_view(v, taken, span)),
                     _ => Value::Error,
                 }
             }
@@ -86,8 +89,8 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The places of an index, in order.
-    fn places(&mut self, view: &View, index: &'a [ast::Index], span: Span) -> Option<Vec<Place>> {
+    /// Returns what an index takes of each axis.
+    fn indices(&mut self, view: &View, index: &'a [ast::Index], span: Span) -> Option<Vec<AxisIndex>> {
         let rests = index.iter().filter(|i| matches!(i, ast::Index::Rest(_))).count();
         let given = index.len() - rests;
         if given > view.rank() || rests > 1 {
@@ -104,62 +107,62 @@ impl<'a> Builder<'a, '_> {
             return None;
         }
         let missing = view.rank() - given;
-        let mut places: Vec<Place> = vec![];
+        let mut taken: Vec<AxisIndex> = vec![];
         let mut wrong = false;
         for i in index {
             if let ast::Index::Rest(_) = i {
-                places.extend((0..missing).map(|_| Place::Whole));
+                taken.extend((0..missing).map(|_| AxisIndex::Whole));
                 continue;
             }
             let mark = self.mark();
-            let place = self.place(view, places.len(), i);
-            self.keep_places(mark, &mut places);
-            match place {
-                Some(p) => places.push(p),
+            let one = self.axis_index(view, taken.len(), i);
+            self.keep_indices(mark, &mut taken);
+            match one {
+                Some(p) => taken.push(p),
                 None => {
                     wrong = true;
-                    places.push(Place::Whole);
+                    taken.push(AxisIndex::Whole);
                 }
             }
         }
-        places.extend((places.len()..view.rank()).map(|_| Place::Whole));
-        (!wrong).then_some(places)
+        taken.extend((taken.len()..view.rank()).map(|_| AxisIndex::Whole));
+        (!wrong).then_some(taken)
     }
 
-    fn keep_places(&mut self, mark: usize, places: &mut [Place]) {
+    fn keep_indices(&mut self, mark: usize, taken: &mut [AxisIndex]) {
         if self.mark() == mark {
             return;
         }
         let statements = self.mark();
-        for p in places {
+        for p in taken {
             let mut values: Vec<Value> = match p {
-                Place::At(e) => vec![Value::Scalar(*e)],
-                Place::Range(b) => vec![Value::Scalar(b.lo), Value::Scalar(b.hi)],
-                Place::Whole => continue,
+                AxisIndex::At(e) => vec![Value::Scalar(*e)],
+                AxisIndex::Range(b) => vec![Value::Scalar(b.lo), Value::Scalar(b.hi)],
+                AxisIndex::Whole => continue,
             };
             self.keep_before(mark + (self.mark() - statements), &mut values);
             match (p, &values[..]) {
-                (Place::At(e), [Value::Scalar(x)]) => *e = *x,
-                (Place::Range(b), [Value::Scalar(lo), Value::Scalar(hi)]) => (b.lo, b.hi) = (*lo, *hi),
+                (AxisIndex::At(e), [Value::Scalar(x)]) => *e = *x,
+                (AxisIndex::Range(b), [Value::Scalar(lo), Value::Scalar(hi)]) => (b.lo, b.hi) = (*lo, *hi),
                 _ => {}
             }
         }
     }
 
-    fn place(&mut self, view: &View, dim: usize, index: &'a ast::Index) -> Option<Place> {
+    fn axis_index(&mut self, view: &View, dim: usize, index: &'a ast::Index) -> Option<AxisIndex> {
         let len = view.range(dim)?.len;
         match index {
-            ast::Index::Rest(_) => Some(Place::Whole),
+            ast::Index::Rest(_) => Some(AxisIndex::Whole),
             ast::Index::Expr(e) => {
                 let node = &self.tree().exprs[*e];
                 if matches!(node.kind, ast::ExprKind::Range { .. }) {
-                    return self.bounds(*e).map(Place::Range);
+                    return self.bounds(*e).map(AxisIndex::Range);
                 }
                 let v = self.expr(*e);
                 let e = self.index_value(v, node.span)?;
-                self.static_index(e, len, node.span).then_some(Place::At(e))
+                self.static_index(e, len, node.span).then_some(AxisIndex::At(e))
             }
-            ast::Index::Open { start: None, end: None, by: None, .. } => Some(Place::Whole),
+            ast::Index::Open { start: None, end: None, by: None, .. } => Some(AxisIndex::Whole),
             ast::Index::Open { start, end, by, span } => {
                 let step = by.map_or(Some(1), |by| self.step(by))?;
                 // Counting down, what is open starts at the last element and ends past the first.
@@ -173,7 +176,7 @@ impl<'a> Builder<'a, '_> {
                     None if step > 0 => self.again(len),
                     None => self.int(-1, *span),
                 };
-                Some(Place::Range(Bounds { lo, hi, step }))
+                Some(AxisIndex::Range(Bounds { lo, hi, step }))
             }
         }
     }
@@ -201,18 +204,18 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    fn sub_view(&mut self, mut view: View, places: Vec<Place>, span: Span) -> View {
+    fn sub_view(&mut self, mut view: View, taken: Vec<AxisIndex>, span: Span) -> View {
         let order = std::mem::take(&mut view.order);
-        for (dim, place) in order.into_iter().zip(places) {
+        for (dim, one) in order.into_iter().zip(taken) {
             let Axis::Range(range) = view.axes[dim as usize].clone() else { continue };
-            match place {
-                Place::Whole => view.order.push(dim),
-                Place::At(e) => {
+            match one {
+                AxisIndex::Whole => view.order.push(dim),
+                AxisIndex::At(e) => {
                     let e = if range.whole { e } else { self.inside(e, range.len, span) };
                     let at = self.advance(&range, e, span);
                     view.axes[dim as usize] = Axis::At(at);
                 }
-                Place::Range(b) => {
+                AxisIndex::Range(b) => {
                     let b = if range.whole { b } else { self.part(b, range.len, span) };
                     let (lo, again) = self.twice(b.lo);
                     let len = self.range_len(Bounds { lo: again, ..b }, span);
@@ -226,13 +229,13 @@ impl<'a> Builder<'a, '_> {
         view
     }
 
-    /// A value for two uses.
+    /// Returns a value for two uses.
     pub(super) fn twice(&mut self, e: ExprId) -> (ExprId, ExprId) {
         let e = self.kept(e, "");
         (e, self.again(e))
     }
 
-    /// The place in the base of a place in a range.
+    /// Returns the place in the base of a place in a range.
     fn advance(&mut self, range: &AxisRange, at: ExprId, span: Span) -> ExprId {
         let step = self.int(range.step, span);
         let scaled = self.int_op(BinaryOp::Mul, at, step, span);
@@ -240,7 +243,7 @@ impl<'a> Builder<'a, '_> {
         self.add_ints(start, scaled, span)
     }
 
-    /// How many places `lo..hi by step` has.
+    /// Counts the elements of `lo..hi by step`.
     pub(super) fn range_len(&mut self, b: Bounds, span: Span) -> ExprId {
         let (from, to) = if b.step > 0 { (b.lo, b.hi) } else { (b.hi, b.lo) };
         let distance = self.int_op(BinaryOp::Sub, to, from, span);
@@ -257,7 +260,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op: BinaryOp::Div, a: up, b: by, site }, INT, span)
     }
 
-    /// An index of a sub-view, checked. See the note at the top of this file.
+    /// Returns an index of a sub-view, checked. See the note at the top of this file.
     fn inside(&mut self, index: ExprId, len: ExprId, span: Span) -> ExprId {
         if self.is_below(index, len) {
             return index;
@@ -268,7 +271,7 @@ impl<'a> Builder<'a, '_> {
         self.again(index)
     }
 
-    /// The bounds of a part of a sub-view, checked. See the note at the top of this file.
+    /// Returns the bounds of a part of a sub-view, checked. See the note at the top of this file.
     fn part(&mut self, b: Bounds, len: ExprId, span: Span) -> Bounds {
         let from_start = self.const_int(b.lo).is_some_and(|lo| lo >= 0);
         let fits = match (self.const_int(b.hi), self.const_int(len)) {
@@ -300,7 +303,7 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Assert { cond, site });
     }
 
-    /// Whether an index is known to be inside `0..len`.
+    /// Returns whether an index is known to be inside `0..len`.
     fn is_below(&self, index: ExprId, len: ExprId) -> bool {
         if let (Some(i), Some(n)) = (self.const_int(index), self.const_int(len)) {
             return (0..n).contains(&i);
@@ -308,18 +311,18 @@ impl<'a> Builder<'a, '_> {
         self.limit_of(index).is_some_and(|hi| self.same_leaf(hi, len))
     }
 
-    /// Whether an index is known to be inside `0..size`.
+    /// Returns whether an index is known to be inside `0..size`.
     pub(super) fn is_below_size(&self, index: ExprId, size: SizeId) -> bool {
         self.limit_of(index).is_some_and(|hi| matches!(self.out.exprs[hi].kind, ExprKind::Size(s) if s == size))
     }
 
-    /// Whether an index is known to be inside `0..n`.
+    /// Returns whether an index is known to be inside `0..n`.
     pub(super) fn is_below_number(&self, index: ExprId, n: u64) -> bool {
         let least = |e: ExprId| self.const_int(e).and_then(|v| u64::try_from(v).ok());
         least(index).is_some_and(|i| i < n) || self.limit_of(index).and_then(least).is_some_and(|hi| hi <= n)
     }
 
-    /// What a loop index stays below.
+    /// Returns what a loop index stays below.
     fn limit_of(&self, index: ExprId) -> Option<ExprId> {
         match self.out.exprs[index].kind {
             ExprKind::Local(l) => self.local_info[l].below,
@@ -327,7 +330,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Whether two stable leaves are the same value.
+    /// Returns whether two stable leaves are the same value.
     pub(super) fn same_leaf(&self, a: ExprId, b: ExprId) -> bool {
         match (&self.out.exprs[a].kind, &self.out.exprs[b].kind) {
             (ExprKind::Size(x), ExprKind::Size(y)) => x == y,
@@ -337,7 +340,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The index in the base of a view of rank 0.
+    /// Returns the index in the base of a view of rank 0.
     fn element_index(&mut self, view: &View) -> Index {
         view.axes
             .iter()
@@ -348,7 +351,7 @@ impl<'a> Builder<'a, '_> {
             .collect()
     }
 
-    /// A view of rank 0 is read; other values are what they are.
+    /// Returns a view of rank 0 is read; other values are what they are.
     pub(super) fn loaded(&mut self, value: Value, span: Span) -> Value {
         let Value::View(v) = &value else { return value };
         if v.rank() > 0 {
@@ -369,7 +372,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(kind, ty, span))
     }
 
-    /// Whether elements may be read; reports it if not.
+    /// Returns whether elements may be read; reports it if not.
     pub(super) fn readable(&mut self, base: Storage, span: Span) -> bool {
         let Storage::Field(f) = base else { return true };
         let field = &self.out.fields[f];
@@ -384,7 +387,7 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    /// Whether elements may be written; reports it if not.
+    /// Returns whether elements may be written; reports it if not.
     pub(super) fn writable(&mut self, base: Storage, span: Span) -> bool {
         let (code, message, declared, help, region) = match base {
             Storage::Field(f) => {
@@ -420,7 +423,7 @@ impl<'a> Builder<'a, '_> {
         region == self.region
     }
 
-    /// `view = value` for one element.
+    /// Reads `view = value` for one element.
     pub(super) fn store_element(&mut self, view: View, value: Value, span: Span) {
         let name = self.storage_name(view.base);
         let name = name.trim_matches('`');

@@ -2,8 +2,8 @@
 //!
 //! # Note: Tables
 //! What depends on one index of several is a table along it, however many iterations the other loops have:
-//! `n * p / pieces` is evaluated once for each `p`. Sums of such tables and affine functions cover most of what programs
-//! slice by.
+//! `n * p / pieces` is evaluated once for each `p`. Sums of such tables and affine functions cover most of what
+//! programs slice by.
 //!
 //! Invariant: every value fits the 64-bit `int`; what would not is left to evaluation one iteration at a time.
 

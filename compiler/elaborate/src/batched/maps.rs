@@ -1,12 +1,12 @@
 //! `map` statements, batched: the elements and tiles of all iterations of their loops at once.
 //!
-//! Invariant: the rows are those of evaluation one iteration at a time; where iterations were split they come in another
-//! order.
+//! Invariant: the rows are those of evaluation one iteration at a time; where iterations were split they come in
+//! another order.
 
 use super::evaluator::Evaluator;
 use super::{Batch, Found, Ints, Stop, point_count};
 use crate::elaborator::Elaborator;
-use crate::maps::blocks::Block;
+use crate::maps::blocks::ElementBlock;
 use crate::maps::rows::Mapped;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::VarId;
@@ -50,7 +50,7 @@ impl Evaluator<'_, '_> {
         vars.sort();
         vars.dedup();
         for var in vars {
-            let own = Block::of(&runs.iter().filter(|r| r.var == var).collect::<Vec<_>>());
+            let own = ElementBlock::of(&runs.iter().filter(|r| r.var == var).collect::<Vec<_>>());
             let blocks = out.blocks_of(var);
             blocks.reserve(own.len() * point_count(&self.extents));
             for (tile, shift) in tile.list(&self.extents).into_iter().zip(shift.list(&self.extents)) {

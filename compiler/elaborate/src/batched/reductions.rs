@@ -1,7 +1,7 @@
 //! Reductions over static values, batched: what is reduced is evaluated once for all iterations.
 //!
-//! Invariant: values are those of evaluation one iteration at a time, in its order; what cannot be evaluated so, or would
-//! be an error in some iteration, is left to it.
+//! Invariant: values are those of evaluation one iteration at a time, in its order; what cannot be evaluated so, or
+//! would be an error in some iteration, is left to it.
 
 use super::evaluator::Evaluator;
 use super::subset::Subset;

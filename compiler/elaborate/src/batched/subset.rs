@@ -58,7 +58,7 @@ impl Subset {
         Subset::Grid(extents.iter().map(|&n| AxisSubset::Span(0, n)).collect())
     }
 
-    /// The iterations with these values of one index, ascending and at least one.
+    /// Returns the iterations with these values of one index, ascending and at least one.
     fn along(dim: usize, values: Vec<u32>, extents: &[u32]) -> Subset {
         let mut axes: SmallVec<[AxisSubset; 4]> = extents.iter().map(|&n| AxisSubset::Span(0, n)).collect();
         axes[dim] = AxisSubset::of(values);

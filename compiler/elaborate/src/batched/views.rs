@@ -20,7 +20,7 @@ enum AxisIndex {
 }
 
 impl Evaluator<'_, '_> {
-    /// `base[index, …]`
+    /// Evaluates `base[index, …]`.
     pub(super) fn index(&mut self, base: Batch, index: &[Index]) -> Found<Batch> {
         match base {
             Batch::Uniform(Value::Tensor(t)) => self.index_view(Arc::unwrap_or_clone(t), Ints::constant(0), index),
@@ -166,7 +166,7 @@ impl Evaluator<'_, '_> {
         Ok(AxisIndex::Many { start, count, step })
     }
 
-    /// `base.name(args)` of a view: what regroups or repeats digits moves with the view.
+    /// Evaluates `base.name(args)` of a view: what regroups or repeats digits moves with the view.
     pub(super) fn view_method(
         &mut self,
         base: Batch,

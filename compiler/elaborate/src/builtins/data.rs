@@ -1,6 +1,6 @@
 //! Arrays that no expression spells: files that the loader reads, and the base64 of printed text.
 //!
-//! Invariant: an array has as many bytes as its shape says, and each of a `bool` is 0 or 1.
+//! Invariant: an array has as many bytes as its shape has, and each of a `bool` is 0 or 1.
 
 use crate::elaborator::Elaborator;
 use crate::modules::Array;
@@ -11,7 +11,7 @@ use girder_source::{Result, Span};
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// `load("file.npz", "name")`
+    /// Evaluates `load("file.npz", "name")`.
     pub(super) fn load(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [file, key] = self.arguments("load", ["file", "name?"], given, span)?;
         let (Some(file), key) = (self.text_of(file)?, self.text_of(key)?) else { return Err(girder_source::Failed) };
@@ -31,7 +31,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A string, if one is given.
+    /// Returns a string, if one is given.
     fn text_of(&mut self, given: Option<Given>) -> Result<Option<smol_str::SmolStr>> {
         match given {
             None => Ok(None),
@@ -40,7 +40,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `bytes(f32, [3], "…")` of printed text: an array from base64.
+    /// Evaluates `bytes(f32, [3], "…")` of printed text: an array from base64.
     pub(super) fn bytes(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         use base64::Engine as _;
         let [ty, shape, data] = self.required("bytes", ["type", "shape", "data"], given, span)?;

@@ -13,16 +13,20 @@ impl Elaborator<'_> {
         let items = |values: Vec<Value>| Ok(Value::List(Arc::new(values)));
         match name {
             "zip" => {
-                let mut columns = Vec::new();
+                let mut lists = Vec::new();
                 for g in given {
-                    columns.push(self.items(g)?);
+                    lists.push(self.items(g)?);
                 }
-                let len = columns.first().map_or(0, Vec::len);
-                if columns.iter().any(|c| c.len() != len) {
-                    let lens: Vec<usize> = columns.iter().map(Vec::len).collect();
-                    return Err(self.error("elaborate::arguments", span, format!("`zip` of lists of {lens:?} values")));
+                let len = lists.first().map_or(0, Vec::len);
+                if lists.iter().any(|c| c.len() != len) {
+                    let lengths: Vec<usize> = lists.iter().map(Vec::len).collect();
+                    return Err(self.error(
+                        "elaborate::arguments",
+                        span,
+                        format!("`zip` of lists of {lengths:?} values"),
+                    ));
                 }
-                let row = |k: usize| columns.iter().map(|c| c[k].clone()).collect();
+                let row = |k: usize| lists.iter().map(|c| c[k].clone()).collect();
                 items((0..len).map(|k| Value::Tuple(Arc::new(Tuple::plain(row(k))))).collect())
             }
             "leaves" => {
@@ -55,14 +59,14 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The values of a list, tuple or range.
+    /// Returns the values of a list, tuple or range.
     fn items(&mut self, g: Given) -> Result<Vec<Value>> {
         let count = self.count(&g.value, g.span)?;
         self.charge_values(count, g.span)?;
         Ok((0..count).map(|k| self.nth(&g.value, k)).collect())
     }
 
-    /// The tensors in a nested value, in order.
+    /// Returns the tensors in a nested value, in order.
     fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
         match value {
             Value::List(l) => l.iter().try_for_each(|v| self.leaves(v, span, out)),

@@ -22,7 +22,8 @@ impl Elaborator<'_> {
                     help,
                 ));
             }
-            // Of one tensor it is the least (greatest) element, perhaps along an axis; of two it goes element by element.
+            // Of one tensor it is the least (greatest) element, perhaps along an axis; of two it goes element by
+            // element.
             let one = given.iter().filter(|g| g.name.is_empty()).count() == 1;
             let function = match (name, one) {
                 ("min", true) => "min_of",
@@ -36,7 +37,7 @@ impl Elaborator<'_> {
         self.each_static(name, given.into_iter().map(|g| g.value).collect(), span)
     }
 
-    /// A function of static numbers.
+    /// Returns a function of static numbers.
     pub fn each_static(&mut self, name: &str, values: Vec<Value>, span: Span) -> Result<Value> {
         let wrong = |this: &mut Self| {
             let found: Vec<String> = values.iter().map(Value::describe).collect();
@@ -125,7 +126,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// `f32.max` and its kin.
+    /// Evaluates `f32.max` and its kin.
     pub fn type_constant(&mut self, ty: ElemType, name: &str, span: Span) -> Result<Value> {
         let float = |single: f32, double: f64| match ty {
             ElemType::F32 => Some(Value::Float(single as f64)),
@@ -152,7 +153,7 @@ impl Elaborator<'_> {
         )
     }
 
-    /// `f32.bits(0x7fc00000)`: the element with these bits.
+    /// Evaluates `f32.bits(0x7fc00000)`: the element with these bits.
     pub fn type_bits(&mut self, ty: ElemType, given: Vec<Given>, span: Span) -> Result<Value> {
         let [bits] = self.required("bits", ["bits"], given, span)?;
         match (bits.value, ty) {

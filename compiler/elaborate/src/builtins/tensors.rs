@@ -12,7 +12,7 @@ use girder_source::{Result, Span};
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// `f32(x)`: a static number becomes a constant; a tensor is converted element by element.
+    /// Evaluates `f32(x)`: a static number becomes a constant; a tensor is converted element by element.
     pub fn convert(&mut self, ty: ElemType, given: Vec<Given>, span: Span) -> Result<Value> {
         let [x] = self.required(ty.name(), ["x"], given, span)?;
         if !ty.is_supported() {
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
                 return Err(self.error("elaborate::shape_mismatch", at, message));
             }
         }
-        // Of one tensor more than the list holds nothing can be said, and each has no more elements than one may have.
+        // Each tensor has no more elements than one may have; together they may have more.
         let total = tensors.iter().fold(0u64, |n, t| n.saturating_add(t.view.len()));
         if total > self.session.limits.elements {
             return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
@@ -86,7 +86,7 @@ impl Elaborator<'_> {
         Ok(Tensor { view: View::concat(&views, axis), ty }.into())
     }
 
-    /// `zeros(T: f32, shape: [n])`: a fresh temporary of zeros.
+    /// Evaluates `zeros(T: f32, shape: [n])`: a fresh temporary of zeros.
     pub(super) fn zeros(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [shape, ty] = self.arguments("zeros", ["shape", "T?"], given, span)?;
         let ty = match ty.map(|g| (g.value, g.span)) {

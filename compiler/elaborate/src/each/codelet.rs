@@ -1,6 +1,6 @@
 //! The codelets of element-wise steps: their names, and their trees.
 //!
-//! Invariant: the name says all that the tree depends on, so that equal names are one codelet.
+//! Invariant: the name holds all that the tree depends on, so that equal names are one codelet.
 
 use super::operand::Operand;
 use girder_ir::types::ElemType;
@@ -69,7 +69,7 @@ impl EachCodelet<'_> {
     }
 }
 
-/// `in x0: f32[n0, n1]`
+/// Evaluates `in x0: f32[n0, n1]`.
 fn field(make: &mut Make, dir: FieldDir, name: &str, ty: ElemType, rank: usize) -> ast::CodeletField {
     let dims: Vec<Dim> = (0..rank).map(|k| Dim::Expr(make.name(&format!("n{k}")))).collect();
     let kind = TypeKind::Name { name: path(ty.name()), dims: (rank > 0).then_some(dims) };
@@ -77,7 +77,7 @@ fn field(make: &mut Make, dir: FieldDir, name: &str, ty: ElemType, rank: usize) 
     ast::CodeletField { attrs: vec![], dir, name: ident(name), ty, span: Span::NONE }
 }
 
-/// `x0[i0, i1]`
+/// Evaluates `x0[i0, i1]`.
 fn element(make: &mut Make, name: &str, rank: usize) -> ExprId {
     let base = make.name(name);
     if rank == 0 {
@@ -87,7 +87,7 @@ fn element(make: &mut Make, name: &str, rank: usize) -> ExprId {
     make.index(base, index)
 }
 
-/// `i0 in 0..n0`
+/// Evaluates `i0 in 0..n0`.
 fn binder(make: &mut Make, k: usize) -> ast::Binder {
     let (start, end) = (make.uint(0), make.name(&format!("n{k}")));
     let range = make.range(start, end);

@@ -1,4 +1,4 @@
-//! The pieces of an element-wise step: where they are, and all that are alike at once.
+//! The pieces of an element-wise step: where they are, and all of one size at once.
 //!
 //! Invariant: the pieces of all boxes are disjoint and cover the shape.
 
@@ -36,7 +36,7 @@ impl Pieces<'_> {
         boxes
     }
 
-    /// What a view of the shape sees in the piece at a point; a scalar is whole in all.
+    /// Returns what a view of the shape sees in the piece at a point; a scalar is whole in all.
     pub fn piece(&self, view: &View, at: &[u64]) -> View {
         let mut piece = view.clone();
         for (axis, (&k, &chunk)) in at.iter().zip(self.grid).enumerate().take(view.rank()) {
@@ -45,7 +45,7 @@ impl Pieces<'_> {
         piece
     }
 
-    /// All pieces of a box. Precondition: each view is a scalar, or has one part and one digit for each axis.
+    /// Returns all pieces of a box. Precondition: each view is a scalar, or has one part and one digit for each axis.
     pub fn block(
         &self,
         spec: SpecId,

@@ -24,7 +24,7 @@ pub struct Emission {
 }
 
 impl Emission {
-    /// The top of a module: no body is open, and nothing is inherited but the path.
+    /// Returns the top of a module: no body is open, and nothing is inherited but the path.
     pub fn at_top(path: Vec<SmolStr>) -> Emission {
         Emission { path, ..Emission::default() }
     }

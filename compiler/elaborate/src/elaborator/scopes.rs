@@ -47,6 +47,8 @@ pub struct Scopes {
     /// Innermost last.
     frames: Vec<Frame>,
     globals: FxHashMap<(ModuleRef, SmolStr), Global>,
+    /// How many items are being evaluated, each for the one before.
+    item_depth: u32,
     /// Values of names that are not local, by the module whose text has the name.
     resolved: FxHashMap<(ModuleRef, SmolStr), Value>,
 }
@@ -149,6 +151,21 @@ impl Scopes {
     /// Sets what an item's name is worth.
     pub fn set_global(&mut self, module: ModuleRef, name: SmolStr, global: Global) {
         self.globals.insert((module, name), global);
+    }
+
+    /// Enters the evaluation of an item.
+    pub fn enter_item(&mut self) {
+        self.item_depth += 1;
+    }
+
+    /// Leaves the evaluation of an item.
+    pub fn leave_item(&mut self) {
+        self.item_depth -= 1;
+    }
+
+    /// Returns how many items are being evaluated, each for the one before.
+    pub fn item_depth(&self) -> u32 {
+        self.item_depth
     }
 
     /// Returns the value that a name of the current module was resolved to before.

@@ -84,7 +84,7 @@ pub struct Head {
 }
 
 impl Key {
-    /// The key of vertices with the signatures of some views.
+    /// Returns the key of vertices with the signatures of some views.
     pub fn new(head: Head, views: &[View]) -> Key {
         Key { head, fields: views.iter().map(View::signature).collect() }
     }

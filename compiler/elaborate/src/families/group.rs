@@ -55,7 +55,7 @@ impl Group {
         }
     }
 
-    /// A group of the vertices of a block.
+    /// Returns a group of the vertices of a block.
     pub fn of_block(block: VertexBlock, count: usize) -> Group {
         let extents = &block.extents;
         let bounds: Vec<(i64, i64)> = block.counters.iter().map(|c| c.bounds(extents)).collect();

@@ -13,7 +13,7 @@ use girder_ir::view::Run;
 
 /// Rows of a variable's elements on one tile. Small, because there may be many; a variable has fewer than 2³² elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct ElementBlock {
     /// First element.
     start: u32,
     /// The number of rows.
@@ -26,32 +26,32 @@ pub struct Block {
     tile: u32,
 }
 
-impl Block {
+impl ElementBlock {
     /// Returns the runs of a view of one variable as blocks, all on tile 0.
-    pub fn of(runs: &[&Run]) -> Vec<Block> {
+    pub fn of(runs: &[&Run]) -> Vec<ElementBlock> {
         let of_run = |run: &&Run| match run.stride {
-            1 => Block { start: run.start as u32, rows: 1, pitch: run.len as u32, len: run.len as u32, tile: 0 },
-            0 => Block { start: run.start as u32, rows: 1, pitch: 1, len: 1, tile: 0 },
+            1 => ElementBlock { start: run.start as u32, rows: 1, pitch: run.len as u32, len: run.len as u32, tile: 0 },
+            0 => ElementBlock { start: run.start as u32, rows: 1, pitch: 1, len: 1, tile: 0 },
             stride => {
                 let last = (run.start as i64 + (run.len as i64 - 1) * stride) as u64;
                 let (start, pitch) = (run.start.min(last) as u32, stride.unsigned_abs() as u32);
-                Block { start, rows: run.len as u32, pitch, len: 1, tile: 0 }
+                ElementBlock { start, rows: run.len as u32, pitch, len: 1, tile: 0 }
             }
         };
-        let blocks: Vec<Block> = runs.iter().map(of_run).collect();
+        let blocks: Vec<ElementBlock> = runs.iter().map(of_run).collect();
         let [first, second, ..] = blocks[..] else { return blocks };
         let pitch = second.start.wrapping_sub(first.start);
-        let follows = |w: &[Block]| w[1].start.wrapping_sub(w[0].start) == pitch;
-        let equal = |b: &Block| (b.rows, b.len) == (1, first.len);
+        let follows = |w: &[ElementBlock]| w[1].start.wrapping_sub(w[0].start) == pitch;
+        let equal = |b: &ElementBlock| (b.rows, b.len) == (1, first.len);
         match second.start > first.start && blocks.iter().all(equal) && blocks.windows(2).all(follows) {
-            true => vec![Block { rows: blocks.len() as u32, pitch, ..first }],
+            true => vec![ElementBlock { rows: blocks.len() as u32, pitch, ..first }],
             false => blocks,
         }
     }
 
     /// Returns the block moved by some elements, on a tile.
-    pub fn shifted(self, by: i64, tile: u32) -> Block {
-        Block { start: (self.start as i64 + by) as u32, tile, ..self }
+    pub fn shifted(self, by: i64, tile: u32) -> ElementBlock {
+        ElementBlock { start: (self.start as i64 + by) as u32, tile, ..self }
     }
 
     /// Returns the number of rows.
@@ -82,9 +82,9 @@ pub struct Grid {
 
 impl Grid {
     /// Makes a grid of blocks, if they are blocks of one matrix and share no element.
-    pub fn of(blocks: &[Block]) -> Option<Grid> {
+    pub fn of(blocks: &[ElementBlock]) -> Option<Grid> {
         let pitch = blocks.iter().find(|b| b.rows > 1)?.pitch as u64;
-        let placed = |b: &Block| {
+        let placed = |b: &ElementBlock| {
             let (row, column) = (b.start as u64 / pitch, b.start as u64 % pitch);
             let (rows, len) = (b.rows as u64, b.len as u64);
             let fits = (b.rows == 1 || b.pitch as u64 == pitch) && column + len <= pitch;
@@ -155,8 +155,8 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn block(start: u32, rows: u32, pitch: u32, len: u32, tile: u32) -> Block {
-        Block { start, rows, pitch, len, tile }
+    fn block(start: u32, rows: u32, pitch: u32, len: u32, tile: u32) -> ElementBlock {
+        ElementBlock { start, rows, pitch, len, tile }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Invariant: where several statements map one element, the last one does; a mapping is the same however its rows were
 //! found.
 
-use super::blocks::{Block, Grid};
+use super::blocks::{ElementBlock, Grid};
 use girder_ir::graph::Var;
 use girder_ir::ids::VarId;
 use girder_ir::placement::{Mapping, TileRun, UNPLACED};
@@ -43,14 +43,14 @@ impl Rows {
 #[derive(Debug, Default)]
 pub struct Mapped {
     /// The blocks of each variable.
-    pub vars: Vec<(VarId, Vec<Block>)>,
+    pub vars: Vec<(VarId, Vec<ElementBlock>)>,
     /// The number of parts that the iterations were split into.
     pub parts: usize,
 }
 
 impl Mapped {
     /// Returns the blocks of a variable, to add more.
-    pub fn blocks_of(&mut self, var: VarId) -> &mut Vec<Block> {
+    pub fn blocks_of(&mut self, var: VarId) -> &mut Vec<ElementBlock> {
         let known = self.vars.iter().position(|v| v.0 == var);
         let k = known.unwrap_or_else(|| {
             self.vars.push((var, vec![]));
@@ -88,15 +88,15 @@ pub fn by_var(rows: Vec<MapRow>) -> Vec<VarRows> {
     }
 }
 
-/// Returns the rows of each variable in an order in which later ones win. Blocks of iterations that were split have lost
-/// theirs: any order will do where they share no element, and none is known elsewhere.
+/// Returns the rows of each variable in an order in which later ones win. Blocks of iterations that were split have
+/// lost theirs: any order will do where they share no element, and none is known elsewhere.
 pub fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
     let (mut vars, split) = (mapped.vars, mapped.parts > 1);
     vars.sort_by_key(|v| v.0);
-    let rows = |blocks: Vec<Block>| {
+    let rows = |blocks: Vec<ElementBlock>| {
         Grid::of(&blocks).map(Rows::Grid).or_else(|| {
-            let mut rows: Vec<TileRun> = Vec::with_capacity(blocks.iter().map(Block::count).sum());
-            rows.extend(blocks.into_iter().flat_map(Block::runs));
+            let mut rows: Vec<TileRun> = Vec::with_capacity(blocks.iter().map(ElementBlock::count).sum());
+            rows.extend(blocks.into_iter().flat_map(ElementBlock::runs));
             if split {
                 sort_by_start(&mut rows);
             }
@@ -106,7 +106,7 @@ pub fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
     vars.into_iter().map(|(var, blocks)| Some((var, rows(blocks)?))).collect()
 }
 
-/// Whether rows ascend and share no element.
+/// Returns whether rows ascend and share no element.
 fn ascend(rows: &[TileRun]) -> bool {
     rows.windows(2).all(|w| w[0].1 <= w[1].0)
 }

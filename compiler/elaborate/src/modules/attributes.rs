@@ -12,7 +12,7 @@ const PROGRAM: [&str; 2] = ["called", "at"];
 /// What the grammar reserves.
 const LATER: [&str; 1] = ["recompute"];
 
-/// Says every attribute of an item of a module that means nothing there.
+/// Reports every attribute of an item of a module that means nothing there.
 pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     for item in &tree.items {
         let (what, known): (&str, &[&str]) = match &item.kind {

@@ -1,11 +1,11 @@
 //! Names that stand twice beside each other: in a pattern, among the binders of a loop, the parameters or the generics.
 //!
-//! Invariant: looks at the text alone, so that each is said once, however often the text is evaluated.
+//! Invariant: looks at the text alone, so that each is reported once, however often the text is evaluated.
 
 use girder_source::{Diagnostic, Diagnostics};
 use girder_syntax::ast::{self, CopyItem, Decl, ExprKind, Ident, ItemKind, StmtKind, VertexItem};
 
-/// Says every name of a module that stands twice in one list.
+/// Reports every name of a module that stands twice in one list.
 pub fn duplicates(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     let mut check = Check { diagnostics };
     for item in &tree.items {

@@ -77,7 +77,7 @@ impl Elaborator<'_> {
         Ok((value, span))
     }
 
-    /// The view that a field sees; a number becomes a constant.
+    /// Returns the view that a field sees; a number becomes a constant.
     pub fn vertex_view(
         &mut self,
         field: &girder_typing::HeaderField,
@@ -115,7 +115,7 @@ impl Elaborator<'_> {
         Ok(t)
     }
 
-    /// The value of a `const` field.
+    /// Returns the value of a `const` field.
     pub fn const_scalar(&mut self, value: &Value, ty: ElemType, span: Span) -> Result<Scalar> {
         if let Value::Tensor(_) = value {
             let help = "declare the field `in` instead";

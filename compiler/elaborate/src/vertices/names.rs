@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// `execute name;`
+    /// Elaborates `execute name;`.
     pub fn execute(&mut self, name: &ast::Path) -> Result<()> {
         match self.find_set(name)? {
             Set::Compute(s) => self.push(NodeKind::Execute(s), name.span),
@@ -19,7 +19,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A compute set or copy of the module, made when it is first needed.
+    /// Returns a compute set or copy of the module, made when it is first needed.
     pub fn find_set(&mut self, name: &ast::Path) -> Result<Set> {
         let dotted = name.dotted();
         let found = self.modules.find(self.module(), &dotted, |m| &m.sets);

@@ -34,7 +34,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Whether a codelet has dimensions that are computed, or states cycles, perhaps from constants.
+    /// Returns whether a codelet has dimensions that are computed, or states cycles, perhaps from constants.
     pub(super) fn computes_sizes(&self, spec: SpecId) -> bool {
         let codelet = &self.graph.codelets[spec];
         let computed = |f: &girder_ir::codelet::FieldDecl| f.dims.iter().any(|d| matches!(d, DimDecl::Expr(_)));
@@ -42,7 +42,7 @@ impl Elaborator<'_> {
         states || codelet.fields.values().any(computed)
     }
 
-    /// Per field: the shape of its view; nothing for `const` fields.
+    /// Returns the shape of the view of each field; nothing for `const` fields.
     pub(super) fn shapes(&self, spec: SpecId, views: &[View]) -> Vec<Shape> {
         let mut views = views.iter();
         let shape = |f: &girder_ir::codelet::FieldDecl| match f.dir {
@@ -52,7 +52,7 @@ impl Elaborator<'_> {
         self.graph.codelets[spec].fields.values().map(shape).collect()
     }
 
-    /// Per field: its constant; zero for the others.
+    /// Returns the constant of each field; zero for those that are not `const`.
     pub(super) fn const_values(&self, spec: SpecId, consts: &[Scalar]) -> Vec<Scalar> {
         let mut consts = consts.iter();
         let value = |f: &girder_ir::codelet::FieldDecl| match f.dir {
@@ -117,7 +117,7 @@ impl Elaborator<'_> {
         Err(self.report(d.help("state a number of at least 0 for all sizes and constants that vertices have")))
     }
 
-    /// The workers of a `multi` codelet share a field in ways that are not followed, so it is not warned of.
+    /// Returns the workers of a `multi` codelet share a field in ways that are not followed, so it is not warned of.
     fn warn_of_partial(&mut self, spec: SpecId, sizes: &girder_codelet::Sizes, header: &Header) {
         let codelet = &self.graph.codelets[spec];
         let written = codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Out && !codelet.multi).map(|(id, _)| id);

@@ -1,4 +1,5 @@
-//! What codelets cost on a tile, from their text: the rows that the model was made from, and closed forms against counts.
+//! What codelets cost on a tile, from their text: the rows that the model was made from, and closed forms against
+//! counts.
 //!
 //! The rows' names are those of `docs/cycles.md`.
 
@@ -12,8 +13,8 @@ fn compiled(source: &str) -> Codelet {
     let world = World::new(source);
     let mut diagnostics = Diagnostics::default();
     let codelet = world.compile(&[], &mut diagnostics);
-    let said: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
-    codelet.unwrap_or_else(|| panic!("{}", said.join("\n")))
+    let reported: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
+    codelet.unwrap_or_else(|| panic!("{}", reported.join("\n")))
 }
 
 fn cost(source: &str) -> (Codelet, Cost) {
@@ -183,7 +184,7 @@ fn v2a_fixes_the_launch_and_v2c_follows() {
     assert_eq!(tile(&add, &[&[64], &[64], &[]], &none()), 375);
     let long = tile(&add, &[&[256], &[256], &[]], &none());
     assert!(long.abs_diff(665) <= 2, "{long}");
-    assert_eq!(long, 663, "as docs/cycles.md says");
+    assert_eq!(long, 663, "as docs/cycles.md has it");
 }
 
 #[test]
@@ -193,11 +194,11 @@ fn v1a_takes_one_bundle_a_vector_if_its_fields_are_apart() {
     let apart = MemFacts::granting(triad.1.wants());
     let cycles = tile(&triad, shapes, &apart);
     assert!(cycles.abs_diff(22_711) * 100 <= 22_711, "{cycles}");
-    assert_eq!(cycles, 22_797, "as docs/cycles.md says");
+    assert_eq!(cycles, 22_797, "as docs/cycles.md has it");
     assert!(tile(&triad, shapes, &none()) > 3 * 22_500);
 }
 
-/// An in-place loop cannot load and store in one bundle, whatever memory is like.
+/// Returns an in-place loop cannot load and store in one bundle, whatever memory is like.
 #[test]
 fn intervals_are_those_of_the_published_loop() {
     let add = cost(&SCALED_ADD.replace("pipelined", "pipelined(apart)"));

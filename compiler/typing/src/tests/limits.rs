@@ -27,7 +27,7 @@ fn deep_nesting_is_stopped() {
     assert_eq!(reports_of(&source, &[])[0].0, "codelet::too_large");
 }
 
-/// A long sum is no deep expression: neither reading it nor anything that walks its codelet needs a deep stack.
+/// Returns a long sum is no deep expression: neither reading it nor anything that walks its codelet needs a deep stack.
 #[test]
 fn long_chains_do_not_nest() {
     let terms = 100_000;

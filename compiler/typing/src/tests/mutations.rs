@@ -79,12 +79,12 @@ fn mutated(list: &mut Vec<String>, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let (i, j) = (random.below(list.len()), random.below(list.len()));
         // Most often a word for a word and a sign for a sign, so that much of it still parses.
-        let alike = (0..8).map(|_| random.below(list.len())).find(|&k| is_word(&list[k]) == is_word(&list[i]));
+        let other = (0..8).map(|_| random.below(list.len())).find(|&k| is_word(&list[k]) == is_word(&list[i]));
         match random.below(12) {
             0 => drop(list.remove(i)),
             1 => list.insert(i, list[j].clone()),
             2 => list.swap(i, j),
-            _ => list[i] = list[alike.unwrap_or(j)].clone(),
+            _ => list[i] = list[other.unwrap_or(j)].clone(),
         }
     }
 }
@@ -93,8 +93,8 @@ fn mutated(list: &mut Vec<String>, random: &mut Random) {
 fn almost_right_programs_are_read_without_a_panic() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut accepted, mut reported) = (0, 0);
-    for turn in 0..TURNS {
-        let mut list = tokens(RIGHT[turn % RIGHT.len()]);
+    for round in 0..ROUNDS {
+        let mut list = tokens(RIGHT[round % RIGHT.len()]);
         mutated(&mut list, &mut random);
         let Some(world) = World::mended(&list.join(" ")) else { continue };
         let (item, attrs) = world.item();
@@ -108,7 +108,7 @@ fn almost_right_programs_are_read_without_a_panic() {
             Err(_) => reported += 1,
         }
     }
-    assert!(accepted > TURNS / 100 && reported > TURNS / 100, "{accepted} accepted, {reported} reported");
+    assert!(accepted > ROUNDS / 100 && reported > ROUNDS / 100, "{accepted} accepted, {reported} reported");
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn the_right_programs_are_right() {
         let world = World::new(source);
         let mut diagnostics = Diagnostics::default();
         let codelet = world.compile(&[], &mut diagnostics);
-        let said: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
-        assert!(codelet.is_some(), "{}", said.join("\n"));
+        let reported: Vec<_> = diagnostics.iter().map(|d| d.render(&world.map, false, 100)).collect();
+        assert!(codelet.is_some(), "{}", reported.join("\n"));
     }
 }
 
-const TURNS: usize = 1500;
+const ROUNDS: usize = 1500;
