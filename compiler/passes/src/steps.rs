@@ -44,7 +44,7 @@ pub(crate) fn children(kind: &StepKind, mut f: impl FnMut(StepId)) {
     }
 }
 
-/// Returns, for each sequence that is not inside another one, its steps in order. Nested sequences are flattened.
+/// Returns the steps, in order, of each sequence that is not inside another one. Nested sequences are flattened.
 pub(crate) fn sequences(graph: &Graph) -> impl Iterator<Item = Vec<StepId>> {
     let mut inner: EntitySet<StepId> = EntitySet::new();
     graph.steps.iter().filter_map(move |(id, step)| {

@@ -113,8 +113,8 @@ fn side_by_side(items: &[Item], space: &Space) -> Packing {
     packing
 }
 
-/// Repeatedly moves an item that reaches the peak forward in the order: to the front of its rank or, if that has gone
-/// in a circle, to a position from a fixed sequence.
+/// Moves an item that reaches the peak forward in the order, again and again: to the front of its rank or, if that has
+/// gone in a circle, to a position from a fixed sequence.
 fn improve(
     items: &[Item],
     space: &Space,

@@ -1,7 +1,7 @@
 //! Decides which instances of a field are in place, and at which byte strides.
 //!
-//! Invariant: in place means that all elements are on the vertex's tile and that the byte of the element at index (i,
-//! j, …) is `base + i · stride₀ + j · stride₁ + …` of the tile's block of one variable.
+//! Invariant: in place means that all elements are on the vertex's tile and that the byte of element (i, j, …) is `base
+//! + i · stride₀ + j · stride₁ + …` of the tile's block of one variable.
 
 use super::homes::{RunHint, locate};
 use super::scene::Scene;

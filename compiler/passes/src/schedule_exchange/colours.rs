@@ -212,7 +212,7 @@ fn halve(ports: &Ports, jobs: &[u32]) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    /// 40 senders to 40 receivers, with repetitions, by a simple rule that favours none.
+    /// Returns jobs from 40 senders to 40 receivers, with repetitions, by a simple rule that favours none.
     fn edges(count: u32) -> Ports {
         let mut jobs = Jobs::default();
         (0..count).for_each(|k| jobs.add(k, 0..1, k * k % 40, [(0, 40 + (k * 7 + k / 40 * 3) % 40)]));

@@ -1,12 +1,12 @@
-//! The check of a schedule, whoever made it: every port's holds, sorted by time, must not overlap, and every word of
-//! every transfer must reach every receiver once.
+//! The verifier of a schedule. When the holds of every port are sorted by time, they must not overlap, and every word
+//! of every transfer must reach every receiver once.
 //!
 //! # Note: Delays
-//! Of a word that tile s sends at cycle c, tile r hears at c + a(s) + b(r). A piece starts at cycle `start` of both
-//! ports' own clocks, of which a sender's begins a(s) before, and a receiver's b(r) after, the phase's own: the
-//! receipts of a tile are all shifted by b(r) alone, so that they overlap on its clock iff they overlap on the wire.
+//! A word that tile s sends at cycle c arrives at tile r at cycle c + a(s) + b(r). A slice starts at cycle `start` of
+//! both ports' own clocks. A sender's clock begins a(s) before the phase's, and a receiver's b(r) after it. All
+//! receipts of a tile are thus shifted by b(r), so they overlap on its clock iff they overlap on the wire.
 //!
-//! Invariant: shares no code with the scheduler; durations are computed anew from the machine.
+//! Invariant: it shares no code with the scheduler. Durations are computed again from the machine.
 
 use girder_ir::plan::{Loc, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
@@ -92,8 +92,8 @@ struct Hold {
     end: u64,
 }
 
-/// Who lends wires to a paired piece: the sender's partner, which is returned, and the sender if its partner receives
-/// alone.
+/// Adds the tiles that lend wires to a paired slice: the sender's partner, which is returned, and the sender if its
+/// partner receives alone.
 fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result<u32, String> {
     let tiles = machine.chip.tiles;
     // The other tile of a pair, if the processor has it.
@@ -112,7 +112,7 @@ fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result
     }
 }
 
-/// Positions of the receivers of a piece, which are on its processor.
+/// Returns the positions of the receivers of a slice, which are on its processor.
 fn served(
     piece: &TransferSlice,
     transfer: &Transfer,
@@ -136,7 +136,7 @@ fn served(
     }
 }
 
-/// Every word must reach every receiver on the sender's processor once.
+/// Checks that every word reaches every receiver on the sender's processor once.
 fn words_arrive(
     (t, transfer): (u32, &Transfer),
     receivers: &[Loc],
@@ -174,7 +174,7 @@ fn words_arrive(
     Ok(())
 }
 
-/// Returns the lengths that the schedule states.
+/// Checks the lengths that the schedule states.
 fn check_cycles(
     cycles: &BTreeMap<u32, u64>,
     phase: &Phase,
@@ -197,7 +197,7 @@ fn check_cycles(
     }
 }
 
-/// Returns the cycles of what crosses processors: the fixed part, and the fullest link group or tile.
+/// Returns the cycles of words between processors: the fixed part, and the fullest link group or tile.
 fn links(phase: &Phase, machine: &Machine) -> u64 {
     let ipu = |tile: u32| tile / machine.chip.tiles;
     let mut tiles: BTreeMap<(bool, u32), u64> = BTreeMap::new();
