@@ -7,7 +7,7 @@
 //! prints.
 
 use girder::{After, AnyStage, Stage};
-use girder_codegen::{Isa, clif_text};
+use girder_codegen::{Isa, clif_text, simd_text};
 use girder_tests::cases::{self, Case};
 use girder_tests::{MODES, Program, files};
 use libtest_mimic::Trial;
@@ -30,8 +30,9 @@ const SHOWN: [(&str, &[&str]); 8] = [
 
 /// Parts of code generation with cases of their own, and how they are shown. The level of the host's instruction set is
 /// fixed, so that snapshots do not depend on the machine.
-const CODE: [(&str, fn(&Program) -> String); 2] = [
+const CODE: [(&str, fn(&Program) -> String); 3] = [
     ("host", |program| program.host_plan(Isa::Avx512)),
+    ("simd", |program| program.kernels(Isa::Avx512, simd_text).join("\n")),
     ("clif", |program| program.kernels(Isa::Portable, clif_text).join("\n")),
 ];
 

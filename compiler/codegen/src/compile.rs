@@ -58,6 +58,15 @@ pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, Codegen
     Ok(lowered(host, kernel, false)?.0.display().to_string())
 }
 
+/// Prints the vector kernels of one kernel; the text is empty if it has none.
+///
+/// # Errors
+/// If the specification is refused.
+pub fn simd_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+    let (_, kernels) = lowered(host, kernel, true)?;
+    Ok(kernels.into_iter().filter_map(|machine| machine.kernel).collect::<Vec<_>>().join("\n"))
+}
+
 /// One kernel in assembly: what Cranelift makes of it, then its vector kernels.
 pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
     let (function, kernels) = lowered(host, kernel, true)?;
