@@ -117,20 +117,20 @@ fn statements(n: usize) -> String {
     text + "    }\n}\n"
 }
 
-/// A 3×3 stencil on so many processors: a strip of rows on each tile, and the rows beside it from its neighbours.
+/// A 3×3 stencil on so many processors: a band of rows on each tile, with the rows beside it from its neighbours.
 fn blur(ipus: usize) -> String {
-    let (strips, rows, cols) = (1472 * ipus, 2, 256);
+    let (bands, rows, cols) = (1472 * ipus, 2, 256);
     format!(
-        "{CODELETS}let rows = {rows};\nlet strips = {strips};
-        var u: f32[strips * rows + 2, {cols} + 2];\nvar v: f32[strips * rows + 2, {cols} + 2];
-        map u[1 + t * rows..1 + (t + 1) * rows] on tile(t) for t in 0..strips;
-        map v[1 + t * rows..1 + (t + 1) * rows] on tile(t) for t in 0..strips;
+        "{CODELETS}let rows = {rows};\nlet bands = {bands};
+        var u: f32[bands * rows + 2, {cols} + 2];\nvar v: f32[bands * rows + 2, {cols} + 2];
+        map u[1 + t * rows..1 + (t + 1) * rows] on tile(t) for t in 0..bands;
+        map v[1 + t * rows..1 + (t + 1) * rows] on tile(t) for t in 0..bands;
         program main() {{ repeat 10 {{
-            compute there {{ for t in 0..strips {{
+            compute there {{ for t in 0..bands {{
                 vertex stencil(u[t * rows..(t + 1) * rows + 2], v[1 + t * rows..1 + (t + 1) * rows, 1..{cols} + 1])
                     on tile(t);
             }} }}
-            compute back {{ for t in 0..strips {{
+            compute back {{ for t in 0..bands {{
                 vertex stencil(v[t * rows..(t + 1) * rows + 2], u[1 + t * rows..1 + (t + 1) * rows, 1..{cols} + 1])
                     on tile(t);
             }} }}

@@ -14,6 +14,7 @@ pub mod cases;
 mod context;
 pub mod files;
 pub mod generate;
+mod kernels;
 mod lowered;
 mod outcome;
 mod program;

@@ -6,9 +6,10 @@
 //! modes agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case say what it
 //! prints.
 
-use girder::{After, AnyStage};
+use girder::{After, AnyStage, Stage};
+use girder_codegen::{Isa, clif_text, simd_text};
 use girder_tests::cases::{self, Case};
-use girder_tests::{MODES, files};
+use girder_tests::{MODES, Program, files};
 use libtest_mimic::Trial;
 use std::process::ExitCode;
 
@@ -27,6 +28,14 @@ const SHOWN: [(&str, &[&str]); 8] = [
     ("allocate-memory", &["layout"]),
 ];
 
+/// Parts of code generation with cases of their own, and how they are shown. The level of the host's instruction set is
+/// fixed, so that snapshots do not depend on the machine.
+const CODE: [(&str, fn(&Program) -> String); 3] = [
+    ("host", |program| program.host_plan(Isa::Avx512)),
+    ("simd", |program| program.kernels(Isa::Avx512, simd_text).join("\n")),
+    ("clif", |program| program.kernels(Isa::Portable, clif_text).join("\n")),
+];
+
 fn main() -> ExitCode {
     let complete = || {
         every_pass_has_its_cases();
@@ -39,7 +48,7 @@ fn every_pass_has_its_cases() {
     let passes: Vec<&str> = After::all().map(After::name).collect();
     let shown: Vec<&str> = SHOWN.iter().map(|s| s.0).collect();
     assert_eq!(passes, shown, "the passes of the compiler are those that have snapshots");
-    for pass in shown {
+    for pass in shown.into_iter().chain(CODE.iter().map(|c| c.0)) {
         let count = files::under(format!("tests/passes/{pass}"), ".gir").len();
         assert!(count >= LEAST, "`{pass}` has {count} cases, fewer than {LEAST}");
     }
@@ -49,9 +58,15 @@ fn every_pass_has_its_cases() {
 fn snapshot(case: &Case) -> String {
     let claim = case.claim().unwrap_or_default();
     assert!(claim.ends_with('.'), "the first line of a case is its claim, a sentence");
-    let pass = case.folder();
+    let (pass, program) = (case.folder(), case.program());
+    if let Some((_, print)) = CODE.iter().find(|c| c.0 == pass) {
+        let text = print(&program);
+        assert_eq!(text, print(&program), "a second compilation prints something else");
+        let stage = program.stage(Stage::Graph).unwrap_or_else(|e| panic!("the case does not compile\n{e}"));
+        runs(case, &stage);
+        return text;
+    }
     let after = After::named(pass).unwrap_or_else(|| panic!("there is no pass `{pass}`"));
-    let program = case.program();
     let (lowered, again) = (program.lowered(after), program.lowered(after));
     assert_eq!(lowered.report, again.report, "a second compilation reports something else");
     assert_eq!(lowered.text, again.text, "a second compilation prints something else");

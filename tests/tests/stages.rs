@@ -7,6 +7,7 @@
 use girder::Stage;
 use girder_engine::Mode;
 use girder_source::par_map_slice;
+use girder_tests::cases::Case;
 use girder_tests::{Program, files};
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,8 @@ fn programs_print_what_they_should_in_every_mode() {
     let programs = files::under(PROGRAMS, ".gir");
     assert!(programs.len() >= 25, "only {} programs", programs.len());
     report(par_map_slice(&programs, |path| {
-        let text = files::text(path);
-        let expected: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("// prints: ")).collect();
+        let case = Case::read(path);
+        let expected = case.promised_prints();
         let compiled = match Program::small(path).try_compile(&girder_tests::MODES) {
             Ok(compiled) => compiled,
             Err(failure) => return Some(format!("{} does not compile:\n{failure}", path.display())),

@@ -57,6 +57,15 @@ pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, Codegen
     Ok(lowered(host, kernel, false)?.function.display().to_string())
 }
 
+/// Prints the vector kernels of one kernel; the text is empty if it has none.
+///
+/// # Errors
+/// If the specification is refused.
+pub fn simd_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
+    let kernels = lowered(host, kernel, true)?.kernels;
+    Ok(kernels.into_iter().filter_map(|machine| machine.kernel).collect::<Vec<_>>().join("\n"))
+}
+
 /// One kernel in assembly: why loops stay scalar, what Cranelift makes of it, and its vector kernels.
 pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
     let Lowered { function, kernels, scalar } = lowered(host, kernel, true)?;

@@ -22,7 +22,7 @@ mod memory;
 pub mod native;
 mod validate;
 
-pub use compile::{Kernels, asm_text, clif_text, compile, compile_for};
+pub use compile::{Kernels, asm_text, clif_text, compile, compile_for, simd_text};
 pub use helpers::Imports;
 pub use host::Host;
 pub use isa::Isa;

@@ -78,6 +78,8 @@ pub struct Machine {
     pub entry: usize,
     /// The same for people, if it was wanted.
     pub listing: Option<String>,
+    /// The text of the kernel, if a listing was wanted.
+    pub kernel: Option<String>,
 }
 
 /// A function that does what a kernel means, by [`evaluate`](crate::evaluate()), instead of machine code of its own.
@@ -105,7 +107,8 @@ pub fn assemble(kernel: &Kernel, level: Level, options: &Options) -> Machine {
         Level::Avx2 => avx2::program(kernel, options),
         Level::Avx512 => avx512::program(kernel, options),
     };
-    emit::emit(&program, options)
+    let kernel = options.listing.then(|| kernel.to_string());
+    Machine { kernel, ..emit::emit(&program, options) }
 }
 
 impl Level {

@@ -63,7 +63,7 @@ pub(super) fn emit(program: &Program, options: &Options) -> Machine {
     let mut emit = Emit { program, r: Registers::new(program, out, pool), carried: Vec::new(), unroll, overlaps };
     emit.kernel(known);
     let Bytes { bytes, listing, .. } = emit.r.out;
-    Machine { bytes, entry, listing }
+    Machine { bytes, entry, listing, kernel: None }
 }
 
 /// How many groups run in a row: those of a small body share the cost of a jump, and more of its sums are under way.

@@ -1,5 +1,5 @@
-//! Chains of compute sets and copies that threads run strip by strip, or place by place as one, leave what the oracle
-//! leaves, and report the failure that comes first in program order.
+//! Chains of compute sets and copies that run in cache blocks or as fused steps have the outcome of the reference, and
+//! report the failure that comes first in program order.
 
 use girder::{AnyStage, Stage};
 use girder_engine::{CodeForm, Executable, Mode};
@@ -26,16 +26,16 @@ fn config(cases: u32) -> ProptestConfig {
 
 /// Makes one step between two variables; most steps connect elements of equal index.
 fn step() -> impl Strategy<Value = String> {
-    let place = prop_oneof![6 => Just("i"), 1 => Just("i + 1"), 1 => Just("n - 1 - i"), 1 => Just("i * 11 % n")];
-    (0usize..4, 1usize..4, place, 0u8..8, 0..4000i32).prop_map(|(from, ahead, place, kind, not)| {
+    let element = prop_oneof![6 => Just("i"), 1 => Just("i + 1"), 1 => Just("n - 1 - i"), 1 => Just("i * 11 % n")];
+    (0usize..4, 1usize..4, element, 0u8..8, 0..4000i32).prop_map(|(from, ahead, element, kind, not)| {
         let (x, y) = (VARS[from], VARS[(from + ahead) % 4]);
         match kind {
             0 => format!("    copy {{ {y} <- {x}; }}\n"),
             1 => format!("    copy {{ for i in 0..n / 2 {{ {y}[2 * i] <- {x}[i]; }} }}\n"),
             2 => format!(
-                "    compute {{ for i in 0..n - 1 {{ vertex held(x: {x}[{place}], y: {y}[i], not: {not}); }} }}\n"
+                "    compute {{ for i in 0..n - 1 {{ vertex held(x: {x}[{element}], y: {y}[i], not: {not}); }} }}\n"
             ),
-            _ => format!("    compute {{ for i in 0..n - 1 {{ vertex mix(x: {x}[{place}], y: {y}[i]); }} }}\n"),
+            _ => format!("    compute {{ for i in 0..n - 1 {{ vertex mix(x: {x}[{element}], y: {y}[i]); }} }}\n"),
         }
     })
 }
@@ -44,7 +44,7 @@ proptest! {
     #![proptest_config(config(10))]
 
     #[test]
-    fn chains_do_what_the_oracle_does(steps in proptest::collection::vec(step(), 2..8)) {
+    fn chains_have_the_outcome_of_the_reference(steps in proptest::collection::vec(step(), 2..8)) {
         let text = format!("{HEAD}program main() {{\n{}}}\n", steps.concat());
         let modes = [Mode::Interpret, Mode::Fast];
         with_context(&text, || Program::text(text.as_str()).compile(&modes).run_on(&modes, &[1, 2, 8]));
@@ -63,12 +63,12 @@ fn the_failure_is_the_least_in_program_order() {
     let outcome =
         Program::text(text).compile(&[Mode::Interpret, Mode::Fast]).run_on(&[Mode::Interpret, Mode::Fast], &[1, 2, 8]);
     let failure = outcome.failure.expect("it fails");
-    let said = format!("{failure:?}");
-    assert!(said.contains("early") && said.contains("5999"), "{said}");
+    let report = format!("{failure:?}");
+    assert!(report.contains("early") && report.contains("5999"), "{report}");
 }
 
 /// The variables of the expressions.
-const PLACES: &str = "
+const MATRICES: &str = "
 codelet mark(in x: f32, out y: f32, inout seen: i32, const bar: f32) { y = select(x > bar, x - bar, x); seen += 1; }
 var a: f32[24, 40] = list i in 0..24 { list j in 0..40 { i - 0.25 * j } };
 var b: f32[24, 40] = list i in 0..24 { list j in 0..40 { (i * 7 + j * 3) % 11 } };
@@ -104,17 +104,17 @@ fn elements(lets: usize) -> impl Strategy<Value = String> {
 /// Makes a statement; `lets` statements before it have made a name each.
 fn statement(lets: usize) -> impl Strategy<Value = String> {
     let var = || proptest::sample::select(vec!["a", "b", "d", "d"]);
-    let places = proptest::sample::select(vec!["[3..20]", "[.., 8..40]", "[2..24, 1..5]", ".reverse(axis: 0)", "[7]"]);
+    let parts = proptest::sample::select(vec!["[3..20]", "[.., 8..40]", "[2..24, 1..5]", ".reverse(axis: 0)", "[7]"]);
     let other = prop_oneof![
         3 => (var(), elements(lets)).prop_map(|(x, e)| format!("{x} <- {e};")),
         2 => (var(), elements(lets)).prop_map(|(x, e)| format!("{x} += {e};")),
-        1 => (var(), var(), places).prop_map(|(x, y, p)| format!("{x}{p} -= 0.5 * {y}{p};")),
+        1 => (var(), var(), parts).prop_map(|(x, y, p)| format!("{x}{p} -= 0.5 * {y}{p};")),
         1 => (var(), var()).prop_map(|(x, y)| format!("{x}[1..] <- {y}[..23] * 1.0;")),
         1 => elements(lets).prop_map(|e| format!("k <- i32({e});")),
         1 => elements(lets).prop_map(|e| format!("u <- u8({e}); h <- f64({e}) * 0.5;")),
         1 => (var(), elements(lets)).prop_map(|(x, e)| {
-            let places = format!("x: {x}[i, j], y: spare[i, j], seen: k[i, j]");
-            let set = format!("compute {{ for i in 0..24, j in 0..40 {{ vertex mark({places}, bar: 2.0); }} }}");
+            let fields = format!("x: {x}[i, j], y: spare[i, j], seen: k[i, j]");
+            let set = format!("compute {{ for i in 0..24, j in 0..40 {{ vertex mark({fields}, bar: 2.0); }} }}");
             format!("{set} {x} <- {e} + spare;")
         }),
         1 => Just("column <- column * 0.5; row += row * 0.25;".to_string()),
@@ -135,7 +135,7 @@ fn program() -> impl Strategy<Value = String> {
     (list(), list(), around, calls).prop_map(|(before, inside, around, calls)| {
         let (before, inside) = (before.concat(), inside.concat());
         let body = format!("{before}    {around} {{\n{inside}    s <- s * 0.5;\n    }}\n");
-        format!("{PLACES}program work() {{\n    var d: f32[24, 40] = 1.0;\n{body}}}\nprogram main() {{ {calls} }}\n")
+        format!("{MATRICES}program work() {{\n    var d: f32[24, 40] = 1.0;\n{body}}}\nprogram main() {{ {calls} }}\n")
     })
 }
 
@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(config(12))]
 
     #[test]
-    fn element_by_element_is_step_by_step(text in program()) {
+    fn fused_steps_have_the_outcome_of_single_steps(text in program()) {
         let modes = [Mode::Interpret, Mode::Exact, Mode::Fast];
         with_context(&text, || Program::text(text.as_str()).compile(&modes).run_on(&modes, &[1, 2, 8]));
     }

@@ -1,0 +1,41 @@
+//! What the host runs for a program, as text.
+
+use crate::Program;
+use girder::{AnyStage, Stage};
+use girder_codegen::{CodegenError, Host, Isa};
+use girder_codelet::KernelSpec;
+use girder_host::{HostPlan, HostedGraph, plan};
+use girder_ir::stage::Allocated;
+
+impl Program {
+    /// Prints the plan of the program for a host of a level, which this host may lack.
+    ///
+    /// # Panics
+    /// If the program does not compile.
+    pub fn host_plan(&self, level: Isa) -> String {
+        let (_, allocated, plan) = self.planned(level);
+        plan.print(&allocated)
+    }
+
+    /// Prints the code of each kernel of the program for a host of a level, which this host may lack.
+    ///
+    /// # Panics
+    /// If the program does not compile.
+    pub fn kernels(
+        &self,
+        level: Isa,
+        print: impl Fn(&Host, &KernelSpec) -> Result<String, CodegenError>,
+    ) -> Vec<String> {
+        let (host, allocated, plan) = self.planned(level);
+        let text = |id| print(&host, &plan.kernels.spec(&allocated, id)).expect("the kernel compiles");
+        plan.kernels.kernels.keys().map(text).collect()
+    }
+
+    fn planned(&self, level: Isa) -> (Host, Allocated, HostPlan) {
+        let stage = self.stage(Stage::Allocated).unwrap_or_else(|e| panic!("the program does not compile\n{e}"));
+        let AnyStage::Allocated(allocated) = stage else { panic!("the stage is not allocated") };
+        let host = Host::with(level).expect("a host of any level can be described");
+        let plan = plan(HostedGraph::of(&allocated), None, host.target()).expect("the program has a plan");
+        (host, allocated, plan)
+    }
+}
