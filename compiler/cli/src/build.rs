@@ -10,20 +10,20 @@ use std::path::PathBuf;
 /// Print a stage of the compilation as `.gir`, or the generated code.
 #[derive(clap::Args)]
 pub struct Build {
-    /// A `.gir` file, or a directory that holds one of its name.
+    /// A `.gir` file, or a directory that contains one of its own name.
     file: PathBuf,
     /// How far to compile: graph, placed, race-free, planned, scheduled, allocated, or the name of a pass that `girder
     /// passes` lists; clif and asm print the code of each kernel.
     #[arg(long, default_value = "allocated", value_parser = stage)]
     stage: Form,
-    /// Write here instead of to standard output.
+    /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     compile: Compile,
 }
 
-/// What is printed.
+/// The form of the output.
 #[derive(Clone, Copy)]
 enum Form {
     Stage(After),
@@ -59,7 +59,7 @@ impl Build {
                     unreachable!("it was brought to this stage")
                 };
                 Executable::code_text(&allocated, form).map_err(|e| {
-                    report.say(&e.diagnostic(), &input.compilation.map);
+                    report.emit(&e.diagnostic(), &input.compilation.map);
                     Stop::User
                 })?
             }

@@ -12,15 +12,22 @@ use std::path::PathBuf;
 /// Check a program: all passes, no code.
 #[derive(clap::Args)]
 pub struct Check {
-    /// A `.gir` file, or a directory that holds one of its name.
+    /// A `.gir` file, or a directory that contains one of its own name.
     file: PathBuf,
-    /// The programs whose time `--stats` estimates; without any, `main` or the only one.
+    /// The programs whose time `--stats` estimates; by default `main`, or the only program.
     programs: Vec<String>,
-    /// Print how long each part took.
+    /// Print the time that each pass took.
     #[arg(long)]
     time: bool,
-    /// Print what a run would take on the machine, as far as the text decides it.
-    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    /// Print an estimate of the modelled time of a run, as far as it does not depend on data.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "table"
+    )]
     stats: Option<StatsFormat>,
     #[command(flatten)]
     compile: Compile,

@@ -1,4 +1,4 @@
-//! What each code means: the pages of `explain/`, one for each stage.
+//! The pages of `explain/`: the meaning of each code, one page for each stage.
 //!
 //! Invariant: an entry is `## code`, a line of summary, and the long form; entries are sorted by code. Tests hold every
 //! code of the sources against them, and run their examples.
@@ -24,7 +24,7 @@ const PAGES: [&str; 17] = [
     include_str!("../explain/usage.md"),
 ];
 
-/// Every code and its text, sorted by code. The first line of a text is its summary.
+/// Returns every code and its text, sorted by code. The first line of a text is its summary.
 pub fn codes() -> impl Iterator<Item = (&'static str, &'static str)> {
     let entries = PAGES.iter().flat_map(|page| page.trim_start_matches("## ").split("\n## "));
     entries.filter_map(|entry| entry.split_once('\n')).map(|(code, text)| (code, text.trim()))

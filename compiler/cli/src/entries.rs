@@ -1,10 +1,10 @@
-//! Which programs of a module are meant.
+//! The programs of a module that are to run.
 
 use crate::report::{Report, Stop};
 use girder::ir::graph::Graph;
 use girder::ir::ids::ProgramId;
 
-/// The programs of these names; without any, `main` or the only one.
+/// Finds programs by name; without names, `main` or the only program.
 pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<ProgramId>, Stop> {
     let entries: Vec<(ProgramId, &str)> =
         graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();

@@ -6,7 +6,7 @@ use crate::report::{Done, Report, print};
 /// Explain the code of a diagnostic.
 #[derive(clap::Args)]
 pub struct Explain {
-    /// A code such as `race::write_write`; without one, all are listed.
+    /// A code such as `race::write_write`; by default all codes are listed.
     code: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `girder fmt`: the one way to lay out a file.
+//! `girder fmt`: formats files.
 
 use crate::report::{Done, Report, Stop, print};
 use girder::source::{Diagnostics, Session, SourceMap};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Format `.gir` files in place.
 #[derive(clap::Args)]
 pub struct Fmt {
-    /// The files, or directories that hold one of their name.
+    /// The files, or directories that contain a file of their own name.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Change nothing; exit with 1 if some file is not formatted.
@@ -38,7 +38,7 @@ impl Fmt {
         };
         let tree = girder::syntax::parse(&map, file, &Session::default(), &mut diagnostics);
         report.all(&diagnostics, &map);
-        // A file with errors is left as it is: what could not be read could not be written.
+        // A file with errors is left unchanged, as its tree is not complete.
         diagnostics.check().map_err(|_| Stop::User)?;
         let formatted = girder::syntax::format(&tree, &text);
         match (formatted == text, self.check) {

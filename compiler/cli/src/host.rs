@@ -1,6 +1,6 @@
-//! The outside of a run: streams from and to files, `print` to standard output, a progress bar for who is watching.
+//! The host side of a run: streams from and to files, `print` to standard output, a progress bar on a terminal.
 //!
-//! Invariant: what a stream has taken is written to its file even if the run fails later.
+//! Invariant: the packets of a stream are written to its file even if the run fails later.
 
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};

@@ -1,6 +1,6 @@
-//! What a path on the command line means: a `.gir` file, or a directory that holds one of its own name.
+//! The program on the command line: a `.gir` file, or a directory that contains one of its own name.
 //!
-//! Invariant: the options of a file's head ([`Head`]) apply where the command line says nothing else.
+//! Invariant: options of the command line take precedence over those of the file's head ([`Head`]).
 
 use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
@@ -57,16 +57,16 @@ impl Input {
     /// Brings the program to a stage, or to the point after a pass, and prints the diagnostics.
     pub fn stage(&mut self, target: impl Into<After>, report: &Report) -> Result<AnyStage, Stop> {
         let done = self.compilation.stage(self.root, target);
-        self.said(done, report)
+        self.reported(done, report)
     }
 
     /// The same to the last stage, with the code of mode fast, which is compiled meanwhile.
     pub fn stage_and_code(&mut self, report: &Report) -> Result<(AnyStage, Option<FastCode>), Stop> {
         let done = self.compilation.stage_and_code(self.root);
-        self.said(done, report)
+        self.reported(done, report)
     }
 
-    fn said<T>(&mut self, done: girder::source::Result<T>, report: &Report) -> Result<T, Stop> {
+    fn reported<T>(&mut self, done: girder::source::Result<T>, report: &Report) -> Result<T, Stop> {
         report.all(&self.compilation.diagnostics, &self.compilation.map);
         self.compilation.diagnostics = Default::default();
         done.map_err(|_| Stop::User)

@@ -1,6 +1,6 @@
 //! The `girder` command: one file per subcommand, nothing else.
 //!
-//! Invariant: exit code 0 is success, 1 the user's error (said as a diagnostic on standard error), 2 wrong usage.
+//! Invariant: exit code 0 is success, 1 an error of the user (reported as a diagnostic on standard error), 2 wrong usage.
 
 mod options;
 mod inputs;
@@ -21,7 +21,7 @@ mod new;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// It takes memory in huge pages, which a compiler touches faster for the first time, and from several threads.
+/// An allocator with huge pages: first touches cost less, and threads do not contend.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -31,7 +31,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// How diagnostics are written.
+    /// The format of diagnostics.
     #[arg(long, value_enum, default_value_t = report::Format::Human, global = true)]
     message_format: report::Format,
 }

@@ -1,23 +1,24 @@
-//! The options that several subcommands share, and what they mean to the compiler.
+//! The options that several subcommands share.
 
 use crate::report::{Report, Stop};
 use girder::machine::Machine;
 use girder::source::{Diagnostic, Limits, Session, SourceMap, Span};
 use girder::{Arguments, Options};
 
-/// What a compilation takes from the command line.
+/// The options of a compilation.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Compile {
-    /// The machine: a name that `girder targets` lists, or a TOML file. Printed text names its own; else `gc200`.
+    /// The machine: a name that `girder targets` lists, or a TOML file. By default `gc200`, or the machine that printed
+    /// text names.
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub target: Option<String>,
-    /// Set a parameter of a program, or a `let` of the module.
+    /// Set a parameter of a program or a `let` of the module.
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pub args: Vec<String>,
     /// Set a limit, such as static_steps=1000.
     #[arg(long = "limit", value_name = "NAME=N")]
     pub limits: Vec<String>,
-    /// Go on where a tile's memory is too small, with a warning: as if it were larger.
+    /// Warn instead of failing if the memory of a tile is too small.
     #[arg(long)]
     pub allow_over_memory: bool,
 }
@@ -47,7 +48,7 @@ pub fn once(report: &Report, flag: &str, texts: &[String]) -> Result<(), Stop> {
 }
 
 impl Compile {
-    /// What the compiler is asked for; `default_target` is what the text itself names.
+    /// Returns the options of the compiler; `default_target` is the machine that the text names.
     pub fn options(&self, report: &Report, default_target: Option<&str>) -> Result<Options, Stop> {
         let target = self.target.as_deref().or(default_target).unwrap_or("gc200");
         let machine = machine(report, target)?;
@@ -81,7 +82,7 @@ impl Compile {
     }
 }
 
-/// A built-in machine, or one in a file.
+/// Reads a built-in machine or a machine file.
 pub fn machine(report: &Report, name: &str) -> Result<Machine, Stop> {
     if let Some(m) = girder::machine::builtin(name) {
         return Ok(m);
@@ -103,7 +104,7 @@ pub fn machine(report: &Report, name: &str) -> Result<Machine, Stop> {
         let base = map.add(name, text).map_or(0, |id| map.file(id).base);
         let span = e.span.map_or(Span::NONE, |s| Span::new(base + s.start as u32, base + s.end as u32));
         let d = Diagnostic::error("machine::invalid", span, e.message);
-        report.say(&d.help("`girder targets gc200` prints a whole file with units and sources"), &map);
+        report.emit(&d.help("`girder targets gc200` prints a whole file with units and sources"), &map);
         Stop::User
     })
 }

@@ -1,4 +1,4 @@
-//! `girder passes`: what the compiler does, in order.
+//! `girder passes`: the passes, in order.
 
 use crate::report::{Done, print};
 

@@ -1,4 +1,4 @@
-//! How the command speaks: diagnostics to standard error, results to standard output.
+//! Output of the command: diagnostics to standard error, results to standard output.
 //!
 //! Invariant: a diagnostic is written once.
 
@@ -8,18 +8,18 @@ use std::io::{IsTerminal, Write};
 /// `--message-format`
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Drawn for people.
+    /// Rendered for people.
     Human,
-    /// One line of JSON each.
+    /// One line of JSON for each diagnostic.
     Json,
 }
 
-/// Why the command ends early.
+/// The reason for which the command ends early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// An error in what the user gave; it has been said.
+    /// An error in the input, which has been reported.
     User,
-    /// The command was called wrongly; it has been said.
+    /// A wrong command line, which has been reported.
     Usage,
 }
 
@@ -34,27 +34,27 @@ pub struct Report {
 }
 
 impl Report {
-    /// For standard error as it is.
+    /// Reports to standard error, in colour if it is a terminal.
     pub fn new(format: Format) -> Report {
         let terminal = std::io::stderr().is_terminal();
         let color = terminal && std::env::var_os("NO_COLOR").is_none();
         Report { format, color, width: 100 }
     }
 
-    /// Says one thing.
-    pub fn say(&self, d: &Diagnostic, map: &SourceMap) {
+    /// Emits one diagnostic.
+    pub fn emit(&self, d: &Diagnostic, map: &SourceMap) {
         let text = match self.format {
             Format::Human => d.render(map, self.color, self.width),
             Format::Json => d.to_json(map) + "\n",
         };
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, nobody reads the diagnostic.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// Says everything, and how many errors there were.
+    /// Emits all diagnostics and the number of errors.
     pub fn all(&self, diagnostics: &Diagnostics, map: &SourceMap) {
         for d in diagnostics.iter() {
-            self.say(d, map);
+            self.emit(d, map);
         }
         let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
         if errors > 1 && self.format == Format::Human {
@@ -62,15 +62,15 @@ impl Report {
         }
     }
 
-    /// Says an error that is about no text, and stops.
+    /// Reports an error that concerns no text, and stops.
     pub fn error(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Stop {
-        self.say(&Diagnostic::error(code, Span::NONE, message).help(help), &SourceMap::default());
+        self.emit(&Diagnostic::error(code, Span::NONE, message).help(help), &SourceMap::default());
         Stop::User
     }
 
-    /// Says that the command was called wrongly.
+    /// Reports a wrong command line, and stops.
     pub fn usage(&self, message: impl Into<String>, help: impl Into<String>) -> Stop {
-        self.say(&Diagnostic::error("usage::argument", Span::NONE, message).help(help), &SourceMap::default());
+        self.emit(&Diagnostic::error("usage::argument", Span::NONE, message).help(help), &SourceMap::default());
         Stop::Usage
     }
 }

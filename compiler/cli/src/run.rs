@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// Compile a program and run it.
 #[derive(clap::Args)]
 pub struct Run {
-    /// A `.gir` file, or a directory that holds one of its name.
+    /// A `.gir` file, or a directory that contains one of its own name.
     file: PathBuf,
-    /// The programs to run, in order; without any, `main` or the only one.
+    /// The programs to run, in order; by default `main`, or the only program.
     programs: Vec<String>,
     /// Set a variable before the run: `--set w=w.npy`, `--set w=all.npz:w`.
     #[arg(long, value_name = "VAR=FILE")]
@@ -26,20 +26,27 @@ pub struct Run {
     /// Feed an `in` stream: the packets of an array, in order.
     #[arg(long = "in", value_name = "STREAM=FILE")]
     inputs: Vec<String>,
-    /// Write what an `out` stream carries, as one array of packets.
+    /// Write the packets of an `out` stream to a file, as one array.
     #[arg(long = "out", value_name = "STREAM=FILE")]
     outputs: Vec<String>,
     /// Write a variable after the run; without a file, print it.
     #[arg(long, value_name = "VAR[=FILE]")]
     get: Vec<String>,
-    /// How to run: the results are the same.
+    /// How to run; every mode gives the same results.
     #[arg(long, value_enum, default_value_t = ModeName::Fast)]
     mode: ModeName,
-    /// Threads; without it, as many as the host has cores.
+    /// Number of threads; by default the number of cores of the host.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Print what the run takes on the machine: modelled cycles by step, memory by tile.
-    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    /// Print the modelled cycles of each step and the memory of tiles.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "table"
+    )]
     stats: Option<StatsFormat>,
     #[command(flatten)]
     compile: Compile,
@@ -48,9 +55,9 @@ pub struct Run {
 /// `--mode`
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum ModeName {
-    /// Compiled vertices on one memory.
+    /// Compiled vertices on one shared memory.
     Fast,
-    /// Compiled vertices on a memory for each tile; every transfer is performed.
+    /// Compiled vertices on the memory of each tile; every transfer is performed.
     Exact,
     /// The reference interpreter.
     Interpret,
@@ -106,7 +113,7 @@ impl Run {
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let session = &input.compilation.options.session;
         let fail = |d: girder::source::Diagnostic| {
-            report.say(&d, &input.compilation.map);
+            report.emit(&d, &input.compilation.map);
             Stop::User
         };
         let mut engine = Engine::load(&executable, mode, threads, session).map_err(|e| fail(e.diagnostic()))?;
@@ -167,13 +174,13 @@ impl Run {
     }
 }
 
-/// A persistent variable by name.
+/// Finds a persistent variable by name.
 fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<VarId, Stop> {
     let known: Vec<_> = graph.vars.iter().filter(|(_, v)| v.is_persistent()).collect();
     match known.iter().copied().find(|(_, v)| v.name == name) {
         Some((id, _)) => Ok(id),
         None => {
-            // Constants of bodies are persistent as well, but nobody has named them for the host.
+            // Constants of bodies are persistent as well, but have no name that a user wrote.
             let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
             let names: Vec<&str> = known.iter().filter(|(_, v)| is_on_top(v)).map(|(_, v)| v.name.as_str()).collect();
             let temporary = graph.vars.values().any(|v| v.name == name);
@@ -187,7 +194,7 @@ fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<Va
     }
 }
 
-/// An array of `file.npy`, `file.npz` or `file.npz:key`.
+/// Reads an array from `file.npy`, `file.npz` or `file.npz:key`.
 pub fn read_array(text: &str, flag: &str, report: &Report) -> Result<Array, Stop> {
     let (path, key) = match text.rsplit_once(':') {
         Some((path, key)) if path.ends_with(".npz") => (path, Some(key)),
@@ -204,12 +211,12 @@ pub fn write_array(path: &Path, array: &Array, report: &Report) -> Done {
     arrays::write(path, array).map_err(|e| cannot_write(path, e, report))
 }
 
-/// Checks that a file can be written, so that no run is in vain; changes nothing.
+/// Checks that a file can be written before the run; changes nothing.
 pub fn writable(path: &Path, report: &Report) -> Done {
     let is_new = !path.exists();
     std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_write(path, e, report))?;
     if is_new {
-        // It is made again after the run; until then nothing is lost if it stays.
+        // It is made again after the run; a file that cannot be removed does no harm.
         let _ = std::fs::remove_file(path);
     }
     Ok(())

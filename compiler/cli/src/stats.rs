@@ -1,4 +1,4 @@
-//! `--stats`: what a run takes on the machine.
+//! `--stats`: the modelled time and memory of a run.
 
 use crate::report::{Done, print};
 use girder::profile::{Assumed, Profile};
@@ -13,7 +13,7 @@ pub enum StatsFormat {
 }
 
 impl StatsFormat {
-    /// Prints a profile, behind what the program itself has printed.
+    /// Prints a profile, after the output of the program.
     pub fn print(self, profile: &Profile) -> Done {
         match self {
             StatsFormat::Table => print(&format!("\n{}", profile.table())),
@@ -21,23 +21,25 @@ impl StatsFormat {
         }
     }
 
-    /// Says what an estimate has assumed.
+    /// Prints the assumptions of an estimate.
     pub fn note(self, assumed: Assumed) -> Done {
         if self == StatsFormat::Json {
             return Ok(());
         }
         let mut text = String::new();
         if assumed.control {
-            text += "assumed: each `while` turns once, `if` and `switch` take the longest branch; `girder run --stats` tells\n";
+            text += "assumed: each `while` runs one iteration, `if` and `switch` take the longest branch; \
+                     `girder run --stats` tells\n";
         }
         if assumed.vertices {
-            text += "assumed: loops and branches of codelets that data decide take no time; `girder run --stats` counts them\n";
+            text += "assumed: loops and branches of codelets that depend on data take no time; \
+                     `girder run --stats` counts them\n";
         }
         print(&text)
     }
 }
 
-/// Joins `--stats json` to `--stats=json`, so that what follows a bare `--stats` is not taken for its value.
+/// Joins `--stats json` to `--stats=json`, so that clap does not take the argument behind a bare `--stats` for its value.
 pub fn joined(arguments: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut out: Vec<std::ffi::OsString> = Vec::new();
     for argument in arguments {

@@ -1,7 +1,7 @@
-//! NumPy's array files: `.npy`, and one array of an `.npz` archive.
+//! NumPy's array files: `.npy` files and the arrays of `.npz` archives.
 //!
-//! Invariant: what is read is row-major and little end first, whatever the file says; a file that is not what it
-//! claims to be is an error in words, and no more memory is taken than the file has bytes.
+//! Invariant: arrays are row-major and little-endian in memory, whatever the file's layout. A malformed file is an
+//! error, and no more memory is allocated than the file has bytes.
 
 use girder_elaborate::Array;
 use girder_ir::types::ElemType;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-/// Reads an array; `key` names one of an archive, and may be left out where it holds only one.
+/// Reads an array. `key` names an array of an archive; it is optional if the archive holds only one.
 pub fn read(path: &Path, key: Option<&str>) -> Result<Array, String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
     let is_archive = path.extension().is_some_and(|e| e == "npz");
@@ -58,7 +58,7 @@ pub fn read_npy(from: impl Read) -> Result<Array, String> {
     Ok(Array { ty, shape, bytes: bytes.into() })
 }
 
-/// The element type of a NumPy type, and whether its big end is first.
+/// Returns the element type of a NumPy type, and whether it is big-endian.
 fn element_type(dtype: &DType) -> Result<(ElemType, bool), String> {
     let DType::Plain(t) = dtype else { return Err(format!("its type {} is not a number", dtype.descr())) };
     let ty = match (t.type_char(), t.size_field()) {
@@ -79,7 +79,7 @@ fn element_type(dtype: &DType) -> Result<(ElemType, bool), String> {
     Ok((ty, t.endianness() == Endianness::Big))
 }
 
-/// Elements in row-major order from column-major ones.
+/// Converts elements from column-major to row-major order.
 fn row_major(bytes: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
     let mut out = vec![0; bytes.len()];
     let mut index = vec![0u64; shape.len()];
@@ -104,7 +104,7 @@ pub fn write(path: &Path, array: &Array) -> Result<(), String> {
     file.write_all(&header).and_then(|()| file.write_all(&array.bytes)).map_err(|e| e.to_string())
 }
 
-/// The header of a `.npy` file, version 1.0: magic, length, a dictionary padded to a multiple of 64 bytes.
+/// Returns the header of a `.npy` file, version 1.0: magic, length, a dictionary padded to a multiple of 64 bytes.
 pub fn npy_header(ty: ElemType, shape: &[u64]) -> Vec<u8> {
     let kind = match ty {
         ElemType::Bool => "|b1".to_string(),

@@ -1,6 +1,6 @@
 //! One compilation, from text to executable.
 //!
-//! Invariant: a method that returns `Err(Failed)` has said why in [`Compilation::diagnostics`].
+//! Invariant: a method that returns `Err(Failed)` has reported the reason in [`Compilation::diagnostics`].
 
 use crate::loader::Files;
 use girder_elaborate::{Arguments, Context, Modules};
@@ -17,10 +17,10 @@ use girder_text as text;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a compilation is asked for.
+/// The options of a compilation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is compiled for.
+    /// The machine that is compiled for.
     pub machine: Machine,
     /// `--arg`
     pub arguments: Arguments,
@@ -28,27 +28,27 @@ pub struct Options {
     pub session: Session,
 }
 
-/// See the module.
+/// A compilation: text, options and diagnostics.
 #[derive(Debug)]
 pub struct Compilation {
-    /// What it was asked for.
+    /// Its options.
     pub options: Options,
     /// All text.
     pub map: SourceMap,
-    /// All that was said.
+    /// All diagnostics.
     pub diagnostics: Diagnostics,
     /// The last pass that has run.
     pub after: After,
-    /// How long each part took, in order.
+    /// The time that each part took, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
 
-/// Elaboration recurses with calls and nested expressions, both of which are limited; this much stack is enough for
-/// the greatest limits. Only touched pages are ever backed by memory.
+/// Bytes of stack for elaboration, which recurses with calls and nested expressions. It is enough for the greatest
+/// limits. Only touched pages take memory.
 const STACK: usize = 2 << 30;
 
 impl Compilation {
-    /// Nothing read yet.
+    /// Starts a compilation without text.
     pub fn new(options: Options) -> Compilation {
         let (map, diagnostics) = (SourceMap::default(), Diagnostics::default());
         Compilation { options, map, diagnostics, after: After::ELABORATE, timings: vec![] }
@@ -74,7 +74,7 @@ impl Compilation {
         }
     }
 
-    /// Takes a root file's text from memory.
+    /// Adds the text of a root file from memory.
     pub fn add(&mut self, path: impl AsRef<Path>, text: impl Into<String>) -> Result<FileId> {
         match self.map.add(path.as_ref(), text) {
             Some(file) => Ok(file),
@@ -87,8 +87,8 @@ impl Compilation {
         Failed
     }
 
-    /// Brings the root file to a stage, or to the point after a pass. If it is the text of a stage, its tables are checked and the passes go on from
-    /// there.
+    /// Brings the root file to a stage, or to the point after a pass. If the file is the printed text of a stage, its
+    /// tables are verified, and compilation resumes with the next pass.
     pub fn stage(&mut self, root: FileId, target: impl Into<After>) -> Result<AnyStage> {
         let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
@@ -103,8 +103,8 @@ impl Compilation {
         lowered
     }
 
-    /// As [`stage`](Compilation::stage) up to the last one, and the code of mode fast, which is compiled beside the passes:
-    /// nothing of it depends on tiles. There is none where it cannot be made, which is said when it is asked for.
+    /// Brings the root file to the last stage and compiles the code of mode fast in parallel, as that code does not depend
+    /// on tiles. There is no code if it cannot be compiled; the error is reported when the executable is made.
     pub fn stage_and_code(&mut self, root: FileId) -> Result<(AnyStage, Option<FastCode>)> {
         let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
@@ -126,7 +126,7 @@ impl Compilation {
         Ok((lowered?, code))
     }
 
-    /// Adds a time to a part's.
+    /// Adds to the time of a part.
     fn took(&mut self, part: &'static str, time: Duration) {
         match self.timings.iter_mut().find(|t| t.0 == part) {
             Some((_, all)) => *all += time,
@@ -166,17 +166,17 @@ impl Compilation {
         }
     }
 
-    /// Compiles the codelets of an allocated stage for some modes.
+    /// Compiles the codelets of an allocated stage for the given modes.
     pub fn executable(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
         self.compiled(stage, |allocated, machine| Executable::compile(allocated, machine, modes))
     }
 
-    /// The same with the code that was compiled beside the passes.
+    /// Makes an executable with the code that was compiled in parallel to the passes.
     pub fn executable_with(&mut self, stage: AnyStage, code: Option<FastCode>, modes: &[Mode]) -> Result<Executable> {
         self.compiled(stage, |allocated, machine| Executable::with_code(allocated, machine, code, modes))
     }
 
-    /// As [`executable`](Compilation::executable), for a run whose modelled time is asked for.
+    /// Makes an executable whose runs count what modelled time depends on.
     pub fn executable_counting(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
         self.compiled(stage, |allocated, machine| Executable::compile_counting(allocated, machine, modes))
     }
@@ -203,7 +203,7 @@ impl Compilation {
     }
 }
 
-/// The code of mode fast, if there is memory for it, and how long it took.
+/// Compiles the code of mode fast, if there is memory for it. Returns also the time that it took.
 fn ahead(graph: &Graph, session: &Session) -> Option<(FastCode, Duration)> {
     let start = Instant::now();
     let limit = session.limits.host_bytes;

@@ -1,7 +1,6 @@
-//! What a program says of how it is compiled and run: lines `//! girder: --arg steps=100 --target small
-//! --in stream=file.npy` among its first comments.
+//! Options in the first comments of a program: lines `//! girder: --arg steps=100 --target small --in stream=file.npy`.
 //!
-//! Invariant: what stands here is a default; whoever calls decides what wins over it.
+//! Invariant: these options are defaults, which a caller may override.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads the options of the text of a file; an error is the words that are none.
+    /// Reads the options of a text; an error is the words that are not an option.
     pub fn read(text: &str, file: &Path) -> Result<Head, String> {
         let lines = text.lines().map_while(|l| l.trim_start().strip_prefix("//"));
         let words: Vec<&str> = lines
@@ -49,7 +48,7 @@ impl Head {
     }
 }
 
-/// The `.gir` file behind a path: the path itself, or of a directory the file in it that bears its name.
+/// Returns the `.gir` file of a path: the path itself, or the file in a directory that has the name of the directory.
 pub fn program_file(path: &Path) -> PathBuf {
     if path.is_dir() {
         let full = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());

@@ -1,11 +1,11 @@
 //! The compiler as a library: sources and options in, executable out.
 //!
-//! A [`Compilation`] holds the text, what was said about it, and the machine. [`Compilation::stage`] brings the root
-//! file to a stage, whether it is written by hand or printed by an earlier build; [`Compilation::executable`] goes on
-//! to what an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files; [`text`] prints a
-//! stage.
+//! A [`Compilation`] holds the text, its diagnostics and the machine. [`Compilation::stage`] brings the root file to a
+//! stage, whether the file is a program or the printed text of a stage. [`Compilation::executable`] compiles the last
+//! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files;
+//! [`text`] prints stages.
 //!
-//! Invariant: everything that touches the file system is in `loader` and `arrays`; nothing here prints.
+//! Invariant: only `loader` and `arrays` touch the file system; nothing here prints.
 
 pub mod arrays;
 mod compilation;

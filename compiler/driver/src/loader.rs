@@ -1,10 +1,10 @@
-//! How a compilation reaches the library and the file system.
+//! Access of a compilation to the library and to files.
 
 use crate::arrays;
 use girder_elaborate::{Array, Loader};
 use std::path::{Path, PathBuf};
 
-/// The embedded library, and files beside the one that names them.
+/// The embedded library, and files relative to the file that names them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files;
 

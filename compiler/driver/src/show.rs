@@ -1,13 +1,13 @@
-//! A tensor as `print` and `--get` show it.
+//! The text of a tensor, as `print` and `--get` show it.
 
 use girder_ir::types::{ElemType, Scalar};
 
-/// More elements than this are summarised.
+/// Larger tensors are summarised.
 const WHOLE: u64 = 1000;
-/// How many are shown at each end of an axis of a summary.
+/// Elements that a summary shows at each end of an axis.
 const EDGE: u64 = 3;
 
-/// A tensor as text: nested brackets, floats in the fewest digits that read back.
+/// Returns a tensor as text: nested brackets, floats in the fewest digits that read back.
 pub fn show(ty: ElemType, shape: &[u64], bytes: &[u8]) -> String {
     // Where there are no elements, there may be any number of empty rows.
     let brief = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(1))) > WHOLE;

@@ -1,8 +1,9 @@
-//! The items `exchange NAME { … }`: what moves for a compute set or copy, where its fields land, and when.
+//! The items `exchange NAME { … }`: the transfers of a compute set or copy, the landings of its fields,
+//! and the schedule.
 //!
-//! The rows are those of [`rows`](rows), whose text is described there.
+//! The module [`rows`] describes the rows and their text.
 //!
-//! Invariant: rows and items stand in one order; every compute set and copy with rows has one item.
+//! Invariant: rows and items have a fixed order; every compute set and copy with rows has one item.
 
 mod read;
 mod rows;
@@ -16,10 +17,10 @@ use rows::When;
 /// The indices of a family of rows, the slowest first.
 const INDICES: [&str; rows::MAX_RANK] = ["i", "j", "k"];
 
-/// What moves at the rate of a pair of tiles.
+/// Marks a transfer at the rate of a pair of tiles.
 const WIDE: &str = "wide";
 
-/// The kind of a row that is a transfer.
+/// Returns the kind of a row that is a transfer.
 fn phase_name(phase: When) -> &'static str {
     match phase {
         When::Before => "before",
@@ -27,7 +28,7 @@ fn phase_name(phase: When) -> &'static str {
     }
 }
 
-/// The kind of a row that is a copy inside a tile.
+/// Returns the kind of a row that is a copy inside a tile.
 fn copy_name(phase: When, gather: bool) -> &'static str {
     match (phase, gather) {
         (When::Before, true) => "gather_before",

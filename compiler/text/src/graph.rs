@@ -1,15 +1,14 @@
-//! A graph as text: its parts as items that elaborate to the same graph again.
+//! Printing a graph: items that elaborate to the same graph again.
 //!
 //! # Note: Fixed point
 //! Every entity is printed under its unique name and in the order of its arena, so that reading the text makes the same
-//! ids. What is printed of a view, a mapping or a family depends only on what reading it gives: views are kept in the
-//! form that their own text has ([`View::canonical`](girder_ir::view::View::canonical)), mappings are printed as [`Mapping::fit`] finds them, and the closed forms
-//! of a family are those that are found again among its enumerated vertices.
+//! ids. The text of a view, a mapping or a family is a function of what reading it gives: views are kept in their
+//! canonical form ([`View::canonical`](girder_ir::view::View::canonical)), mappings are printed as [`Mapping::fit`]
+//! finds them, and the closed forms of a family are those that are found again among its enumerated vertices.
 //!
-//! Invariant: [`girder_syntax::format()`] is the only writer; nothing here makes text but codelets, which are kept as
-//! formatted text.
+//! Invariant: everything is printed through [`girder_syntax::format()`].
 
-mod columns;
+mod binders;
 mod families;
 mod numbers;
 mod places;
@@ -25,37 +24,37 @@ use girder_syntax::make::{Make, named, path};
 use rustc_hash::FxHashSet;
 use smol_str::{SmolStr, format_smolstr};
 
-/// A module that grows by the parts of a graph. Whoever prints a stage adds the tables between them.
+/// A module to which the parts of a graph are added. The printer of a stage adds its tables between them.
 pub struct Printer<'g> {
-    /// What was made so far.
+    /// The module so far.
     pub make: Make,
     graph: &'g Graph,
-    /// Where everything is; without it, what the graph itself says.
+    /// The tiles of everything; without it, those that the graph itself states.
     placement: Option<&'g Placement>,
-    /// The first parts of names: a binder must not hide one.
+    /// The first components of all names, which a binder must not hide.
     taken: FxHashSet<&'g str>,
 }
 
 impl<'g> Printer<'g> {
-    /// Nothing printed yet.
+    /// Starts an empty module.
     pub fn new(graph: &'g Graph, placement: Option<&'g Placement>) -> Printer<'g> {
         let names = graph.vars.values().map(|v| &v.name).chain(graph.streams.values().map(|s| &s.name));
         let taken = names.map(|n| n.split('.').next().unwrap_or_default()).collect();
         Printer { make: Make::default(), graph, placement, taken }
     }
 
-    /// The text of what was made since the last call.
+    /// Returns the text of what was added since the last call.
     pub fn text(&mut self) -> String {
         girder_syntax::format(&std::mem::take(&mut self.make).module, "")
     }
 
-    /// `module name with (options);`
+    /// Adds `module name with (options);`.
     pub fn header(&mut self, options: Vec<ast::Arg>) {
         let header = ast::Header { name: path(&self.graph.name), options, span: Span::NONE };
         self.make.module.header = Some(header);
     }
 
-    /// The streams.
+    /// Adds the streams.
     pub fn streams(&mut self) {
         for s in self.graph.streams.values() {
             let ty = self.make.tensor(s.ty.name(), &s.shape);
@@ -65,7 +64,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// The variables with their initial values and tiles.
+    /// Adds the variables with their initial values and tiles.
     pub fn variables(&mut self) {
         for (id, var) in &self.graph.vars {
             let kind = match var.class {
@@ -89,7 +88,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// A name for a binder: the k-th of `i`, `j`, …, `z`, `i2`, `j2`, … that hides nothing.
+    /// Returns a name for an index: the k-th of `i`, `j`, …, `z`, `i2`, `j2`, … that hides nothing.
     fn index_name(&self, k: usize) -> SmolStr {
         let letters = |round: u32| {
             ('i'..='z').map(move |c| if round == 1 { format_smolstr!("{c}") } else { format_smolstr!("{c}{round}") })
@@ -97,7 +96,7 @@ impl<'g> Printer<'g> {
         self.free((1..).flat_map(letters), k)
     }
 
-    /// A name for a column: the k-th of `c0`, `c1`, … that hides nothing.
+    /// Returns a name for a column of a table: the k-th of `c0`, `c1`, … that hides nothing.
     fn column_name(&self, k: usize) -> SmolStr {
         self.free((0u32..).map(|n| format_smolstr!("c{n}")), k)
     }

@@ -1,7 +1,7 @@
-//! `module name with (after: "…", target: "…", target_hash: "0x…", version: 1);`: which stage a text is, and of which
-//! machine.
+//! The header `module name with (after: "…", target: "…", target_hash: "0x…", version: 1);`: the last pass that ran,
+//! and the machine that the text was printed for.
 //!
-//! Invariant: a text goes on only with the machine that it was printed for.
+//! Invariant: compilation resumes only with the machine that the text was printed for.
 
 use girder_elaborate::Modules;
 use girder_machine::Machine;
@@ -11,10 +11,10 @@ use girder_syntax::ast::{self, Arg, ExprId, ExprKind, ItemKind};
 use girder_syntax::make::{Make, named};
 use smol_str::SmolStr;
 
-/// The form of the text.
+/// The version of the text format.
 const VERSION: u64 = 1;
 
-/// What the header of a stage says.
+/// Returns the options of the header of a stage.
 pub fn options(make: &mut Make, after: After, machine: &Machine) -> Vec<Arg> {
     let after = make.str(after.name());
     let target = make.str(machine.name.as_str());
@@ -71,10 +71,10 @@ pub fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Resu
     }
 }
 
-/// The options of a module, and whether each is a string.
+/// The options of a module; `true` for those that are strings.
 const OPTIONS: [(&str, bool); 4] = [("after", true), ("target", true), ("target_hash", true), ("version", false)];
 
-/// Says the first option of a text that means nothing: of its header, or of a table, which takes none.
+/// Reports the first wrong option of a module: one of its header, or any of a table.
 fn check_options(tree: &ast::Module, d: &mut Diagnostics) -> Result<()> {
     let header: &[Arg] = tree.header.as_ref().map_or(&[], |h| &h.options);
     let wrong = (0..header.len()).find_map(|k| wrong_option(tree, &header[..k], &header[k]));
@@ -82,7 +82,7 @@ fn check_options(tree: &ast::Module, d: &mut Diagnostics) -> Result<()> {
         ItemKind::Exchange { options, .. } | ItemKind::Layout { options, .. } => options.first(),
         _ => None,
     });
-    let of_table = |o: &Arg| unknown_option(place(tree, o), "a table takes no options".into(), "remove `with (…)`");
+    let of_table = |o: &Arg| unknown_option(span_of(tree, o), "a table takes no options".into(), "remove `with (…)`");
     match wrong.or_else(|| tables.map(of_table).next()) {
         Some(error) => {
             d.push(error);
@@ -92,9 +92,9 @@ fn check_options(tree: &ast::Module, d: &mut Diagnostics) -> Result<()> {
     }
 }
 
-/// What is wrong with an option of a header that stands behind others.
+/// Returns the error of an option of a header, if it is wrong; `before` are the options before it.
 fn wrong_option(tree: &ast::Module, before: &[Arg], option: &Arg) -> Option<Diagnostic> {
-    let at = place(tree, option);
+    let at = span_of(tree, option);
     let known = "a module takes `after`, `target`, `target_hash` and `version`, as printed stages have them";
     let name = option.name.as_ref()?.name.as_str();
     let Some((_, is_string)) = OPTIONS.iter().find(|o| o.0 == name) else {
@@ -115,8 +115,8 @@ fn unknown_option(at: Span, message: String, help: &str) -> Diagnostic {
     Diagnostic::error("elaborate::unknown_option", at, message).help(help)
 }
 
-/// Where an option stands: its name, or its value if it has none.
-fn place(tree: &ast::Module, option: &Arg) -> Span {
+/// Returns the span of the name of an option, or of its value if it has no name.
+fn span_of(tree: &ast::Module, option: &Arg) -> Span {
     option.name.as_ref().map_or(tree.exprs[option.value].span, |n| n.span)
 }
 
@@ -141,7 +141,7 @@ fn int(tree: &ast::Module, e: ExprId) -> Option<(u64, Span)> {
     }
 }
 
-/// The machine that printed text names, if `--target` can take it: a built-in one, or a file.
+/// Returns the machine that a printed text names, if `--target` accepts it: a built-in machine or a file.
 pub fn target_of(text: &str) -> Option<String> {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     while rest.starts_with("//") {
@@ -150,7 +150,7 @@ pub fn target_of(text: &str) -> Option<String> {
     if !rest.starts_with("module") {
         return None;
     }
-    // No name of a machine holds a semicolon; if one does, this is no header.
+    // The names of machines contain no semicolon.
     let line = &rest[..=rest.find(';')?];
     let mut map = SourceMap::default();
     let file = map.add("<header>", line)?;

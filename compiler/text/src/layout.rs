@@ -1,12 +1,12 @@
 //! The item `layout { on tile(0..4, 8) { start..end: what, live: a..b; … } }`: the addresses of `allocate-memory`.
 //!
-//! What is at an address is a variable's elements (`x`), code (`code(dot, f32)`), what sends and
-//! receives for a compute set or copy (`transfers(main.dot)`), the state of a compute set's vertices
-//! (`state(main.dot)`), their local arrays (`stack(main.dot)`), or a landing buffer of a compute set or copy, the n-th
-//! of those on the tile (`buffer(main.dot, 0)`). Rows stand by address.
+//! A block holds the elements of a variable (`x`), code (`code(dot, f32)`), the exchange code of a compute set or copy
+//! (`transfers(main.dot)`), the state of a compute set's vertices (`state(main.dot)`), their local arrays
+//! (`stack(main.dot)`), or the n-th landing buffer of a compute set or copy on the tile (`buffer(main.dot, 0)`). Rows
+//! are sorted by address.
 //!
-//! Invariant: tiles with equal blocks are one row of the item; what is read takes time by the length of the text and the
-//! number of tiles.
+//! Invariant: tiles with equal blocks are one row of the item. Reading takes time linear in the length of the text and
+//! the number of tiles.
 
 use crate::graph::Printer;
 use crate::values::{HELP, MOST, Options, Values, Wrong, bad_row};
@@ -78,7 +78,7 @@ fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
     p.make.call_name(call, std::iter::once(name).chain(rest).map(arg).collect())
 }
 
-/// Takes the layout out of a text.
+/// Reads the layout from a text.
 pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &mut Diagnostics) -> Result<Layout> {
     let mut reader = Reader {
         values: Values::new(tree),
@@ -110,7 +110,7 @@ pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &
 
 struct Reader<'a> {
     values: Values<'a>,
-    /// By tile: whether a row has said what is on it.
+    /// For each tile: whether a row has listed its blocks.
     taken: Vec<bool>,
     vars: HashMap<&'a str, VarId>,
     sets: HashMap<&'a str, ComputeSetId>,
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         self.wrong += 1;
     }
 
-    /// `on tile(0..4, 8) { … }`
+    /// Reads `on tile(0..4, 8) { … }`.
     fn tile_row(&mut self, row: &'a TableRow) {
         let (place, table) = match row {
             TableRow::On { place, table } => (*place, table),
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         self.classes.push(TileClass { tiles, blocks });
     }
 
-    /// The tiles of a row, each of which has no other.
+    /// Reads the tiles of a row, none of which may be in another row.
     fn place(&mut self, place: ExprId) -> std::result::Result<Vec<u32>, Wrong> {
         let which = match self.values.call(place) {
             Some((name, args)) if name == "tile" && !args.is_empty() => args,
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         Ok(MemoryBlock { content: self.content(*value)?, address, bytes, live })
     }
 
-    /// `start..end` as the start and the length, which may be 0.
+    /// Reads `start..end`. Returns the start and the length, which may be 0.
     fn range(&self, e: ExprId) -> std::result::Result<(u32, u32), Wrong> {
         let ExprKind::Range { start, end, closed: false, by: None } = self.values.tree().exprs[e].kind else {
             return Err("a range `start..end` is needed here".into());

@@ -1,11 +1,11 @@
-//! A stage as text, and back.
+//! Printing and reading of stages.
 //!
-//! The graph's part is printed and read by `girder_elaborate`; here stand the header (`header`), and the tables of the
-//! stages: tiles move between declarations and the placement, the plan and its schedule are the items `exchange`
-//! (`exchange`), addresses are the item `layout` (`layout`).
+//! A printed stage is a module. Its header (`header`) names the last pass and the machine. The graph (`graph`) is
+//! printed as items that `girder_elaborate` reads back. The tables of later stages are: tiles, in the declarations; the
+//! plan and its schedule, in the items `exchange` (`exchange`); addresses, in the item `layout` (`layout`).
 //!
-//! Invariant: what is printed reads back to the same stage and prints again to the same bytes. What is read is checked
-//! for form here; whether tables hold is for `girder_passes::pipeline::resume`.
+//! Invariant: a printed stage reads back to the same stage, which prints to the same bytes. This crate checks the form
+//! of tables; `girder_passes::pipeline::resume` verifies their content.
 
 mod exchange;
 mod graph;
@@ -59,7 +59,10 @@ pub fn print_after(stage: &AnyStage, after: After, machine: &Machine) -> String 
     text
 }
 
-/// Takes the tables of a stage out of its text. `graph` is what the text's declarations, compute sets and programs are.
+/// Reads the tables of a stage from its text. `graph` is the elaborated graph of the same text.
+///
+/// # Errors
+/// A table has the wrong form, is missing, or belongs to a later stage.
 pub fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mut Context<'_>) -> Result<AnyStage> {
     let tree = &modules.get(Modules::ROOT).tree;
     let mut wrong = false;
@@ -99,7 +102,7 @@ pub fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mut Conte
     Ok(AnyStage::Allocated(Allocated { scheduled, layout, host: HostLayout::default() }))
 }
 
-/// A table that the header has no pass for.
+/// Reports a table of a pass that the header does not name.
 fn unexpected(needs: Stage, span: Span) -> Diagnostic {
     let pass = After::from(needs).name();
     let message = format!("this is a table of `{pass}`, which the header of the module says has not run");
@@ -107,7 +110,7 @@ fn unexpected(needs: Stage, span: Span) -> Diagnostic {
     Diagnostic::error("resume::unexpected_table", span, message).help(help)
 }
 
-/// Moves all tiles from the graph to its placement.
+/// Moves all tiles from the graph to a placement.
 fn placed(mut graph: Graph, cx: &mut Context<'_>) -> Result<Placed> {
     let mut placement = Placement::default();
     let mut open = vec![];

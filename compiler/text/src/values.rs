@@ -1,6 +1,6 @@
-//! What the rows of tables are made of: numbers, ranges, names.
+//! The values in the rows of tables: numbers, ranges, names.
 //!
-//! Invariant: whatever stands in a row, reading it gives a value or says in words why not.
+//! Invariant: reading any expression gives a value or an error in words.
 
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, UnaryOp};
@@ -8,18 +8,18 @@ use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, UnaryOp};
 /// Why a value cannot be read.
 pub type Wrong = String;
 
-/// What to do about a row that cannot be understood.
+/// The help of an error about a row.
 pub const HELP: &str = "take the row from a text that this compiler prints, or say an earlier pass in the header";
 
-/// More errors about rows than this help nobody.
+/// The most errors about rows that are reported.
 pub const MOST: usize = 20;
 
-/// The error about a row.
+/// Returns the error about a row.
 pub fn bad_row(span: Span, why: &str, help: &str) -> Diagnostic {
     Diagnostic::error("resume::bad_row", span, why).help(help)
 }
 
-/// Indices of a row's family that have values.
+/// The most indices of a family of rows.
 const MOST_INDICES: usize = 3;
 
 /// Reads expressions of a table.
@@ -27,22 +27,22 @@ const MOST_INDICES: usize = 3;
 pub struct Values<'t> {
     /// The module that holds the table.
     tree: &'t ast::Module,
-    /// What the indices of the row at hand are.
+    /// The indices of the current row and their values.
     indices: [Option<(&'t str, i128)>; MOST_INDICES],
 }
 
 impl<'t> Values<'t> {
-    /// Of rows without indices.
+    /// Reads rows without indices.
     pub fn new(tree: &'t ast::Module) -> Values<'t> {
         Values { tree, indices: [None; MOST_INDICES] }
     }
 
-    /// The module that holds the table.
+    /// Returns the module that holds the table.
     pub fn tree(self) -> &'t ast::Module {
         self.tree
     }
 
-    /// The names and counts of a row's indices, which start at 0.
+    /// Returns the names and counts of the indices of a row, which start at 0.
     pub fn indices(self, family: &'t [ast::Binder]) -> Result<Vec<(&'t str, u32)>, Wrong> {
         let index = |binder: &'t ast::Binder| {
             let ast::Pattern::Name(name) = &binder.pattern else { return Err("an index is one name".to_string()) };
@@ -57,19 +57,19 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// The same rows with values for indices.
+    /// Returns a reader with values for the indices.
     pub fn at(self, indices: &[(&'t str, u32)], values: impl Fn(usize) -> u32) -> Values<'t> {
         let value = |k: usize| indices.get(k).map(|i| (i.0, values(k) as i128));
         Values { indices: std::array::from_fn(value), ..self }
     }
 
-    /// A number that fits its type: a literal, or a sum of multiples of indices.
+    /// Reads a number of its type: a literal, or a sum of multiples of indices.
     pub fn int<T: TryFrom<i128>>(self, e: ExprId) -> Result<T, Wrong> {
         let value = self.number(e, 0)?.0;
         T::try_from(value).map_err(|_| format!("{value} does not fit here"))
     }
 
-    /// A number, and whether it depends on an index.
+    /// Reads a number. Returns also whether it depends on an index.
     fn number(self, e: ExprId, depth: u32) -> Result<(i128, bool), Wrong> {
         let none = || "a number is needed here".to_string();
         // Printed numbers are sums of a few terms.
@@ -103,7 +103,7 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// `3` or `3..7`: the first and how many, at least one.
+    /// Reads `3` or `3..7`. Returns the first and the count, which is at least one.
     pub fn span(self, e: ExprId) -> Result<(u64, u64), Wrong> {
         match self.tree.exprs[e].kind {
             ExprKind::Range { start, end, closed: false, by: None } => {
@@ -117,19 +117,19 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// As [`Values::span`], in 32 bits.
+    /// Reads a [`Values::span`] in 32 bits.
     pub fn short_span(self, e: ExprId) -> Result<(u32, u32), Wrong> {
         let (start, count) = self.span(e)?;
         let fits = |v: u64| u32::try_from(v).map_err(|_| format!("{v} does not fit here"));
         Ok((fits(start)?, fits(count)?))
     }
 
-    /// A list of numbers.
+    /// Reads a list of numbers.
     pub fn ints<T: TryFrom<i128>>(self, e: ExprId) -> Result<Vec<T>, Wrong> {
         self.list(e)?.iter().map(|&e| self.int(e)).collect()
     }
 
-    /// A list.
+    /// Reads a list.
     pub fn list(self, e: ExprId) -> Result<&'t [ExprId], Wrong> {
         match &self.tree.exprs[e].kind {
             ExprKind::List(list) => Ok(list),
@@ -137,7 +137,7 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// `a.b.c`
+    /// Reads a name such as `a.b.c`.
     pub fn name(self, e: ExprId) -> Option<String> {
         let mut parts = vec![];
         let mut at = e;
@@ -157,7 +157,7 @@ impl<'t> Values<'t> {
         }
     }
 
-    /// `name(args)` as the name and the arguments, which have none of their own.
+    /// Reads `name(args)`. Returns the name and the arguments, which must have no names.
     pub fn call(self, e: ExprId) -> Option<(String, Vec<ExprId>)> {
         let ExprKind::Call { callee, args } = &self.tree.exprs[e].kind else { return None };
         let plain = args.iter().all(|a| a.name.is_none());
@@ -165,13 +165,13 @@ impl<'t> Values<'t> {
     }
 }
 
-/// The values of a row after its first, by name.
+/// The named values of a row.
 pub struct Options<'t> {
     list: Vec<&'t Arg>,
 }
 
 impl<'t> Options<'t> {
-    /// Of arguments that all have a name.
+    /// Takes arguments that all have names.
     pub fn new(args: &'t [Arg]) -> Result<Options<'t>, Wrong> {
         match args.iter().all(|a| a.name.is_some()) {
             true => Ok(Options { list: args.iter().collect() }),
@@ -179,23 +179,23 @@ impl<'t> Options<'t> {
         }
     }
 
-    /// Takes the value of a name.
+    /// Removes and returns the value of a name.
     pub fn take(&mut self, name: &str) -> Option<ExprId> {
         let k = self.list.iter().position(|a| a.name.as_ref().is_some_and(|n| n.name == name))?;
         Some(self.list.remove(k).value)
     }
 
-    /// Takes a value that must be there.
+    /// Removes and returns a value that is required.
     pub fn need(&mut self, name: &str) -> Result<ExprId, Wrong> {
         self.take(name).ok_or_else(|| format!("`{name}` is missing"))
     }
 
-    /// Takes a number that is 0 where it is not stated.
+    /// Removes and returns a number, which is 0 by default.
     pub fn number<T: TryFrom<i128> + Default>(&mut self, values: Values<'_>, name: &str) -> Result<T, Wrong> {
         self.take(name).map_or(Ok(T::default()), |e| values.int(e))
     }
 
-    /// Nothing may be left.
+    /// Checks that no value is left.
     pub fn finish(self) -> Result<(), Wrong> {
         match self.list.first().and_then(|a| a.name.as_ref()) {
             Some(name) => Err(format!("`{}` is unknown here or said twice", name.name)),

@@ -1,5 +1,7 @@
 //! Plans of random small graphs hold under the replay; plans of small graphs by hand are what they should be.
 
+mod bytewise;
+mod mutated;
 mod random;
 
 use super::*;

@@ -1,8 +1,8 @@
 //! The check of a plan, whoever made it, by replaying it on symbols.
 //!
-//! Every byte of every element is a unique token. Blocks hold the tokens of their elements; the phase before is replayed;
-//! each field must show exactly its tokens at its landing; written fields then take fresh tokens; the phase after is
-//! replayed; at last every element must be at home with the token that it should have. Tokens are kept and compared as
+//! Every byte of every element is a unique token. Blocks hold the tokens of their elements. The phase before is
+//! replayed. Each field must then show its tokens at its landing, and written fields take fresh tokens. After the
+//! replay of the phase after, every element must be at home with its expected token. Tokens are kept and compared as
 //! segments (`block`), so that the replay takes time by rows and strides, not by elements.
 //!
 //! Invariant: shares no code with the planner but the layout of blocks; nothing that a table read from text

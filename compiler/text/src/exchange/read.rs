@@ -1,6 +1,6 @@
 //! Items to tables.
 //!
-//! Invariant: a row that cannot be understood is an error at its place; all rows of all items are looked at.
+//! Invariant: a row of the wrong form is an error at its span; all rows of all items are read.
 
 use super::rows::{Dim, Landed, Receivers, Row, RowFamily, Tables, When, from_rows};
 use super::{WIDE, phase_name};
@@ -13,7 +13,7 @@ use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast::{self, Arg, ExprId, ExprKind, Index, ItemKind, TableRow};
 use std::collections::{HashMap, HashSet};
 
-/// Takes the plan, and the schedule if there is one, out of a text.
+/// Reads the plan, and the schedule if there is one, from a text.
 pub fn read(
     graph: &Graph,
     scheduled: bool,
@@ -51,7 +51,7 @@ pub fn read(
 /// The table of each compute set and copy, and the whole item.
 type Items<'a> = HashMap<&'a str, (&'a ast::Table, Span)>;
 
-/// The items by name.
+/// Collects the items by name.
 fn items<'a>(graph: &'a Graph, tree: &'a ast::Module, diagnostics: &mut Diagnostics) -> Result<Items<'a>> {
     let sets = graph.sets.values().map(|s| s.name.as_str());
     let known: HashSet<&str> = sets.chain(graph.copies.values().map(|c| c.name.as_str())).collect();
@@ -90,7 +90,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The tables of one step.
+    /// Reads the tables of one step.
     fn tables(
         &mut self,
         item: Option<&(&'a ast::Table, Span)>,
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         let read = from_rows(&rows, &families.iter().map(shape).collect::<Vec<_>>());
         let whole = item.map_or(Span::NONE, |i| i.1);
         let error = match read {
-            // That nothing is missing where there is a schedule is for its verifier.
+            // The verifier of the schedule finds what is missing.
             Ok(read) if scheduled || read.schedule.is_none() => return Ok(read),
             Ok(_) => {
                 let message = format!("`{name}` has start cycles, but the header says that it is not scheduled");
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         Err(Failed)
     }
 
-    /// The rows of one table and where they stand.
+    /// Reads the rows of one table. Returns also their spans.
     fn rows(&mut self, table: &'a [TableRow], families: &[FamilyId]) -> Result<(Vec<RowFamily>, Vec<Span>)> {
         let (mut rows, mut spans) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
         for row in table {
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         if rows.len() == spans.len() { Ok((rows, spans)) } else { Err(Failed) }
     }
 
-    /// A row with its indices: read at 0, and at 1 of each index, which tells what that adds since numbers are sums.
+    /// Reads a row with indices. Numbers are sums, so reading the row at 0 and at 1 of each index gives the step.
     fn family(
         &mut self,
         binders: &'a [ast::Binder],
@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `before`, `after`
+    /// Reads `before` or `after`.
     fn when(&self, e: ExprId) -> std::result::Result<When, Wrong> {
         [When::Before, When::After]
             .into_iter()
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| "a phase is `before` or `after`".into())
     }
 
-    /// Nothing, `cycle`, or `cycle, wide`.
+    /// Reads nothing, `cycle`, or `cycle, wide`.
     fn start(&self, args: &[ExprId]) -> std::result::Result<Option<(u32, bool)>, Wrong> {
         match *args {
             [] => Ok(None),
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         copy.map(|(copy, _)| Row::Carries { copy }).ok_or_else(|| format!("there is no copy `{name}`"))
     }
 
-    /// The only value of a row.
+    /// Reads the only value of a row.
     fn only(&self, values: &[Arg]) -> std::result::Result<u32, Wrong> {
         match values {
             [Arg { name: None, value }] => self.values.int(*value),
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         Ok(Row::Transfer { phase, start, from, words, to })
     }
 
-    /// The place that a row moves from, and its other values.
+    /// Reads the source of a row that moves something. Returns also the other values.
     fn first(&self, values: &'a [Arg]) -> std::result::Result<(Loc, Options<'a>), Wrong> {
         match values {
             [Arg { name: None, value }, rest @ ..] => Ok((self.one(*value)?, Options::new(rest)?)),
@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `x[3, 64]`, `buffer(4..6)[0]`
+    /// Reads `x[3, 64]` or `buffer(4..6)[0]`.
     fn loc(&self, e: ExprId) -> std::result::Result<Receivers, Wrong> {
         let v = self.values;
         let ExprKind::Index { base, index } = &v.tree().exprs[e].kind else {

@@ -1,5 +1,5 @@
-//! A plan and its schedule as rows: the neutral form between the tables and the items `exchange NAME { … }` of a printed
-//! stage.
+//! A plan and its schedule as rows: the neutral form between the tables and the items `exchange NAME { … }` of a
+//! printed stage.
 //!
 //! # Note: Text of a row
 //! ```gir
@@ -8,8 +8,8 @@
 //!     links(after): 2008;                                         // between processors, of the phase after
 //!     carries: main.copy;                                         // this copy moves in the phase before
 //!     buffer(0..3): tile: 1, next: 1, bytes: 3136;                // buffers 0, 1, 2 on tiles 1, 2, 3
-//!     field(0, w, 0..10): byte: 0, step: 3136, strides: [4];      // in place: vertex i at byte 0 + 3136 · i of its block
-//!     field(0, x, 3..5): buffer: 0, next: 0, byte: 0, step: 0;    // in a buffer: vertices 3 and 4 in buffer 0 at byte 0
+//!     field(0, w, 0..10): byte: 0, step: 3136, strides: [4];   // in place: vertex i at byte 0 + 3136 · i of its block
+//!     field(0, x, 3..5): buffer: 0, next: 0, byte: 0, step: 0; // in a buffer: vertices 3 and 4 in buffer 0 at byte 0
 //!     gather_before: x[0, 64], bytes: 4, count: 8, steps: [64, 4] -> buffer(4)[0];
 //!     before(0): x[0, 0], words: 784 -> [buffer(0..3)[0]];        // from cycle 0; to buffers 0, 1, 2
 //!     before: x[0, 784], words: 90 -> [buffer(0..3)[784]];        // in pieces:
@@ -27,8 +27,8 @@
 //! have no cycle.
 //!
 //! # Note: Families of rows
-//! `before(4 * i): x[i + 46 * j, 0], words: 16 -> [y[1 + i + 46 * j, 8]] for j in 0..32, i in 0..45;` stands for one row
-//! for each index, the last index fastest. Every number of a row may be a sum of a constant and multiples of indices,
+//! `before(4 * i): x[i + 46 * j, 0], words: 16 -> [y[1 + i + 46 * j, 8]] for j in 0..32, i in 0..45;` stands for one
+//! row for each index, the last index fastest. Every number of a row may be a sum of a constant and multiples of indices,
 //! which start at 0. See [`RowFamily`].
 //!
 //! Invariants: `from_rows ∘ to_rows` is the identity on tables that the passes make. Nothing that rows may hold makes

@@ -1,7 +1,7 @@
 //! Tables to items.
 //!
-//! Invariant: what a row may leave out is left out, so that equal tables have equal text. A row's numbers are written in
-//! the order of [`Row::numbers`], from which they are taken one by one.
+//! Invariant: optional values with their defaults are left out, so that equal tables have equal text. The numbers of a
+//! row are written in the order of [`Row::numbers`].
 
 use super::rows::{Landed, Receivers, Row, RowFamily, fold, to_rows};
 use super::{INDICES, WIDE, copy_name, phase_name};
@@ -41,11 +41,11 @@ struct Writer<'a> {
     graph: &'a Graph,
     families: &'a [FamilyId],
     rows: &'a RowFamily,
-    /// The numbers that were not taken yet.
+    /// The numbers that have not been written.
     numbers: std::vec::IntoIter<Number>,
 }
 
-/// A number of a row: what it is at indices 0, 0, …, and what each index adds.
+/// A number of a row: its value at indices 0, 0, …, and its step for each index.
 #[derive(Clone, PartialEq, Default)]
 struct Number {
     base: i64,
@@ -119,25 +119,25 @@ impl<'a> Writer<'a> {
         TableRow::Row { key, values, to, family, span: Span::NONE }
     }
 
-    /// The next number.
+    /// Takes the next number.
     fn next(&mut self) -> Number {
         self.numbers.next().unwrap_or_default()
     }
 
-    /// The next number as an expression.
+    /// Takes the next number as an expression.
     fn int(&mut self) -> ExprId {
         let number = self.next();
         self.expr(&number)
     }
 
-    /// `5`, `5 + 3 * i - j`
+    /// Returns an expression such as `5` or `5 + 3 * i - j`.
     fn expr(&mut self, number: &Number) -> ExprId {
         let steps = number.steps.iter().enumerate().filter(|s| *s.1 != 0);
         let base = (number.base != 0 || number.is(0)).then(|| self.make.int(number.base));
         steps.fold(base, |sum, (k, &step)| Some(self.term(sum, step, INDICES[k]))).unwrap_or_else(|| self.make.uint(0))
     }
 
-    /// A sum with `step * index` added; `None` is the empty sum.
+    /// Adds `step * index` to a sum; `None` is the empty sum.
     fn term(&mut self, sum: Option<ExprId>, step: i64, index: &str) -> ExprId {
         let name = self.make.name(index);
         // Behind a sum, the sign is its operator.
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A first and a count as `3`, `3..7`.
+    /// Takes a first number and a count as `3` or `3..7`.
     fn some(&mut self) -> ExprId {
         let (first, count) = (self.next(), self.next());
         self.range(first, &count)

@@ -1,10 +1,10 @@
 //! Compute sets and copies: one line for each family.
 //!
-//! Invariant: a family stays one family when it is read again: columns that are not closed stand in a table over one
-//! index, as reading enumerates them.
+//! Invariant: a family stays one family when it is read again. Values without a closed form stand in a table over one
+//! index, in the order in which reading enumerates them.
 
 use super::Printer;
-use super::columns::Columns;
+use super::binders::Binders;
 use girder_ir::codelet::{Codelet, Dir, GenericArg};
 use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
 use girder_ir::types::ElemType;
@@ -13,7 +13,7 @@ use girder_syntax::ast::{Arg, CopyItem, ExprId, ItemKind, Vertex, VertexItem};
 use girder_syntax::make::{named, path};
 
 impl Printer<'_> {
-    /// The compute sets.
+    /// Adds the compute sets.
     pub fn sets(&mut self) {
         for set in self.graph.sets.values() {
             let mut vertices = Vec::with_capacity(set.families.len());
@@ -29,7 +29,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The copies.
+    /// Adds the copies.
     pub fn copies(&mut self) {
         for copy in self.graph.copies.values() {
             let mut copies = Vec::with_capacity(copy.families.len());
@@ -39,10 +39,10 @@ impl Printer<'_> {
                     true => (line(&f.domain), on_line(&f.dst, &f.domain), on_line(&f.src, &f.domain)),
                     false => (f.domain.clone(), f.dst.clone(), f.src.clone()),
                 };
-                let mut columns = Columns::new(self, &domain);
-                let dst = self.field(&dst, ty, &mut columns);
-                let src = self.field(&src, ty, &mut columns);
-                let family = columns.binders(self);
+                let mut binders = Binders::new(self, &domain);
+                let dst = self.field(&dst, ty, &mut binders);
+                let src = self.field(&src, ty, &mut binders);
+                let family = binders.binders(self);
                 copies.push(CopyItem::Copy { dst, src, family, span: Span::NONE });
             }
             self.make.item(ItemKind::Copy { name: path(&copy.name), copies });
@@ -72,31 +72,31 @@ impl Printer<'_> {
         family: &Family,
         tile: Option<&TileMap>,
     ) -> Vertex {
-        let mut columns = Columns::new(self, domain);
+        let mut binders = Binders::new(self, domain);
         let (mut fields, mut consts) = (fields.iter(), family.consts.iter());
         let mut args: Vec<Arg> = Vec::with_capacity(codelet.fields.len());
         for f in codelet.fields.values() {
             let value = match f.dir {
-                Dir::Const => consts.next().map(|c| self.constant(&c.1, &mut columns)),
-                _ => fields.next().map(|field| self.field(field, f.ty, &mut columns)),
+                Dir::Const => consts.next().map(|c| self.constant(&c.1, &mut binders)),
+                _ => fields.next().map(|field| self.field(field, f.ty, &mut binders)),
             };
             args.extend(value.map(|v| named(&f.name, v)));
         }
         let generics = self.generics(&codelet.args);
-        let place = tile.map(|t| self.tile_map(t, &mut columns));
-        let family = columns.binders(self);
+        let place = tile.map(|t| self.tile_map(t, &mut binders));
+        let family = binders.binders(self);
         Vertex { attrs: vec![], codelet: path(&codelet.name), generics, args, place, family, span: Span::NONE }
     }
 
-    fn constant(&mut self, value: &Const, columns: &mut Columns<'_>) -> ExprId {
+    fn constant(&mut self, value: &Const, binders: &mut Binders<'_>) -> ExprId {
         match value {
-            // What has no literal is no static value, so no vertex has it.
+            // A vertex has only static values, all of which have literals.
             Const::Uniform(s) => self.scalar(*s).unwrap_or_else(|| self.make.uint(s.bits)),
-            Const::Table(all) => columns.scalars(self, all),
+            Const::Table(all) => binders.scalars(self, all),
         }
     }
 
-    /// What stands between `<` and `>`.
+    /// Returns the generic arguments of a codelet.
     pub fn generics(&mut self, args: &[GenericArg]) -> Vec<ExprId> {
         let one = |a: &GenericArg| match a {
             GenericArg::Type(t) => self.make.name(t.name()),
@@ -107,12 +107,12 @@ impl Printer<'_> {
     }
 }
 
-/// The domain as one index.
+/// Returns the domain flattened to one index.
 fn line(domain: &Domain) -> Domain {
     Domain::line(domain.count() as u32)
 }
 
-/// A field over one index.
+/// Returns a field over the flattened domain.
 fn on_line(field: &Field, domain: &Domain) -> Field {
     let mut field = field.clone();
     let flat = line(domain);

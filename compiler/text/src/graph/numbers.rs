@@ -1,6 +1,6 @@
 //! Numbers: sums of indices, elements, initial values.
 //!
-//! Invariant: what is printed of an element reads back to its bits.
+//! Invariant: a printed element reads back to the same bits.
 
 use super::Printer;
 use base64::Engine as _;
@@ -11,11 +11,11 @@ use girder_syntax::ast::{BinaryOp, ExprId, UnaryOp};
 use girder_syntax::make::arg;
 use smol_str::SmolStr;
 
-/// Longer initial values are printed as base64.
+/// Initial values of more elements are printed as base64.
 const LIST: u64 = 16;
 
 impl Printer<'_> {
-    /// `base + Σ coef · term`, without what is 0 or 1.
+    /// Returns `base + Σ coef · term`, without summands 0 and factors 1.
     pub(super) fn sum(&mut self, base: i64, terms: &[(i64, ExprId)]) -> ExprId {
         let terms = terms.iter().filter(|t| t.0 != 0);
         let base_first = base != 0 && terms.clone().next().is_some_and(|t| t.0 < 0);
@@ -48,20 +48,20 @@ impl Printer<'_> {
         self.make.binary(BinaryOp::Mul, coef, term)
     }
 
-    /// An affine function of named indices.
+    /// Returns an affine function of named indices.
     pub(super) fn affine(&mut self, affine: &Affine, indices: &[SmolStr]) -> ExprId {
         let terms: Vec<(i64, ExprId)> =
             affine.coef.iter().zip(indices).map(|(&c, name)| (c, self.make.name(name))).collect();
         self.sum(affine.base, &terms)
     }
 
-    /// One element as a literal; `None` if only its bytes can say it.
+    /// Returns an element as a literal, or `None` if it can only be printed as bytes.
     pub(super) fn scalar(&mut self, value: Scalar) -> Option<ExprId> {
         Some(match value.ty {
             ElemType::Bool => self.make.bool(value.bits != 0),
             ElemType::F32 => {
                 let v = f32::from_bits(value.bits as u32);
-                // A signalling NaN would not survive the way through `f64`.
+                // A signalling NaN would become a quiet one on its way through `f64`.
                 let quiet = Scalar::f32(f64::from(v) as f32) == value;
                 return quiet.then(|| self.make.float32(v));
             }
@@ -70,7 +70,7 @@ impl Printer<'_> {
                 if v.is_finite() || v.is_sign_positive() {
                     return Some(self.make.float(v));
                 }
-                // The bits of what is negative exceed the greatest `int`.
+                // The bits of a negative number exceed the greatest `int`.
                 let positive = self.make.float(-v);
                 self.make.unary(UnaryOp::Neg, positive)
             }
@@ -81,7 +81,7 @@ impl Printer<'_> {
         })
     }
 
-    /// The value of a variable at load. A `const` always states one.
+    /// Returns the value of a variable at load. A `const` always has one.
     pub(super) fn init(&mut self, var: &Var) -> Option<ExprId> {
         match &var.init {
             None if var.class == VarClass::Const => self.scalar(Scalar::zero(var.ty)),
@@ -102,7 +102,7 @@ impl Printer<'_> {
     fn nested(&mut self, ty: ElemType, shape: &[u64], data: &[u8]) -> Option<ExprId> {
         let Some((&n, rest)) = shape.split_first() else {
             let value = Scalar::from_le_bytes(ty, data);
-            // Not all NaNs are one, and a list of bits is no easier to read than bytes.
+            // NaNs differ in their bits, which a literal does not show.
             return if value.as_float().is_some_and(f64::is_nan) { None } else { self.scalar(value) };
         };
         let row = data.len() / (n as usize).max(1);

@@ -1,11 +1,11 @@
-//! Places: `on tile(i / 5)`, `on linear(…)`, tables of flat elements.
+//! Tiles of variables and vertices: `on tile(i / 5)`, `on linear(…)`, tables of flat elements.
 //!
 //! # Note: Steps
-//! In the table of a separable mapping the innermost index that a tile depends on goes block by block where its blocks
-//! are whole, so that there are as many rows as runs.
+//! In the table of a separable mapping, the innermost index that a tile depends on steps by whole blocks if its length
+//! is a multiple of the block, so that there is one row for each run.
 
 use super::Printer;
-use super::columns::Columns;
+use super::binders::Binders;
 use girder_ir::affine::Affine;
 use girder_ir::family::{Domain, IndexFn, Term, TileMap};
 use girder_ir::placement::{Mapping, UNPLACED};
@@ -14,7 +14,7 @@ use girder_syntax::ast::{BinaryOp, ExprId, Place, TableRow};
 use girder_syntax::make::{arg, named, row, table};
 
 impl Printer<'_> {
-    /// `on …` of a variable; nothing if no element has a tile.
+    /// Returns the `on …` of a variable, or `None` if no element has a tile.
     pub(super) fn mapping(&mut self, mapping: &Mapping, shape: &[u64], len: u64) -> Option<Place> {
         let fitted = match mapping {
             Mapping::One(_) | Mapping::Linear { tiles: 2.., .. } => mapping.clone(),
@@ -41,7 +41,7 @@ impl Printer<'_> {
         self.make.call_name("tile", vec![arg(tile)])
     }
 
-    /// One row for each run of elements with a tile.
+    /// Returns a table with one row for each run of elements that has a tile.
     fn runs(&mut self, mapping: &Mapping, len: u64) -> Option<Place> {
         let mut rows = Vec::new();
         for (start, end, tile) in mapping.runs(len).filter(|r| r.2 != UNPLACED) {
@@ -58,7 +58,7 @@ impl Printer<'_> {
         let mut lens = domain.0[..depth].to_vec();
         let mut block: i64 = domain.0[depth..].iter().map(|&n| n as i64).product();
         let mut terms = terms.to_vec();
-        // Whole blocks of the innermost index are the steps of a coarser one, see the note.
+        // Steps by whole blocks, see the note.
         if let (Some(n), Some(t)) = (lens.last_mut(), terms.iter_mut().find(|t| t.dim as usize + 1 == depth))
             && let IndexFn::Block(b) = t.function
             && n.is_multiple_of(b)
@@ -70,33 +70,33 @@ impl Printer<'_> {
             coef[k - 1] = coef[k] * lens[k] as i64;
         }
         let domain = Domain(lens.into_iter().collect());
-        let mut columns = Columns::new(self, &domain);
-        let key = self.tile_sum(base, &terms, &mut columns);
-        let number = |base| super::columns::Number::Affine(Affine::new(base, &coef));
-        let (start, end) = (columns.number(self, &number(0), 0), columns.number(self, &number(block), 0));
+        let mut binders = Binders::new(self, &domain);
+        let key = self.tile_sum(base, &terms, &mut binders);
+        let number = |base| super::binders::Number::Affine(Affine::new(base, &coef));
+        let (start, end) = (binders.number(self, &number(0), 0), binders.number(self, &number(block), 0));
         let elements = self.make.range(start, end);
-        let family = columns.binders(self);
+        let family = binders.binders(self);
         TableRow::Row { key, values: vec![arg(elements)], to: None, family, span: Span::NONE }
     }
 
-    /// `on tile(…)` of the vertices of a family.
-    pub(super) fn tile_map(&mut self, map: &TileMap, columns: &mut Columns<'_>) -> Place {
+    /// Returns the `on tile(…)` of the vertices of a family.
+    pub(super) fn tile_map(&mut self, map: &TileMap, binders: &mut Binders<'_>) -> Place {
         let tile = match map {
-            TileMap::Separable { base, terms } => self.tile_sum(*base, terms, columns),
+            TileMap::Separable { base, terms } => self.tile_sum(*base, terms, binders),
             TileMap::Table(tiles) => {
-                let column = super::columns::Number::Column(tiles.iter().map(|&t| t as i64).collect());
-                columns.number(self, &column, 0)
+                let column = super::binders::Number::Table(tiles.iter().map(|&t| t as i64).collect());
+                binders.number(self, &column, 0)
             }
         };
         Place::Expr(self.make.call_name("tile", vec![arg(tile)]))
     }
 
     /// `base + stride * (i / 5)`
-    fn tile_sum(&mut self, base: u32, terms: &[Term], columns: &mut Columns<'_>) -> ExprId {
+    fn tile_sum(&mut self, base: u32, terms: &[Term], binders: &mut Binders<'_>) -> ExprId {
         let mut sum = Vec::with_capacity(terms.len());
         for t in terms {
-            let i = columns.index(self, t.dim as usize);
-            let n = columns.domain.0[t.dim as usize];
+            let i = binders.index(self, t.dim as usize);
+            let n = binders.domain.0[t.dim as usize];
             let by = |this: &mut Self, op, left, value: u32| {
                 let right = this.make.uint(value as u64);
                 this.make.binary(op, left, right)

@@ -1,7 +1,7 @@
 //! Programs: the tree of steps as statements.
 //!
-//! Invariant: a sequence is a body, so nothing stands between a step and the body that it is in. Recursion is as deep as
-//! steps are nested, which the limit on nesting bounds.
+//! Invariant: a sequence is printed as a body, without a block of its own. Recursion is as deep as steps are nested,
+//! which the limit `nesting` bounds.
 
 use super::Printer;
 use girder_ir::ids::StepId;
@@ -13,7 +13,7 @@ use girder_syntax::ast::{self, Arm, AssignOp, Body, ExprId, ExprKind, Item, Item
 use girder_syntax::make::{arg, attr, body, named, path};
 
 impl Printer<'_> {
-    /// The programs, those that are only called with `#[called]`.
+    /// Adds the programs; those that are only called get `#[called]`.
     pub fn programs(&mut self) {
         for p in self.graph.programs.values() {
             let body = self.body(p.body);
@@ -45,7 +45,7 @@ impl Printer<'_> {
             StepKind::Repeat { count, index, body } => {
                 let range = match index {
                     None => self.make.uint(*count),
-                    Some((_, start, by)) => self.turns(*count, *start, *by),
+                    Some((_, start, by)) => self.iterations(*count, *start, *by),
                 };
                 let index = index.map(|(var, ..)| path(&self.graph.vars[var].name));
                 StmtKind::Repeat { index, range, body: self.body(*body) }
@@ -84,13 +84,13 @@ impl Printer<'_> {
         self.make.stmt(kind)
     }
 
-    /// A block form as a statement.
+    /// Returns an expression with a block as a statement.
     fn block(&mut self, kind: ExprKind) -> StmtKind {
         StmtKind::Expr { expr: self.make.expr(kind), semi: false }
     }
 
     /// `start..end by step`
-    fn turns(&mut self, count: u64, start: i32, by: i32) -> ExprId {
+    fn iterations(&mut self, count: u64, start: i32, by: i32) -> ExprId {
         let end = (start as i64).saturating_add((by as i64).saturating_mul(count as i64));
         let (from, to) = (self.make.int(start as i64), self.make.int(end));
         if by == 1 {
@@ -125,7 +125,7 @@ impl Printer<'_> {
         self.make.expr(ExprKind::Range { start, end, closed: true, by: None })
     }
 
-    /// A view that has its element's type from its variable.
+    /// Returns a view whose element type is that of its variable.
     fn scalar_view(&mut self, view: &View, otherwise: ElemType) -> ExprId {
         let ty = view.parts.first().map_or(otherwise, |p| self.graph.vars[p.var].ty);
         self.view(view, ty)

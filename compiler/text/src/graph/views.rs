@@ -1,12 +1,12 @@
-//! Views: as an index where the elements are a box of the variable's own axes, else by offset and strides.
+//! Views: an index if the elements are a box along the axes of the variable, otherwise an offset with strides.
 //!
 //! # Note: Axes
-//! A box with strides is an index of a variable if its first element has, along each axis of the variable, a place that
-//! is a closed form or a column, if each of its own strides is a whole number of steps along one axis, in order, and if
-//! no step leaves an axis. An axis of length 1 may be any axis of the variable; it becomes the last one that is free.
+//! A strided box is printed as an index of its variable under three conditions: along each axis of the variable, the
+//! position of its first element is a number for each instance; each of its strides is a whole number of steps along
+//! one axis, in order; no step leaves an axis. An axis of length 1 takes the last free axis of the variable.
 
 use super::Printer;
-use super::columns::{Columns, Number};
+use super::binders::{Binders, Number};
 use girder_ir::affine::Affine;
 use girder_ir::family::{BoxNode, BoxTree, Domain, Field, FieldPart, Offset};
 use girder_ir::ids::FieldId;
@@ -18,26 +18,26 @@ use girder_syntax::make::{arg, named};
 
 /// One axis of a variable in an index.
 struct Picked {
-    /// The first place.
+    /// The first position.
     start: Number,
-    /// How many, how far apart; `None` is one place without an axis.
+    /// Count and step; `None` selects one position and removes the axis.
     range: Option<(u64, i64)>,
 }
 
 impl Printer<'_> {
-    /// A view that is no vertex's.
+    /// Returns a view outside of families.
     pub(super) fn view(&mut self, view: &View, ty: ElemType) -> ExprId {
         let domain = Domain::default();
-        let mut columns = Columns::new(self, &domain);
-        self.field(&Field::uniform(FieldId::from_u32(0), view), ty, &mut columns)
+        let mut binders = Binders::new(self, &domain);
+        self.field(&Field::uniform(FieldId::from_u32(0), view), ty, &mut binders)
     }
 
-    /// What a field of a family sees.
-    pub(super) fn field(&mut self, field: &Field, ty: ElemType, columns: &mut Columns<'_>) -> ExprId {
+    /// Returns the view of a field of a family.
+    pub(super) fn field(&mut self, field: &Field, ty: ElemType, binders: &mut Binders<'_>) -> ExprId {
         let Some(tree) = Some(field).filter(|f| !f.is_empty()).and_then(BoxTree::of) else {
             return self.empty(field, ty);
         };
-        let view = self.node(&tree.root, &tree.axes, columns);
+        let view = self.node(&tree.root, &tree.axes, binders);
         match &tree.reshape {
             None => view,
             Some(shape) => self.reshape(view, shape),
@@ -50,7 +50,7 @@ impl Printer<'_> {
         self.make.call(callee, vec![arg(shape)])
     }
 
-    /// A view without elements, of some variable of the type.
+    /// Returns a view without elements, of some variable of the type.
     fn empty(&mut self, field: &Field, ty: ElemType) -> ExprId {
         let shape = field.shape();
         let of_type = |nothing: bool| self.graph.vars.values().find(|v| v.ty == ty && v.is_empty() == nothing);
@@ -74,24 +74,24 @@ impl Printer<'_> {
         self.make.call(callee, vec![named("offset", offset), named("dims", dims), named("strides", strides)])
     }
 
-    fn node(&mut self, node: &BoxNode, axes: &[Option<usize>], columns: &mut Columns<'_>) -> ExprId {
+    fn node(&mut self, node: &BoxNode, axes: &[Option<usize>], binders: &mut Binders<'_>) -> ExprId {
         match node {
-            BoxNode::Box(part) => self.part(part, axes, columns),
+            BoxNode::Box(part) => self.part(part, axes, binders),
             BoxNode::Concat { axis, nodes } => {
-                let nodes = nodes.iter().map(|n| self.node(n, axes, columns)).collect();
+                let nodes = nodes.iter().map(|n| self.node(n, axes, binders)).collect();
                 let (list, axis) = (self.make.list(nodes), self.make.uint(*axis as u64));
                 self.make.call_name("concat", vec![arg(list), named("axis", axis)])
             }
         }
     }
 
-    fn part(&mut self, part: &FieldPart, axes: &[Option<usize>], columns: &mut Columns<'_>) -> ExprId {
+    fn part(&mut self, part: &FieldPart, axes: &[Option<usize>], binders: &mut Binders<'_>) -> ExprId {
         let var = &self.graph.vars[part.var];
         let base = self.make.name(&var.name);
-        if let Some(picked) = picked(part, axes, &var.shape, columns.domain) {
-            return self.indexed(base, &picked, &var.shape, columns);
+        if let Some(picked) = picked(part, axes, &var.shape, binders.domain) {
+            return self.indexed(base, &picked, &var.shape, binders);
         }
-        let offset = columns.number(self, &Number::of(&part.offset), 0);
+        let offset = binders.number(self, &Number::of(&part.offset), 0);
         let (dims, strides): (Vec<u64>, Vec<i64>) = part.extents(axes).unzip();
         let dims = self.uints(&dims);
         let strides = strides.iter().map(|&s| self.make.int(s)).collect();
@@ -99,8 +99,8 @@ impl Printer<'_> {
         self.strided(base, offset, dims, strides)
     }
 
-    /// `base[i, 2..4]`; whole axes at the end are left out.
-    fn indexed(&mut self, base: ExprId, picked: &[Picked], shape: &[u64], columns: &mut Columns<'_>) -> ExprId {
+    /// Returns `base[i, 2..4]`, without whole axes at the end.
+    fn indexed(&mut self, base: ExprId, picked: &[Picked], shape: &[u64], binders: &mut Binders<'_>) -> ExprId {
         let whole = |(p, &n): (&Picked, &u64)| p.range == Some((n, 1)) || (n == 1 && p.range.is_some());
         let used = picked.iter().zip(shape).rposition(|a| !whole(a)).map_or(0, |k| k + 1);
         if used == 0 {
@@ -111,23 +111,23 @@ impl Printer<'_> {
             index.push(if whole((p, n)) {
                 Index::Open { start: None, end: None, by: None, span: Span::NONE }
             } else {
-                self.place_of(p, columns)
+                self.range_of(p, binders)
             });
         }
         self.make.index(base, index)
     }
 
     /// `i`, `i..i + 3`, `9..1 by -2`, `9.. by -1` (down to 0)
-    fn place_of(&mut self, p: &Picked, columns: &mut Columns<'_>) -> Index {
-        let start = columns.number(self, &p.start, 0);
+    fn range_of(&mut self, p: &Picked, binders: &mut Binders<'_>) -> Index {
+        let start = binders.number(self, &p.start, 0);
         let Some((n, step)) = p.range else { return Index::Expr(start) };
         let by = (step != 1).then(|| self.make.int(step));
         let length = n as i64 * step;
-        // Only of one start it is known that it ends at 0.
+        // Only a range with one start can be known to end at 0.
         if matches!(&p.start, Number::Affine(a) if a.coef.is_empty() && a.base + length < 0) {
             return Index::Open { start: Some(start), end: None, by, span: Span::NONE };
         }
-        let end = columns.number(self, &p.start, length);
+        let end = binders.number(self, &p.start, length);
         Index::Expr(match by {
             None => self.make.range(start, end),
             Some(by) => self.make.range_by(start, end, by),
@@ -135,7 +135,7 @@ impl Printer<'_> {
     }
 }
 
-/// A part as an index of a variable, see the note; `None` if it is none.
+/// Returns a part as an index of its variable, or `None` if it is not one; see the note.
 fn picked(part: &FieldPart, axes: &[Option<usize>], shape: &[u64], domain: &Domain) -> Option<Vec<Picked>> {
     let strides = row_strides(shape);
     let ranges = ranges(&part.extents(axes).collect::<Vec<_>>(), shape, &strides)?;
@@ -152,7 +152,7 @@ fn picked(part: &FieldPart, axes: &[Option<usize>], shape: &[u64], domain: &Doma
     Some(picked)
 }
 
-/// Elements from one place to the next along each axis of a variable.
+/// Returns the row-major strides of a shape.
 fn row_strides(shape: &[u64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for k in (1..shape.len()).rev() {
@@ -161,10 +161,10 @@ fn row_strides(shape: &[u64]) -> Vec<i64> {
     strides
 }
 
-/// Length and steps along each axis of a variable that a box has an axis for.
+/// Returns count and step along each axis of a variable for which the box has an axis.
 fn ranges(lines: &[(u64, i64)], shape: &[u64], strides: &[i64]) -> Option<Vec<Option<(u64, i64)>>> {
     let mut ranges = vec![None; shape.len()];
-    // From the last axis on, so that axes of length 1 take the last places that are free.
+    // From the last axis on, so that axes of length 1 take the last free axes.
     let mut free = shape.len();
     for &(n, stride) in lines.iter().rev() {
         let (axis, step) = match n {
@@ -181,7 +181,7 @@ fn ranges(lines: &[(u64, i64)], shape: &[u64], strides: &[i64]) -> Option<Vec<Op
     Some(ranges)
 }
 
-/// The places of an offset along each axis.
+/// Splits an offset into positions along each axis.
 fn starts(offset: &Offset, strides: &[i64], domain: &Domain) -> Vec<Number> {
     match offset {
         Offset::Affine(a) => {
@@ -198,7 +198,7 @@ fn starts(offset: &Offset, strides: &[i64], domain: &Domain) -> Vec<Number> {
     }
 }
 
-/// A flat number as places along each axis; all have its sign.
+/// Splits a flat index into positions along each axis; all have its sign.
 fn places(flat: i64, strides: &[i64]) -> Vec<i64> {
     let mut rest = flat;
     let mut place = |&s: &i64| {

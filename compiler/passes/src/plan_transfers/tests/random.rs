@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 
 /// A stream of small decisions.
-struct Choices(Vec<u32>, usize);
+pub(super) struct Choices(pub Vec<u32>, pub usize);
 
 impl Choices {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.1 += 1;
         self.0[(self.1 - 1) % self.0.len()] as u64 % n
     }
@@ -107,7 +107,7 @@ impl Choices {
     }
 }
 
-fn graph(c: &mut Choices) -> Build {
+pub(super) fn graph(c: &mut Choices) -> Build {
     let mut b = Build::new();
     let (ipus, tiles) = [(1, 4), (2, 2), (1, 12), (3, 4)][c.below(4) as usize];
     b.machine = b.machine.resized(ipus, tiles);

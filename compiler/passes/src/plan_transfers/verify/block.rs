@@ -2,8 +2,8 @@
 //!
 //! # Note: Segments
 //! Byte `i` of a segment holds the token `first + (i / unit) · step + i mod unit`: pieces of `unit` bytes, each with
-//! consecutive tokens, whose first tokens are `step` apart. A plain segment is one piece. A row of a matrix is one plain
-//! segment; a gathered column is one segment with a piece for each element. So the replay of a plan takes time by rows
+//! consecutive tokens, whose first tokens are `step` apart. A plain segment is one piece. A row of a matrix is one
+//! plain segment; a gathered column is one segment with a piece for each element. So the replay of a plan takes time by rows
 //! and strides, not by bytes.
 //!
 //! Invariant: segments do not overlap, are not empty and lie inside the block. Bytes without a segment hold nothing.
@@ -224,7 +224,9 @@ mod tests {
     proptest! {
         /// Segments behave as an array of tokens does.
         #[test]
-        fn a_block_is_an_array(ops in proptest::collection::vec((0u8..3, 0..SIZE, 1..SIZE, 0..SIZE, 1u32..5, -6i64..9), 1..30)) {
+        fn a_block_is_an_array(
+            ops in proptest::collection::vec((0u8..3, 0..SIZE, 1..SIZE, 0..SIZE, 1u32..5, -6i64..9), 1..30),
+        ) {
             let mut block = Block::new(SIZE);
             let mut array = vec![0u64; SIZE as usize];
             for (kind, a, n, b, unit, step) in ops {

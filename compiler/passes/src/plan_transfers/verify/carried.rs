@@ -8,8 +8,7 @@ use girder_ir::ids::{StepId, VarId};
 use girder_ir::plan::Plan;
 use girder_ir::program::StepKind;
 
-/// Every copy that is carried is made by one step only, and the step that follows it executes its set, which no other
-/// does.
+/// Checks that each carried copy has a single step, and that the next step is the only one that executes its set.
 ///
 /// # Errors
 /// The first compute set whose copy stands elsewhere.

@@ -109,7 +109,7 @@ impl FieldSite<'_> {
         self.fetched || matches!(self.landing, Landing::InPlace(_))
     }
 
-    /// Calls `f` with the elements of the field in row-major order, and the object on the tile where they are said to be.
+    /// Calls `f` with the elements of the field in row-major order, and the object of the tile that should hold them.
     pub fn each(&self, mut f: impl FnMut(Object, &Elements) -> Result<(), String>) -> Result<(), String> {
         let view = self.family.fields[self.index].view(&self.family.domain, self.instance);
         if view.is_empty() {

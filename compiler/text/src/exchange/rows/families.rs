@@ -1,36 +1,36 @@
-//! Rows that follow one another evenly, as one: a row, and how its numbers advance over a box of indices.
+//! Families of rows: a row whose numbers advance evenly over a box of indices.
 //!
-//! Invariant: `expand ∘ fold` is the identity. Rows of a family differ in numbers alone.
+//! Invariant: `expand ∘ fold` is the identity. Rows of a family differ only in numbers.
 
 #[cfg(test)]
 mod tests;
 
 use super::{Numbers, Row};
 
-/// What a family's row says for index 0, and what it adds for each index.
+/// A row at index 0, and the steps of its numbers for each index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RowFamily {
     /// The row at indices 0, 0, ….
     pub first: Row,
-    /// From the slowest index to the fastest; empty for a lone row.
+    /// The indices, from the slowest to the fastest; empty for a single row.
     pub dims: Vec<Dim>,
 }
 
 /// One index of a family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dim {
-    /// It runs from 0 to `count` − 1; at least 2.
+    /// The index runs from 0 to `count` − 1; at least 2.
     pub count: u32,
-    /// What each of the row's [`Row::numbers`] adds from one to the next.
+    /// The step of each of the [`Row::numbers`].
     pub step: Numbers,
 }
 
 /// The most indices of a family.
 pub const MAX_RANK: usize = 3;
-/// Fewer rows than this are easier to read one by one.
+/// Fewer rows are printed one by one, which is easier to read.
 const FEW: usize = 3;
 
-/// Rows as families, in their order.
+/// Folds rows into families, in order.
 pub fn fold(rows: Vec<Row>) -> Vec<RowFamily> {
     let of = |first: Row| (first.numbers(), RowFamily { first, dims: vec![] });
     let mut families: Vec<(Numbers, RowFamily)> = rows.into_iter().map(of).collect();
@@ -40,7 +40,7 @@ pub fn fold(rows: Vec<Row>) -> Vec<RowFamily> {
     families.into_iter().map(|f| f.1).collect()
 }
 
-/// Joins families of one rank that advance evenly.
+/// Joins families of one rank whose numbers advance evenly.
 fn once(list: Vec<(Numbers, RowFamily)>, rank: usize) -> Vec<(Numbers, RowFamily)> {
     let mut result = Vec::with_capacity(list.len());
     let least = if rank == 0 { FEW } else { 2 };
@@ -71,7 +71,7 @@ fn once(list: Vec<(Numbers, RowFamily)>, rank: usize) -> Vec<(Numbers, RowFamily
 }
 
 impl RowFamily {
-    /// How many rows it stands for; `None` if they cannot be counted.
+    /// Returns the number of rows, or `None` if it overflows.
     pub fn count(&self) -> Option<u64> {
         self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(d.count as u64))
     }
@@ -79,7 +79,7 @@ impl RowFamily {
     /// Calls `f` for each row in order.
     ///
     /// # Errors
-    /// The first error of `f`, or a number that does not fit where it stands.
+    /// The first error of `f`, or a number that does not fit its type.
     pub fn each(&self, mut f: impl FnMut(Row) -> Result<(), String>) -> Result<(), String> {
         let mut at = vec![0; self.dims.len()];
         let base = self.first.numbers();

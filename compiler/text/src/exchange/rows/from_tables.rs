@@ -4,8 +4,8 @@ use super::{Landed, Receivers, Row, When, member};
 use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 
-/// The table of one step as rows: cycles, buffers, landings by family and field, then what moves in the order in which
-/// it moves. `landings` is by family and field (empty for a copy).
+/// Converts the tables of one step to rows: cycles, buffers, landings by family and field, then transfers and copies in
+/// the order in which they move. `landings` is by family and field, and empty for a copy.
 pub fn to_rows(plan: &StepPlan, landings: &[&[FieldLandings]], schedule: Option<&StepSchedule>) -> Vec<Row> {
     let mut rows = vec![];
     if let Some(s) = schedule {
@@ -48,7 +48,7 @@ fn buffer_rows(buffers: &[Buffer], rows: &mut Vec<Row>) {
     }
 }
 
-/// A landing as numbers that may advance evenly: its kind (with its strides), buffer, byte.
+/// Returns a landing as numbers: its kind with its strides, its buffer, its byte.
 fn numbers(all: &FieldLandings, instance: usize) -> (u32, i64, i64) {
     match all.at[instance] {
         Landing::InPlace(byte) => (1 + all.strides_of[instance], 0, byte as i64),
@@ -114,12 +114,12 @@ fn phase_rows(phase: &Phase, when: When, schedule: Option<&PhaseSchedule>, rows:
     rows.extend(phase.after.iter().map(|&copy| Row::Copy { phase: when, gather: false, copy }));
 }
 
-/// Ascending numbers as ranges (first, count).
+/// Returns ascending numbers as ranges (first, count).
 fn ranges(list: &[u32]) -> Vec<(u32, u32)> {
     list.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32)).collect()
 }
 
-/// Receivers in as few groups as their order allows.
+/// Joins neighbouring receivers into as few groups as possible.
 fn groups(to: &[Loc]) -> Vec<Receivers> {
     let mut result: Vec<Receivers> = vec![];
     for &loc in to {
@@ -131,7 +131,7 @@ fn groups(to: &[Loc]) -> Vec<Receivers> {
     result
 }
 
-/// The same, so many bytes behind.
+/// Shifts groups by an offset in bytes.
 fn behind(groups: &[Receivers], offset: u32) -> Vec<Receivers> {
     let shifted = |r: &Receivers| Receivers { first: Loc { offset: r.first.offset + offset, ..r.first }, ..*r };
     groups.iter().map(shifted).collect()

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 /// The numbers of a row, in the order of its text.
 pub type Numbers = SmallVec<[i64; 10]>;
 
-/// The part of a place that differs between tiles, and its byte.
+/// Returns the tile or buffer of a location, and its byte.
 fn of_loc(loc: Loc) -> [i64; 2] {
     let which = match loc.object {
         Object::Var(_) => loc.tile,
@@ -27,7 +27,7 @@ fn with_loc(loc: Loc, numbers: &mut Taken) -> Option<Loc> {
     })
 }
 
-/// Numbers that are taken one by one.
+/// An iterator over numbers with checked conversions.
 struct Taken<'a>(std::slice::Iter<'a, i64>);
 
 impl Taken<'_> {
@@ -49,7 +49,7 @@ impl Taken<'_> {
 }
 
 impl Row {
-    /// Its numbers, in the order of its text.
+    /// Returns its numbers, in the order of its text.
     pub fn numbers(&self) -> Numbers {
         let mut n = Numbers::new();
         match self {
@@ -93,7 +93,7 @@ impl Row {
         n
     }
 
-    /// The same row with other numbers; `None` if one does not fit.
+    /// Returns the row with other numbers, or `None` if a number does not fit its type.
     pub fn with(&self, numbers: &[i64]) -> Option<Row> {
         let mut n = Taken(numbers.iter());
         Some(match self {
@@ -143,7 +143,7 @@ impl Row {
         })
     }
 
-    /// Whether another row differs in numbers alone.
+    /// Whether another row differs only in numbers.
     pub fn is_like(&self, other: &Row) -> bool {
         match (self, other) {
             (Row::Cycles { phase: a, .. }, Row::Cycles { phase: b, .. })
@@ -178,7 +178,7 @@ fn alike_landed(a: &Landed, b: &Landed) -> bool {
     }
 }
 
-/// Whether two places are in the same variable, or both in buffers.
+/// Whether two locations are in the same variable, or both in buffers.
 fn alike(a: Loc, b: Loc) -> bool {
     match (a.object, b.object) {
         (Object::Var(a), Object::Var(b)) => a == b,

@@ -12,19 +12,19 @@ const MAX_ENTRIES: u64 = 1 << 26;
 /// The tables of one step.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tables {
-    /// What moves.
+    /// The transfers and copies.
     pub plan: StepPlan,
-    /// Where fields land, by family and field.
+    /// The landings of fields, by family and field.
     pub landings: Vec<Vec<FieldLandings>>,
-    /// When it moves, if the rows say so.
+    /// The schedule, if the rows have one.
     pub schedule: Option<StepSchedule>,
 }
 
-/// The tables that families of rows stand for. `families` says of each family of the step how many instances and how many fields
-/// it has (nothing for a copy).
+/// Converts families of rows to tables. `families` holds the number of instances and of fields of each family of the
+/// step; it is empty for a copy.
 ///
 /// # Errors
-/// The first row that cannot be understood, by index, and why; what is missing at the end is said of the last row.
+/// The index of the first wrong row, and the reason. Missing rows are reported at the last row.
 pub fn from_rows(rows: &[RowFamily], families: &[(u64, usize)]) -> Result<Tables, (usize, String)> {
     let mut reader = Reader {
         tables: Tables {
@@ -49,9 +49,9 @@ struct Reader<'a> {
     tables: Tables,
     families: &'a [(u64, usize)],
     schedule: StepSchedule,
-    /// Whether a row said anything of it.
+    /// Whether a row belongs to the schedule.
     scheduled: bool,
-    /// Rows, buffers and receivers that may still come.
+    /// How many more rows, buffers and receivers are allowed.
     entries: u64,
     /// Of the phase before and the phase after.
     groups: (Grouping, Grouping),
@@ -125,7 +125,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A place with the tile of its buffer filled in.
+    /// Returns a location with the tile of its buffer.
     fn place(&self, loc: Loc) -> Result<Loc, String> {
         let Object::Buffer(b) = loc.object else { return Ok(loc) };
         let buffer = self.tables.plan.buffers.get(b as usize);

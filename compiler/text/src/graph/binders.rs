@@ -1,7 +1,8 @@
-//! What differs from vertex to vertex of a family: indices with closed forms, and columns of a table beside them.
+//! The binders of a family: `for …` behind its text.
 //!
-//! `for i in 0..4, j in 0..8` where everything is closed; `for (i, c0, c1) in [(0, 5, 2.5), (1, 9, 1.5)]` where something
-//! is not, with the index only where it is used.
+//! A family whose offsets, constants and tiles are closed forms is printed over its indices: `for i in 0..4, j in
+//! 0..8`. Otherwise it is printed over a per-instance table: `for (i, c0, c1) in [(0, 5, 2.5), (1, 9, 1.5)]`. The index stands
+//! in the table only if it is used.
 
 use super::Printer;
 use girder_ir::affine::Affine;
@@ -12,40 +13,40 @@ use girder_syntax::ast::{Binder, ExprId, Pattern};
 use girder_syntax::make::{arg, ident};
 use smol_str::SmolStr;
 
-/// A number by instance.
+/// A number for each instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Number {
-    /// Closed.
+    /// A closed form.
     Affine(Affine),
-    /// One per instance.
-    Column(Vec<i64>),
+    /// One value per instance.
+    Table(Vec<i64>),
 }
 
 impl Number {
-    /// From an offset.
+    /// Converts an offset.
     pub fn of(offset: &Offset) -> Number {
         match offset {
             Offset::Affine(a) => Number::Affine(a.clone()),
-            Offset::Table(t) => Number::Column(t.iter().map(|&v| v as i64).collect()),
+            Offset::Table(t) => Number::Table(t.iter().map(|&v| v as i64).collect()),
         }
     }
 
-    /// From one value per instance.
+    /// Returns the closed form of one value per instance, or a table if there is none.
     pub fn fit(domain: &Domain, values: Vec<i64>) -> Number {
-        fit_affine(domain, &values).map_or(Number::Column(values), Number::Affine)
+        fit_affine(domain, &values).map_or(Number::Table(values), Number::Affine)
     }
 
-    /// The least and the greatest value; the domain is not empty.
+    /// Returns the least and the greatest value. Precondition: the domain is not empty.
     pub fn bounds(&self, domain: &Domain) -> (i64, i64) {
         let both = match self {
             Number::Affine(a) => a.bounds(&domain.0),
-            Number::Column(c) => c.iter().min().copied().zip(c.iter().max().copied()),
+            Number::Table(c) => c.iter().min().copied().zip(c.iter().max().copied()),
         };
         both.unwrap_or_default()
     }
 }
 
-/// The values of a column.
+/// The values of one column of the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Values {
     Ints(Vec<i64>),
@@ -53,7 +54,7 @@ enum Values {
 }
 
 /// The binders of one family while its parts are printed.
-pub(super) struct Columns<'d> {
+pub(super) struct Binders<'d> {
     pub domain: &'d Domain,
     /// One name per index.
     indices: Vec<SmolStr>,
@@ -61,11 +62,11 @@ pub(super) struct Columns<'d> {
     index_used: bool,
 }
 
-impl<'d> Columns<'d> {
-    /// Before anything of the family is printed.
-    pub fn new(p: &Printer<'_>, domain: &'d Domain) -> Columns<'d> {
+impl<'d> Binders<'d> {
+    /// Starts the binders of a family over a domain.
+    pub fn new(p: &Printer<'_>, domain: &'d Domain) -> Binders<'d> {
         let indices = (0..domain.0.len().max(1)).map(|k| p.index_name(k)).collect();
-        Columns { domain, indices, columns: vec![], index_used: false }
+        Binders { domain, indices, columns: vec![], index_used: false }
     }
 
     fn column(&mut self, p: &Printer<'_>, values: Values) -> SmolStr {
@@ -77,7 +78,7 @@ impl<'d> Columns<'d> {
         name
     }
 
-    /// A number plus a constant.
+    /// Returns the expression of a number plus a constant.
     pub fn number(&mut self, p: &mut Printer<'_>, number: &Number, plus: i64) -> ExprId {
         match number {
             Number::Affine(a) => {
@@ -85,7 +86,7 @@ impl<'d> Columns<'d> {
                 let shifted = Affine { base: a.base + plus, coef: a.coef.clone() };
                 p.affine(&shifted, &self.indices)
             }
-            Number::Column(values) => {
+            Number::Table(values) => {
                 let name = self.column(p, Values::Ints(values.clone()));
                 let e = p.make.name(&name);
                 p.sum(plus, &[(1, e)])
@@ -93,19 +94,19 @@ impl<'d> Columns<'d> {
         }
     }
 
-    /// An index by its dimension.
+    /// Returns the index of a dimension.
     pub fn index(&mut self, p: &mut Printer<'_>, dim: usize) -> ExprId {
         self.index_used = true;
         p.make.name(&self.indices[dim])
     }
 
-    /// A column of elements.
+    /// Returns the expression of one scalar per instance.
     pub fn scalars(&mut self, p: &mut Printer<'_>, values: &[Scalar]) -> ExprId {
         let name = self.column(p, Values::Scalars(values.to_vec()));
         p.make.name(&name)
     }
 
-    /// `for …`
+    /// Returns what stands behind `for`.
     pub fn binders(self, p: &mut Printer<'_>) -> Vec<Binder> {
         if self.columns.is_empty() {
             let line = |(name, &n): (&SmolStr, &u32)| {
@@ -134,7 +135,7 @@ impl<'d> Columns<'d> {
         for (_, values) in &self.columns {
             let cell = match values {
                 Values::Ints(v) => p.make.int(v[k]),
-                // What has no literal is no static value, so no vertex has it.
+                // A vertex has only static values, all of which have literals.
                 Values::Scalars(v) => p.scalar(v[k]).unwrap_or_else(|| p.make.uint(v[k].bits)),
             };
             cells.push(cell);
