@@ -28,7 +28,9 @@ fn levels() -> Vec<Level> {
 fn check(case: &Case, levels: &[Level]) {
     let expected = case.evaluate();
     for &level in levels.iter().filter(|&&level| case.is_for(level)) {
-        for options in case.options() {
+        // An emulated level takes long, so that it runs in one way.
+        let ways = if level.is_here() { usize::MAX } else { 1 };
+        for options in case.options().into_iter().take(ways) {
             let machine = assemble(&case.kernel, level, &options);
             let found = match level.is_here() {
                 true => native::run(case, &machine),
@@ -54,7 +56,7 @@ fn a_level_of_this_machine_runs_where_tests_must_run() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn levels_agree_with_the_evaluator(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {

@@ -293,8 +293,8 @@ impl Cpu {
         let name = format!("{:?}", i.mnemonic()).to_lowercase();
         let name = name.as_str();
         let bytes = match name {
-            _ if name.ends_with("ps") || name.ends_with("ss") || name.ends_with('d') && !name.ends_with("pd") => 4,
-            _ if name.ends_with("pd") || name.ends_with("sd") || name.ends_with('q') => 8,
+            _ if name.ends_with("pd") || name == "vbroadcastsd" || name.ends_with('q') => 8,
+            _ if name.ends_with("ps") || name.ends_with("ss") || name.ends_with('d') => 4,
             _ if name.ends_with('w') => 2,
             _ => 1,
         };

@@ -105,7 +105,7 @@ impl Case {
     /// What the evaluator leaves.
     pub fn evaluate(&self) -> Outcome {
         let (mut record, mut memory) = (self.record.clone(), self.memory.clone());
-        evaluate(&self.kernel, &mut record, &mut memory, self.iterations);
+        evaluate(&self.kernel, &mut record, memory.as_mut_slice(), self.iterations);
         Outcome { record, memory }
     }
 
