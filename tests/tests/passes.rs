@@ -28,9 +28,12 @@ const SHOWN: [(&str, &[&str]); 8] = [
     ("allocate-memory", &["layout"]),
 ];
 
+/// Prints what a program's codelets become.
+type Print = fn(&Program) -> String;
+
 /// Parts of code generation with cases of their own, and how they are shown. The level of the host's instruction set is
 /// fixed, so that snapshots do not depend on the machine.
-const CODE: [(&str, fn(&Program) -> String); 3] = [
+const CODE: [(&str, Print); 3] = [
     ("host", |program| program.host_plan(Isa::Avx512)),
     ("simd", |program| program.kernels(Isa::Avx512, simd_text).join("\n")),
     ("clif", |program| program.kernels(Isa::Portable, clif_text).join("\n")),

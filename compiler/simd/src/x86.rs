@@ -94,7 +94,7 @@ impl Machine {
         bytes.extend_from_slice(&[0x48, 0xb8]);
         bytes.extend_from_slice(&(reference as usize as u64).to_le_bytes());
         bytes.extend_from_slice(&[0xff, 0xe0]);
-        Machine { bytes, entry: 0, listing: None }
+        Machine { bytes, entry: 0, listing: None, kernel: None }
     }
 
     /// What the address of the first byte has to be a multiple of.
