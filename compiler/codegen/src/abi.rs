@@ -6,18 +6,21 @@
 //!
 //! # Note: Addresses
 //! Instance `i` finds element (0, …, 0) of the view of edge field `f` at `base + offset(i, f)`, where edge fields are
-//! the fields that are not `const`, counted from 0 in the order of declaration. With [`Addressing::Affine`](girder_codelet::kernel::Addressing),
+//! the fields that are not `const`, counted from 0 in the order of declaration. With
+//! [`Addressing::Affine`](girder_codelet::kernel::Addressing),
 //! `offset(i, f) = start[f] + i * step[f]` (wrapping); with a table, it is entry `i * edges + f` of `offsets`. With
 //! `Mixed` some fields are found in one way, the others in the other.
 //! Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs alignment.
-//! A kernel that was compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances together: its offsets and
+//! A kernel that was compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances together: its
+//! offsets and
 //! constants must be as regular as they say, whatever part of the batch a call is for.
 //!
 //! # Note: Sound calls
 //! A call is sound if every element of every view of instances `first..last` lies in memory that the caller may read
 //! (`in`) or write (`out`, `inout`), no element written through one field is touched through another field or by
 //! another thread (the race rule), every stored `bool` is 0 or 1, and all pointers of the batch are valid for
-//! `first..last`, `counters` for one word per point (and worker) of each instance. The kernel touches nothing else, keeps no pointer, and never unwinds.
+//! `first..last`, `counters` for one word per point (and worker) of each instance. The kernel touches nothing else,
+//! keeps no pointer, and never unwinds.
 //!
 //! Invariant: `repr(C)`, and the offsets in `offset` are those of the structures.
 
@@ -56,7 +59,8 @@ impl Status {
     }
 }
 
-/// What a kernel works on. Pointers that the kernel's [addressing](girder_codelet::kernel::Addressing) does not name may be null.
+/// What a kernel works on. Pointers that the kernel's [addressing](girder_codelet::kernel::Addressing) does not name
+/// may be null.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Batch {
@@ -83,7 +87,8 @@ pub struct Batch {
     pub total_iterations: u64,
     /// Workers of a tile, at least 1.
     pub workers: u64,
-    /// Where a kernel that [counts](girder_codelet::KernelSpec::points) adds its counters, instance-major; worker by worker inside
+    /// Where a kernel that [counts](girder_codelet::KernelSpec::points) adds its counters, instance-major; worker by
+    /// worker inside
     /// an instance of a `multi` codelet. Null for all other kernels.
     pub counters: *mut u64,
     /// Set when the kernel returns [`Status::Failed`].

@@ -6,7 +6,8 @@
 //! - `validate` refuses what the rest could not translate, so that nothing after it can fail.
 //! - `lower` translates one codelet; the vectorised forms of loops and reductions stand in `lower::vector`.
 //!   Those with more than 128 bits are vector kernels, which `girder-simd` makes.
-//! - `helpers` is the table of functions that compiled code calls, so that code bytes stay position-free; [`native`] names
+//! - `helpers` is the table of functions that compiled code calls, so that code bytes stay position-free; [`native`]
+//! names
 //!   those of them that the engine supplies.
 //!
 //! Invariants: compiled code computes what `girder_codelet::interpret` does, to the bit (any NaN counts as any other);

@@ -17,7 +17,8 @@ struct Nest {
     local: LocalId,
 }
 
-/// `codelet(in x: [n, m], inout y: [m + 1, n])` with a nest of loops, and a local that is set before and stored in the end.
+/// `codelet(in x: [n, m], inout y: [m + 1, n])` with a nest of loops, and a local that is set before and stored in the
+/// end.
 fn nest(ty: ElemType, (n, m): (u64, u64), body: impl FnOnce(&mut Nest) -> StmtBlock) -> Case {
     let mut b = Build::new();
     let (rows, columns, more) = (b.size("n"), b.size("m"), b.size("more"));

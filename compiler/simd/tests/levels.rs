@@ -1,4 +1,5 @@
-//! Random kernels: machine code of each level leaves what the evaluator leaves, to the bit. A level that this machine does
+//! Random kernels: machine code of each level leaves what the evaluator leaves, to the bit. A level that this machine
+//! does
 //! not have is emulated, if that is AVX-512.
 
 #[path = "levels/emulator.rs"]

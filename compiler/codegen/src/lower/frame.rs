@@ -161,7 +161,8 @@ impl Lower<'_, '_> {
         self.codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Const).map(|(id, _)| id)
     }
 
-    /// What an instance needs, for instance 0, and what is added for each next one: the address of the row of the table,
+    /// What an instance needs, for instance 0, and what is added for each next one: the address of the row of the
+    /// table,
     /// if there is one; those of the edge fields that are not found there; then that of the `const` fields, if there
     /// are any.
     fn pointers(&mut self, batch: Value) -> Pointers {

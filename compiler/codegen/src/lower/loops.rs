@@ -1,4 +1,5 @@
-//! Loops that stay scalar, written out or one iteration at a time, and what is left to do where vectors have taken some iterations.
+//! Loops that stay scalar, written out or one iteration at a time, and what is left to do where vectors have taken
+//! some iterations.
 //!
 //! Invariant: a loop is charged once, before its first iteration, however it is translated.
 

@@ -1,7 +1,8 @@
 //! A machine program's code.
 //!
 //! A kernel is called with the record in `rdi` and the number of iterations in `rsi`, as the System V convention passes
-//! them, and touches only what that convention lets a callee touch. `rax` is the first iteration of the group that runs.
+//! them, and touches only what that convention lets a callee touch. `rax` is the first iteration of the group that
+//! runs.
 //!
 //! ```text
 //! constants
@@ -183,7 +184,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Fills the registers of what is carried, at the end of what stands before the groups: each is a step of its own, so
+    /// Fills the registers of what is carried, at the end of what stands before the groups: each is a step of its own,
+    /// so
     /// that few registers are enough for however many there are.
     fn begin_carried(&mut self) {
         let none = Masking::default();

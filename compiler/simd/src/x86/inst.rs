@@ -36,7 +36,8 @@ pub(super) enum Op {
     Constant { bits: u64, bytes: u8 },
     /// `start`, `start + step`, … in the lanes.
     Ramp { start: i64, step: i64, bytes: u8 },
-    /// The order of lanes that a [`Permute`](Op::Permute) takes for a phase of an interleaved access, in the n-th round.
+    /// The order of lanes that a [`Permute`](Op::Permute) takes for a phase of an interleaved access, in the n-th
+    /// round.
     Order { interleaved: u32, phase: u8, round: u8, stored: bool },
     /// A bit for each lane, the same in all groups.
     MaskBits { bits: u16 },
@@ -78,7 +79,8 @@ pub(super) enum Op {
     Active { half: u8 },
     /// Mask, no, yes; the mask is a vector.
     BlendBy { code: Code },
-    /// Eight elements of less than 32 bits, `step` bytes from one to the next, under a mask that is a vector, and zeros.
+    /// Eight elements of less than 32 bits, `step` bytes from one to the next, under a mask that is a vector, and
+    /// zeros.
     LoadSome { code: Code, from: Elements, step: i32 },
     /// Numbers below sixteen in eight lanes, the first in the lowest bits.
     Lanes { bits: u32 },

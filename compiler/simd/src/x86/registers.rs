@@ -225,7 +225,8 @@ impl<'p> Registers<'p> {
         n
     }
 
-    /// Stores a value in its slot, unless it is there or can be made again; `fixed` keeps it there beyond the code that has begun.
+    /// Stores a value in its slot, unless it is there or can be made again; `fixed` keeps it there beyond the code
+    /// that has begun.
     pub fn save(&mut self, reg: Reg, n: u8, fixed: bool) {
         if self.is_made_again(reg) || self.saved.contains_key(&reg) {
             return;

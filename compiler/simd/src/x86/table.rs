@@ -1,7 +1,8 @@
 //! The table of instructions: what each is called, which levels have it, and how it is encoded.
 //!
 //! Names and encodings are those of Intel's manual, volume 2. An instruction that both levels have is on vectors of 256
-//! bits with a VEX prefix (volume 2, section 2.3) for AVX2, and on vectors of 512 bits with an EVEX prefix (section 2.7)
+//! bits with a VEX prefix (volume 2, section 2.3) for AVX2, and on vectors of 512 bits with an EVEX prefix (section
+//! 2.7)
 //! for AVX-512.
 //!
 //! Invariant: each row is what an independent disassembler says (see the test of encodings).

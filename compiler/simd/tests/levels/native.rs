@@ -25,7 +25,8 @@ pub fn run(case: &Case, machine: &Machine) -> Outcome {
 
 fn call(machine: &Machine, record: &mut [u8], iterations: u64) {
     let length = machine.bytes.len().next_multiple_of(4096);
-    // SAFETY: the mapping is new and of this length, is written before it becomes executable, and unmapped after the call;
+    // SAFETY: the mapping is new and of this length, is written before it becomes executable, and unmapped after the
+    // call;
     // the code has the convention that `Machine` states and touches only what the record points to.
     unsafe {
         let code = mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)

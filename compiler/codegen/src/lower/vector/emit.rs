@@ -3,7 +3,8 @@
 //! The loop's index is that of the group's first iteration; so are all addresses that are formed here.
 //!
 //! # Note: Masks
-//! A truth value that differs from iteration to iteration is a vector of integers as wide as the body's values, all ones or
+//! A truth value that differs from iteration to iteration is a vector of integers as wide as the body's values, all
+//! ones or
 //! all zeros in each lane.
 //!
 //! Invariant: what differs is a vector of sixteen bytes; what does not is evaluated as scalar code evaluates it, where

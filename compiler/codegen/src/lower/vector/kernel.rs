@@ -1,6 +1,7 @@
 //! Bodies as vector kernels: sixteen iterations at a time, where the host has vectors of 512 or 256 bits.
 //!
-//! What is the same in all iterations is evaluated here, once, and put into a *record* on the stack, next to the address
+//! What is the same in all iterations is evaluated here, once, and put into a *record* on the stack, next to the
+//! address
 //! of the first iteration's elements; the kernel does the rest. Unlike [`Plan`]s for Cranelift's vectors, those for
 //! vector kernels may mix widths.
 //!

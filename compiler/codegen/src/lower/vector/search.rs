@@ -312,7 +312,8 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         self.mixed || ty == ElemType::Bool || ty.bytes() == self.width
     }
 
-    /// Notes how elements lie, if they can be moved: where each iteration does, whole vectors of a vector kernel may hold those
+    /// Notes how elements lie, if they can be moved: where each iteration does, whole vectors of a vector kernel may
+    /// hold those
     /// that lie a few apart.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
         let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);

@@ -19,7 +19,8 @@ fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
     if at.bytes == 8 { [at, upper].as_slice().into() } else { [at].as_slice().into() }
 }
 
-/// The elements of a load that every iteration does, and how many elements apart they are, if they may be whole vectors.
+/// The elements of a load that every iteration does, and how many elements apart they are, if they may be whole
+/// vectors.
 fn interleaved(kernel: &Kernel, value: Value) -> Option<(Memory, i64)> {
     let def = kernel.def(value);
     match def.op {

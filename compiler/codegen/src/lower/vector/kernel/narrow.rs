@@ -1,6 +1,7 @@
 //! Kernels over narrow integers: sixty-four bytes of elements at a time, in lanes of 8 or 16 bits.
 //!
-//! An iteration of such a kernel is four bytes of memory: four elements of 8 bits, or two of 16. What the language computes in
+//! An iteration of such a kernel is four bytes of memory: four elements of 8 bits, or two of 16. What the language
+//! computes in
 //! 32 bits (`u8((i32(x) + i32(w) + 1) >> 1)`) is computed in as few as give the same result: only the low bits of a sum
 //! or a product decide those of what is stored, and where all bits count, `ranges` says how many there are.
 //!
@@ -45,7 +46,8 @@ struct Known {
 }
 
 impl Lower<'_, '_> {
-    /// Bits of the elements of a plan's body, if it might run on narrow integers: all lie side by side and have one size.
+    /// Bits of the elements of a plan's body, if it might run on narrow integers: all lie side by side and have one
+    /// size.
     fn narrow_element(&self, plan: &Plan) -> Option<u8> {
         let plain = plan.ramps.is_empty() && plan.totals.is_empty() && !plan.nested && plan.size <= LONGEST;
         if !plain {
@@ -92,7 +94,8 @@ impl Lower<'_, '_> {
         Some((done, left_out))
     }
 
-    /// A kernel with what the elements of a row add to the lanes of a sum of integers, if that can be done in narrow ones,
+    /// A kernel with what the elements of a row add to the lanes of a sum of integers, if that can be done in narrow
+    /// ones,
     /// and how many of them are one iteration. The record has so many bytes already.
     pub(super) fn narrow_sum<'p>(
         &mut self,

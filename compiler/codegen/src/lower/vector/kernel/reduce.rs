@@ -1,6 +1,7 @@
 //! Reductions as vector kernels.
 //!
-//! The sixteen lanes of the language stand in the record: a kernel begins with them and leaves them there, row after row.
+//! The sixteen lanes of the language stand in the record: a kernel begins with them and leaves them there, row after
+//! row.
 //! Reductions over equal ranges may share a kernel, each with lanes of its own.
 //!
 //! Invariant: an iteration goes to the lane of its row-major position, except where the order does not matter.
@@ -116,7 +117,8 @@ impl Lower<'_, '_> {
         all.iter().map(result).collect()
     }
 
-    /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found by a vector kernel: the first
+    /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found by a vector kernel:
+    /// the first
     /// element that has it is then looked for, which is cheaper than to carry it along.
     pub(in crate::lower) fn kernel_best(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (op, at_least) = match r.op {
