@@ -204,7 +204,7 @@ impl Cpu {
             Knotw | Knotq => !k(self, 1),
             Kunpckbw => (k(self, 1) & 255) << 8 | k(self, 2) & 255,
             Kshiftrw => low(k(self, 1), 2) >> i.immediate8(),
-            _ => return self.to_mask(i),
+            _ => return self.set_mask_from_vector(i),
         };
         self.masks[n] = low(result, bytes);
     }
@@ -223,7 +223,7 @@ impl Cpu {
     }
 
     /// Comparisons of vectors.
-    fn to_mask(&mut self, i: &Instruction) {
+    fn set_mask_from_vector(&mut self, i: &Instruction) {
         let name = format!("{:?}", i.mnemonic());
         let (kind, bytes) = match name.as_str() {
             "Vcmpps" => ("float", 4),
