@@ -48,9 +48,10 @@ impl<'m> References<'m> {
     }
 
     /// Returns what the roots reach in an order in which an item comes after all that it mentions, and otherwise in the
-    /// order of the roots. Items in cycles, which have no such order, are left out.
+    /// order of the roots. Items in cycles through other items, which have no such order, are left out. An item that
+    /// mentions its own name may well mean something else by it, as `var bytes = bytes(…)` does.
     pub fn order(&self, roots: &[ItemId]) -> Vec<ItemId> {
-        let is_cycle = |c: &Vec<ItemId>| c.len() > 1 || self.graph.contains_edge(c[0], c[0]);
+        let is_cycle = |c: &Vec<ItemId>| c.len() > 1;
         let in_cycles: FxHashSet<ItemId> = kosaraju_scc(&self.graph).into_iter().filter(is_cycle).flatten().collect();
         let mut order = vec![];
         let mut search = DfsPostOrder::empty(&self.graph);
