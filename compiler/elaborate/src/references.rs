@@ -9,7 +9,7 @@
 
 use crate::modules::{Entry, Module, Modules};
 use crate::trees::{dotted, expressions, statements};
-use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtKind};
 use girder_typing::ModuleRef;
 use petgraph::algo::{astar, kosaraju_scc};
 use petgraph::graphmap::DiGraphMap;
@@ -89,17 +89,22 @@ fn mentions(modules: &Modules, (module, index): ItemId) -> Vec<ItemId> {
     let item = &tree.items[index];
     let mut found: Vec<ItemId> = vec![];
     let mut seen = FxHashSet::default();
-    let mut add = |name: &str, table: fn(&Module) -> &FxHashMap<SmolStr, Entry>| {
+    let mut add = |name: &str, called: bool, table: fn(&Module) -> &FxHashMap<SmolStr, Entry>| {
         let entry = modules.find(module, name, table);
-        let mentioned = entry.and_then(|(m, e)| modules.item(m, e)).map(|(m, i, _)| (m, i));
-        found.extend(mentioned.filter(|m| seen.insert(*m)));
+        let mentioned = entry.and_then(|(m, e)| modules.item(m, e));
+        // A variable cannot be called: `tile(0)` does not mention a variable `tile`.
+        let mentioned = mentioned.filter(|(.., i)| !called || !matches!(i.kind, ItemKind::Decl(ast::Decl::Var(_))));
+        found.extend(mentioned.map(|(m, i, _)| (m, i)).filter(|m| seen.insert(*m)));
     };
+    let callee =
+        |(_, e): (ExprId, &ast::Expr)| if let ExprKind::Call { callee, .. } = e.kind { Some(callee) } else { None };
+    let callees: FxHashSet<ExprId> = expressions(tree, item).filter_map(callee).collect();
     for (id, e) in expressions(tree, item) {
         match &e.kind {
-            ExprKind::Name(name) => add(name, |m| &m.values),
+            ExprKind::Name(name) => add(name, callees.contains(&id), |m| &m.values),
             ExprKind::Field { .. } => {
                 if let Some(path) = dotted(tree, id) {
-                    add(&path, |m| &m.values);
+                    add(&path, callees.contains(&id), |m| &m.values);
                 }
             }
             _ => {}
@@ -108,12 +113,12 @@ fn mentions(modules: &Modules, (module, index): ItemId) -> Vec<ItemId> {
     if let ItemKind::Program(_) = item.kind {
         for (_, s) in statements(tree, item) {
             if let StmtKind::Call { name, .. } = &s.kind {
-                add(&name.dotted(), |m| &m.programs);
+                add(&name.dotted(), false, |m| &m.programs);
             }
         }
     }
     for name in stated_types(item) {
-        add(&name.dotted(), |m| &m.values);
+        add(&name.dotted(), false, |m| &m.values);
     }
     found
 }
