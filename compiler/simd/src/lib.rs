@@ -2,7 +2,7 @@
 //! has no
 //! instructions (it has the 256- and 512-bit types, but lowers vectors of at most 128 bits).
 //!
-//! - [`ir`] is the typed vector IR: what a [`Kernel`](ir::Kernel) is, and what its operations mean
+//! - [`ir`] is the typed vector IR: what a [`Kernel`] is, and what its operations mean
 //! - `print` is its text, [`evaluate()`] its meaning
 //! - [`x86`] translates kernels to machine code, with one lowering for each [`Level`]
 //!
