@@ -2,7 +2,8 @@
 //!
 //! - `inline_indices` writes out the locals that hold an index;
 //! - `version_loops` makes a second version of a loop without the exit that is seldom taken;
-//! - `interchange` turns loops over columns that each reduce their rows into loops over rows;
+//! - `unroll` writes out short loops around loops that store short rows;
+//! - `interchange` distributes loops over columns, and turns loops over columns that each reduce their rows into loops over rows;
 //! - `substitute` copies expressions and statements with other expressions instead of locals.
 //!
 //! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; its checks
@@ -10,6 +11,7 @@
 
 mod inline_indices;
 mod version_loops;
+mod unroll;
 mod interchange;
 mod substitute;
 
@@ -41,7 +43,14 @@ pub fn rewrite(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten>
         return None;
     }
     let mut done: Option<Rewritten> = None;
-    for rewrite in [inline_indices::inline_indices, version_loops::version_loops, interchange::interchange] {
+    let rewrites = [
+        inline_indices::inline_indices,
+        version_loops::version_loops,
+        unroll::unroll,
+        interchange::distribute,
+        interchange::interchange,
+    ];
+    for rewrite in rewrites {
         let next = match &done {
             Some(rewritten) => rewrite(&rewritten.spec(spec), target),
             None => rewrite(spec, target),

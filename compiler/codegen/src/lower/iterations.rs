@@ -22,6 +22,9 @@ pub(super) struct IterationCount {
     stop: Variable,
     /// What each counts.
     weight: u64,
+    /// What was spent before the first iteration, if nothing else counts until the loop ends: then what the iterations
+    /// count is added when the loop ends, and not in each iteration.
+    before: Option<Value>,
 }
 
 impl Lower<'_, '_> {
@@ -167,14 +170,16 @@ impl Lower<'_, '_> {
         [self.b.ins().umin(limit, greatest), self.i64(which)]
     }
 
-    /// Before a `while`, which looks at the limits before its first iteration.
-    pub(super) fn begin_iterations(&mut self, site: SiteId) -> IterationCount {
+    /// Before a `while`, which looks at the limits before its first iteration; `alone` if nothing in it counts, and it
+    /// has no other end than its exit.
+    pub(super) fn begin_iterations(&mut self, site: SiteId, alone: bool) -> IterationCount {
         let weight = self.spec.weights[site].max(1);
-        let iterations = IterationCount { now: self.b.declare_var(I64), stop: self.b.declare_var(I64), weight };
+        let before = alone.then(|| self.b.use_var(self.spent));
+        let (now, stop) = (self.b.declare_var(I64), self.b.declare_var(I64));
         let zero = self.i64(0);
-        self.b.def_var(iterations.now, zero);
-        self.b.def_var(iterations.stop, zero);
-        iterations
+        self.b.def_var(now, zero);
+        self.b.def_var(stop, zero);
+        IterationCount { now, stop, weight, before }
     }
 
     /// Before an iteration of a `while`.
@@ -185,6 +190,7 @@ impl Lower<'_, '_> {
             let limit = l.iteration_limit();
             let over = l.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, limit);
             l.guard(over, site, |l| l.shown(limit, loop_limits::WHILE));
+            l.add_iterations(iterations);
             let nothing = l.i64(0);
             l.spend(nothing, site);
             let later = l.b.ins().iadd_imm_s(now, look_after(iterations.weight) as i64);
@@ -193,8 +199,20 @@ impl Lower<'_, '_> {
         });
         let next = self.b.ins().iadd_imm_s(now, 1);
         self.b.def_var(iterations.now, next);
-        let spent = self.b.use_var(self.spent);
-        let spent = self.b.ins().iadd_imm_s(spent, iterations.weight as i64);
-        self.b.def_var(self.spent, spent);
+        if iterations.before.is_none() {
+            let spent = self.b.use_var(self.spent);
+            let spent = self.b.ins().iadd_imm_s(spent, iterations.weight as i64);
+            self.b.def_var(self.spent, spent);
+        }
+    }
+
+    /// Adds what iterations have counted, where that was put off.
+    pub(super) fn add_iterations(&mut self, iterations: &IterationCount) {
+        if let Some(before) = iterations.before {
+            let now = self.b.use_var(iterations.now);
+            let counted = self.b.ins().imul_imm_s(now, iterations.weight as i64);
+            let spent = self.b.ins().iadd(before, counted);
+            self.b.def_var(self.spent, spent);
+        }
     }
 }

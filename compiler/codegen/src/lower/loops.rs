@@ -239,7 +239,8 @@ impl Lower<'_, '_> {
         site: SiteId,
     ) -> bool {
         let [head, go, exit] = [(); 3].map(|()| self.b.create_block());
-        let iterations = self.begin_iterations(site);
+        let alone = [before, body].into_iter().all(|block| counts_nothing(block, label));
+        let iterations = self.begin_iterations(site, alone);
         self.b.ins().jump(head, &[]);
         self.b.switch_to_block(head);
         self.depth += 1;
@@ -250,7 +251,9 @@ impl Lower<'_, '_> {
         if self.block(before) {
             ends = true;
             let more = self.expr(cond);
-            self.b.ins().brif(more, go, &[], exit, &[]);
+            // The second target is the one that follows in the code.
+            let done = self.b.ins().icmp_imm_s(IntCC::Equal, more, 0);
+            self.b.ins().brif(done, exit, &[], go, &[]);
             self.enter(go);
             self.count_iteration(&iterations, site);
             if self.block(body) {
@@ -262,7 +265,17 @@ impl Lower<'_, '_> {
         self.depth -= 1;
         if ends || left {
             self.enter(exit);
+            self.add_iterations(&iterations);
         }
         ends || left
     }
+}
+
+/// Whether the statements of a loop's body count no iterations, and leave no more than this loop.
+fn counts_nothing(block: &StmtBlock, label: Label) -> bool {
+    block.iter().all(|stmt| match stmt {
+        Stmt::For { .. } | Stmt::While { .. } | Stmt::Reduce(_) | Stmt::Amp(_) | Stmt::Return => false,
+        Stmt::Break(to) | Stmt::Continue(to) => *to == label,
+        other => other.blocks().all(|block| counts_nothing(block, label)),
+    })
 }

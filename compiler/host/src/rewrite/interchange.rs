@@ -19,17 +19,20 @@
 //! The code generator vectorises the innermost loops like any other.
 //!
 //! - `find` decides which loops over columns qualify;
+//! - `distribute` splits a loop over columns that does more into loops that do one thing each;
 //! - `block_nests` blocks nests of two loops whose elements are contiguous along the outer index.
 //!
 //! Invariant: every lane takes the elements that it takes in the original, in the same order, so the bits are the same.
 //! The expressions that are moved cannot fail and read nothing that the loop stores.
 
 mod find;
+mod distribute;
 mod block_nests;
 
 use super::Rewritten;
 use super::substitute::Substitution;
 use cranelift_entity::{EntitySet, SecondaryMap};
+pub(super) use find::next_label;
 use find::ColumnLoop;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::kernel::{ARRAY_BYTES, KernelSpec, KernelTarget, array_bytes};
@@ -59,21 +62,20 @@ const PANEL_UNIT: i64 = 16;
 
 /// Returns the codelet with the loops interchanged that gain by it, or `None` if there are none.
 pub(super) fn interchange(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten> {
-    if !find::has_candidate(&spec.codelet.body) {
-        return None;
-    }
-    let mut rewrite = Rewrite {
-        spec,
-        target,
-        folded: fold(spec.codelet, spec.sizes),
-        reads: reads(spec.codelet, &spec.codelet.body),
-        codelet: spec.codelet.clone(),
-        proven: spec.proven.clone(),
-        label: find::next_label(&spec.codelet.body),
-        changed: false,
-    };
-    rewrite.codelet.body = rewrite.block(&spec.codelet.body);
-    rewrite.changed.then_some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
+    Rewrite::each_stmt(spec, target, |rewrite, stmt| {
+        if let Some(columns) = rewrite.columns(stmt)
+            && let Some(panels) = rewrite.panels(&columns)
+        {
+            return Some(panels);
+        }
+        let nest = rewrite.strided_nest(stmt)?;
+        Some(rewrite.blocked(&nest))
+    })
+}
+
+/// Returns the codelet with the loops over columns distributed that gain by it, or `None` if there are none.
+pub(super) fn distribute(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten> {
+    Rewrite::each_stmt(spec, target, Rewrite::distributed)
 }
 
 struct Rewrite<'a> {
@@ -87,7 +89,6 @@ struct Rewrite<'a> {
     proven: EntitySet<SiteId>,
     /// The next label that is free.
     label: u32,
-    changed: bool,
 }
 
 /// Columns that are reduced together.
@@ -123,33 +124,58 @@ struct Lanes {
     span: Span,
 }
 
+/// Finds the statements that replace one.
+type Replace<'r, 'a> = dyn FnMut(&mut Rewrite<'a>, &'a Stmt) -> Option<StmtBlock> + 'r;
+
 /// An element of a reduction, and its factors if it is a product.
 type Taken = (ExprId, Option<(ExprId, ExprId)>);
 
 impl<'a> Rewrite<'a> {
-    fn block(&mut self, block: &'a StmtBlock) -> StmtBlock {
-        block.iter().flat_map(|stmt| self.stmt(stmt)).collect()
+    /// Returns the codelet in which other statements replace those for which `replace` finds some, the outermost first.
+    fn each_stmt(
+        spec: &'a KernelSpec<'a>,
+        target: KernelTarget,
+        replace: impl Fn(&mut Self, &'a Stmt) -> Option<StmtBlock>,
+    ) -> Option<Rewritten> {
+        if !find::has_candidate(&spec.codelet.body) {
+            return None;
+        }
+        let mut rewrite = Rewrite {
+            spec,
+            target,
+            folded: fold(spec.codelet, spec.sizes),
+            reads: reads(spec.codelet, &spec.codelet.body),
+            codelet: spec.codelet.clone(),
+            proven: spec.proven.clone(),
+            label: find::next_label(&spec.codelet.body),
+        };
+        let mut changed = false;
+        let body = rewrite.block(&spec.codelet.body, &mut |rewrite, stmt| {
+            let new = replace(rewrite, stmt);
+            changed |= new.is_some();
+            new
+        });
+        rewrite.codelet.body = body;
+        changed.then_some(Rewritten { codelet: rewrite.codelet, proven: rewrite.proven })
     }
 
-    fn stmt(&mut self, stmt: &'a Stmt) -> StmtBlock {
-        if let Some(columns) = self.columns(stmt)
-            && let Some(panels) = self.panels(&columns)
-        {
-            self.changed = true;
-            return panels;
+    fn block(&mut self, block: &'a StmtBlock, replace: &mut Replace<'_, 'a>) -> StmtBlock {
+        block.iter().flat_map(|stmt| self.stmt(stmt, replace)).collect()
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt, replace: &mut Replace<'_, 'a>) -> StmtBlock {
+        if let Some(new) = replace(self, stmt) {
+            return new;
         }
-        if let Some(nest) = self.strided_nest(stmt) {
-            self.changed = true;
-            return self.blocked(&nest);
-        }
-        let inner = |rewrite: &mut Self, body: &'a StmtBlock| rewrite.block(body);
         vec![match stmt {
             Stmt::For { var, lo, hi, step, label, body, site } => {
-                let body = inner(self, body);
+                let body = self.block(body, replace);
                 Stmt::For { var: *var, lo: *lo, hi: *hi, step: *step, label: *label, body, site: *site }
             }
-            Stmt::If { cond, then, els } => Stmt::If { cond: *cond, then: inner(self, then), els: inner(self, els) },
-            Stmt::Labelled { label, body } => Stmt::Labelled { label: *label, body: inner(self, body) },
+            Stmt::If { cond, then, els } => {
+                Stmt::If { cond: *cond, then: self.block(then, replace), els: self.block(els, replace) }
+            }
+            Stmt::Labelled { label, body } => Stmt::Labelled { label: *label, body: self.block(body, replace) },
             other => other.clone(),
         }]
     }

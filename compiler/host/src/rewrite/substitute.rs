@@ -21,6 +21,12 @@ impl<'c> Substitution<'c> {
         Substitution { codelet, replacements: replacements.into_iter().collect(), done: FxHashMap::default() }
     }
 
+    /// Replaces one more local.
+    pub fn replace(&mut self, local: LocalId, by: ExprId) {
+        self.replacements.insert(local, by);
+        self.done.clear();
+    }
+
     /// Copies an expression.
     pub fn expr(&mut self, e: ExprId) -> ExprId {
         if let ExprKind::Local(local) = self.codelet.exprs[e].kind {
@@ -57,9 +63,30 @@ impl<'c> Substitution<'c> {
         }
     }
 
-    /// Copies a plain statement: a setting, a store, a condition or an assertion.
+    /// Copies the statements of a block; loops keep their labels.
+    pub fn block(&mut self, block: &[Stmt]) -> StmtBlock {
+        block.iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    /// Copies a statement: a setting, a store, a condition, an assertion, a counted loop or a reduction.
     pub fn stmt(&mut self, stmt: &Stmt) -> Stmt {
         match stmt {
+            Stmt::For { var, lo, hi, step, label, body, site } => {
+                let (lo, hi) = (self.expr(*lo), self.expr(*hi));
+                let body = self.block(body);
+                Stmt::For { var: *var, lo, hi, step: *step, label: *label, body, site: *site }
+            }
+            Stmt::Reduce(r) => {
+                let mut r = r.clone();
+                for binder in &mut r.binders {
+                    (binder.lo, binder.hi) = (self.expr(binder.lo), self.expr(binder.hi));
+                }
+                (r.filter_before, r.before) = (self.block(&r.filter_before), self.block(&r.before));
+                r.filter = r.filter.map(|e| self.expr(e));
+                r.value = self.expr(r.value);
+                r.factors = r.factors.map(|(x, y)| (self.expr(x), self.expr(y)));
+                Stmt::Reduce(r)
+            }
             Stmt::Set { local, value } => Stmt::Set { local: *local, value: self.expr(*value) },
             Stmt::Store { field, index, value, site } => {
                 let (index, value) = (self.index(index), self.expr(*value));
@@ -71,11 +98,10 @@ impl<'c> Substitution<'c> {
             }
             Stmt::If { cond, then, els } => {
                 let cond = self.expr(*cond);
-                let mut all = |block: &StmtBlock| block.iter().map(|s| self.stmt(s)).collect();
-                Stmt::If { cond, then: all(then), els: all(els) }
+                Stmt::If { cond, then: self.block(then), els: self.block(els) }
             }
             Stmt::Assert { cond, site } => Stmt::Assert { cond: self.expr(*cond), site: *site },
-            _ => unreachable!("callers pass plain statements only"),
+            _ => unreachable!("callers pass no jumps, and no statements on arrays"),
         }
     }
 

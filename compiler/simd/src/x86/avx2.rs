@@ -40,6 +40,11 @@ use smallvec::SmallVec;
 
 /// Values of a body that are live together up to which both halves are made at once.
 const FEW: usize = 5;
+/// Steps in a row from which both halves are made at once however many values are live: while one half waits for its
+/// step before, a processor finds those of the other half.
+const DEEP: u32 = 12;
+/// Steps that a division or a square root takes as long as.
+const SLOW: u32 = 3;
 
 /// The vectors of a value for one half of the iterations.
 type Regs = SmallVec<[Reg; 2]>;
@@ -97,7 +102,10 @@ pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
 impl Lowering<'_> {
     /// The body for all iterations.
     fn whole(&mut self) {
-        if pressure(self.kernel) <= FEW {
+        if self.active_count(1) == Some(0) {
+            return self.body(&[0]);
+        }
+        if pressure(self.kernel) <= FEW || depth(self.kernel) >= DEEP {
             return self.body(&[0, 1]);
         }
         self.body(&[0]);
@@ -211,6 +219,24 @@ impl Lowering<'_> {
             self.accumulators.push(halves);
         }
     }
+}
+
+/// The most steps of a group that wait for each other.
+fn depth(kernel: &Kernel) -> u32 {
+    let mut depths: FxHashMap<Value, u32> = FxHashMap::default();
+    for item in &kernel.items {
+        let Item::Make(value) = *item else { continue };
+        let def = kernel.def(value);
+        let steps = match def.op {
+            _ if kernel.is_fixed(value) => continue,
+            Op::Load(_) | Op::Index { .. } => 0,
+            Op::Div | Op::Sqrt => SLOW,
+            _ => 1,
+        };
+        let before = def.args.iter().filter_map(|arg| depths.get(arg)).max();
+        depths.insert(value, before.unwrap_or(&0) + steps);
+    }
+    depths.into_values().max().unwrap_or(0)
 }
 
 /// How many vectors of a half are live together at most, of what each group makes.

@@ -17,9 +17,15 @@ pub(super) const ONES: Op = Op::Constant { bits: u64::MAX, bytes: 8 };
 /// The constants of a program, in front of the code.
 pub(super) fn constants(program: &Program) -> (Pool, Bytes) {
     let (mut pool, mut out) = (Pool::default(), Bytes::new(program.level));
-    let ops = || program.made.iter().flatten().map(|inst| inst.op);
+    // Masks of both halves are cut from one window.
+    let window = |op| if matches!(op, Op::Active { .. }) { WINDOW } else { op };
+    let ops = || program.made.iter().flatten().map(|inst| window(inst.op));
     for op in ops() {
         let (lanes, bytes): (Vec<i64>, usize) = match op {
+            // A whole vector, which an instruction can have as an operand.
+            Op::Constant { bits, bytes } if program.level == Level::Avx2 => {
+                (vec![bits as i64; program.level.bytes() as usize / usize::from(bytes)], bytes.into())
+            }
             Op::Ramp { start, step, bytes } => {
                 let lane = |n| start.wrapping_add(step.wrapping_mul(n));
                 ((0..i64::from(program.level.bytes()) / i64::from(bytes)).map(lane).collect(), bytes.into())

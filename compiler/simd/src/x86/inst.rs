@@ -124,6 +124,12 @@ pub(super) enum Effect {
         /// The lanes that are stored, if not all.
         mask: Option<Reg>,
     },
+    /// The first lanes of a vector, as many as a number says, side by side; with AVX2 only.
+    StoreFirst {
+        to: Elements,
+        value: Reg,
+        count: u8,
+    },
     /// The n-th whole vector of an interleaved access; under a mask, if some of its elements are not stored.
     StoreWhole {
         code: Code,
@@ -174,7 +180,7 @@ impl Effect {
     pub fn renamed(self, name: impl Fn(Reg) -> Reg) -> Effect {
         let mut effect = self;
         match &mut effect {
-            Effect::Assign { value, .. } => *value = name(*value),
+            Effect::Assign { value, .. } | Effect::StoreFirst { value, .. } => *value = name(*value),
             Effect::Accumulate { value, mask, .. }
             | Effect::Store { value, mask, .. }
             | Effect::StoreWhole { value, mask, .. } => {
@@ -197,14 +203,18 @@ impl Effect {
             Effect::Accumulate { accumulator, .. }
             | Effect::AccumulateFma { accumulator, .. }
             | Effect::Assign { accumulator, .. } => Some(accumulator),
-            Effect::Store { .. } | Effect::StoreWhole { .. } | Effect::Scatter { .. } | Effect::Spread { .. } => None,
+            Effect::Store { .. }
+            | Effect::StoreFirst { .. }
+            | Effect::StoreWhole { .. }
+            | Effect::Scatter { .. }
+            | Effect::Spread { .. } => None,
         }
     }
 
     /// The registers that are read.
     pub fn reads(&self) -> SmallVec<[Reg; 4]> {
         match *self {
-            Effect::Assign { value, .. } => [value].as_slice().into(),
+            Effect::Assign { value, .. } | Effect::StoreFirst { value, .. } => [value].as_slice().into(),
             Effect::Accumulate { value, mask, .. }
             | Effect::Store { value, mask, .. }
             | Effect::StoreWhole { value, mask, .. } => [value].into_iter().chain(mask).collect(),

@@ -17,6 +17,8 @@ pub(super) const MAX: Pair = [Code::Vmaxps, Code::Vmaxpd];
 pub(super) const SQRT: Pair = [Code::Vsqrtps, Code::Vsqrtpd];
 pub(super) const RANGE: Pair = [Code::Vrangeps, Code::Vrangepd];
 pub(super) const ROUND: Pair = [Code::Vrndscaleps, Code::Vrndscalepd];
+/// `first * third + second`, `second * first + third`, `second * third + first`, in the first.
+pub(super) const FMA_132: Pair = [Code::Vfmadd132ps, Code::Vfmadd132pd];
 pub(super) const FMA_213: Pair = [Code::Vfmadd213ps, Code::Vfmadd213pd];
 pub(super) const FMA_231: Pair = [Code::Vfmadd231ps, Code::Vfmadd231pd];
 pub(super) const COMPARE: Pair = [Code::Vcmpps, Code::Vcmppd];

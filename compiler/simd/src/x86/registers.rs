@@ -161,6 +161,28 @@ impl<'p> Registers<'p> {
         n
     }
 
+    /// An operand that the instruction may read from memory.
+    pub fn source(&mut self, reg: Reg) -> Rm {
+        self.in_memory(reg).unwrap_or_else(|| Rm::Register(self.operand(reg)))
+    }
+
+    /// Where AVX2 reads a value from memory instead of bringing it into a register: a constant that is in none, or what
+    /// this step is the last to read from its slot.
+    pub fn in_memory(&self, reg: Reg) -> Option<Rm> {
+        if self.program.level != Level::Avx2 || self.held.contains_key(&reg) || self.at.contains_key(&reg) {
+            return None;
+        }
+        match self.program.made[reg.0 as usize].as_ref().map(|inst| inst.op)? {
+            Op::Uniform { .. } | Op::Active { .. } => None,
+            op if op.is_made_again() => Some(Rm::Constant(self.pool[&op])),
+            _ if self.dies(reg) => {
+                let offset = *self.slots.get(&reg)?;
+                Some(Rm::Memory { base: RSP, index: None, offset })
+            }
+            _ => None,
+        }
+    }
+
     /// A register for the result of this step.
     pub fn result(&mut self, reg: Reg) -> u8 {
         if let Some(n) = self.held(reg) {
@@ -255,12 +277,17 @@ impl<'p> Registers<'p> {
         let none = Masking::default();
         let op = self.program.made[reg.0 as usize].as_ref().map(|i| i.op);
         match op {
-            Some(op @ Op::Constant { bytes, .. }) => {
+            Some(op @ Op::Constant { bytes, .. }) if self.program.level == Level::Avx512 => {
                 let at = Rm::Constant(self.pool[&op]);
                 self.out.vector(BROADCAST[usize::from(bytes == 8)], n, None, at, none, None);
             }
             Some(
-                op @ (Op::Ramp { .. } | Op::Order { .. } | Op::Quarters { .. } | Op::Picked { .. } | Op::Lanes { .. }),
+                op @ (Op::Constant { .. }
+                | Op::Ramp { .. }
+                | Op::Order { .. }
+                | Op::Quarters { .. }
+                | Op::Picked { .. }
+                | Op::Lanes { .. }),
             ) => {
                 self.out.vector(LOAD[0], n, None, Rm::Constant(self.pool[&op]), none, None);
             }

@@ -9,6 +9,7 @@ use super::inst::{Effect, Elements, Op, Reg};
 use super::pairs::*;
 use super::program::Carried;
 use super::registers::{SCRATCH_MASK, TAIL, TAIL_UPPER};
+use super::table::Code;
 use crate::ir::GROUP;
 use smallvec::SmallVec;
 
@@ -58,10 +59,24 @@ impl Emit<'_> {
 
     /// Makes a value with one instruction.
     pub(super) fn make_simply(&mut self, reg: Reg, op: Op, args: &[Reg]) {
+        if let (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a, b]) = (op, args) {
+            return self.make_of_two(reg, (code, immediate), (a, b));
+        }
         let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
         self.r.drop_dead(args);
         let n = self.r.result(reg);
         self.simple(op, n, &operands);
+    }
+
+    /// Makes a value of two operands, of which the second may be memory.
+    fn make_of_two(&mut self, reg: Reg, (code, immediate): (Code, Option<u8>), (a, b): (Reg, Reg)) {
+        let swaps = code.facts().commutes && self.r.in_memory(b).is_none() && self.r.in_memory(a).is_some();
+        let (a, b) = if swaps { (b, a) } else { (a, b) };
+        let first = self.r.operand(a);
+        let second = self.r.source(b);
+        self.r.drop_dead(&[a, b]);
+        let n = self.r.result(reg);
+        self.r.out.vector(code, n, Some(first), second, Masking::default(), immediate);
     }
 
     /// Whether a result can have the register of an operand: that dies, nothing else stands for it, and the result has
@@ -79,9 +94,6 @@ impl Emit<'_> {
             (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a]) => {
                 out.vector(code, n, None, Rm::Register(a), none, immediate);
             }
-            (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a, b]) => {
-                out.vector(code, n, Some(a), Rm::Register(b), none, immediate);
-            }
             (Op::Reversed { code, immediate }, &[a]) => out.vector(code, a, None, Rm::Register(n), none, immediate),
             (Op::Shift { code, by }, &[a]) => out.vector(code, n, None, Rm::Register(a), none, Some(by)),
             (Op::Blend { code }, &[k, no, yes]) => {
@@ -94,36 +106,49 @@ impl Emit<'_> {
         }
     }
 
+    /// Makes `a * b + c`: in the register of an operand that dies, if there is one.
     pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], long: usize) {
         let [a, b, c] = *args else { unreachable!("it has three operands") };
-        let [x, y, z] = [a, b, c].map(|a| self.r.operand(a));
-        let free = |e: &Self, operand: Reg| e.gives_way(operand, reg);
-        let (code, n, second, third) = if free(self, c) {
-            (FMA_231, self.r.rename(c, reg), x, y)
+        let memory = |e: &Self, operand: Reg| e.r.in_memory(operand).is_some();
+        // A factor that is read from memory is the second one.
+        let (a, b) = if memory(self, a) && !memory(self, b) { (b, a) } else { (a, b) };
+        let free = |e: &Self, operand: Reg| e.gives_way(operand, reg) && !memory(e, operand);
+        let (code, first, second, third) = if free(self, c) {
+            (FMA_231, c, a, b)
+        } else if free(self, a) && memory(self, b) && !memory(self, c) {
+            (FMA_132, a, c, b)
         } else if free(self, a) {
-            (FMA_213, self.r.rename(a, reg), y, z)
+            (FMA_213, a, b, c)
         } else if free(self, b) {
-            (FMA_213, self.r.rename(b, reg), x, z)
+            (FMA_213, b, a, c)
         } else {
+            let (factor, other, start) = (self.r.operand(a), self.r.source(b), self.r.source(c));
             let n = self.r.result(reg);
-            self.r.out.vector(COPY[0], n, None, Rm::Register(z), Masking::default(), None);
-            (FMA_231, n, x, y)
+            let none = Masking::default();
+            let copy = if matches!(start, Rm::Register(_)) { COPY[0] } else { LOAD[0] };
+            self.r.out.vector(copy, n, None, start, none, None);
+            self.r.out.vector(FMA_231[long], n, Some(factor), other, none, None);
+            return self.r.drop_dead(args);
         };
-        self.r.out.vector(code[long], n, Some(second), Rm::Register(third), Masking::default(), None);
+        let locked = self.r.operand(first);
+        let (second, third) = (self.r.operand(second), self.r.source(third));
+        let n = self.r.rename(first, reg);
+        debug_assert_eq!(n, locked, "a value that gives way keeps its register");
+        self.r.out.vector(code[long], n, Some(second), third, Masking::default(), None);
         self.r.drop_dead(args);
     }
 
     pub(super) fn effect(&mut self, effect: &Effect, group: Group) {
         match (*effect, self.program.level) {
             (Effect::Accumulate { accumulator, code, value, mask }, _) => {
-                let v = self.r.operand(value);
+                let v = self.r.source(value);
                 let (n, masking, _) = self.accumulator(accumulator, group, mask);
-                self.r.out.vector(code, n, Some(n), Rm::Register(v), masking, None);
+                self.r.out.vector(code, n, Some(n), v, masking, None);
             }
             (Effect::AccumulateFma { accumulator, long, a, b, mask }, _) => {
-                let (a, b) = (self.r.operand(a), self.r.operand(b));
+                let (a, b) = (self.r.operand(a), self.r.source(b));
                 let (n, masking, _) = self.accumulator(accumulator, group, mask);
-                self.r.out.vector(FMA_231[usize::from(long)], n, Some(a), Rm::Register(b), masking, None);
+                self.r.out.vector(FMA_231[usize::from(long)], n, Some(a), b, masking, None);
             }
             (Effect::Assign { accumulator, value }, _) => {
                 let v = self.r.operand(value);

@@ -30,6 +30,8 @@ pub struct Facts {
     pub digit: Option<u8>,
     /// The operand in `ModRM.rm` is the result.
     pub stores: bool,
+    /// The two operands may change places.
+    pub commutes: bool,
     /// What the result is, if it is not in memory.
     pub result: ResultClass,
     /// On vectors of 128 bits with VEX.
@@ -77,6 +79,7 @@ const fn row(name: &'static str, map: u8, prefix: u8, w: u8, opcode: u8) -> Fact
         opcode,
         digit: None,
         stores: false,
+        commutes: false,
         result: ResultClass::Vector,
         xmm: false,
         gathers: false,
@@ -100,6 +103,10 @@ impl Facts {
 
     const fn stores(self) -> Facts {
         Facts { stores: true, ..self }
+    }
+
+    const fn commutes(self) -> Facts {
+        Facts { commutes: true, ..self }
     }
 
     const fn xmm(self) -> Facts {
@@ -179,12 +186,12 @@ impl Code {
 }
 
 table! {
-    Vaddps = row("vaddps", 1, 0, 0, 0x58);
-    Vaddpd = row("vaddpd", 1, 1, 1, 0x58);
+    Vaddps = row("vaddps", 1, 0, 0, 0x58).commutes();
+    Vaddpd = row("vaddpd", 1, 1, 1, 0x58).commutes();
     Vsubps = row("vsubps", 1, 0, 0, 0x5c);
     Vsubpd = row("vsubpd", 1, 1, 1, 0x5c);
-    Vmulps = row("vmulps", 1, 0, 0, 0x59);
-    Vmulpd = row("vmulpd", 1, 1, 1, 0x59);
+    Vmulps = row("vmulps", 1, 0, 0, 0x59).commutes();
+    Vmulpd = row("vmulpd", 1, 1, 1, 0x59).commutes();
     Vdivps = row("vdivps", 1, 0, 0, 0x5e);
     Vdivpd = row("vdivpd", 1, 1, 1, 0x5e);
     Vminps = row("vminps", 1, 0, 0, 0x5d);
@@ -197,6 +204,8 @@ table! {
     Vrangepd = row("vrangepd", 3, 1, 1, 0x50).avx512();
     Vrndscaleps = row("vrndscaleps", 3, 1, 0, 0x08).vex_name("vroundps");
     Vrndscalepd = row("vrndscalepd", 3, 1, 1, 0x09).vex_name("vroundpd");
+    Vfmadd132ps = row("vfmadd132ps", 2, 1, 0, 0x98);
+    Vfmadd132pd = row("vfmadd132pd", 2, 1, 1, 0x98);
     Vfmadd213ps = row("vfmadd213ps", 2, 1, 0, 0xa8);
     Vfmadd213pd = row("vfmadd213pd", 2, 1, 1, 0xa8);
     Vfmadd231ps = row("vfmadd231ps", 2, 1, 0, 0xb8);
@@ -205,32 +214,32 @@ table! {
     Vcmppd = row("vcmppd", 1, 1, 1, 0xc2).gives_mask();
     Vblendmps = row("vblendmps", 2, 1, 0, 0x65).avx512();
     Vblendmpd = row("vblendmpd", 2, 1, 1, 0x65).avx512();
-    Vpaddd = row("vpaddd", 1, 1, 0, 0xfe);
-    Vpaddq = row("vpaddq", 1, 1, 1, 0xd4);
+    Vpaddd = row("vpaddd", 1, 1, 0, 0xfe).commutes();
+    Vpaddq = row("vpaddq", 1, 1, 1, 0xd4).commutes();
     Vpsubd = row("vpsubd", 1, 1, 0, 0xfa);
     Vpsubq = row("vpsubq", 1, 1, 1, 0xfb);
-    Vpmulld = row("vpmulld", 2, 1, 0, 0x40);
-    Vpmullq = row("vpmullq", 2, 1, 1, 0x40).avx512();
-    Vpminsd = row("vpminsd", 2, 1, 0, 0x39);
-    Vpminsq = row("vpminsq", 2, 1, 1, 0x39).avx512();
-    Vpmaxsd = row("vpmaxsd", 2, 1, 0, 0x3d);
-    Vpmaxsq = row("vpmaxsq", 2, 1, 1, 0x3d).avx512();
-    Vpminud = row("vpminud", 2, 1, 0, 0x3b);
-    Vpminuq = row("vpminuq", 2, 1, 1, 0x3b).avx512();
-    Vpmaxud = row("vpmaxud", 2, 1, 0, 0x3f);
-    Vpmaxuq = row("vpmaxuq", 2, 1, 1, 0x3f).avx512();
+    Vpmulld = row("vpmulld", 2, 1, 0, 0x40).commutes();
+    Vpmullq = row("vpmullq", 2, 1, 1, 0x40).commutes().avx512();
+    Vpminsd = row("vpminsd", 2, 1, 0, 0x39).commutes();
+    Vpminsq = row("vpminsq", 2, 1, 1, 0x39).commutes().avx512();
+    Vpmaxsd = row("vpmaxsd", 2, 1, 0, 0x3d).commutes();
+    Vpmaxsq = row("vpmaxsq", 2, 1, 1, 0x3d).commutes().avx512();
+    Vpminud = row("vpminud", 2, 1, 0, 0x3b).commutes();
+    Vpminuq = row("vpminuq", 2, 1, 1, 0x3b).commutes().avx512();
+    Vpmaxud = row("vpmaxud", 2, 1, 0, 0x3f).commutes();
+    Vpmaxuq = row("vpmaxuq", 2, 1, 1, 0x3f).commutes().avx512();
     Vpabsd = row("vpabsd", 2, 1, 0, 0x1e);
     Vpabsq = row("vpabsq", 2, 1, 1, 0x1f).avx512();
     Vplzcntd = row("vplzcntd", 2, 1, 0, 0x44).avx512();
     Vplzcntq = row("vplzcntq", 2, 1, 1, 0x44).avx512();
     Vpopcntd = row("vpopcntd", 2, 1, 0, 0x55).avx512();
     Vpopcntq = row("vpopcntq", 2, 1, 1, 0x55).avx512();
-    Vpandd = row("vpandd", 1, 1, 0, 0xdb).vex_name("vpand");
-    Vpandq = row("vpandq", 1, 1, 1, 0xdb).vex_name("vpand");
-    Vpord = row("vpord", 1, 1, 0, 0xeb).vex_name("vpor");
-    Vporq = row("vporq", 1, 1, 1, 0xeb).vex_name("vpor");
-    Vpxord = row("vpxord", 1, 1, 0, 0xef).vex_name("vpxor");
-    Vpxorq = row("vpxorq", 1, 1, 1, 0xef).vex_name("vpxor");
+    Vpandd = row("vpandd", 1, 1, 0, 0xdb).commutes().vex_name("vpand");
+    Vpandq = row("vpandq", 1, 1, 1, 0xdb).commutes().vex_name("vpand");
+    Vpord = row("vpord", 1, 1, 0, 0xeb).commutes().vex_name("vpor");
+    Vporq = row("vporq", 1, 1, 1, 0xeb).commutes().vex_name("vpor");
+    Vpxord = row("vpxord", 1, 1, 0, 0xef).commutes().vex_name("vpxor");
+    Vpxorq = row("vpxorq", 1, 1, 1, 0xef).commutes().vex_name("vpxor");
     Vpslld = row("vpslld", 1, 1, 0, 0x72).digit(6);
     Vpsllq = row("vpsllq", 1, 1, 1, 0x73).digit(6);
     Vpsrld = row("vpsrld", 1, 1, 0, 0x72).digit(2);
@@ -288,33 +297,33 @@ table! {
     Vpshufb = row("vpshufb", 2, 1, 0, 0x00);
     Vmovaps = row("vmovaps", 1, 0, 0, 0x28);
     Vmovapd = row("vmovapd", 1, 1, 1, 0x28);
-    Vpaddb = row("vpaddb", 1, 1, 0, 0xfc);
-    Vpaddw = row("vpaddw", 1, 1, 0, 0xfd);
+    Vpaddb = row("vpaddb", 1, 1, 0, 0xfc).commutes();
+    Vpaddw = row("vpaddw", 1, 1, 0, 0xfd).commutes();
     Vpsubb = row("vpsubb", 1, 1, 0, 0xf8);
     Vpsubw = row("vpsubw", 1, 1, 0, 0xf9);
-    Vpminsb = row("vpminsb", 2, 1, 0, 0x38);
-    Vpminsw = row("vpminsw", 1, 1, 0, 0xea);
-    Vpmaxsb = row("vpmaxsb", 2, 1, 0, 0x3c);
-    Vpmaxsw = row("vpmaxsw", 1, 1, 0, 0xee);
-    Vpminub = row("vpminub", 1, 1, 0, 0xda);
-    Vpminuw = row("vpminuw", 2, 1, 0, 0x3a);
-    Vpmaxub = row("vpmaxub", 1, 1, 0, 0xde);
-    Vpmaxuw = row("vpmaxuw", 2, 1, 0, 0x3e);
+    Vpminsb = row("vpminsb", 2, 1, 0, 0x38).commutes();
+    Vpminsw = row("vpminsw", 1, 1, 0, 0xea).commutes();
+    Vpmaxsb = row("vpmaxsb", 2, 1, 0, 0x3c).commutes();
+    Vpmaxsw = row("vpmaxsw", 1, 1, 0, 0xee).commutes();
+    Vpminub = row("vpminub", 1, 1, 0, 0xda).commutes();
+    Vpminuw = row("vpminuw", 2, 1, 0, 0x3a).commutes();
+    Vpmaxub = row("vpmaxub", 1, 1, 0, 0xde).commutes();
+    Vpmaxuw = row("vpmaxuw", 2, 1, 0, 0x3e).commutes();
     Vpabsb = row("vpabsb", 2, 1, 0, 0x1c);
     Vpabsw = row("vpabsw", 2, 1, 0, 0x1d);
-    Vpavgb = row("vpavgb", 1, 1, 0, 0xe0);
-    Vpavgw = row("vpavgw", 1, 1, 0, 0xe3);
+    Vpavgb = row("vpavgb", 1, 1, 0, 0xe0).commutes();
+    Vpavgw = row("vpavgw", 1, 1, 0, 0xe3).commutes();
     Vpcmpb = row("vpcmpb", 3, 1, 0, 0x3f).avx512().gives_mask();
     Vpcmpw = row("vpcmpw", 3, 1, 1, 0x3f).avx512().gives_mask();
     Vpcmpub = row("vpcmpub", 3, 1, 0, 0x3e).avx512().gives_mask();
     Vpcmpuw = row("vpcmpuw", 3, 1, 1, 0x3e).avx512().gives_mask();
     Vpblendmb = row("vpblendmb", 2, 1, 0, 0x66).avx512();
     Vpblendmw = row("vpblendmw", 2, 1, 1, 0x66).avx512();
-    Vpmullw = row("vpmullw", 1, 1, 0, 0xd5);
+    Vpmullw = row("vpmullw", 1, 1, 0, 0xd5).commutes();
     Vpsllw = row("vpsllw", 1, 1, 0, 0x71).digit(6);
     Vpsrlw = row("vpsrlw", 1, 1, 0, 0x71).digit(2);
     Vpsraw = row("vpsraw", 1, 1, 0, 0x71).digit(4);
-    Vpmaddwd = row("vpmaddwd", 1, 1, 0, 0xf5);
+    Vpmaddwd = row("vpmaddwd", 1, 1, 0, 0xf5).commutes();
     Vpmaddubsw = row("vpmaddubsw", 2, 1, 0, 0x04);
     Kandw = row("kandw", 1, 0, 0, 0x41).on_masks();
     Kandnw = row("kandnw", 1, 0, 0, 0x42).on_masks();
@@ -338,13 +347,13 @@ table! {
     Vmaskmovpd = row("vmaskmovpd", 2, 1, 0, 0x2d).avx2();
     VmaskmovpsStore = row("vmaskmovps", 2, 1, 0, 0x2e).avx2().stores();
     VmaskmovpdStore = row("vmaskmovpd", 2, 1, 0, 0x2f).avx2().stores();
-    Vpcmpeqd = row("vpcmpeqd", 1, 1, 0, 0x76).avx2();
-    Vpcmpeqq = row("vpcmpeqq", 2, 1, 0, 0x29).avx2();
+    Vpcmpeqd = row("vpcmpeqd", 1, 1, 0, 0x76).commutes().avx2();
+    Vpcmpeqq = row("vpcmpeqq", 2, 1, 0, 0x29).commutes().avx2();
     Vpcmpgtd = row("vpcmpgtd", 1, 1, 0, 0x66).avx2();
     Vpcmpgtq = row("vpcmpgtq", 2, 1, 0, 0x37).avx2();
     Vpandn = row("vpandn", 1, 1, 0, 0xdf).avx2();
-    Vpmuludq = row("vpmuludq", 1, 1, 1, 0xf4);
-    Vpmuldq = row("vpmuldq", 2, 1, 1, 0x28);
+    Vpmuludq = row("vpmuludq", 1, 1, 1, 0xf4).commutes();
+    Vpmuldq = row("vpmuldq", 2, 1, 1, 0x28).commutes();
     Vextractf128 = row("vextractf128", 3, 1, 0, 0x19).avx2().stores();
     Vinsertf128 = row("vinsertf128", 3, 1, 0, 0x18).avx2();
     Vperm2f128 = row("vperm2f128", 3, 1, 0, 0x06).avx2();
@@ -368,8 +377,8 @@ table! {
     Vpextrd = row("vpextrd", 3, 1, 0, 0x16).avx2().xmm().stores();
     Vpextrq = row("vpextrq", 3, 1, 1, 0x16).avx2().xmm().stores();
     VmovupsXmmStore = row("vmovups", 1, 0, 0, 0x11).avx2().xmm().stores();
-    Vpcmpeqb = row("vpcmpeqb", 1, 1, 0, 0x74).avx2();
-    Vpcmpeqw = row("vpcmpeqw", 1, 1, 0, 0x75).avx2();
+    Vpcmpeqb = row("vpcmpeqb", 1, 1, 0, 0x74).commutes().avx2();
+    Vpcmpeqw = row("vpcmpeqw", 1, 1, 0, 0x75).commutes().avx2();
     Vpcmpgtb = row("vpcmpgtb", 1, 1, 0, 0x64).avx2();
     Vpcmpgtw = row("vpcmpgtw", 1, 1, 0, 0x65).avx2();
     Vpblendvb = row("vpblendvb", 3, 1, 0, 0x4c).avx2();

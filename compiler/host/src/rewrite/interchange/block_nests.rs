@@ -85,7 +85,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Returns whether only later statements of the body read what it sets.
-    fn is_local(&self, body: &StmtBlock, indices: [LocalId; 2]) -> bool {
+    pub(super) fn is_local(&self, body: &StmtBlock, indices: [LocalId; 2]) -> bool {
         let inside = reads(self.spec.codelet, body);
         let sets = body.iter().filter_map(|s| if let Stmt::Set { local, .. } = s { Some(*local) } else { None });
         let mut own = sets.clone().chain(indices);

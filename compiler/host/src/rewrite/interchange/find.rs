@@ -15,9 +15,9 @@ use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
 /// Fewer columns do not fill a vector of 512 bits.
-const FEWEST_COLUMNS: i64 = 16;
+pub(super) const FEWEST_COLUMNS: i64 = 16;
 /// Fewer rows do not pay for lanes in memory.
-const FEWEST_ROWS: i64 = 64;
+pub(super) const FEWEST_ROWS: i64 = 64;
 
 /// `for var in first..first + columns { before; reduce; after }`
 pub(super) struct ColumnLoop<'a> {
@@ -43,7 +43,7 @@ pub(super) fn has_candidate(block: &StmtBlock) -> bool {
 }
 
 /// Returns the least number above those of all labels.
-pub(super) fn next_label(block: &StmtBlock) -> u32 {
+pub(in crate::rewrite) fn next_label(block: &StmtBlock) -> u32 {
     let above = |stmt: &Stmt| match stmt {
         Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => label.0.saturating_add(1),
         _ => 0,
@@ -79,7 +79,7 @@ impl<'a> Rewrite<'a> {
             && !self.is_unrolled(reduce, rows)
             && self.is_plain(reduce)
             && self.stands_alone(&found)
-            && self.reads_rows(&found);
+            && self.reads_rows(*var, reduce);
         qualifies.then_some(found)
     }
 
@@ -100,7 +100,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Returns whether a reduction takes numbers of four or eight bytes and cannot fail.
-    fn is_plain(&self, r: &Reduce) -> bool {
+    pub(super) fn is_plain(&self, r: &Reduce) -> bool {
         let ty = self.codelet.exprs[r.value].ty;
         let takes = matches!(r.op, ReduceOp::Sum | ReduceOp::Product | ReduceOp::Min | ReduceOp::Max);
         let sets = r.before.iter().all(|s| matches!(s, Stmt::Set { .. }));
@@ -113,7 +113,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Returns the expressions that an iteration evaluates.
-    fn evaluated(&self, r: &Reduce) -> Vec<ExprId> {
+    pub(super) fn evaluated(&self, r: &Reduce) -> Vec<ExprId> {
         let before = r.before.iter().filter_map(|s| if let Stmt::Set { value, .. } = s { Some(*value) } else { None });
         let values = r.factors.map_or(vec![r.value], |(x, y)| vec![x, y]);
         before.chain(values).collect()
@@ -143,15 +143,15 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Returns whether all loads of the reduction are contiguous along the columns, and one is strided along the rows.
-    fn reads_rows(&self, c: &ColumnLoop<'a>) -> bool {
-        let own: Vec<LocalId> = set_by(&c.reduce.before).collect();
+    pub(super) fn reads_rows(&self, column: LocalId, reduce: &Reduce) -> bool {
+        let own: Vec<LocalId> = set_by(&reduce.before).collect();
         let mut loads = Vec::new();
-        self.evaluated(c.reduce).into_iter().for_each(|e| self.loads(e, &mut loads));
+        self.evaluated(reduce).into_iter().for_each(|e| self.loads(e, &mut loads));
         let mut gains = false;
         let near = loads.into_iter().all(|e| {
             let bytes = i64::from(self.spec.codelet.exprs[e].ty.bytes());
             let along = |var: LocalId| self.stride(e, var, &own);
-            let (Some(columns), Some(rows)) = (along(c.var), along(c.reduce.binders[0].var)) else { return false };
+            let (Some(columns), Some(rows)) = (along(column), along(reduce.binders[0].var)) else { return false };
             gains |= columns == bytes && rows.unsigned_abs() > 16 * bytes as u64;
             bytes >= 4 && (columns == 0 || columns == bytes)
         });
@@ -228,7 +228,7 @@ impl<'a> Rewrite<'a> {
 }
 
 /// Iterates over the locals that the statements of a block set themselves.
-fn set_by(block: &[Stmt]) -> impl Iterator<Item = LocalId> {
+pub(super) fn set_by(block: &[Stmt]) -> impl Iterator<Item = LocalId> {
     block.iter().filter_map(|s| if let Stmt::Set { local, .. } = s { Some(*local) } else { None })
 }
 

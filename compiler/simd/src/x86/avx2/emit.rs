@@ -10,7 +10,6 @@ use crate::x86::inst::{Effect, Elements, Op, Reg};
 use crate::x86::pairs::*;
 use crate::x86::registers::SCRATCH;
 use crate::x86::table::Code;
-use smallvec::SmallVec;
 
 impl Emit<'_> {
     /// Makes a value.
@@ -31,11 +30,11 @@ impl Emit<'_> {
             Op::LoadSome { code, from, step } => self.load_some(reg, (code, from, step), args, group),
             Op::Gather { code, from } => self.gather(reg, (code, from), args, group),
             Op::BlendBy { code } => {
-                let operands: SmallVec<[u8; 4]> = args.iter().map(|&a| self.r.operand(a)).collect();
-                let [mask, no, yes] = *operands.as_slice() else { unreachable!("it has three operands") };
+                let [mask, no, yes] = *args else { unreachable!("it has three operands") };
+                let (mask, no, yes) = (self.r.operand(mask), self.r.operand(no), self.r.source(yes));
                 self.r.drop_dead(args);
                 let n = self.r.result(reg);
-                self.r.out.vector(code, n, Some(no), Rm::Register(yes), Masking::default(), Some(mask << 4));
+                self.r.out.vector(code, n, Some(no), yes, Masking::default(), Some(mask << 4));
             }
             op => self.make_simply(reg, op, args),
         }
@@ -90,8 +89,32 @@ impl Emit<'_> {
                 let rm = self.whole_address((interleaved, nth), group);
                 self.r.out.vector(code, n, None, rm, Masking::default(), None);
             }
+            Effect::StoreFirst { to, value, count } => self.store_first(to, value, count, group),
             Effect::Spread { to, step, value, mask } => self.spread((to, step), value, mask, group),
             _ => unreachable!("programs for AVX2 have no {effect:?}"),
+        }
+    }
+
+    /// The first lanes, in pieces of 16, 8, 4, 2 and 1 bytes: a store under a mask takes some processors dozens of
+    /// steps.
+    fn store_first(&mut self, to: Elements, value: Reg, count: u8, group: Group) {
+        let none = Masking::default();
+        let n = self.r.operand(value);
+        let (mut done, end) = (0, i32::from(count) * i32::from(to.bytes));
+        while done < end {
+            let bytes = [16, 8, 4, 2, 1].into_iter().find(|&bytes| done + bytes <= end).expect("a byte is left");
+            if done == 16 {
+                self.r.out.vector(UPPER_128, n, None, Rm::Register(SCRATCH), none, Some(1));
+            }
+            let from = if done < 16 { n } else { SCRATCH };
+            let (code, lane) = match bytes {
+                16 => (STORE_128, None),
+                8 if done % 16 == 0 => (STORE_64, None),
+                _ => (EXTRACT[bytes.trailing_zeros() as usize], Some((done % 16 / bytes) as u8)),
+            };
+            let rm = self.address(Elements { offset: to.offset + done, ..to }, group, None);
+            self.r.out.vector(code, from, None, rm, none, lane);
+            done += bytes;
         }
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: a lane of a mask is all ones or all zeros.
 
 use super::{Lowering, Regs};
-use crate::ir::{Cond, Lane, Op, Value};
+use crate::ir::{Cond, GROUP, Lane, Op, Value};
 use crate::x86::inst::{Op as Machine, Reg};
 use crate::x86::pairs::{order, *};
 use crate::x86::table::Code;
@@ -153,9 +153,16 @@ impl Lowering<'_> {
         self.to.with(QUARTERS, 0b11_01_10_00, &[mixed])
     }
 
-    /// The active iterations of a half, in the last group.
+    /// How many iterations of a half are active in the last group, if that is known.
+    pub(super) fn active_count(&self, half: u8) -> Option<u8> {
+        let last = (self.options.iterations.filter(|_| self.tail)? % GROUP) as u8;
+        Some(last.saturating_sub(8 * half).min(8))
+    }
+
+    /// The active iterations of a half, in the last group, if they may be fewer than all.
     pub(super) fn active(&mut self, half: u8) -> Option<Mask> {
-        self.tail.then(|| Mask::narrow(self.to.make(Machine::Active { half }, &[])))
+        let some = self.tail && self.active_count(half) != Some(8);
+        some.then(|| Mask::narrow(self.to.make(Machine::Active { half }, &[])))
     }
 
     /// The mask of all iterations.

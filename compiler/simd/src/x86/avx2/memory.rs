@@ -103,8 +103,17 @@ impl Lowering<'_> {
             return;
         }
         let first = self.elements(lane, to, half);
+        let known = if mask.is_none() { self.active_count(half).filter(|&count| count < 8) } else { None };
         for (quarter, &value) in values.iter().enumerate() {
             let to = Elements { offset: first.offset + 32 * quarter as i32, ..first };
+            if let Some(count) = known {
+                let count = if long { count.saturating_sub(4 * quarter as u8).min(4) } else { count };
+                let value = if to.bytes >= 4 { value } else { self.packed(value, to.bytes) };
+                if count > 0 {
+                    self.to.effect(Do::StoreFirst { to, value, count });
+                }
+                continue;
+            }
             let mask = under.map(|under| self.form(under, long, quarter));
             if to.bytes >= 4 {
                 let code = if mask.is_some() { STORE_SOME } else { STORE }[usize::from(long)];

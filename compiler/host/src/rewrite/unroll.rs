@@ -1,0 +1,105 @@
+//! Writes out short loops around loops that store short rows.
+//!
+//! ```text
+//! for i in 0..4 { for j in 0..4 { y[4 * i + j] = …; } }
+//! ```
+//!
+//! has so few steps in an iteration that counting them takes as long. Written out, the rows stand one after the other,
+//! at indices that are known.
+//!
+//! Invariant: the statements of the copies run in the order of the iterations, and fail the same checks.
+
+use super::Rewritten;
+use super::interchange::next_label;
+use super::substitute::Substitution;
+use girder_codelet::fold::{Folded, fold};
+use girder_codelet::interpret::{FREE_ITERATIONS, trips};
+use girder_codelet::kernel::{KernelSpec, KernelTarget};
+use girder_codelet::work::code_of_block;
+use girder_ir::codelet::{Codelet, Expr, ExprKind, Label, Stmt, StmtBlock};
+use girder_ir::ids::ExprId;
+use girder_ir::types::{ElemType, Scalar};
+
+/// The most iterations that are written out, and the most of a loop inside.
+const MOST: u64 = 4;
+/// The most nodes of code that the copies have together.
+const NODES: u64 = 256;
+
+/// Returns the codelet with such loops written out, or `None` if there are none.
+pub(super) fn unroll(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
+    let folded = fold(spec.codelet, spec.sizes);
+    let label = next_label(&spec.codelet.body);
+    let mut unroll = Unroll { spec, folded, codelet: spec.codelet.clone(), label, changed: false };
+    // A loop that nothing repeats is not worth it.
+    unroll.codelet.body = unroll.block(&spec.codelet.body, false);
+    unroll.changed.then(|| Rewritten { codelet: unroll.codelet, proven: spec.proven.clone() })
+}
+
+struct Unroll<'a> {
+    spec: &'a KernelSpec<'a>,
+    folded: Folded,
+    codelet: Codelet,
+    /// The next label that is free.
+    label: u32,
+    changed: bool,
+}
+
+impl Unroll<'_> {
+    fn block(&mut self, block: &StmtBlock, repeated: bool) -> StmtBlock {
+        block.iter().flat_map(|stmt| self.stmt(stmt, repeated)).collect()
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, repeated: bool) -> StmtBlock {
+        let Stmt::For { var, lo, hi, step, label, body, site } = stmt else { return vec![stmt.clone()] };
+        let short = repeated && body.iter().all(|s| self.is_short(s)) && body.iter().any(stores_row);
+        let count = self.trips(stmt).filter(|n| (2..=MOST).contains(n));
+        let Some(count) = count.filter(|n| short && n * code_of_block(self.spec.codelet, body) <= NODES) else {
+            let body = self.block(body, true);
+            return vec![Stmt::For { var: *var, lo: *lo, hi: *hi, step: *step, label: *label, body, site: *site }];
+        };
+        self.changed = true;
+        let (from, span) = (self.folded[*lo].unwrap_or(0), self.codelet.exprs[*lo].span);
+        let mut copies = StmtBlock::new();
+        for n in 0..count {
+            let bits = (from as i64).wrapping_add(n as i64 * step) as u64;
+            let kind = ExprKind::Const(Scalar::new(ElemType::I64, bits));
+            let index: ExprId = self.codelet.exprs.push(Expr { kind, ty: ElemType::I64, span });
+            let mut copy = Substitution::new(&mut self.codelet, [(*var, index)]);
+            let mut body = copy.block(body);
+            body.iter_mut().for_each(|stmt| self.relabel(stmt));
+            copies.extend(body);
+        }
+        copies
+    }
+
+    /// Gives a loop of a copy a label of its own.
+    fn relabel(&mut self, stmt: &mut Stmt) {
+        if let Stmt::For { label, .. } = stmt {
+            *label = Label(self.label);
+            self.label += 1;
+        }
+    }
+
+    /// Returns the trip count of a loop, if it is known and counts nothing.
+    fn trips(&self, stmt: &Stmt) -> Option<u64> {
+        let Stmt::For { lo, hi, step, site, .. } = stmt else { return None };
+        let trips = trips(self.folded[*lo]? as i64, self.folded[*hi]? as i64, *step);
+        (trips <= FREE_ITERATIONS && self.spec.weights[*site] == 0).then_some(trips)
+    }
+
+    /// Returns whether a statement of the loop is a setting, a store, or a short loop of settings, stores and
+    /// reductions.
+    fn is_short(&self, stmt: &Stmt) -> bool {
+        let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::Reduce(_));
+        match stmt {
+            Stmt::For { body, .. } => self.trips(stmt).is_some_and(|n| n <= MOST) && body.iter().all(plain),
+            Stmt::Reduce(_) => false,
+            other => plain(other),
+        }
+    }
+}
+
+/// Returns whether a loop stores elements.
+fn stores_row(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For { body, .. } if body.iter().any(|s| matches!(s, Stmt::Store { .. })))
+}
