@@ -1,6 +1,7 @@
-//! `if`, `switch`, `while` and `repeat`: a static condition picks now, a rank-0 tensor makes a program step.
+//! `if`, `switch`, `while` and `repeat`: a static condition selects during elaboration, a rank-0 tensor makes a step of
+//! the program.
 //!
-//! Invariant: what a run-time body emits stays in that body; names it binds end with it.
+//! Invariant: the steps that a run-time body emits stay in that body, and the names that it binds end with it.
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::{Body, NodeKind};
@@ -14,14 +15,14 @@ use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
 use girder_typing::arms::Key;
 use std::sync::Arc;
 
-/// A condition or selector.
+/// A condition or selector, evaluated.
 enum Chosen {
     Static(Value),
     RunTime(Tensor),
 }
 
 impl Elaborator<'_> {
-    /// Returns an `if` whose branches may `return`, `break` and `continue` if the condition is static.
+    /// Elaborates an `if` whose branches may `return`, `break` and `continue` if the condition is static.
     pub fn if_statement(
         &mut self,
         cond: ExprId,
@@ -39,7 +40,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns an `if` used as a value.
+    /// Elaborates an `if` used as a value.
     pub fn if_expr(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
         let (value, flow) = self.if_statement(cond, then, els, span)?;
         self.stays(value, flow, "an `if` that is used as a value")
@@ -72,7 +73,7 @@ impl Elaborator<'_> {
         self.one_region(t, span)
     }
 
-    /// Returns a view that lies in one variable, copying it if it must.
+    /// Returns a view of one variable, through a copy if needed.
     pub fn one_region(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
         if t.view.parts.len() <= 1 {
             return Ok(t);
@@ -80,7 +81,7 @@ impl Elaborator<'_> {
         self.copy_of(&t, span)
     }
 
-    /// Emits into a new body under run-time control.
+    /// Runs `f` with a new body under run-time control; returns the body.
     pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
         self.emission.open_under_run_time();
         let mark = self.scopes.mark();
@@ -122,7 +123,7 @@ impl Elaborator<'_> {
         failed.map_or(Ok((values, bodies)), Err)
     }
 
-    /// Returns the value of branches that run-time control chooses between: a fresh variable that each branch writes.
+    /// Joins the values of run-time branches: each branch writes its value to a fresh variable.
     fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], span: Span) -> Result<Value> {
         if values.iter().any(|v| matches!(v, Value::Unit)) {
             return Ok(Value::Unit);
@@ -167,7 +168,7 @@ impl Elaborator<'_> {
         Ok(result.into())
     }
 
-    /// Returns a `switch` whose arms may `return`, `break` and `continue` if the selector is static.
+    /// Elaborates a `switch` whose arms may `return`, `break` and `continue` if the selector is static.
     pub fn switch_statement(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<(Value, Flow)> {
         let on_span = self.tree().exprs[on].span;
         match self.expr(on)? {
@@ -189,7 +190,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns a `switch` used as a value.
+    /// Elaborates a `switch` used as a value.
     pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
         let (value, flow) = self.switch_statement(on, arms, span)?;
         self.stays(value, flow, "a `switch` that is used as a value")
@@ -205,7 +206,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns the keys of all arms, each of which some value can reach.
+    /// Returns the keys of all arms; reports a key that no value can reach.
     fn keys(&mut self, arms: &[ast::Arm]) -> Result<Vec<Key>> {
         let mut keys = Vec::new();
         for (arm, a) in arms.iter().enumerate() {
@@ -300,7 +301,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)
     }
 
-    /// Returns the `i32` variable of an index: in printed text a temporary that already has the name.
+    /// Returns the `i32` variable of an index; in printed text this is a temporary that already has the name.
     fn repeat_index(
         &mut self,
         name: &ast::Path,
@@ -343,7 +344,7 @@ impl Elaborator<'_> {
                 StmtKind::Expr { expr, .. } => Some(&self.tree().exprs[*expr].kind),
                 _ => None,
             };
-            // Printed text has places at everything, and so none around it.
+            // In printed text everything has a tile, so a branch needs no place.
             let (place, body) = match form {
                 Some(ExprKind::On { stage: false, place, body }) => (Some(self.place(*place)?), body),
                 Some(ExprKind::Block(body)) => (None, body),
@@ -379,7 +380,7 @@ impl Elaborator<'_> {
         Err(self.no_mode(mode))
     }
 
-    /// Reports what may stand behind `with`.
+    /// Reports an invalid operand of `with`.
     fn no_mode(&mut self, mode: ExprId) -> girder_source::Failed {
         let tree = self.tree();
         let span = tree.exprs[mode].span;
@@ -401,7 +402,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// One side of run-time control.
+/// A branch under run-time control.
 enum Branch<'b> {
     Body(&'b ast::Body),
     Else(ExprId),

@@ -1,6 +1,7 @@
-//! Indexing and the views and facts of a value: `w[i, 2..4, ..]`, `.reshape([a, b])`, `.shape`.
+//! Indexing, and the views and properties of a value: `w[i, 2..4, ..]`, `.reshape([a, b])`, `.shape`.
 //!
-//! Invariant: every view made here lies inside the view it was made from, and has at most `Limits::view_parts` parts.
+//! Invariant: every view made here lies inside the view from which it was made, and has at most `Limits::view_parts`
+//! parts.
 
 use crate::elaborator::Elaborator;
 use crate::value::Given;
@@ -93,13 +94,13 @@ impl Elaborator<'_> {
             let help = "make it whole with `copy(…)`, or allow more with `--limit view_parts=N`";
             return Err(self.error_help("elaborate::view_parts", span, message, help));
         }
-        // A view takes the room of its parts.
+        // A view needs memory for its parts.
         self.charge_many(4 * (view.parts.len() as u64).saturating_sub(1), span)?;
         self.bounded_shape(&view.shape(), ty, span)?;
         Ok(Tensor { view, ty }.into())
     }
 
-    /// Returns what one index takes of `0..len`.
+    /// Evaluates one index of an axis of length `len`.
     fn one_index(&mut self, index: &Index, len: u64, span: Span) -> Result<AxisIndex> {
         let (r, at) = match index {
             Index::Rest(_) => return Ok(AxisIndex::Rest),
@@ -145,7 +146,7 @@ impl Elaborator<'_> {
     }
 
     fn index_array(&mut self, a: &crate::modules::Array, index: &[Index], span: Span) -> Result<Value> {
-        // A view over a pretended variable picks the elements.
+        // A view of a placeholder variable selects the elements.
         let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
         let picked = self.index_tensor(&Tensor { view, ty: a.ty }, index, span)?;
         let Value::Tensor(t) = picked else { return Err(girder_source::Failed) };
@@ -301,8 +302,7 @@ impl Elaborator<'_> {
         self.checked_view(view, t.ty, span)
     }
 
-    /// Evaluates `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal
-    /// distances.
+    /// Evaluates `.strided(offset, dims, strides)` of printed text: equally spaced elements of the flattened tensor.
     fn strided(&mut self, t: &Tensor, given: Vec<Given>, span: Span) -> Result<View> {
         let [offset, dims, strides] = self.arguments("strided", ["offset", "dims", "strides"], given, span)?;
         let offset = match offset.map(|g| g.value) {
@@ -337,7 +337,8 @@ impl Elaborator<'_> {
         Ok(View::strided(var, part.offset + offset, &shape, &strides))
     }
 
-    /// Returns the dimensions of a reshape: as many elements as before; one may be left to be found as -1.
+    /// Returns the dimensions of a reshape, which keep the number of elements; one of them may be given as -1 and is
+    /// then computed.
     fn new_shape(&mut self, view: &View, shape: &Given) -> Result<Vec<u64>> {
         let dims = self.int_list(Some(shape.clone()))?;
         let known = dims.iter().filter(|&&d| d >= 0).try_fold(1u64, |n, &d| n.checked_mul(d as u64));
@@ -373,7 +374,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns an axis below `rank`; the first where none is given.
+    /// Returns an axis below `rank`; 0 if none is given.
     pub fn axis_of(&mut self, given: Option<Given>, rank: usize, span: Span) -> Result<usize> {
         let (axis, at) = match given {
             None => (0, span),
@@ -386,7 +387,7 @@ impl Elaborator<'_> {
         Ok(axis as usize)
     }
 
-    /// Returns a size: an integer that is not negative.
+    /// Evaluates a size: an integer that is not negative.
     pub fn size_of(&mut self, given: Option<Given>) -> Result<u64> {
         match given {
             Some(Given { value: Value::Int(n), .. }) if n >= 0 => Ok(n as u64),
@@ -395,7 +396,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Reports that an integer of at least 0 or 1 was needed.
+    /// Reports that an integer of at least `least` was expected.
     pub fn expected_least(&mut self, least: i64, g: &Given) -> girder_source::Failed {
         let wanted = if least == 0 { "an integer of at least 0" } else { "a positive integer" };
         match g.value {
@@ -412,7 +413,7 @@ impl Elaborator<'_> {
 pub const METHODS: [&str; 9] =
     ["reshape", "flatten", "transpose", "permute", "reverse", "broadcast", "broadcast_to", "expand", "squeeze"];
 
-/// What one index takes of an axis.
+/// The elements that one index selects along an axis.
 enum AxisIndex {
     /// One element.
     One(i64),
