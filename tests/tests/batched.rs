@@ -1,5 +1,5 @@
-//! Batched evaluation makes the graph that evaluation one iteration at a time makes: of loops of compute sets, of `map`,
-//! of reductions over static values, and of repeated statements.
+//! Batched evaluation makes the same graph as evaluation one iteration at a time: for loops of compute sets, `map`,
+//! reductions and repeated statements, and for random programs.
 //!
 //! Each program is compiled both ways, and both must be the same to the byte, or both be wrong. Some loops hold a
 //! `let mut`, which batched evaluation leaves to the other, so that it is also given up halfway.
@@ -305,8 +305,8 @@ fn integers_of_both_signs_divide_alike() {
     }
 }
 
-/// Statements outside loops, in runs of which the numbers differ: `#` stands for one below 10, and once in a while for a
-/// larger one.
+/// Runs of statements outside loops that differ in their numbers: `#` stands for a number below 10, and occasionally
+/// for a larger or wrong one.
 fn repeated() -> BoxedStrategy<Vec<String>> {
     let forms = vec![
         "one(x[# + 20], y[#]) on tile(#4);",

@@ -105,7 +105,7 @@ fn what_gains_nothing_by_more_processors_lies_as_on_one() {
 }
 
 #[test]
-fn steps_that_are_cut_alike_lie_alike() {
+fn steps_with_equal_cuts_get_equal_tiles() {
     // The last piece is shorter. On `pod16` there are more pieces than a claim lists runs.
     let text = "var x: f32[10_000_000]; program main() { x <- exp(x * 2.0 + 1.0); x <- x * x - 1.0; }";
     for target in ["gc200", "pod16"] {
@@ -145,7 +145,7 @@ fn operands_of_a_product_have_their_share_of_every_tile_and_blocks_lie_where_the
 }
 
 #[test]
-fn codelets_for_which_one_tile_has_no_room_stand_apart() {
+fn codelets_that_do_not_fit_one_tile_are_spread() {
     let text = "var x: f32[64]; program main() { x <- sin(x) + erf(x) * tan(x) - cos(x); }";
     let program = Program::text(text).target("small");
     let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
@@ -162,13 +162,14 @@ fn example((name, arguments, shorter): Example) -> Vec<String> {
     let program = Program::new(files::root().join(&path), text, "gc200");
     let program = arguments.iter().fold(program, |p, a| p.arg(a));
     let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("{name} does not compile") };
-    let says = graph.vars.values().any(|v| v.mapping.is_some()) || graph.families.values().any(|f| f.tile.is_some());
+    let has_tiles =
+        graph.vars.values().any(|v| v.mapping.is_some()) || graph.families.values().any(|f| f.tile.is_some());
     let mut bare = graph.clone();
     bare.vars.values_mut().for_each(|v| v.mapping = None);
     bare.families.values_mut().for_each(|f| f.tile = None);
     let (mut wrong, mut text) = (vec![], u64::MAX);
     // Without places in the text there is nothing to remove.
-    let graphs = [("text", graph)].into_iter().chain(says.then_some(("bare", bare)));
+    let graphs = [("text", graph)].into_iter().chain(has_tiles.then_some(("bare", bare)));
     for (what, graph) in graphs {
         let found = cycles(graph.clone(), program.machine());
         let found = found.unwrap_or_else(|| panic!("{name}, {what}: there is no room"));

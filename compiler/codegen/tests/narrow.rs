@@ -4,10 +4,11 @@ mod harness;
 
 use harness::source::case;
 
-/// Agrees; whether a strip runs four bytes of elements as one place where the host has AVX-512.
+/// Checks that compiled code agrees with the interpreter. Returns whether an AVX-512 lane holds four elements of one
+/// byte.
 fn is_narrow(text: &str, n: u64) -> bool {
     let mut case = case(text, &[&[n], &[n], &[n], &[]]);
-    (case.turns, case.total_iterations) = (1 << 20, 1 << 30);
+    (case.iterations, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
     let clif = case.clif(girder_codegen::Isa::Avx512);
     clif.lines().any(|line| line.ends_with(&format!("iconst.i64 {}", n / 4)))

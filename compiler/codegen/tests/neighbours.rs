@@ -1,4 +1,4 @@
-//! Reductions that stand next to each other share a strip where none depends on another, and agree either way.
+//! Adjacent reductions share a vector kernel if none depends on another, and agree with the interpreter either way.
 
 mod harness;
 
@@ -7,7 +7,7 @@ use harness::source::case;
 /// Agrees; how many vector kernels it calls where the host has AVX-512.
 fn vector_kernels(text: &str, shapes: &[&[u64]]) -> usize {
     let mut case = case(text, shapes);
-    (case.turns, case.total_iterations) = (1 << 20, 1 << 30);
+    (case.iterations, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
     let clif = case.clif(girder_codegen::Isa::Avx512);
     (0..).take_while(|n| clif.contains(&format!("u1:{n} "))).count()
@@ -102,10 +102,10 @@ fn each_is_held_against_the_limits_where_it_stands() {
         z[0] = sum i in 0..n { x[i] };
         z[1] = sum i in 0..n { x[i] * x[i] };
     }";
-    for (turns, total_iterations, fails) in [(4999, 1 << 30, true), (5000, 9999, true), (5000, 30_000, false)] {
+    for (iterations, total_iterations, fails) in [(4999, 1 << 30, true), (5000, 9999, true), (5000, 30_000, false)] {
         let mut case = case(text, &[&[5000], &[2]]);
-        (case.turns, case.total_iterations) = (turns, total_iterations);
-        assert_eq!(case.check().failure.is_some(), fails, "{turns}, {total_iterations}");
+        (case.iterations, case.total_iterations) = (iterations, total_iterations);
+        assert_eq!(case.check().failure.is_some(), fails, "{iterations}, {total_iterations}");
     }
 }
 
@@ -114,7 +114,9 @@ fn indices_have_registers_too() {
     for ty in ["f32", "f64", "i32"] {
         let sum = |k: usize| {
             format!(
-                "z[{k}] = sum i in 0..n {{ x[i] * {ty}({k} * i + 3) + {ty}(2 * i + {k}) * {ty}(i - {k}) - {ty}(5 * i - {k}) }};"
+                "z[{k}] = sum i in 0..n {{
+                    x[i] * {ty}({k} * i + 3) + {ty}(2 * i + {k}) * {ty}(i - {k}) - {ty}(5 * i - {k})
+                }};"
             )
         };
         let body: String = (1..9).map(sum).collect();

@@ -33,15 +33,15 @@ fn check(marked: &str, expected: &[(&str, &str)]) {
     assert_eq!(diagnostics.len(), expected.len(), "in\n{marked}\n{shown}");
     assert_eq!(places.len(), expected.len(), "marks in\n{marked}\n{shown}");
     for ((d, (code, words)), (lo, hi)) in diagnostics.iter().zip(expected).zip(places) {
-        let said = format!("{} / {}", d.message, d.help.as_deref().unwrap_or(""));
-        assert_eq!(d.code, *code, "{said} in\n{marked}");
-        assert!(said.contains(words), "`{words}` is not in `{said}`");
+        let report = format!("{} / {}", d.message, d.help.as_deref().unwrap_or(""));
+        assert_eq!(d.code, *code, "{report} in\n{marked}");
+        assert!(report.contains(words), "`{words}` is not in `{report}`");
         let at = d.labels[0].span;
-        assert_eq!((at.lo - 1, at.hi - 1), (lo, hi), "the place of `{said}` in\n{marked}");
+        assert_eq!((at.lo - 1, at.hi - 1), (lo, hi), "the span of `{report}` in\n{marked}");
     }
 }
 
-/// The same inside a program.
+/// Checks the errors of a statement inside a program.
 fn check_stmt(marked: &str, words: &str) {
     check(&format!("program p {{\n    let a = 1;\n    {marked}\n    let z = 2;\n}}"), &[("syntax::unexpected", words)]);
 }
@@ -202,7 +202,7 @@ fn no_nesting_is_deep_enough_to_overflow_the_stack() {
         assert!(diagnostics.len() <= 101);
         girder_syntax::format(&module, &text);
     }
-    // What is only long does not nest.
+    // Length alone does not nest.
     let long = format!("let x = {}1;\n", "1 + 2 * ".repeat(5 * N));
     let (module, _, diagnostics) = parsed(&long);
     assert!(diagnostics.is_empty());

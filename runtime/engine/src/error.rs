@@ -168,7 +168,7 @@ impl RunError {
             RunError::Abort { span, .. } => Diagnostic::error("run::abort", *span, self.to_string()),
             RunError::Iterations { all, span, .. } => {
                 let limit = if *all { "total_iterations" } else { "iterations" };
-                Diagnostic::error("run::too_many_turns", *span, self.to_string())
+                Diagnostic::error("run::too_many_iterations", *span, self.to_string())
                     .help(format!("if the loop is meant to run longer, raise the limit with `--limit {limit}=N`"))
             }
             RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())

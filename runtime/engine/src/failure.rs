@@ -108,7 +108,7 @@ fn code(check: Check) -> &'static str {
         Check::Division => "run::division_by_zero",
         Check::Shift => "run::shift_out_of_range",
         Check::Assert => "run::assertion_failed",
-        Check::Iterations => "run::too_many_turns",
+        Check::Iterations => "run::too_many_iterations",
         Check::Empty => "run::empty_reduction",
         Check::Shape => "run::shape",
     }

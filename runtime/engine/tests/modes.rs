@@ -185,8 +185,8 @@ impl Random {
         }
         // Neighbours of one signature share a family.
         while !instances.is_empty() {
-            let alike = |v: &Vec<View>| v.iter().zip(&instances[0]).all(|(a, b)| a.same_signature(b));
-            let m = instances.iter().take_while(|v| alike(v)).count();
+            let matches_first = |v: &Vec<View>| v.iter().zip(&instances[0]).all(|(a, b)| a.same_signature(b));
+            let m = instances.iter().take_while(|v| matches_first(v)).count();
             let family: Vec<Vec<View>> = instances.drain(..m).collect();
             let fields = (0..family[0].len()).map(|f| family.iter().map(|v| v[f].clone()).collect()).collect();
             let values: Vec<Scalar> = (0..m).map(|_| small(self.ty, self.dice.below(5) as i64)).collect();

@@ -76,7 +76,7 @@ fn counting() -> (Maker, ProgramId, VarId, VarId) {
 }
 
 #[test]
-fn a_while_loop_turns_until_its_condition_fails() {
+fn a_while_loop_runs_until_its_condition_fails() {
     let (m, program, x, limit) = counting();
     let (result, values, _) = run(m, program, Recorder::default(), &[(limit, i32s(&[10]))]);
     assert_eq!(result.unwrap(), RunReport { supersteps: 9 });
@@ -84,13 +84,13 @@ fn a_while_loop_turns_until_its_condition_fails() {
 }
 
 #[test]
-fn a_while_loop_that_turns_too_often_ends_the_run() {
+fn a_while_loop_of_too_many_iterations_ends_the_run() {
     let (m, program, _, limit) = counting();
     let mut session = Session::default();
     session.limits.iterations = 5;
     let (result, values, _) = run_with(m, program, Recorder::default(), &[(limit, i32s(&[1000]))], &session);
     let error = result.unwrap_err();
-    assert_eq!(error.diagnostic().code, "run::too_many_turns");
+    assert_eq!(error.diagnostic().code, "run::too_many_iterations");
     assert!(values.iter().all(Vec::is_empty), "no value is handed out after a failed run");
 }
 

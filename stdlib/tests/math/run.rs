@@ -64,9 +64,9 @@ impl Function {
             }
             _ => None,
         });
-        let said: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
-        assert!(said.is_empty(), "{}", said.join("\n"));
-        let codelet = codelet.expect("nothing was said");
+        let reports: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
+        assert!(reports.is_empty(), "{}", reports.join("\n"));
+        let codelet = codelet.expect("no error was reported");
         verify(&codelet).unwrap();
         Function { codelet }
     }

@@ -29,8 +29,8 @@ struct Lanes<'a, 'c> {
     longs: Vec<FieldId>,
     long_outs: Vec<FieldId>,
     narrow: [FieldId; 2],
-    /// How far apart elements of those lie in this loop.
-    apart: i64,
+    /// The stride of these fields' elements in the current loop.
+    stride: i64,
     /// Loop indices, outermost first; the last one is that of the vectors.
     indices: Vec<LocalId>,
     /// Indices of loops inside that of the vectors.
@@ -97,7 +97,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
         longs,
         long_outs,
         narrow,
-        apart: 2,
+        stride: 2,
         indices: Vec::new(),
         inner: Vec::new(),
         set: Vec::new(),
@@ -151,7 +151,7 @@ impl Lanes<'_, '_> {
         let (lo, hi) = self.range(limit);
         let (var, label) = (self.b.local(I64), self.b.label());
         self.indices.push(var);
-        self.apart = self.choices.pick(&[2, 3, 4, -1, 1]);
+        self.stride = self.choices.pick(&[2, 3, 4, -1, 1]);
         let mut body = self.steps(2);
         let mut around = [vec![], vec![]];
         if self.choices.below(3) == 0 {

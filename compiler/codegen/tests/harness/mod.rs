@@ -43,7 +43,7 @@ pub struct Case {
     pub consts: Vec<Vec<u64>>,
     pub memory: Vec<u8>,
     pub workers: u32,
-    pub turns: u64,
+    pub iterations: u64,
     pub total_iterations: u64,
     /// What is counted.
     pub points: Points,
@@ -105,7 +105,7 @@ impl Case {
             consts: Vec::new(),
             memory: vec![0xa5; 3],
             workers: 3,
-            turns: 5,
+            iterations: 5,
             total_iterations: 1 << 30,
             points: Points::default(),
             codelet,
@@ -153,7 +153,7 @@ impl Case {
             for n in 0..instances {
                 let offset = first + (own * n) as u64;
                 self.offsets[n].push(offset);
-                for at in places(&self.shapes[field.index()], &self.strides[field.index()]) {
+                for at in element_offsets(&self.shapes[field.index()], &self.strides[field.index()]) {
                     put(&mut self.memory, (offset as i64 + at) as usize, decl.ty, fill(decl.ty));
                 }
             }
@@ -172,7 +172,7 @@ impl Case {
         let end = start + greatest - least + i64::from(ty.bytes());
         self.memory.resize(end as usize + 3, 0xa5);
         let origin = (start - least) as u64;
-        for at in places(&self.shapes[field.index()], &self.strides[field.index()]) {
+        for at in element_offsets(&self.shapes[field.index()], &self.strides[field.index()]) {
             put(&mut self.memory, (origin as i64 + at) as usize, ty, fill(ty));
         }
         origin
@@ -188,7 +188,7 @@ impl Case {
         for offsets in &self.offsets {
             for (field, decl) in self.codelet.edges() {
                 let n = field.index();
-                let at = places(&self.shapes[n], &self.strides[n]).into_iter();
+                let at = element_offsets(&self.shapes[n], &self.strides[n]).into_iter();
                 result.extend(at.map(|at| ((offsets[n] as i64 + at) as usize, decl.ty)));
             }
         }
@@ -209,7 +209,7 @@ impl Case {
         let mut memory = self.memory.clone();
         let sizes = self.sizes();
         let mut session = Session::default();
-        session.limits.iterations = self.turns;
+        session.limits.iterations = self.iterations;
         session.limits.total_iterations = self.total_iterations;
         let mut interpreter = Interpreter::new(&self.codelet);
         interpreter.count(&self.points);
@@ -250,8 +250,8 @@ impl Case {
         let kernels = compile_for(host, &[spec]).expect("the case compiles");
         let code = kernels.load(host).expect("there is memory for code");
         let mut failure = None;
-        let turns = if self.codelet.multi { self.workers as usize } else { 1 };
-        let mut counters = vec![0; self.points.len() * turns * self.offsets.len()];
+        let workers = if self.codelet.multi { self.workers as usize } else { 1 };
+        let mut counters = vec![0; self.points.len() * workers * self.offsets.len()];
         let edges: Vec<usize> = self.codelet.edges().map(|(f, _)| f.index()).collect();
         let table: Vec<u64> = self.offsets.iter().flat_map(|o| edges.iter().map(|&f| o[f])).collect();
         let narrow: Vec<u32> = table.iter().map(|&o| o as u32).collect();
@@ -277,7 +277,7 @@ impl Case {
             const_step: if shared { 0 } else { constants.len() as u64 },
             cancel: &raw const cancel,
             imports: &raw const natives::IMPORTS,
-            iterations: self.turns,
+            iterations: self.iterations,
             total_iterations: self.total_iterations,
             workers: u64::from(self.workers),
             counters: counters.as_mut_ptr(),
@@ -455,7 +455,7 @@ fn strides(shape: &[u64], bytes: u32, spread: Spread) -> FieldLayout {
 }
 
 /// The byte of every element, relative to the first.
-fn places(shape: &[u64], strides: &[i64]) -> Vec<i64> {
+fn element_offsets(shape: &[u64], strides: &[i64]) -> Vec<i64> {
     let mut result = vec![0];
     for (&n, &s) in shape.iter().zip(strides) {
         result = result.iter().flat_map(|&at| (0..n as i64).map(move |i| at + i * s)).collect();

@@ -195,8 +195,8 @@ pub fn workers() -> Codelet {
     let y = b.field("y", Dir::Out, ElemType::I32, &[n]);
     let each = b.each(n, |b, i| {
         let (worker, count) = (b.expr(ElemType::I64, ExprKind::Worker), b.expr(ElemType::I64, ExprKind::Workers));
-        let turn = b.binary(BinaryOp::Rem, i, count);
-        let mine = b.binary(BinaryOp::Eq, turn, worker);
+        let remainder = b.binary(BinaryOp::Rem, i, count);
+        let mine = b.binary(BinaryOp::Eq, remainder, worker);
         let value = b.convert(ElemType::I32, worker);
         vec![Stmt::If { cond: mine, then: vec![b.store(y, &[i], value)], els: vec![] }]
     });

@@ -186,7 +186,7 @@ fn what_the_documents_show_is_true() {
 #[test]
 fn every_value_of_a_built_in_machine_names_its_source() {
     for name in builtin_names().filter(|n| !n.starts_with("small")) {
-        // A comment line applies to the lines that follow, up to an empty line.
+        // A comment line applies to the following lines, up to an empty line.
         let mut spoken = false;
         for line in builtin_text(name).unwrap().lines().skip_while(|l| !l.is_empty()) {
             spoken = !line.is_empty() && (spoken || line.starts_with('#'));

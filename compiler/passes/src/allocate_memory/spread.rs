@@ -191,7 +191,7 @@ mod tests {
         }
 
         #[test]
-        fn blocks_are_as_long_as_homes_say((domain, map) in map(), kind in 0..3, n in 1u32..200, grain in 1u32..9) {
+        fn blocks_are_as_long_as_their_homes((domain, map) in map(), kind in 0..3, n in 1u32..200, grain in 1u32..9) {
             let (len, mapping) = match kind {
                 0 => (domain.count(), Mapping::Separable { domain, tiles: map }),
                 1 => (n as u64, Mapping::One(3)),

@@ -37,7 +37,7 @@ fn a_value_is_live_from_its_write_to_its_last_read() {
 }
 
 #[test]
-fn a_value_that_a_turn_hands_to_the_next_is_live_for_the_whole_loop() {
+fn a_value_that_an_iteration_passes_to_the_next_is_live_for_the_whole_loop() {
     let (mut b, p, t) = start();
     // seq 0; t0 <- p 1; repeat 2 { seq 3; t1 <- t0 4; t0 <- t1 5; t2 <- p 6; p <- t2 7 }; t3 <- p 8
     let steps = [(&t[1], &t[0]), (&t[0], &t[1]), (&t[2], &p), (&p, &t[2])];

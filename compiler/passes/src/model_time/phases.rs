@@ -110,12 +110,12 @@ impl Loads {
         let is_paired = |tile: u32| to.binary_search(&partner(tile)).is_ok();
         let any = to.iter().any(|&t| is_paired(t));
         // The sender's partner takes the stream of other pairs on the wires that the sender lends.
-        let may_be_wide = |tile: u32| any && (is_paired(tile) || tile == partner(from));
+        let may_be_paired = |tile: u32| any && (is_paired(tile) || tile == partner(from));
         for &tile in &*to {
-            *self.ports.entry((false, tile)).or_default() += cycles(may_be_wide(tile));
+            *self.ports.entry((false, tile)).or_default() += cycles(may_be_paired(tile));
         }
         if !to.is_empty() {
-            *self.ports.entry((true, from)).or_default() += cycles(to.iter().all(|&t| may_be_wide(t)));
+            *self.ports.entry((true, from)).or_default() += cycles(to.iter().all(|&t| may_be_paired(t)));
             *self.pairs.entry(from.min(partner(from))).or_default() += bytes;
         }
     }

@@ -129,9 +129,9 @@ impl OpenShop<'_> {
     fn in_layers(&self, good: u64) -> Option<Layered> {
         let layer = self.share_out()?;
         let count = layer.iter().max().map_or(0, |l| l + 1);
-        let may_be_wide = self.may_be_wide();
+        let may_be_paired = self.may_be_paired();
         let mut all_paired = vec![true; count as usize];
-        self.edges.iter().for_each(|e| all_paired[layer[e.port as usize] as usize] &= may_be_wide(e));
+        self.edges.iter().for_each(|e| all_paired[layer[e.port as usize] as usize] &= may_be_paired(e));
         let (narrow, pairs) = (self.bounds(&layer, count, false), self.bounds(&layer, count, true));
         let paired: Vec<bool> = (0..count as usize).map(|k| all_paired[k] && pairs[k] < narrow[k]).collect();
         let mut start = vec![0; self.edges.len()];
@@ -207,9 +207,9 @@ impl OpenShop<'_> {
         let count = self.machine.chip.tiles as usize;
         let (mut senders, mut receivers) = (vec![0; count], vec![0; count]);
         let mut loads = vec![0; self.tiles.len()];
-        let may_be_wide = self.may_be_wide();
+        let may_be_paired = self.may_be_paired();
         for edge in &self.edges {
-            let cycles = match may_be_wide(edge) {
+            let cycles = match may_be_paired(edge) {
                 true => ports::cycles(edge.words, true, self.machine),
                 false => edge.cycles,
             };
@@ -227,7 +227,7 @@ impl OpenShop<'_> {
     }
 
     /// Returns a predicate for transfers that could move at the rate of pairs of tiles: see [`pairs`](super::pairs).
-    fn may_be_wide(&self) -> impl Fn(&Edge) -> bool {
+    fn may_be_paired(&self) -> impl Fn(&Edge) -> bool {
         let exchange = &self.machine.exchange;
         let is_even = self.machine.chip.tiles.is_multiple_of(2);
         let any = is_even && exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;

@@ -132,7 +132,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes `(a, name: b)`; `hi` is at or behind the closing parenthesis.
+    /// Writes `(a, name: b)`; `hi` is at or after the closing parenthesis.
     pub fn args(&mut self, args: &[Arg], hi: u32) {
         // A single value with brackets of its own needs no line of its own.
         if let [Arg { name: None, value }] = args

@@ -77,7 +77,7 @@ fn repeated_statements(lexer: &mut Lexer<'_, Token>, first: usize, (text, base):
     }
 }
 
-/// Consumes the numbers of a list behind its first one.
+/// Consumes the numbers of a list after its first one.
 fn list(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
     let before = |k: usize| out.lexemes.iter().rev().nth(k).map(|l| l.token);
     let first = if before(2) == Some(Token::Minus) { before(3) } else { before(2) };

@@ -49,7 +49,7 @@ fn copies() -> impl Strategy<Value = Shape> {
     prop::collection::vec(prop_oneof![copy, brief], 1..6).prop_map(Shape::Seq)
 }
 
-/// Loops over many copies, so that turns hand values to each other.
+/// Loops over many copies, so that iterations pass values to each other.
 fn loops() -> impl Strategy<Value = Shape> {
     let looped = || {
         (any::<bool>(), 1..=TEMPS, copies(), copies()).prop_map(|(counted, c, a, b)| match counted {
@@ -143,11 +143,11 @@ impl Run<'_> {
             }
             StepKind::Repeat { count, body, .. } => (0..*count).for_each(|_| self.step(*body, out)),
             StepKind::While { before, cond, body } => {
-                let turns = self.choose(3);
-                for turn in 0..=turns {
+                let iterations = self.choose(3);
+                for iteration in 0..=iterations {
                     self.step(*before, out);
                     out.push(self.read(cond));
-                    if turn < turns {
+                    if iteration < iterations {
                         self.step(*body, out);
                     }
                 }

@@ -1,4 +1,4 @@
-//! Folding loses nothing, and folds what is regular.
+//! Folding rows into families loses nothing, and folds regular rows.
 
 use super::*;
 use girder_ir::plan::{Loc, LocalCopy, Object};
