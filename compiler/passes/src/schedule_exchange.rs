@@ -304,7 +304,7 @@ fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
     best
 }
 
-/// Does as [`shortest`] does, with all methods tried in parallel: for methods of which the last is mostly needed.
+/// As [`shortest`], but tries all methods in parallel, for cases in which the last one is usually needed.
 fn shortest_of(first: Found, good: u64, methods: &[Method]) -> Found {
     if first.end <= good {
         return first;

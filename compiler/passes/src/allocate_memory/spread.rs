@@ -1,6 +1,6 @@
 //! Spreads: numbers that vary from tile to tile, as ranges of tiles.
 //!
-//! Regular programs give the ranges in closed form, without visiting elements or vertices.
+//! For regular programs, closed forms give the ranges, without visiting elements or vertices.
 //!
 //! Invariant: ranges ascend and are disjoint, neighbours differ, and no number is 0; tiles without a number are in no
 //! range.
@@ -110,8 +110,8 @@ impl Spread {
     }
 }
 
-/// Returns a number for each tile as a function of the things on it. `runs` gives the tiles of each thing, `change`
-/// adds a thing or removes it, and `bytes` evaluates the current state.
+/// Returns a number for each tile as a function of the entities on it. `runs` gives the tiles of each entity, `change`
+/// adds an entity or removes it, and `bytes` evaluates the current state.
 pub(super) fn sweep<T, S>(
     runs: &[(Range<u32>, T)],
     mut state: S,

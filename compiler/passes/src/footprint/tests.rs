@@ -1,4 +1,4 @@
-//! Runs, hulls and certainties of random boxes are those of enumeration.
+//! Runs, hulls and proofs for random boxes agree with enumeration.
 
 use super::*;
 use cranelift_entity::EntityRef;

@@ -1,4 +1,4 @@
-//! The whole pipeline on a small graph: every stage in turn, and resumed from each.
+//! Runs the whole pipeline on a small graph stage by stage, and resumes from each stage.
 
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};

@@ -89,9 +89,9 @@ impl OpenVertices {
         self.families.iter().map(&mut next).collect()
     }
 
-    /// Gives each tile the vertices that begin in its share of the total number, unless a share of the total weight
-    /// makes the fullest tile less full. Equal numbers let steps that are cut alike get equal tiles even if the last
-    /// part is shorter than the others.
+    /// Gives each tile the vertices that begin in its share of the total number, unless shares of the total weight make
+    /// the fullest tile less full. With shares of the number, steps that are cut equally get equal tiles even if the
+    /// last part is shorter than the others.
     fn even(&self, order: impl Iterator<Item = u32> + Clone, tiles: u32) -> Vec<u32> {
         let n = self.count();
         let mut by_number = vec![0; n as usize];

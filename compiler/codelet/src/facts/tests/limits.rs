@@ -1,4 +1,4 @@
-//! Where facts have to stop: each case would be called proven or full by a walk that forgot one rule.
+//! The limits of facts: a walk that forgot one rule would call each of these cases proven or fully written.
 
 use super::*;
 use BinaryOp::*;
