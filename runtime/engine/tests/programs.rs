@@ -1,4 +1,4 @@
-//! Programs whose results are known by hand, in every mode.
+//! Programs with results computed by hand, in every mode.
 
 mod common;
 
@@ -18,7 +18,7 @@ use girder_source::Session;
 
 type Outcome = (Result<RunReport, RunError>, Vec<Vec<u8>>, Recorder);
 
-/// Runs a program in every mode on one and three threads; all agree, and the result is given back.
+/// Runs a program in every mode on one and three threads, asserts equal results, and returns them.
 fn run(maker: Maker, program: ProgramId, host: Recorder, set: &[(VarId, Vec<u8>)]) -> Outcome {
     run_with(maker, program, host, set, &Session::default())
 }
@@ -32,7 +32,7 @@ fn run_with(maker: Maker, program: ProgramId, host: Recorder, set: &[(VarId, Vec
         let mut host = host.clone();
         set.iter().for_each(|(var, bytes)| engine.set(*var, bytes).unwrap());
         let result = engine.run(program, &mut host);
-        // After a failed run no variable can be had.
+        // After a failed run no variable can be read.
         let value = |&v: &VarId| if result.is_ok() { engine.get(v).unwrap() } else { vec![] };
         let values = vars.iter().map(value).collect();
         (result, values, host)
@@ -57,7 +57,7 @@ fn linear(tiles: u32) -> Mapping {
     Mapping::Linear { first: 0, tiles, grain: 1 }
 }
 
-/// A counter that goes up by `by` while it is below `limit`.
+/// Builds a counter that increases by `by` while it is below `limit`.
 fn counting() -> (Maker, ProgramId, VarId, VarId) {
     let mut m = Maker::new();
     let x = m.var("x", ElemType::I32, &[], Mapping::One(0));

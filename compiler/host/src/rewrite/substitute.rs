@@ -41,7 +41,7 @@ impl<'c> Substitution<'c> {
         new
     }
 
-    /// Appends copies of statements that set locals; the copies set locals of their own.
+    /// Appends copies of statements that set locals; the copies set new locals.
     pub fn renamed_sets(&mut self, sets: &StmtBlock, out: &mut StmtBlock) {
         for stmt in sets {
             let Stmt::Set { local, value } = stmt else { unreachable!("callers pass statements that set locals only") };
@@ -57,7 +57,7 @@ impl<'c> Substitution<'c> {
         }
     }
 
-    /// Copies a plain statement: a setting, a store, a condition or an assertion.
+    /// Copies a plain statement: an assignment, a store, a condition or an assertion.
     pub fn stmt(&mut self, stmt: &Stmt) -> Stmt {
         match stmt {
             Stmt::Set { local, value } => Stmt::Set { local: *local, value: self.expr(*value) },
