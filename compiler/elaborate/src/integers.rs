@@ -38,7 +38,7 @@ pub fn rem(a: i64, b: i64) -> Checked {
 /// Divides, rounding up, whatever the signs.
 pub fn div_ceil(a: i64, b: i64) -> Checked {
     let (quotient, rest) = (div(a, b)?, rem(a, b)?);
-    // The quotient was rounded up from below if it is positive: `rest` and `b` have the same sign.
+    // Rounding to zero lowers an inexact quotient only if it is positive: `rest` and `b` then have the same sign.
     Ok(quotient + i64::from(rest != 0 && (rest < 0) == (b < 0)))
 }
 
