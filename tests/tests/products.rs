@@ -1,5 +1,5 @@
-//! Matrix products: `x @ y` has the same bits as three plain loops, in every mode on any number of threads. So have
-//! families of `amp` vertices, whether they tile a larger product or not.
+//! Matrix products: `x @ y` has the same bits as three plain loops, in every mode on any number of threads. The same
+//! holds for families of `amp` vertices, whether they tile a larger product or not.
 
 use girder::{AnyStage, Stage};
 use girder_tests::{Outcome, Program};

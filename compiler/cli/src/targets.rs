@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_of_a_machine_is_that_machine() {
+    fn a_printed_machine_reads_back() {
         for name in girder::machine::builtin_names() {
             let text = whole(name).unwrap();
             assert_eq!(Machine::from_toml(&text).ok(), girder::machine::builtin(name), "{name}");

@@ -226,7 +226,7 @@ fn a_new_program_runs_and_is_never_overwritten() {
 }
 
 #[test]
-fn every_printed_stage_goes_on_from_its_file() {
+fn every_printed_stage_resumes_from_its_file() {
     let directory = TestDirectory::new();
     let expected = directory.line("girder run examples/suffix-sum").output;
     for stage in ["graph", "placed", "race-free", "planned", "scheduled", "allocated"] {

@@ -1,4 +1,4 @@
-//! Compiled code does what the interpreter does: random codelets of every form, on random memory.
+//! Compiled code agrees with the interpreter: random codelets of every form, on random memory.
 
 mod harness;
 
@@ -52,7 +52,7 @@ proptest! {
 }
 
 proptest! {
-    // Large ones, so there are fewer.
+    // These codelets are large, so there are fewer cases.
     #![proptest_config(ProptestConfig {
         cases: 48,
         max_shrink_iters: 200,
@@ -66,7 +66,7 @@ proptest! {
     }
 }
 
-/// The bundles of every worker of every instance, from what a run has counted; `None` if a check failed.
+/// Returns the bundles of every worker of every instance, from the counts of a run; `None` if a check failed.
 fn bundles(case: &mut Case, cost: &Cost) -> Option<Vec<u64>> {
     case.points = cost.points().clone();
     let outcome = case.check();
@@ -96,7 +96,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Interpreter and compiled code count alike, and what closed forms say is what was counted.
+    /// Interpreter and compiled code count identically, and closed forms equal the counts.
     #[test]
     fn random_codelets_are_counted(bytes in proptest::collection::vec(any::<u8>(), 0..500)) {
         let mut case = case(&mut Choices::new(&bytes));

@@ -1,4 +1,4 @@
-//! What is refused, and what is just allowed.
+//! Codelets that the code generator rejects, and codelets at its limits.
 
 mod harness;
 
@@ -211,8 +211,8 @@ fn counted_loops_are_limited() {
     }
 }
 
-/// Loops in loops, each short: `shape` says for each level, from the outermost, whether it is a `for` of known length
-/// (`n`), one whose bounds are data (`d`), a `while` (`w`) or a reduction (`s`, innermost only).
+/// Builds nested short loops. `shape` gives the kind of each level, from the outermost: a `for` of known length (`n`),
+/// a `for` whose bounds are data (`d`), a `while` (`w`) or a reduction (`s`, innermost only).
 fn nested(shape: &str, trips: i64) -> Codelet {
     let mut b = Build::new();
     let (data, count) = (b.field(Dir::In, I64, &[]), b.field(Dir::InOut, I64, &[]));
@@ -248,7 +248,7 @@ fn nested(shape: &str, trips: i64) -> Codelet {
     b.done(body)
 }
 
-/// Loops that count nothing alone count in other loops, in compiled code as in the interpreter.
+/// Loops that are not counted alone are counted inside other loops, in compiled code as in the interpreter.
 #[test]
 fn short_loops_in_loops_are_limited() {
     for (shape, least) in [("nd", 0), ("nw", 0), ("ns", 0), ("ndd", 0), ("nwd", 0), ("wn", 0), ("dnw", 0), ("nn", 1)] {
@@ -261,7 +261,7 @@ fn short_loops_in_loops_are_limited() {
             let mut case = Case::new(codelet.clone(), vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
             (case.iterations, case.total_iterations) = (u64::MAX, total);
             let fails = case.check().failure.map(|f| f.values[1]);
-            // What is known to be short and small counts nothing.
+            // A loop that is known to be short and small is not counted.
             let expected = (total < all && least == 0).then_some(TOTAL);
             assert_eq!(fails, expected, "{shape} within {total} iterations");
         }
@@ -281,7 +281,7 @@ fn large_nests_are_limited() {
     }
 }
 
-/// A loop without end stops when it is told to, and one with too many iterations fails.
+/// An endless loop stops when it is cancelled, and one with too many iterations fails.
 #[test]
 fn endless_loops_stop() {
     let mut b = Build::new();

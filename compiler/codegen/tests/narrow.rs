@@ -1,4 +1,5 @@
-//! Loops and sums over narrow integers run sixty-four bytes at a time where the arithmetic permits, and agree.
+//! Loops and sums over narrow integers process sixty-four bytes at a time if the arithmetic permits, and agree with the
+//! interpreter.
 
 mod harness;
 
@@ -64,7 +65,7 @@ fn sums_of_narrow_integers_are_narrow() {
 }
 
 #[test]
-fn what_needs_more_bits_is_not() {
+fn arithmetic_that_needs_more_bits_is_not_narrow() {
     assert!(!map("z[i] = u8((i32(x[i]) * i32(w[i]) * i32(s)) >> 16);", 1000));
     assert!(!map("z[i] = u8(f32(x[i]) * 0.5);", 1000));
     assert!(!sum("(i32(x[i]) << 8) + i32(w[i])", 1000));

@@ -1,4 +1,5 @@
-//! Codelets as people write them, with functions of the prelude: they agree, and their loops become vectors.
+//! Codelets from source text, with functions of the prelude: they agree with the interpreter, and their loops become
+//! vectors.
 
 mod harness;
 
@@ -112,7 +113,7 @@ fn strided_elements_become_vector_kernels() {
 }
 
 #[test]
-fn neighbours_that_are_the_same_everywhere_become_strips() {
+fn statements_on_adjacent_elements_become_vector_kernels() {
     for ty in ["f32", "f64"] {
         let text = "codelet f(in s: T, in t: T, inout y: T[m]) {
             for i in 0..m / 2 { y[2 * i] = s; y[2 * i + 1] = t; }
@@ -124,7 +125,7 @@ fn neighbours_that_are_the_same_everywhere_become_strips() {
 }
 
 #[test]
-fn small_conditions_on_integers_are_no_branches() {
+fn small_conditions_on_integers_are_selections() {
     let text = "codelet f(in x: i32[n], out y: i32[n]) {
         for i in 0..n {
             let mut v = (x[i] & 63) + 1;
@@ -143,7 +144,7 @@ fn small_conditions_on_integers_are_no_branches() {
 }
 
 #[test]
-fn places_that_touch_one_element_stay_in_order() {
+fn iterations_that_touch_one_element_stay_in_order() {
     for (steps, ahead) in [(2, 2), (2, 4), (3, 3), (1, 1)] {
         let text = format!(
             "codelet f(in x: f32[n], inout y: f32[m]) {{
@@ -156,7 +157,7 @@ fn places_that_touch_one_element_stay_in_order() {
 }
 
 #[test]
-fn short_inner_loops_are_written_out_in_strips() {
+fn short_inner_loops_are_unrolled_in_vector_kernels() {
     let filter = "codelet f(in x: f32[m], in w: f32[k], out y: f32[n]) {
         assert(m == n + k);
         for i in 0..n { y[i] = sum j in 0..k { w[j] * x[i + j] }; }
@@ -176,7 +177,7 @@ fn short_inner_loops_are_written_out_in_strips() {
 }
 
 #[test]
-fn totals_and_filtered_reductions_become_strips() {
+fn totals_and_filtered_reductions_become_vector_kernels() {
     for (before, body, after) in [
         ("let mut c = i32(0);", "if x[i] > 1.0 { c += 1; }", "y = f32(c);"),
         ("let mut c = i64(5);", "if x[i] > 1.0 { c -= 3; } else if x[i] < -2.0 { c += i; }", "y = f32(c);"),
@@ -194,7 +195,7 @@ fn totals_and_filtered_reductions_become_strips() {
     for value in ["sum i in 0..n where x[i] > 1.0 { x[i] }", "sum i in 0..n where x[i] < 0.0 { x[i] * w[i] }"] {
         let text = format!("codelet f(in x: f32[n], in w: f32[n], out y: f32) {{ y = {value}; }}");
         becomes_a_vector_kernel(&text, &[&[167], &[167], &[]]);
-        // Of no element.
+        // No element passes the filter.
         becomes_a_vector_kernel(
             &text.replace("where x[i] >", "where x[i] > 1e30 *").replace("< 0.0", "< -1e30"),
             &[&[67], &[67], &[]],
@@ -207,7 +208,7 @@ fn totals_and_filtered_reductions_become_strips() {
 }
 
 #[test]
-fn operators_on_integers_without_an_instruction_become_strips() {
+fn integer_operators_without_an_instruction_become_vector_kernels() {
     for ty in ["u8", "i32", "u32"] {
         // Numbers that are powers of two and others, the least and the greatest.
         let numbers = match ty {
@@ -249,7 +250,7 @@ fn functions_of_one_number_become_vectors() {
 
 #[test]
 fn a_rarely_taken_path_has_its_own_version() {
-    // Sines of large numbers need a table. Of the fillings some are not finite, which counts as large.
+    // Sines of large numbers need a table. Some of the random elements are not finite, which counts as large.
     for body in [
         "let v = x[i]; y[i] = sin(if v > -100.0 && v < 100.0 { v } else { 0.5 });",
         "let v = x[i]; y[i] = sin(v) + cos(2.0 * v);",
@@ -281,7 +282,7 @@ fn a_rarely_taken_path_has_its_own_version() {
 }
 
 #[test]
-fn indices_that_a_local_holds_are_as_good_as_written_ones() {
+fn indices_held_by_locals_are_inlined() {
     for body in [
         "y[i + 1] = exp(x[i]);",
         "y[n - 1 - i] = exp(x[i]);",
@@ -411,7 +412,7 @@ fn failures_name_the_vertex_and_the_values() {
 }
 
 #[test]
-fn strips_with_more_pointers_than_registers_agree() {
+fn vector_kernels_with_more_pointers_than_registers_agree() {
     for count in 7..14 {
         let fields: String = (0..count).map(|k| format!("in x{k}: f32[n], in k{k}: u8[n], ")).collect();
         let sum: String = (0..count).map(|k| format!(" + x{k}[i] * f32(k{k}[i])")).collect();
@@ -426,7 +427,7 @@ fn strips_with_more_pointers_than_registers_agree() {
 }
 
 #[test]
-fn totals_that_take_the_same_twice_agree() {
+fn totals_that_add_one_value_twice_agree() {
     for body in ["p += k[i]; p += k[i];", "if k[i] > 1 { p += 1; } else { p += 2; }", "p += 1; if k[i] > 1 { p += 1; }"]
     {
         let text = format!(

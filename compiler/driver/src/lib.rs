@@ -5,7 +5,7 @@
 //! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files;
 //! [`text`] prints stages.
 //!
-//! Invariant: only `loader` and `arrays` touch the file system; nothing here prints.
+//! Invariant: only `loader`, `arrays`, and the search for the root file touch the file system; nothing here prints.
 
 pub mod arrays;
 mod compilation;

@@ -51,7 +51,7 @@ fn edited(stage: Stage, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn rows_that_are_no_rows_are_errors_at_their_place() {
+fn wrong_rows_are_errors_at_their_spans() {
     use Stage::{Allocated, Graph, Placed, Planned, Scheduled};
     let cases = [
         (Scheduled, "cycles(", "cycle(", "resume::bad_row"),
@@ -194,7 +194,7 @@ fn survives(text: &str) {
 }
 
 #[test]
-fn shaken_texts_are_refused_or_run() {
+fn mutated_texts_are_rejected_or_run() {
     let rounds = std::env::var("GIRDER_SHAKES").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
     for stage in Stage::ALL {
         let text = print(SOURCE, stage);

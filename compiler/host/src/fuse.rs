@@ -3,7 +3,7 @@
 //!
 //! - `space` and `map` describe a step as a function of the elements at each iteration of a box, whatever its vertices
 //!   are; `girder_codelet::elementwise` recognises the codelets.
-//! `lifetimes` finds the steps between which a variable is used.
+//! - `lifetimes` finds the steps between which a variable is used.
 //! - `chain` decides which steps are fused and which elements are in memory (see the note on fused maps).
 //! - `codelet` builds the codelet; `signature` is its key.
 //!

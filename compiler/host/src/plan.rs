@@ -1,7 +1,7 @@
 //! The plan of a graph on the host: the kernels that its steps run, and the addresses of their operands in the host's
 //! memory.
 //!
-//! `families` decides how the vertices of a family access their fields.
+//! - `families` decides how the vertices of a family access their fields.
 //! - `sequences` lists the neighbouring steps that an engine may cut into cache blocks.
 //! - `print` shows a plan as text.
 //!

@@ -1,8 +1,8 @@
 //! Matrix products: vertices that only run `amp`, perhaps after filling the result with a number, run as native
 //! products; those that tile a larger product run as one.
 //!
-//! `recognise` finds codelets that are a product, and the matrices in their fields;
-//! `join` merges many small products to few large ones.
+//! - `recognise` finds codelets that are a product, and the matrices in their fields;
+//! - `join` merges many small products to few large ones.
 //!
 //! Invariant: every element of a `c` adds the terms of its vertex in the order of k.
 

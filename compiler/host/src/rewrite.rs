@@ -1,9 +1,9 @@
 //! Rewrites of codelets for the host: each yields a codelet with the same results that compiles to faster code.
 //!
-//! `inline_indices` replaces locals that hold an index by the index;
-//! `version_loops` makes a second version of a loop, without its rarely taken path;
+//! - `inline_indices` replaces locals that hold an index by the index;
+//! - `version_loops` makes a second version of a loop, without its rarely taken path;
 //! - `interchange` turns loops over columns that each reduce their rows into loops over rows;
-//! `substitute` copies expressions and statements with locals replaced by expressions.
+//! - `substitute` copies expressions and statements with locals replaced by expressions.
 //!
 //! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; the checks
 //! that it adds cannot fail.

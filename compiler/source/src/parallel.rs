@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_for_a_stack_of_its_own_does_not_wait_for_ever() {
+    fn callers_that_wait_for_new_stacks_do_not_deadlock() {
         // There are more callers than threads, and each maps items on a thread for which it waits.
         let sum = |k: usize| {
             let inner = || par_map_uneven(&[1, 2, 3], |_| 1, |i| i * k) == [k, 2 * k, 3 * k];

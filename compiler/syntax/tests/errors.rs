@@ -47,7 +47,7 @@ fn check_stmt(marked: &str, words: &str) {
 }
 
 #[test]
-fn a_missing_semicolon_is_said_once_and_both_statements_stay() {
+fn a_missing_semicolon_is_reported_once_and_both_statements_stay() {
     let (text, _) = unmarked("program p { let a = 1\n «let» b = 2; a = b\n «c» = a; }");
     let (module, _, diagnostics) = parsed(&text);
     assert_eq!(diagnostics.len(), 2);
@@ -136,7 +136,7 @@ fn typical_mistakes_have_their_own_help() {
 }
 
 #[test]
-fn what_the_lexer_finds_is_said_there_and_only_there() {
+fn errors_of_the_lexer_are_reported_once_at_their_spans() {
     check("let a = «'b'»;", &[("syntax::character", "double quotes")]);
     check("let a = b «ä» c;", &[("syntax::character", "unexpected character `ä`")]);
     check("let a = b «$$» c;", &[("syntax::character", "unexpected characters")]);

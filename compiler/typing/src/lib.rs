@@ -22,6 +22,7 @@ mod expr;
 mod operators;
 mod fold;
 mod view;
+mod bounds;
 mod array;
 mod matrix;
 mod stated;

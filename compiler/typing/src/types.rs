@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_decides_has_a_default() {
+    fn undecided_types_have_a_default() {
         let mut t = Types::default();
         let (i, f) = (t.open(Class::Number), t.open(Class::Float));
         assert_eq!((t.default_of(i), t.default_of(f)), (ElemType::I64, ElemType::F32));

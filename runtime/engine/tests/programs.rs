@@ -95,7 +95,7 @@ fn a_while_loop_of_too_many_iterations_ends_the_run() {
 }
 
 #[test]
-fn every_row_of_a_family_reads_what_it_was_given() {
+fn every_vertex_of_a_family_reads_its_own_view() {
     let mut m = Maker::new();
     let a = m.var("a", ElemType::I32, &[6, 4], linear(5));
     let y = m.var("y", ElemType::I32, &[6, 4], linear(7));
@@ -269,7 +269,7 @@ fn branches_follow_their_values_and_abort_ends_the_run() {
 }
 
 #[test]
-fn what_the_host_may_not_do_is_refused() {
+fn forbidden_requests_of_the_host_are_rejected() {
     let mut m = Maker::new();
     let x = m.var("x", ElemType::I32, &[2], Mapping::One(0));
     let t = m.temp("t", ElemType::I32, &[2], Mapping::One(0));

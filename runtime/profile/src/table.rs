@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_easy_on_the_eye() {
+    fn numbers_are_formatted_for_people() {
         assert_eq!((grouped(0), grouped(999), grouped(1234567)), ("0".into(), "999".into(), "1,234,567".into()));
         assert_eq!(
             (bytes(1023), bytes(2560), bytes(3 << 30)),

@@ -114,7 +114,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
 }
 
 impl Lanes<'_, '_> {
-    /// `0..n`, sometimes a little less, sometimes up to a number that only the vertex knows.
+    /// Returns `0..n`, sometimes a little less, sometimes up to a number that is known only at run time.
     fn range(&mut self, limit: FieldId) -> (ExprId, ExprId) {
         let n = self.b.sized(self.n);
         match self.choices.below(8) {
@@ -190,7 +190,7 @@ impl Lanes<'_, '_> {
         fields[self.types.iter().position(|&t| t == ty).unwrap_or(0)]
     }
 
-    /// Some reductions, mostly over the same ranges.
+    /// Makes several reductions, mostly over the same ranges.
     fn reductions(&mut self, limit: FieldId) -> StmtBlock {
         let mut block = StmtBlock::new();
         let binders = self.choices.pick(&[1, 1, 2]);

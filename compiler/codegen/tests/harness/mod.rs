@@ -1,6 +1,6 @@
-//! Runs a codelet compiled and interpreted on equal memory, and compares everything that can be seen.
+//! Runs a codelet compiled and interpreted on equal memory, and compares all results.
 //!
-//! Invariant: but for `limits.rs`, only this test file calls compiled code; every view of a [`Case`] lies inside its
+//! Invariant: except for `limits.rs`, only this file calls compiled code; every view of a [`Case`] is inside its
 //! memory.
 
 #![allow(dead_code)]
@@ -45,20 +45,20 @@ pub struct Case {
     pub workers: u32,
     pub iterations: u64,
     pub total_iterations: u64,
-    /// What is counted.
+    /// The points at which executions are counted.
     pub points: Points,
 }
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub failure: Option<Failure>,
     pub memory: Vec<u8>,
-    /// Instance by instance; empty if a check failed.
+    /// The counters, instance by instance; empty if a check failed.
     pub counters: Vec<u64>,
 }
 
-/// How views of a field lie in memory.
+/// The layout of a field's views in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
     Contiguous,
@@ -69,12 +69,12 @@ pub enum Spread {
     Repeated,
 }
 
-/// How the views of several vertices lie.
+/// The layout of the views of several vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// Each vertex has memory of its own.
+    /// Each vertex has its own memory.
     Apart,
-    /// Equal elements of all vertices lie side by side; repeated fields are shared.
+    /// Equal elements of all vertices are adjacent; repeated fields are shared.
     SideBySide,
 }
 
@@ -90,7 +90,7 @@ impl Case {
         Case::with(codelet, shapes, spreads, (instances, Neighbours::Apart), fill)
     }
 
-    /// As [`Case::new`], with a choice of how instances lie.
+    /// As [`Case::new`], with a choice of the layout of instances.
     pub fn with(
         codelet: Codelet,
         shapes: Vec<Shape>,
@@ -182,7 +182,7 @@ impl Case {
         bind_sizes(&self.codelet, &self.shapes, &[]).expect("the case's shapes fit")
     }
 
-    /// Where all elements of all edge fields of all instances are.
+    /// Returns the bytes of all elements of all edge fields of all instances.
     fn elements(&self) -> Vec<(usize, ElemType)> {
         let mut result = Vec::new();
         for offsets in &self.offsets {
@@ -195,7 +195,7 @@ impl Case {
         result
     }
 
-    /// Any NaN is as good as any other.
+    /// Makes all NaNs equal.
     fn same_nans(&self, memory: &mut [u8]) {
         for (at, ty) in self.elements() {
             let value = Scalar::from_le_bytes(ty, &memory[at..]);
@@ -261,7 +261,7 @@ impl Case {
         let shared = self.consts.iter().all(|c| *c == self.consts[0]);
         let cancel = 0u8;
         let instances = self.offsets.len() as u64;
-        // Instances lie at a regular distance, since all of them are laid out alike.
+        // Instances are at a regular distance, because all of them have the same layout.
         let step: Vec<i64> = (0..edges.len())
             .map(|e| if instances > 1 { table[edges.len() + e] as i64 - table[e] as i64 } else { 0 })
             .collect();
@@ -302,7 +302,7 @@ impl Case {
         self.clif_on(&Host::with(level).expect("the level can be described"))
     }
 
-    /// The same with vectors of 128 bits only.
+    /// As [`Case::clif`], with vectors of 128 bits only.
     pub fn clif_without_vector_kernels(&self) -> String {
         self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_vector_kernels())
     }
@@ -339,7 +339,7 @@ impl Case {
         }
     }
 
-    /// What is regular about the instances: all of them lie on one line, but the description may cut it.
+    /// Returns the regularity of the instances: all of them are on one line, which the description may cut.
     fn lines(&self, length: u64) -> Option<Lines> {
         let [first, second, ..] = &self.offsets[..] else { return None };
         let mut steps = SecondaryMap::new();
@@ -454,7 +454,7 @@ fn strides(shape: &[u64], bytes: u32, spread: Spread) -> FieldLayout {
     }
 }
 
-/// The byte of every element, relative to the first.
+/// Returns the byte offset of every element, relative to the first.
 fn element_offsets(shape: &[u64], strides: &[i64]) -> Vec<i64> {
     let mut result = vec![0];
     for (&n, &s) in shape.iter().zip(strides) {

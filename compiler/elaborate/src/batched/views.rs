@@ -180,7 +180,7 @@ impl Evaluator<'_, '_> {
             Batch::View { like, shift } if like.view.parts.len() == 1 => (like, shift),
             _ => return Err(Stop::Leave),
         };
-        if !crate::indexing::METHODS.contains(&name.name.as_str()) {
+        if !crate::members::METHODS.contains(&name.name.as_str()) {
             return Err(Stop::Leave);
         }
         match self.base.method(like.into(), name, given, span)? {

@@ -19,7 +19,7 @@
 //! The code generator vectorises the innermost loops like any other.
 //!
 //! - `find` decides which loops over columns qualify;
-//! `block_nests` blocks nests of two loops whose elements are contiguous along the outer index.
+//! - `block_nests` blocks nests of two loops whose elements are contiguous along the outer index.
 //!
 //! Invariant: every lane takes the elements that it takes in the original, in the same order, so the bits are the same.
 //! The expressions that are moved cannot fail and read nothing that the loop stores.

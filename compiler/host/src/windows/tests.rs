@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn joined_vertices_do_what_theirs_do(
+    fn joined_vertices_have_the_effects_of_the_originals(
         plan in plan(),
         tape in prop::collection::vec(any::<u32>(), 0..80),
         wanted in 1u64..120,

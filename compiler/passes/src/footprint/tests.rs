@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn certainties_hold(f in boxes(), g in boxes()) {
+    fn proofs_hold(f in boxes(), g in boxes()) {
         let a: Vec<u64> = elements(&f).iter().map(|e| e.0).collect();
         let b: Vec<u64> = elements(&g).iter().map(|e| e.0).collect();
         if f.surely_injective() {

@@ -59,7 +59,7 @@ fn independent(n: u64, cycles: i64) -> Build {
 }
 
 #[test]
-fn what_takes_little_stays_together() {
+fn short_vertices_stay_together() {
     let p = place(independent(5, 6)).0.unwrap();
     let home = tiles(&p, 0)[0];
     assert_eq!(tiles(&p, 0), [home; 5]);
@@ -67,7 +67,7 @@ fn what_takes_little_stays_together() {
 }
 
 #[test]
-fn what_takes_long_has_a_worker_each_and_its_data_with_it() {
+fn long_vertices_have_a_worker_each_and_their_data_with_them() {
     let p = place(independent(48, 60_000)).0.unwrap();
     let found = tiles(&p, 0);
     for tile in 0..machine().tiles() {
@@ -163,7 +163,7 @@ fn small_variables_go_around_and_large_ones_spread() {
 }
 
 #[test]
-fn what_the_text_maps_stays_and_the_rest_is_filled() {
+fn mappings_of_the_text_stay_and_the_rest_is_filled() {
     let mut b = Build::new();
     let given = Mapping::overlay(None, 128, &[(32, 64, 9)]);
     b.var("w", VarClass::Var, &[128], Some(given));

@@ -245,7 +245,7 @@ fn a_narrow_store_reads_and_merges() {
 }
 
 #[test]
-fn what_does_not_change_leaves_the_loop() {
+fn invariant_values_leave_the_loop() {
     let scaled = "codelet c(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
                       for i in 0..n { a[i] = b[i] * (s * s + 1.0 / s) + c[0] * c[0]; }
                   }";
@@ -381,7 +381,7 @@ fn refused(source: &str, reason: &str) {
 }
 
 #[test]
-fn what_cannot_be_pipelined_is_refused() {
+fn loops_that_cannot_be_pipelined_are_rejected() {
     let body = |body: &str| format!("#[pipelined] codelet c(inout a: f32[n], in b: f32[n], in k: i32[n]) {{ {body} }}");
     refused(&body("a[0] = 1.0;"), "there is no loop");
     refused(&body("for i in 0..n { if b[i] > 0.0 { a[i] = b[i]; } }"), "there is a branch in the loop");

@@ -83,7 +83,7 @@ fn directions_are_kept() {
 }
 
 #[test]
-fn what_is_not_mut_is_not_assigned() {
+fn only_mut_names_are_assigned() {
     body_reports("let x = 1.0; x = 2.0; x += 1.0;", &[("codelet::immutable", "x"), ("codelet::immutable", "x")]);
     body_reports("for i in 0..n { i = 2; }", &[("codelet::immutable", "i")]);
     body_reports("n = 2;", &[("codelet::immutable", "n")]);
@@ -105,7 +105,7 @@ fn recursion_is_reported() {
 }
 
 #[test]
-fn what_belongs_elsewhere_is_reported() {
+fn misplaced_constructs_are_reported() {
     body_reports("z <- 1.0;", &[("codelet::not_here", "z <- 1.0;")]);
     body_reports("repeat 3 { z = 1.0; }", &[("codelet::not_here", "repeat 3 { z = 1.0; }")]);
     body_reports("var t: f32[4];", &[("codelet::not_here", "var t: f32[4];")]);

@@ -161,7 +161,7 @@ fn element_wise_chains_and_the_copies_between_them_run_at_once() {
 }
 
 #[test]
-fn what_touches_the_rows_beside_waits() {
+fn tasks_that_touch_neighbouring_rows_run_one_after_another() {
     // Blocks are cut where they are read.
     let shifted = [at(0, 1, (0, 0), Kind::Vertices), at(1, 2, (1, 0), Kind::Vertices)];
     assert_eq!(fused(&shifted, 2).1, [2]);
@@ -174,7 +174,7 @@ fn what_touches_the_rows_beside_waits() {
 }
 
 #[test]
-fn one_thread_is_not_cut_for_little() {
+fn little_work_is_not_cut() {
     let chain = [at(0, 1, (0, 0), Kind::Vertices), at(1, 2, (0, 0), Kind::Vertices)];
     assert_eq!(fused(&chain, 1).1, [0, 1]);
 }

@@ -10,7 +10,7 @@ use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::*;
 
 impl Lanes<'_, '_> {
-    /// A local that a loop adds to: what stands before the loop, in it, and after it.
+    /// Returns the statements of a local to which a loop adds: before the loop, in it, and after it.
     pub(super) fn total(&mut self) -> (Stmt, StmtBlock, StmtBlock) {
         let ty = self.ty();
         let local = self.b.local(ty);
@@ -118,7 +118,7 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// An access that is inside only because of the condition.
+    /// Makes an access that is in bounds only because of the condition.
     fn guarded(&mut self) -> Stmt {
         let ty = self.ty();
         let i = match self.indices.last() {
@@ -210,7 +210,7 @@ impl Lanes<'_, '_> {
         self.b.store(field, &[index], value)
     }
 
-    /// Stores of elements that lie side by side, some of them or all.
+    /// Stores some or all of several adjacent elements.
     pub(super) fn neighbours(&mut self) -> StmtBlock {
         let ty = self.ty();
         let count = self.stride.unsigned_abs() as usize;

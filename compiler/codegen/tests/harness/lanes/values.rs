@@ -47,7 +47,7 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// An index of the vectors' loop, moved by up to four, or the last first.
+    /// Returns an index of the vectorised loop, shifted by up to four, or reversed.
     pub(super) fn line_index(&mut self) -> ExprId {
         let i = match self.indices.last() {
             Some(&i) => self.b.read(i),
@@ -135,7 +135,7 @@ impl Lanes<'_, '_> {
             8 if !ty.is_float() => {
                 let x = self.value(ty, depth - 1);
                 if ty.bytes() <= 4 && self.choices.below(2) == 0 {
-                    // No number is divided by zero.
+                    // The divisor is never zero.
                     let some = [self.choices.value(ty), 1 + self.choices.below(20) as u64];
                     let by = self.choices.pick(&some).max(1);
                     let by = self.b.bits(ty, by);

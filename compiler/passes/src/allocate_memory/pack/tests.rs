@@ -33,7 +33,7 @@ fn plain(items: &[(u64, u32, u32)]) -> Vec<Item> {
 
 /// Items that are never live must not prolong the search: it cannot push the peak below their size.
 #[test]
-fn what_is_never_live_has_room_and_is_no_reason_to_search() {
+fn items_that_are_never_live_have_room_and_do_not_prolong_the_search() {
     let effort = Effort { enough: 4096, steps: u64::MAX };
     let packing = check(&plain(&[(1000, 0, 0), (8, 0, 1), (8, 1, 1)]), &Space::plain(0, 8), effort);
     assert_eq!(packing.peak, 1000);
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn two_that_never_meet_share_an_address() {
+fn items_that_are_never_live_together_share_an_address() {
     let packing = check(&plain(&[(100, 0, 2), (60, 2, 2), (8, 1, 2)]), &Space::plain(0, 8), SEARCH);
     assert_eq!(packing.address, [0, 0, 104]);
     assert_eq!(packing.peak, 112);
@@ -111,7 +111,7 @@ fn two_that_never_meet_share_an_address() {
 
 /// Many items that cannot fit are not packed, because packing takes quadratic time.
 #[test]
-fn a_crowd_that_cannot_fit_stands_side_by_side() {
+fn many_items_that_cannot_fit_are_not_packed() {
     let items = vec![Item::plain(4, 0..u32::MAX); 1_000_000];
     let packing = pack(&items, &Space::plain(0, 8), Effort { enough: 1 << 16, steps: STEPS });
     assert_eq!((packing.peak, packing.address[1], packing.address[999_999]), (8_000_000, 8, 7_999_992));

@@ -230,7 +230,7 @@ fn build(programs: &[(Shape, bool)], set: usize) -> Graph {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
-    fn needed_together_is_live_together(
+    fn values_needed_together_are_live_together(
         f in prop_oneof![shapes(), copies()], g in prop_oneof![shapes(), calls()],
         main in prop_oneof![1 => shapes(), 2 => loops(), 2 => calls()], other in shapes(), set in 0usize..1 << TEMPS,
         choices in prop::collection::vec(any::<u64>(), 6),

@@ -71,7 +71,7 @@ fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
 }
 
 #[test]
-fn crosses_are_served_by_the_places_of_their_words() {
+fn crosses_are_served_by_the_destinations_of_their_words() {
     // Word w goes to row w mod 46 and to column w mod 32 of a grid, into separate blocks; a tile in both stores it in
     // one block.
     let (rows, columns, words) = (46, 32, 8832);

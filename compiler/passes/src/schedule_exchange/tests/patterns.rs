@@ -191,7 +191,7 @@ fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
 }
 
 #[test]
-fn the_patterns_of_the_field_are_close_to_the_bound() {
+fn typical_patterns_are_close_to_the_bound() {
     let machine = machine(1, N);
     let mut far = vec![];
     for (name, limit, sends) in patterns() {
