@@ -19,7 +19,7 @@ pub struct Input {
     pub streams: Vec<String>,
 }
 
-/// Reads a program, with the options of its first lines behind those of the command line.
+/// Reads a program. The options of its first lines precede those of the command line.
 pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, Stop> {
     let file = program_file(path);
     once(report, "--arg", &compile.args)?;

@@ -329,7 +329,8 @@ impl Found {
     }
 }
 
-/// Adds the slices of one processor. `whole` are its transfers, which tell the slices that serve only some receivers.
+/// Adds the slices of one processor. `whole` are its transfers, which determine the slices that serve only some
+/// receivers.
 fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSchedule) {
     let jobs = &found.jobs;
     // Sorted by transfer, receivers and time; the jobs of a transfer are neighbours already.

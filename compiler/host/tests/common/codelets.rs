@@ -187,7 +187,7 @@ pub fn add() -> Codelet {
     b.finish(vec![store])
 }
 
-/// `multi workers(out y: i32[n])`: `y[i] = i % workers`, each element from its worker.
+/// `multi workers(out y: i32[n])`: `y[i] = i % workers`; each worker writes its elements.
 pub fn workers() -> Codelet {
     let mut b = Builder::new("workers");
     b.codelet.multi = true;

@@ -1,5 +1,5 @@
-//! Atoms: classes of elements that the flow treats alike. An atom is a whole temporary, or a part of one that is
-//! written in pieces.
+//! Atoms: equivalence classes of elements in the flow. An atom is a whole temporary, or a part of one that is written
+//! in pieces.
 //!
 //! Invariant: the atoms of a variable partition its elements. No leaf overwrites only a part of an atom with certainty,
 //! unless the atom is a whole variable.

@@ -301,7 +301,7 @@ impl Printer<'_> {
         }
         match &module.exprs[e].kind {
             ExprKind::Block(body) => self.body(body),
-            // In memory, any value may stand here; in text, it is a body.
+            // In memory, any value may be here; in text, it is a body.
             _ => {
                 self.word("{ ");
                 self.expr(e, BLOCK);

@@ -12,7 +12,7 @@ use logos::{Lexer, Logos};
 pub struct Lexed {
     /// The tokens for the grammar.
     pub lexemes: Vec<Lexeme>,
-    /// The comments beside them.
+    /// The comments, which are not tokens.
     pub comments: Vec<Comment>,
     /// Errors, in the order of the text.
     pub problems: Vec<Diagnostic>,

@@ -2,7 +2,7 @@
 //! reductions.
 //!
 //! Invariant: the text of such a token consists of numbers, perhaps with a sign directly before them, separated by a
-//! comma and spaces. The token stands between commas, or before the bracket that ends its list.
+//! comma and spaces. The token is between commas, or before the bracket that ends its list.
 
 use super::literal::{number, scan_number};
 

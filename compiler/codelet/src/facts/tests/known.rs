@@ -1,4 +1,4 @@
-//! Patterns that have to be proven.
+//! Patterns that must be proven.
 
 use super::*;
 use BinaryOp::*;
