@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn appended_iterations_are_in_the_space(space in space(), at in proptest::sample::select(vec![-384, -4, 4, 16, 96, 384])) {
+    fn appended_iterations_are_kept(space in space(), at in proptest::sample::select(vec![-384, -4, 4, 16, 96, 384])) {
         let mut next = space.ordered_by(0);
         let mut whole = next.clone();
         let mut expected = touched(&next);
