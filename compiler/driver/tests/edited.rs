@@ -126,7 +126,7 @@ impl Dice {
 }
 
 /// Changes one number or line of a text, or swaps two lines.
-fn shaken(text: &str, dice: &mut Dice) -> String {
+fn mutated(text: &str, dice: &mut Dice) -> String {
     if dice.roll(3) > 0 {
         return other_number(text, dice);
     }
@@ -200,7 +200,7 @@ fn mutated_texts_are_rejected_or_run() {
         let text = print(SOURCE, stage);
         let mut dice = Dice(stage as u64 + 1);
         for _ in 0..rounds {
-            survives(&shaken(&text, &mut dice));
+            survives(&mutated(&text, &mut dice));
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     ];
     let spread = choices.pick(&[Spread::Contiguous, Spread::Contiguous, Spread::Contiguous, Spread::Transposed]);
     let spreads = [spread, Spread::Contiguous, Spread::Contiguous, Spread::Contiguous];
-    let neighbours = choices.pick(&[Neighbours::Apart, Neighbours::SideBySide]);
+    let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
     let mut seed = (0..8).fold(1, |seed, _| seed << 8 | choices.below(256) as u64);
     Case::with(codelet, shapes, &spreads, (2, neighbours), |ty| element(ty, &mut seed))
 }

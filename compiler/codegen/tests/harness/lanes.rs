@@ -108,8 +108,8 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     }
     let codelet = std::mem::replace(&mut l.b, Build::new()).done(body);
     let choices = l.choices;
-    let neighbours = choices.pick(&[Neighbours::Apart, Neighbours::SideBySide]);
-    let instances = if neighbours == Neighbours::Apart { 2 } else { choices.pick(&[2, 4, 9, 16, 29]) };
+    let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
+    let instances = if neighbours == Neighbours::Separate { 2 } else { choices.pick(&[2, 4, 9, 16, 29]) };
     Case::with(codelet, shapes, &spreads, (instances, neighbours), |ty| choices.value(ty))
 }
 

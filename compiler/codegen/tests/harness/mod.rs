@@ -73,7 +73,7 @@ pub enum Spread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
     /// Each vertex has its own memory.
-    Apart,
+    Separate,
     /// Equal elements of all vertices are adjacent; repeated fields are shared.
     SideBySide,
 }
@@ -87,7 +87,7 @@ impl Case {
         instances: usize,
         fill: impl FnMut(ElemType) -> u64,
     ) -> Case {
-        Case::with(codelet, shapes, spreads, (instances, Neighbours::Apart), fill)
+        Case::with(codelet, shapes, spreads, (instances, Neighbours::Separate), fill)
     }
 
     /// As [`Case::new`], with a choice of the layout of instances.

@@ -60,7 +60,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
             ])
         })
         .collect();
-    let neighbours = choices.pick(&[Neighbours::Apart, Neighbours::SideBySide]);
+    let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
     Case::with(codelet, shapes, &spreads, (2, neighbours), |ty| choices.value(ty))
 }
 

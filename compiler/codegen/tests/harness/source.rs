@@ -50,7 +50,7 @@ pub fn codelet(text: &str) -> Codelet {
 
 /// Returns vertices with the given shapes, whose elements are spread around zero.
 pub fn case(text: &str, shapes: &[&[u64]]) -> Case {
-    vertices(text, shapes, (3, Neighbours::Apart), &[])
+    vertices(text, shapes, (3, Neighbours::Separate), &[])
 }
 
 /// As [`case`], with a number of vertices in a layout; some fields may be shared.
