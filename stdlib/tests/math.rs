@@ -1,7 +1,7 @@
-//! The functions of one number in the prelude, as the interpreter computes them from its text, against the host's
-//! functions and exact values.
+//! Compares the functions of one number in the prelude, as the interpreter computes them from their text, with the
+//! host's functions and exact values.
 //!
-//! Invariant: the text itself is tested, through parser, codelet elaboration and verifier.
+//! Invariant: the test goes through parser, typing and verifier.
 
 #[path = "math/run.rs"]
 mod run;
@@ -114,7 +114,7 @@ fn unit(x: f64, least: i32, mantissa: i32) -> f64 {
     f64::exp2((exponent(x).max(least) - mantissa) as f64)
 }
 
-/// Asserts the greatest error of a function over samples.
+/// Asserts the maximal error of a function over samples.
 #[track_caller]
 fn f32_within(limit: f64, name: &str, exact: impl Fn(f64) -> f64) {
     let x = samples_f32();
@@ -241,7 +241,7 @@ fn erf_is_accurate() {
     for ((&x, &y), &exact) in x.iter().zip(&y).zip(&exact) {
         assert!(ulps_f64(y, exact) <= 1.0, "erf({x:e}) = {y:e}, not {exact:e}");
     }
-    // Where these 60 digits do not say, `f64` is exact enough.
+    // For other values than these, `f64` is exact enough.
     let mut x = samples_f32();
     x.extend((0..40_000).map(|i| i as f32 * 1.1e-4 - 2.2));
     let wide: Vec<f64> = x.iter().map(|&x| x as f64).collect();

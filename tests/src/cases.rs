@@ -36,13 +36,13 @@ impl Case {
         self.path.parent().and_then(|p| p.file_name()).and_then(|n| n.to_str()).unwrap_or("")
     }
 
-    /// The first comment line, which says in a sentence what the case shows.
+    /// The first comment line, which states the claim of the case in a sentence.
     pub fn claim(&self) -> Option<&str> {
         let line = self.text.lines().next()?;
         Some(line.strip_prefix("//")?.trim_start_matches(['/', '!']).trim())
     }
 
-    /// The lines `// prints: …` of the text, without that mark.
+    /// The expected lines of output, from the comments `// prints: …`.
     pub fn promised_prints(&self) -> Vec<&str> {
         self.text.lines().filter_map(|l| l.strip_prefix("// prints: ")).collect()
     }

@@ -1,9 +1,9 @@
-//! Panics that say what they are about.
+//! Panics with context.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `f`. If it panics, panics with the same message and `context` behind it: a property test reports the message of
-/// the smallest failing case, and the reader needs the text of that case too.
+/// Runs `f`. If it panics, panics with the same message followed by `context`: a property test reports the message of
+/// the smallest failing case, and the reader also needs the text of that case.
 ///
 /// # Panics
 /// If `f` does.

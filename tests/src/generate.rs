@@ -11,7 +11,7 @@ mod variables;
 use choices::Choices;
 use variables::Var;
 
-/// Makes the text of a program; `bytes` decide each choice.
+/// Makes the text of a program; `bytes` determine every choice.
 pub fn program(bytes: &[u8]) -> String {
     let mut g = Generator { choices: Choices::new(bytes), head: String::new(), vars: vec![], prints: 0, whiles: 0 };
     for _ in 0..3 + g.choices.below(4) {
@@ -48,7 +48,7 @@ impl Generator<'_> {
                 format!("repeat {index}{} {{\n{}}}\n", self.choices.below(3) + 1, self.block(depth - 1))
             }
             8 => {
-                // Each loop has a counter of its own, because a loop in its body would reset a shared one.
+                // Each loop has its own counter, because a loop in its body would reset a shared one.
                 self.whiles += 1;
                 let (k, most) = (self.whiles, self.choices.below(4));
                 self.head += &format!("var c{k}: i32;\n");

@@ -1,4 +1,4 @@
-//! What the host runs for a program, as text.
+//! The host plan and the kernels of a program, as text.
 
 use crate::Program;
 use girder::{AnyStage, Stage};

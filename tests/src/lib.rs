@@ -1,10 +1,10 @@
-//! What the tests share: programs that are compiled and run as the command does it, and their outcomes.
+//! Shared code of the tests: programs that are compiled and run as the command does it, and their outcomes.
 //!
 //! A [`Program`] is a text with its options; [`Program::compile`] makes a [`Compiled`], which runs in any mode on any
 //! number of threads and gives an [`Outcome`]. [`files`] finds programs on disk, [`cases`] makes tests of them, and
 //! [`generate`] makes random programs.
 //!
-//! Invariant: two outcomes are equal if and only if the host sees the same; all NaNs count as one value.
+//! Invariant: two outcomes are equal if and only if the host observes the same effects; all NaNs count as one value.
 
 /// The allocator of the command, so that tests and benches measure what a user gets.
 #[global_allocator]

@@ -1,4 +1,4 @@
-//! A program after a pass, with what was reported on the way.
+//! A program after a pass, with the diagnostics up to then.
 
 use crate::Program;
 use girder::{After, AnyStage};
@@ -10,7 +10,7 @@ pub struct Lowered {
     pub stage: Option<AnyStage>,
     /// The stage as text; empty without one.
     pub text: String,
-    /// All reports, as the user sees them.
+    /// All diagnostics, as the user sees them.
     pub report: String,
 }
 

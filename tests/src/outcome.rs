@@ -16,7 +16,7 @@ pub struct Outcome {
     pub packets: Vec<(String, Array)>,
     /// Persistent variables after the run, in order; none if it failed.
     pub variables: Vec<(String, Array)>,
-    /// Why it ended early.
+    /// The reason why it ended early.
     pub failure: Option<Diagnostic>,
 }
 

@@ -156,7 +156,7 @@ impl Program {
         (stage, compilation.diagnostics.iter().map(|d| d.code).collect())
     }
 
-    /// Estimates the profile of one run of a program, as far as its text decides it.
+    /// Estimates the profile of one run of a program, as far as its text determines it.
     ///
     /// # Panics
     /// If it does not compile, or has no program of this name.

@@ -1,9 +1,9 @@
-//! What is reported about a program, from its text to the end of its run.
+//! The diagnostics of a program, from its text to the end of its run.
 
 use crate::program::{MODES, Program};
 use girder_source::{Diagnostic, SourceMap};
 
-/// One diagnostic, as tests name it.
+/// One diagnostic, as tests identify it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reported {
     /// The line of its first label in the program's own file, if it has one there.

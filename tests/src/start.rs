@@ -1,6 +1,6 @@
 //! The time from a text to its first superstep, by stage.
 //!
-//! Invariant: the total is what a user of the command waits for, except for the start of the process.
+//! Invariant: the total is the time for which a user of the command waits, except for the start of the process.
 
 use crate::outcome::Recorder;
 use crate::program::{Program, entry};
@@ -64,7 +64,7 @@ impl Program {
         if superstep {
             let mut recorder = Recorder::new(&executable.allocated, self.streams());
             let mut first = First { cancel: session.cancel.clone(), at: None };
-            // The run is cancelled after its first superstep, so its error means nothing.
+            // The run is cancelled after its first superstep, so its error is expected.
             let _ = engine.run_traced(entry(&executable.allocated), &mut recorder, &mut first);
             times.push(("first superstep", first.at.unwrap_or_else(Instant::now) - ready));
         }

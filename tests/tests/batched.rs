@@ -1,8 +1,8 @@
-//! Batched evaluation makes the graph that evaluation one iteration at a time makes: of loops of compute sets, of `map`,
-//! of reductions over static values, and of repeated statements.
+//! Batched evaluation makes the same graph as evaluation one iteration at a time: for loops of compute sets, `map`,
+//! reductions and repeated statements, and for random programs.
 //!
-//! Each program is compiled both ways, and both must be the same to the byte, or both be wrong. Some loops hold a
-//! `let mut`, which batched evaluation leaves to the other, so that it is also given up halfway.
+//! Each program is compiled both ways; the results are equal to the byte, or both fail. Some loops contain a `let mut`,
+//! which batched evaluation does not support, so that it is also abandoned halfway.
 
 use girder::{AnyStage, Stage};
 use girder_tests::Program;
@@ -30,7 +30,7 @@ var a: f32[12, 10];
 var b: f32[12, 10];
 ";
 
-/// An integer of the loops `i` and `j`.
+/// An integer expression in the loops `i` and `j`.
 fn integer() -> BoxedStrategy<String> {
     let leaf = prop_oneof![
         3 => Just("i".to_string()),
@@ -55,7 +55,7 @@ fn integer() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// An index that is mostly inside `0..n`.
+/// An index that is usually inside `0..n`.
 fn index(n: u32) -> BoxedStrategy<String> {
     prop_oneof![
         1 => integer(),
@@ -182,7 +182,7 @@ fn map() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// The text of the graph, or the codes of the errors.
+/// Returns the text of the graph, or the codes of the errors.
 fn graph(program: &Program) -> Result<String, Vec<&'static str>> {
     match program.stage(Stage::Graph) {
         Ok(stage) => Ok(print(&stage, program)),
@@ -194,7 +194,7 @@ fn print(stage: &AnyStage, program: &Program) -> String {
     girder::text::print(stage, program.machine())
 }
 
-/// Whether a program is right; both ways of evaluation must agree on it, and on its graph.
+/// Returns whether a program compiles; both ways of evaluation must agree on that, and on its graph.
 fn agree(text: &str) -> bool {
     let program = Program::text(format!("{HEAD}{text}"));
     let batched = graph(&program);
@@ -266,7 +266,7 @@ fn reductions_give_one_value() {
     assert!(valid > 300, "only {valid} reductions are right");
 }
 
-/// The least limit of steps with which a program compiles.
+/// Returns the least limit of steps with which a program compiles.
 fn least_steps(program: &Program) -> u64 {
     let compiles = |steps: &u64| program.clone().limit(&format!("static_steps={steps}")).stage(Stage::Graph).is_ok();
     let (mut low, mut high) = (0, 1 << 20);
@@ -278,7 +278,7 @@ fn least_steps(program: &Program) -> u64 {
 }
 
 #[test]
-fn what_batched_evaluation_gives_up_is_charged_once() {
+fn an_abandoned_batch_is_charged_once() {
     let inside = "let mut m = i; vertex one(x[m], y[m]);";
     let first = format!("vertex one(x[i], y[i]); for j in 0..2 {{ {inside} }}");
     for text in [
@@ -305,8 +305,8 @@ fn integers_of_both_signs_divide_alike() {
     }
 }
 
-/// Statements outside loops, in runs of which the numbers differ: `#` stands for one below 10, and once in a while for a
-/// larger one.
+/// Runs of statements outside loops that differ in their numbers: `#` stands for a number below 10, and occasionally
+/// for a larger or wrong one.
 fn repeated() -> BoxedStrategy<Vec<String>> {
     let forms = vec![
         "one(x[# + 20], y[#]) on tile(#4);",
@@ -336,7 +336,7 @@ fn repeated() -> BoxedStrategy<Vec<String>> {
     prop::collection::vec(run, 1..4).prop_map(|runs| runs.concat()).boxed()
 }
 
-/// The graph and where each of its vertices stands, or the diagnostics.
+/// Returns the graph with the span of each vertex, or the diagnostics.
 fn everything(program: &Program) -> (Option<String>, String) {
     match program.stage(Stage::Graph) {
         Ok(stage) => {
@@ -350,12 +350,12 @@ fn everything(program: &Program) -> (Option<String>, String) {
 }
 
 #[test]
-fn repeated_statements_make_the_graph_that_they_make_one_by_one() {
+fn repeated_statements_make_the_same_graph_as_single_ones() {
     let mut runner = TestRunner::deterministic();
     let (statements, mut valid) = (repeated(), 0);
     for _ in 0..1000 {
         let statements = statements.new_tree(&mut runner).unwrap().current();
-        // With other spaces before every other statement none repeats the one before it.
+        // Different spaces before every other statement prevent repetition.
         let body = |spaces: [&str; 2]| -> String {
             statements.iter().zip(spaces.iter().cycle()).map(|(s, space)| format!("\n{space}{s}")).collect()
         };

@@ -18,7 +18,7 @@ var d: i32[n];
 
 const VARS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Configures a property test with few cases, so that it stays quick; `PROPTEST_CASES` asks for more.
+/// Configures a property test with few cases, so that it is fast; `PROPTEST_CASES` sets another number.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
     ProptestConfig { failure_persistence: None, max_shrink_iters: 400, ..ProptestConfig::with_cases(cases) }
@@ -82,7 +82,7 @@ var spare: f32[24, 40];
 var s: f32 = 0.75;
 ";
 
-/// Makes an element-wise expression of `f32[24, 40]`; there are `lets` names already.
+/// Makes an element-wise expression of `f32[24, 40]` that may use the `lets` names defined so far.
 fn elements(lets: usize) -> impl Strategy<Value = String> {
     let mut leaves = vec!["a", "b", "c", "d", "d"].into_iter().map(String::from).collect::<Vec<_>>();
     leaves.extend(["(a + row)", "f32(k)", "f32(u)", "f32(h)", "(column * b)", "a.reverse(axis: 1)"].map(String::from));
@@ -101,7 +101,7 @@ fn elements(lets: usize) -> impl Strategy<Value = String> {
     })
 }
 
-/// Makes a statement; `lets` statements before it have made a name each.
+/// Makes a statement that may use the names of `lets` earlier statements.
 fn statement(lets: usize) -> impl Strategy<Value = String> {
     let var = || proptest::sample::select(vec!["a", "b", "d", "d"]);
     let parts = proptest::sample::select(vec!["[3..20]", "[.., 8..40]", "[2..24, 1..5]", ".reverse(axis: 0)", "[7]"]);
@@ -127,7 +127,7 @@ fn statement(lets: usize) -> impl Strategy<Value = String> {
     ]
 }
 
-/// Makes some statements, the last of which stand in a loop or a branch.
+/// Makes some statements, the last of which are in a loop or a branch.
 fn program() -> impl Strategy<Value = String> {
     let list = || (0..7usize).map(statement).collect::<Vec<_>>();
     let around = proptest::sample::select(vec!["repeat 3", "if s > 0.5", "while s > 0.2"]);
@@ -158,12 +158,12 @@ fn fused(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_only_fused_steps_see_is_not_in_memory() {
+fn variables_that_only_fused_steps_use_are_not_in_memory() {
     let head = "var w: f32[100];\nvar g: f32[100];\n";
     let descent =
         |after: &str| fused(&format!("{head}program main() {{ let d = g + 0.01 * w; w -= 0.05 * d; {after} }}"));
     assert_eq!(descent(""), ["(x0[100], x2[100])"]);
-    // What is printed is in memory.
+    // A printed variable is in memory.
     assert_eq!(descent("print(\"d\", d);"), ["(x0[100], x2[100], x3[100])"]);
 }
 

@@ -1,6 +1,6 @@
-//! `girder explain` has an entry for every code, and its examples do what it says: the first program of an entry leads
-//! to the code, the others lead to no report and print what their lines `// prints: …` promise. Its blocks of commands
-//! run in `compiler/cli/tests/command.rs`.
+//! `girder explain` has an entry for every code, and its examples are right: the first program of an entry leads to the
+//! code; the others lead to no report and print the lines of their comments `// prints: …`. The blocks of commands run
+//! in `compiler/cli/tests/command.rs`.
 
 use girder_source::par_map_slice;
 use girder_tests::{Program, Report, files};
@@ -63,7 +63,7 @@ fn check(e: &Entry) -> Vec<String> {
     for (k, &text) in programs.iter().enumerate() {
         let report = Report::of(&Program::text(text));
         let holds = if k == 0 { report.list.iter().any(|r| r.code == e.code) } else { report.list.is_empty() };
-        // So many errors that some are hidden cannot stand in an explanation.
+        // A program with so many errors that some are hidden is too long for an explanation.
         let is_too_long = k == 0 && e.code == "syntax::many";
         if !holds && !is_too_long {
             problems.push(format!("{}, block {k}:\n{text}{}", e.code, report.texts.concat()));

@@ -1,10 +1,10 @@
-//! Broken programs, `tests/diagnostics/<stage>/<claim>.gir`, and what is reported about them.
+//! Broken programs, `tests/diagnostics/<stage>/<claim>.gir`, and their diagnostics.
 //!
-//! `//~ code` stands on the line of the first label of each diagnostic, `//~! code` at the end of the file if it has no
-//! label there: these are written by hand, so that accepting a snapshot cannot hide a lost error. The snapshot beside
-//! the program is the whole report as the user sees it.
+//! `//~ code` is on the line of the first label of each diagnostic; `//~! code` is at the end of the file if the
+//! diagnostic has no label there. They are written by hand, so that accepting a snapshot cannot hide a lost error. The
+//! snapshot beside the program is the whole report as the user sees it.
 //!
-//! Invariant: nothing else is reported, and every code that a text can lead to has a program that leads to it.
+//! Invariant: no other diagnostic is reported, and every code that a text can lead to has a program that leads to it.
 
 use girder_tests::cases::{self, Case};
 use girder_tests::{Report, Reported, files};
@@ -54,7 +54,7 @@ fn expected(text: &str) -> Vec<Reported> {
     list
 }
 
-/// Codes without a program here, and why.
+/// Codes without a program here, and the reasons.
 const ELSEWHERE: [(&str, &[&str]); 4] = [
     (
         "the command reports them (compiler/cli/tests/command.rs)",

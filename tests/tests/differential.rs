@@ -6,7 +6,7 @@ use girder_engine::Mode;
 use girder_tests::{Program, generate, with_context};
 use proptest::prelude::*;
 
-/// Configures a property test with few cases, so that it stays quick; `PROPTEST_CASES` asks for more.
+/// Configures a property test with few cases, so that it is fast; `PROPTEST_CASES` sets another number.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
     ProptestConfig { cases, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() }

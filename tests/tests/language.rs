@@ -1,4 +1,4 @@
-//! Runs every `gir` block of `docs/language.md` and compares its outcome with its last lines.
+//! Runs every `gir` block of `docs/language.md` and compares its outcome with the comments at its end.
 //!
 //! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
 //! outcome.
@@ -21,7 +21,7 @@ struct Snippet {
     text: String,
 }
 
-/// The outcome of a block, as its comments promise it or as it was.
+/// The expected or actual outcome of a block.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// Printed lines.
@@ -48,7 +48,7 @@ impl Outcome {
 }
 
 #[test]
-fn every_snippet_of_the_reference_does_what_it_says() {
+fn every_snippet_of_the_reference_has_the_stated_outcome() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language.md");
     let document = std::fs::read_to_string(&path).expect("the reference is part of the repository");
     let snippets = snippets(&document);
@@ -81,7 +81,7 @@ fn snippets(document: &str) -> Vec<Snippet> {
     found
 }
 
-/// Checks a block in each mode. Returns what is wrong.
+/// Checks a block in each mode. Returns the differences.
 fn check(snippet: &Snippet, beside: &Path) -> Vec<String> {
     let promised = promises(&snippet.text);
     let mut wrong = vec![];
@@ -98,7 +98,7 @@ fn check(snippet: &Snippet, beside: &Path) -> Vec<String> {
     wrong
 }
 
-/// Reads the comments at a block's end.
+/// Reads the expected outcome from the comments at a block's end.
 fn promises(text: &str) -> Outcome {
     let all = |key: &str| text.lines().filter_map(|l| l.strip_prefix(key)).map(str::to_string).collect::<Vec<_>>();
     Outcome {

@@ -1,5 +1,5 @@
-//! The programs of `tests/programs` at each level of the instruction set, one test for each level: `cargo test` shows which
-//! levels have run, and that a level is ignored where this host lacks it.
+//! Runs the programs of `tests/programs` at each level of the instruction set, as one test for each level, so that
+//! `cargo test` shows which levels the host has.
 //!
 //! Each level runs in a process of its own, because `GIRDER_ISA` forces a level for a whole process.
 //!

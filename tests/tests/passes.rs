@@ -1,10 +1,10 @@
-//! What each pass decides, as text: `tests/passes/<pass>/<what_is_true>.gir`, with the part of the printed stage that
-//! the pass added in the snapshot beside it.
+//! The decisions of each pass, as text: `tests/passes/<pass>/<what_is_true>.gir`, with the part of the printed stage
+//! that the pass added in the snapshot beside it.
 //!
-//! The first line of a case says its claim in a sentence. For each case the test also checks, beside the snapshot, that
-//! the stage reads back and prints again to the same bytes, that a second compilation prints the same, and that all
-//! modes agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case say what it
-//! prints.
+//! The first line of a case states its claim in a sentence. For each case the test also checks, besides the snapshot,
+//! that the stage reads back and prints again to the same bytes, that a second compilation prints the same, and that
+//! all modes agree if the case has a program to run and compiles. Lines `// prints: …` at the end of a case are its
+//! expected output.
 
 use girder::{After, AnyStage, Stage};
 use girder_codegen::{Isa, clif_text, simd_text};
@@ -13,7 +13,7 @@ use girder_tests::{MODES, Program, files};
 use libtest_mimic::Trial;
 use std::process::ExitCode;
 
-/// Cases that each pass has at least.
+/// Minimal number of cases of each pass.
 const LEAST: usize = 10;
 
 /// The items of a printed stage that show the decisions of a pass, by their first words; all of them if there are none.
@@ -28,10 +28,10 @@ const SHOWN: [(&str, &[&str]); 8] = [
     ("allocate-memory", &["layout"]),
 ];
 
-/// Prints what a program's codelets become.
+/// Prints the code or plan of a program.
 type Print = fn(&Program) -> String;
 
-/// Parts of code generation with cases of their own, and how they are shown. The level of the host's instruction set is
+/// Parts of code generation with cases of their own, and their printers. The level of the host's instruction set is
 /// fixed, so that snapshots do not depend on the machine.
 const CODE: [(&str, Print); 3] = [
     ("host", |program| program.host_plan(Isa::Avx512)),

@@ -1,8 +1,8 @@
-//! Placements by `place-tiles` compared with simple ones and with those of the text, in modelled cycles.
+//! Compares placements by `place-tiles` with simple ones and with those of the text, in modelled cycles.
 //!
 //! Every example is placed twice: with the places of its text, and with all of them removed. Both times the test also
-//! makes some simple placements of what is open. The placement by `place-tiles` may take at most 1.05 times the cycles
-//! of the best simple one, and without the places of the text at most 1.05 times the cycles with them.
+//! makes some simple placements of the open elements and vertices. The placement by `place-tiles` may take at most 1.05
+//! times the cycles of the best simple one, and without the places of the text at most 1.05 times the cycles with them.
 
 use girder::{AnyStage, Stage};
 use girder_ir::codelet::Dir;
@@ -36,7 +36,7 @@ const EXAMPLES: [Example; 8] = [
     ("validation/triad", &["n=12"], &[]),
 ];
 
-/// A simple way to place what is open: it adds places to the graph as if the text had them.
+/// A simple way to place open elements and vertices: it adds places to the graph as if the text had them.
 type Way = fn(&mut Graph, &Machine);
 
 const WAYS: [(&str, Way); 4] = [("linear", linear), ("aligned", aligned), ("even", even), ("owner", owner)];
@@ -74,7 +74,7 @@ fn more_processors_take_no_more_cycles() {
 }
 
 #[test]
-fn what_gains_nothing_by_more_processors_lies_as_on_one() {
+fn a_program_that_gains_nothing_by_more_processors_stays_on_one() {
     // There is a vertex for each worker of a fifth of the tiles, so four processors are no faster than one.
     let text = "let (n, b) = (48, 4);
         codelet seven(in a: f32[x + 2, y + 2, z + 2], out c: f32[x, y, z]) {
@@ -105,8 +105,8 @@ fn what_gains_nothing_by_more_processors_lies_as_on_one() {
 }
 
 #[test]
-fn steps_that_are_cut_alike_lie_alike() {
-    // The last piece is shorter. On `pod16` there are more pieces than a claim lists runs.
+fn steps_with_equal_cuts_get_equal_tiles() {
+    // The last piece is shorter. On `pod16` there are more pieces than a claim may list.
     let text = "var x: f32[10_000_000]; program main() { x <- exp(x * 2.0 + 1.0); x <- x * x - 1.0; }";
     for target in ["gc200", "pod16"] {
         let program = Program::text(text).target(target);
@@ -118,8 +118,8 @@ fn steps_that_are_cut_alike_lie_alike() {
 
 #[test]
 fn operands_of_a_product_have_their_share_of_every_tile_and_blocks_lie_where_they_are_made() {
-    // Blocks do not divide the matrices, and terms are summed in several steps: at the edge some vertices read rows
-    // that all others read too. For the larger size, even the first placement exceeds the budget of the search.
+    // Blocks do not divide the matrices, and terms are added in several steps: at the edge some vertices read rows that
+    // all others also read. For the larger size, even the first placement exceeds the budget of the search.
     for n in [3000, 6000] {
         let text = format!(
             "var x: f32[{n}, {n}]; var y: f32[{n}, {n}]; var z: f32[{n}, {n}]; program main() {{ z <- x @ y; }}"
@@ -145,14 +145,14 @@ fn operands_of_a_product_have_their_share_of_every_tile_and_blocks_lie_where_the
 }
 
 #[test]
-fn codelets_for_which_one_tile_has_no_room_stand_apart() {
+fn codelets_that_do_not_fit_one_tile_are_spread() {
     let text = "var x: f32[64]; program main() { x <- sin(x) + erf(x) * tan(x) - cos(x); }";
     let program = Program::text(text).target("small");
     let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
     assert!(cycles(graph, program.machine()).is_some());
 }
 
-/// Compares the placements of an example. Returns what is wrong.
+/// Compares the placements of an example. Returns the violations.
 fn example((name, arguments, shorter): Example) -> Vec<String> {
     let path = format!("examples/{name}.gir");
     let text = shorter.iter().fold(files::text(&path), |text, (long, short)| {
@@ -162,13 +162,14 @@ fn example((name, arguments, shorter): Example) -> Vec<String> {
     let program = Program::new(files::root().join(&path), text, "gc200");
     let program = arguments.iter().fold(program, |p, a| p.arg(a));
     let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("{name} does not compile") };
-    let says = graph.vars.values().any(|v| v.mapping.is_some()) || graph.families.values().any(|f| f.tile.is_some());
+    let has_tiles =
+        graph.vars.values().any(|v| v.mapping.is_some()) || graph.families.values().any(|f| f.tile.is_some());
     let mut bare = graph.clone();
     bare.vars.values_mut().for_each(|v| v.mapping = None);
     bare.families.values_mut().for_each(|f| f.tile = None);
     let (mut wrong, mut text) = (vec![], u64::MAX);
-    // Without places in the text there is nothing to remove.
-    let graphs = [("text", graph)].into_iter().chain(says.then_some(("bare", bare)));
+    // If the text has no places, none can be removed.
+    let graphs = [("text", graph)].into_iter().chain(has_tiles.then_some(("bare", bare)));
     for (what, graph) in graphs {
         let found = cycles(graph.clone(), program.machine());
         let found = found.unwrap_or_else(|| panic!("{name}, {what}: there is no room"));

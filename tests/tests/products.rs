@@ -1,5 +1,5 @@
-//! Matrix products: `x @ y` has the same bits as three plain loops, in every mode on any number of threads. So have
-//! families of `amp` vertices, whether they tile a larger product or not.
+//! Matrix products: `x @ y` has the same bits as three plain loops, in every mode on any number of threads. The same
+//! holds for families of `amp` vertices, whether they tile a larger product or not.
 
 use girder::{AnyStage, Stage};
 use girder_tests::{Outcome, Program};
@@ -93,17 +93,17 @@ fn large_products_are_shared_by_threads() {
 }
 
 #[test]
-fn terms_for_which_there_is_no_room_come_in_turns() {
+fn terms_that_do_not_fit_are_added_in_steps() {
     let text = "
         let numbers = list i in 0..8, j in 0..1800 { float((7919 * i + 31 * j) % 1009) / 37.0 - 11.0 };
         var x: f32[14400] = numbers;
         var y: f32[14400] = numbers;
         var z: f32[8, 8];
         program main() { z <- x.reshape([8, 1800]) @ y.reshape([1800, 8]); }";
-    let outcomes = [("small", true), ("gc200", false)].map(|(target, turns)| {
+    let outcomes = [("small", true), ("gc200", false)].map(|(target, in_steps)| {
         let program = Program::text(text).target(target);
         let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
-        assert_eq!(graph.sets.values().any(|s| s.name.contains("product_2")), turns, "{target}");
+        assert_eq!(graph.sets.values().any(|s| s.name.contains("product_2")), in_steps, "{target}");
         program.run_everywhere()
     });
     assert_eq!(outcomes[0].array("z").bytes, outcomes[1].array("z").bytes);

@@ -4,7 +4,7 @@
 use girder_engine::Mode;
 use girder_tests::{MODES, Program};
 
-/// A program whose data decide trip counts of loops, in a codelet and in the program, and an arm of an `if`.
+/// A program in which data determine trip counts of loops, in a codelet and in the program, and an arm of an `if`.
 const DATA: &str = "
 codelet halve(inout x: f32[n], out count: i32) {
     let mut k = 0;
@@ -47,7 +47,7 @@ fn counted_iterations_take_time() {
 }
 
 #[test]
-fn an_estimate_of_what_the_text_decides_is_what_a_run_takes() {
+fn an_estimate_without_data_equals_a_run() {
     for name in ["heat", "matvec", "digits"] {
         let program = Program::file(format!("examples/{name}/{name}.gir"));
         let program = if name == "matvec" { program } else { program.arg("steps=6") };
@@ -81,9 +81,9 @@ fn a_superstep_adds_up() {
     assert_eq!(profile.cycles, step.total.cycles());
 }
 
-/// The last line of the table names what limits the program.
+/// The last line of the table names the bottleneck of the program.
 #[test]
-fn the_limit_is_what_makes_a_program_slow() {
+fn the_limit_names_the_bottleneck() {
     let limit = |text: &str| Program::text(text).target("gc200").estimate("main").limit;
     let codelet = "codelet halve(inout x: f32[n]) { for i in 0..n { x[i] = x[i] * 0.5; } }";
     let tiny = limit("var x: f32[10]; program main() { repeat 1000 { x <- x * 0.5 + 1.0; } }");

@@ -1,4 +1,4 @@
-//! Modelled cycles compared with published measurements: the rows of `docs/validation.md`, each with its bar.
+//! Modelled cycles compared with published measurements: the rows of `docs/validation.md`, each with its maximal error.
 
 use girder_profile::{Profile, Total};
 use girder_tests::{Program, files};
@@ -86,7 +86,8 @@ fn kernels() -> Vec<Row> {
 /// A part of a profile with its name.
 type Part = (&'static str, fn(&Total) -> u64);
 
-/// Predicts each part of a half-step, and their sum; `bar` is that of the part that vertices decide alone.
+/// Predicts each part of a half-step, and their sum; `bar` is the maximal error of the part that vertices alone
+/// determine.
 fn blur(id: &'static str, target: &str, args: &[&str], published: [f64; 5], bar: f64) -> Vec<Row> {
     let p = estimate("blur", target, args, "main");
     let half_steps = 200.0;
@@ -176,7 +177,7 @@ fn cubes() -> Vec<Row> {
 }
 
 fn tissues() -> Vec<Row> {
-    // The ring is in a buffer, for which a tile has no room.
+    // The ring buffer does not fit into a tile.
     let program = with("tissue", "gc200", &["size=7000", "rows=46", "columns=32"]).over_memory();
     let predicted = program.estimate("main").seconds;
     vec![Row { id: "tissue", figure: "7000 x 7000, 1 IPU, s", published: 1.09, predicted, bar: 15.0 }]

@@ -1,7 +1,7 @@
 //! The pages of `explain/`: the meaning of each code, one page for each stage.
 //!
-//! Invariant: an entry is `## code`, a line of summary, and the long form; entries are sorted by code. Tests hold every
-//! code of the sources against them, and run their examples.
+//! Invariant: an entry is `## code`, a one-line summary, and the long form; entries are sorted by code. Tests compare
+//! the entries with the codes in the sources and run the examples.
 
 /// One page for each stage, sorted.
 const PAGES: [&str; 17] = [

@@ -1,10 +1,10 @@
-//! The programs of a module that are to run.
+//! Selects the programs of a module that a command runs.
 
 use crate::report::{Report, Stop};
 use girder::ir::graph::Graph;
 use girder::ir::ids::ProgramId;
 
-/// Finds programs by name; without names, `main` or the only program.
+/// Returns the programs with these names; without names, `main` or the only program.
 pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<ProgramId>, Stop> {
     let entries: Vec<(ProgramId, &str)> =
         graph.programs.iter().filter(|(_, p)| p.entry).map(|(id, p)| (id, p.name.as_str())).collect();

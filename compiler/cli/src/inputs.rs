@@ -19,7 +19,7 @@ pub struct Input {
     pub streams: Vec<String>,
 }
 
-/// Reads a program, with the options of its first lines behind those of the command line.
+/// Reads a program. The options of its first lines precede those of the command line.
 pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, Stop> {
     let file = program_file(path);
     once(report, "--arg", &compile.args)?;
@@ -39,7 +39,8 @@ pub fn open(path: &Path, compile: &Compile, report: &Report) -> Result<Input, St
     }
 }
 
-/// Puts the options of the file's head behind those of the command line, which come later and win; gives its streams.
+/// Inserts the options of the file's head before those of the command line, which therefore take precedence. Returns
+/// the streams that the head names.
 fn header_options(text: &str, file: &Path, compile: &mut Compile, report: &Report) -> Result<Vec<String>, Stop> {
     let head = Head::read(text, file).map_err(|words| {
         let help = "a `girder:` line takes `--arg name=value`, `--target name`, `--limit name=n`, `--in stream=file` \
@@ -60,7 +61,7 @@ impl Input {
         self.reported(done, report)
     }
 
-    /// The same to the last stage, with the code of mode fast, which is compiled meanwhile.
+    /// As [`Input::stage`], to the last stage, while the code of mode fast is compiled in parallel.
     pub fn stage_and_code(&mut self, report: &Report) -> Result<(AnyStage, Option<FastCode>), Stop> {
         let done = self.compilation.stage_and_code(self.root);
         self.reported(done, report)

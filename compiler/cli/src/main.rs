@@ -1,6 +1,7 @@
 //! The `girder` command: one file per subcommand, nothing else.
 //!
-//! Invariant: exit code 0 is success, 1 an error of the user (reported as a diagnostic on standard error), 2 wrong usage.
+//! Invariant: the exit code is 0 for success, 1 for an error of the user (a diagnostic on standard error), 2 for wrong
+//! usage.
 
 mod options;
 mod inputs;
@@ -21,7 +22,7 @@ mod new;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// An allocator with huge pages: first touches cost less, and threads do not contend.
+/// The allocator: it uses huge pages, so that first touches cost less, and threads do not contend for it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

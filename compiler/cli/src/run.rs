@@ -71,7 +71,7 @@ impl Run {
         }
         let mut input = inputs::open(&self.file, &self.compile, report)?;
         let cancel = input.compilation.options.session.cancel.clone();
-        // A second handler cannot be set; the command sets one only.
+        // `set_handler` fails only if a handler is set already, and this is the only one.
         let _ = ctrlc::set_handler(move || cancel.cancel());
         let mode = match self.mode {
             ModeName::Fast => Mode::Fast,
@@ -216,7 +216,7 @@ pub fn writable(path: &Path, report: &Report) -> Done {
     let is_new = !path.exists();
     std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_write(path, e, report))?;
     if is_new {
-        // It is made again after the run; a file that cannot be removed does no harm.
+        // The run creates the file again; a file that cannot be removed does no harm.
         let _ = std::fs::remove_file(path);
     }
     Ok(())

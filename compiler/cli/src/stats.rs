@@ -39,7 +39,7 @@ impl StatsFormat {
     }
 }
 
-/// Joins `--stats json` to `--stats=json`, so that clap does not take the argument behind a bare `--stats` for its value.
+/// Joins `--stats json` to `--stats=json`, so that clap does not take the argument after a bare `--stats` as its value.
 pub fn joined(arguments: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut out: Vec<std::ffi::OsString> = Vec::new();
     for argument in arguments {

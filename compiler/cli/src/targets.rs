@@ -23,7 +23,7 @@ impl Targets {
     }
 }
 
-/// The titles of the columns.
+/// Returns the titles of the table's columns.
 fn head() -> String {
     line(["name", "ipus", "tiles", "of each", "memory", "clock", "description"])
 }
@@ -40,7 +40,7 @@ fn table(report: &Report) -> Result<String, crate::report::Stop> {
     Ok(text)
 }
 
-/// A line of the table.
+/// Returns a line of the table.
 fn row(m: &Machine) -> String {
     let per_tile = m.memory.bytes_per_tile as u64;
     let (each, all) = (bytes(per_tile), bytes(per_tile * m.tiles() as u64));
@@ -49,7 +49,7 @@ fn row(m: &Machine) -> String {
     line([&m.name, &ipus, &tiles, &each, &all, &clock, &m.description])
 }
 
-/// Bytes as a person reads them.
+/// Formats a number of bytes for people.
 fn bytes(n: u64) -> String {
     match n {
         0..1_048_576 => format!("{} KiB", n / 1024),
@@ -58,7 +58,7 @@ fn bytes(n: u64) -> String {
     }
 }
 
-/// A file that `--target` takes as it is, and below it, as comments, what it leaves to others.
+/// Returns the text of a built-in machine and, below it as comments, the text of each machine that it extends.
 fn whole(name: &str) -> Option<String> {
     let mut text = girder::machine::builtin_text(name)?.to_string();
     let mut base = girder::machine::builtin_base(name);
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_of_a_machine_is_that_machine() {
+    fn a_printed_machine_reads_back() {
         for name in girder::machine::builtin_names() {
             let text = whole(name).unwrap();
             assert_eq!(Machine::from_toml(&text).ok(), girder::machine::builtin(name), "{name}");

@@ -1,22 +1,22 @@
-//! The command as it is called: every command that a README or an explanation shows, exit codes, arrays in and out.
+//! Runs the command as a user does: every command that a README or an explanation shows, exit codes, arrays in and out.
 
 mod shell;
 
 use girder::ir::types::ElemType;
 use girder::{Array, arrays};
-use shell::{Place, blocks, explained, repository};
+use shell::{TestDirectory, blocks, explained, repository};
 use std::path::Path;
 
-/// Commands of a README run and print what stands under them.
+/// Runs the commands of a README and compares their output with the text below them.
 fn readme(path: &str) {
-    let place = Place::new();
+    let directory = TestDirectory::new();
     let text = std::fs::read_to_string(repository().join(path)).expect("a README");
     let blocks = blocks(&text);
     let mut ran = 0;
     for (k, (language, block)) in blocks.iter().enumerate().filter(|(_, (language, _))| *language == "sh") {
         let mut printed = String::new();
         for line in block.lines().filter(|l| l.starts_with("girder ")) {
-            let done = place.line(line);
+            let done = directory.line(line);
             assert_eq!(done.code, 0, "{path}: {line}\n{}", done.errors);
             printed += &done.output;
             ran += 1;
@@ -48,10 +48,10 @@ fn explanations_show_commands_that_fail_and_commands_that_work() {
         let commands: Vec<&str> =
             blocks(&text).into_iter().filter(|(language, _)| *language == "sh").map(|(_, block)| block).collect();
         if let [wrong, right] = commands[..] {
-            let place = Place::new();
-            let done = place.line(wrong.trim());
+            let directory = TestDirectory::new();
+            let done = directory.line(wrong.trim());
             assert!(done.code != 0 && done.errors.contains(&code), "{code}: {wrong}{}", done.errors);
-            let done = place.line(right.trim());
+            let done = directory.line(right.trim());
             assert_eq!(done.code, 0, "{code}: {right}{}", done.errors);
         }
     }
@@ -59,10 +59,10 @@ fn explanations_show_commands_that_fail_and_commands_that_work() {
 
 #[test]
 fn exit_codes_tell_whose_fault_it_is() {
-    let place = Place::new();
-    place.write("good.gir", "var x: f32;\nprogram main() { x <- 1.0; }\n");
-    place.write("bad.gir", "var x: f32;\nprogram main() { x <- y; }\n");
-    for (line, code, says) in [
+    let directory = TestDirectory::new();
+    directory.write("good.gir", "var x: f32;\nprogram main() { x <- 1.0; }\n");
+    directory.write("bad.gir", "var x: f32;\nprogram main() { x <- y; }\n");
+    for (line, code, expected) in [
         ("girder check good.gir", 0, ""),
         ("girder check bad.gir", 1, "names::unknown"),
         ("girder run missing.gir", 1, "driver::cannot_read"),
@@ -84,16 +84,16 @@ fn exit_codes_tell_whose_fault_it_is() {
         ("girder --version", 0, ""),
         ("girder help run", 0, ""),
     ] {
-        let done = place.line(line);
-        assert!(done.code == code && done.errors.contains(says), "{line}: {} {}", done.code, done.errors);
+        let done = directory.line(line);
+        assert!(done.code == code && done.errors.contains(expected), "{line}: {} {}", done.code, done.errors);
     }
 }
 
 #[test]
 fn diagnostics_are_lines_of_json_on_request() {
-    let place = Place::new();
-    place.write("bad.gir", "var x: f32;\nprogram main() { x <- y; x <- z; }\n");
-    let done = place.line("girder check bad.gir --message-format json");
+    let directory = TestDirectory::new();
+    directory.write("bad.gir", "var x: f32;\nprogram main() { x <- y; x <- z; }\n");
+    let done = directory.line("girder check bad.gir --message-format json");
     assert_eq!(done.code, 1);
     let lines: Vec<&str> = done.errors.lines().collect();
     assert_eq!(lines.len(), 2, "{}", done.errors);
@@ -122,20 +122,20 @@ fn floats(shape: &[u64], values: &[f32]) -> Array {
 
 #[test]
 fn arrays_go_in_and_out() {
-    let place = Place::new();
-    place.write("doors.gir", DOORS);
-    let save = |name: &str, array: &Array| arrays::write(&place.path(name), array).expect("a file");
+    let directory = TestDirectory::new();
+    directory.write("doors.gir", DOORS);
+    let save = |name: &str, array: &Array| arrays::write(&directory.path(name), array).expect("a file");
     save("images.npy", &floats(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
     save("w.npy", &floats(&[2], &[1.0, -1.0]));
-    let load = |name: &str| arrays::read(&place.path(name), None).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let load = |name: &str| arrays::read(&directory.path(name), None).unwrap_or_else(|e| panic!("{name}: {e}"));
     let line = "girder run doors.gir --in images=images.npy --out sums=sums.npy --arg steps=3";
-    assert_eq!(place.line(line).code, 0);
+    assert_eq!(directory.line(line).code, 0);
     assert_eq!(load("sums.npy"), floats(&[3], &[21.0, 43.0, 65.0]));
-    let done = place.line(&format!("{line} --set w=w.npy --arg scale=0.5 --get w=back.npy --get w"));
+    let done = directory.line(&format!("{line} --set w=w.npy --arg scale=0.5 --get w=back.npy --get w"));
     assert_eq!((done.code, done.output.as_str()), (0, "w [1.0, -1.0]\n"), "{}", done.errors);
     assert_eq!(load("sums.npy"), floats(&[3], &[-0.5, -0.5, -0.5]));
     assert_eq!(load("back.npy"), floats(&[2], &[1.0, -1.0]));
-    let done = place.line("girder run doors.gir --in images=images.npy --out sums=sums.npy --arg steps=4");
+    let done = directory.line("girder run doors.gir --in images=images.npy --out sums=sums.npy --arg steps=4");
     assert!(done.code == 1 && done.errors.contains("run::stream_ended"), "{}", done.errors);
     assert_eq!(load("sums.npy"), floats(&[3], &[21.0, 43.0, 65.0]), "what was sent before the failure is kept");
     for (line, code) in [
@@ -145,131 +145,131 @@ fn arrays_go_in_and_out() {
         ("girder run doors.gir --in sums=w.npy", "run::no_stream"),
         ("girder run doors.gir", "run::stream"),
     ] {
-        let done = place.line(line);
+        let done = directory.line(line);
         assert!(done.code == 1 && done.errors.contains(code), "{line}: {}", done.errors);
     }
 }
 
-/// What cannot be written is said before anything runs, and nothing is left behind that was not there.
+/// An output file that cannot be written is reported before the run, and no new file is left behind.
 #[test]
 fn files_are_found_to_be_unwritable_before_the_run() {
-    let place = Place::new();
-    place
+    let directory = TestDirectory::new();
+    directory
         .write("x.gir", "stream s: out f32;\nvar x: f32;\nprogram main() { print(\"ran\"); s <- x; abort(\"no\"); }\n");
     for line in ["girder run x.gir --out s=nowhere/s.npy", "girder run x.gir --get x=nowhere/x.npy"] {
-        let done = place.line(line);
+        let done = directory.line(line);
         assert!(done.code == 1 && done.errors.contains("driver::cannot_write"), "{line}: {}", done.errors);
         assert_eq!(done.output, "", "{line}");
     }
-    assert_eq!(place.line("girder run x.gir --get x=x.npy").code, 1);
-    assert!(!place.path("x.npy").exists(), "a run that failed leaves no empty file");
+    assert_eq!(directory.line("girder run x.gir --get x=x.npy").code, 1);
+    assert!(!directory.path("x.npy").exists(), "a run that failed leaves no empty file");
 }
 
-/// Who asks for a wrong name is told those that can be had.
+/// The message about an unknown variable lists only variables that the user named.
 #[test]
 fn only_names_of_the_user_are_listed() {
-    let place = Place::new();
+    let directory = TestDirectory::new();
     let text = "var x: f32[2];\nprogram main() { const t: f32[2] = [1, 2]; x <- x + t + 1.0; x[0..2] <- [3, 4]; }\n";
-    place.write("x.gir", text);
-    let done = place.line("girder run x.gir --get y");
+    directory.write("x.gir", text);
+    let done = directory.line("girder run x.gir --get y");
     assert!(done.errors.contains("variables at the top of the module are x\n"), "{}", done.errors);
 }
 
 #[test]
 fn arrays_of_archives_are_named() {
-    let place = Place::new();
-    place.write("w.gir", "var w: f32[64, 10];\nprogram main() { print(\"sum\", sum(w * w) > 1.0); }\n");
-    let done = place.line("girder run w.gir --set w=examples/digits/expected.npz:w");
+    let directory = TestDirectory::new();
+    directory.write("w.gir", "var w: f32[64, 10];\nprogram main() { print(\"sum\", sum(w * w) > 1.0); }\n");
+    let done = directory.line("girder run w.gir --set w=examples/digits/expected.npz:w");
     assert_eq!(done.output, "sum true\n", "{}", done.errors);
-    let done = place.line("girder run w.gir --set w=examples/digits/expected.npz");
+    let done = directory.line("girder run w.gir --set w=examples/digits/expected.npz");
     assert!(done.code == 1 && done.errors.contains("say which"), "{}", done.errors);
 }
 
 #[test]
 fn a_machine_comes_from_a_file() {
-    let place = Place::new();
-    place.write("x.gir", "program main() { print(\"tiles\", tiles); }\n");
-    let text = place.line("girder targets small").output;
-    place.write("half.toml", &text.replace("tiles = 16", "tiles = 8").replace("columns = 2", "columns = 1"));
-    assert_eq!(place.line("girder run x.gir --target half.toml").output, "tiles 8\n");
-    place.write("broken.toml", &text.replace("ipus = 1", "ipus = \"one\""));
-    let done = place.line("girder check x.gir --target broken.toml");
+    let directory = TestDirectory::new();
+    directory.write("x.gir", "program main() { print(\"tiles\", tiles); }\n");
+    let text = directory.line("girder targets small").output;
+    directory.write("half.toml", &text.replace("tiles = 16", "tiles = 8").replace("columns = 2", "columns = 1"));
+    assert_eq!(directory.line("girder run x.gir --target half.toml").output, "tiles 8\n");
+    directory.write("broken.toml", &text.replace("ipus = 1", "ipus = \"one\""));
+    let done = directory.line("girder check x.gir --target broken.toml");
     assert!(done.code == 1 && done.errors.contains("machine::invalid"), "{}", done.errors);
     assert!(done.errors.contains("broken.toml:5"), "the line is shown: {}", done.errors);
 }
 
 #[test]
 fn files_are_formatted_in_place_or_only_checked() {
-    let place = Place::new();
-    place.write("x.gir", "var   x:f32 ;\n");
-    let done = place.line("girder fmt x.gir --check");
+    let directory = TestDirectory::new();
+    directory.write("x.gir", "var   x:f32 ;\n");
+    let done = directory.line("girder fmt x.gir --check");
     assert_eq!((done.code, done.output.as_str()), (1, "x.gir\n"));
-    assert_eq!(place.line("girder fmt x.gir").code, 0);
-    assert_eq!(place.read("x.gir"), "var x: f32;\n");
-    assert_eq!(place.line("girder fmt x.gir --check").code, 0);
-    place.write("broken.gir", "var x f32;\n");
-    assert_eq!(place.line("girder fmt broken.gir").code, 1);
-    assert_eq!(place.read("broken.gir"), "var x f32;\n");
+    assert_eq!(directory.line("girder fmt x.gir").code, 0);
+    assert_eq!(directory.read("x.gir"), "var x: f32;\n");
+    assert_eq!(directory.line("girder fmt x.gir --check").code, 0);
+    directory.write("broken.gir", "var x f32;\n");
+    assert_eq!(directory.line("girder fmt broken.gir").code, 1);
+    assert_eq!(directory.read("broken.gir"), "var x f32;\n");
 }
 
 #[test]
 fn a_new_program_runs_and_is_never_overwritten() {
-    let place = Place::new();
-    assert_eq!(place.line("girder new hello").code, 0);
-    let done = place.line("girder run hello");
+    let directory = TestDirectory::new();
+    assert_eq!(directory.line("girder new hello").code, 0);
+    let done = directory.line("girder run hello");
     assert!(done.output.starts_with("y [100.0, 101.0, 102.0"), "{}{}", done.output, done.errors);
-    assert_eq!(place.line("girder fmt hello --check").code, 0, "the first program is formatted");
-    place.write("hello/hello.gir", "mine");
-    let done = place.line("girder new hello");
+    assert_eq!(directory.line("girder fmt hello --check").code, 0, "the first program is formatted");
+    directory.write("hello/hello.gir", "mine");
+    let done = directory.line("girder new hello");
     assert!(done.code == 1 && done.errors.contains("driver::exists"), "{}", done.errors);
-    assert_eq!(place.read("hello/hello.gir"), "mine");
+    assert_eq!(directory.read("hello/hello.gir"), "mine");
 }
 
 #[test]
-fn every_printed_stage_goes_on_from_its_file() {
-    let place = Place::new();
-    let expected = place.line("girder run examples/suffix-sum").output;
+fn every_printed_stage_resumes_from_its_file() {
+    let directory = TestDirectory::new();
+    let expected = directory.line("girder run examples/suffix-sum").output;
     for stage in ["graph", "placed", "race-free", "planned", "scheduled", "allocated"] {
         let file = format!("{stage}.gir");
-        assert_eq!(place.line(&format!("girder build examples/suffix-sum --stage {stage} -o {file}")).code, 0);
-        assert_eq!(place.line(&format!("girder run {file} --mode exact")).output, expected, "from {stage}");
-        assert_eq!(place.line(&format!("girder build {file} --stage {stage}")).output, place.read(&file));
+        assert_eq!(directory.line(&format!("girder build examples/suffix-sum --stage {stage} -o {file}")).code, 0);
+        assert_eq!(directory.line(&format!("girder run {file} --mode exact")).output, expected, "from {stage}");
+        assert_eq!(directory.line(&format!("girder build {file} --stage {stage}")).output, directory.read(&file));
     }
-    assert!(Path::new(&place.path("graph.gir")).exists());
+    assert!(Path::new(&directory.path("graph.gir")).exists());
 }
 
 #[test]
 fn options_in_the_head_of_a_file_yield_to_the_command_line() {
-    let place = Place::new();
-    place.write(
+    let directory = TestDirectory::new();
+    directory.write(
         "x.gir",
         "//! girder: --arg n=3 --target small\nlet n = 1;\nprogram main() { print(\"n\", n * tiles); }\n",
     );
-    assert_eq!(place.line("girder run x.gir").output, "n 48\n");
-    assert_eq!(place.line("girder run x.gir --arg n=2 --target small-2").output, "n 64\n");
-    place.write("y.gir", "//! girder: --colour red\nprogram main() {}\n");
-    let done = place.line("girder run y.gir");
+    assert_eq!(directory.line("girder run x.gir").output, "n 48\n");
+    assert_eq!(directory.line("girder run x.gir --arg n=2 --target small-2").output, "n 64\n");
+    directory.write("y.gir", "//! girder: --colour red\nprogram main() {}\n");
+    let done = directory.line("girder run y.gir");
     assert!(done.code == 1 && done.errors.contains("driver::header"), "{}", done.errors);
 }
 
 #[test]
 fn generated_code_is_printed() {
-    let place = Place::new();
+    let directory = TestDirectory::new();
     let text = "codelet twice(in x: f32[n], out y: f32[n]) { for i in 0..n { y[i] = 2.0 * x[i]; } }\n\
         var x: f32[100];\nvar y: f32[100];\n\
         program main() { compute set { vertex twice(x, y) on tile(0); } }\n";
-    place.write("twice.gir", text);
-    for (stage, says) in
+    directory.write("twice.gir", text);
+    for (stage, expected) in
         [("clif", "function %twice"), ("asm", "ret"), ("asm", "; kernel 0: codelet twice(x[100], y[100])")]
     {
-        let done = place.line(&format!("girder build twice.gir --stage {stage}"));
-        assert!(done.code == 0 && done.output.contains(says), "{stage}: {} {}", done.output, done.errors);
+        let done = directory.line(&format!("girder build twice.gir --stage {stage}"));
+        assert!(done.code == 0 && done.output.contains(expected), "{stage}: {} {}", done.output, done.errors);
     }
 }
 
 #[test]
 fn results_do_not_depend_on_the_level_of_the_instruction_set() {
-    let place = Place::new();
+    let directory = TestDirectory::new();
     let text =
         "codelet mixed(in x: f32[n], in b: u8[n], out y: f32[n], out s: f64, out most: f32, inout bins: i32[8]) {
             for i in 0..n { y[i] = sigmoid(x[i]) + tanh(x[i] * f32(b[i])) * exp(0.1 * x[i]); }
@@ -289,10 +289,10 @@ fn results_do_not_depend_on_the_level_of_the_instruction_set() {
             compute one { vertex mixed(x, b, y, s, most, bins) on tile(0); }
             compute each { for i in 0..333 { vertex vertex_each(x[i], y[i]) on tile(0); } }
         }\n";
-    place.write("mixed.gir", text);
+    directory.write("mixed.gir", text);
     let run = |level: &str, mode: &str| {
         let gets = ["y", "s", "most", "bins"].map(|name| format!("--get {name}")).join(" ");
-        place.line(&format!("{level} girder run mixed.gir --mode {mode} {gets}"))
+        directory.line(&format!("{level} girder run mixed.gir --mode {mode} {gets}"))
     };
     let expected = run("", "interpret");
     assert_eq!(expected.code, 0, "{}", expected.errors);

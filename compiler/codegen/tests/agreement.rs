@@ -1,8 +1,9 @@
-//! Compiled code does what the interpreter does: random codelets of every form, on random memory.
+//! Compiled code agrees with the interpreter: random codelets of every form, on random memory.
 
 mod harness;
 
 use girder_codelet::cost::{Cost, CostInputs, MemFacts, TileCosts, cost_of, counted_cost_of};
+use girder_ir::codelet::Codelet;
 use harness::Case;
 use harness::choices::Choices;
 use harness::columns;
@@ -12,7 +13,11 @@ use harness::random::case;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        max_shrink_iters: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn random_codelets_agree(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
@@ -21,7 +26,11 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        max_shrink_iters: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn random_vectors_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
@@ -30,7 +39,11 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        max_shrink_iters: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn random_narrow_integers_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
@@ -39,8 +52,13 @@ proptest! {
 }
 
 proptest! {
-    // Large ones, so there are fewer.
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    // These codelets are large, so there are fewer cases.
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn random_columns_agree(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
@@ -48,7 +66,7 @@ proptest! {
     }
 }
 
-/// The bundles of every worker of every instance, from what a run has counted; `None` if a check failed.
+/// Returns the bundles of every worker of every instance, from the counts of a run; `None` if a check failed.
 fn bundles(case: &mut Case, cost: &Cost) -> Option<Vec<u64>> {
     case.points = cost.points().clone();
     let outcome = case.check();
@@ -56,12 +74,12 @@ fn bundles(case: &mut Case, cost: &Cost) -> Option<Vec<u64>> {
         return None;
     }
     let (sizes, facts) = (case.sizes(), MemFacts::default());
-    let turns = if case.codelet.multi { case.workers } else { 1 };
+    let workers = if case.codelet.multi { case.workers } else { 1 };
     let own = case.points.len();
     let mut all = vec![];
     for (n, consts) in case.consts.iter().enumerate() {
-        for worker in 0..turns {
-            let start = (n * turns as usize + worker as usize) * own;
+        for worker in 0..workers {
+            let start = (n * workers as usize + worker as usize) * own;
             let counters = &outcome.counters[start..start + own];
             let at = CostInputs { sizes: &sizes, consts, worker, workers: case.workers, counters, facts: &facts };
             all.push(cost.eval(&at));
@@ -71,9 +89,14 @@ fn bundles(case: &mut Case, cost: &Cost) -> Option<Vec<u64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 128,
+        max_shrink_iters: 2000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
-    /// Interpreter and compiled code count alike, and what closed forms say is what was counted.
+    /// Interpreter and compiled code count identically, and closed forms equal the counts.
     #[test]
     fn random_codelets_are_counted(bytes in proptest::collection::vec(any::<u8>(), 0..500)) {
         let mut case = case(&mut Choices::new(&bytes));
@@ -81,7 +104,8 @@ proptest! {
         let closed = cost_of(&case.codelet, &costs).expect("it is not pipelined");
         let counted = counted_cost_of(&case.codelet, &costs).expect("it is not pipelined");
         prop_assert!(closed.points().len() <= counted.points().len());
-        let forms = format!("{closed}\nagainst {counted}\nof {:?}\n{:?}\n{:?}", case.codelet.body, case.codelet.exprs, case.shapes);
+        let Codelet { body, exprs, .. } = &case.codelet;
+        let forms = format!("{closed}\nagainst {counted}\nof {body:?}\n{exprs:?}\n{:?}", case.shapes);
         let (closed, counted) = (bundles(&mut case, &closed), bundles(&mut case, &counted));
         prop_assert_eq!(closed, counted, "{}", forms);
     }

@@ -1,4 +1,4 @@
-//! What is refused, and what is just allowed.
+//! Codelets that the code generator rejects, and codelets at its limits.
 
 mod harness;
 
@@ -177,7 +177,7 @@ fn counting(step: i64, from_fields: bool, reduces: bool, (from, to): (i64, i64))
     b.done(body)
 }
 
-/// Long loops are held against the limits before their first turn, as in the interpreter; short ones never.
+/// Long loops are checked against the limits before their first iteration, as in the interpreter; short ones never.
 #[test]
 fn counted_loops_are_limited() {
     let ends = [
@@ -196,27 +196,27 @@ fn counted_loops_are_limited() {
     ];
     for (from, to, step) in ends {
         for (from_fields, reduces) in [(false, false), (true, false), (false, true), (true, true)] {
-            for (turns, total_iterations) in [(5, 1 << 30), (5000, 1 << 30), (6000, 9000), (20_000, 20_000)] {
+            for (limit, total_iterations) in [(5, 1 << 30), (5000, 1 << 30), (6000, 9000), (20_000, 20_000)] {
                 let codelet = counting(step, from_fields, reduces, (from, to));
                 // Each field takes a value as a constant, too.
                 let mut values = [from, from, to, to, 0, 0].into_iter();
                 let fill = |_| values.next().unwrap_or(0) as u64;
                 let mut case = Case::new(codelet, vec![Default::default(); 3], &[Spread::Contiguous; 3], 1, fill);
-                (case.turns, case.total_iterations) = (turns, total_iterations);
-                let places = trips(from, to, step).saturating_mul(if reduces { 2 } else { 1 });
-                let long = places > 4096 && (places > turns || places.saturating_mul(2) > total_iterations);
-                assert_eq!(case.check().failure.is_some(), long, "{from}..{to} by {step}: {turns}, {total_iterations}");
+                (case.iterations, case.total_iterations) = (limit, total_iterations);
+                let iterations = trips(from, to, step).saturating_mul(if reduces { 2 } else { 1 });
+                let long = iterations > 4096 && (iterations > limit || iterations.saturating_mul(2) > total_iterations);
+                assert_eq!(case.check().failure.is_some(), long, "{from}..{to} by {step}: {limit}, {total_iterations}");
             }
         }
     }
 }
 
-/// Loops in loops, each short: `shape` says for each level, from the outermost, whether it is a `for` of known length
-/// (`n`), one whose bounds are data (`d`), a `while` (`w`) or a reduction (`s`, innermost only).
-fn nested(shape: &str, turns: i64) -> Codelet {
+/// Builds nested short loops. `shape` gives the kind of each level, from the outermost: a `for` of known length (`n`),
+/// a `for` whose bounds are data (`d`), a `while` (`w`) or a reduction (`s`, innermost only).
+fn nested(shape: &str, trips: i64) -> Codelet {
     let mut b = Build::new();
     let (data, count) = (b.field(Dir::In, I64, &[]), b.field(Dir::InOut, I64, &[]));
-    let (one, zero, known) = (b.int(1), b.int(0), b.int(turns));
+    let (one, zero, known) = (b.int(1), b.int(0), b.int(trips));
     let (old, hi) = (b.load(count, &[]), b.load(data, &[]));
     let next = b.binary(BinaryOp::Add, old, one);
     let mut body = vec![b.store(count, &[], next)];
@@ -248,27 +248,27 @@ fn nested(shape: &str, turns: i64) -> Codelet {
     b.done(body)
 }
 
-/// Loops that count nothing alone count in other loops, in compiled code as in the interpreter.
+/// Loops that are not counted alone are counted inside other loops, in compiled code as in the interpreter.
 #[test]
 fn short_loops_in_loops_are_limited() {
     for (shape, least) in [("nd", 0), ("nw", 0), ("ns", 0), ("ndd", 0), ("nwd", 0), ("wn", 0), ("dnw", 0), ("nn", 1)] {
-        let turns = if shape.len() == 2 { 400i64 } else { 100 };
-        let codelet = nested(shape, turns);
-        let all = (turns as u64).pow(shape.len() as u32);
+        let trips = if shape.len() == 2 { 400i64 } else { 100 };
+        let codelet = nested(shape, trips);
+        let all = (trips as u64).pow(shape.len() as u32);
         for total in [all / 2, 4 * all] {
-            let mut values = [turns, turns, 0, 0].into_iter();
+            let mut values = [trips, trips, 0, 0].into_iter();
             let fill = |_| values.next().unwrap_or(0) as u64;
             let mut case = Case::new(codelet.clone(), vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
-            (case.turns, case.total_iterations) = (u64::MAX, total);
+            (case.iterations, case.total_iterations) = (u64::MAX, total);
             let fails = case.check().failure.map(|f| f.values[1]);
-            // What is known to be short and small counts nothing.
+            // A loop that is known to be short and small is not counted.
             let expected = (total < all && least == 0).then_some(TOTAL);
-            assert_eq!(fails, expected, "{shape} within {total} turns");
+            assert_eq!(fails, expected, "{shape} within {total} iterations");
         }
     }
 }
 
-/// Loops whose lengths are known count their nest, before its first turn, if it is large.
+/// Loops whose lengths are known count their nest, before its first iteration, if it is large.
 #[test]
 fn large_nests_are_limited() {
     for shape in ["nnn", "dnn", "wnn"] {
@@ -276,12 +276,12 @@ fn large_nests_are_limited() {
         let mut values = [4000, 4000, 0, 0].into_iter();
         let fill = |_| values.next().unwrap_or(0) as u64;
         let mut case = Case::new(codelet, vec![Default::default(); 2], &[Spread::Contiguous; 2], 1, fill);
-        (case.turns, case.total_iterations) = (u64::MAX, 15_000_000);
+        (case.iterations, case.total_iterations) = (u64::MAX, 15_000_000);
         assert_eq!(case.check().failure.map(|f| f.values[1]), Some(TOTAL), "{shape}");
     }
 }
 
-/// A loop without end stops when it is told to, and one with too many turns fails.
+/// An endless loop stops when it is cancelled, and one with too many iterations fails.
 #[test]
 fn endless_loops_stop() {
     let mut b = Build::new();

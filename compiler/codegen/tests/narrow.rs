@@ -1,13 +1,15 @@
-//! Loops and sums over narrow integers run sixty-four bytes at a time where the arithmetic permits, and agree.
+//! Loops and sums over narrow integers process sixty-four bytes at a time if the arithmetic permits, and agree with the
+//! interpreter.
 
 mod harness;
 
 use harness::source::case;
 
-/// Agrees; whether a strip runs four bytes of elements as one place where the host has AVX-512.
+/// Checks that compiled code agrees with the interpreter. Returns whether an AVX-512 lane holds four elements of one
+/// byte.
 fn is_narrow(text: &str, n: u64) -> bool {
     let mut case = case(text, &[&[n], &[n], &[n], &[]]);
-    (case.turns, case.total_iterations) = (1 << 20, 1 << 30);
+    (case.iterations, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
     let clif = case.clif(girder_codegen::Isa::Avx512);
     clif.lines().any(|line| line.ends_with(&format!("iconst.i64 {}", n / 4)))
@@ -63,7 +65,7 @@ fn sums_of_narrow_integers_are_narrow() {
 }
 
 #[test]
-fn what_needs_more_bits_is_not() {
+fn arithmetic_that_needs_more_bits_is_not_narrow() {
     assert!(!map("z[i] = u8((i32(x[i]) * i32(w[i]) * i32(s)) >> 16);", 1000));
     assert!(!map("z[i] = u8(f32(x[i]) * 0.5);", 1000));
     assert!(!sum("(i32(x[i]) << 8) + i32(w[i])", 1000));

@@ -1,13 +1,13 @@
-//! Reductions that stand next to each other share a strip where none depends on another, and agree either way.
+//! Adjacent reductions share a vector kernel if none depends on another, and agree with the interpreter either way.
 
 mod harness;
 
 use harness::source::case;
 
-/// Agrees; how many vector kernels it calls where the host has AVX-512.
+/// Checks that compiled code agrees with the interpreter. Returns the number of vector kernels that AVX-512 code calls.
 fn vector_kernels(text: &str, shapes: &[&[u64]]) -> usize {
     let mut case = case(text, shapes);
-    (case.turns, case.total_iterations) = (1 << 20, 1 << 30);
+    (case.iterations, case.total_iterations) = (1 << 20, 1 << 30);
     assert!(case.check().failure.is_none(), "{text}");
     let clif = case.clif(girder_codegen::Isa::Avx512);
     (0..).take_while(|n| clif.contains(&format!("u1:{n} "))).count()
@@ -67,7 +67,7 @@ fn rows_of_rows_share_a_vector_kernel() {
 }
 
 #[test]
-fn what_depends_on_what_stands_before_waits() {
+fn dependent_reductions_stay_separate() {
     for body in [
         "let m = (sum i in 0..n { x[i] }) / f32(n); z[0] = m; z[1] = sum i in 0..n { (x[i] - m) * (x[i] - m) };",
         "let a = sum i in 0..n { x[i] }; let k = i64(a) % 2; z[0] = a; z[1] = sum i in 0..n { x[i] * f32(k) };",
@@ -82,7 +82,7 @@ fn what_depends_on_what_stands_before_waits() {
 }
 
 #[test]
-fn what_fails_between_them_fails() {
+fn a_failing_statement_between_reductions_fails() {
     let text = "codelet f(in x: f32[n], in k: i32[n], out z: f32[2]) {
         z[0] = sum i in 0..n { x[i] };
         z[100 * k[0] + 7] = 1.0;
@@ -97,24 +97,26 @@ fn what_fails_between_them_fails() {
 }
 
 #[test]
-fn each_is_held_against_the_limits_where_it_stands() {
+fn each_reduction_is_checked_against_the_limits() {
     let text = "codelet f(in x: f32[n], out z: f32[2]) {
         z[0] = sum i in 0..n { x[i] };
         z[1] = sum i in 0..n { x[i] * x[i] };
     }";
-    for (turns, total_iterations, fails) in [(4999, 1 << 30, true), (5000, 9999, true), (5000, 30_000, false)] {
+    for (iterations, total_iterations, fails) in [(4999, 1 << 30, true), (5000, 9999, true), (5000, 30_000, false)] {
         let mut case = case(text, &[&[5000], &[2]]);
-        (case.turns, case.total_iterations) = (turns, total_iterations);
-        assert_eq!(case.check().failure.is_some(), fails, "{turns}, {total_iterations}");
+        (case.iterations, case.total_iterations) = (iterations, total_iterations);
+        assert_eq!(case.check().failure.is_some(), fails, "{iterations}, {total_iterations}");
     }
 }
 
 #[test]
-fn indices_have_registers_too() {
+fn indices_need_registers_too() {
     for ty in ["f32", "f64", "i32"] {
         let sum = |k: usize| {
             format!(
-                "z[{k}] = sum i in 0..n {{ x[i] * {ty}({k} * i + 3) + {ty}(2 * i + {k}) * {ty}(i - {k}) - {ty}(5 * i - {k}) }};"
+                "z[{k}] = sum i in 0..n {{
+                    x[i] * {ty}({k} * i + 3) + {ty}(2 * i + {k}) * {ty}(i - {k}) - {ty}(5 * i - {k})
+                }};"
             )
         };
         let body: String = (1..9).map(sum).collect();

@@ -71,7 +71,7 @@ fn edges(ty: ElemType) -> Vec<u64> {
     }
 }
 
-/// Runs `op` on all combinations of edge values, one instance each, so that a failing one is seen as such.
+/// Runs `op` on all combinations of edge values, one instance each, so that a failing combination can be identified.
 fn check(operands: &[ElemType], result: ElemType, op: impl Fn(&mut Build, &[ExprId]) -> ExprId) {
     let mut values: Vec<Vec<u64>> = vec![Vec::new()];
     for &ty in operands {
@@ -96,7 +96,7 @@ fn check(operands: &[ElemType], result: ElemType, op: impl Fn(&mut Build, &[Expr
     });
     in_a_loop(operands, result, &values, &op);
     let mut rest = case;
-    // A failure ends the run: go on after it until all instances have been seen.
+    // A failure ends the run: continue after it until all instances have run.
     while !rest.offsets.is_empty() {
         let outcome = rest.check();
         let done = outcome.failure.map_or(rest.offsets.len(), |f| f.instance as usize + 1);
@@ -105,7 +105,7 @@ fn check(operands: &[ElemType], result: ElemType, op: impl Fn(&mut Build, &[Expr
     }
 }
 
-/// Runs `op` on all combinations in one loop, as far as it does not fail.
+/// Runs `op` in one loop on all combinations for which it does not fail.
 fn in_a_loop(
     operands: &[ElemType],
     result: ElemType,

@@ -1,4 +1,5 @@
-//! Codelets as people write them, with functions of the prelude: they agree, and their loops become vectors.
+//! Codelets from source text, with functions of the prelude: they agree with the interpreter, and their loops become
+//! vectors.
 
 mod harness;
 
@@ -7,7 +8,7 @@ use girder_ir::types::ElemType::F32;
 use harness::Neighbours;
 use harness::source::{case, vertices};
 
-/// Agrees, and has an instruction on vectors of this type.
+/// Checks that compiled code agrees with the interpreter, and loads vectors of this type.
 fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
     let case = case(text, shapes);
     assert!(case.check().failure.is_none());
@@ -15,14 +16,14 @@ fn becomes_vectors(text: &str, shapes: &[&[u64]], ty: &str) {
     assert!(clif.contains(&format!("load.{ty}")), "{text}\n{clif}");
 }
 
-/// Agrees, and is a strip where the host has AVX-512.
-fn becomes_a_strip(text: &str, shapes: &[&[u64]]) {
+/// Checks that compiled code agrees with the interpreter, and that AVX-512 code calls a vector kernel.
+fn becomes_a_vector_kernel(text: &str, shapes: &[&[u64]]) {
     let case = case(text, shapes);
     assert!(case.check().failure.is_none());
     let clif = case.clif(girder_codegen::Isa::Avx512);
     assert!(clif.contains("u1:0"), "{text}\n{clif}");
     let portable = case.clif(girder_codegen::Isa::Portable);
-    assert!(!portable.contains("u1:"), "{text} calls a strip on a host that has none");
+    assert!(!portable.contains("u1:"), "{text} calls a vector kernel on a host that has none");
 }
 
 #[test]
@@ -31,7 +32,7 @@ fn stores_under_conditions_become_vectors() {
         for i in 0..n { if x[i] > 0.0 { y[i] = x[i]; } else { y[i] = 0.01 * x[i]; } }
     }";
     becomes_vectors(leaky, &[&[67], &[67]], "f32x4");
-    becomes_a_strip(leaky, &[&[67], &[67]]);
+    becomes_a_vector_kernel(leaky, &[&[67], &[67]]);
     let steps = "codelet f(in x: f32[n], out y: f32[n]) {
         for i in 0..n {
             let v = x[i];
@@ -39,7 +40,7 @@ fn stores_under_conditions_become_vectors() {
         }
     }";
     becomes_vectors(steps, &[&[67], &[67]], "f32x4");
-    becomes_a_strip(steps, &[&[67], &[67]]);
+    becomes_a_vector_kernel(steps, &[&[67], &[67]]);
     for body in [
         "if x[i] > 0.0 { y[i] = x[i]; }",
         "if x[i] > 0.0 { y[i] = x[i]; z[i] = 1; } else { z[i] = 2; }",
@@ -52,7 +53,7 @@ fn stores_under_conditions_become_vectors() {
         let text = format!(
             "codelet f(in x: f32[n], inout y: f32[n], inout z: u8[n], in s: f32) {{ for i in 0..n {{ {body} }} }}"
         );
-        becomes_a_strip(&text, &[&[67], &[67], &[67], &[]]);
+        becomes_a_vector_kernel(&text, &[&[67], &[67], &[67], &[]]);
     }
     let vertex = "codelet f(in x: f32, inout y: f32) { if x < 0.0 { y = 0.0; return; } if y < x { y = sqrt(x); } }";
     let case = vertices(vertex, &[&[], &[]], (37, Neighbours::SideBySide), &[]);
@@ -72,7 +73,7 @@ fn checks_under_conditions_fail_where_the_program_comes_to_them() {
 }
 
 #[test]
-fn elements_a_few_apart_become_strips() {
+fn strided_elements_become_vector_kernels() {
     let pairs = "codelet f(in x: f32[m], out y: f32[n]) {
         assert(m == 2 * n);
         for i in 0..n { y[i] = x[2 * i] + x[2 * i + 1]; }
@@ -88,13 +89,13 @@ fn elements_a_few_apart_become_strips() {
         }
     }";
     for n in [16, 17, 31, 47, 64, 90] {
-        becomes_a_strip(pairs, &[&[2 * n], &[n]]);
-        becomes_a_strip(grey, &[&[3 * n], &[n]]);
-        becomes_a_strip(product, &[&[2 * n], &[2 * n], &[2 * n]]);
+        becomes_a_vector_kernel(pairs, &[&[2 * n], &[n]]);
+        becomes_a_vector_kernel(grey, &[&[3 * n], &[n]]);
+        becomes_a_vector_kernel(product, &[&[2 * n], &[2 * n], &[2 * n]]);
         for ty in ["f32", "u8", "i32", "f64"] {
             let last_first =
                 "codelet f(in x: T[n], out y: f32[n]) { for i in 0..n { y[i] = f32(x[n - 1 - i]) + 1.0; } }";
-            becomes_a_strip(&last_first.replace('T', ty), &[&[n], &[n]]);
+            becomes_a_vector_kernel(&last_first.replace('T', ty), &[&[n], &[n]]);
         }
         for steps in [2, 3, 4] {
             for stored in ["y[STEPS * i + 1] = x[i];", "y[STEPS * i + 1] = x[i]; y[STEPS * i] = -x[i];"] {
@@ -105,26 +106,26 @@ fn elements_a_few_apart_become_strips() {
                         for i in 0..n {{ {stored} }}
                     }}"
                 );
-                becomes_a_strip(&text, &[&[n], &[steps * n]]);
+                becomes_a_vector_kernel(&text, &[&[n], &[steps * n]]);
             }
         }
     }
 }
 
 #[test]
-fn neighbours_that_are_the_same_everywhere_become_strips() {
+fn statements_on_adjacent_elements_become_vector_kernels() {
     for ty in ["f32", "f64"] {
         let text = "codelet f(in s: T, in t: T, inout y: T[m]) {
             for i in 0..m / 2 { y[2 * i] = s; y[2 * i + 1] = t; }
         }";
         for n in [16, 17, 47] {
-            becomes_a_strip(&text.replace('T', ty), &[&[], &[], &[2 * n]]);
+            becomes_a_vector_kernel(&text.replace('T', ty), &[&[], &[], &[2 * n]]);
         }
     }
 }
 
 #[test]
-fn small_conditions_on_integers_are_no_branches() {
+fn small_conditions_on_integers_are_selections() {
     let text = "codelet f(in x: i32[n], out y: i32[n]) {
         for i in 0..n {
             let mut v = (x[i] & 63) + 1;
@@ -137,13 +138,13 @@ fn small_conditions_on_integers_are_no_branches() {
         }
     }";
     let mut case = case(text, &[&[19], &[19]]);
-    case.turns = 1 << 20;
+    case.iterations = 1 << 20;
     assert!(case.check().failure.is_none());
     assert!(case.clif(girder_codegen::Isa::Portable).contains("select"));
 }
 
 #[test]
-fn places_that_touch_one_element_stay_in_order() {
+fn iterations_that_touch_one_element_stay_in_order() {
     for (steps, ahead) in [(2, 2), (2, 4), (3, 3), (1, 1)] {
         let text = format!(
             "codelet f(in x: f32[n], inout y: f32[m]) {{
@@ -156,27 +157,27 @@ fn places_that_touch_one_element_stay_in_order() {
 }
 
 #[test]
-fn short_inner_loops_are_written_out_in_strips() {
+fn short_inner_loops_are_unrolled_in_vector_kernels() {
     let filter = "codelet f(in x: f32[m], in w: f32[k], out y: f32[n]) {
         assert(m == n + k);
         for i in 0..n { y[i] = sum j in 0..k { w[j] * x[i + j] }; }
     }";
     for k in [1, 3, 9, 17, 40] {
-        becomes_a_strip(filter, &[&[67 + k], &[k], &[67]]);
+        becomes_a_vector_kernel(filter, &[&[67 + k], &[k], &[67]]);
     }
     let window = "codelet f(in x: f32[m, l], in w: f32[9], out y: f32[k, n]) {
         assert(m == k + 2 && l == n + 2);
         for i in 0..k, j in 0..n { y[i, j] = sum a in 0..3, b in 0..3 { w[a * 3 + b] * x[i + a, j + b] }; }
     }";
-    becomes_a_strip(window, &[&[6, 35], &[9], &[4, 33]]);
+    becomes_a_vector_kernel(window, &[&[6, 35], &[9], &[4, 33]]);
     let horner = "codelet f(in x: f32[n], out y: f32[n]) {
         for i in 0..n { let mut r = 0.1; for k in 0..8 { r = r * x[i] + f32(k); } y[i] = r; }
     }";
-    becomes_a_strip(horner, &[&[67], &[67]]);
+    becomes_a_vector_kernel(horner, &[&[67], &[67]]);
 }
 
 #[test]
-fn totals_and_filtered_reductions_become_strips() {
+fn totals_and_filtered_reductions_become_vector_kernels() {
     for (before, body, after) in [
         ("let mut c = i32(0);", "if x[i] > 1.0 { c += 1; }", "y = f32(c);"),
         ("let mut c = i64(5);", "if x[i] > 1.0 { c -= 3; } else if x[i] < -2.0 { c += i; }", "y = f32(c);"),
@@ -189,23 +190,25 @@ fn totals_and_filtered_reductions_become_strips() {
         ),
     ] {
         let text = format!("codelet f(in x: f32[n], out y: f32) {{ {before} for i in 0..n {{ {body} }} {after} }}");
-        becomes_a_strip(&text, &[&[167], &[]]);
+        becomes_a_vector_kernel(&text, &[&[167], &[]]);
     }
     for value in ["sum i in 0..n where x[i] > 1.0 { x[i] }", "sum i in 0..n where x[i] < 0.0 { x[i] * w[i] }"] {
         let text = format!("codelet f(in x: f32[n], in w: f32[n], out y: f32) {{ y = {value}; }}");
-        becomes_a_strip(&text, &[&[167], &[167], &[]]);
-        // Of no element.
-        becomes_a_strip(
+        becomes_a_vector_kernel(&text, &[&[167], &[167], &[]]);
+        // No element passes the filter.
+        becomes_a_vector_kernel(
             &text.replace("where x[i] >", "where x[i] > 1e30 *").replace("< 0.0", "< -1e30"),
             &[&[67], &[67], &[]],
         );
     }
-    let rows = "codelet f(in x: f32[n, m], out y: f32) { y = max i in 0..n, j in 0..m where x[i, j] < 9.0 { x[i, j] * 2.0 }; }";
-    becomes_a_strip(rows, &[&[3, 70], &[]]);
+    let rows = "codelet f(in x: f32[n, m], out y: f32) {
+        y = max i in 0..n, j in 0..m where x[i, j] < 9.0 { x[i, j] * 2.0 };
+    }";
+    becomes_a_vector_kernel(rows, &[&[3, 70], &[]]);
 }
 
 #[test]
-fn operators_on_integers_without_an_instruction_become_strips() {
+fn integer_operators_without_an_instruction_become_vector_kernels() {
     for ty in ["u8", "i32", "u32"] {
         // Numbers that are powers of two and others, the least and the greatest.
         let numbers = match ty {
@@ -218,7 +221,7 @@ fn operators_on_integers_without_an_instruction_become_strips() {
                 "codelet f(in x: {ty}[n], out y: {ty}[n], out z: {ty}[n]) {{
                     for i in 0..n {{ let v = x[i] ^ (x[i] << 5); y[i] = v / {by}; z[i] = !v % {by}; }} }}"
             );
-            becomes_a_strip(&text, &[&[67], &[67], &[67]]);
+            becomes_a_vector_kernel(&text, &[&[67], &[67], &[67]]);
         }
     }
     for ty in ["u8", "i32", "u32", "i64", "u64"] {
@@ -226,9 +229,9 @@ fn operators_on_integers_without_an_instruction_become_strips() {
             "codelet f(in x: {ty}[n], out y: {ty}[n], out z: {ty}[n]) {{
                 for i in 0..n {{ y[i] = popcount(x[i]); z[i] = clz(x[i]) + popcount(!(x[i] << 3)); }} }}"
         );
-        becomes_a_strip(&text, &[&[67], &[67], &[67]]);
+        becomes_a_vector_kernel(&text, &[&[67], &[67], &[67]]);
     }
-    // What is not known may be zero, which has to be said.
+    // An unknown divisor may be zero, which has to be reported.
     let unknown = "codelet f(in x: i32[n], in d: i32[n], out y: i32[n]) { for i in 0..n { y[i] = x[i] / d[i]; } }";
     assert!(case(unknown, &[&[67], &[67], &[67]]).check().failure.is_some());
 }
@@ -246,8 +249,8 @@ fn functions_of_one_number_become_vectors() {
 }
 
 #[test]
-fn a_way_that_is_seldom_taken_has_a_version_of_its_own() {
-    // Sines of large numbers need a table. Of the fillings some are not finite, which counts as large.
+fn a_rarely_taken_path_has_its_own_version() {
+    // Sines of large numbers need a table. Some of the random elements are not finite, which counts as large.
     for body in [
         "let v = x[i]; y[i] = sin(if v > -100.0 && v < 100.0 { v } else { 0.5 });",
         "let v = x[i]; y[i] = sin(v) + cos(2.0 * v);",
@@ -261,13 +264,16 @@ fn a_way_that_is_seldom_taken_has_a_version_of_its_own() {
                 let mut total = s; for i in 0..n {{ {body} }} s = total; }}"
         );
         for n in [1, 63, 64, 67, 130, 5000] {
-            // So many turns are more than the limit of these tests, in either version.
+            // More than 4096 iterations exceed the limit of these tests, in either version.
             let fails = case(&text, &[&[n], &[n], &[]]).check().failure.is_some();
             assert_eq!(fails, n > 4096, "{text}");
         }
     }
-    becomes_a_strip("codelet f(in x: f32[n], out y: f32[n]) { for i in 0..n { y[i] = sin(x[i]); } }", &[&[67], &[67]]);
-    // What the question would depend on changes from turn to turn, so that it cannot be asked before.
+    becomes_a_vector_kernel(
+        "codelet f(in x: f32[n], out y: f32[n]) { for i in 0..n { y[i] = sin(x[i]); } }",
+        &[&[67], &[67]],
+    );
+    // The test for the rare path would depend on values that change in each iteration, so it cannot precede the loop.
     for body in ["v = sin(v * 1e5); y[i] = v;", "y[i] = sin(y[i] * 1e5);", "y[i] = sin(y[n - 1 - i] * 3.0);"] {
         let text =
             format!("codelet f(in x: f32[n], inout y: f32[n]) {{ let mut v = x[0]; for i in 0..n {{ {body} }} }}");
@@ -276,7 +282,7 @@ fn a_way_that_is_seldom_taken_has_a_version_of_its_own() {
 }
 
 #[test]
-fn indices_that_a_local_holds_are_as_good_as_written_ones() {
+fn indices_held_by_locals_are_inlined() {
     for body in [
         "y[i + 1] = exp(x[i]);",
         "y[n - 1 - i] = exp(x[i]);",
@@ -285,13 +291,13 @@ fn indices_that_a_local_holds_are_as_good_as_written_ones() {
         "let k = i + 1; if x[k] > 0.0 { y[k] = exp(x[k]); } else { let m = k - 1; y[m + 1] = x[m]; }",
     ] {
         let text = format!("codelet f(in x: f32[n], inout y: f32[n]) {{ for i in 0..n - 1 {{ {body} }} }}");
-        becomes_a_strip(&text, &[&[68], &[68]]);
+        becomes_a_vector_kernel(&text, &[&[68], &[68]]);
     }
     let rows = "codelet f(in x: f32[m, 16], in w: f32[m, 16], out y: f32[m, 16]) {
         for t in 0..m, i in 0..4, j in 0..4 { y[t, 4 * i + j] = sum k in 0..4 { x[t, 4 * i + k] * w[t, 4 * k + j] }; }
     }";
     becomes_vectors(rows, &[&[9, 16], &[9, 16], &[9, 16]], "f32x4");
-    // One that outlives its turn, or changes in it, is none.
+    // A local that outlives its iteration, or changes in it, does not hold an index.
     for body in [
         "let mut k = 0; for i in 0..n - 1 { y[k] = exp(x[i]); k = i + 1; } y[k] = 1.0;",
         "let mut k = 0; for i in 0..n - 1 { if i > 5 { k = i + 1; y[k] = exp(x[k]); } } y[k] = 2.0;",
@@ -406,7 +412,7 @@ fn failures_name_the_vertex_and_the_values() {
 }
 
 #[test]
-fn strips_with_more_pointers_than_registers_agree() {
+fn vector_kernels_with_more_pointers_than_registers_agree() {
     for count in 7..14 {
         let fields: String = (0..count).map(|k| format!("in x{k}: f32[n], in k{k}: u8[n], ")).collect();
         let sum: String = (0..count).map(|k| format!(" + x{k}[i] * f32(k{k}[i])")).collect();
@@ -416,12 +422,12 @@ fn strips_with_more_pointers_than_registers_agree() {
             }}"
         );
         let shapes = vec![&[77u64][..]; 2 * count + 2];
-        becomes_a_strip(&text, &shapes);
+        becomes_a_vector_kernel(&text, &shapes);
     }
 }
 
 #[test]
-fn totals_that_take_the_same_twice_agree() {
+fn totals_that_add_one_value_twice_agree() {
     for body in ["p += k[i]; p += k[i];", "if k[i] > 1 { p += 1; } else { p += 2; }", "p += 1; if k[i] > 1 { p += 1; }"]
     {
         let text = format!(

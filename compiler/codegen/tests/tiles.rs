@@ -1,4 +1,4 @@
-//! Nests of loops that run in tiles compute what the interpreter computes, and those that must not run so do not.
+//! Nests of loops that run in tiles agree with the interpreter, and nests with dependences do not run in tiles.
 
 mod harness;
 
@@ -8,7 +8,7 @@ use girder_ir::types::ElemType::{self, *};
 use harness::build::Build;
 use harness::{Case, Spread};
 
-/// What stands in `for i in 0..n, j in 0..m { … }`.
+/// A body of `for i in 0..n, j in 0..m { … }`.
 struct Nest {
     b: Build,
     x: FieldId,
@@ -17,8 +17,8 @@ struct Nest {
     local: LocalId,
 }
 
-/// `codelet(in x: [n, m], inout y: [m + 1, n])` with a nest of loops, and a local that is set before and stored in the
-/// end.
+/// `codelet(in x: [n, m], inout y: [m + 1, n])` with a nest of loops, and a local that is set before it and stored
+/// after it.
 fn nest(ty: ElemType, (n, m): (u64, u64), body: impl FnOnce(&mut Nest) -> StmtBlock) -> Case {
     let mut b = Build::new();
     let (rows, columns, more) = (b.size("n"), b.size("m"), b.size("more"));
@@ -72,7 +72,7 @@ fn transposed_elements_run_in_tiles() {
 }
 
 #[test]
-fn turns_that_depend_on_others_keep_their_order() {
+fn dependent_iterations_keep_their_order() {
     let shape = (48, 520);
     let same = |case: fn(&mut Nest) -> StmtBlock| {
         let loops = |m| nest(F32, (48, m), case).clif_without_vector_kernels().matches("brif").count();

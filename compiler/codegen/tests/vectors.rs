@@ -1,4 +1,4 @@
-//! Loops that must become vectors do, and compute what the interpreter computes.
+//! Vectorisable loops become vectors, and agree with the interpreter.
 
 mod harness;
 
@@ -59,7 +59,7 @@ fn dot(rows: u64, n: u64) -> Case {
     Case::new(codelet, shapes, &[Spread::Contiguous; 3], 3, numbers())
 }
 
-/// `for j in 0..n { y[j] = op i in 0..m { x[i, j] * w[i] } }`, of products that the sum takes in by `fma`.
+/// `for j in 0..n { y[j] = op i in 0..m { x[i, j] * w[i] } }`: a sum adds the products by `fma`.
 fn columns(op: ReduceOp, (m, n): (u64, u64), spread: Spread) -> Case {
     let mut b = Build::new();
     let (height, width) = (b.size("m"), b.size("n"));
@@ -166,7 +166,7 @@ fn fold(op: ReduceOp, ty: girder_ir::types::ElemType, n: u64) -> Case {
     fold_of(op, ty, n, move |ty| {
         n_th += 1;
         let v = (n_th.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 4096.0 - 2048.0;
-        // A zero of each sign, and now and then nothing else.
+        // The elements are zeros of each sign, sometimes only one of them.
         let v = if n_th.is_multiple_of(5) {
             -0.0
         } else if n_th.is_multiple_of(7) {
@@ -178,7 +178,7 @@ fn fold(op: ReduceOp, ty: girder_ir::types::ElemType, n: u64) -> Case {
     })
 }
 
-/// The same of some elements.
+/// As [`fold`], with a filter.
 fn fold_of(
     op: ReduceOp,
     ty: girder_ir::types::ElemType,
@@ -214,7 +214,7 @@ fn fold_of(
     Case::new(codelet, shapes, &[Spread::Contiguous; 2], 2, elements)
 }
 
-/// `y = op i in 0..min(k, rows), j in 0..n { a[i, j] }`: how many rows there are stands in memory, none included.
+/// `y = op i in 0..min(k, rows), j in 0..n { a[i, j] }`: the number of rows is data, and may be 0.
 fn rows_by_data(op: ReduceOp, ty: girder_ir::types::ElemType, (rows, n): (u64, u64), k: i64) -> Case {
     let mut b = Build::new();
     let (r, size) = (b.size("r"), b.size("n"));
@@ -234,7 +234,7 @@ fn rows_by_data(op: ReduceOp, ty: girder_ir::types::ElemType, (rows, n): (u64, u
 }
 
 #[test]
-fn reductions_over_rows_that_data_count_agree() {
+fn reductions_over_a_run_time_number_of_rows_agree() {
     for op in [ReduceOp::Sum, ReduceOp::Product, ReduceOp::Min, ReduceOp::Max] {
         for k in [-1, 0, 1, 3, 9] {
             for shape in [(3, 64), (3, 80), (5, 7)] {
@@ -262,7 +262,7 @@ fn reductions_of_every_kind_agree() {
 }
 
 #[test]
-fn the_last_place_may_be_the_least_or_the_greatest() {
+fn the_last_element_may_be_the_least_or_the_greatest() {
     for n in 65..=81 {
         for ty in [F32, F64, I64, U64] {
             for (op, sign) in [(ReduceOp::Min, -1.0), (ReduceOp::Max, 1.0)] {

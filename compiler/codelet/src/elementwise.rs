@@ -26,7 +26,7 @@ pub struct Elementwise<'g> {
 pub struct FieldUse {
     /// The field.
     pub field: FieldId,
-    /// The loop whose index stands at each dimension.
+    /// The loop whose index is used for each dimension.
     pub index: SmallVec<[usize; 3]>,
     /// Whether the old element is read.
     pub reads: bool,
@@ -71,7 +71,7 @@ struct Visitor<'g> {
 }
 
 impl Visitor<'_> {
-    /// Returns whether a statement may stand in the body. Stores may not stand in conditions.
+    /// Returns whether a statement is allowed in the body. Stores are not allowed in conditions.
     fn statement(&mut self, stmt: &Stmt, outside: bool) -> bool {
         match stmt {
             Stmt::Set { value, .. } => self.expr(*value),

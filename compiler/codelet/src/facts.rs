@@ -2,7 +2,7 @@
 //!
 //! One walk over the body carries, per path, the interval and the affine form (if any) of every scalar, and the regions
 //! that have certainly been written. Loops are walked once: variables that the body assigns are unknown at its head,
-//! and a region that moves with the loop's index is expanded over all iterations behind the loop.
+//! and a region that moves with the loop's index is expanded over all iterations after the loop.
 //!
 //! Invariant: sound and cheap. A fact holds for every run with these sizes, for all elements, constants and workers;
 //! the time depends on the length of the code, never on sizes.
@@ -63,7 +63,7 @@ pub fn facts(codelet: &Codelet, sizes: &Sizes) -> Facts {
         }
     }
     let mut shared: SecondaryMap<FieldId, Option<_>> = SecondaryMap::new();
-    // All workers write what one worker certainly writes without reading its number.
+    // Every worker writes the regions that one worker certainly writes without reading its number.
     for region in outcome.written.iter().flatten().filter(|r| codelet.multi && !r.together) {
         if shared[region.field].is_none() {
             shared[region.field] = region.axes.iter().map(|a| a.start.is_constant()).collect();

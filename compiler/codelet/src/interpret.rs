@@ -21,14 +21,14 @@
 //! [`FREE_ITERATIONS`] iterations (for a reduction: elements of all binders), and at most [`FREE_NEST`] in its nest,
 //! does not count; so short inner loops cost nothing.
 //!
-//! Any other loop is held against the limit `iterations` when its bounds are evaluated. It adds its trip count times
-//! the nest of one iteration to the sum of the vertex (of each worker), which is held against `total_iterations`. A
-//! loop that stands in no other loop and has no loop inside adds to the sum only if it has more than
-//! [`FREE_ITERATIONS`] iterations.
+//! Any other loop is compared with the limit `iterations` when its bounds are evaluated. It adds its trip count times
+//! the nest of one iteration to the sum of the vertex (of each worker), which is compared with `total_iterations`. A
+//! loop that is in no other loop and contains none adds to the sum only if it has more than [`FREE_ITERATIONS`]
+//! iterations.
 //!
-//! A `while` is held against `iterations` at each iteration, and adds the nest of one iteration each time. It compares
+//! A `while` is compared with `iterations` at each iteration, and adds the nest of one iteration each time. It compares
 //! the sum with `total_iterations` before its first iteration, and then after every [`FREE_ITERATIONS`] iterations of
-//! the nest. So loops in loops end as well.
+//! the nest. So nested loops end as well.
 
 mod frame;
 mod expr;
@@ -76,7 +76,8 @@ pub struct Failure {
 /// A loop of at most this many iterations is not counted.
 pub const FREE_ITERATIONS: u64 = 1 << 12;
 
-/// A loop is counted nevertheless if the loops inside iterate more often than this in all its iterations together.
+/// The number of iterations of inner loops, over all iterations of a loop, above which the loop is counted
+/// nevertheless.
 pub const FREE_NEST: u64 = 1 << 24;
 
 /// Returns the iterations of a `while` between two comparisons with `total_iterations`, if each adds `weight`.

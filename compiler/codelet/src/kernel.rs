@@ -1,4 +1,4 @@
-//! Kernel specifications: what one compiled function is made from.
+//! Kernel specifications: the inputs of the compilation of one function.
 //!
 //! A *kernel* is a codelet for concrete shapes, sizes and byte strides of its fields, with a way to find the fields of
 //! an instance. Rewrites (`girder_host`) go from specification to specification, code generation (`girder_codegen`)
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 /// Byte strides of a field, one per dimension; any sign, zero too.
 pub type FieldLayout = SmallVec<[i64; 3]>;
 
-/// A codelet with everything about its fields that is the same for all instances.
+/// A codelet with the properties of its fields that all instances share.
 #[derive(Clone, Debug)]
 pub struct KernelSpec<'a> {
     /// The codelet to run.
@@ -33,7 +33,7 @@ pub struct KernelSpec<'a> {
     pub weights: &'a Weights,
     /// How instances are found.
     pub addressing: Addressing,
-    /// What is regular about the instances, if anything.
+    /// The regularity of the instances, if any.
     pub lines: Option<Lines>,
     /// Blocks whose executions are counted. Code that counts is slower; without points it is as if this were `None`.
     pub points: Option<&'a Points>,
@@ -68,7 +68,7 @@ pub struct Lines {
     pub shares_consts: bool,
 }
 
-/// What the code generator does with vectors, as far as the gain of a rewrite depends on it.
+/// The properties of the code generator's vector code on which the gain of a rewrite depends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KernelTarget {
     /// Whether there are vector kernels, whose last vector may be partial.

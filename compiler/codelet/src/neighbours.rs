@@ -3,11 +3,11 @@
 //! # Note: Neighbours
 //! Vertices of one codelet are neighbours if, from one to the next, every field moves by a fixed number of elements
 //! along one of its axes, or stays. Take one vertex whose fields reach from those of the first neighbour to those of
-//! the last. It does their work if each of its stores stands in a *long* loop, one that has the iterations of all of
-//! them, and if each iteration is the same as the iteration of the neighbour that it belongs to: it reads and writes
-//! the same elements, and depends in nothing else on the iteration number or on sizes that differ. Then the iterations
-//! of each neighbour run in their own order, and no order between neighbours matters: by the race rule no vertex
-//! accesses what another one writes.
+//! the last. It does their work under two conditions. Each of its stores is in a *long* loop, which has the iterations
+//! of all neighbours. And each iteration equals the iteration of the neighbour to which it belongs: it reads and writes
+//! the same elements, and otherwise depends neither on the iteration number nor on sizes that differ. Then the
+//! iterations of each neighbour run in their own order, and no order between neighbours matters: by the race rule no
+//! vertex accesses an element that another one writes.
 //!
 //! Invariant: codelets that join cannot fail, neither alone nor together.
 
@@ -66,7 +66,7 @@ struct Long {
     inside: Vec<Label>,
 }
 
-/// The analysis. Its functions return `None` if the vertices are not shown to do the same.
+/// The analysis. Its functions return `None` if equivalence cannot be shown.
 struct LongLoops<'a> {
     codelet: &'a Codelet,
     one: &'a Sizes,

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_arrays_read_back() {
         for shape in [vec![], vec![3], vec![2, 3], vec![0, 4]] {
             let count: u64 = shape.iter().product();
             let bytes: Vec<u8> = (0..count * 4).map(|b| b as u8).collect();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn column_major_files_are_turned() {
+    fn column_major_files_are_converted() {
         // Columns (1, 4), (2, 5), (3, 6) of [[1, 2, 3], [4, 5, 6]].
         assert_eq!(row_major(&[1, 4, 2, 5, 3, 6], &[2, 3], 1), [1, 2, 3, 4, 5, 6]);
     }

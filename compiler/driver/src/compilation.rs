@@ -43,8 +43,8 @@ pub struct Compilation {
     pub timings: Vec<(&'static str, Duration)>,
 }
 
-/// Bytes of stack for elaboration, which recurses with calls and nested expressions. It is enough for the greatest
-/// limits. Only touched pages take memory.
+/// Bytes of stack for elaboration, which recurses with calls and nested expressions. They suffice for the largest
+/// values of the limits. Only touched pages take memory.
 const STACK: usize = 2 << 30;
 
 impl Compilation {
@@ -103,8 +103,9 @@ impl Compilation {
         lowered
     }
 
-    /// Brings the root file to the last stage and compiles the code of mode fast in parallel, as that code does not depend
-    /// on tiles. There is no code if it cannot be compiled; the error is reported when the executable is made.
+    /// Brings the root file to the last stage and, in parallel, compiles the code of mode fast, which does not depend
+    /// on tiles. The result has no code if the code cannot be compiled; the error is reported when the executable is
+    /// made.
     pub fn stage_and_code(&mut self, root: FileId) -> Result<(AnyStage, Option<FastCode>)> {
         let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
@@ -126,7 +127,7 @@ impl Compilation {
         Ok((lowered?, code))
     }
 
-    /// Adds to the time of a part.
+    /// Adds to the time of a part of the compilation.
     fn took(&mut self, part: &'static str, time: Duration) {
         match self.timings.iter_mut().find(|t| t.0 == part) {
             Some((_, all)) => *all += time,
@@ -134,7 +135,7 @@ impl Compilation {
         }
     }
 
-    /// Returns the stage that the text is, and after which pass it was printed if it was.
+    /// Reads the text as a stage. For the printed text of a stage, also returns the pass after which it was printed.
     fn read(&mut self, root: FileId) -> Result<(AnyStage, Option<After>)> {
         let Options { machine, session, arguments } = &self.options;
         let start = Instant::now();
@@ -176,7 +177,7 @@ impl Compilation {
         self.compiled(stage, |allocated, machine| Executable::with_code(allocated, machine, code, modes))
     }
 
-    /// Makes an executable whose runs count what modelled time depends on.
+    /// Makes an executable whose runs count the events that modelled time depends on.
     pub fn executable_counting(&mut self, stage: AnyStage, modes: &[Mode]) -> Result<Executable> {
         self.compiled(stage, |allocated, machine| Executable::compile_counting(allocated, machine, modes))
     }
@@ -203,7 +204,7 @@ impl Compilation {
     }
 }
 
-/// Compiles the code of mode fast, if there is memory for it. Returns also the time that it took.
+/// Compiles the code of mode fast if the host has the memory for it. Also returns the time that this took.
 fn ahead(graph: &Graph, session: &Session) -> Option<(FastCode, Duration)> {
     let start = Instant::now();
     let limit = session.limits.host_bytes;

@@ -20,7 +20,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads the options of a text; an error is the words that are not an option.
+    /// Reads the options of a text. The error is the words that are not an option.
     pub fn read(text: &str, file: &Path) -> Result<Head, String> {
         let lines = text.lines().map_while(|l| l.trim_start().strip_prefix("//"));
         let words: Vec<&str> = lines
@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn options_stand_in_the_first_comments() {
-        let text = "//! A program.\n//! girder: --target small --arg n=3\n// girder: --allow-over-memory --in x=x.npy\nvar x: f32;\n// girder: no";
+        let text = "//! A program.\n//! girder: --target small --arg n=3\n\
+                    // girder: --allow-over-memory --in x=x.npy\nvar x: f32;\n// girder: no";
         let head = Head::read(text, Path::new("dir/p.gir")).unwrap();
         assert_eq!(head.target.as_deref(), Some("small"));
         assert_eq!(head.args, ["n=3"]);

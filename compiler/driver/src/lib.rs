@@ -5,7 +5,7 @@
 //! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files;
 //! [`text`] prints stages.
 //!
-//! Invariant: only `loader` and `arrays` touch the file system; nothing here prints.
+//! Invariant: only `loader`, `arrays`, and the search for the root file touch the file system; nothing here prints.
 
 pub mod arrays;
 mod compilation;
@@ -18,7 +18,7 @@ pub use girder_elaborate::value::shaped;
 pub use girder_elaborate::{Arguments, Array};
 pub use girder_passes::pipeline::{After, AnyStage, PASSES, Stage};
 
-// The crates whose types stand in this interface, so that a caller needs no other dependency.
+// The crates whose types appear in this interface, so that a caller needs no other dependency.
 pub use girder_engine as engine;
 pub use girder_ir as ir;
 pub use girder_machine as machine;

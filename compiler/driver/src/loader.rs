@@ -4,7 +4,7 @@ use crate::arrays;
 use girder_elaborate::{Array, Loader};
 use std::path::{Path, PathBuf};
 
-/// The embedded library, and files relative to the file that names them.
+/// The loader of the embedded library, and of files relative to the file that names them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files;
 

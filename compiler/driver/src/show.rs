@@ -9,7 +9,7 @@ const EDGE: u64 = 3;
 
 /// Returns a tensor as text: nested brackets, floats in the fewest digits that read back.
 pub fn show(ty: ElemType, shape: &[u64], bytes: &[u8]) -> String {
-    // Where there are no elements, there may be any number of empty rows.
+    // A tensor without elements may still have any number of empty rows.
     let brief = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(1))) > WHOLE;
     let mut out = String::new();
     show_axis(ty, shape, bytes, brief, &mut out);

@@ -1,13 +1,15 @@
-//! Texts of stages that were edited by hand: what does not hold is an error at its place, never a panic, and what is
-//! accepted runs to the same results in every mode.
+//! Texts of stages that were edited by hand: a text that does not hold is reported at the right span and never panics;
+//! a text that is accepted gives the same results in every mode.
 
 mod common;
 
-use common::{compilation, print, read, said, try_run};
+use common::{compilation, print, read, rendered, try_run};
 use girder::Stage;
 use girder_engine::Mode;
 
-const SOURCE: &str = "codelet dot(in a: f32[n], in b: f32[n], out y: f32, const c: f32) { y = c * (sum i in 0..n { a[i] * b[i] }); }
+const SOURCE: &str = "codelet dot(in a: f32[n], in b: f32[n], out y: f32, const c: f32) {
+        y = c * (sum i in 0..n { a[i] * b[i] });
+    }
     stream sums: out f32[5];
     var w: f32[5, 12] = 0.5 on tile(0);
     var x: f32[12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] on tile(1);
@@ -15,7 +17,9 @@ const SOURCE: &str = "codelet dot(in a: f32[n], in b: f32[n], out y: f32, const 
     var z: u8[10] = 3 on tile(3);
     program main() {
         compute rows {
-            for i in 0..5 { vertex dot(a: w[i, i..i + 6], b: x[i..i + 6], y: y[i], c: float(i) + 0.5) on tile(i * tiles / 5); }
+            for i in 0..5 {
+                vertex dot(a: w[i, i..i + 6], b: x[i..i + 6], y: y[i], c: float(i) + 0.5) on tile(i * tiles / 5);
+            }
         }
         z[1..4] <- z[5..8] + u8(1);
         w[1..3, 2] <- y[3..5];
@@ -24,7 +28,7 @@ const SOURCE: &str = "codelet dot(in a: f32[n], in b: f32[n], out y: f32, const 
         print(\"y\", y[0]);
     }";
 
-/// The codes of the errors that a text gives.
+/// Returns the codes of the errors in a text.
 fn codes(text: &str) -> Vec<&'static str> {
     let mut c = compilation();
     let root = c.add("main.gir", text).expect("small");
@@ -32,14 +36,14 @@ fn codes(text: &str) -> Vec<&'static str> {
         Ok(_) => vec![],
         Err(_) => {
             assert!(c.diagnostics.has_errors());
-            // Drawing them must not panic either.
-            said(&c);
+            // Rendering the diagnostics must not panic either.
+            rendered(&c);
             c.diagnostics.iter().map(|d| d.code).collect()
         }
     }
 }
 
-/// A stage's text with one change.
+/// Returns the text of a stage with one replacement.
 fn edited(stage: Stage, from: &str, to: &str) -> String {
     let text = print(SOURCE, stage);
     assert!(text.contains(from), "no `{from}` in\n{text}");
@@ -47,7 +51,7 @@ fn edited(stage: Stage, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn rows_that_are_no_rows_are_errors_at_their_place() {
+fn wrong_rows_are_errors_at_their_spans() {
     use Stage::{Allocated, Graph, Placed, Planned, Scheduled};
     let cases = [
         (Scheduled, "cycles(", "cycle(", "resume::bad_row"),
@@ -111,7 +115,7 @@ fn rows_that_are_no_rows_are_errors_at_their_place() {
     }
 }
 
-/// Numbers in a fixed order that looks random.
+/// A generator of reproducible pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -121,8 +125,8 @@ impl Dice {
     }
 }
 
-/// One number, line or pair of lines changed.
-fn shaken(text: &str, dice: &mut Dice) -> String {
+/// Changes one number or line of a text, or swaps two lines.
+fn mutated(text: &str, dice: &mut Dice) -> String {
     if dice.roll(3) > 0 {
         return other_number(text, dice);
     }
@@ -158,13 +162,13 @@ fn other_number(text: &str, dice: &mut Dice) -> String {
     format!("{}{next}{}", &text[..start], &text[end..])
 }
 
-/// No message shows how the compiler keeps things.
+/// Checks that no message mentions the compiler's internal data structures.
 fn in_plain_words(c: &girder::Compilation, text: &str) {
-    said(c);
+    rendered(c);
     for d in c.diagnostics.iter() {
         let labels = d.labels.iter().map(|l| l.text.as_str());
         for words in labels.chain([d.message.as_str()]).chain(d.help.as_deref()) {
-            // What is quoted are the user's own words.
+            // Quoted text is the user's own.
             let own: String = words.split('`').step_by(2).collect();
             let inside = ["{", "}", "Some(", "None", "VarId", "Loc", "Domain", "::"];
             let found = inside.iter().find(|i| own.contains(**i));
@@ -173,7 +177,7 @@ fn in_plain_words(c: &girder::Compilation, text: &str) {
     }
 }
 
-/// A text that is accepted runs, to one result in all modes.
+/// Checks that an accepted text runs with the same result in all modes.
 fn survives(text: &str) {
     let mut c = compilation();
     let root = c.add("main.gir", text).expect("small");
@@ -190,13 +194,13 @@ fn survives(text: &str) {
 }
 
 #[test]
-fn shaken_texts_are_refused_or_run() {
-    let turns = std::env::var("GIRDER_SHAKES").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+fn mutated_texts_are_rejected_or_run() {
+    let rounds = std::env::var("GIRDER_SHAKES").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
     for stage in Stage::ALL {
         let text = print(SOURCE, stage);
         let mut dice = Dice(stage as u64 + 1);
-        for _ in 0..turns {
-            survives(&shaken(&text, &mut dice));
+        for _ in 0..rounds {
+            survives(&mutated(&text, &mut dice));
         }
     }
 }

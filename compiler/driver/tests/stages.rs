@@ -1,4 +1,5 @@
-//! Every stage of a compilation prints as text that reads back to the same bytes, and that runs to the same results.
+//! Prints every stage of a compilation, and checks that the text reads back to the same bytes and runs to the same
+//! results.
 
 mod common;
 
@@ -11,10 +12,12 @@ fn a_family_with_a_place_and_generics() {
     check(
         "codelet dot<T: float>(in a: T[n], in b: T[n], out y: T) { y = sum i in 0..n { a[i] * b[i] }; }
          var w: f32[10, 32] = 0.5;
-         var x: f32[32] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
-                           28, 29, 30, 31, -32.25];
+         var x: f32[32] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
+                           26, 27, 28, 29, 30, 31, -32.25];
          var y: f32[10];
-         program main() { compute rows { for i in 0..10 { vertex dot(a: w[i], b: x, y: y[i]) on tile(i * tiles / 10); } } }",
+         program main() {
+             compute rows { for i in 0..10 { vertex dot(a: w[i], b: x, y: y[i]) on tile(i * tiles / 10); } }
+         }",
     );
 }
 
@@ -33,9 +36,13 @@ fn ragged_and_irregular_families_stand_in_tables() {
              compute {
                  for (a, b, f) in cuts { vertex scale(x: x[a..b], y: y[a..b], f: f, shift: a); }
                  for i in 0..4, j in 0..2 {
-                     vertex scale(x: x[i * i + j..i * i + j + 4], y: z[i, 4 * j..4 * j + 4], f: 2.0, shift: i) on tile(i * 3 % 5 + j);
+                     vertex scale(x: x[i * i + j..i * i + j + 4], y: z[i, 4 * j..4 * j + 4], f: 2.0, shift: i)
+                         on tile(i * 3 % 5 + j);
                  }
-                 for i in 0..3 { vertex scale(x: x[i * 32 / 3..(i + 1) * 32 / 3], y: t.flatten()[i * 32 / 3..(i + 1) * 32 / 3], f: 1.0, shift: 0); }
+                 for i in 0..3 {
+                     let cut = i * 32 / 3..(i + 1) * 32 / 3;
+                     vertex scale(x: x[cut], y: t.flatten()[cut], f: 1.0, shift: 0);
+                 }
              }
          }",
     );
@@ -47,7 +54,8 @@ fn a_stencil_with_halo_copies() {
         "codelet step(in u: f32[h, w], out next: f32[m, n], const alpha: f32) {
              assert(h == m + 2 && w == n + 2);
              for i in 0..m, j in 0..n {
-                 next[i, j] = u[i + 1, j + 1] + alpha * (u[i, j + 1] + u[i + 2, j + 1] + u[i + 1, j] + u[i + 1, j + 2] - 4.0 * u[i + 1, j + 1]);
+                 next[i, j] = u[i + 1, j + 1]
+                     + alpha * (u[i, j + 1] + u[i + 2, j + 1] + u[i + 1, j] + u[i + 1, j + 2] - 4.0 * u[i + 1, j + 1]);
              }
          }
          var a: f32[2, 2, 6, 6] = 1.0;
@@ -63,7 +71,11 @@ fn a_stencil_with_halo_copies() {
                      u[.., i - 1, 1..5, 5] <- u[.., i, 1..5, 1];
                  }
              }
-             compute heat { for i in 0..2, j in 0..2 { vertex step(u: u[i, j], next: next[i, j, 1..5, 1..5], alpha: alpha) on tile(2 * i + j); } }
+             compute heat {
+                 for i in 0..2, j in 0..2 {
+                     vertex step(u: u[i, j], next: next[i, j, 1..5, 1..5], alpha: alpha) on tile(2 * i + j);
+                 }
+             }
          }
          program heat(steps: int = 4) {
              a[0, 1, 2] <- 7.5;
@@ -208,8 +220,14 @@ fn places_of_every_kind() {
          program main() {
              a <- a + b;
              on tile(4..8) { let h = c * 2.0; c <- h + a; }
-             compute { for i in 0..10 { vertex inc(x: d[i]) on tile(i / 3); } vertex inc(x: e[2, 0..50 by 7]); vertex inc(x: f); }
-             compute { for i in 0..3, j in 0..5 { vertex inc(x: e[i, 10 * j..10 * j + 10]) on tile(15 - i * 5 - j % 2); } }
+             compute {
+                 for i in 0..10 { vertex inc(x: d[i]) on tile(i / 3); }
+                 vertex inc(x: e[2, 0..50 by 7]);
+                 vertex inc(x: f);
+             }
+             compute {
+                 for i in 0..3, j in 0..5 { vertex inc(x: e[i, 10 * j..10 * j + 10]) on tile(15 - i * 5 - j % 2); }
+             }
              d <- d + 1.0;
              e <- e + 1.0;
          }",
@@ -267,7 +285,9 @@ fn values_that_have_no_literal() {
              e <- e + u64(1e19);
              a[0] <- a[1];
              compute {
-                 for (k, v) in [(0, f64.inf), (2, -f64.inf), (1, -0.0)] { vertex put(x: a[1], y: y[k], v: v, k: i64.min, t: k > 0); }
+                 for (k, v) in [(0, f64.inf), (2, -f64.inf), (1, -0.0)] {
+                     vertex put(x: a[1], y: y[k], v: v, k: i64.min, t: k > 0);
+                 }
              }
          }",
     );
@@ -362,14 +382,25 @@ fn module_level_sets_and_mapped_steps() {
          var g: f32[64];
          map c[.., j] on tile(15 - j / 2) for j in 0..4;
          map g[r] on tile(1) for r in [0..64 by 2, 1..4, 50..51];
-         compute sums { for i in 0..4 { vertex add(a: a[3 * i..3 * i + 3], b: b[9 - 3 * i..12 - 3 * i], c: c[.., i]) on tile(i / 2 * 3 + 1); } }
+         compute sums {
+             for i in 0..4 {
+                 vertex add(a: a[3 * i..3 * i + 3], b: b[9 - 3 * i..12 - 3 * i], c: c[.., i]) on tile(i / 2 * 3 + 1);
+             }
+         }
          compute nothing {}
          copy moved { c[0, i..i + 1] <- g[4 * i..4 * i + 1] for i in 0..4; a <- 7.0; }
-         program main() { execute sums; execute moved; execute nothing; execute sums; g <- concat([a, b, a, b, a, g[0..4]]); }",
+         program main() {
+             execute sums;
+             execute moved;
+             execute nothing;
+             execute sums;
+             g <- concat([a, b, a, b, a, g[0..4]]);
+         }",
     );
 }
 
-/// A field that asks for an alignment begins there, in a variable as in a landing buffer, whatever else is on the tile.
+/// An aligned field begins at a multiple of its alignment, in a variable and in a landing buffer, whatever else is on
+/// the tile.
 #[test]
 fn fields_are_aligned_as_they_ask() {
     let source =

@@ -1,4 +1,4 @@
-//! Views of all kinds, alone and as the fields of families, are printed as texts that mean them.
+//! Random views, alone and as fields of families, are printed as texts that read back to the same views.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{print, read, run, same};
 use girder::Stage;
 use girder_engine::Mode;
 
-/// Numbers in a fixed order that looks random.
+/// A generator of reproducible pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -16,7 +16,7 @@ impl Dice {
     }
 }
 
-/// A view as text, with its shape.
+/// The text of a view, with its shape.
 #[derive(Clone)]
 struct Made {
     text: String,
@@ -33,7 +33,7 @@ fn list(shape: &[u64]) -> String {
     format!("{shape:?}")
 }
 
-/// One more operation.
+/// Applies one more random operation.
 fn step(m: Made, dice: &mut Dice) -> Made {
     let Made { text, shape } = m;
     let (rank, len) = (shape.len() as u64, shape.iter().product::<u64>());
@@ -119,9 +119,9 @@ fn program(dice: &mut Dice) -> String {
 
 #[test]
 fn random_views_read_back_as_themselves() {
-    let turns = std::env::var("GIRDER_VIEWS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
-    for turn in 0..turns {
-        let source = program(&mut Dice(turn));
+    let rounds = std::env::var("GIRDER_VIEWS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    for round in 0..rounds {
+        let source = program(&mut Dice(round));
         let text = print(&source, Stage::Graph);
         same(&text, &print(&text, Stage::Graph), Stage::Graph);
         let placed = print(&source, Stage::Placed);

@@ -1,6 +1,7 @@
-//! `--arg name=value`: the text of an argument as a value of the kind that its `let` or parameter has.
+//! `--arg name=value`: conversion of an argument's text to the kind of value of its `let` or parameter.
 //!
-//! Invariant: an argument never changes the kind of what it sets; a text that is none of that kind is refused by name.
+//! Invariant: an argument never changes the kind of the value that it replaces; a text of another kind is reported by
+//! name.
 
 use crate::elaborator::Elaborator;
 use crate::value::Value;
@@ -8,7 +9,7 @@ use girder_source::{Result, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
 
-/// The kind of value that an argument has to be.
+/// The kind of value that an argument must have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `int`
@@ -19,9 +20,9 @@ pub enum Kind {
     Bool,
     /// `string`
     Str,
-    /// Whatever it looks like, where nothing else tells.
+    /// The kind that the text looks like, if the declaration implies none.
     Any,
-    /// A kind that no text of the command line can be.
+    /// A kind that the command line cannot express.
     Never(&'static str),
 }
 
@@ -61,7 +62,7 @@ impl Kind {
 }
 
 impl Elaborator<'_> {
-    /// Returns the value of an argument for what is declared at `at`.
+    /// Converts an argument to the value of a declaration at `at`.
     pub fn argument_as(&mut self, (name, text): &(SmolStr, SmolStr), kind: Kind, at: Span) -> Result<Value> {
         let wanted = match (kind, read(text, kind)) {
             (_, Ok(value)) => return Ok(value),
@@ -84,7 +85,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Why a text is no value of a kind.
+/// The reason why a text is not a value of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
     Kind,
@@ -118,7 +119,7 @@ fn int(text: &str) -> std::result::Result<i64, Wrong> {
     })
 }
 
-/// Returns a float as the language writes it, with a sign; its words for infinity and NaN are members of types.
+/// Parses a float as the language writes it, with an optional sign; infinity and NaN are spelt as members of types.
 fn float(text: &str) -> std::result::Result<f64, Wrong> {
     let digits = text.replace('_', "");
     if !digits.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) || digits.ends_with(['f', 'n', 'N', 'y'])

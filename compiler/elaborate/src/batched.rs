@@ -1,13 +1,15 @@
-//! Batched evaluation: what an expression is worth in every iteration of the loops around it, computed once.
+//! Batched evaluation: computes the value of an expression in every iteration of the enclosing loops at once.
 //!
 //! # Note: Batches
 //! The body of a loop in a compute set is evaluated once, for all its iterations. An integer is an affine function of
-//! the iteration as long as it can be, else a table along the one index that it depends on or a sum of such, and else a
-//! list with one value per iteration. A view is one view and by how much it moves.
+//! the iteration as long as it can be; otherwise it is a table along the one index that it depends on, or a sum of such
+//! tables; otherwise it is a list with one value per iteration. A view is the view of the first iteration and a shift
+//! for each iteration.
 //!
-//! Where iterations differ in more than that (in the length of a slice, in what a condition gives) they are split, and
-//! each part is evaluated for itself. What cannot be evaluated so, or would be an error in some iteration, is left to
-//! evaluation one iteration at a time (`vertices`), which gives the same graph and reports the errors.
+//! Iterations that differ in more than that (in the length of a slice, or in the value of a condition) are split, and
+//! each part is evaluated separately. An expression that cannot be batched, or that would be an error in some
+//! iteration, is left to evaluation one iteration at a time (`vertices`), which makes the same graph and reports the
+//! errors.
 //!
 //! Invariant: batched evaluation reports no error that belongs to one iteration, emits no step and makes no entity.
 
@@ -36,45 +38,45 @@ use std::sync::Arc;
 /// The value of an expression in every iteration.
 #[derive(Clone, Debug)]
 pub enum Batch {
-    /// One value for all.
+    /// One value for all iterations.
     Uniform(Value),
     /// Integers.
     Ints(Ints),
-    /// Booleans: 1 where it is true, else 0.
+    /// Booleans: 1 for true, 0 for false.
     Bools(Ints),
-    /// Values of other kinds, by iteration.
+    /// Values of other kinds, one per iteration.
     Values(Arc<[Value]>),
     /// Ranges of one length and step.
     Range { start: Ints, count: u64, step: i64 },
-    /// A view whose parts all move by one distance.
+    /// A view all of whose parts move by the same distance.
     View { like: Tensor, shift: Ints },
     /// A tile, by absolute number.
     Tile(Ints),
-    /// Batches side by side, perhaps named.
+    /// A tuple of batches, perhaps with names.
     Tuple { names: Arc<[SmolStr]>, parts: Arc<[Batch]> },
 }
 
-/// What a batch is the value of.
+/// The owner of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Named {
     /// A name.
     Name(SmolStr),
-    /// An integer of the first of repeated statements.
+    /// An integer of the first of several repeated statements.
     Int(ExprId),
 }
 
-/// Why an evaluation ended.
+/// The reason why batched evaluation ended.
 #[derive(Debug)]
 pub enum Stop {
-    /// It cannot be batched.
+    /// The expression cannot be batched.
     Leave,
     /// An error was reported.
     Failed,
-    /// Iterations with different keys must be evaluated apart.
+    /// Iterations with different keys must be evaluated separately.
     Split(Ints),
 }
 
-/// What batched evaluation gives.
+/// The result of batched evaluation.
 pub type Found<T> = std::result::Result<T, Stop>;
 
 impl From<Failed> for Stop {
@@ -84,8 +86,8 @@ impl From<Failed> for Stop {
 }
 
 impl<'a> Elaborator<'a> {
-    /// Runs a batched evaluation; `None` if it cannot be done, or the session turns it off. The steps of what is given
-    /// up are not charged: those of the evaluation one iteration at a time, which follows, are.
+    /// Runs a batched evaluation; `None` if it is impossible or the session turns it off. The steps of an abandoned
+    /// attempt are not charged; those of the evaluation one iteration at a time that follows it are.
     fn attempt<T>(&mut self, f: impl FnOnce(&mut Self) -> Found<T>) -> Result<Option<T>> {
         if !self.session.batched {
             return Ok(None);

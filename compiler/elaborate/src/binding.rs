@@ -1,6 +1,6 @@
-//! Binding: which argument of a call, a vertex or a program goes to which parameter.
+//! Binding of the arguments of a call, a vertex or a program to parameters.
 //!
-//! Invariant: both ways of evaluation bind here, so that they agree on what is wrong.
+//! Invariant: batched evaluation and evaluation one iteration at a time both bind here, so that they agree on errors.
 
 use smol_str::SmolStr;
 
@@ -22,12 +22,12 @@ impl Named for &girder_syntax::ast::Arg {
     }
 }
 
-/// Why an argument has no parameter.
+/// The reason why an argument has no parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misplaced {
     /// No parameter has its name.
     Unknown,
-    /// The parameter, by number, has another argument.
+    /// The parameter with this number already has an argument.
     Twice(usize),
     /// There are more arguments than parameters.
     TooMany,
@@ -62,7 +62,7 @@ pub fn bind<A: Named>(
     Ok(slots)
 }
 
-/// Reports how many arguments a function takes.
+/// Returns the message about the number of arguments that a function takes.
 pub fn takes(name: &str, count: usize) -> String {
     format!("`{name}` takes {count} argument{}", if count == 1 { "" } else { "s" })
 }

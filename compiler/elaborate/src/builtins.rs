@@ -1,6 +1,6 @@
-//! The functions that the language builds in outside codelets.
+//! The built-in functions outside codelets.
 //!
-//! Invariant: every name in [`names::NAMES`] is called by [`Elaborator::call_builtin`].
+//! Invariant: [`Elaborator::call_builtin`] handles every name in [`names::NAMES`].
 
 pub mod names;
 mod numbers;
@@ -16,7 +16,7 @@ use girder_source::{Result, Span};
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// Calls a built-in.
+    /// Calls a built-in function.
     pub fn call_builtin(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
         match name {
             "tile" => {
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Arguments of which none is optional.
+    /// Returns arguments none of which is optional.
     fn required<const N: usize>(
         &mut self,
         of: &str,
@@ -99,7 +99,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Evaluates `linear(grain: 2)`; printed text gives the tiles too.
+    /// Evaluates `linear(grain: 2)`; printed text also gives the tiles.
     fn linear_place(
         &mut self,
         grain: Option<Given>,

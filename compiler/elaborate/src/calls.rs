@@ -1,7 +1,7 @@
 //! Calls: of graph functions, whose bodies are elaborated at each call; of codelet functions, applied element by
 //! element; of types (conversions) and built-ins.
 //!
-//! Invariant: a call sees the names of its own module and parameters only; recursion ends at the limit of nesting.
+//! Invariant: a call sees only the names of its own module and its parameters; the nesting limit bounds recursion.
 
 use crate::binding::{Misplaced, bind, takes};
 use crate::elaborator::Elaborator;
@@ -41,7 +41,8 @@ impl Elaborator<'_> {
         self.call_value(callee, args, span)
     }
 
-    /// Returns whether a name is a variable's or a stream's: these cannot be called, so they hide no built-in function.
+    /// Returns whether a name is a variable's or a stream's: these cannot be called, so they do not hide built-in
+    /// functions.
     pub fn is_data(&self, name: &SmolStr) -> bool {
         if let Some(local) = self.scopes.local(name) {
             return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
@@ -54,7 +55,7 @@ impl Elaborator<'_> {
         matches!(item, Some((_, _, ast::Item { kind: ItemKind::Decl(ast::Decl::Var(_)) | ItemKind::Stream(_), .. })))
     }
 
-    /// Returns whether a dotted path reaches an item (and is not a method of a value).
+    /// Returns whether a dotted path names an item, as opposed to a method of a value.
     pub fn names_value(&self, path: &str) -> bool {
         let first = path.split('.').next().unwrap_or_default();
         self.scopes.local(first).is_none() && self.modules.find(self.module(), path, |m| &m.values).is_some()
@@ -194,7 +195,7 @@ impl Elaborator<'_> {
             self.define(p.name.name.clone(), value, false);
         }
         for (name, value) in sizes.bound.clone() {
-            // A parameter of the same name wins.
+            // A parameter of the same name takes precedence.
             if !f.params.iter().any(|p| p.name.name == name) {
                 self.define(name, value, false);
             }
@@ -246,7 +247,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns whether some dimension of the parameters is the bare name.
+/// Returns whether a name is a bare dimension of some parameter.
 fn mentions(f: &ast::Fn, name: &str, module: &crate::modules::Module) -> bool {
     let tree = &module.tree;
     f.params.iter().filter_map(|p| p.ty.as_ref()).any(|ty| match &ty.kind {

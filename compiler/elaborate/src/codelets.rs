@@ -1,7 +1,7 @@
-//! Codelets of a graph: their names seen from codelet bodies, their specialisations, and their text as it is printed.
+//! Codelets of a graph: the names that their bodies see, their specialisations, and their printed text.
 //!
-//! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) means the same in a module of its own:
-//! every outside name in it is qualified, every constant of its module is a number.
+//! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) has the same meaning in a module of its
+//! own: every outside name in it is qualified, and every constant of its module is a number.
 
 use crate::elaborator::{Elaborator, Generated, Global, Scopes, SpecKey};
 use crate::modules::{Entry, Modules};
@@ -25,7 +25,7 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Returns a codelet of a module, generated ones included.
+    /// Returns a codelet of a module, which may be generated.
     pub fn codelet(&self, module: ModuleRef, item: usize) -> Option<(&ast::Codelet, &[ast::Attr])> {
         let item = self.tree(module).items.get(item)?;
         match &item.kind {
@@ -41,7 +41,7 @@ impl<'a> Names<'a> {
 
 impl Scope for Names<'_> {
     fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>> {
-        // What the compiler generated uses qualified names, as the root does.
+        // Generated modules use qualified names, as the root module does.
         let module = if module.0 >= self.count() { Modules::ROOT } else { module };
         let (m, entry) = self.modules.find(module, path, |m| &m.values)?;
         if matches!(entry, Entry::Module(_)) {
@@ -79,7 +79,7 @@ impl Scope for Names<'_> {
 }
 
 impl Elaborator<'_> {
-    /// Gives a function the names that codelet bodies see.
+    /// Runs a function with the names that codelet bodies see.
     pub fn with_scope<T>(&mut self, f: impl FnOnce(&Names<'_>, &mut Diagnostics) -> T) -> T {
         let mut diagnostics = Diagnostics::default();
         let value = f(&self.names(), &mut diagnostics);
@@ -89,7 +89,7 @@ impl Elaborator<'_> {
         value
     }
 
-    /// Returns the specialisation of a codelet, made when it is first needed.
+    /// Returns the specialisation of a codelet, which is made on first use.
     pub fn specialised(&mut self, module: ModuleRef, item: usize, args: &[GenericArg], span: Span) -> Result<SpecId> {
         let key = SpecKey { module, item, args: args.to_vec() };
         if let Some(&spec) = self.codelets.specs.get(&key) {
@@ -122,8 +122,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Adds the text of a codelet or codelet function, and of the functions that it calls, to the graph. What the
-    /// prelude holds is not printed: it needs no `use`.
+    /// Adds the text of a codelet or codelet function, and of the functions that it calls, to the graph. Items of the
+    /// prelude are not printed, because they need no `use`.
     fn print_item(&mut self, module: ModuleRef, item: usize) {
         if module == self.modules.prelude || !self.codelets.printed.insert((module, item)) {
             return;
@@ -149,7 +149,7 @@ impl Elaborator<'_> {
         self.graph.items.push(CodeletItem { name, text: text.into() });
     }
 
-    /// Returns the text of a span with parts of it replaced.
+    /// Returns the text of a span with some parts replaced.
     fn edited(&self, span: Span, edits: Vec<Edit>) -> String {
         let mut text = String::new();
         let mut at = span.lo;
@@ -176,7 +176,7 @@ fn item_name(item: &ast::Item) -> SmolStr {
     }
 }
 
-/// A span of text, and what replaces it.
+/// A span of text and its replacement.
 type Edit = (Span, String);
 
 /// Formats the text of one item.
@@ -187,8 +187,8 @@ fn tidy(text: &str, session: &girder_source::Session) -> String {
     girder_syntax::format(&tree, text).trim_end().to_string()
 }
 
-/// Returns the replacements that make an item's text mean the same in a module of its own, in order, and the codelet
-/// functions that it calls.
+/// Returns the codelet functions that an item calls and, in order, the edits that give its text the same meaning in a
+/// module of its own.
 fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -> (Vec<Edit>, Vec<(ModuleRef, usize)>) {
     let tree = names.tree(module);
     let node = &tree.items[item];
@@ -210,7 +210,7 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
         }
         let Some(path) = crate::trees::dotted(tree, id) else { continue };
         let first = path.split('.').next().unwrap_or_default();
-        // What a body builds in hides the prelude's function of the same name.
+        // A built-in function of codelets hides the prelude's function of the same name.
         if bound.contains(first) || girder_typing::is_builtin(&path) {
             continue;
         }
@@ -241,7 +241,7 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
         }
     }
     edits.sort_by_key(|(s, _)| (s.lo, std::cmp::Reverse(s.hi)));
-    // Of `nn.f` only the whole path is replaced, not the `nn` inside it.
+    // In `nn.f` only the whole path is replaced, not the `nn` inside it.
     let mut end = 0;
     edits.retain(|(s, _)| {
         let keep = s.lo >= end;
@@ -253,18 +253,18 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
     (edits, calls)
 }
 
-/// Returns a static float as an operand of a codelet.
+/// Returns a static float as the text of an operand in a codelet.
 fn float_text(x: f64) -> String {
     match x {
         _ if x.is_finite() => format!("({x:?})"),
-        // These have no literal; an operation on literals is folded to them.
+        // These values have no literal; an operation on literals folds to them.
         _ if x.is_nan() => "(0.0 / 0.0)".into(),
         _ if x > 0.0 => "(1.0 / 0.0)".into(),
         _ => "(-1.0 / 0.0)".into(),
     }
 }
 
-/// Returns the types that stand in an item.
+/// Returns the types that an item states.
 fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::Type> {
     let mut types: Vec<&ast::Type> = match &node.kind {
         ItemKind::Codelet(c) => c.fields.iter().map(|f| &f.ty).collect(),
@@ -279,7 +279,7 @@ fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::
     types
 }
 
-/// Returns every name that an item binds somewhere: these are never outside names.
+/// Returns every name that an item binds; such a name is never an outside name.
 fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
     let mut bound = FxHashSet::default();
     let mut generics: &[ast::Generic] = &[];

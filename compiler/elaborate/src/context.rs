@@ -1,14 +1,14 @@
-//! What elaboration works on, beside the text of the root module.
+//! The inputs of elaboration besides the text of the root module.
 
 use crate::modules::Loader;
 use girder_machine::Machine;
 use girder_source::{Diagnostics, Session, SourceMap};
 use smol_str::SmolStr;
 
-/// What `--arg name=value` sets: parameters of programs and `let`s of the root module.
+/// The arguments of `--arg name=value`: they set parameters of programs and `let`s of the root module.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
-    /// Name and text in the order given; a later one of the same name wins.
+    /// Names and texts in the given order; the last one of a name takes precedence.
     pub list: Vec<(SmolStr, SmolStr)>,
 }
 
@@ -19,18 +19,18 @@ impl Arguments {
     }
 }
 
-/// What elaboration works on, beside the text.
+/// The inputs of elaboration besides the root module.
 pub struct Context<'a> {
     /// All text.
     pub map: &'a mut SourceMap,
-    /// The machine whose facts the text may ask for.
+    /// The machine whose properties the text may query.
     pub machine: &'a Machine,
     /// Limits.
     pub session: &'a Session,
-    /// The library, files and arrays.
+    /// The loader of library modules, files and arrays.
     pub loader: &'a dyn Loader,
     /// `--arg`
     pub arguments: &'a Arguments,
-    /// Where diagnostics go.
+    /// The diagnostics so far.
     pub diagnostics: &'a mut Diagnostics,
 }

@@ -1,6 +1,9 @@
-//! `if`, `switch`, `while` and `repeat`: a static condition picks now, a rank-0 tensor makes a program step.
+//! `if`, `while` and `repeat`, and `switch` in its own file: a static condition selects during elaboration, a rank-0
+//! tensor makes a step of the program.
 //!
-//! Invariant: what a run-time body emits stays in that body; names it binds end with it.
+//! Invariant: the steps that a run-time body emits stay in that body, and the names that it binds end with it.
+
+mod switch;
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::{Body, NodeKind};
@@ -11,17 +14,16 @@ use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, StmtKind};
-use girder_typing::arms::Key;
 use std::sync::Arc;
 
-/// A condition or selector.
+/// A condition or selector, evaluated.
 enum Chosen {
     Static(Value),
     RunTime(Tensor),
 }
 
 impl Elaborator<'_> {
-    /// Returns an `if` whose branches may `return`, `break` and `continue` if the condition is static.
+    /// Elaborates an `if` whose branches may `return`, `break` and `continue` if the condition is static.
     pub fn if_statement(
         &mut self,
         cond: ExprId,
@@ -39,7 +41,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns an `if` used as a value.
+    /// Elaborates an `if` used as a value.
     pub fn if_expr(&mut self, cond: ExprId, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
         let (value, flow) = self.if_statement(cond, then, els, span)?;
         self.stays(value, flow, "an `if` that is used as a value")
@@ -72,7 +74,7 @@ impl Elaborator<'_> {
         self.one_region(t, span)
     }
 
-    /// Returns a view that lies in one variable, copying it if it must.
+    /// Returns a view of one variable, through a copy if needed.
     pub fn one_region(&mut self, t: Tensor, span: Span) -> Result<Tensor> {
         if t.view.parts.len() <= 1 {
             return Ok(t);
@@ -80,7 +82,7 @@ impl Elaborator<'_> {
         self.copy_of(&t, span)
     }
 
-    /// Emits into a new body under run-time control.
+    /// Runs `f` with a new body under run-time control; returns the body.
     pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
         self.emission.open_under_run_time();
         let mark = self.scopes.mark();
@@ -122,7 +124,7 @@ impl Elaborator<'_> {
         failed.map_or(Ok((values, bodies)), Err)
     }
 
-    /// Returns the value of branches that run-time control chooses between: a fresh variable that each branch writes.
+    /// Joins the values of run-time branches: each branch writes its value to a fresh variable.
     fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], span: Span) -> Result<Value> {
         if values.iter().any(|v| matches!(v, Value::Unit)) {
             return Ok(Value::Unit);
@@ -165,86 +167,6 @@ impl Elaborator<'_> {
             done?;
         }
         Ok(result.into())
-    }
-
-    /// Returns a `switch` whose arms may `return`, `break` and `continue` if the selector is static.
-    pub fn switch_statement(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<(Value, Flow)> {
-        let on_span = self.tree().exprs[on].span;
-        match self.expr(on)? {
-            Value::Int(v) => {
-                let keys = self.keys(arms)?;
-                let hit = |key: &Key| key.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&i128::from(v)));
-                if let Some(k) = keys.iter().find(|k| hit(k)) {
-                    return self.body(&arms[k.arm].body);
-                }
-                let message = format!("no arm of this `switch` takes {v}");
-                Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
-            }
-            Value::Tensor(t) if t.ty.is_int() && t.view.rank() == 0 => {
-                let t = self.one_region(Arc::unwrap_or_clone(t), on_span)?;
-                let value = self.run_time_switch(t, arms, span)?;
-                Ok((value, Flow::Next))
-            }
-            other => Err(self.expected("an integer (static, or a tensor of rank 0)", &other, on_span)),
-        }
-    }
-
-    /// Returns a `switch` used as a value.
-    pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
-        let (value, flow) = self.switch_statement(on, arms, span)?;
-        self.stays(value, flow, "a `switch` that is used as a value")
-    }
-
-    /// Returns the inclusive range of a key.
-    fn key(&mut self, key: ExprId) -> Result<Option<(i64, i64)>> {
-        let span = self.tree().exprs[key].span;
-        match self.expr(key)? {
-            Value::Int(k) => Ok(Some((k, k))),
-            Value::Range(r) if r.step == 1 && r.count > 0 => Ok(Some((r.start, r.at(r.count - 1)))),
-            other => Err(self.expected("an integer or an ascending range", &other, span)),
-        }
-    }
-
-    /// Returns the keys of all arms, each of which some value can reach.
-    fn keys(&mut self, arms: &[ast::Arm]) -> Result<Vec<Key>> {
-        let mut keys = Vec::new();
-        for (arm, a) in arms.iter().enumerate() {
-            for key in &a.keys {
-                let (range, span) = match key {
-                    Some(k) => (self.key(*k)?.map(|(lo, hi)| (lo.into(), hi.into())), self.tree().exprs[*k].span),
-                    None => (None, a.span),
-                };
-                keys.push(Key { arm, range, span });
-            }
-        }
-        match girder_typing::arms::never_taken(&keys) {
-            Some(d) => Err(self.report(d)),
-            None => Ok(keys),
-        }
-    }
-
-    fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
-        let mut keys = vec![vec![]; arms.len()];
-        let mut default = None;
-        for k in self.keys(arms)? {
-            match k.range {
-                Some((lo, hi)) => keys[k.arm].push((lo as i64, hi as i64)),
-                None => default = Some(k.arm),
-            }
-        }
-        let mut branches: Vec<Branch<'_>> = arms.iter().map(|a| Branch::Body(&a.body)).collect();
-        let covered = default.is_some();
-        if !covered {
-            branches.push(Branch::Nothing);
-            keys.push(vec![]);
-        }
-        let (values, mut bodies) = self.branches(branches)?;
-        let value = self.joined(values, &mut bodies, span)?;
-        let default = bodies.pop().unwrap_or_default();
-        keys.pop();
-        let cases = keys.into_iter().zip(bodies).collect();
-        self.push(NodeKind::Switch { on: on.view, cases, default }, span)?;
-        Ok(value)
     }
 
     /// Elaborates `while cond { … }`: the condition's steps run before each test.
@@ -300,7 +222,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)
     }
 
-    /// Returns the `i32` variable of an index: in printed text a temporary that already has the name.
+    /// Returns the `i32` variable of an index; in printed text this is a temporary that already has the name.
     fn repeat_index(
         &mut self,
         name: &ast::Path,
@@ -343,7 +265,7 @@ impl Elaborator<'_> {
                 StmtKind::Expr { expr, .. } => Some(&self.tree().exprs[*expr].kind),
                 _ => None,
             };
-            // Printed text has places at everything, and so none around it.
+            // In printed text everything has a tile, so a branch needs no place.
             let (place, body) = match form {
                 Some(ExprKind::On { stage: false, place, body }) => (Some(self.place(*place)?), body),
                 Some(ExprKind::Block(body)) => (None, body),
@@ -379,7 +301,7 @@ impl Elaborator<'_> {
         Err(self.no_mode(mode))
     }
 
-    /// Reports what may stand behind `with`.
+    /// Reports an invalid operand of `with`.
     fn no_mode(&mut self, mode: ExprId) -> girder_source::Failed {
         let tree = self.tree();
         let span = tree.exprs[mode].span;
@@ -401,7 +323,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// One side of run-time control.
+/// A branch under run-time control.
 enum Branch<'b> {
     Body(&'b ast::Body),
     Else(ExprId),

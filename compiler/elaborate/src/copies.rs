@@ -1,7 +1,7 @@
 //! Copies: `copy { a <- b; … }`, `a <- e`, `copy(x)`.
 //!
-//! Invariant: within one copy set no element is both read and written: where source and destination overlap, a
-//! temporary stands between.
+//! Invariant: within one copy set no element is both read and written; if source and destination overlap, the elements
+//! go through a temporary.
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::NodeKind;
@@ -24,7 +24,7 @@ struct CopyRow {
     dst: View,
     src: View,
     span: Span,
-    /// Of the loops around, outermost first.
+    /// Extents of the enclosing loops, outermost first.
     extents: Rc<[u32]>,
 }
 
@@ -37,7 +37,7 @@ struct RowGroup {
 }
 
 impl CopyRow {
-    /// A row outside loops.
+    /// Makes a row outside loops.
     fn single(dst: View, src: View, span: Span) -> CopyRow {
         CopyRow { dst, src, span, extents: Rc::default() }
     }
@@ -81,8 +81,8 @@ impl Elaborator<'_> {
         self.push_copy("copy", rows, span)
     }
 
-    /// Lets the last step write the destination itself, if `source` is the whole of a temporary that this step alone
-    /// computed, the destination takes it as it is, and no element that the step reads is written.
+    /// Lets the last step write the destination directly. Conditions: `source` is a whole temporary that only this step
+    /// computes, its family can write `dst` instead, and the step reads no element that it would then write.
     fn write_in_place(&mut self, dst: &View, source: &View, broadcast: &View) -> bool {
         let Some((temp, set)) = self.emission.computed_last() else { return false };
         let [part] = &source.parts[..] else { return false };
@@ -93,9 +93,9 @@ impl Elaborator<'_> {
         crate::retarget::retarget(&mut self.graph, set, temp, dst)
     }
 
-    /// Returns whether some name in scope may still see a variable.
+    /// Returns whether a name in scope refers to a variable.
     fn named_anywhere(&self, var: girder_ir::ids::VarId) -> bool {
-        // A list may hold the same list many times: each is looked into once.
+        // A list may contain the same list many times; each is searched once.
         type Seen = rustc_hash::FxHashSet<*const Value>;
         fn sees(v: &Value, var: girder_ir::ids::VarId, seen: &mut Seen) -> bool {
             match v {
@@ -122,7 +122,7 @@ impl Elaborator<'_> {
         self.constant_of(value, target.ty, &shape, span)
     }
 
-    /// Reports why a view cannot be written, if so.
+    /// Reports a view that cannot be written.
     pub fn writable(&mut self, view: &View, span: Span) -> Result<()> {
         if view.has_aliases() {
             let message = "this view names an element twice, so it cannot be written";
@@ -172,7 +172,7 @@ impl Elaborator<'_> {
     fn copy_rows(&mut self, items: &[CopyItem]) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         self.copy_items(items, &mut Loops::default(), &mut rows)?;
-        // A row that moves a view onto itself moves nothing, but beside others it writes like any other.
+        // A row that copies a view to itself moves nothing; next to other rows, it counts as a write like any other.
         if let [row] = &rows[..]
             && row.src == row.dst
         {
@@ -235,7 +235,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns whether some row reads what some row writes.
+    /// Returns whether some row reads an element that some row writes.
     fn meets(&self, rows: &[CopyRow]) -> bool {
         let (mut reads, mut writes) = (vec![], vec![]);
         for r in rows {
@@ -245,7 +245,7 @@ impl Elaborator<'_> {
         girder_ir::region::least_common(&reads, &writes).is_some()
     }
 
-    /// Emits a copy of rows; what overlaps goes through temporaries first.
+    /// Emits a copy of rows; overlapping rows go through temporaries.
     fn push_copy(&mut self, name: &str, mut rows: Vec<CopyRow>, span: Span) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -273,7 +273,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Copy(copy), span)
     }
 
-    /// Adds a copy set whose rows do not meet: rows of one statement and signature share a family.
+    /// Adds a copy set whose rows do not overlap: rows of one statement and signature share a family.
     fn add_copy(&mut self, name: SmolStr, rows: Vec<CopyRow>, span: Span) -> Result<CopyId> {
         type Groups = IndexMap<(Span, Signature, Signature), RowGroup, rustc_hash::FxBuildHasher>;
         let mut groups = Groups::default();

@@ -1,7 +1,7 @@
 //! `let`, `var`, `param`, `const`, `temp`, `map`, streams: in bodies and at the top of a module.
 //!
-//! Invariant: what stands at the top of a module is persistent; what stands in a body is a temporary (but `param` and
-//! `const`, which are set at load wherever they stand).
+//! Invariant: a variable declared at the top of a module is persistent; one declared in a body is a temporary, except
+//! `param` and `const`, which are always initialised at load.
 
 use crate::arguments::Kind;
 use crate::elaborator::{Elaborator, Global};
@@ -15,7 +15,7 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl<'a> Elaborator<'a> {
-    /// Elaborates an item that has a value, in its own module, and records its value. Errors are reported.
+    /// Elaborates an item that has a value, in its own module, and records the value. Errors are reported.
     pub fn declare_item(&mut self, module: ModuleRef, index: usize) {
         let item = &self.modules.get(module).tree.items[index];
         let names = crate::modules::item_names(item);
@@ -84,7 +84,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Returns a declaration in a body.
+    /// Elaborates a declaration in a body.
     pub fn declaration(&mut self, decl: &'a ast::Decl) -> Result<()> {
         match decl {
             ast::Decl::Let(l) => {
@@ -111,7 +111,8 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Elaborates `var` in a body: a temporary that is set, if it has a value, each time control reaches it.
+    /// Elaborates `var` in a body: a temporary whose initial value, if any, is written each time control reaches the
+    /// declaration.
     fn local_var(&mut self, v: &ast::VarDecl) -> Result<Tensor> {
         let (ty, shape) = self.supported(&v.ty)?;
         let name = self.unique_name(&v.name.dotted());
@@ -127,7 +128,7 @@ impl<'a> Elaborator<'a> {
         Ok(tensor)
     }
 
-    /// Returns the element type, which the engines compute with, and the shape of a variable or stream.
+    /// Returns the element type and shape of a variable or stream; reports a type that the engines do not support.
     fn supported(&mut self, ty: &ast::Type) -> Result<(ElemType, Vec<u64>)> {
         let (elem, shape) = self.declared(ty)?;
         if elem.is_supported() {
@@ -136,7 +137,7 @@ impl<'a> Elaborator<'a> {
         Err(self.unsupported(ty.span, &format!("the element type `{elem}`")))
     }
 
-    /// Returns a variable that is set at load.
+    /// Makes a variable that is initialised at load.
     fn persistent(&mut self, v: &ast::VarDecl, class: VarClass, name: SmolStr) -> Result<Tensor> {
         let (ty, shape) = self.supported(&v.ty)?;
         let init = match v.init {
@@ -156,7 +157,7 @@ impl<'a> Elaborator<'a> {
         Ok(Tensor { view: View::whole(var, &shape), ty })
     }
 
-    /// Returns the initial value of a variable; zero is none.
+    /// Returns the initial value of a variable; `None` for zeros.
     pub fn init(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Option<Init>> {
         match value {
             Value::Array(a) => {
@@ -225,7 +226,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Returns a static number as an element; floats round once, integers must fit.
+    /// Converts a static number to an element; floats round once, integers must fit.
     pub fn scalar(&mut self, value: &Value, ty: ElemType, span: Span) -> Result<Scalar> {
         let found = match (value, ty) {
             (Value::Bool(b), ElemType::Bool) => Some(Scalar::bool(*b)),
@@ -266,7 +267,7 @@ impl<'a> Elaborator<'a> {
         if from == to {
             return Ok(bytes.to_vec());
         }
-        // A view over a pretended variable knows the rules.
+        // A view of a placeholder variable implements the broadcasting rules.
         let view = View::whole(girder_ir::ids::VarId::from_u32(0), from);
         let limit = self.session.limits.elements;
         let fits = to.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).is_some_and(|n| n <= limit);
@@ -303,7 +304,7 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-/// Returns an initial value in its shortest form: nothing for zeros, one element where all are equal.
+/// Returns an initial value in its shortest form: `None` for zeros, one element if all are equal.
 fn init_of(ty: ElemType, data: Vec<u8>) -> Option<Init> {
     let size = ty.bytes() as usize;
     let mut elements = data.chunks_exact(size);

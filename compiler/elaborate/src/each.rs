@@ -1,10 +1,10 @@
 //! Codelet functions applied to tensors, element by element with NumPy's broadcasting: `exp(x)`, and every operator on
-//! tensors. Each is one family, whose codelet is generated and then treated like any other.
+//! tensors. Each application is one family with a generated codelet, which is then treated like any other.
 //!
 //! # Note: Pieces
-//! The result is cut into boxes of equal shape, as many as the place has workers but none smaller than
-//! [`LEAST`] elements, outermost axis first; one vertex computes one piece. There are more pieces than one processor
-//! has workers only where each has [`FAR`] elements: less would not pay for crossing between processors.
+//! The result is cut into boxes of equal shape, outermost axis first; one vertex computes one piece. There are as many
+//! pieces as the place has workers, but none is smaller than [`LEAST`] elements. The pieces occupy more than one
+//! processor only if each has [`FAR`] elements: smaller ones would not repay the crossing between processors.
 
 mod operand;
 mod codelet;
@@ -27,15 +27,15 @@ use girder_typing::ModuleRef;
 use operand::Operand;
 use pieces::Pieces;
 
-/// Fewer elements than this are not worth a vertex of their own.
+/// Minimal number of elements of a vertex.
 const LEAST: u64 = 32;
-/// From so many elements of a piece on there is work for another processor.
+/// Minimal number of elements of a piece for the use of a further processor.
 const FAR: u64 = 128;
 
 /// A function that is applied to elements.
 #[derive(Clone, Copy)]
 struct Function<'f> {
-    /// The qualified name of a codelet function, or a type, which converts.
+    /// The qualified name of a codelet function; or a type, for a conversion.
     path: &'f str,
     /// The function's item.
     item: Option<(ModuleRef, usize)>,
@@ -56,7 +56,7 @@ impl Elaborator<'_> {
             if module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
                 return self.each_static(&name, values, span);
             }
-            // Numbers alone become constants, so that a codelet function means the same everywhere.
+            // Static numbers alone become constants, so that a codelet function gives the same results everywhere.
             for v in &mut values {
                 let ty = match v {
                     Value::Float(_) => ElemType::F32,
@@ -127,7 +127,7 @@ impl Elaborator<'_> {
         Ok(out)
     }
 
-    /// Returns the arguments in the order of the parameters, defaults filled in.
+    /// Returns the arguments in the order of the parameters, with defaults.
     fn each_arguments(&mut self, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
         let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
         let slots = bind(given, f.params.len(), parameter).map_err(|(g, _)| {
@@ -149,8 +149,8 @@ impl Elaborator<'_> {
         Ok(values)
     }
 
-    /// Returns the element type of each argument: a static number takes the type of its parameter, which a tensor of
-    /// the same generic decides.
+    /// Returns the element type of each argument. A static number takes the type of its parameter, which a tensor of
+    /// the same generic determines.
     fn each_types(&mut self, f: &ast::Fn, values: &[Value], span: Span) -> Result<Vec<ElemType>> {
         let generic = |ty: &Option<ast::Type>| match ty {
             Some(ast::Type { kind: ast::TypeKind::Name { name, .. }, .. }) => Some(name.dotted()),
@@ -253,7 +253,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns the length of a piece along each axis. See the module.
+    /// Returns the length of a piece along each axis. See the note on pieces.
     fn pieces(&self, shape: &[u64]) -> Vec<u64> {
         let total: u64 = shape.iter().product();
         let per_tile = self.machine.chip.workers as u64;
@@ -270,7 +270,7 @@ impl Elaborator<'_> {
         grid
     }
 
-    /// Returns the module of an element-wise codelet, generated when it is first needed.
+    /// Returns the module of an element-wise codelet, which is generated on first use.
     fn each_codelet(&mut self, codelet: EachCodelet<'_>, callee: Option<(ModuleRef, usize)>) -> ModuleRef {
         let name = codelet.name();
         if let Some(known) = self.codelets.elementwise.get(&name) {
@@ -284,7 +284,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns the views of all fields in the codelet's order.
+/// Returns the views of all fields, in the codelet's order.
 fn views_of(operands: &[Operand], fulls: Vec<View>, out: View) -> Vec<View> {
     let mut fulls = fulls.into_iter();
     let view = |o: &Operand| match o {
@@ -295,7 +295,7 @@ fn views_of(operands: &[Operand], fulls: Vec<View>, out: View) -> Vec<View> {
     operands.iter().filter_map(view).chain([out]).collect()
 }
 
-/// Returns the views of the full operands and the result over as few axes as all of them allow.
+/// Returns the views of the full operands and the result, with axes merged as far as all of them allow.
 fn merged(operands: &[Operand], out: &Tensor) -> (Vec<View>, Vec<u64>) {
     let full = operands.iter().filter_map(|o| match o {
         Operand::Full(t) => Some(&t.view),

@@ -1,4 +1,4 @@
-//! What the outside sees: streams, `print`, `abort`, `sync`.
+//! Effects that the host observes: streams, `print`, `abort`, `sync`.
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::NodeKind;
@@ -12,7 +12,7 @@ use girder_syntax::ast::{Arg, ExprId, ExprKind};
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// Elaborates `target <- read(stream)`: one packet, straight into the target, if it is one that the packet fits.
+    /// Elaborates `target <- read(stream)`: the packet goes directly to the target, if its type and shape fit.
     pub fn read_into(&mut self, target: &Tensor, value: ExprId, span: Span) -> Result<bool> {
         let tree = self.tree();
         let ExprKind::Call { callee, args } = &tree.exprs[value].kind else { return Ok(false) };
@@ -32,7 +32,7 @@ impl Elaborator<'_> {
         Ok(true)
     }
 
-    /// Elaborates `read(stream)`: one packet, in a fresh temporary.
+    /// Elaborates `read(stream)`: the packet goes to a fresh temporary.
     pub fn read_stream(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [stream] = self.arguments("read", ["stream"], given, span)?;
         let Some(stream) = stream else { return Err(girder_source::Failed) };
@@ -133,7 +133,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns a static value as `print` shows it; strings inside others are quoted. Nothing for what has no text.
+/// Returns the text of a static value for `print`; nested strings are quoted. `None` for a value without text.
 fn static_text(value: &Value, inside: bool) -> Option<String> {
     let list = |values: &[Value]| {
         let texts: Option<Vec<String>> = values.iter().map(|v| static_text(v, true)).collect();

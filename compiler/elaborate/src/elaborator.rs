@@ -1,11 +1,10 @@
-//! The state of elaboration in parts that each own one thing, and the few operations that all of elaboration uses:
+//! The state of elaboration, in parts that each own one concern, and the operations that all of elaboration uses:
 //! reporting errors, charging steps, emitting.
 //!
-//! Evaluation itself is in `impl Elaborator` of the other files, one idea each: its functions call one another as the
-//! language nests. What they share is here, behind the parts' methods.
+//! Evaluation itself is in `impl Elaborator` blocks of the other files, one concern each; their functions call one
+//! another as the language nests. The state that they share is here, accessed through the methods of its parts.
 //!
-//! Invariant: a failed expression is reported once, where it failed, and its value is [`Value::Error`] to whatever
-//! comes after.
+//! Invariant: a failed expression is reported once, where it failed, and then has the value [`Value::Error`].
 
 mod budget;
 mod codelet_table;
@@ -35,42 +34,42 @@ use girder_typing::ModuleRef;
 use reporter::Reporter;
 use smol_str::SmolStr;
 
-/// Elaboration of one root module.
+/// The elaborator of one root module.
 pub struct Elaborator<'a> {
     /// All files with their names.
     pub modules: &'a Modules,
-    /// The machine whose facts the text may ask for.
+    /// The machine whose properties the text may query.
     pub machine: &'a Machine,
     /// Limits.
     pub session: &'a Session,
-    /// The library, files and arrays.
+    /// The loader of library modules, files and arrays.
     pub loader: &'a dyn Loader,
     /// `--arg`
     pub arguments: &'a Arguments,
     /// The graph so far.
     pub graph: Graph,
-    /// Where diagnostics go.
+    /// Diagnostics, with the calls that lead to them.
     pub reporter: Reporter<'a>,
     /// Names and their values.
     pub scopes: Scopes,
-    /// Where steps go, and what they inherit.
+    /// The bodies that receive steps, and the properties that steps inherit.
     pub emission: Emission,
-    /// Steps of evaluation that are left.
+    /// The remaining steps of evaluation.
     pub budget: Budget,
     /// Functions being called, outermost first.
     pub functions: Vec<(ModuleRef, usize)>,
     /// Programs being elaborated, outermost first.
     pub programs: Vec<(ModuleRef, SmolStr)>,
-    /// Names of entities, and what is made once.
+    /// The names of entities, and entities that are made once.
     pub entities: Entities,
-    /// Codelets, each read, generated and specialised once.
+    /// Codelets; each is read, generated and specialised once.
     pub codelets: CodeletTable,
-    /// What `map` statements put on tiles, in their order.
+    /// The mapped rows of `map` statements, in their order.
     pub mapped: Vec<VarRows>,
 }
 
 impl<'a> Elaborator<'a> {
-    /// An elaborator that has elaborated nothing.
+    /// Creates an elaborator.
     pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
         Elaborator {
             modules,
@@ -101,7 +100,7 @@ impl<'a> Elaborator<'a> {
         &self.modules.get(self.module()).tree
     }
 
-    /// Evaluates at the top of a module, whatever was being evaluated.
+    /// Evaluates at the top level of a module.
     pub fn at_top<T>(&mut self, module: ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
         let prefix = self.modules.get(module).prefix.clone();
         let path = if prefix.is_empty() { vec![] } else { vec![prefix] };
@@ -113,7 +112,7 @@ impl<'a> Elaborator<'a> {
         value
     }
 
-    /// Evaluates with the names of a module alone.
+    /// Evaluates with only the names of a module in scope.
     pub fn at_module<T>(&mut self, module: ModuleRef, f: impl FnOnce(&mut Self) -> T) -> T {
         self.scopes.enter(module);
         let value = f(self);
@@ -142,12 +141,12 @@ impl<'a> Elaborator<'a> {
         self.report(Diagnostic::error(code, span, message).help(help))
     }
 
-    /// Reports that something of the language is not supported yet.
+    /// Reports a construct of the language that is not supported yet.
     pub fn unsupported(&mut self, span: Span, what: &str) -> Failed {
         self.error("elaborate::not_supported", span, format!("{what} is not yet supported"))
     }
 
-    /// Reports that a value is of the wrong kind; silent about [`Value::Error`].
+    /// Reports a value of the wrong kind; [`Value::Error`] is not reported again.
     pub fn expected(&mut self, what: &str, found: &Value, span: Span) -> Failed {
         if found.is_error() {
             return Failed;
@@ -174,13 +173,13 @@ impl<'a> Elaborator<'a> {
         self.charge(span)
     }
 
-    /// Charges values that are about to be made: one takes more room than a step takes time.
+    /// Charges values that are about to be made: a value takes more memory than a step takes time.
     pub fn charge_values(&mut self, count: u64, span: Span) -> Result<()> {
         self.charge_many(count.saturating_mul(8), span)
     }
 
-    /// Charges a step for each value inside a value, before all of them are looked at: a list may hold the same list
-    /// many times, and so be far longer than it is large.
+    /// Charges a step for each value inside a value, before they are visited: a list may contain the same list many
+    /// times, so its length may exceed its size in memory.
     pub fn charge_walk(&mut self, value: &Value, span: Span) -> Result<()> {
         match value {
             Value::List(l) => {
@@ -195,7 +194,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Ends all evaluation, and reports why once.
+    /// Ends all evaluation; reports the reason once.
     fn stop(&mut self, span: Span) -> Failed {
         if !self.budget.stop() {
             return Failed;
@@ -208,7 +207,7 @@ impl<'a> Elaborator<'a> {
         self.error_help("elaborate::too_many_steps", span, message, help)
     }
 
-    /// Makes an origin for a span, under the call being evaluated.
+    /// Makes an origin for a span, within the current call.
     pub fn origin_at(&mut self, span: Span) -> OriginId {
         self.graph.origins.add(span, self.emission.origin(), SmolStr::default())
     }

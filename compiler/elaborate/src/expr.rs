@@ -1,4 +1,4 @@
-//! Expressions while the graph is built.
+//! Expressions in the evaluation of a module.
 //!
 //! Invariant: operands are evaluated left to right; an expression of static values emits no steps.
 
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
-    /// Returns the value of an expression.
+    /// Evaluates an expression.
     pub fn expr(&mut self, id: ExprId) -> Result<Value> {
         let tree = self.tree();
         let e = &tree.exprs[id];
@@ -69,7 +69,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns a static integer.
+    /// Evaluates an expression that must be a static integer.
     pub fn int(&mut self, id: ExprId) -> Result<i64> {
         match self.expr(id)? {
             Value::Int(v) => Ok(v),
@@ -80,7 +80,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns a tensor.
+    /// Evaluates an expression that must be a tensor.
     pub fn tensor(&mut self, id: ExprId) -> Result<Tensor> {
         match self.expr(id)? {
             Value::Tensor(t) => Ok(Arc::unwrap_or_clone(t)),
@@ -130,8 +130,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Evaluates `a op b`; `&&` and `||` evaluate `b` only where it decides. A chain `a + b + …` is evaluated without
-    /// deep recursion, because its left operand is descended in a loop.
+    /// Evaluates `a op b`; `&&` and `||` evaluate `b` only if `a` does not decide. A chain `a + b + …` is evaluated
+    /// without deep recursion: its left operands are descended in a loop.
     fn binary_expr(&mut self, op: ast::BinaryOp, left: ExprId, right: ExprId, span: Span) -> Result<Value> {
         use ast::BinaryOp::{And, Or};
         let tree = self.tree();
@@ -169,7 +169,8 @@ impl Elaborator<'_> {
         Ok(value)
     }
 
-    /// Runs `f` for every point of a nest of binders, row-major, with their names bound; without binders once.
+    /// Runs `f` for every combination of values of nested binders, row-major, with their names bound; once if there are
+    /// no binders.
     pub fn each_binding(&mut self, binders: &[ast::Binder], f: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Some((first, rest)) = binders.split_first() else { return f(self) };
         let span = self.tree().exprs[first.range].span;

@@ -2,10 +2,10 @@
 //!
 //! # Note: Grouping
 //! Vertices of one statement and one codelet specialisation whose views differ only in offsets share a family, in the
-//! order of the statement's loops. So do the vertices of all statements that stand in no loop, and those that are alone
-//! of their kind in a loop, which print as if they stood in none. Offsets that turn out affine in the loops' indices
-//! are stored closed; the others are tables. Whether a loop stayed closed never changes the graph: a [`VertexBlock`]
-//! makes the family that its vertices, added one by one, would make.
+//! order of the statement's loops. Vertices outside loops share families across statements. A single vertex of its
+//! signature in a loop joins them, because it prints as if it were outside the loop. Offsets that are affine in the
+//! loops' indices are stored as closed forms; the others are tables. Whether a loop was batched never changes the
+//! graph: a [`VertexBlock`] makes the same family as its vertices, added one by one.
 //!
 //! Invariant: families are in the order of their first vertices.
 
@@ -38,14 +38,14 @@ use smol_str::SmolStr;
 #[derive(Debug, Default)]
 pub struct Families {
     groups: IndexMap<Key, Group, FxBuildHasher>,
-    /// The group that the last vertex joined: most join that of the one before.
+    /// The group that the last vertex joined; the next one usually joins it too.
     last: usize,
-    /// How many vertices were added.
+    /// The number of vertices that were added.
     pub count: u64,
 }
 
 impl Families {
-    /// Adds a vertex; `true` if it is the first of its key.
+    /// Adds a vertex; returns whether it is the first of its key.
     pub fn add(&mut self, mut vertex: Instance, loops: &Loops) -> bool {
         self.count += 1;
         if !vertex.views.iter().all(View::is_plain) {
@@ -72,7 +72,7 @@ impl Families {
         self.groups.get_index(self.last).is_some_and(|(key, group)| key.head == *head && fits(group))
     }
 
-    /// Returns views of the signature of the vertex that was added last.
+    /// Returns representative views of the group that the last vertex joined.
     pub fn last_views(&self) -> &[View] {
         self.groups.get_index(self.last).map_or(&[], |(_, group)| &group.like)
     }
@@ -91,8 +91,8 @@ impl Families {
         }
     }
 
-    /// Returns the groups in the order of their first vertices. One of a single vertex that stands in loops joins those
-    /// of its signature that stand in none.
+    /// Returns the groups in the order of their first vertices. A single vertex in loops joins the group of its
+    /// signature outside loops.
     fn into_groups(self) -> IndexMap<Key, Group, FxBuildHasher> {
         let mut groups: IndexMap<Key, Group, FxBuildHasher> = IndexMap::default();
         for (mut key, group) in self.groups {
@@ -126,7 +126,7 @@ impl Elaborator<'_> {
         Ok(set)
     }
 
-    /// Makes the family of a group. One that is not closed over a box is put on a line.
+    /// Makes the family of a group. If the group does not fill a box, the domain has one dimension.
     fn family(&mut self, set: ComputeSetId, key: Key, group: Group) -> Family {
         let edges: Vec<FieldId> = self.fields(key.head.spec, |dir| dir != Dir::Const);
         let constants: Vec<FieldId> = self.fields(key.head.spec, |dir| dir == Dir::Const);
@@ -151,12 +151,12 @@ impl Elaborator<'_> {
         Family { set, codelet: key.head.spec, domain, fields, consts, tile, origin, statements }
     }
 
-    /// Returns the fields of a codelet with some directions.
+    /// Returns the fields of a codelet whose direction is wanted.
     fn fields(&self, spec: SpecId, wanted: impl Fn(Dir) -> bool) -> Vec<FieldId> {
         self.graph.codelets[spec].fields.iter().filter(|(_, f)| wanted(f.dir)).map(|(id, _)| id).collect()
     }
 }
-/// Returns the indices of the user's loops over a domain; none if they cannot be stored.
+/// Returns the indices of the user's loops over a domain; empty if they cannot be stored.
 fn indices_of(domain: &Domain, indices: &[Vec<i64>]) -> Box<[Offset]> {
     let fits = |c: &Vec<i64>| match Offset::fit(domain, c) {
         Offset::Table(_) if c.iter().any(|&i| u32::try_from(i).is_err()) => None,

@@ -1,14 +1,14 @@
-//! Indexing and the views and facts of a value: `w[i, 2..4, ..]`, `.reshape([a, b])`, `.shape`.
+//! Indexing: `w[i, 2..4, ..]`.
 //!
-//! Invariant: every view made here lies inside the view it was made from, and has at most `Limits::view_parts` parts.
+//! Invariant: every view made here lies inside the view from which it was made, and has at most `Limits::view_parts`
+//! parts.
 
 use crate::elaborator::Elaborator;
-use crate::value::Given;
 use crate::value::{Range, Tensor, Value};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
-use girder_syntax::ast::{self, Index};
+use girder_syntax::ast::Index;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -86,20 +86,20 @@ impl Elaborator<'_> {
         self.checked_view(view.into_owned(), t.ty, span)
     }
 
-    fn checked_view(&mut self, view: View, ty: ElemType, span: Span) -> Result<Value> {
+    pub fn checked_view(&mut self, view: View, ty: ElemType, span: Span) -> Result<Value> {
         let limit = self.session.limits.view_parts;
         if view.parts.len() > limit as usize {
             let message = format!("this view falls into {} parts; at most {limit} are allowed", view.parts.len());
             let help = "make it whole with `copy(…)`, or allow more with `--limit view_parts=N`";
             return Err(self.error_help("elaborate::view_parts", span, message, help));
         }
-        // A view takes the room of its parts.
+        // A view needs memory for its parts.
         self.charge_many(4 * (view.parts.len() as u64).saturating_sub(1), span)?;
         self.bounded_shape(&view.shape(), ty, span)?;
         Ok(Tensor { view, ty }.into())
     }
 
-    /// Returns what one index takes of `0..len`.
+    /// Evaluates one index of an axis of length `len`.
     fn one_index(&mut self, index: &Index, len: u64, span: Span) -> Result<AxisIndex> {
         let (r, at) = match index {
             Index::Rest(_) => return Ok(AxisIndex::Rest),
@@ -145,7 +145,7 @@ impl Elaborator<'_> {
     }
 
     fn index_array(&mut self, a: &crate::modules::Array, index: &[Index], span: Span) -> Result<Value> {
-        // A view over a pretended variable picks the elements.
+        // A view of a placeholder variable selects the elements.
         let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
         let picked = self.index_tensor(&Tensor { view, ty: a.ty }, index, span)?;
         let Value::Tensor(t) = picked else { return Err(girder_source::Failed) };
@@ -156,263 +156,9 @@ impl Elaborator<'_> {
         let shape = t.view.shape().to_vec();
         Ok(Value::Array(Arc::new(crate::modules::Array { ty: a.ty, shape, bytes: bytes.into() })))
     }
-
-    /// Evaluates `base.name`.
-    pub fn member(&mut self, base: Value, name: &ast::Ident, span: Span) -> Result<Value> {
-        let shape_of = |shape: &[u64]| Value::List(Arc::new(shape.iter().map(|&n| Value::Int(n as i64)).collect()));
-        Ok(match (&base, name.name.as_str()) {
-            (Value::Tensor(t), "shape") => shape_of(&t.view.shape()),
-            (Value::Tensor(t), "rank") => Value::Int(t.view.rank() as i64),
-            (Value::Tensor(t), "type") => Value::Type(t.ty),
-            (Value::Tensor(t), "len") => Value::Int(t.view.len() as i64),
-            (Value::Array(a), "shape") => shape_of(&a.shape),
-            (Value::Array(a), "rank") => Value::Int(a.shape.len() as i64),
-            (Value::Array(a), "type") => Value::Type(a.ty),
-            (Value::List(l), "len") => Value::Int(l.len() as i64),
-            (Value::Range(r), "len") => Value::Int(r.count as i64),
-            (Value::Tuple(t), field) if t.get(field).is_some() => t.get(field).cloned().unwrap_or(Value::Error),
-            (Value::Type(t), field) => return self.type_constant(*t, field, span),
-            (Value::Module(m), field) => {
-                let data = self.modules.get(*m);
-                if data.values.contains_key(field) {
-                    return self.at_module(*m, |this| this.name(&name.name, name.span));
-                }
-                let d = crate::scope::not_in_module(data, name);
-                return Err(self.report(d));
-            }
-            (Value::Error, _) => return Err(girder_source::Failed),
-            (other, field) => {
-                let message = format!("{} has no `{field}`", other.describe());
-                let d = girder_source::Diagnostic::error("names::unknown", name.span, message);
-                let d = match other {
-                    Value::Tuple(t) if t.names.iter().any(|n| !n.is_empty()) => {
-                        d.help(format!("it has {}", t.names.join(", ")))
-                    }
-                    Value::Tensor(_) if METHODS.contains(&field) => d.help(format!("call it: `.{field}(…)`")),
-                    Value::Tensor(_) => {
-                        d.help("a tensor has shape, rank, type, and views such as reshape and transpose")
-                    }
-                    _ => d,
-                };
-                return Err(self.report(d));
-            }
-        })
-    }
-
-    /// Evaluates `base.name(args)`.
-    pub fn method(&mut self, base: Value, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
-        match base {
-            Value::Tensor(t) => self.view_method(&t, name, given, span),
-            Value::Type(ty) if name.name == "bits" => self.type_bits(ty, given, span),
-            Value::Array(a) if name.name == "reshape" => {
-                let [shape] = self.arguments("reshape", ["shape"], given, span)?;
-                let Some(shape) = shape else { return Err(girder_source::Failed) };
-                let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
-                let dims = self.new_shape(&view, &shape)?;
-                self.bounded_shape(&dims, a.ty, span)?;
-                let bytes = a.bytes.clone();
-                Ok(Value::Array(Arc::new(crate::modules::Array { ty: a.ty, shape: dims, bytes })))
-            }
-            other => {
-                let member = self.member(other, name, span)?;
-                match member {
-                    Value::Fn(m, i) => self.call_fn(m, i, given, span),
-                    other => Err(self.expected("a function", &other, span)),
-                }
-            }
-        }
-    }
-
-    fn view_method(&mut self, t: &Tensor, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
-        let v = &t.view;
-        let view = match name.name.as_str() {
-            "reshape" => {
-                let [shape] = self.arguments("reshape", ["shape"], given, span)?;
-                let Some(shape) = shape else { return Err(girder_source::Failed) };
-                let dims = self.new_shape(v, &shape)?;
-                self.bounded_shape(&dims, t.ty, span)?;
-                v.reshape(&dims)
-            }
-            "flatten" => {
-                let [] = self.arguments("flatten", [], given, span)?;
-                v.flatten()
-            }
-            "transpose" => {
-                let [] = self.arguments("transpose", [], given, span)?;
-                v.transpose()
-            }
-            "permute" => {
-                let [axes] = self.arguments("permute", ["axes"], given, span)?;
-                let axes = self.int_list(axes)?;
-                let mut sorted = axes.clone();
-                sorted.sort();
-                if sorted != (0..v.rank() as i64).collect::<Vec<_>>() {
-                    let message = format!("`permute` takes each axis of 0..{} once", v.rank());
-                    return Err(self.error("elaborate::axis", span, message));
-                }
-                v.permute(&axes.iter().map(|&a| a as usize).collect::<Vec<_>>())
-            }
-            "reverse" => {
-                let [axis] = self.arguments("reverse", ["axis?"], given, span)?;
-                let axis = self.axis_of(axis, v.rank(), span)?;
-                v.reverse(axis)
-            }
-            "broadcast" => {
-                let [n, axis] = self.arguments("broadcast", ["n", "axis?"], given, span)?;
-                let axis = self.axis_of(axis, v.rank(), span)?;
-                let n = self.size_of(n)?;
-                let total = v.len().checked_mul(n).filter(|&n| n <= self.session.limits.elements);
-                if total.is_none() {
-                    return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
-                }
-                let dims: Vec<u64> = v.shape().iter().copied().chain([n]).collect();
-                self.bounded_shape(&dims, t.ty, span)?;
-                v.broadcast(n, axis)
-            }
-            "broadcast_to" => {
-                let [shape] = self.arguments("broadcast_to", ["shape"], given, span)?;
-                let dims = self.int_list(shape)?;
-                let dims: Vec<u64> = dims.iter().map(|&d| d.max(0) as u64).collect();
-                self.broadcast(t, &dims, span)?
-            }
-            "expand" => {
-                let [axis] = self.arguments("expand", ["axis"], given, span)?;
-                let axis = self.axis_of(axis, v.rank() + 1, span)?;
-                v.expand(axis)
-            }
-            "squeeze" => {
-                let [axis] = self.arguments("squeeze", ["axis"], given, span)?;
-                let axis = self.axis_of(axis, v.rank(), span)?;
-                if v.shape()[axis] != 1 {
-                    let message = format!("axis {axis} of {} has {} elements, not 1", t.type_name(), v.shape()[axis]);
-                    return Err(self.error("elaborate::axis", span, message));
-                }
-                v.squeeze(axis)
-            }
-            "strided" => self.strided(t, given, span)?,
-            other => {
-                let near = girder_source::closest(other, METHODS.iter().copied());
-                let message = format!("{} has no view `{other}`", t.type_name());
-                let help = near
-                    .map_or_else(|| format!("views are {}", METHODS.join(", ")), |n| format!("did you mean `{n}`?"));
-                return Err(self.error_help("names::unknown", name.span, message, help));
-            }
-        };
-        self.checked_view(view, t.ty, span)
-    }
-
-    /// Evaluates `.strided(offset, dims, strides)` of printed text: elements of the flattened tensor at equal
-    /// distances.
-    fn strided(&mut self, t: &Tensor, given: Vec<Given>, span: Span) -> Result<View> {
-        let [offset, dims, strides] = self.arguments("strided", ["offset", "dims", "strides"], given, span)?;
-        let offset = match offset.map(|g| g.value) {
-            Some(Value::Int(o)) => o,
-            _ => return Err(self.error("elaborate::arguments", span, "`offset` is an integer")),
-        };
-        let (dims, strides) = (self.int_list(dims)?, self.int_list(strides)?);
-        if dims.len() != strides.len() || dims.iter().any(|&d| d < 0) {
-            return Err(self.error("elaborate::arguments", span, "`dims` and `strides` are lists of one length"));
-        }
-        let len = t.view.len() as i128;
-        let (mut lo, mut hi) = (offset as i128, offset as i128);
-        for (&d, &s) in dims.iter().zip(&strides) {
-            let reach = (d.max(1) - 1) as i128 * s as i128;
-            (lo, hi) = (lo + reach.min(0), hi + reach.max(0));
-        }
-        let empty = dims.contains(&0);
-        if !empty && (lo < 0 || hi >= len) {
-            let message = format!("elements {lo}..{} are outside the tensor's {len}", hi + 1);
-            return Err(self.error("elaborate::index_out_of_range", span, message));
-        }
-        let [part] = &t.view.parts[..] else {
-            return Err(self.error("elaborate::view_parts", span, "`strided` views a whole variable"));
-        };
-        let var = part.var;
-        let shape: Vec<u64> = dims.iter().map(|&d| d as u64).collect();
-        let elements = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
-        if elements.is_none_or(|n| n > self.session.limits.elements) && !empty {
-            return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
-        }
-        self.bounded_shape(&shape, t.ty, span)?;
-        Ok(View::strided(var, part.offset + offset, &shape, &strides))
-    }
-
-    /// Returns the dimensions of a reshape: as many elements as before; one may be left to be found as -1.
-    fn new_shape(&mut self, view: &View, shape: &Given) -> Result<Vec<u64>> {
-        let dims = self.int_list(Some(shape.clone()))?;
-        let known = dims.iter().filter(|&&d| d >= 0).try_fold(1u64, |n, &d| n.checked_mul(d as u64));
-        let len = view.len();
-        let open = dims.iter().filter(|&&d| d < 0).count();
-        let filled: Option<Vec<u64>> = match (known, open) {
-            (Some(n), 0) if n == len => Some(dims.iter().map(|&d| d as u64).collect()),
-            (Some(n), 1) if n > 0 && len.is_multiple_of(n) && dims.contains(&-1) => {
-                Some(dims.iter().map(|&d| if d < 0 { len / n } else { d as u64 }).collect())
-            }
-            _ => None,
-        };
-        match filled {
-            Some(dims) => Ok(dims),
-            None => {
-                let message = format!("{dims:?} does not have the {len} elements of the view");
-                Err(self.error("elaborate::shape_mismatch", shape.span, message))
-            }
-        }
-    }
-
-    /// Returns a list of integers.
-    pub fn int_list(&mut self, given: Option<Given>) -> Result<Vec<i64>> {
-        let Some(g) = given else { return Err(girder_source::Failed) };
-        match &g.value {
-            Value::List(items) => {
-                let ints: Option<Vec<i64>> =
-                    items.iter().map(|v| if let Value::Int(i) = v { Some(*i) } else { None }).collect();
-                ints.map_or_else(|| Err(self.expected("a list of integers", &g.value, g.span)), Ok)
-            }
-            Value::Int(i) => Ok(vec![*i]),
-            other => Err(self.expected("a list of integers", other, g.span)),
-        }
-    }
-
-    /// Returns an axis below `rank`; the first where none is given.
-    pub fn axis_of(&mut self, given: Option<Given>, rank: usize, span: Span) -> Result<usize> {
-        let (axis, at) = match given {
-            None => (0, span),
-            Some(Given { value: Value::Int(a), span, .. }) => (a, span),
-            Some(g) => return Err(self.expected("an axis (an integer)", &g.value, g.span)),
-        };
-        if axis < 0 || axis as usize >= rank {
-            return Err(self.error("elaborate::axis", at, format!("there is no axis {axis} of {rank}")));
-        }
-        Ok(axis as usize)
-    }
-
-    /// Returns a size: an integer that is not negative.
-    pub fn size_of(&mut self, given: Option<Given>) -> Result<u64> {
-        match given {
-            Some(Given { value: Value::Int(n), .. }) if n >= 0 => Ok(n as u64),
-            Some(g) => Err(self.expected_least(0, &g)),
-            None => Err(girder_source::Failed),
-        }
-    }
-
-    /// Reports that an integer of at least 0 or 1 was needed.
-    pub fn expected_least(&mut self, least: i64, g: &Given) -> girder_source::Failed {
-        let wanted = if least == 0 { "an integer of at least 0" } else { "a positive integer" };
-        match g.value {
-            Value::Int(n) if n < least => {
-                self.error("elaborate::type_mismatch", g.span, format!("expected {wanted}, found {n}"))
-            }
-            Value::Int(n) => self.error("elaborate::does_not_fit", g.span, format!("{n} is too large here")),
-            ref other => self.expected(wanted, other, g.span),
-        }
-    }
 }
 
-/// The view methods of a tensor.
-pub const METHODS: [&str; 9] =
-    ["reshape", "flatten", "transpose", "permute", "reverse", "broadcast", "broadcast_to", "expand", "squeeze"];
-
-/// What one index takes of an axis.
+/// The elements that one index selects along an axis.
 enum AxisIndex {
     /// One element.
     One(i64),

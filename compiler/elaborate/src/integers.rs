@@ -1,10 +1,11 @@
-//! Arithmetic of the static 64-bit `int`: what operators and functions of integers give.
+//! Arithmetic of the static 64-bit `int`: operators and functions of integers.
 //!
-//! Invariant: nothing wraps; batched evaluation and evaluation one iteration at a time compute every integer here.
+//! Invariant: nothing wraps. Batched evaluation and evaluation one iteration at a time both compute their integers
+//! here.
 
 use girder_syntax::ast::BinaryOp;
 
-/// Why an operation has no integer as its result.
+/// The reason why an operation has no integer result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// The result does not fit 64 bits.
@@ -13,11 +14,11 @@ pub enum Wrong {
     DivisionByZero,
     /// The shift is not within `0..64`.
     Shift,
-    /// The function is not one of integers for these arguments.
+    /// The function has no integer result for these arguments.
     NotAnInteger,
 }
 
-/// An integer, or why there is none.
+/// The result of an operation on integers.
 pub type Checked = Result<i64, Wrong>;
 
 fn fits(value: Option<i64>) -> Checked {
@@ -37,7 +38,7 @@ pub fn rem(a: i64, b: i64) -> Checked {
 /// Divides, rounding up, whatever the signs.
 pub fn div_ceil(a: i64, b: i64) -> Checked {
     let (quotient, rest) = (div(a, b)?, rem(a, b)?);
-    // A quotient that rounding to zero has made smaller is positive: `rest` and `b` have one sign.
+    // Rounding to zero lowers an inexact quotient only if it is positive: `rest` and `b` then have the same sign.
     Ok(quotient + i64::from(rest != 0 && (rest < 0) == (b < 0)))
 }
 
@@ -103,7 +104,7 @@ pub fn comparison(op: BinaryOp) -> Option<fn(&i64, &i64) -> bool> {
     })
 }
 
-/// Returns the function of one integer that has this name.
+/// Returns the function of one integer with this name.
 pub fn of_one(name: &str) -> Option<fn(i64) -> Checked> {
     Some(match name {
         "int" | "floor" | "ceil" | "round" | "trunc" => Ok,
@@ -113,7 +114,7 @@ pub fn of_one(name: &str) -> Option<fn(i64) -> Checked> {
     })
 }
 
-/// Returns the function of two integers that has this name. `min` and `max` of more are folds of it.
+/// Returns the function of two integers with this name. `min` and `max` of more arguments fold it.
 pub fn of_two(name: &str) -> Option<fn(i64, i64) -> Checked> {
     Some(match name {
         "div_ceil" => div_ceil,

@@ -1,13 +1,13 @@
-//! Module to Graph: names, shapes, static evaluation.
+//! Elaboration of a module to a graph: names, shapes, static evaluation.
 //!
-//! A tour. [`modules`] loads the files and enters their names; `root` goes through the items of the root module. The
-//! state is in `elaborator`, in parts: names and their values, emission, the budget, what was made. Expressions get
-//! their values in `expr`, `scope`, `operators`, `indexing`, `calls`, `builtins` and `reduce`; `binding` assigns
-//! arguments to parameters, `types` checks what is stated, `integers` computes. Programs are emitted by `statements`,
-//! `control`, `declarations`, `effects` and `programs`; `variables`, `places` and `maps` make and place variables.
-//! `vertices` and `copies` group what has one signature into `families`, and `batched` evaluates a loop once for all
-//! its iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to
-//! `girder_typing`, which turns codelets into typed, specialised ones.
+//! A tour. [`modules`] loads the files and records their names; `root` goes through the items of the root module. The
+//! state is in `elaborator`, in parts: names and their values, emission, the budget, entities. Expressions are
+//! evaluated in `expr`, `scope`, `operators`, `indexing`, `members`, `calls`, `builtins` and `reduce`; `binding`
+//! assigns arguments to parameters, `types` checks stated types, `integers` computes. Programs are emitted by
+//! `statements`, `control`, `declarations`, `effects` and `programs`; `variables`, `places` and `maps` make and place
+//! variables. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop
+//! once for all its iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to
+//! `girder_typing`, which translates and specialises codelets.
 //!
 //! Invariant: a graph is made only if no error was reported; elaboration depends on the text, the arguments and the
 //! machine, never on the host.
@@ -24,6 +24,7 @@ mod expr;
 mod integers;
 mod operators;
 mod indexing;
+mod members;
 mod binding;
 mod types;
 mod calls;

@@ -1,11 +1,11 @@
-//! `map` statements: what they put on tiles, and the mappings that come of that.
+//! `map` statements: the tiles that they give to elements, and the resulting mappings of variables.
 //!
 //! # Note: When
-//! A statement puts rows of elements on tiles; where several map one element, the last one does. Mappings are made from
-//! all rows of a variable when all is elaborated, so that a variable that many statements map is laid out once, and
-//! variables are laid out on all threads.
+//! A statement gives tiles to rows of elements; if several statements map an element, the last one takes precedence.
+//! Mappings are made from all rows of a variable after all statements are elaborated, so that a variable that many
+//! statements map is laid out once, and variables are laid out in parallel.
 //!
-//! Invariant: a mapping is the same however its rows were found.
+//! Invariant: a mapping does not depend on how its rows were found.
 
 pub mod blocks;
 pub mod rows;
@@ -36,7 +36,7 @@ impl<'a> Elaborator<'a> {
         Ok(())
     }
 
-    /// Makes the mappings of what `map` statements put on tiles. Nothing asks for one before all is elaborated.
+    /// Makes the mappings of all mapped variables, at the end: elaboration itself does not query them.
     pub fn make_mappings(&mut self) {
         let mut by_var: IndexMap<VarId, Vec<Rows>, FxBuildHasher> = IndexMap::default();
         for (var, rows) in std::mem::take(&mut self.mapped) {
@@ -70,7 +70,7 @@ impl<'a> Elaborator<'a> {
         Ok(rows)
     }
 
-    /// Adds the rows of one view on one place: spread in the view's order.
+    /// Adds the rows of one view on one place, spread in the order of the view.
     fn map_rows(&self, tensor: &Tensor, place: Place, rows: &mut Vec<MapRow>) {
         let len = tensor.view.len();
         let spread = place.spread(len, tensor.ty);

@@ -1,7 +1,7 @@
-//! The files of one compilation: the root module, what it imports, and the prelude; and what each name of a module
-//! stands for.
+//! The files of one compilation (the root module, its imports, and the prelude), and the meaning of each name of a
+//! module.
 //!
-//! Invariant: every module is parsed once. Imports may form cycles: what must not is the values of items, whose graph
+//! Invariant: every module is parsed once. Imports may form cycles; the values of items may not, and their graph
 //! (`references`) spans all modules.
 
 mod attributes;
@@ -16,30 +16,30 @@ use smol_str::SmolStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A static array, as `load` gives it.
+/// A static array from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// Element type.
     pub ty: girder_ir::types::ElemType,
     /// Its dimensions.
     pub shape: Vec<u64>,
-    /// Elements, row-major, little end first.
+    /// Elements, row-major and little-endian.
     pub bytes: Arc<[u8]>,
 }
 
-/// How elaboration reaches what lies outside the text: the library, other files, arrays.
+/// Access to everything outside the text: the library, other files, arrays.
 pub trait Loader {
     /// Returns the text of a library module.
     fn library(&self, name: &str) -> Option<String>;
     /// Returns the names of all library modules.
     fn library_names(&self) -> Vec<String>;
-    /// Returns the text of a file named beside `importer`, and the path under which it is known.
+    /// Returns the text of a file named relative to `importer`, and the path under which it is known.
     fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String>;
-    /// Returns an array of a file beside `importer`; `key` selects one of an archive.
+    /// Returns an array from a file named relative to `importer`; `key` selects one of an archive.
     fn array(&self, importer: &Path, name: &str, key: Option<&str>) -> Result<Array, String>;
 }
 
-/// What a name of a module stands for.
+/// The meaning of a name of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// An item, by index.
@@ -53,9 +53,9 @@ pub enum Entry {
 /// One parsed file with its names.
 #[derive(Debug)]
 pub struct Module {
-    /// As the user named it.
+    /// The path as the user named it.
     pub path: PathBuf,
-    /// What qualifies its items in printed text: empty for the root.
+    /// The prefix that qualifies its items in printed text; empty for the root.
     pub prefix: SmolStr,
     /// Its syntax.
     pub tree: ast::Module,
@@ -67,7 +67,7 @@ pub struct Module {
     pub sets: FxHashMap<SmolStr, Entry>,
     /// `program`
     pub programs: FxHashMap<SmolStr, Entry>,
-    /// Whether some value has a dotted name (printed text has).
+    /// Whether some value has a dotted name, as in printed text.
     pub dotted: bool,
 }
 
@@ -103,10 +103,10 @@ impl Modules {
         Modules { list: this.list, prelude }
     }
 
-    /// The root module.
+    /// The id of the root module.
     pub const ROOT: ModuleRef = ModuleRef(0);
 
-    /// Returns how many modules there are.
+    /// Returns the number of modules.
     pub fn count(&self) -> usize {
         self.list.len()
     }
@@ -120,7 +120,7 @@ impl Modules {
         let stem = root.path.file_stem().and_then(|s| s.to_str()).unwrap_or("main");
         let ident = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let name: String = stem.chars().map(ident).collect();
-        // A name that is a word of the grammar, or begins like a number, could not be printed.
+        // A word of the grammar, or a name that begins like a number, could not be printed.
         let word = girder_syntax::token::lex(&name, 0).lexemes.first().map(|l| l.token);
         let is_name = word.is_some_and(|t| t == Token::Ident && name != "_" || t.is_contextual());
         if is_name { name.into() } else { format!("m_{name}").into() }
@@ -146,8 +146,8 @@ impl Modules {
         Some((module, index, &self.get(module).tree.items[index]))
     }
 
-    /// Returns what a dotted name means in a module: first in the module itself, then in what it imports (`nn.relu`),
-    /// then in the prelude. `table` picks the kind of name.
+    /// Resolves a dotted name in a module: first in the module itself, then in its imports (`nn.relu`), then in the
+    /// prelude. `table` selects the kind of name.
     pub fn find(
         &self,
         module: ModuleRef,
@@ -182,7 +182,7 @@ struct Loading<'a> {
 
 impl Loading<'_> {
     fn add(&mut self, path: PathBuf, prefix: SmolStr, file: FileId, library: bool) -> ModuleRef {
-        // A limit that the user sets is one for what the user writes.
+        // Limits that the user sets apply to the user's text, not to the library.
         let own = Session { cancel: self.session.cancel.clone(), ..Session::default() };
         let session = if library { &own } else { self.session };
         let tree = girder_syntax::parse(self.map, file, session, self.diagnostics);
@@ -330,7 +330,7 @@ impl Loading<'_> {
     }
 }
 
-/// Enters the names of one item.
+/// Records the names of one item.
 fn declare(
     m: &mut Module,
     index: usize,
@@ -384,7 +384,7 @@ pub fn item_names(item: &ast::Item) -> Vec<SmolStr> {
     }
 }
 
-/// Returns the names that a pattern binds, in order.
+/// Calls `f` with the names that a pattern binds, in order.
 pub fn pattern_names(pattern: &ast::Pattern, f: &mut impl FnMut(&ast::Ident)) {
     match pattern {
         ast::Pattern::Name(i) => f(i),

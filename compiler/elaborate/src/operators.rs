@@ -1,6 +1,6 @@
-//! Operators: on static values computed here, on tensors by the codelet functions of the prelude.
+//! Operators: on static values they are computed here, on tensors they call codelet functions of the prelude.
 //!
-//! Invariant: static integers are 64-bit and overflow is an error; a static number that meets a tensor takes the
+//! Invariant: static integers have 64 bits and overflow is an error; a static number combined with a tensor takes the
 //! tensor's element type.
 
 use crate::elaborator::Elaborator;
@@ -17,7 +17,7 @@ impl Elaborator<'_> {
         if left.is_error() || right.is_error() {
             return Err(girder_source::Failed);
         }
-        // What a join makes takes room, and doubling it in a loop would take all there is.
+        // Joining lists allocates memory; doubling a list in a loop would exhaust it, so its elements are charged.
         match (&left, &right) {
             (Value::Str(a), Value::Str(b)) => self.charge_many((a.len() + b.len()) as u64, span)?,
             (Value::List(a), Value::List(b)) => self.charge_values((a.len() + b.len()) as u64, span)?,
@@ -118,7 +118,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Calls a function of the prelude by position.
+    /// Calls a function of the prelude with unnamed arguments.
     pub fn prelude_call(&mut self, name: &str, values: Vec<Value>, span: Span) -> Result<Value> {
         let given = values.into_iter().map(|value| Given { name: SmolStr::default(), value, span }).collect();
         self.prelude_given(name, given, span)

@@ -20,7 +20,7 @@ struct TableRun {
 }
 
 impl<'a> Elaborator<'a> {
-    /// Returns the tiles that `tile(0)` counts from here.
+    /// Returns the tiles from which `tile(0)` counts here.
     pub fn current_place(&self) -> Place {
         self.emission.places().last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
     }
@@ -121,7 +121,7 @@ impl<'a> Elaborator<'a> {
 
     /// Returns the mapping that an `on …` after a declaration gives its variable.
     pub fn mapping(&mut self, place: &ast::Place, shape: &[u64], ty: ElemType) -> Result<Mapping> {
-        // A variable of more elements is refused when it is made.
+        // Making the variable later reports one with too many elements.
         let len = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)).min(u64::from(u32::MAX));
         match place {
             ast::Place::Expr(e) => Ok(self.place(*e)?.spread(len, ty)),

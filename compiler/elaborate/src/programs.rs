@@ -1,4 +1,4 @@
-//! Programs: those that the host runs, and those that others call.
+//! Programs: those that the host runs, and those that other programs call.
 
 use crate::arguments::Kind;
 use crate::binding::bind;
@@ -25,12 +25,12 @@ impl Elaborator<'_> {
                 continue;
             }
             let Ok(given) = self.at_top(Modules::ROOT, |this| this.program_arguments(p)) else { continue };
-            // Errors have been reported; the other programs are still looked at.
+            // Errors have been reported; the other programs are still elaborated.
             let _ = self.program(Modules::ROOT, index, given, true, p.name.span);
         }
     }
 
-    /// Returns what `--arg` gives the parameters of a program.
+    /// Returns the values of `--arg` for the parameters of a program.
     fn program_arguments(&mut self, p: &ast::Program) -> Result<Vec<Given>> {
         let arguments = self.arguments;
         let mut given: Vec<Given> = Vec::new();
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
         self.push(NodeKind::Call(id), span)
     }
 
-    /// Returns a program with its arguments; equal arguments share one.
+    /// Returns a program with its arguments; calls with equal arguments share one.
     fn program(
         &mut self,
         module: ModuleRef,
@@ -94,7 +94,7 @@ impl Elaborator<'_> {
             };
             return Err(self.report(d.label(p.name.span, "declared here").help(help)));
         }
-        // A call with other arguments than the host's makes a program of its own.
+        // A call whose arguments differ from the host's makes a separate program.
         let default = self.at_top(module, |this| {
             let reported = this.reporter.replace(Diagnostics::default());
             let given = this.program_arguments(p);
@@ -118,7 +118,7 @@ impl Elaborator<'_> {
             }
             this.emission.enter_path(unique.clone());
             this.emission.open();
-            // Without a span: a program is not a call that messages would have to name.
+            // The span is empty because messages must not list a program as a call.
             let origin = this.graph.origins.add(Span::NONE, None, unique.clone());
             this.emission.replace_origin(Some(origin));
             for (q, v) in p.params.iter().zip(values) {

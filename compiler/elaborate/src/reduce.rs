@@ -93,7 +93,7 @@ impl<'a> Elaborator<'a> {
         Ok(Value::Bool(result))
     }
 
-    /// Returns the values of the binders at the first place of the least (or greatest) value.
+    /// Returns the values of the binders at the first minimum (or maximum).
     fn searched(&mut self, op: &str, values: &[Value], points: Vec<Value>, span: Span) -> Result<Value> {
         let mut best: Option<usize> = None;
         for (k, v) in values.iter().enumerate() {
@@ -112,7 +112,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Evaluates `a < b`; tuples in order.
+    /// Returns whether `a < b`; tuples are compared lexicographically.
     fn less(&mut self, a: &Value, b: &Value, span: Span) -> Result<bool> {
         if let (Value::Tuple(x), Value::Tuple(y)) = (a, b) {
             for (p, q) in x.values.iter().zip(&y.values) {

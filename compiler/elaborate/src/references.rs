@@ -1,11 +1,12 @@
-//! References: which items mention which others, as a graph over all modules.
+//! References between items, as a graph over all modules.
 //!
 //! # Note: Mentions
-//! An edge tells that the text of an item has the name of another. Evaluation need not get there, for a branch may not
-//! be taken and a local name may hide the item. So a cycle here is no error by itself; but every cycle that evaluation
-//! runs into is one here, but for those through functions that are passed as values.
+//! An edge means that the text of one item mentions the name of another. Evaluation may not need that item: a branch
+//! may not be taken, and a local name may hide the item. So a cycle here is not an error by itself; but every cycle
+//! that evaluation meets is a cycle here, except cycles through functions that are passed as values.
 //!
-//! Invariant: nodes are what the roots reach; the neighbours of a node are in the order of their first mention.
+//! Invariant: the nodes are the items reachable from the roots; the neighbours of a node are in the order of their
+//! first mention.
 
 use crate::modules::{Entry, Module, Modules};
 use crate::trees::{dotted, expressions, statements};
@@ -17,10 +18,10 @@ use petgraph::visit::DfsPostOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
-/// An item: its module, and its number there.
+/// An item: its module, and its number in the module.
 pub type ItemId = (ModuleRef, usize);
 
-/// The items that some roots reach by mentions.
+/// The items that are reachable from some roots by mentions.
 pub struct References<'m> {
     modules: &'m Modules,
     graph: DiGraphMap<ItemId, ()>,
@@ -36,7 +37,7 @@ impl<'m> References<'m> {
                 continue;
             }
             graph.add_node(item);
-            // A depth-first search takes the neighbours from the last to the first.
+            // The depth-first search visits neighbours from the last to the first.
             for mentioned in mentions(modules, item).into_iter().rev() {
                 if !graph.contains_node(mentioned) {
                     waiting.push(mentioned);
@@ -47,9 +48,9 @@ impl<'m> References<'m> {
         References { modules, graph }
     }
 
-    /// Returns what the roots reach in an order in which an item comes after all that it mentions, and otherwise in the
-    /// order of the roots. Items in cycles through other items, which have no such order, are left out. An item that
-    /// mentions its own name may well mean something else by it, as `var bytes = bytes(…)` does.
+    /// Returns the reachable items in topological order: each item comes after the items that it mentions, otherwise in
+    /// the order of the roots. Items in cycles through other items have no such order and are left out. An item that
+    /// mentions its own name may well refer to something else, as `var bytes = bytes(…)` does.
     pub fn order(&self, roots: &[ItemId]) -> Vec<ItemId> {
         let is_cycle = |c: &Vec<ItemId>| c.len() > 1;
         let in_cycles: FxHashSet<ItemId> = kosaraju_scc(&self.graph).into_iter().filter(is_cycle).flatten().collect();
@@ -136,7 +137,7 @@ fn stated_types(item: &ast::Item) -> Vec<&ast::Path> {
         .collect()
 }
 
-/// Tells in words what a cycle of names needs: "`a` needs `b`, which needs `a`".
+/// Describes a cycle of names: "`a` needs `b`, which needs `a`".
 pub fn cycle_text(names: &[SmolStr], verb: &str) -> String {
     let mut text = format!("`{}`", names.first().map_or("", |n| n.as_str()));
     for (k, name) in names.iter().enumerate().skip(1) {
@@ -153,7 +154,7 @@ mod tests {
     use girder_source::{Diagnostics, Session, SourceMap};
     use std::path::{Path, PathBuf};
 
-    /// No library and no files.
+    /// A loader without library and files.
     struct Nothing;
 
     impl Loader for Nothing {

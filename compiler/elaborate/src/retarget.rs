@@ -1,12 +1,12 @@
-//! Lets the step that computed a temporary write another variable instead, so that `a <- e` needs no copy.
+//! Lets the step that computes a temporary write another variable instead, so that `a <- e` needs no copy.
 
 use girder_ir::family::Field;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::view::{View, overlap};
 
-/// Replaces `temp`, which the only family of `set` writes, by `dst` in that family; `false` (and nothing changed) if an
-/// element of `dst` is read there, or if the pieces of `temp` are not boxes of `dst`.
+/// Replaces `temp`, which only the one family of `set` writes, by `dst` in that family. Returns `false` and changes
+/// nothing if the family reads an element of `dst`, or if its parts of `temp` are not boxes of `dst`.
 pub fn retarget(graph: &mut Graph, set: ComputeSetId, temp: VarId, dst: &View) -> bool {
     let shape = graph.vars[temp].shape.clone();
     let flat = dst.flatten();

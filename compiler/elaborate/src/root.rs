@@ -1,6 +1,6 @@
-//! The root module: its items in order, and what is checked of it as a whole.
+//! The root module: elaboration of its items in order, and checks of the whole module.
 //!
-//! Invariant: every item is elaborated, whatever went wrong in those before it.
+//! Invariant: every item is elaborated, even after errors in earlier ones.
 
 use crate::elaborator::Elaborator;
 use crate::modules::{Modules, pattern_names};
@@ -33,15 +33,15 @@ impl Elaborator<'_> {
         self.check_unused_codelets();
     }
 
-    /// Declares all items of the root module that have values, and the `let`s of what it imports: each after those that
-    /// it mentions, so that evaluation need not nest, and otherwise in the order of the text.
+    /// Declares all items of the root module that have values, and the `let`s of its imports. Each comes after the
+    /// items that it mentions, so that evaluation need not nest; otherwise they are in the order of the text.
     fn declare_all(&mut self) {
         let mut items: Vec<ItemId> = vec![];
         for (m, module) in self.modules.iter() {
             for (index, item) in module.tree.items.iter().enumerate() {
                 match &item.kind {
                     ItemKind::Decl(Decl::Let(_)) => items.push((m, index)),
-                    // The variables of a library module exist only where they are used.
+                    // The variables of a library module exist only if they are used.
                     ItemKind::Decl(Decl::Var(_)) | ItemKind::Stream(_) | ItemKind::Remote(_) if m == Modules::ROOT => {
                         items.push((m, index))
                     }
@@ -51,7 +51,7 @@ impl Elaborator<'_> {
         }
         let wanted: FxHashSet<ItemId> = items.iter().copied().collect();
         let order = References::new(self.modules, &items).order(&items);
-        // Those in cycles come last: they are an error, unless evaluation never gets around.
+        // Items in cycles come last: they are errors, unless evaluation does not follow the cycle.
         for (module, index) in order.into_iter().filter(|i| wanted.contains(i)).chain(items) {
             self.declare_item(module, index);
         }
@@ -85,7 +85,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Codelets of the root module that no vertex runs are checked all the same where they have no generics.
+    /// Checks codelets of the root module without generics even if no vertex runs them.
     fn check_unused_codelets(&mut self) {
         let tree = &self.modules.get(Modules::ROOT).tree;
         let (specs, items) = (self.graph.codelets.clone(), self.graph.items.clone());
@@ -96,7 +96,7 @@ impl Elaborator<'_> {
                 let _ = self.specialised(Modules::ROOT, index, &[], Span::NONE);
             }
         }
-        // What no vertex runs is not part of the graph.
+        // A codelet that no vertex runs is not part of the graph.
         (self.graph.codelets, self.graph.items) = (specs, items);
     }
 }

@@ -1,5 +1,4 @@
-//! Names: locals of the function being evaluated, then items, imports and the prelude, then what the language builds
-//! in.
+//! Resolution of names: locals of the current function, then items, imports and the prelude, then built-in names.
 
 use crate::elaborator::{Binding, Elaborator, Global};
 use crate::modules::{Entry, Modules};
@@ -23,7 +22,7 @@ impl Elaborator<'_> {
         let value = match self.modules.find(self.module(), name, |m| &m.values) {
             Some((module, entry)) => self.global(module, entry, name, span)?,
             None => match self.builtin_name(name) {
-                // How many tiles there are depends on the place.
+                // The number of tiles depends on the place.
                 Some(value @ Value::Int(_)) => return Ok(value),
                 Some(value) => value,
                 None => return Err(self.unknown_name(name, span)),
@@ -33,14 +32,14 @@ impl Elaborator<'_> {
         Ok(value)
     }
 
-    /// Returns whether a name means something here.
+    /// Returns whether a name has a meaning here.
     pub fn is_name(&self, name: &str) -> bool {
         self.scopes.local(name).is_some()
             || self.modules.find(self.module(), name, |m| &m.values).is_some()
             || self.builtin_name(name).is_some()
     }
 
-    /// Returns what the language itself gives a name.
+    /// Returns the value of a built-in name.
     pub fn builtin_name(&self, name: &str) -> Option<Value> {
         if let Some(t) = ElemType::from_name(name) {
             return Some(Value::Type(t));
@@ -87,14 +86,14 @@ impl Elaborator<'_> {
         })
     }
 
-    /// Returns the value of a module's item.
+    /// Returns the value of an item of a module.
     fn global(&mut self, module: ModuleRef, entry: Entry, name: &SmolStr, span: Span) -> Result<Value> {
         if let Entry::Module(m) = entry {
             return Ok(Value::Module(m));
         }
         let modules: &Modules = self.modules;
         let Some((module, index, item)) = modules.item(module, entry) else { return Err(Failed) };
-        // The qualified name reaches the item of another module; its own name is the last part or the whole.
+        // An item of another module may be reached by its qualified name; its own name is the whole or the last part.
         let own = own_name(item, name);
         if let ItemKind::Fn(_) = &item.kind {
             return Ok(Value::Fn(module, index));
@@ -117,13 +116,13 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Reports an item whose value needs itself, and through which others.
+    /// Reports an item whose value depends on itself, with the items of the cycle.
     fn depends_on_itself(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
         let cycle = References::new(self.modules, &[item]).cycle(item);
         self.report(cyclic(name, span, &cycle.unwrap_or_default()))
     }
 
-    /// Reports a value that is needed by others, one for the other, deeper than evaluation may nest.
+    /// Reports a chain of dependent values that is deeper than evaluation may nest.
     fn needed_too_deep(&mut self, item: ItemId, name: &str, span: Span) -> Failed {
         let cycle = References::new(self.modules, &[item]).cycle(item);
         let limit = self.session.limits.nesting;
@@ -172,7 +171,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// Gives the names of a pattern their values.
+    /// Binds the names of a pattern to a value.
     pub fn bind(&mut self, pattern: &ast::Pattern, value: Value, mutable: bool, span: Span) -> Result<()> {
         match pattern {
             ast::Pattern::Name(name) => {
@@ -202,7 +201,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns a new local name; at module level the name is global.
+    /// Defines a local name; at module level the name is global.
     pub fn define(&mut self, name: SmolStr, value: Value, mutable: bool) {
         let depth = self.emission.run_time_depth();
         self.scopes.define(Binding { name, value, mutable, depth });
@@ -239,20 +238,20 @@ impl Elaborator<'_> {
     }
 }
 
-/// The diagnostic of a value that depends on itself, along a cycle of names.
+/// Returns the diagnostic for a value that depends on itself, along a cycle of names.
 fn cyclic(name: &str, span: Span, cycle: &[SmolStr]) -> Diagnostic {
     let d = Diagnostic::error("names::cycle", span, format!("the value of `{name}` depends on itself"));
     match cycle.len() {
-        // Long ones are no help.
+        // A long cycle would not help.
         3..=8 => d.help(cycle_text(cycle, "needs")),
         _ => d,
     }
 }
 
-/// Reports that a module has no value of a name, and what it has instead.
+/// Reports that a module has no value of a name, and suggests another name.
 pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diagnostic {
     let field = name.name.as_str();
-    // The root module has no prefix; its file has a name.
+    // The root module has no prefix; the name of its file is shown.
     let shown = match module.prefix.as_str() {
         "" => module.path.file_stem().map_or("".into(), |s| s.to_string_lossy().to_string()),
         prefix => prefix.to_string(),
@@ -277,7 +276,7 @@ pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diag
     }
 }
 
-/// Names of the language that stand for nothing yet.
+/// Reserved names of the language that have no meaning yet.
 const LATER: [&str; 7] = ["grad", "replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "philox"];
 
 /// Returns the name under which an item's module knows it, given the name by which it was reached.

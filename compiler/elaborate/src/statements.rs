@@ -1,6 +1,6 @@
 //! Statements and blocks.
 //!
-//! Invariant: a failed statement does not stop the block, so that one run reports many errors; names that it should
+//! Invariant: a failed statement does not stop the block, so that one run reports many errors; the names that it would
 //! have bound are [`Value::Error`].
 
 use crate::elaborator::Elaborator;
@@ -8,16 +8,16 @@ use crate::value::Value;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
 
-/// How a statement ends.
+/// The way in which a statement ends.
 #[derive(Debug)]
 pub enum Flow {
-    /// Go on with the next.
+    /// Control continues with the next statement.
     Next,
-    /// `break`, and where it stands.
+    /// `break`, with its span.
     Break(Span),
-    /// `continue`, and where it stands.
+    /// `continue`, with its span.
     Continue(Span),
-    /// `return`, and where it stands.
+    /// `return`, with its span.
     Return(Value, Span),
 }
 
@@ -25,13 +25,14 @@ pub enum Flow {
 type Ended = (Value, Flow);
 
 impl Elaborator<'_> {
-    /// Returns the value of a block in which `return`, `break` and `continue` are not allowed to leave (an expression).
+    /// Evaluates a block that `return`, `break` and `continue` may not leave, because it is an expression.
     pub fn block(&mut self, body: &ast::Body) -> Result<Value> {
         let (value, flow) = self.body(body)?;
         self.stays(value, flow, "a block that is used as a value, or that runs under a run-time condition")
     }
 
-    /// Returns the value of what nothing may leave, or reports where a `return`, `break` or `continue` tries to.
+    /// Returns the value of a construct that may not be left; reports a `return`, `break` or `continue` that would
+    /// leave it.
     pub fn stays(&mut self, value: Value, flow: Flow, what: &str) -> Result<Value> {
         let (word, at) = match flow {
             Flow::Next => return Ok(value),
@@ -51,7 +52,7 @@ impl Elaborator<'_> {
         Err(self.no_loop(word, at))
     }
 
-    /// Reports that a `break` or `continue` stands in no loop.
+    /// Reports a `break` or `continue` outside loops.
     pub fn no_loop(&mut self, word: &str, at: Span) -> Failed {
         let message = match word {
             "break" => "there is no loop here to leave",
@@ -103,7 +104,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Runs one statement. Its value counts if it is the last of its block and a block form.
+    /// Runs one statement. If it is a block form and the last of its block, its value is the value of the block.
     fn statement(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
         self.charge(stmt.span)?;
@@ -140,8 +141,8 @@ impl Elaborator<'_> {
         Ok((Value::Unit, Flow::Next))
     }
 
-    /// Elaborates an expression statement. Block forms pass `return`, `break` and `continue` on where their condition
-    /// is static.
+    /// Elaborates an expression statement. Block forms propagate `return`, `break` and `continue` if their condition is
+    /// static.
     fn expression_statement(&mut self, expr: ast::ExprId, counts: bool, span: Span) -> Result<Ended> {
         let e = &self.tree().exprs[expr];
         let ended = match &e.kind {
@@ -169,7 +170,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// Returns a static loop.
+    /// Elaborates a static loop.
     fn for_loop(&mut self, binders: &[ast::Binder], body: &ast::Body) -> Result<Ended> {
         let mut end = Flow::Next;
         self.scopes.enter_loop();
@@ -177,7 +178,7 @@ impl Elaborator<'_> {
             Flow::Next | Flow::Continue(_) => Ok(()),
             flow => {
                 end = flow;
-                // Leaves all binders; told from a failure by `end`.
+                // Leaves all binders; `end` distinguishes this from a failure.
                 Err(Failed)
             }
         });

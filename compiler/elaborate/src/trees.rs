@@ -1,6 +1,6 @@
 //! Queries on trees: the expressions and statements of an item, and dotted names.
 //!
-//! Invariant: the arenas of a tree are filled item by item, so that what belongs to an item is found by its span.
+//! Invariant: the arenas of a tree are filled item by item, so that the nodes of an item are found by its span.
 
 use cranelift_entity::EntityRef;
 use girder_source::Span;
@@ -16,8 +16,8 @@ pub fn statements<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (St
     part(tree.stmts.as_values_slice(), |s: &Stmt| s.span, item.span)
 }
 
-/// Returns the part of an arena that an item fills. Looking at a whole arena for each item would take time with the
-/// square of the text.
+/// Returns the part of an arena that belongs to an item. A search of the whole arena for each item would take quadratic
+/// time.
 fn part<'t, K: EntityRef, V>(
     arena: &'t [V],
     span: impl Fn(&V) -> Span + 't,
@@ -27,7 +27,7 @@ fn part<'t, K: EntityRef, V>(
     (first..arena.len()).map(|k| (K::new(k), &arena[k])).take_while(move |(_, v)| span(v).lo < item.hi)
 }
 
-/// Returns `a.b.c` as text, if an expression is nothing but names and dots.
+/// Returns `a.b.c` as text for an expression of names and dots.
 pub fn dotted(tree: &Module, id: ExprId) -> Option<String> {
     let mut parts = Vec::new();
     let mut at = id;

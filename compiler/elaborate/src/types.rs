@@ -1,5 +1,5 @@
-//! Stated types: what a declaration makes, and what a parameter accepts. A bare size name binds what it meets first
-//! and is an equality from then on.
+//! Stated types: the type and shape that a declaration makes, and the values that a parameter accepts. A bare size name
+//! binds the first length that it meets, and later lengths must equal it.
 
 use crate::elaborator::Elaborator;
 use crate::value::{Tensor, Tuple, Value};
@@ -10,12 +10,12 @@ use girder_syntax::ast::{self, Dim, ExprKind, TypeKind};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// The generics of one call: what each name is bound to so far.
+/// The generics of one call, with the bindings so far.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
     /// Names that a type may bind: generics, and bare names of dimensions.
     pub bound: Vec<(SmolStr, Value)>,
-    /// Generics with their class.
+    /// Generics with their classes.
     pub generics: Vec<(SmolStr, SmolStr)>,
 }
 
@@ -72,7 +72,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Checks a value against a type, binding sizes, and converts static numbers; gives the value as the type wants it.
+    /// Checks a value against a type, binds sizes, and converts static numbers; returns the converted value.
     pub fn fit(&mut self, value: Value, ty: &ast::Type, sizes: &mut Sizes, span: Span) -> Result<Value> {
         if value.is_error() {
             return Err(Failed);
@@ -151,7 +151,7 @@ impl Elaborator<'_> {
         Ok(Value::Tensor(tensor))
     }
 
-    /// Returns the element type that a static number takes where a tensor of type `name` is wanted.
+    /// Returns the element type that a static number takes for a parameter of tensor type `name`.
     fn wanted_elem(&mut self, path: &ast::Path, name: &str, sizes: &Sizes, number: &Value) -> Result<ElemType> {
         if let Some(Value::Type(t)) = sizes.get(name) {
             return Ok(*t);
@@ -237,7 +237,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns whether a bare name in a dimension already has a value (a constant of the module).
+    /// Returns whether a bare name in a dimension already has a value, as a constant of the module.
     fn is_known(&self, name: &str) -> bool {
         let module = self.module();
         self.modules.find(module, name, |m| &m.values).is_some() || matches!(name, "tiles" | "workers" | "ipus")
@@ -285,7 +285,7 @@ impl Elaborator<'_> {
         self.error("elaborate::shape_mismatch", span, message)
     }
 
-    /// Evaluates with the sizes that are bound so far in scope.
+    /// Evaluates with the bound sizes in scope.
     pub fn with_sizes<T>(&mut self, sizes: &Sizes, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let mark = self.scopes.mark();
         for (n, v) in &sizes.bound {

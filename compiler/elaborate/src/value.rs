@@ -1,4 +1,4 @@
-//! The values of expressions while the graph is built: a static value, or a tensor, which is a view.
+//! The values of expressions during elaboration: a static value, or a tensor, which is a view.
 //!
 //! Invariant: a value is small, and cloning it is cheap.
 
@@ -37,49 +37,49 @@ pub enum Value {
     Tensor(Arc<Tensor>),
     /// A static array.
     Array(Arc<Array>),
-    /// Tiles.
+    /// A place: tiles.
     Place(Place),
     /// `fn` or `codelet fn`, by module and item.
     Fn(ModuleRef, usize),
-    /// A function of the language.
+    /// A built-in function.
     Builtin(&'static str),
     /// An imported module.
     Module(ModuleRef),
     /// A stream of the host.
     Stream(StreamId),
-    /// What an error left; further errors about it are not reported.
+    /// The value of a failed expression; further errors about it are not reported.
     Error,
 }
 
 /// `count` integers from `start`, `step` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First.
+    /// The first integer.
     pub start: i64,
-    /// How many.
+    /// The number of integers.
     pub count: u64,
-    /// Distance; not zero.
+    /// The step; not zero.
     pub step: i64,
 }
 
 impl Range {
-    /// Returns the k-th. It is an `i64`, but its distance from the start may not be one, and wraps twice.
+    /// Returns the k-th integer. It fits an `i64`, but its distance from the start may not, and then wraps twice.
     pub fn at(self, k: u64) -> i64 {
         self.start.wrapping_add(self.step.wrapping_mul(k as i64))
     }
 
-    /// Returns all of them.
+    /// Returns all integers.
     pub fn iter(self) -> impl Iterator<Item = i64> {
         (0..self.count).map(move |k| self.at(k))
     }
 }
 
-/// Values side by side, perhaps named.
+/// Values in order, perhaps with names.
 #[derive(Clone, Debug)]
 pub struct Tuple {
-    /// As many as `values`; empty names are none.
+    /// One name per value; an empty name means none.
     pub names: Vec<SmolStr>,
-    /// In order.
+    /// The values, in order.
     pub values: Vec<Value>,
 }
 
@@ -108,9 +108,9 @@ pub struct Tensor {
 /// Tiles of the machine, by absolute number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// First tile.
+    /// The first tile.
     pub first: u32,
-    /// How many, at least 1.
+    /// The number of tiles, at least 1.
     pub count: u32,
     /// Elements that stay together when a variable is spread over them.
     pub grain: Option<u32>,
@@ -123,7 +123,7 @@ pub struct Given {
     pub name: SmolStr,
     /// Its value.
     pub value: Value,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
@@ -134,8 +134,8 @@ impl crate::binding::Named for Given {
 }
 
 impl Place {
-    /// Spreads `len` elements over the tiles: linearly, in grains that keep at least 8 bytes, and 128 bytes on a tile
-    /// where nothing else is asked for.
+    /// Spreads `len` elements linearly over the tiles, in grains of at least 8 bytes; unless a grain is given, a tile
+    /// gets at least 128 bytes.
     pub fn spread(self, len: u64, ty: ElemType) -> Mapping {
         if self.count == 1 || len <= 1 {
             return Mapping::One(self.first);
@@ -190,13 +190,13 @@ impl From<Tensor> for Value {
 }
 
 impl Tensor {
-    /// Evaluates `f32[3, 4]`.
+    /// Returns the type as text: `f32[3, 4]`.
     pub fn type_name(&self) -> String {
         shaped(self.ty, &self.view.shape())
     }
 }
 
-/// Evaluates `f32[3, 4]`, `f32`.
+/// Returns the text of a type: `f32[3, 4]`, `f32`.
 pub fn shaped(ty: ElemType, shape: &[u64]) -> String {
     if shape.is_empty() {
         return ty.name().into();

@@ -1,6 +1,6 @@
-//! Making variables: fresh ones, temporaries, constants; and the names of what is made.
+//! Creation of variables, temporaries and constants, and the names of entities.
 //!
-//! Invariant: a variable's size was checked before it was made.
+//! Invariant: a variable's size is checked before the variable is made.
 
 use crate::elaborator::Elaborator;
 use crate::value::{Tensor, Value, shaped};
@@ -13,13 +13,13 @@ use girder_source::{Result, Span};
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
-    /// Returns the path of what is named `name` here, made unique by `_2`, `_3`, …
+    /// Returns the path of an entity named `name` here, made unique by `_2`, `_3`, …
     pub fn unique_name(&mut self, name: &str) -> SmolStr {
         let path = self.qualified(name);
         self.entities.vars.unique(path)
     }
 
-    /// Returns the unique path of a compute set or copy; `None` names it by the scope alone.
+    /// Returns the unique path of a compute set or copy; without a name, the scope alone names it.
     pub fn unique_set_name(&mut self, name: Option<&str>, fallback: &str) -> SmolStr {
         let path = match name {
             Some(name) => self.qualified(name),
@@ -36,7 +36,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Makes a variable, after its size was checked.
+    /// Makes a variable whose size has been checked.
     pub fn add_var(
         &mut self,
         name: SmolStr,
@@ -62,7 +62,7 @@ impl Elaborator<'_> {
         Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, origin }))
     }
 
-    /// Refuses a shape without elements whose axes are longer than element numbers reach.
+    /// Reports a shape without elements whose axes exceed the range of element numbers.
     pub fn bounded_shape(&mut self, shape: &[u64], ty: ElemType, span: Span) -> Result<()> {
         let product = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1)));
         if product.is_none_or(|n| n > u32::MAX as u64) {
@@ -73,7 +73,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Makes a temporary for a value made here.
+    /// Makes a temporary.
     pub fn temporary(&mut self, name: &str, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
         let name = self.unique_name(name);
         let mapping = self.default_mapping(shape, ty);
@@ -81,7 +81,7 @@ impl Elaborator<'_> {
         Ok(Tensor { view: View::whole(var, shape), ty })
     }
 
-    /// Returns a read-only scalar of a value; equal ones are one variable.
+    /// Returns a read-only scalar; equal values share one variable.
     pub fn constant(&mut self, value: Scalar, span: Span) -> Result<Tensor> {
         let var = match self.entities.constants.get(&value) {
             Some(&v) => v,
@@ -96,7 +96,7 @@ impl Elaborator<'_> {
         Ok(Tensor { view: View::whole(var, &[]), ty: value.ty })
     }
 
-    /// Makes a list or array a constant tensor.
+    /// Returns a list or array as a constant tensor.
     pub fn constant_of(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
         let name = self.unique_name("constant");
         let init = self.init(value, ty, shape, span)?;

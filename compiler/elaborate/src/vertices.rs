@@ -1,6 +1,6 @@
-//! Compute sets: loops batched where that is possible, else vertex by vertex.
+//! Compute sets: loops are batched if possible, otherwise evaluated vertex by vertex.
 //!
-//! Invariant: both ways give the same families; errors are reported by the second.
+//! Invariant: both ways make the same families; only the second reports errors.
 
 mod names;
 mod arguments;
@@ -67,7 +67,7 @@ impl<'a> Elaborator<'a> {
             };
             if let Err(e) = done {
                 failed = Some(e);
-                // Later statements may use names that this one should have bound.
+                // Later statements may use names that this one would have bound.
                 if matches!(item, VertexItem::Let(_)) {
                     break;
                 }
@@ -77,7 +77,7 @@ impl<'a> Elaborator<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Evaluates repeated statements: batched if that is possible, else one by one.
+    /// Evaluates repeated statements: batched if possible, otherwise one by one.
     fn repeated(&mut self, id: ast::RepeatedId, loops: &mut Loops, out: &mut Families) -> Result<()> {
         let exprs = &self.tree().exprs;
         if loops.extents.is_empty() && self.repeated_batched(exprs.repeated(id), out) {
@@ -86,7 +86,7 @@ impl<'a> Elaborator<'a> {
         self.vertex_items(exprs.others(id), loops, out)
     }
 
-    /// Returns a `for`, or a vertex with `for`: batched if that is possible, else one iteration at a time.
+    /// Evaluates a `for`, or a vertex with `for`: batched if possible, otherwise one iteration at a time.
     fn looped(
         &mut self,
         item: &'a VertexItem,
@@ -104,7 +104,7 @@ impl<'a> Elaborator<'a> {
         })
     }
 
-    /// Runs a nest of loops, inside those around.
+    /// Runs nested loops inside the current ones.
     pub fn in_loops(
         &mut self,
         binders: &[ast::Binder],
@@ -174,7 +174,7 @@ impl<'a> Elaborator<'a> {
         let tile = v.place.as_ref().map(|p| self.one_tile(p)).transpose()?;
         let values = consts.clone();
         let first = out.add(Instance { spec, span: v.span, views, consts, tile, index: loops.indices.clone() }, loops);
-        // Vertices of one signature have one set of sizes, but where a dimension is computed from constants.
+        // Vertices of one signature have the same sizes, unless a dimension is computed from constants.
         if first || self.computes_sizes(spec) {
             let (shapes, values) = (self.shapes(spec, out.last_views()), self.const_values(spec, &values));
             self.check_sizes(spec, &shapes, &values, v, &header)?;

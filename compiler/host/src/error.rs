@@ -1,6 +1,6 @@
-//! Why no plan is made.
+//! The error of planning.
 
-/// Tables of the graph that do not fit together: the compiler's bug. Elaboration has checked them.
+/// Inconsistent tables of the graph: a bug of the compiler, because elaboration has checked them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostError(pub String);
 

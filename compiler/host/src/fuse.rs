@@ -3,13 +3,13 @@
 //!
 //! - `space` and `map` describe a step as a function of the elements at each iteration of a box, whatever its vertices
 //!   are; `girder_codelet::elementwise` recognises the codelets.
-//! - `lifetimes` knows between which steps a variable is used.
+//! - `lifetimes` finds the steps between which a variable is used.
 //! - `chain` decides which steps are fused and which elements are in memory (see the note on fused maps).
 //! - `codelet` builds the codelet; `signature` is its key.
 //!
-//! The rows of a fused step have a length that suits the host; the vertices of the modelled program have their own.
+//! A row of a fused step has a length that suits the host, independently of the vertices of the modelled program.
 //!
-//! Invariant: fused steps cannot fail, and leave all memory that anything else reads as they would one after another.
+//! Invariant: fused steps cannot fail, and leave all memory that other code reads as the separate steps would.
 
 mod space;
 mod map;
@@ -34,21 +34,21 @@ use smallvec::SmallVec;
 
 /// Iterations of a row of a long space.
 const ROW: u64 = 2048;
-/// The fewest rows of a long space, so that threads can share them.
+/// Minimal number of rows of a long space, so that threads can share them.
 const FEWEST_ROWS: u64 = 16;
-/// Rows begin at a multiple of so many iterations, so that they are cut into the same vectors as one long row.
+/// Rows begin at a multiple of this many iterations, so that they are cut into the same vectors as one long row.
 const VECTOR: u64 = 16;
 
 /// Consecutive steps that run as one.
 #[derive(Clone, Debug)]
 pub struct FusedSteps {
-    /// How many steps.
+    /// The number of steps.
     pub steps: usize,
     /// A family of one of the steps.
     pub family: FamilyId,
     /// Bits of the constants.
     pub consts: Vec<u64>,
-    /// The rows, by their length.
+    /// The rows, grouped by length.
     pub rows: Vec<FusedRows>,
 }
 
@@ -57,7 +57,7 @@ pub struct FusedSteps {
 pub struct FusedRows {
     /// The kernel that runs a row.
     pub kernel: KernelId,
-    /// How many rows.
+    /// The number of rows.
     pub count: u64,
     /// First byte of each edge field in the first row.
     pub start: Vec<u64>,
@@ -67,7 +67,7 @@ pub struct FusedRows {
     pub elements: u64,
 }
 
-/// Finds the steps of a graph to fuse, by the first of them, and requests their kernels.
+/// Finds the steps of a graph to fuse, keyed by the first of them, and requests their kernels.
 pub(crate) fn fuse_steps<'g>(
     graph: HostedGraph<'g>,
     kernels: &mut KernelSet<'g>,
@@ -93,7 +93,7 @@ pub(crate) fn fuse_steps<'g>(
     Ok(fused)
 }
 
-/// Returns a step as a map, or `None` if it is none.
+/// Returns a step as a map, or `None` if it is not a map.
 fn map<'g>(graph: HostedGraph<'g>, kernels: &mut KernelSet<'g>, step: StepId) -> Result<Option<Map<'g>>, HostError> {
     match graph.steps[step].kind {
         StepKind::Execute(set) => Map::of_set(graph, kernels, set),
@@ -102,7 +102,7 @@ fn map<'g>(graph: HostedGraph<'g>, kernels: &mut KernelSet<'g>, step: StepId) ->
     }
 }
 
-/// Returns the longest chain of some steps from the first on, or `None` if there is none of two.
+/// Returns the longest chain of steps from the first one on, or `None` if it has fewer than two.
 fn longest<'g>(
     graph: HostedGraph<'_>,
     lifetimes: &Lifetimes,
@@ -121,7 +121,7 @@ fn longest<'g>(
     best
 }
 
-/// Plans how a chain runs. Returns `None` if it has no vertex.
+/// Plans the execution of a chain. Returns `None` if it has no vertex.
 fn fused_steps(
     graph: HostedGraph<'_>,
     kernels: &mut KernelSet<'_>,
@@ -164,7 +164,7 @@ fn fused_steps(
     Ok(Some(FusedSteps { steps: chain.maps.len(), family, consts, rows }))
 }
 
-/// Returns the length of a row where there are `all` iterations: a multiple of the iterations of a vertex, so that rows
+/// Returns the length of a row of a space of `all` iterations: a multiple of the iterations of a vertex, so that rows
 /// begin where those of neighbouring steps do.
 fn row_length(chain: &Chain<'_>, all: u64) -> u64 {
     let grain = chain.maps.iter().map(|m| m.grain).find(|&g| g > 1).unwrap_or(1);

@@ -1,4 +1,4 @@
-//! A graph with the host's memory: all that a plan depends on.
+//! A graph with its layout in the host's memory: the input of a plan.
 //!
 //! Invariant: the layout is that of the graph's variables, by id.
 
@@ -13,12 +13,12 @@ use std::ops::Deref;
 pub struct HostedGraph<'g> {
     /// The graph.
     pub graph: &'g Graph,
-    /// Where its variables are.
+    /// The addresses of its variables.
     pub layout: &'g HostLayout,
 }
 
 impl<'g> HostedGraph<'g> {
-    /// Takes both from an allocated stage.
+    /// Returns the graph and layout of an allocated stage.
     pub fn of(allocated: &'g Allocated) -> HostedGraph<'g> {
         HostedGraph { graph: allocated, layout: &allocated.host }
     }

@@ -1,4 +1,4 @@
-//! The kernels that a plan needs, each once.
+//! The kernels that a plan needs, without duplicates.
 //!
 //! Invariant: one kernel per codelet (a specialisation of the graph, or one that fused steps share), shapes, byte
 //! strides and addressing. Ids are given out in the order in which kernels are first requested, so they do not depend
@@ -42,9 +42,9 @@ pub struct HostKernel {
     shaped: ShapedId,
     /// Byte strides of each edge field.
     pub strides: Vec<FieldLayout>,
-    /// How the rows of a launch find their fields.
+    /// The way in which the rows of a launch find their fields.
     pub addressing: Addressing,
-    /// What is regular about the rows, if anything.
+    /// The regularity of the rows, if any.
     pub lines: Option<RowLines>,
     /// The codelet to compile instead, if a rewrite pays.
     pub rewritten: Option<Rewritten>,
@@ -59,7 +59,7 @@ struct ShapedCodelet {
     facts: Facts,
 }
 
-/// Where a codelet is defined.
+/// The table that defines a codelet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CodeletSource {
     /// In the graph.
@@ -68,8 +68,8 @@ pub enum CodeletSource {
     Fused(usize),
 }
 
-/// What is regular about the rows of a family: blocks of `length` rows in which every field moves by a fixed number of
-/// bytes from one to the next.
+/// The regularity of a family's rows: in blocks of `length` rows, every field moves by a fixed number of bytes from one
+/// row to the next.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RowLines {
     /// Rows of a block; `u64::MAX` if all rows lie on one line.
@@ -84,7 +84,7 @@ pub struct RowLines {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ShapedId(usize);
 
-/// What distinguishes two kernels.
+/// The identity of a kernel.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct KernelKey {
     shaped: ShapedId,
@@ -103,7 +103,7 @@ pub struct KernelSet<'g> {
 }
 
 impl<'g> KernelSet<'g> {
-    /// Returns an empty set for a graph. Its kernels count what `counting` says.
+    /// Creates an empty set for a graph. Its kernels count the blocks of `counting`.
     pub fn new(graph: &'g Graph, counting: Option<&'g CountedBlocks>) -> KernelSet<'g> {
         let (fused, shaped, keys) = (IndexMap::new(), IndexMap::new(), IndexSet::new());
         KernelSet { graph, counting, fused, shaped, keys }
@@ -133,8 +133,8 @@ impl<'g> KernelSet<'g> {
         Ok(Some(ShapedId(self.shaped.insert_full(key, (sizes, facts)).0)))
     }
 
-    /// Returns the codelet of fused steps with the shapes of its edge fields; `make` builds it if it is new. It cannot
-    /// fail.
+    /// Returns the codelet of fused steps with the shapes of its edge fields; `make` builds it if it is new. The
+    /// codelet cannot fail.
     pub(crate) fn fused(
         &mut self,
         signature: FusedSignature,
@@ -155,7 +155,8 @@ impl<'g> KernelSet<'g> {
         let sizes = bind_sizes(codelet, &of_fields, &[]);
         let sizes = sizes.map_err(|_| HostError("a fused codelet does not fit its fields".into()))?;
         let mut facts = facts(codelet, &sizes);
-        // The facts of the fused codelet may prove less than those of the codelets that it is made from.
+        // The analysis of the fused codelet may prove less than those of the original codelets, so its checks are
+        // marked as proven here.
         codelet.sites.keys().for_each(|site| {
             facts.proven.insert(site);
         });
@@ -206,12 +207,12 @@ impl<'g> KernelSet<'g> {
 }
 
 impl KernelTable {
-    /// Returns where the codelet of a kernel is defined.
+    /// Returns the table that defines the codelet of a kernel.
     pub fn source(&self, kernel: KernelId) -> CodeletSource {
         self.shaped[self.kernels[kernel].shaped.0].source
     }
 
-    /// Returns the codelet of a kernel as it was before it was rewritten. `graph` is the graph of the plan.
+    /// Returns the original codelet of a kernel, before rewrites. `graph` is the graph of the plan.
     pub fn codelet<'a>(&'a self, graph: &'a Graph, kernel: KernelId) -> &'a Codelet {
         match self.source(kernel) {
             CodeletSource::Graph(spec) => &graph.codelets[spec],
@@ -224,7 +225,7 @@ impl KernelTable {
         &self.shaped[self.kernels[kernel].shaped.0].sizes
     }
 
-    /// Returns what a kernel is compiled from: the rewritten codelet, if there is one.
+    /// Returns the specification from which a kernel is compiled, with the rewritten codelet if there is one.
     pub fn spec<'a>(&'a self, graph: &'a Graph, kernel: KernelId) -> KernelSpec<'a> {
         let HostKernel { shaped, strides: layouts, addressing, lines, rewritten, points } = &self.kernels[kernel];
         let ShapedCodelet { sizes, facts, .. } = &self.shaped[shaped.0];

@@ -13,7 +13,7 @@
 //! The addresses in a plan are those of a [`HostLayout`](girder_ir::layout::HostLayout), which depends on the graph
 //! alone. Threads, cache blocks and memory belong to the engine.
 //!
-//! Invariant: a plan has no effect that a program can observe but on time and on the host's memory between its
+//! Invariant: a plan has no effect that a program can observe, except on time and on the memory between the host's
 //! variables.
 
 mod plan;

@@ -1,6 +1,7 @@
-//! The plan of a graph on the host: which kernels its steps run, and where their operands are in the host's memory.
+//! The plan of a graph on the host: the kernels that its steps run, and the addresses of their operands in the host's
+//! memory.
 //!
-//! - `families` decides how the vertices of a family reach their fields.
+//! - `families` decides how the vertices of a family access their fields.
 //! - `sequences` lists the neighbouring steps that an engine may cut into cache blocks.
 //! - `print` shows a plan as text.
 //!
@@ -28,29 +29,30 @@ use girder_ir::ids::{ComputeSetId, FamilyId, StepId};
 use girder_ir::layout::HostLayout;
 use sequences::sequences;
 
-/// How a graph runs on the host.
+/// The plan of a graph on the host.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// Where the variables are.
+    /// The addresses of the variables.
     pub layout: HostLayout,
-    /// Bytes of the variables, rounded up; scratch begins behind them.
+    /// Bytes of the variables, rounded up; scratch memory begins after them.
     pub var_bytes: u64,
-    /// Bytes of the scratch of the compute set that needs most.
+    /// Bytes of scratch memory of the compute set that needs the most.
     pub scratch_bytes: u64,
     /// All kernels.
     pub kernels: KernelTable,
-    /// How the vertices of each family run; `None` for families without vertices, and for products.
+    /// The plan of each family; `None` for families without vertices, and for products.
     pub families: SecondaryMap<FamilyId, Option<FamilyPlan>>,
     /// The matrix products of each compute set, joined.
     pub products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
-    /// Fused steps, by the first of them. Nothing is fused where blocks are counted.
+    /// Fused steps, keyed by the first of them. Nothing is fused if blocks are counted.
     pub fused: SecondaryMap<StepId, Option<FusedSteps>>,
-    /// Neighbouring steps that may run block by block, in the order of the steps around them. There are none where
-    /// blocks are counted.
+    /// Neighbouring steps that may run block by block, in the order of the enclosing steps. There are none if blocks
+    /// are counted.
     pub sequences: Vec<Sequence>,
 }
 
-/// Plans how a graph runs on the host. With `counted`, the executions of these blocks are counted vertex by vertex.
+/// Plans the execution of a graph on the host. With `counted`, the executions of these blocks are counted vertex by
+/// vertex.
 ///
 /// # Errors
 /// If a view does not fit its codelet: a bug of the compiler.
@@ -68,7 +70,8 @@ pub fn plan(
         for &id in &set.families {
             let family = &hosted.graph.families[id];
             let Some(shaped) = kernels.shaped(family)? else { continue };
-            // Counters belong to vertices, which are then neither joined nor replaced by a product.
+            // Counters belong to single vertices, so vertices with counters are neither joined nor replaced by a
+            // product.
             let joined = if counted.is_some() {
                 None
             } else {

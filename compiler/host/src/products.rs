@@ -1,10 +1,10 @@
-//! Matrix products: vertices of a compute set that do nothing but `amp`, perhaps after filling the result with a
-//! number, run as native products; those that tile a larger product run as one.
+//! Matrix products: vertices that only run `amp`, perhaps after filling the result with a number, run as native
+//! products; those that tile a larger product run as one.
 //!
 //! - `recognise` finds codelets that are a product, and the matrices in their fields;
-//! - `join` makes few large products of many small ones.
+//! - `join` merges many small products to few large ones.
 //!
-//! Invariant: every element of a `c` takes the terms that its vertex adds to it, in the order of k.
+//! Invariant: every element of a `c` adds the terms of its vertex in the order of k.
 
 mod join;
 mod recognise;
@@ -48,11 +48,11 @@ pub struct MatrixProduct {
     pub k: u64,
     /// Element type: `f32` or `f64`.
     pub ty: ElemType,
-    /// Bits of the number that every sum begins with; `None` if it begins with the element of `c`.
+    /// Bits of the initial value of every sum; `None` for the element of `c`.
     pub start: Option<u64>,
 }
 
-/// Returns the vertices of a family as products, or `None` if they do anything else.
+/// Returns the vertices of a family as products, or `None` if they are not products.
 pub(crate) fn products_of(
     hosted: HostedGraph<'_>,
     family: &Family,
@@ -74,13 +74,13 @@ pub(crate) fn products_of(
 struct FamilyMatrices<'a> {
     family: &'a Family,
     field: &'a Field,
-    /// The matrix of instance 0 if the field's first element were the first of its variable.
+    /// The matrix of instance 0, relative to the first element of its variable.
     first: MatrixLayout,
     element_bytes: i64,
 }
 
 impl<'a> FamilyMatrices<'a> {
-    /// Returns `None` if the field has no stride for each axis.
+    /// Returns the matrices of a field; `None` if the field does not have a stride for each axis.
     fn of(hosted: HostedGraph<'_>, family: &'a Family, matrix: &MatrixField) -> Option<FamilyMatrices<'a>> {
         let of_codelet: FieldId = matrix.field;
         let field = family.fields.iter().find(|f| f.field == of_codelet)?;

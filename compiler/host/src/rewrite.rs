@@ -1,13 +1,13 @@
-//! Rewrites of codelets for the host: another codelet with the same results that compiles to faster code.
+//! Rewrites of codelets for the host: each yields a codelet with the same results that compiles to faster code.
 //!
-//! - `inline_indices` writes out the locals that hold an index;
-//! - `version_loops` makes a second version of a loop without the exit that is seldom taken;
-//! - `unroll` writes out short loops around loops that store short rows;
-//! - `interchange` distributes loops over columns, and turns loops over columns that each reduce their rows into loops over rows;
-//! - `substitute` copies expressions and statements with other expressions instead of locals.
+//! - `inline_indices` replaces locals that hold an index by the index;
+//! - `version_loops` makes a second version of a loop, without its rarely taken path;
+//! - `unroll` unrolls short loops around loops that store short rows;
+//! - `interchange` distributes loops over columns, and turns those that reduce their rows into loops over rows;
+//! - `substitute` copies expressions and statements with locals replaced by expressions.
 //!
-//! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; its checks
-//! that are new cannot fail.
+//! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; the checks
+//! that it adds cannot fail.
 
 mod inline_indices;
 mod version_loops;
@@ -20,7 +20,7 @@ use girder_codelet::kernel::{KernelSpec, KernelTarget, depth, unsupported_type};
 use girder_ir::codelet::Codelet;
 use girder_ir::ids::SiteId;
 
-/// A codelet that computes the same in another way.
+/// An equivalent codelet.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
     /// The codelet.
@@ -36,8 +36,8 @@ impl Rewritten {
     }
 }
 
-/// Rewrites a codelet for the host, or returns `None` if it stays as it is. A codelet whose executions are counted is
-/// not rewritten, nor one that the code generator refuses.
+/// Rewrites a codelet for the host; returns `None` if no rewrite applies. A codelet whose executions are counted is not
+/// rewritten, nor one that the code generator rejects.
 pub fn rewrite(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten> {
     if spec.counts() || unsupported_type(spec.codelet).is_some() || depth(spec.codelet).is_none() {
         return None;

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_of_all_instances_is_that_of_each_in_turn() {
+    fn the_view_of_all_instances_is_that_of_each_in_order() {
         let domain = Domain(smallvec![3, 1, 2]);
         let mut field = field(&[2, 3], &[2], &[30, 2]);
         field.parts[0].offset = Offset::Affine(Affine::new(7, &[100, 5, 10]));

@@ -24,10 +24,10 @@ use smallvec::{SmallVec, smallvec};
 
 type Motions = SecondaryMap<FieldId, Option<Motion>>;
 
-/// Bounds of the elements up to which windows are joined, counted in the largest field that a vertex writes: rows of
-/// this length are long, and several fields of this size fit into a core's cache.
+/// Bounds of the number of elements up to which windows are joined, counted in the largest field that a vertex writes:
+/// rows of the first length are long, and several fields of the second fit into a core's cache.
 const ELEMENTS: (u64, u64) = (4096, 8192);
-/// Vertices that threads and cache blocks share, if there are enough elements.
+/// Minimal number of vertices for threads and cache blocks to share, if there are enough elements.
 const VERTICES: u64 = 32;
 
 /// Returns the family with longer windows, or `None` if none of its vertices can be joined.
@@ -36,7 +36,7 @@ pub(crate) fn joined(graph: &Graph, family: &Family) -> Option<Family> {
     joined_up_to(graph, family, (total / VERTICES).clamp(ELEMENTS.0, ELEMENTS.1))
 }
 
-/// Returns the same, where a vertex writes at most `wanted` elements of a field, or as many as before.
+/// As [`joined`], with at most `wanted` elements of a field written by a vertex, or as many as before.
 fn joined_up_to(graph: &Graph, family: &Family, wanted: u64) -> Option<Family> {
     let grid = Grid::new(graph, family);
     if family.domain.count() < 2 || !is_regular(family) {
@@ -112,7 +112,7 @@ impl<'a> Grid<'a> {
         family.fields.iter().filter(written).map(Field::len).max().unwrap_or(0)
     }
 
-    /// Describes an index. Returns `None` if it has one value only, or some field moves along none of its axes.
+    /// Describes an index. Returns `None` if it has only one value, or some field moves along none of its axes.
     fn index(&self, family: &Family, at: usize) -> Option<Index> {
         let mut index = Index { at, motion: SecondaryMap::new(), reach: u64::MAX, elements: u64::MAX };
         let mut longer: SmallVec<[(SizeId, i64); 4]> = SmallVec::new();
@@ -123,7 +123,7 @@ impl<'a> Grid<'a> {
             index.elements = index.elements.min(motion.elements.unsigned_abs());
             longer.extend(self.size(field.field, motion.axis).map(|size| (size, motion.elements)));
         }
-        // An axis of stride 0 moves without changing its elements, as far as axes of the same size.
+        // An axis of stride 0 repeats its elements, so its motion is that of an axis of the same size.
         for field in family.fields.iter().filter(|f| step(f, at) == 0) {
             let strides = field_strides(field, 1)?;
             let repeated = |axis: usize| {
@@ -136,7 +136,7 @@ impl<'a> Grid<'a> {
         (index.reach < u64::MAX && family.domain.0[at] > 1).then_some(index)
     }
 
-    /// Returns the size that names an axis.
+    /// Returns the size that an axis declares.
     fn size(&self, field: FieldId, axis: usize) -> Option<SizeId> {
         match self.codelet.fields[field].dims.get(axis) {
             Some(DimDecl::Size(size)) => Some(*size),
@@ -161,7 +161,7 @@ impl<'a> Grid<'a> {
         self.joins((&one, family), count, &motion).then_some(one)
     }
 
-    /// Joins or splits along another index, so that a vertex writes about as many elements as wanted.
+    /// Joins or splits along another index, so that a vertex writes approximately `wanted` elements.
     fn fitted(&self, family: Family, at: usize, wanted: u64) -> Family {
         let Some(index) = self.index(&family, at) else { return family };
         let (now, vertices) = (self.written(&family), u64::from(family.domain.0[at]));
@@ -176,7 +176,7 @@ impl<'a> Grid<'a> {
         changed.unwrap_or(family)
     }
 
-    /// Returns whether a vertex of `all` does what `count` vertices of `one` do.
+    /// Returns whether a vertex of `all` does the work of `count` vertices of `one`.
     fn joins(&self, (one, all): (&Family, &Family), count: u32, motion: &Motions) -> bool {
         let sizes = |family| bind_family(self.graph, family).ok().flatten();
         let (Some(one), Some(all)) = (sizes(one), sizes(all)) else { return false };
@@ -229,8 +229,8 @@ fn offset(field: &Field, index: usize, step: i64) -> Offset {
     Offset::Affine(Affine::new(affine.base, &coef))
 }
 
-/// Returns the axis along which a step leads to a window that begins inside this one or directly behind it, and the
-/// stride of the axis. The stride of an axis of one element is free.
+/// Returns the axis along which a step leads to a window that begins inside this one or directly after it, and the
+/// stride of the axis. An axis of one element may have any stride.
 fn along(shape: &[u64], strides: &[i64], step: i64) -> Option<(Motion, i64)> {
     let fits = |axis: usize| {
         let (length, stride) = (shape[axis] as i64, strides[axis]);

@@ -9,15 +9,17 @@ use crate::Machine;
 use crate::costs::{Bundles, Copying};
 use crate::network::Topology;
 use siphasher::sip::SipHasher24;
-use std::fmt::Write;
+use std::fmt::{Display, Formatter, Write};
 
 impl Machine {
     /// Returns the canonical text.
     pub fn to_toml(&self) -> String {
         let mut w = Writer::default();
-        w.value("name", format_args!("{:?}", self.name));
-        w.value("description", toml::Value::from(self.description.as_str()));
-        w.value("ipus", self.ipus);
+        w.rows(&[
+            ("name", &format_args!("{:?}", self.name)),
+            ("description", &toml::Value::from(self.description.as_str())),
+            ("ipus", &self.ipus),
+        ]);
         self.write_chip(&mut w);
         self.write_memory(&mut w);
         self.write_tile(&mut w);
@@ -38,76 +40,99 @@ impl Machine {
 
     fn write_chip(&self, w: &mut Writer) {
         let chip = &self.chip;
-        w.table("chip");
-        w.value("tiles", chip.tiles);
-        w.value("columns", chip.columns);
-        w.value("rows", chip.rows);
-        w.value("lanes", chip.lanes);
-        w.value("workers", chip.workers);
-        w.real("clock_hz", chip.clock_hz);
+        w.table(
+            "chip",
+            &[
+                ("tiles", &chip.tiles),
+                ("columns", &chip.columns),
+                ("rows", &chip.rows),
+                ("lanes", &chip.lanes),
+                ("workers", &chip.workers),
+                ("clock_hz", &Real(chip.clock_hz)),
+            ],
+        );
     }
 
     fn write_memory(&self, w: &mut Writer) {
         let memory = &self.memory;
-        w.table("memory");
-        w.value("bytes_per_tile", memory.bytes_per_tile);
-        w.value("reserved_bytes", memory.reserved_bytes);
-        w.value("base_address", memory.base_address);
-        w.value("element_bytes", memory.element_bytes);
-        w.value("store_bytes", memory.store_bytes);
         let region = |r: &crate::MemoryRegion| {
             format!("\n    {{ bytes = {}, executable = {}, interleaved = {} }},", r.bytes, r.executable, r.interleaved)
         };
         let regions: String = memory.regions.iter().map(region).collect();
-        w.value("regions", format_args!("[{regions}\n]"));
+        w.table(
+            "memory",
+            &[
+                ("bytes_per_tile", &memory.bytes_per_tile),
+                ("reserved_bytes", &memory.reserved_bytes),
+                ("base_address", &memory.base_address),
+                ("element_bytes", &memory.element_bytes),
+                ("store_bytes", &memory.store_bytes),
+                ("regions", &format_args!("[{regions}\n]")),
+            ],
+        );
     }
 
     fn write_tile(&self, w: &mut Writer) {
         let tile = &self.tile;
-        w.table("tile");
-        w.value("worker_period", tile.worker_period);
-        w.value("vector_bytes", tile.vector_bytes);
-        w.value("load_bytes", tile.load_bytes);
-        w.value("store_bytes", tile.store_bytes);
-        w.value("loop_bundles", tile.loop_bundles);
-        w.value("launch_cycles", tile.launch_cycles);
-        w.value("supervisor_cycles", tile.supervisor_cycles);
-        w.value("vertex_bundles", tile.vertex_bundles);
-        w.value("field_bundles", tile.field_bundles);
-        w.value("share_bundles", tile.share_bundles);
-        w.value("emulated_bundles", tile.emulated_bundles);
+        w.table(
+            "tile",
+            &[
+                ("worker_period", &tile.worker_period),
+                ("vector_bytes", &tile.vector_bytes),
+                ("load_bytes", &tile.load_bytes),
+                ("store_bytes", &tile.store_bytes),
+                ("loop_bundles", &tile.loop_bundles),
+                ("launch_cycles", &tile.launch_cycles),
+                ("supervisor_cycles", &tile.supervisor_cycles),
+                ("vertex_bundles", &tile.vertex_bundles),
+                ("field_bundles", &tile.field_bundles),
+                ("share_bundles", &tile.share_bundles),
+                ("emulated_bundles", &tile.emulated_bundles),
+            ],
+        );
         w.bundles("tile.f32", &tile.f32);
         w.bundles("tile.f16", &tile.f16);
-        w.table("tile.int");
-        w.value("mul", tile.int.mul);
-        w.value("div", tile.int.div);
-        w.table("tile.multiply_adds");
-        w.value("f16_f16", tile.multiply_adds.f16_f16);
-        w.value("f16_f32", tile.multiply_adds.f16_f32);
-        w.value("f32", tile.multiply_adds.f32);
-        w.value("coefficient_bytes", tile.multiply_adds.coefficient_bytes);
-        w.value("plain_coefficient_bytes", tile.multiply_adds.plain_coefficient_bytes);
+        w.table("tile.int", &[("mul", &tile.int.mul), ("div", &tile.int.div)]);
+        let rates = &tile.multiply_adds;
+        w.table(
+            "tile.multiply_adds",
+            &[
+                ("f16_f16", &rates.f16_f16),
+                ("f16_f32", &rates.f16_f32),
+                ("f32", &rates.f32),
+                ("coefficient_bytes", &rates.coefficient_bytes),
+                ("plain_coefficient_bytes", &rates.plain_coefficient_bytes),
+            ],
+        );
     }
 
     fn write_exchange(&self, w: &mut Writer) {
         let exchange = &self.exchange;
-        w.table("exchange");
-        w.value("bytes_per_cycle", exchange.bytes_per_cycle);
-        w.value("pair_bytes_per_cycle", exchange.pair_bytes_per_cycle);
-        w.value("latency_cycles", exchange.latency_cycles);
-        w.value("sender_row_cycles", exchange.sender_row_cycles);
-        w.value("receiver_row_cycles", exchange.receiver_row_cycles);
-        w.value("switch_cycles", exchange.switch_cycles);
-        w.value("words_per_send", exchange.words_per_send);
-        w.value("receive_instructions", exchange.receive_instructions);
-        w.value("instruction_bytes", exchange.instruction_bytes);
+        w.table(
+            "exchange",
+            &[
+                ("bytes_per_cycle", &exchange.bytes_per_cycle),
+                ("pair_bytes_per_cycle", &exchange.pair_bytes_per_cycle),
+                ("latency_cycles", &exchange.latency_cycles),
+                ("sender_row_cycles", &exchange.sender_row_cycles),
+                ("receiver_row_cycles", &exchange.receiver_row_cycles),
+                ("switch_cycles", &exchange.switch_cycles),
+                ("words_per_send", &exchange.words_per_send),
+                ("receive_instructions", &exchange.receive_instructions),
+                ("instruction_bytes", &exchange.instruction_bytes),
+            ],
+        );
     }
 
     fn write_sync(&self, w: &mut Writer) {
-        w.table("sync");
-        w.value("internal_cycles", self.sync.internal_cycles);
-        w.real("external_ns", self.sync.external_ns);
-        w.real("hop_ns", self.sync.hop_ns);
+        w.table(
+            "sync",
+            &[
+                ("internal_cycles", &self.sync.internal_cycles),
+                ("external_ns", &Real(self.sync.external_ns)),
+                ("hop_ns", &Real(self.sync.hop_ns)),
+            ],
+        );
     }
 
     fn write_links(&self, w: &mut Writer) {
@@ -117,23 +142,31 @@ impl Machine {
             Topology::Ladder => "ladder",
             Topology::Torus => "torus",
         };
-        w.table("links");
-        w.value("topology", format_args!("{topology:?}"));
-        w.real("bytes_per_second", links.bytes_per_second);
-        w.real("efficiency", links.efficiency);
-        w.value("direct", links.direct);
-        w.value("cross", links.cross);
-        w.value("up", links.up);
-        w.value("down", links.down);
-        w.value("fixed_cycles", links.fixed_cycles);
+        w.table(
+            "links",
+            &[
+                ("topology", &format_args!("{topology:?}")),
+                ("bytes_per_second", &Real(links.bytes_per_second)),
+                ("efficiency", &Real(links.efficiency)),
+                ("direct", &links.direct),
+                ("cross", &links.cross),
+                ("up", &links.up),
+                ("down", &links.down),
+                ("fixed_cycles", &links.fixed_cycles),
+            ],
+        );
     }
 
     fn write_host(&self, w: &mut Writer) {
-        w.table("host");
-        w.value("begin_cycles", self.host.begin_cycles);
-        w.value("copy_cycles", self.host.copy_cycles);
-        w.value("end_cycles", self.host.end_cycles);
-        w.real("bytes_per_second", self.host.bytes_per_second);
+        w.table(
+            "host",
+            &[
+                ("begin_cycles", &self.host.begin_cycles),
+                ("copy_cycles", &self.host.copy_cycles),
+                ("end_cycles", &self.host.end_cycles),
+                ("bytes_per_second", &Real(self.host.bytes_per_second)),
+            ],
+        );
     }
 }
 
@@ -143,38 +176,54 @@ struct Writer {
     text: String,
 }
 
+/// A number that is written with a fraction or an exponent; equal numbers have one text.
+struct Real(f64);
+
+impl Display for Real {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
 impl Writer {
-    fn table(&mut self, name: &str) {
+    /// Writes a table: its header and its keys with their values.
+    fn table(&mut self, name: &str, rows: &[(&str, &dyn Display)]) {
         writeln!(self.text, "\n[{name}]").unwrap_or_default();
+        self.rows(rows);
     }
 
-    fn value(&mut self, key: &str, value: impl std::fmt::Display) {
-        writeln!(self.text, "{key} = {value}").unwrap_or_default();
-    }
-
-    /// Writes a number with a fraction or an exponent; equal numbers have one text.
-    fn real(&mut self, key: &str, value: f64) {
-        self.value(key, format_args!("{value:?}"));
+    fn rows(&mut self, rows: &[(&str, &dyn Display)]) {
+        for (key, value) in rows {
+            writeln!(self.text, "{key} = {value}").unwrap_or_default();
+        }
     }
 
     fn bundles(&mut self, table: &str, bundles: &Bundles) {
-        self.table(table);
-        self.value("elements", bundles.elements);
-        self.value("div", bundles.div);
-        self.value("sqrt", bundles.sqrt);
-        self.value("rsqrt", bundles.rsqrt);
-        self.value("exp", bundles.exp);
-        self.value("log", bundles.log);
-        self.value("tanh", bundles.tanh);
-        self.value("sigmoid", bundles.sigmoid);
-        self.value("sin", bundles.sin);
+        self.table(
+            table,
+            &[
+                ("elements", &bundles.elements),
+                ("div", &bundles.div),
+                ("sqrt", &bundles.sqrt),
+                ("rsqrt", &bundles.rsqrt),
+                ("exp", &bundles.exp),
+                ("log", &bundles.log),
+                ("tanh", &bundles.tanh),
+                ("sigmoid", &bundles.sigmoid),
+                ("sin", &bundles.sin),
+            ],
+        );
     }
 
     fn copying(&mut self, table: &str, copying: &Copying) {
-        self.table(table);
-        self.value("fixed_cycles", copying.fixed_cycles);
-        self.value("run_cycles", copying.run_cycles);
-        self.real("bytes_per_cycle", copying.bytes_per_cycle);
+        self.table(
+            table,
+            &[
+                ("fixed_cycles", &copying.fixed_cycles),
+                ("run_cycles", &copying.run_cycles),
+                ("bytes_per_cycle", &Real(copying.bytes_per_cycle)),
+            ],
+        );
     }
 }
 

@@ -1,10 +1,10 @@
 //! `allocate-memory`: an address for every block on every tile, and for every variable in the fast engine.
 //!
 //! Tiles that need the same blocks (`inventory`, `classes`) are packed once (`tile`, `pack`), so equal tiles have equal
-//! addresses and the cost grows with the number of classes. The packer first assumes what codelets wish of memory
-//! (`wishes`), and denies wishes before something does not fit; [`Facts`] states what holds. Blocks that do not fit are
-//! an error in the user's names (`report`), or a warning if the user allows it: the tiles of such a program are larger
-//! than the machine's.
+//! addresses and the cost grows with the number of classes. The packer first tries to grant all requests of codelets
+//! about memory (`wishes`), and denies some if blocks would not fit otherwise; [`Facts`] states which are granted.
+//! Blocks that do not fit are an error in the user's names (`report`), or a warning if the user allows it: the tiles of
+//! such a program are larger than the machine's.
 //!
 //! Invariant: [`verify_layout`] accepts the result.
 
@@ -81,7 +81,7 @@ impl Pass for AllocateMemory {
         verify_layout(&allocated.scheduled, &allocated.layout, cx.machine, cx.session.allow_over_memory)
     }
 
-    /// Checks the layout, and lays out the fast engine's memory, which is no part of the text.
+    /// Checks the layout, and lays out the fast engine's memory, which is not in the text.
     fn admit(read: &mut Allocated, _: Stage, cx: &mut PassContext) -> Result<()> {
         let verdict = Self::verify(read, cx);
         cx.accepted(Self::NAME, verdict)?;

@@ -40,7 +40,7 @@ pub(crate) struct Vertices<'a> {
     pub tiles: Option<&'a [u32]>,
 }
 
-/// A graph in the making.
+/// A graph under construction.
 pub(crate) struct Build {
     pub graph: Graph,
     origin: OriginId,

@@ -3,7 +3,7 @@
 //! Inside one compute set, an element that is written through one field is accessed through no other field, of the same
 //! vertex or another; reads may overlap. Inside one copy no element is written twice, and none is both read and
 //! written. Branches of `par` share no written element. Constants are never written, and a written view names no
-//! element twice. Tiles and words play no part. Workers of one vertex that certainly write one element are found too
+//! element twice. Tiles and words are irrelevant. Workers of one vertex that certainly write one element are found too
 //! (see `workers`); all other races of workers are left to mode `interpret`.
 //!
 //! # Note: Strides first
@@ -45,7 +45,7 @@ impl Pass for CheckRaces {
     type From = Placed;
     type To = RaceFree;
 
-    /// Proves a placed graph free of races, or reports what breaks the rule.
+    /// Proves a placed graph free of races, or reports the violations.
     fn run(input: Placed, cx: &mut PassContext) -> Result<RaceFree> {
         prove(&input, cx)?;
         Ok(RaceFree { placed: input })
@@ -62,10 +62,10 @@ impl Pass for CheckRaces {
     }
 }
 
-/// Reports what breaks the rule.
+/// Reports the violations of the rule.
 ///
 /// # Errors
-/// `Failed` if anything does.
+/// `Failed` if there is a violation.
 fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
     let found = check(placed, &placed.placement, cx.machine, &cx.session.cancel);
     cx.poll()?;
@@ -74,7 +74,7 @@ fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
     if any { Err(girder_source::Failed) } else { Ok(()) }
 }
 
-/// Returns everything that breaks the rule, at most a handful for each step. Tiles appear only in messages.
+/// Returns all violations of the rule, at most a few for each step. Tiles appear only in messages.
 pub fn check(graph: &Graph, placement: &Placement, machine: &Machine, cancel: &Cancel) -> Vec<Diagnostic> {
     let reporter = Reporter { graph, placement };
     let (sets, copies) = (graph.sets.keys().collect::<Vec<_>>(), graph.copies.keys().collect::<Vec<_>>());

@@ -152,8 +152,8 @@ impl Footprint {
         Region::new(base, self.dims.iter().map(|d| (d.len, d.stride)))
     }
 
-    /// Calls `f` with the first element and the length of each contiguous run of the footprint. Repeated elements come
-    /// repeatedly. Stops when `f` returns `false`.
+    /// Calls `f` with the first element and the length of each contiguous run of the footprint. Repeated elements are
+    /// passed repeatedly. Stops when `f` returns `false`.
     pub fn runs(&self, mut f: impl FnMut(u64, u64) -> bool) {
         match &self.bases {
             Bases::One { base, .. } => {

@@ -1,11 +1,11 @@
-//! The passes: they turn a graph into a program that a machine can run, one stage after the other.
+//! The passes: they lower a graph to a program that a machine can run, one stage after the other.
 //!
 //! Reading order: [`pipeline`] holds the registry of all passes in order. [`stage`] defines what passes take and make,
-//! [`pass`] defines a pass, and [`context`] is what each pass is given. Two analyses serve several passes:
+//! [`pass`] defines a pass, and [`context`] is the context of every pass. Two analyses serve several passes:
 //! [`footprint`] (which elements a family accesses) and [`liveness`] (when a temporary holds a value that is still
 //! needed). [`superstep`] holds the formulas of time. Then come the passes in order: [`promote_temporaries`],
 //! [`merge_copies`], [`place_tiles`], [`check_races`], [`plan_transfers`], [`schedule_exchange`], [`allocate_memory`].
-//! [`model_time`] answers questions about the result.
+//! [`model_time`] computes the time of the result.
 //!
 //! Invariant: a pass is a function from one stage to the next. It reads the machine as data, reports to the user
 //! through diagnostics, and leaves a table that its verifier accepts. A verifier shares no code with its pass.

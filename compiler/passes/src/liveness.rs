@@ -3,7 +3,7 @@
 //! # Note: The liveness order
 //! Every step of the program has one point, which is a number. Points ascend in the order of the text: a step comes
 //! before its children, but the point of a `while` is where its condition is tested, between `before` and the body. A
-//! called program stands inside the first call that reaches it. Programs that the host runs follow one another.
+//! called program is inside the first call that reaches it. Programs that the host runs follow one another.
 //!
 //! The live range of a temporary is one interval of points, from the first step that writes it to the last that reads
 //! it, both included. A value that is live around a back edge is live for the whole loop. What is accessed in a branch
@@ -13,8 +13,8 @@
 //!
 //! # Note: Coverage by counting
 //! The writes of a race-free step are disjoint, so a step overwrites all of a variable iff the counts are equal. A
-//! temporary that is written piece by piece needs more: the variable is split into *atoms*, which are classes of
-//! elements that no step tells apart, and the flow is computed over atoms.
+//! temporary that is written piece by piece needs more: the variable is split into *atoms*, which are equivalence
+//! classes of elements that no step distinguishes, and the flow is computed over atoms.
 //!
 //! Invariant: two temporaries that hold needed values at one moment of any run have live ranges that meet.
 

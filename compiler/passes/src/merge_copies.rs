@@ -35,7 +35,7 @@ impl Pass for MergeCopies {
         Ok(graph)
     }
 
-    /// Steps are in pre-order, and those that copy name a copy.
+    /// Checks that steps are in pre-order and that those that copy name a copy.
     fn verify(graph: &Graph, _: &PassContext) -> Verdict {
         for (id, step) in &graph.steps {
             if step.children().iter().any(|&child| child <= id || !graph.steps.is_valid(child)) {

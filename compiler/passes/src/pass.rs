@@ -6,10 +6,10 @@ use crate::PassContext;
 use crate::stage::{AnyStage, Stage, StageData};
 use girder_source::Result;
 
-/// The result of a verifier; an error describes the first thing that does not hold.
+/// The result of a verifier; an error describes the first violation.
 pub type Verdict = std::result::Result<(), String>;
 
-/// A function from one stage to the next, with the verifier of what it makes.
+/// A function from one stage to the next, with the verifier of its result.
 pub trait Pass {
     /// The flag, test folder and row of timings.
     const NAME: &'static str;
@@ -26,16 +26,16 @@ pub trait Pass {
     /// The pass has pushed an error to the diagnostics.
     fn run(input: Self::From, cx: &mut PassContext) -> Result<Self::To>;
 
-    /// Checks what the pass must have established.
+    /// Checks the properties that the pass establishes.
     fn verify(made: &Self::To, cx: &PassContext) -> Verdict;
 
-    /// Checks what this compiler has just made, in builds with debug assertions. It may leave out what takes too long.
+    /// Checks a result that this compiler has just made, in builds with debug assertions. It may leave out slow checks.
     fn verify_own(made: &Self::To, cx: &PassContext) -> Verdict {
         Self::verify(made, cx)
     }
 
-    /// Checks a stage that was read from text, on its own or inside a later stage `text`, and adds what the text does
-    /// not hold.
+    /// Checks a stage that was read from text, on its own or inside a later stage `text`, and adds the parts that the
+    /// text does not contain.
     ///
     /// # Errors
     /// `resume::bad_table` if the verifier rejects the stage.

@@ -1,9 +1,9 @@
 //! `place-tiles`: a tile for every element and every vertex that the text leaves open.
 //!
-//! What the text maps stays where it is. First comes a placement that takes no search (`linear`). It spreads variables
-//! evenly, with at least 128 bytes to a tile and whole granules of 8 bytes; variables that need few tiles follow one
-//! another around the machine. A vertex goes to the tile of the first element of its first output. Then a search
-//! (`search`) compares candidates and keeps the one that takes the least time.
+//! The mappings of the text are kept. The first placement needs no search (`linear`). It spreads variables evenly, with
+//! at least 128 bytes to a tile and whole granules of 8 bytes; variables that need few tiles follow one another around
+//! the machine. A vertex goes to the tile of the first element of its first output. Then a search (`search`) compares
+//! candidates and keeps the one that takes the least time.
 //!
 //! # Note: Time
 //! The time of a placement is the sum over all steps of executions (`executions`) times an estimate (`estimate`). The
@@ -74,7 +74,8 @@ impl Pass for PlaceTiles {
     }
 }
 
-/// Returns the placement that takes no search. What the text leaves open goes to the first `tiles` tiles.
+/// Returns the placement without a search. Elements and vertices that the text leaves open go to the first `tiles`
+/// tiles.
 fn linear_placement(graph: &Graph, tiles: u32) -> Placement {
     let mut placement = Placement::default();
     let mut next = linear::Cursor::new(tiles);

@@ -32,7 +32,7 @@ impl Pass for PromoteTemporaries {
         Ok(graph)
     }
 
-    /// Checks that nothing is left to promote.
+    /// Checks that no temporary needs promotion.
     fn verify(graph: &Graph, _: &PassContext) -> Verdict {
         match Liveness::of(graph).exposed.first() {
             Some(e) => Err(format!("the temporary `{}` may be read before it is written", graph.vars[e.var].name)),

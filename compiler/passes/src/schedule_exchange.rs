@@ -304,7 +304,7 @@ fn shortest(first: Found, good: u64, methods: &[Method]) -> Found {
     best
 }
 
-/// Does as [`shortest`] does, with all methods tried in parallel: for methods of which the last is mostly needed.
+/// As [`shortest`], but tries all methods in parallel, for cases in which the last one is usually needed.
 fn shortest_of(first: Found, good: u64, methods: &[Method]) -> Found {
     if first.end <= good {
         return first;
@@ -329,7 +329,8 @@ impl Found {
     }
 }
 
-/// Adds the slices of one processor. `whole` are its transfers, which tell the slices that serve only some receivers.
+/// Adds the slices of one processor. `whole` are its transfers, which determine the slices that serve only some
+/// receivers.
 fn write(whole: &Jobs, found: &Found, machine: &Machine, result: &mut PhaseSchedule) {
     let jobs = &found.jobs;
     // Sorted by transfer, receivers and time; the jobs of a transfer are neighbours already.

@@ -107,7 +107,7 @@ pub struct Tables<'a> {
     pub allocated: Option<&'a Allocated>,
 }
 
-/// A stage as a Rust type: what a pass takes or makes.
+/// A stage as a Rust type: the input or result of a pass.
 pub trait StageData: Into<AnyStage> + TryFrom<AnyStage, Error = AnyStage> {
     /// The stage.
     const STAGE: Stage;

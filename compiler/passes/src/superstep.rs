@@ -58,8 +58,8 @@ pub(crate) fn exchange_cycles(machine: &Machine, words: u64) -> u64 {
     u64::from(machine.latency_bound()) + words
 }
 
-/// Returns the cycles until the first word of an exchange has landed: the latency and, if words cross between IPUs,
-/// what such a phase takes beyond its bytes.
+/// Returns the cycles until the first word of an exchange has landed: the latency and, if words cross between IPUs, the
+/// cycles of such a phase beyond its bytes.
 pub fn first_word_cycles(machine: &Machine, crosses: bool) -> u64 {
     exchange_cycles(machine, 0) + if crosses { u64::from(machine.links.fixed_cycles) } else { 0 }
 }

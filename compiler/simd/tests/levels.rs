@@ -1,6 +1,5 @@
-//! Random kernels: machine code of each level leaves what the evaluator leaves, to the bit. A level that this machine
-//! does
-//! not have is emulated, if that is AVX-512.
+//! Random kernels: the machine code of each level leaves the same bits as the evaluator. AVX-512 is emulated if this
+//! machine does not have it.
 
 #[path = "levels/emulator.rs"]
 mod emulator;
@@ -18,7 +17,7 @@ fn tested() -> Vec<Level> {
     Level::ALL.into_iter().filter(|&level| level.is_here() || level == Level::Avx512).collect()
 }
 
-/// The levels of this machine, named once for who reads the output of the tests.
+/// Returns the levels of this machine; prints them once in the output of the tests.
 fn levels() -> Vec<Level> {
     let here: Vec<Level> = Level::ALL.into_iter().filter(|level| level.is_here()).collect();
     let names: Vec<&str> = here.iter().map(|level| level.name()).collect();
@@ -29,7 +28,7 @@ fn levels() -> Vec<Level> {
 fn check(case: &Case, levels: &[Level]) {
     let expected = case.evaluate();
     for &level in levels.iter().filter(|&&level| case.is_for(level)) {
-        // An emulated level takes long, so that it runs in one way.
+        // Emulation is slow, so an emulated level runs in one way only.
         let ways = if level.is_here() { usize::MAX } else { 1 };
         for options in case.options().into_iter().take(ways) {
             let machine = assemble(&case.kernel, level, &options);

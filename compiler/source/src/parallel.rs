@@ -74,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_for_a_stack_of_its_own_does_not_wait_for_ever() {
-        // There are more callers than threads, and each shares out work behind a thread for which it waits.
+    fn callers_that_wait_for_new_stacks_do_not_deadlock() {
+        // There are more callers than threads, and each maps items on a thread for which it waits.
         let sum = |k: usize| {
             let inner = || par_map_uneven(&[1, 2, 3], |_| 1, |i| i * k) == [k, 2 * k, 3 * k];
             let nested = || on_stack(1 << 20, || par_map(4, |_| inner()).into_iter().all(|right| right));

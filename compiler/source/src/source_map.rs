@@ -1,4 +1,4 @@
-//! The files of one compilation in one global offset space, and how miette reads them.
+//! The files of one compilation in one global offset space, and access to them for miette.
 //!
 //! Invariant: files occupy disjoint, ascending intervals with at least one byte between them, starting at 1, so that
 //! [`Span::NONE`] lies in no file.

@@ -20,7 +20,7 @@ impl Span {
         Span { lo, hi }
     }
 
-    /// Returns whether there is no text behind the span.
+    /// Returns whether the span has no text.
     pub fn is_none(self) -> bool {
         self == Span::NONE
     }

@@ -1,15 +1,15 @@
-//! Words of messages: the known name nearest to a wrong one, and plurals.
+//! Spelling in messages: the known name nearest to a misspelt one, and plurals.
 
 /// Returns the nearest of some names, if one is near: at most a third of its letters differ.
 ///
-/// Letters inserted, removed or replaced count, and so do neighbours that are swapped.
+/// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn closest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let distances = names.map(|name| (strsim::osa_distance(wrong, name), name));
     let near = distances.filter(|(d, name)| *d > 0 && *d * 3 <= name.len().max(wrong.len()));
     near.min().map(|(_, name)| name)
 }
 
-/// Counts things: `1 axis`, `2 axes`.
+/// Formats a count with its noun: `1 axis`, `2 axes`.
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -89,7 +89,7 @@ struct Parser<'s> {
     entry: generated::EntryParser,
     module: Module,
     problems: Vec<Diagnostic>,
-    /// Spans that were reported before the grammar saw them; an error beside them is not reported again.
+    /// Spans that were reported before the grammar saw them; an error next to one is not reported again.
     known: Vec<Span>,
 }
 
@@ -131,7 +131,7 @@ impl Parser<'_> {
             let position = ErrorPosition { tokens, at, next, expected: &expected, text: self.text, base: self.base };
             let found = repair(&position);
             let region = found.region(tokens);
-            // Where a bracket was missing, the end of the statement may be missing too.
+            // Where a bracket is missing, the end of the statement may be missing too.
             let is_inserted = |at: usize| at > 0 && tokens[at - 1].is_inserted() && tokens[at - 1].token.closes();
             let consequence = position.missing_semi().is_some_and(is_inserted);
             let follows = consequence || tokens.get(at).is_some_and(|l| l.token == Token::Error);

@@ -1,4 +1,4 @@
-//! The programs of the language's description parse without a word.
+//! The programs of the language reference parse without diagnostics.
 
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_syntax::{ast, parse};

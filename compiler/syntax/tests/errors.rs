@@ -33,21 +33,21 @@ fn check(marked: &str, expected: &[(&str, &str)]) {
     assert_eq!(diagnostics.len(), expected.len(), "in\n{marked}\n{shown}");
     assert_eq!(places.len(), expected.len(), "marks in\n{marked}\n{shown}");
     for ((d, (code, words)), (lo, hi)) in diagnostics.iter().zip(expected).zip(places) {
-        let said = format!("{} / {}", d.message, d.help.as_deref().unwrap_or(""));
-        assert_eq!(d.code, *code, "{said} in\n{marked}");
-        assert!(said.contains(words), "`{words}` is not in `{said}`");
+        let report = format!("{} / {}", d.message, d.help.as_deref().unwrap_or(""));
+        assert_eq!(d.code, *code, "{report} in\n{marked}");
+        assert!(report.contains(words), "`{words}` is not in `{report}`");
         let at = d.labels[0].span;
-        assert_eq!((at.lo - 1, at.hi - 1), (lo, hi), "the place of `{said}` in\n{marked}");
+        assert_eq!((at.lo - 1, at.hi - 1), (lo, hi), "the span of `{report}` in\n{marked}");
     }
 }
 
-/// The same inside a program.
+/// Checks the errors of a statement inside a program.
 fn check_stmt(marked: &str, words: &str) {
     check(&format!("program p {{\n    let a = 1;\n    {marked}\n    let z = 2;\n}}"), &[("syntax::unexpected", words)]);
 }
 
 #[test]
-fn a_missing_semicolon_is_said_once_and_both_statements_stay() {
+fn a_missing_semicolon_is_reported_once_and_both_statements_stay() {
     let (text, _) = unmarked("program p { let a = 1\n «let» b = 2; a = b\n «c» = a; }");
     let (module, _, diagnostics) = parsed(&text);
     assert_eq!(diagnostics.len(), 2);
@@ -136,7 +136,7 @@ fn typical_mistakes_have_their_own_help() {
 }
 
 #[test]
-fn what_the_lexer_finds_is_said_there_and_only_there() {
+fn errors_of_the_lexer_are_reported_once_at_their_spans() {
     check("let a = «'b'»;", &[("syntax::character", "double quotes")]);
     check("let a = b «ä» c;", &[("syntax::character", "unexpected character `ä`")]);
     check("let a = b «$$» c;", &[("syntax::character", "unexpected characters")]);
@@ -202,7 +202,7 @@ fn no_nesting_is_deep_enough_to_overflow_the_stack() {
         assert!(diagnostics.len() <= 101);
         girder_syntax::format(&module, &text);
     }
-    // What is only long does not nest.
+    // Length alone does not nest.
     let long = format!("let x = {}1;\n", "1 + 2 * ".repeat(5 * N));
     let (module, _, diagnostics) = parsed(&long);
     assert!(diagnostics.is_empty());

@@ -1,4 +1,4 @@
-//! Trees that are built in memory have a text that means them.
+//! Trees that are built in memory print as text that parses to equal trees.
 
 use girder_source::{Diagnostics, Session, SourceMap, Span};
 use girder_syntax::ast::*;
@@ -81,7 +81,7 @@ fn shape(m: &Module, e: ExprId) -> String {
     }
 }
 
-/// A tree to be built: which form, and its parts.
+/// A random tree to build: its form and its parts.
 #[derive(Clone, Debug)]
 struct Tree {
     form: u8,
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// A stage as the compiler prints one.
+/// Builds a stage as the compiler prints one.
 fn stage() -> Module {
     let mut m = Make::default();
     let options = vec![named("after", m.str("place-tiles")), named("version", m.uint(1))];

@@ -1,5 +1,5 @@
-//! What must hold for any text: the parser ends and stays inside the file, the formatter keeps what it writes, comments
-//! survive.
+//! Properties of any text: the parser ends and stays inside the file, formatting is idempotent, and comments survive
+//! it.
 
 use girder_source::{Diagnostics, Session, SourceMap};
 use girder_syntax::{ast, format, parse, token};
@@ -27,7 +27,7 @@ fn parsed(text: &str) -> (ast::Module, Diagnostics) {
     (module, diagnostics)
 }
 
-/// Formats what has no errors, twice.
+/// Checks that formatting a text without errors twice equals formatting it once.
 fn check(text: &str) {
     let (module, diagnostics) = parsed(text);
     let once = format(&module, text);
@@ -40,7 +40,7 @@ fn check(text: &str) {
     }
 }
 
-/// The tokens of a program as text.
+/// Returns the tokens of a program as text.
 fn pieces(program: &str) -> Vec<String> {
     let lexemes = token::lex(program, 1).lexemes;
     lexemes.iter().map(|l| program[l.span.lo as usize - 1..l.span.hi as usize - 1].to_string()).collect()

@@ -17,7 +17,7 @@ use rows::When;
 /// The indices of a family of rows, the slowest first.
 const INDICES: [&str; rows::MAX_RANK] = ["i", "j", "k"];
 
-/// Marks a transfer at the rate of a pair of tiles.
+/// The word that marks a transfer at the rate of a pair of tiles.
 const WIDE: &str = "wide";
 
 /// Returns the kind of a row that is a transfer.

@@ -2,9 +2,9 @@
 //!
 //! # Note: Fixed point
 //! Every entity is printed under its unique name and in the order of its arena, so that reading the text makes the same
-//! ids. The text of a view, a mapping or a family is a function of what reading it gives: views are kept in their
+//! ids. The text of a view, a mapping or a family depends only on what reading restores: views are kept in their
 //! canonical form ([`View::canonical`](girder_ir::view::View::canonical)), mappings are printed as [`Mapping::fit`]
-//! finds them, and the closed forms of a family are those that are found again among its enumerated vertices.
+//! finds them, and the closed forms of a family are those that are fitted again to its enumerated vertices.
 //!
 //! Invariant: everything is printed through [`girder_syntax::format()`].
 
@@ -24,12 +24,12 @@ use girder_syntax::make::{Make, named, path};
 use rustc_hash::FxHashSet;
 use smol_str::{SmolStr, format_smolstr};
 
-/// A module to which the parts of a graph are added. The printer of a stage adds its tables between them.
+/// A module to which the items of a graph are added. The printer of a stage adds its tables between them.
 pub struct Printer<'g> {
     /// The module so far.
     pub make: Make,
     graph: &'g Graph,
-    /// The tiles of everything; without it, those that the graph itself states.
+    /// The tiles of all variables and vertices; if `None`, those that the graph itself states.
     placement: Option<&'g Placement>,
     /// The first components of all names, which a binder must not hide.
     taken: FxHashSet<&'g str>,

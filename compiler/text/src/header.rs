@@ -23,12 +23,12 @@ pub fn options(make: &mut Make, after: After, machine: &Machine) -> Vec<Arg> {
     vec![named("after", after), named("target", target), named("target_hash", hash), named("version", version)]
 }
 
-/// Returns the hash of what compilation depends on of a machine.
+/// Returns the hash of the parts of a machine on which compilation depends.
 fn hash(machine: &Machine) -> String {
     format!("0x{:016x}", machine.content_hash())
 }
 
-/// Returns the pass after which the root module was printed, or `None` if it is a program that someone wrote.
+/// Returns the pass after which the root module was printed, or `None` if the module is not a printed stage.
 pub fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Result<Option<After>> {
     for (_, module) in modules.iter() {
         check_options(&module.tree, d)?;
@@ -71,7 +71,7 @@ pub fn header(modules: &Modules, machine: &Machine, d: &mut Diagnostics) -> Resu
     }
 }
 
-/// The options of a module; `true` for those that are strings.
+/// The options of a header, and whether each is a string.
 const OPTIONS: [(&str, bool); 4] = [("after", true), ("target", true), ("target_hash", true), ("version", false)];
 
 /// Reports the first wrong option of a module: one of its header, or any of a table.

@@ -37,9 +37,9 @@ pub fn print(p: &mut Printer<'_>, graph: &Graph, layout: &Layout) {
 }
 
 /// `3`, `0..4`, `0..8 by 2`
-fn strided(p: &mut Printer<'_>, stretch: &StridedTiles) -> ExprId {
-    let (first, end) = (stretch.first as u64, stretch.last() as u64 + 1);
-    match (stretch.count, stretch.step) {
+fn strided(p: &mut Printer<'_>, tiles: &StridedTiles) -> ExprId {
+    let (first, end) = (tiles.first as u64, tiles.last() as u64 + 1);
+    match (tiles.count, tiles.step) {
         (1, _) => p.make.uint(first),
         (_, 1) => p.make.span(first, end),
         (_, step) => {
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
     fn block(&self, key: ExprId, values: &'a [Arg]) -> std::result::Result<MemoryBlock, Wrong> {
         let (address, bytes) = self.range(key)?;
         let [Arg { name: None, value }, rest @ ..] = values else {
-            return Err("a block says what it holds behind the colon".into());
+            return Err("a block names its content after the colon".into());
         };
         let mut options = Options::new(rest)?;
         let live = match options.take("live") {

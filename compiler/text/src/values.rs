@@ -1,17 +1,17 @@
 //! The values in the rows of tables: numbers, ranges, names.
 //!
-//! Invariant: reading any expression gives a value or an error in words.
+//! Invariant: reading an expression gives a value or an error message, and never panics.
 
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, UnaryOp};
 
-/// Why a value cannot be read.
+/// The reason why a value cannot be read.
 pub type Wrong = String;
 
 /// The help of an error about a row.
 pub const HELP: &str = "take the row from a text that this compiler prints, or say an earlier pass in the header";
 
-/// The most errors about rows that are reported.
+/// The maximal number of errors about rows that are reported.
 pub const MOST: usize = 20;
 
 /// Returns the error about a row.
@@ -19,7 +19,7 @@ pub fn bad_row(span: Span, why: &str, help: &str) -> Diagnostic {
     Diagnostic::error("resume::bad_row", span, why).help(help)
 }
 
-/// The most indices of a family of rows.
+/// The maximal number of indices of a family of rows.
 const MOST_INDICES: usize = 3;
 
 /// Reads expressions of a table.
@@ -69,7 +69,7 @@ impl<'t> Values<'t> {
         T::try_from(value).map_err(|_| format!("{value} does not fit here"))
     }
 
-    /// Reads a number. Returns also whether it depends on an index.
+    /// Reads a number. Also returns whether it depends on an index.
     fn number(self, e: ExprId, depth: u32) -> Result<(i128, bool), Wrong> {
         let none = || "a number is needed here".to_string();
         // Printed numbers are sums of a few terms.
@@ -198,7 +198,7 @@ impl<'t> Options<'t> {
     /// Checks that no value is left.
     pub fn finish(self) -> Result<(), Wrong> {
         match self.list.first().and_then(|a| a.name.as_ref()) {
-            Some(name) => Err(format!("`{}` is unknown here or said twice", name.name)),
+            Some(name) => Err(format!("`{}` is unknown here or given twice", name.name)),
             None => Ok(()),
         }
     }

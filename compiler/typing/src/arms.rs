@@ -1,24 +1,24 @@
-//! The keys of a `switch`: which of them are never taken, because earlier ones take all their values.
+//! The keys of a `switch`: reports a key that is never taken, because earlier keys cover all its values.
 //!
-//! Invariant: the first key that holds is taken, so a key whose values earlier ones take is a mistake.
+//! Invariant: the first key that matches is taken, so a key whose values are all covered by earlier keys is a mistake.
 
 use girder_source::{Diagnostic, Span};
 use std::collections::BTreeMap;
 
-/// One key of an arm.
+/// A key of an arm.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// The arm, by number.
+    /// The index of the arm.
     pub arm: usize,
     /// Its first and last integer; `None` for `_`.
     pub range: Option<(i128, i128)>,
-    /// Where it stands.
+    /// The span of the key.
     pub span: Span,
 }
 
-/// Returns what is wrong with the first key that is never taken.
+/// Returns the diagnostic for the first key that is never taken.
 pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
-    // What is taken so far: disjoint ranges that do not touch, by their first integers.
+    // The values covered so far: disjoint ranges that do not touch, keyed by their first integers.
     let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
     let mut rest: Option<&Key> = None;
     for key in keys {
@@ -30,7 +30,7 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
             continue;
         };
         let (mut first, mut last) = (lo, hi);
-        // Ranges that overlap or touch this one become one with it.
+        // Ranges that overlap or touch this one are merged with it.
         while let Some((&start, &end)) = taken.range(..=last + 1).next_back().filter(|(_, end)| **end + 1 >= first) {
             if start <= lo && hi <= end {
                 let takes = |k: &&Key| k.range.is_some_and(|(a, b)| a <= lo && lo <= b);

@@ -1,6 +1,6 @@
-//! Local arrays, and properties of arrays.
+//! Local arrays, and the properties of arrays.
 //!
-//! Invariant: the size of a local array is static and within the limit; all its elements are set where it is made.
+//! Invariant: the size of a local array is static and within the limit; its declaration sets all its elements.
 
 use super::builder::Builder;
 use super::header::MAX_RANK;
@@ -13,11 +13,11 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smallvec::SmallVec;
 
-/// Elements that one local array may have: it lives in the memory of one worker.
+/// Maximal number of elements of one local array, which lives in the memory of one worker.
 const MAX_ELEMENTS: u64 = 1 << 16;
 
 impl<'a> Builder<'a, '_> {
-    /// Reads `[value; count]`.
+    /// Translates `[value; count]`.
     pub(super) fn array_fill(&mut self, value: ast::ExprId, count: ast::ExprId, span: Span) -> Value {
         let at = self.tree().exprs[value].span;
         let (mut dims, mut inner) = (SmallVec::<[u32; 2]>::new(), value);
@@ -40,7 +40,7 @@ impl<'a> Builder<'a, '_> {
         self.array_view(local, span)
     }
 
-    /// Reads `[a, b]`.
+    /// Translates `[a, b]`.
     pub(super) fn array_list(&mut self, items: &'a [ast::ExprId], span: Span) -> Value {
         let mut leaves = vec![];
         let mut dims = SmallVec::<[u32; 2]>::new();
@@ -80,7 +80,8 @@ impl<'a> Builder<'a, '_> {
         self.array_view(local, span)
     }
 
-    /// Returns the elements of nested lists in row-major order; `false`, with a report, if the rows differ in length.
+    /// Returns the elements of nested lists in row-major order. Reports rows of different lengths, and returns `false`
+    /// for them.
     fn list_leaves(
         &mut self,
         items: &'a [ast::ExprId],
@@ -168,7 +169,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Reads `x.shape`, `x.rank`, `x.type`.
+    /// Translates `x.shape`, `x.rank`, `x.type`.
     pub(super) fn view_property(&mut self, view: View, name: &ast::Ident) -> Value {
         match name.name.as_str() {
             "rank" => Value::Int(view.rank() as i128),

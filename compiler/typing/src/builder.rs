@@ -1,5 +1,5 @@
-//! The state of reading one body: the arenas of the codelet being made, the open types, the blocks that receive
-//! statements, and the calls that are being inlined.
+//! The state of translating one body: the arenas of the codelet, the open types, the blocks that receive statements,
+//! and the calls that are being inlined.
 //!
 //! Invariant: there is always one frame and one open block; nothing is added to the arenas once a limit is exceeded.
 
@@ -16,91 +16,91 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-/// Expressions and statements that one codelet may have, whatever `static_steps` allows: what is larger takes the code
-/// generator longer than a user would wait.
+/// Maximal number of expressions and statements of one codelet, whatever `static_steps` allows: the code generator
+/// would take too long for a larger one.
 const MAX_NODES: u64 = 1 << 21;
 
-/// How many diagnostics about one codelet are reported.
+/// Maximal number of diagnostics reported for one codelet.
 const MAX_REPORTS: u32 = 50;
 
-/// A body being inlined, or that of the codelet itself.
+/// The body of the codelet, or a function body that is being inlined.
 pub(super) struct Frame<'a> {
-    /// Where its names are looked up.
+    /// The module in which its names are looked up.
     pub module: ModuleRef,
-    /// The tree that its expressions are in.
+    /// The tree that contains its expressions.
     pub tree: &'a ast::Module,
-    /// The function, unless it is the codelet itself.
+    /// The function; `None` for the codelet itself.
     pub item: Option<&'a ast::Fn>,
-    /// Where it is called.
+    /// The span of the call.
     pub call: Span,
     /// Names in scope, innermost last.
     pub names: Vec<Binding>,
-    /// Loops around the current statement, innermost last.
+    /// The enclosing loops, innermost last.
     pub loops: Vec<Loop>,
-    /// How many reductions were open at the call.
+    /// The number of reductions around the call.
     pub region: u32,
-    /// What early `return`s leave, once there is one.
+    /// The exit for early `return`s, once there is one.
     pub early: Option<Early>,
-    /// The value of a `return` that stands in the function's own block.
+    /// The value of a `return` at the top level of the function's body.
     pub last: Option<Value>,
 }
 
-/// A loop that `break` and `continue` may name.
+/// A loop that `break` and `continue` can refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Loop {
-    /// What `break` leaves.
+    /// The block that `break` leaves.
     pub exit: Label,
-    /// What `continue` goes on with.
+    /// The block that `continue` leaves.
     pub next: Label,
-    /// How many reductions were open there.
+    /// The number of reductions around the loop.
     pub region: u32,
 }
 
-/// What the early `return`s of a function have in common.
+/// The common exit of the early `return`s of a function.
 pub(super) struct Early {
     /// The block that they leave.
     pub label: Label,
-    /// Locals that receive the value.
+    /// The locals that receive the value.
     pub value: Value,
-    /// How many statements leave it.
+    /// The number of statements that leave the block.
     pub jumps: u32,
 }
 
-/// What is known of a local beyond its declaration.
+/// Properties of a local beyond its declaration.
 #[derive(Clone, Default)]
 pub(super) struct LocalInfo {
-    /// `let mut`: a scalar may be assigned, an array's elements may be.
+    /// Whether it was declared by `let mut`: a scalar may then be assigned, and so may the elements of an array.
     pub mutable: bool,
-    /// How many reductions were open where it was made.
+    /// The number of reductions around its declaration.
     pub region: u32,
-    /// Where it is declared.
+    /// The span of the declaration.
     pub span: Span,
-    /// A loop index: it runs from a number that is not negative up to (not including) this.
+    /// For a loop index that starts at a number that is not negative: its exclusive upper bound.
     pub below: Option<ExprId>,
 }
 
-/// The state of reading one body.
+/// The state of translating one body.
 pub(super) struct Builder<'a, 'd> {
     pub scope: &'a dyn Scope,
     pub session: &'a Session,
     pub diagnostics: &'d mut Diagnostics,
-    /// What is being made. The types of its expressions and locals are those of `expr_types` and `local_types`.
+    /// The codelet so far. The types of its expressions and locals are in `expr_types` and `local_types`.
     pub out: Codelet,
     pub types: Types,
     pub expr_types: SecondaryMap<ExprId, Ty>,
-    /// How deep operations nest in an expression, from a leaf or a local on.
+    /// The nesting depth of operations in each expression; literals and locals have depth 0.
     pub expr_depths: SecondaryMap<ExprId, u32>,
     pub local_types: SecondaryMap<LocalId, Ty>,
     pub local_info: SecondaryMap<LocalId, LocalInfo>,
-    /// Constants whose value is written once their type is decided.
+    /// Constants whose bits are set once their type is decided.
     pub literals: FxHashMap<ExprId, Literal>,
-    /// Lengths that are expressions over sizes; each use has its own copy.
+    /// Lengths that are expressions over sizes; each use gets a copy.
     pub lengths: FxHashSet<ExprId>,
     pub blocks: Vec<StmtBlock>,
     pub frames: Vec<Frame<'a>>,
-    /// Reductions around the current expression.
+    /// The number of reductions around the current expression.
     pub region: u32,
-    /// Dimensions and attributes: nothing changes, so nothing needs to be kept in locals.
+    /// Whether a dimension or an attribute is translated: no value can change, so none needs a local.
     pub pure: bool,
     depth: u32,
     nodes: u64,
@@ -111,7 +111,7 @@ pub(super) struct Builder<'a, 'd> {
 }
 
 impl<'a, 'd> Builder<'a, 'd> {
-    /// An empty codelet whose names are looked up in `module`.
+    /// Creates an empty codelet whose names are looked up in `module`.
     pub(super) fn new(
         scope: &'a dyn Scope,
         module: ModuleRef,
@@ -159,7 +159,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.frames.last_mut().expect("there is always a frame")
     }
 
-    /// Returns the tree that the current expressions are in.
+    /// Returns the tree that contains the current expressions.
     pub(super) fn tree(&self) -> &'a ast::Module {
         self.frames.last().expect("there is always a frame").tree
     }
@@ -169,7 +169,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.failed
     }
 
-    /// Reports a diagnostic, with the calls that led here.
+    /// Reports a diagnostic, together with the calls around the current body.
     pub(super) fn report(&mut self, mut d: Diagnostic) {
         if self.stopped || self.reports >= MAX_REPORTS {
             return;
@@ -182,18 +182,18 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.diagnostics.push(d);
     }
 
-    /// Makes the codelet wrong for a reason that was reported before.
+    /// Marks the codelet as wrong, for a reason that has been reported.
     pub(super) fn fail_silently(&mut self) {
         self.failed = true;
     }
 
-    /// Reports an error; the value is wrong.
+    /// Reports an error; returns [`Value::Error`].
     pub(super) fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) -> Value {
         self.report(Diagnostic::error(code, span, message));
         Value::Error
     }
 
-    /// Runs `f` one level deeper; `None`, with a report, beyond the limit.
+    /// Runs `f` one nesting level deeper. Beyond the limit, reports an error and returns `None`.
     pub(super) fn deeper<T>(&mut self, span: Span, f: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let limit = self.session.limits.nesting;
         if self.stopped {
@@ -215,7 +215,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.stopped = true;
     }
 
-    /// Returns whether reading goes on; it ends when a limit is exceeded.
+    /// Counts one node; returns `false` once a limit is exceeded, which ends the translation.
     pub(super) fn charge(&mut self, span: Span) -> bool {
         self.nodes += 1;
         let limit = self.session.limits.static_steps.min(MAX_NODES);
@@ -239,7 +239,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         id
     }
 
-    /// Returns the type of an expression, as far as it is decided.
+    /// Returns the type of an expression, which may still be open.
     pub(super) fn ty(&self, e: ExprId) -> Ty {
         self.types.resolve(self.expr_types[e])
     }
@@ -271,12 +271,12 @@ impl<'a, 'd> Builder<'a, 'd> {
         }
     }
 
-    /// Statements that were charged when they were made.
+    /// Appends statements that were counted when they were made.
     pub(super) fn append(&mut self, block: StmtBlock) {
         self.blocks.last_mut().expect("a block is open").extend(block);
     }
 
-    /// Counts the statements of the open block.
+    /// Returns the number of statements in the open block.
     pub(super) fn mark(&self) -> usize {
         self.blocks.last().map_or(0, Vec::len)
     }
@@ -307,14 +307,14 @@ impl<'a, 'd> Builder<'a, 'd> {
         self.push(ExprKind::Local(local), self.local_types[local], span)
     }
 
-    /// Adds a site, where a check may fail.
+    /// Adds a site: a position where a check may fail.
     pub(super) fn site(&mut self, check: Check, span: Span, message: Option<SmolStr>) -> SiteId {
         let calls: SmallVec<[Span; 1]> =
             self.frames.iter().rev().filter(|f| f.item.is_some()).map(|f| f.call).collect();
         self.out.sites.push(Site { check, span, calls, message })
     }
 
-    /// Returns whether nothing that runs later changes the value, and evaluating it twice costs nothing.
+    /// Returns whether no later statement changes the value and evaluating it twice costs nothing.
     pub(super) fn is_stable(&self, e: ExprId) -> bool {
         match self.out.exprs[e].kind {
             ExprKind::Const(_) | ExprKind::Size(_) | ExprKind::ConstField(_) | ExprKind::Worker | ExprKind::Workers => {
@@ -325,7 +325,7 @@ impl<'a, 'd> Builder<'a, 'd> {
         }
     }
 
-    /// Returns the same value for another use: a tree does not share its leaves.
+    /// Returns the same value for another use: expressions are trees, so a leaf is not shared.
     pub(super) fn again(&mut self, e: ExprId) -> ExprId {
         if self.lengths.contains(&e) {
             let copy = self.copied(e);

@@ -22,7 +22,7 @@ pub fn is_builtin(name: &str) -> bool {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Returns a call of a function of this file.
+    /// Translates a call of a function of this file.
     pub(super) fn builtin(&mut self, name: &str, args: &'a [ast::Arg], span: Span) -> Value {
         if let Some(n) = args.iter().find_map(|a| a.name.as_ref()) {
             return self.error("codelet::argument", n.span, format!("arguments of `{name}` have no names"));
@@ -128,7 +128,7 @@ impl<'a> Builder<'a, '_> {
         Value::Unit
     }
 
-    /// Reads `f32(x)`, `int(x)`, `T(x)`.
+    /// Translates `f32(x)`, `int(x)`, `T(x)`.
     pub(super) fn conversion(&mut self, ty: ElemType, args: &'a [ast::Arg], span: Span) -> Value {
         let [ast::Arg { name: None, value }] = args else {
             return self.error("codelet::argument", span, format!("`{ty}` converts one value"));
@@ -137,7 +137,7 @@ impl<'a> Builder<'a, '_> {
         self.convert(ty, v, span)
     }
 
-    /// Reads `f32.bits(x)`, `u32.bits(x)`.
+    /// Translates `f32.bits(x)`, `u32.bits(x)`.
     pub(super) fn bits(&mut self, ty: ElemType, args: &'a [ast::Arg], span: Span) -> Value {
         let [ast::Arg { name: None, value }] = args else {
             return self.error("codelet::argument", span, format!("`{ty}.bits` has one argument"));
@@ -171,7 +171,7 @@ impl<'a> Builder<'a, '_> {
         let same_width = |t: ElemType| t.bytes() == ty.bytes() && t != ElemType::Bool;
         let from = match self.types.known(self.expr_types[x]) {
             Some(t) => t,
-            // What nothing decided yet is the integer or float of this width.
+            // An undecided type becomes the integer or float of this width.
             None => {
                 let float = if ty.bytes() == 8 { ElemType::F64 } else { ElemType::F32 };
                 let guess = if ty.is_float() { unsigned(ty) } else { float };

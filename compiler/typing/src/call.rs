@@ -1,4 +1,4 @@
-//! Calls: who is called, with which arguments, and the inlining of codelet functions.
+//! Calls: the callee, its arguments, and the inlining of codelet functions.
 //!
 //! Invariant: a function's body sees its parameters, generics and sizes and the items of its own module, never the
 //! names of its caller; scalars are passed by value, arrays by reference.
@@ -16,16 +16,16 @@ use smol_str::SmolStr;
 
 /// An argument of a call, evaluated in the caller.
 pub(super) struct Argument<'a> {
-    /// `name:` before it.
+    /// The name, for a named argument.
     pub name: Option<&'a ast::Ident>,
     /// Its value.
     pub value: Value,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Reads `callee(args)`.
+    /// Translates `callee(args)`.
     pub(super) fn call(&mut self, callee: ast::ExprId, args: &'a [ast::Arg], span: Span) -> Value {
         let node = &self.tree().exprs[callee];
         match &node.kind {
@@ -78,7 +78,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns a call of an item of a module.
+    /// Translates a call of an item of a module.
     fn call_item(&mut self, path: &str, args: &'a [ast::Arg], at: Span, span: Span) -> Value {
         let module = self.frame().module;
         match self.scope.lookup(module, path) {
@@ -108,12 +108,12 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Arguments of what cannot be called, for their own errors.
+    /// Evaluates the arguments of a callee that cannot be called, to report their errors.
     fn evaluate_all(&mut self, args: &'a [ast::Arg]) {
         args.iter().for_each(|a| drop(self.expr(a.value)));
     }
 
-    /// Returns the value of a codelet function's body for these arguments.
+    /// Inlines a codelet function; returns the value of its body.
     pub(super) fn inline(
         &mut self,
         module: ModuleRef,
@@ -171,7 +171,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns a value in a local that notes which elementary function gave it.
+    /// Moves the value of an elementary function into a local that records the function.
     fn noted(&mut self, elementary: Option<(Elementary, ExprId)>, value: Value, span: Span) -> Value {
         let (Some(elementary), Value::Scalar(e)) = (elementary, &value) else { return value };
         let (value, ty) = (*e, self.expr_types[*e]);
@@ -181,7 +181,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.read_local(local, span))
     }
 
-    /// Arguments by parameter, and those that name a generic.
+    /// Assigns arguments to parameters; also returns the arguments that name a generic.
     #[allow(clippy::type_complexity)]
     fn slots(
         &mut self,
@@ -239,7 +239,7 @@ impl<'a> Builder<'a, '_> {
                 (None, None) => (Value::Error, p.span),
             };
             let mut value = value;
-            // Before its lengths are bound to names: each is evaluated once.
+            // A value is kept before its lengths are bound to names, so that it is evaluated once.
             self.keep(&mut value, &p.name.name);
             let value = match &p.ty {
                 Some(ty) => self.typed(value, ty, span),
@@ -279,7 +279,7 @@ impl<'a> Builder<'a, '_> {
             self.append(block);
             return value;
         };
-        // A jump to the end of its own block does nothing.
+        // A jump to the end of its own block has no effect.
         let mut jumps = early.jumps;
         if matches!(block.last(), Some(Stmt::Break(l)) if *l == early.label) {
             block.pop();
@@ -293,7 +293,7 @@ impl<'a> Builder<'a, '_> {
         self.held(early.value, item.name.span)
     }
 
-    /// Returns the value of a function, of the type that its declaration states.
+    /// Converts the value of a function to the type that its declaration states.
     fn result(&mut self, item: &'a ast::Fn, value: Value, at: Span) -> Value {
         match (&item.result, value) {
             (Some(_), Value::Unit) => {
@@ -307,7 +307,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Reads `return value` in a function.
+    /// Translates `return value` in a function.
     pub(super) fn return_value(&mut self, stmt: &'a ast::Stmt, value: Value, at: Span) {
         let Some(item) = self.frame().item else { return };
         let value = self.result(item, value, at);
@@ -319,7 +319,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Hands a value to the end of the function and goes there.
+    /// Assigns the result of the function and jumps to its end.
     fn leave(&mut self, value: Value, span: Span) {
         if self.frame().early.is_none() {
             let label = self.label();
@@ -333,7 +333,7 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Break(label));
     }
 
-    /// Locals for a value that is set in several statements.
+    /// Creates the locals for a value that several statements set.
     fn holder(&mut self, value: &Value, span: Span) -> Value {
         match value {
             Value::Tuple(list) => Value::Tuple(list.iter().map(|(n, v)| (n.clone(), self.holder(v, span))).collect()),
@@ -369,7 +369,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the held value, read.
+    /// Returns an expression that reads the locals of a [`Builder::holder`].
     fn held(&mut self, holder: Value, span: Span) -> Value {
         match holder {
             Value::Scalar(h) => {

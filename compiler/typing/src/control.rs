@@ -1,7 +1,7 @@
 //! Blocks, `if` and `switch`, as statements and as values.
 //!
-//! Invariant: a condition that is known now elaborates the branch that is taken and nothing else; the value of a
-//! run-time branch is set on every path that reaches its end.
+//! Invariant: of a branch with a static condition, only the arm that is taken is elaborated; the value of a run-time
+//! branch is set on every path that reaches its end.
 
 use super::builder::Builder;
 use super::types::{BOOL, Class};
@@ -11,16 +11,16 @@ use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
-/// Nodes that both sides of an `if` may have to become a `Select`, which evaluates both.
+/// Maximal number of nodes of an `if`'s branches for a `Select`, which evaluates both.
 const SELECT_NODES: u32 = 8;
 
 impl<'a> Builder<'a, '_> {
-    /// Returns a block: its statements, and its value if it is wanted.
+    /// Translates a block; returns its value if it is wanted.
     pub(super) fn body(&mut self, body: &'a ast::Body, wanted: bool) -> Value {
         self.deeper(body.span, |s| s.scoped(|s| s.statements(body, wanted))).unwrap_or(Value::Error)
     }
 
-    /// Returns the statements and the value of a block, in the scope of names around it.
+    /// Translates the statements and the value of a block, in the enclosing scope of names.
     pub(super) fn statements(&mut self, body: &'a ast::Body, wanted: bool) -> Value {
         let tree = self.tree();
         for (i, &id) in body.stmts.iter().enumerate() {
@@ -33,7 +33,7 @@ impl<'a> Builder<'a, '_> {
                 }
                 _ => self.statement(stmt),
             };
-            // What follows is never reached, and may not even have a meaning for these generic arguments.
+            // The following statements are unreachable, and may be ill-typed for these generic arguments.
             if last || matches!(value, Value::Never) {
                 return value;
             }
@@ -45,7 +45,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns a condition: known now, or to be tested.
+    /// Translates a condition: a static one to a `bool`, any other to an expression.
     fn condition(&mut self, cond: ast::ExprId) -> Option<Result<bool, ExprId>> {
         let span = self.tree().exprs[cond].span;
         match self.expr(cond) {
@@ -54,7 +54,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Reads `if c { … } else { … }`.
+    /// Translates `if c { … } else { … }`.
     pub(super) fn if_value(
         &mut self,
         cond: ast::ExprId,
@@ -69,7 +69,7 @@ impl<'a> Builder<'a, '_> {
             Some(Err(e)) => Some(e),
             None => None,
         };
-        // After a wrong condition both branches are still read for their own errors.
+        // If the condition is wrong, both branches are still read to report their errors.
         let (a, then) = self.block(|s| s.body(then, wanted));
         let (b, els) = self.block(|s| els.map_or(Value::Unit, |e| s.expr_if(e, wanted)));
         let Some(cond) = cond else { return Value::Error };
@@ -84,7 +84,7 @@ impl<'a> Builder<'a, '_> {
         value
     }
 
-    /// Reads `cond ? a : b`, both evaluated.
+    /// Builds a `Select`, which evaluates both values.
     pub(super) fn select(&mut self, cond: ExprId, a: Value, b: Value, span: Span) -> Value {
         let (Some(a), Some(b)) = (self.scalar(a, span), self.scalar(b, span)) else { return Value::Error };
         let spans = [self.out.exprs[a].span, self.out.exprs[b].span];
@@ -95,7 +95,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Select { cond, a, b }, ty, span))
     }
 
-    /// Returns whether a value costs little and cannot fail.
+    /// Returns whether a value is cheap and cannot fail.
     fn is_small(&self, v: &Value) -> bool {
         match v {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => true,
@@ -127,7 +127,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the common value of branches, which each branch sets at its end.
+    /// Returns the common value of branches; each branch sets it at its end.
     pub(super) fn join(&mut self, arms: &mut [(Value, StmtBlock)], wanted: bool, span: Span) -> Value {
         if !wanted {
             let never = arms.iter().all(|(v, _)| matches!(v, Value::Never));
@@ -209,7 +209,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Reads `switch x { keys => { … } _ => { … } }`.
+    /// Translates `switch x { keys => { … } _ => { … } }`.
     pub(super) fn switch(&mut self, on: ast::ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
         let at = self.tree().exprs[on].span;
         let on = self.expr(on);
@@ -224,7 +224,7 @@ impl<'a> Builder<'a, '_> {
         self.switch_arms(on, arms, wanted, span)
     }
 
-    /// Returns whether some value reaches each key; reports one that none does.
+    /// Checks that some value reaches each key; otherwise reports the first key that none reaches.
     fn keys_are_reached(&mut self, arms: &'a [ast::Arm]) -> bool {
         let mut keys = vec![];
         for (arm, a) in arms.iter().enumerate() {
@@ -266,7 +266,7 @@ impl<'a> Builder<'a, '_> {
         self.no_default(wanted, span)
     }
 
-    /// Returns the value of a `switch` none of whose arms is taken.
+    /// Returns the value of a `switch` that takes none of its arms.
     fn no_default(&mut self, wanted: bool, span: Span) -> Value {
         if !wanted {
             return Value::Unit;
@@ -276,7 +276,7 @@ impl<'a> Builder<'a, '_> {
         Value::Error
     }
 
-    /// Returns a chain of tests, each arm in the `else` of the one before it.
+    /// Builds a chain of tests: each arm is in the `else` of the one before it.
     fn switch_arms(&mut self, on: ExprId, arms: &'a [ast::Arm], wanted: bool, span: Span) -> Value {
         let Some((arm, rest)) = arms.split_first() else {
             return if wanted { self.no_default(true, span) } else { Value::Unit };
@@ -313,7 +313,7 @@ impl<'a> Builder<'a, '_> {
         self.any_of(&tests, arm.span)
     }
 
-    /// Reads `a || b || …` as a tree of little depth.
+    /// Builds `a || b || …` as a balanced tree.
     fn any_of(&mut self, tests: &[ExprId], span: Span) -> Option<ExprId> {
         match tests {
             [] => None,
@@ -355,12 +355,12 @@ impl<'a> Builder<'a, '_> {
         Some((lo, hi))
     }
 
-    /// Returns an expression whose value is not used: calls and blocks.
+    /// Translates an expression whose value is not used: calls and blocks.
     pub(super) fn statement_expr(&mut self, e: ast::ExprId) -> Value {
         match self.expr_if(e, false) {
             Value::Never => Value::Never,
             mut value => {
-                // Its checks count although its value does not.
+                // The value is not used, but its checks are.
                 self.keep(&mut value, "");
                 Value::Unit
             }

@@ -1,7 +1,7 @@
-//! Expressions: names, literals, tuples; and how values become typed scalars.
+//! Expressions: names, literals, tuples; and the conversion of values to typed scalars.
 //!
-//! Invariant: operands are evaluated left to right. Where a later operand emits statements, the earlier ones are kept
-//! in locals before these, so that nothing changes under them and no check moves.
+//! Invariant: operands are evaluated left to right. Where a later operand emits statements, the earlier ones are first
+//! kept in locals, so that the statements cannot change them and checks stay in order.
 
 use super::builder::Builder;
 use super::types::{BOOL, Class, INT, Ty};
@@ -12,11 +12,11 @@ use girder_ir::types::Scalar;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
-/// Parts of one tuple, those of its members counted.
+/// Maximal number of values in one tuple, including those of nested tuples.
 const MAX_WEIGHT: usize = 256;
 
 impl<'a> Builder<'a, '_> {
-    /// Returns the value of an expression.
+    /// Translates an expression.
     pub(super) fn expr(&mut self, e: ast::ExprId) -> Value {
         let value = self.expr_if(e, true);
         if let Value::Never = value {
@@ -26,7 +26,7 @@ impl<'a> Builder<'a, '_> {
         value
     }
 
-    /// Returns the value of an expression; if it is not `wanted`, branches need not agree on one.
+    /// Translates an expression; if its value is not `wanted`, branches need not agree on one.
     pub(super) fn expr_if(&mut self, e: ast::ExprId, wanted: bool) -> Value {
         let node = &self.tree().exprs[e];
         self.deeper(node.span, |s| s.expr_here(node, wanted)).unwrap_or(Value::Error)
@@ -72,7 +72,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Reports what belongs outside codelets.
+    /// Reports a construct that is valid only outside codelets.
     pub(super) fn not_here(&mut self, span: Span, message: &str, help: &str) -> Value {
         self.report(Diagnostic::error("codelet::not_here", span, message).help(help));
         Value::Error
@@ -97,7 +97,7 @@ impl<'a> Builder<'a, '_> {
         value
     }
 
-    /// Values in order; see the invariant of this file.
+    /// Translates expressions in order; see the invariant of this file.
     pub(super) fn values(&mut self, exprs: &[ast::ExprId]) -> Vec<Value> {
         let mut done: Vec<Value> = vec![];
         for &e in exprs {
@@ -119,7 +119,7 @@ impl<'a> Builder<'a, '_> {
         self.append(later);
     }
 
-    /// Makes a value stable: what may change or is not a leaf goes into locals.
+    /// Makes a value stable: everything but stable leaves is moved into locals.
     pub(super) fn keep(&mut self, value: &mut Value, name: &str) {
         match value {
             Value::Scalar(e) => *e = self.kept(*e, name),
@@ -139,7 +139,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the value of an expression as a leaf that does not change.
+    /// Returns the value of an expression as a leaf that later statements do not change.
     pub(super) fn kept(&mut self, e: ExprId, name: &str) -> ExprId {
         if self.is_stable(e) {
             return e;
@@ -150,7 +150,7 @@ impl<'a> Builder<'a, '_> {
         self.read_local(local, span)
     }
 
-    /// Returns the typed scalar of a value; `None` if it is none, which is reported.
+    /// Returns a value as a typed scalar; otherwise reports an error and returns `None`.
     pub(super) fn scalar(&mut self, value: Value, span: Span) -> Option<ExprId> {
         Some(match value {
             Value::Int(v) => {
@@ -176,7 +176,7 @@ impl<'a> Builder<'a, '_> {
         })
     }
 
-    /// Returns the value as a scalar of a type; `None` if it cannot be, which is reported.
+    /// Returns a value as a scalar of a type; otherwise reports an error and returns `None`.
     pub(super) fn coerce(&mut self, value: Value, ty: Ty, span: Span) -> Option<ExprId> {
         let e = self.scalar(value, span)?;
         if self.types.unify(self.expr_types[e], ty) {
@@ -191,7 +191,7 @@ impl<'a> Builder<'a, '_> {
         None
     }
 
-    /// Returns a scalar of a class.
+    /// Returns a value as a scalar of a class of types.
     pub(super) fn narrowed(&mut self, value: Value, class: Class, span: Span) -> Option<ExprId> {
         let e = self.scalar(value, span)?;
         if self.types.narrow(self.expr_types[e], class) {
@@ -204,7 +204,7 @@ impl<'a> Builder<'a, '_> {
         None
     }
 
-    /// Returns an index, bound or length: any integer, as `int`.
+    /// Returns an index, bound or length: a value of any integer type, as `int`.
     pub(super) fn index_value(&mut self, value: Value, span: Span) -> Option<ExprId> {
         if let Value::Int(v) = value {
             return self.coerce(Value::Int(v), INT, span);
@@ -216,7 +216,7 @@ impl<'a> Builder<'a, '_> {
         Some(self.push(ExprKind::Convert { x: e }, INT, span))
     }
 
-    /// Reads `base.name`: a named member, a constant of a type, a property of an array, or an item of a module.
+    /// Translates `base.name`: a named member, a constant of a type, a property of an array, or an item of a module.
     fn field(&mut self, node: &'a ast::Expr, base: ast::ExprId, name: &'a ast::Ident) -> Value {
         if let Some(path) = self.path_of(node) {
             return match self.item(&path, node.span) {
@@ -247,7 +247,7 @@ impl<'a> Builder<'a, '_> {
         self.error("codelet::unknown_name", name.span, format!("{what} has no `{}`", name.name))
     }
 
-    /// Returns the value of an expression; an element is not read yet.
+    /// Translates an expression without loading an element that it names.
     pub(super) fn expr_unloaded(&mut self, e: ast::ExprId) -> Value {
         let node = &self.tree().exprs[e];
         match &node.kind {

@@ -1,8 +1,8 @@
-//! The end of reading a body: every open type is decided, constants get their bits, and what depended on an open type
-//! is put right.
+//! The end of a translation: open types get their defaults, constants get their bits, and expressions whose form
+//! depends on an open type are corrected.
 //!
-//! Invariant: afterwards the codelet has no open type, no conversion of a type to itself, and a site on integer
-//! divisions only.
+//! Invariant: the finished codelet has no open type, no conversion of a type to itself, and sites on integer divisions
+//! only.
 
 use super::builder::Builder;
 use girder_ir::codelet::{Codelet, ExprKind, Stmt, StmtBlock};
@@ -46,7 +46,7 @@ impl Builder<'_, '_> {
         {
             *site = None;
         }
-        // Operands stand before their operators, so their types are decided.
+        // Operands precede their operators in the arena, so their types are decided.
         if let ExprKind::Convert { x } = self.out.exprs[id].kind
             && self.out.exprs[x].ty == ty
         {
@@ -54,7 +54,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Keeps `fma` for sums of floats only.
+    /// Restricts `fma` to sums of floats.
     fn drop_integer_factors(&self, block: &mut StmtBlock) {
         for stmt in block {
             if let Stmt::Reduce(r) = stmt

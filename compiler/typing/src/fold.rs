@@ -15,7 +15,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast::BinaryOp as Op;
 
 impl Builder<'_, '_> {
-    /// Returns the value of an operator whose operands are known now; `None` if they are not.
+    /// Evaluates an operator on static operands; `None` if one is not static.
     pub(super) fn fold(&mut self, op: Op, a: &Value, b: &Value, span: Span) -> Option<Value> {
         if let Some(v) = self.fold_ints(op, a, b, span) {
             return Some(v);
@@ -54,7 +54,8 @@ impl Builder<'_, '_> {
         let v = match op {
             Op::Add => x + y,
             Op::Sub => x - y,
-            // Both are within 65 bits, so the product is within 130; the check above needs only that it saturates.
+            // Both operands have at most 65 bits, so the product would have up to 130; a saturated product is out of
+            // range as well.
             Op::Mul => x.saturating_mul(y),
             Op::Div | Op::Rem if y == 0 => {
                 return self.error("codelet::static_arithmetic", span, "the divisor is zero");
@@ -88,7 +89,7 @@ impl Builder<'_, '_> {
         }))
     }
 
-    /// Operators on `int` constants of the codelet, of which at least one is typed; what overflows is left to run
+    /// Evaluates an operator on `int` constants of the codelet, at least one of them typed; overflow is left to run
     /// time.
     fn fold_ints(&mut self, op: Op, a: &Value, b: &Value, span: Span) -> Option<Value> {
         if let (Value::Int(_), Value::Int(_)) = (a, b) {
@@ -115,12 +116,12 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Reads `a + b` of `int`s.
+    /// Builds `a + b` of `int`s.
     pub(super) fn add_ints(&mut self, a: ExprId, b: ExprId, span: Span) -> ExprId {
         self.int_op(girder_ir::codelet::BinaryOp::Add, a, b, span)
     }
 
-    /// Returns an operator on `int`s that needs no check, folded where both are constants or one changes nothing.
+    /// Builds an operator on `int`s that needs no check; folds it if both operands are constants or one is neutral.
     pub(super) fn int_op(&mut self, op: girder_ir::codelet::BinaryOp, a: ExprId, b: ExprId, span: Span) -> ExprId {
         use girder_ir::codelet::BinaryOp as B;
         let folded = match (op, self.const_int(a), self.const_int(b)) {
@@ -138,7 +139,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Reads `T(x)`.
+    /// Translates `T(x)`.
     pub(super) fn convert(&mut self, ty: ElemType, value: Value, span: Span) -> Value {
         let constant = match value {
             Value::Int(v) => Some(convert_int(v, ty)),
@@ -147,7 +148,7 @@ impl Builder<'_, '_> {
             _ => None,
         };
         match constant {
-            // As a literal, so that `int(4)` can be the length of an array.
+            // The result is a literal, so that `int(4)` can be the length of an array.
             Some(s) if ty.is_int() => {
                 Value::Scalar(self.literal(Literal::Int(s.as_int().unwrap_or(0)), Ty::Known(ty), span))
             }
@@ -162,7 +163,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Returns the value as a static integer or `int` constant; anything else is reported.
+    /// Returns a value as a static integer or `int` constant; reports any other value.
     pub(super) fn static_value(&mut self, value: &Value, what: &str, span: Span) -> Option<i64> {
         if matches!(value, Value::Error | Value::Never) {
             return None;
@@ -189,7 +190,7 @@ fn compare(op: Op, order: Option<std::cmp::Ordering>) -> Option<bool> {
     })
 }
 
-/// Returns a static integer in a type; it is one of 64 bits before.
+/// Converts a static integer to a type, as if it were one of 64 bits.
 fn convert_int(v: i128, ty: ElemType) -> Scalar {
     let from = if v < 0 { ElemType::I64 } else { ElemType::U64 };
     Scalar::new(ty, scalar::convert(from, ty, v as u64))

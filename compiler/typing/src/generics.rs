@@ -1,5 +1,5 @@
-//! The generic arguments of a codelet function: those given by name, types that the arguments give, sizes that their
-//! dimensions give.
+//! The generic arguments of a codelet function: named ones, types inferred from the arguments, sizes inferred from
+//! their dimensions.
 //!
 //! Invariant: when the body is read, every generic is bound to a type or an integer of its class.
 
@@ -12,7 +12,7 @@ use girder_source::Diagnostic;
 use girder_syntax::ast;
 
 impl<'a> Builder<'a, '_> {
-    /// Binds the generics of a function: those given by name, and types from the elements of the arguments.
+    /// Binds the generics of a function: those given by name, and types inferred from the elements of the arguments.
     pub(super) fn generics(
         &mut self,
         item: &'a ast::Fn,
@@ -61,7 +61,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the type that arguments give a generic: of what has a type, else the default of literals.
+    /// Infers the type of a generic from the arguments: the type of the typed ones, else the default of literals.
     fn inferred(
         &mut self,
         item: &'a ast::Fn,

@@ -1,5 +1,5 @@
-//! What a vertex needs to know of a codelet before types are known: its fields and generics; and the generic arguments
-//! that the views bound to its fields give.
+//! The interface of a codelet before types are known (its fields and generics), and the inference of generic arguments
+//! from the views bound to its fields.
 //!
 //! Invariant: a [`Header`] has every field and generic of its item, in order, or an error was reported.
 
@@ -11,17 +11,17 @@ use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
 
-/// Dimensions of a field or local array.
+/// Maximal number of dimensions of a field or local array.
 pub(super) const MAX_RANK: usize = 16;
 
-/// The outside of a codelet.
+/// The interface of a codelet.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Fields in the order of declaration, `const` ones included; a [`FieldId`] is an index into this list.
     pub fields: Vec<HeaderField>,
     /// Generics in order.
     pub generics: Vec<HeaderGeneric>,
-    /// Where the codelet's name stands.
+    /// The span of the codelet's name.
     pub span: Span,
 }
 
@@ -36,7 +36,7 @@ pub struct HeaderField {
     pub ty: HeaderType,
     /// Number of dimensions; 0 for `const` fields.
     pub rank: usize,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
@@ -45,7 +45,7 @@ pub struct HeaderField {
 pub enum HeaderType {
     /// The generic at this index of [`Header::generics`].
     Generic(usize),
-    /// This type.
+    /// A concrete type.
     Elem(ElemType),
 }
 
@@ -54,13 +54,13 @@ pub enum HeaderType {
 pub struct HeaderGeneric {
     /// Its name.
     pub name: SmolStr,
-    /// What it may be.
+    /// The class of its arguments.
     pub class: Class,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub span: Span,
 }
 
-/// What a generic parameter may be.
+/// The class of a generic parameter's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
     /// A float type.
@@ -95,7 +95,7 @@ impl Class {
     }
 }
 
-/// Returns the class of a generic as it is declared.
+/// Returns the class that a generic declares.
 pub(super) fn generic_class(g: &ast::Generic) -> std::result::Result<Class, Diagnostic> {
     let Some(bound) = &g.bound else { return Ok(Class::Element) };
     if let ast::TypeKind::Name { name, dims: None } = &bound.kind {
@@ -111,7 +111,7 @@ pub(super) fn generic_class(g: &ast::Generic) -> std::result::Result<Class, Diag
     Err(Diagnostic::error("codelet::generic", bound.span, message).help("write `float`, `number`, `element` or `int`"))
 }
 
-/// Reads the outside of a codelet.
+/// Reads the interface of a codelet.
 pub fn header(
     scope: &dyn Scope,
     module: ModuleRef,
@@ -230,8 +230,8 @@ fn element_type(
 }
 
 /// Returns the generic arguments of a vertex: those written between `<` and `>`, and for the others the element types
-/// of the /// views that are bound to its fields. Reports, at `at`, what is missing, contradicts, or is not of its
-/// class.
+/// of the views that are bound to its fields. Reports, at `at`, an argument that is missing, contradictory, or not of
+/// its class.
 pub fn infer_args(
     header: &Header,
     explicit: &[GenericArg],
@@ -278,7 +278,7 @@ pub fn infer_args(
     Err(Failed)
 }
 
-/// Returns what is wrong with a generic argument.
+/// Returns the diagnostic for a generic argument that does not fit.
 pub(super) fn wrong_generic(g: &HeaderGeneric, arg: Option<GenericArg>, at: Span) -> Option<Diagnostic> {
     let error = |message: String| Diagnostic::error("codelet::generic", at, message).label(g.span, "declared here");
     match (arg, g.class) {

@@ -1,12 +1,13 @@
 //! Codelets: from the syntax of one item to a typed codelet with its generics known and its helper functions inlined.
 //!
-//! A body is read once, in order. Names, types and inlining are settled while walking: an expression is a static value,
-//! a typed scalar, or an aggregate that exists only here; the type of a literal stays open until a use decides it; a
-//! condition that is known picks its branch at once, so that one generic function can have a body per type. What the
-//! IR evaluates as statements (reductions, calls with loops) is emitted before the expression that uses it.
+//! A body is translated in one pass. Names, types and inlining are resolved on the way: an expression is a static
+//! value, a typed scalar, or an aggregate that exists only here; the type of a literal stays open until a use decides
+//! it; a static condition selects its branch at once, so that one generic function can have a different body for each
+//! type. Expressions that are statements in the IR (reductions, calls with loops) are emitted before the expression
+//! that uses them.
 //!
-//! Invariant: a [`Codelet`](girder_ir::codelet::Codelet) comes out only if nothing was reported as an error, and it
-//! then meets the invariants of its module.
+//! Invariant: a [`Codelet`](girder_ir::codelet::Codelet) is returned only if no error was reported, and it then meets
+//! the invariants of its module.
 
 mod header;
 mod specialise;
@@ -21,6 +22,7 @@ mod expr;
 mod operators;
 mod fold;
 mod view;
+mod bounds;
 mod array;
 mod matrix;
 mod stated;
@@ -42,12 +44,12 @@ use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 use girder_syntax::ast;
 
-/// How codelet bodies reach names outside themselves.
+/// The names from outside that codelet bodies use.
 pub trait Scope {
-    /// Returns the meaning of a dotted name in a module; `None` if there is nothing of that name.
+    /// Returns the meaning of a dotted name in a module; `None` if the name is unknown.
     fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>>;
 
-    /// Returns the function for which tiles may have an instruction, if this is one of the prelude's.
+    /// Returns the elementary function that an item of the prelude computes, for which a tile may have an instruction.
     fn elementary(&self, _module: ModuleRef, _item: &ast::Fn) -> Option<Elementary> {
         None
     }
@@ -60,12 +62,12 @@ pub trait Scope {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ModuleRef(pub u32);
 
-/// What a name outside the body is.
+/// The meaning of a name from outside the body.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning<'a> {
     /// A `codelet fn`.
     CodeletFn {
-        /// The module that it stands in.
+        /// Its module.
         module: ModuleRef,
         /// The function.
         item: &'a ast::Fn,
@@ -78,6 +80,6 @@ pub enum Meaning<'a> {
     Bool(bool),
     /// An element type.
     Type(ElemType),
-    /// Another kind of thing, as messages speak of it: "a variable".
+    /// Any other kind of entity, in the words of messages: "a variable".
     Other(&'static str),
 }

@@ -1,7 +1,7 @@
 //! `for` and `while`.
 //!
 //! Invariant: a loop index is an `int` that the body does not assign; `break` leaves all binders of its `for`,
-//! `continue` goes on with the next turn of the innermost one.
+//! `continue` goes on with the next iteration of the innermost one.
 
 use super::builder::{Builder, Loop};
 use super::types::{BOOL, INT};
@@ -12,7 +12,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
 
-/// `lo..hi by step`, the step known only when the codelet runs.
+/// `lo..hi by step` with a step that is known only at run time.
 #[derive(Clone, Copy)]
 struct Strided {
     /// `i64`, evaluated once.
@@ -34,17 +34,17 @@ pub(super) struct Bounds {
     pub step: i64,
 }
 
-/// A loop that is being built: what encloses the statements of its body.
+/// A loop that is being built, with what encloses the statements of its body.
 struct Open {
     var: LocalId,
     bounds: Bounds,
     label: Label,
-    /// What the rest of the body stands under, and how many statements stand before it.
+    /// The condition that guards the rest of the body, and the number of statements before the guard.
     guard: Option<(ExprId, usize)>,
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Returns the bounds of a range, evaluated here; `None` if it is none, which is reported.
+    /// Translates a range to bounds; otherwise reports an error and returns `None`.
     pub(super) fn bounds(&mut self, range: ast::ExprId) -> Option<Bounds> {
         let node = &self.tree().exprs[range];
         let (start, end, closed, by) = match &node.kind {
@@ -83,7 +83,7 @@ impl<'a> Builder<'a, '_> {
         Some(step)
     }
 
-    /// Returns a new loop index, in scope under its name.
+    /// Creates a loop index, in scope under its name.
     pub(super) fn index_of(&mut self, pattern: &'a ast::Pattern, bounds: Bounds, span: Span) -> LocalId {
         let (name, at) = match pattern {
             ast::Pattern::Name(n) => (n.name.clone(), n.span),
@@ -104,7 +104,7 @@ impl<'a> Builder<'a, '_> {
         var
     }
 
-    /// Reads `for i in a..b, j in c..d { … }`.
+    /// Translates `for i in a..b, j in c..d { … }`.
     pub(super) fn for_statement(&mut self, binders: &'a [ast::Binder], body: &'a ast::Body, span: Span) {
         self.scoped(|s| {
             let mut open: Vec<Open> = vec![];
@@ -134,21 +134,21 @@ impl<'a> Builder<'a, '_> {
                     debug_assert!(!stmts.is_empty());
                     s.blocks.last_mut().expect("each loop opened a block of its own").extend(stmts);
                 }
-                let mut turn = s.blocks.pop().unwrap_or_default();
+                let mut iteration = s.blocks.pop().unwrap_or_default();
                 if let Some((cond, before)) = o.guard {
-                    let then = turn.split_off(before);
-                    turn.push(Stmt::If { cond, then, els: vec![] });
+                    let then = iteration.split_off(before);
+                    iteration.push(Stmt::If { cond, then, els: vec![] });
                 }
                 let Bounds { lo, hi, step } = o.bounds;
                 s.charge(span);
                 let site = s.site(Check::Iterations, span, None);
-                inner = Some(vec![Stmt::For { var: o.var, lo, hi, step, label: o.label, body: turn, site }]);
+                inner = Some(vec![Stmt::For { var: o.var, lo, hi, step, label: o.label, body: iteration, site }]);
             }
             inner.into_iter().flatten().for_each(|stmt| s.emit(stmt));
         });
     }
 
-    /// Returns the step of a range that is not known now, if it has such a one.
+    /// Returns the range and the step, if the step is known only at run time.
     fn run_time_step(&mut self, range: ast::ExprId) -> Option<(ast::ExprId, Value)> {
         let mut at = range;
         while let ast::ExprKind::Paren(inner) = &self.tree().exprs[at].kind {
@@ -163,8 +163,8 @@ impl<'a> Builder<'a, '_> {
         self.int_of(&step).is_none().then_some((at, step))
     }
 
-    /// Opens `for i in lo..hi by step` with a step that is known only at run time, as a loop over the turns:
-    /// `for k in 0..turns { i = lo + k · step; … }`.
+    /// Opens `for i in lo..hi by step` with a step that is known only at run time, as a loop over its iterations: `for
+    /// k in 0..trips { i = lo + k · step; … }`.
     fn strided(&mut self, b: &'a ast::Binder, (range, step): (ast::ExprId, Value)) -> Option<Open> {
         let ast::ExprKind::Range { start, end, closed, by: Some(by) } = self.tree().exprs[range].kind else {
             return None;
@@ -180,14 +180,14 @@ impl<'a> Builder<'a, '_> {
         }
         let r = Strided { lo: self.kept(lo, ""), hi: self.kept(hi, ""), step: self.kept(step, "") };
         self.assert_positive(r.step, by_at);
-        let turns = self.turns(r, b.span);
-        let turns = self.kept(turns, "");
+        let trips = self.trip_count(r, b.span);
+        let trips = self.kept(trips, "");
         let zero = self.int(0, b.span);
-        let turn = self.local("", INT, false, b.span);
+        let iteration = self.local("", INT, false, b.span);
         let label = self.label();
         self.blocks.push(vec![]);
-        // The index of this turn, and what tells the proofs that it is inside the range, as it always is.
-        let k = self.read_local(turn, b.span);
+        // The index of this iteration; the guard tells the proofs that it is inside the range, as it always is.
+        let k = self.read_local(iteration, b.span);
         let (lo, hi, step) = (self.again(r.lo), self.again(r.hi), self.again(r.step));
         let far = self.int_op(BinaryOp::Mul, k, step, b.span);
         let value = self.int_op(BinaryOp::Add, lo, far, b.span);
@@ -213,14 +213,14 @@ impl<'a> Builder<'a, '_> {
         let z = self.compare(BinaryOp::Lt, last, hi, b.span);
         let inside = self.push(ExprKind::AndThen { a, b: z }, BOOL, b.span);
         let guard = Some((inside, self.mark()));
-        Some(Open { var: turn, bounds: Bounds { lo: zero, hi: turns, step: 1 }, label, guard })
+        Some(Open { var: iteration, bounds: Bounds { lo: zero, hi: trips, step: 1 }, label, guard })
     }
 
     fn compare(&mut self, op: BinaryOp, a: ExprId, b: ExprId, span: Span) -> ExprId {
         self.push(ExprKind::Binary { op, a, b, site: None }, BOOL, span)
     }
 
-    /// Checks a step at run time; the number of workers is positive.
+    /// Checks a step at run time; the number of workers is positive without a check.
     fn assert_positive(&mut self, step: ExprId, span: Span) {
         if matches!(self.out.exprs[step].kind, ExprKind::Workers) {
             return;
@@ -232,8 +232,8 @@ impl<'a> Builder<'a, '_> {
         self.emit(Stmt::Assert { cond, site });
     }
 
-    /// Reads `lo < hi ? (hi - lo - 1) / step + 1 : 0`.
-    fn turns(&mut self, r: Strided, span: Span) -> ExprId {
+    /// Builds the trip count `lo < hi ? (hi - lo - 1) / step + 1 : 0`.
+    fn trip_count(&mut self, r: Strided, span: Span) -> ExprId {
         let (lo, hi, step) = (self.again(r.lo), self.again(r.hi), self.again(r.step));
         let cond = self.compare(BinaryOp::Lt, lo, hi, span);
         let (lo, hi, one) = (self.again(r.lo), self.again(r.hi), self.int(1, span));
@@ -247,7 +247,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Select { cond, a, b }, INT, span)
     }
 
-    /// Returns a name whose meaning is wrong, so that its uses say nothing more.
+    /// Binds the names of a pattern to [`Value::Error`], so that their uses report nothing more.
     pub(super) fn bind_wrong(&mut self, pattern: &'a ast::Pattern) {
         match pattern {
             ast::Pattern::Name(n) => self.bind(n, Value::Error, Bound::Index),
@@ -258,7 +258,7 @@ impl<'a> Builder<'a, '_> {
 
     fn for_body(&mut self, open: &[Open], body: &'a ast::Body, wrong: bool) {
         let region = self.region;
-        // Where the bounds are wrong, jumps of the body still belong to this loop.
+        // If the bounds are wrong, jumps of the body still belong to this loop.
         let (exit, next) = match (open.first(), open.last()) {
             (Some(first), Some(last)) if !wrong => (first.label, last.label),
             _ => {
@@ -271,7 +271,7 @@ impl<'a> Builder<'a, '_> {
         self.frame().loops.pop();
     }
 
-    /// Reads `while c { … }`.
+    /// Translates `while c { … }`.
     pub(super) fn while_statement(&mut self, cond: ast::ExprId, body: &'a ast::Body, span: Span) {
         let at = self.tree().exprs[cond].span;
         let (cond, before) = self.block(|s| {
@@ -281,7 +281,7 @@ impl<'a> Builder<'a, '_> {
             }
             s.coerce(v, BOOL, at).map(Some)
         });
-        // A loop that never turns is not elaborated.
+        // A loop whose condition is statically false is not elaborated.
         if let Some(None) = cond {
             return;
         }

@@ -1,8 +1,7 @@
 //! The matrix unit, `amp(c, a, b)`.
 //!
-//! Invariant: its operands are two-dimensional views of floats, and `c` may be written. What `amp` adds to is never
-//! looked at before it is defined: an element of an `out` field has been written, or keeps its old value, or is
-//! written again later.
+//! Invariant: its operands are two-dimensional views of floats, and `c` is writable. `amp` never exposes an undefined
+//! element: an element of an `out` field has been written, or keeps its old value, or is written again later.
 
 use super::builder::Builder;
 use super::types::Class;
@@ -12,7 +11,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
 impl<'a> Builder<'a, '_> {
-    /// Reads `amp(c, a, b);`.
+    /// Translates `amp(c, a, b);`.
     pub(super) fn amp(&mut self, args: &'a [ast::Arg], span: Span) -> Value {
         let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
         let values = self.values(&exprs);
@@ -25,7 +24,7 @@ impl<'a> Builder<'a, '_> {
         if !self.writable(c.base, spans[0]) || !self.readable(a.base, spans[1]) || !self.readable(b.base, spans[2]) {
             return Value::Error;
         }
-        // Each element of the product is added when all factors are still what they were.
+        // Elements of the product are written while the factors are still read, so `c` may share storage with neither.
         if a.base == c.base || b.base == c.base {
             let name = self.storage_name(c.base);
             let at = if a.base == c.base { spans[1] } else { spans[2] };

@@ -1,4 +1,4 @@
-//! What names mean inside a body, and what the user may have meant.
+//! The meaning of names inside a body, and suggestions for unknown ones.
 //!
 //! Invariant: an inner name hides an outer one; names of the body hide generics, sizes and fields, these hide
 //! built-ins, and built-ins hide items of modules.
@@ -29,12 +29,12 @@ impl<'a> Builder<'a, '_> {
         self.frame().names.push(Binding { name: name.name.clone(), value, bound, span: name.span, region });
     }
 
-    /// Returns what the body itself binds a name to.
+    /// Returns the binding of a name in the body itself.
     pub(super) fn binding(&self, name: &str) -> Option<&Binding> {
         self.frames.last()?.names.iter().rev().find(|b| b.name == name)
     }
 
-    /// Returns the value of a name. `None` where it is a function.
+    /// Returns the value of a name; `None` for a function.
     pub(super) fn name(&mut self, name: &str, span: Span) -> Option<Value> {
         if let Some(b) = self.binding(name) {
             let value = b.value.clone();
@@ -54,7 +54,7 @@ impl<'a> Builder<'a, '_> {
         self.item(name, span)
     }
 
-    /// Returns the value of an item of a module. `None` where it is a function, or not a value.
+    /// Returns the value of an item of a module; `None` for a function and for an item that is not a value.
     pub(super) fn item(&mut self, path: &str, span: Span) -> Option<Value> {
         let module = self.frame().module;
         match self.scope.lookup(module, path) {
@@ -83,7 +83,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(kind, super::types::INT, span))
     }
 
-    /// Returns the type, if the engines compute with it.
+    /// Returns the type if the engines support it; otherwise reports it.
     pub(super) fn supported(&mut self, ty: ElemType, span: Span) -> Option<ElemType> {
         if !ty.is_supported() {
             self.report(not_supported(ty, span));
@@ -92,7 +92,7 @@ impl<'a> Builder<'a, '_> {
         Some(ty)
     }
 
-    /// Reports a name that nothing bears.
+    /// Reports an unknown name.
     pub(super) fn unknown(&mut self, name: &str, span: Span) -> Value {
         if name == "philox" {
             let message = format!("`{name}` is not yet supported");
@@ -149,7 +149,7 @@ impl<'a> Builder<'a, '_> {
         if name.is_empty() { "this array".into() } else { format!("`{name}`").into() }
     }
 
-    /// Reads `a.b.c` of an expression of names and dots, unless it starts at a name of the body.
+    /// Returns `a.b.c` for an expression of names and dots, unless its first name is bound in the body.
     pub(super) fn dotted(&self, e: ast::ExprId) -> Option<SmolStr> {
         let tree = self.tree();
         let mut parts = vec![];
@@ -171,7 +171,7 @@ impl<'a> Builder<'a, '_> {
     }
 }
 
-/// Returns the diagnostic for an element type that no engine computes with yet.
+/// Returns the diagnostic for an element type that no engine supports yet.
 pub(super) fn not_supported(ty: ElemType, span: Span) -> Diagnostic {
     let help = if ty.is_float() { "use `f32`" } else { "use `i32` or `u32`" };
     Diagnostic::error("codelet::not_supported", span, format!("`{ty}` is not yet supported")).help(help)

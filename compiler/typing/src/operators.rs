@@ -11,7 +11,7 @@ use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
-/// Operations that nest in one expression before its value is kept in a local.
+/// Maximal nesting of operations in one expression; the value of a deeper one is kept in a local.
 const DEEPEST: u32 = 100;
 
 impl<'a> Builder<'a, '_> {
@@ -39,14 +39,14 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Unary { op: UnaryOp::Not, x }, ty, span))
     }
 
-    /// Returns an operator of one operand, which stands first.
+    /// Builds an operator of one operand; `at` is the span of the operand.
     pub(super) fn unary_of(&mut self, op: UnaryOp, value: Value, class: Class, [at, span]: [Span; 2]) -> Value {
         let Some(x) = self.narrowed(value, class, at) else { return Value::Error };
         let ty = self.expr_types[x];
         Value::Scalar(self.push(ExprKind::Unary { op, x }, ty, span))
     }
 
-    /// Reads `a op b`, and a chain `a + b + …`, whose left operands are descended in a loop.
+    /// Translates `a op b`, and a chain `a + b + …`, whose left operands are descended in a loop.
     pub(super) fn chain(&mut self, node: &'a ast::Expr) -> Value {
         let tree = self.tree();
         let mut pending = vec![];
@@ -64,8 +64,7 @@ impl<'a> Builder<'a, '_> {
         value
     }
 
-    /// Keeps the value of an operation that nests deep in a local, so that no expression of a codelet is deep, however
-    /// long its text.
+    /// Keeps a deeply nested operation in a local, so that no expression of a codelet is deep, however long its text.
     fn cut(&mut self, value: &mut Value, span: Span) {
         let Value::Scalar(e) = value else { return };
         if self.expr_depths[*e] < DEEPEST {
@@ -99,7 +98,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Reads `a op b` of values; not for `&& || @`.
+    /// Builds `a op b` of values, for all operators but `&&`, `||` and `@`.
     pub(super) fn operate(&mut self, op: ast::BinaryOp, a: Value, b: Value, spans: [Span; 2], span: Span) -> Value {
         if matches!((&a, &b), (Value::Error, _) | (_, Value::Error)) {
             return Value::Error;
@@ -141,13 +140,13 @@ impl<'a> Builder<'a, '_> {
         {
             return Value::Error;
         }
-        // Of a float the site is dropped when types are decided.
+        // Sites of float operations are dropped when types are decided.
         let site = check.map(|c| self.site(c, span, None));
         let ty = if op.is_comparison() { BOOL } else { self.expr_types[a] };
         Value::Scalar(self.push(ExprKind::Binary { op, a, b, site }, ty, span))
     }
 
-    /// Makes two operands agree on a type.
+    /// Unifies the types of two operands.
     pub(super) fn same_type(&mut self, [a, b]: [ExprId; 2], spans: [Span; 2], span: Span) -> bool {
         if self.types.unify(self.expr_types[a], self.expr_types[b]) {
             return true;
@@ -180,7 +179,7 @@ impl<'a> Builder<'a, '_> {
     fn lazy(&mut self, op: ast::BinaryOp, left: Value, right: ast::ExprId, spans: [Span; 2], span: Span) -> Value {
         let and = op == ast::BinaryOp::And;
         let a = match left {
-            // The other one decides, or is not elaborated at all.
+            // The other operand decides the result, or is not elaborated at all.
             Value::Bool(a) if a == and => {
                 let b = self.expr(right);
                 if let Value::Bool(_) = b {

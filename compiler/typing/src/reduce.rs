@@ -1,7 +1,7 @@
 //! Reductions and searches over binders: `sum i in 0..n where c { e }`.
 //!
-//! Invariant: a reduction is a statement before the expression that uses it; nothing inside it writes what is
-//! declared outside, so its points may be taken in any grouping that the language's order allows.
+//! Invariant: a reduction is a statement before the expression that uses it. Its body writes nothing declared outside
+//! it, so its points may be evaluated in any grouping that the language's order allows.
 
 use super::builder::Builder;
 use super::loops::Bounds;
@@ -12,7 +12,7 @@ use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
-/// What is evaluated at each point of the binders.
+/// The translated parts of a reduction: evaluated at each point of the binders.
 struct Points {
     binders: Vec<Binder>,
     filter: Option<(StmtBlock, ExprId)>,
@@ -21,7 +21,7 @@ struct Points {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Returns the value of a reduction.
+    /// Translates a reduction.
     pub(super) fn reduce(
         &mut self,
         op: &'a ast::Ident,
@@ -61,10 +61,10 @@ impl<'a> Builder<'a, '_> {
         let reduce = Reduce { dst, op: kind, binders, filter_before, filter, before, value, factors, site, iterations };
         self.emit(Stmt::Reduce(Box::new(reduce)));
         let result = self.read_local(dst, span);
-        if search { self.place_found(result, &ranges, span) } else { Value::Scalar(result) }
+        if search { self.indices_at(result, &ranges, span) } else { Value::Scalar(result) }
     }
 
-    /// Returns the ranges of all binders, in order; they do not see each other's names.
+    /// Translates the ranges of all binders, in order; a range does not see the names of other binders.
     fn ranges(&mut self, binders: &'a [ast::Binder], search: bool) -> Option<Vec<Bounds>> {
         let mut done: Vec<Value> = vec![];
         let mut steps = vec![];
@@ -88,7 +88,7 @@ impl<'a> Builder<'a, '_> {
         if wrong {
             return None;
         }
-        // The point that a search finds is computed from its ranges.
+        // The result of a search is computed from its ranges.
         if search {
             done.iter_mut().for_each(|v| self.keep(v, ""));
         }
@@ -96,7 +96,7 @@ impl<'a> Builder<'a, '_> {
         steps.into_iter().map(|step| Some(Bounds { lo: ends.next()?, hi: ends.next()?, step })).collect()
     }
 
-    /// Returns whether the range of a binder names an earlier one; reports it.
+    /// Reports a range that names an earlier binder; returns whether it does.
     fn is_ragged(&mut self, earlier: &'a [ast::Binder], binder: &'a ast::Binder) -> bool {
         let ends = match &self.tree().exprs[binder.range].kind {
             ast::ExprKind::Range { start, end, .. } => [*start, *end],
@@ -118,7 +118,7 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    /// Returns whether an arithmetic expression contains a name.
+    /// Returns whether an arithmetic expression mentions a name.
     fn mentions(&self, e: ast::ExprId, name: &str, depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         match &self.tree().exprs[e].kind {
@@ -140,7 +140,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Runs `f` inside a reduction.
+    /// Runs `f` inside one more reduction.
     fn reduced<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
         self.region += 1;
         let r = f(self);
@@ -189,7 +189,7 @@ impl<'a> Builder<'a, '_> {
         })
     }
 
-    /// Returns the factors of a body that is written as a product. Of integers they are dropped when types are decided.
+    /// Returns the factors of a body that is a product. Integer factors are dropped when types are decided.
     fn factors(&self, body: &'a ast::Body, value: ExprId) -> Option<(ExprId, ExprId)> {
         let mut e = body.value?;
         while let ast::ExprKind::Paren(inner) = self.tree().exprs[e].kind {
@@ -205,7 +205,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// Returns the binders' values at a row-major position.
-    fn place_found(&mut self, position: ExprId, ranges: &[Bounds], span: Span) -> Value {
+    fn indices_at(&mut self, position: ExprId, ranges: &[Bounds], span: Span) -> Value {
         let lengths: Vec<ExprId> = ranges
             .iter()
             .map(|b| {
@@ -250,7 +250,7 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op, a, b, site }, INT, span)
     }
 
-    /// Reads `min(a, b, …)` and `max(a, b, …)`, folded from the left.
+    /// Translates `min(a, b, …)` and `max(a, b, …)`, folded from the left.
     pub(super) fn least_or_greatest(&mut self, op: BinaryOp, args: Vec<(Value, Span)>, span: Span) -> Value {
         let mut args = args.into_iter();
         let (Some((first, at)), true) = (args.next(), args.len() > 0) else {
@@ -283,7 +283,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(ExprKind::Binary { op, a, b, site: None }, ty, span))
     }
 
-    /// Returns a value for a name that nothing else may change, as parameters are.
+    /// Binds a name, such as a parameter, to a value that later statements cannot change.
     pub(super) fn bind_kept(&mut self, name: &ast::Ident, mut value: Value, bound: Bound) {
         self.keep(&mut value, &name.name);
         self.bind(name, value, bound);

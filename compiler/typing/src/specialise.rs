@@ -1,7 +1,7 @@
-//! From a codelet's syntax and generic arguments to the typed codelet.
+//! Translation of a codelet's syntax and generic arguments to the typed codelet.
 //!
 //! Invariant: a size is bound by the first dimension that is its bare name; every other dimension is a number or an
-//! expression that vertices are checked against.
+//! expression, against which vertices are checked.
 
 use super::builder::Builder;
 use super::call::Argument;
@@ -15,10 +15,10 @@ use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
 use girder_syntax::ast;
 
-/// The greatest alignment of a field, in bytes.
+/// Maximal alignment of a field, in bytes.
 const MAX_ALIGN: u32 = 4096;
 
-/// Returns the typed codelet for these generic arguments, which [`infer_args`](super::infer_args) gave.
+/// Returns the typed codelet for generic arguments that [`infer_args`](super::infer_args) returned.
 pub fn specialise(
     scope: &dyn Scope,
     module: ModuleRef,
@@ -60,7 +60,7 @@ fn not_pipelined(attrs: &[ast::Attr], codelet: &Codelet, refusal: girder_codelet
     )
 }
 
-/// Returns the element type of the value that a codelet function gives for scalars of these types; `at` is the call.
+/// Returns the element type that a codelet function returns for scalars of these types; `at` is the span of the call.
 pub fn result_type(
     scope: &dyn Scope,
     module: ModuleRef,
@@ -161,7 +161,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the name of a dimension that is nothing else.
+    /// Returns the name of a dimension that is a bare name.
     fn bare_name(&self, dim: &ast::Dim) -> Option<ast::Ident> {
         let ast::Dim::Expr(e) = dim else { return None };
         let node = &self.tree().exprs[*e];
@@ -171,10 +171,10 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns a dimension, and its length in the body.
+    /// Translates a dimension; also returns its length as an expression of the body.
     fn dimension(&mut self, dim: &'a ast::Dim) -> (DimDecl, ExprId) {
         let ast::Dim::Expr(e) = dim else {
-            // The header reports it.
+            // The header reports this error.
             self.fail_silently();
             return (DimDecl::Fixed(0), self.int(0, Span::NONE));
         };
@@ -198,7 +198,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns an `int` expression over sizes, and `const` fields if they may be read, without statements.
+    /// Translates an expression over sizes, and over `const` fields if `consts`, to an `int` without statements.
     fn static_expr(&mut self, e: ast::ExprId, what: &str, consts: bool) -> Option<ExprId> {
         let span = self.tree().exprs[e].span;
         self.pure = true;
@@ -221,7 +221,7 @@ impl<'a> Builder<'a, '_> {
             ExprKind::ConstField(_) => consts,
             ExprKind::Local(_) | ExprKind::Worker | ExprKind::Workers => false,
             ExprKind::Load { .. } | ExprKind::LoadLocal { .. } => false,
-            // These are of floats, or come from them.
+            // Operations on floats.
             ExprKind::Fma { .. } | ExprKind::Bits { .. } => false,
             kind => kind.operands().iter().all(|&x| self.over_sizes(x, consts)),
         }
@@ -231,7 +231,7 @@ impl<'a> Builder<'a, '_> {
         matches!(&self.tree().exprs[e].kind, ast::ExprKind::Name(name) if name == "apart")
     }
 
-    /// Returns what the attributes of a field ask of its address.
+    /// Returns the alignment that the attributes of a field request.
     fn alignment(&mut self, attrs: &'a [ast::Attr]) -> u32 {
         let mut align = 1;
         for a in attrs {
@@ -270,7 +270,7 @@ impl<'a> Builder<'a, '_> {
                 ("cycles", _) => {
                     self.error("codelet::argument", a.name.span, "`cycles` has one argument, the cycles of one vertex");
                 }
-                // Others were refused when the module was read.
+                // Other attributes were reported when the module was read.
                 _ => {}
             }
         }

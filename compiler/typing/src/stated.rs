@@ -1,7 +1,7 @@
-//! Stated types: what `: f32[n]` behind a name asks of a value, the sizes it binds, and constants of types.
+//! Stated types: the check of a value against `: f32[n]`, the sizes that the type binds, and constants of types.
 //!
-//! Invariant: a value that passes has the stated element type and rank; of its lengths, those that are not known to be
-//! right have a check.
+//! Invariant: an accepted value has the stated element type and rank; a length that is not statically right has a
+//! check.
 
 use super::builder::Builder;
 use super::types::{BOOL, Class, Ty};
@@ -13,7 +13,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
 
-/// What a stated type asks of elements.
+/// The element types that a stated type accepts.
 #[derive(Clone, Copy)]
 pub(super) enum Constraint {
     /// Exactly this type.
@@ -25,7 +25,7 @@ pub(super) enum Constraint {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Returns a value that stands behind `: type`.
+    /// Checks a value against `: type`; returns the converted value.
     pub(super) fn typed(&mut self, value: Value, ty: &'a ast::Type, span: Span) -> Value {
         match (&ty.kind, value) {
             (_, Value::Error) => Value::Error,
@@ -89,7 +89,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns what the name of a type asks of a value.
+    /// Returns the constraint that the name of a type stands for.
     pub(super) fn type_name(&mut self, name: &str, span: Span) -> Option<Constraint> {
         match name {
             "float" => return Some(Constraint::Class(Class::Float)),
@@ -155,7 +155,7 @@ impl<'a> Builder<'a, '_> {
         true
     }
 
-    /// Returns the length of a dimension as one more expression.
+    /// Returns the length of a dimension, for one more use.
     pub(super) fn length(&mut self, view: &View, dim: usize, span: Span) -> ExprId {
         match view.range(dim).map(|r| r.len) {
             Some(e) => self.again(e),

@@ -1,7 +1,7 @@
-//! Statements: declarations, assignments, `return`, and what may not stand in a codelet.
+//! Statements: declarations, assignments, `return`, and errors for statements that are invalid in a codelet.
 //!
-//! Invariant: only `let mut` scalars, arrays of `let mut`, and `out` and `inout` fields are ever written, and a
-//! reduction writes nothing from outside itself.
+//! Invariant: only `let mut` scalars, `let mut` arrays, and `out` and `inout` fields are ever written, and a reduction
+//! writes nothing declared outside it.
 
 use super::builder::Builder;
 use super::types::Ty;
@@ -12,7 +12,7 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smol_str::SmolStr;
 
-/// What an assignment writes.
+/// The target of an assignment.
 enum Target {
     Local(LocalId, SmolStr),
     Element(View),
@@ -21,7 +21,7 @@ enum Target {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Reads one statement. Its value is [`Value::Never`] if what follows is not reached.
+    /// Translates one statement. Its value is [`Value::Never`] if the following statements are unreachable.
     pub(super) fn statement(&mut self, stmt: &'a ast::Stmt) -> Value {
         use ast::StmtKind as K;
         self.attributes(&stmt.attrs);
@@ -57,14 +57,14 @@ impl<'a> Builder<'a, '_> {
         self.not_here(span, &format!("{what} cannot stand in a codelet"), help);
     }
 
-    /// Statements of a codelet have no attributes but `#[at(…)]`, which names their origin.
+    /// Checks the attributes of a statement: only `#[at(…)]`, which names its origin, is known.
     pub(super) fn attributes(&mut self, attrs: &'a [ast::Attr]) {
         for a in attrs.iter().filter(|a| a.name.name != "at") {
             self.unknown_attribute(a, "a statement of a codelet");
         }
     }
 
-    /// Warns of an attribute that means nothing here.
+    /// Warns of an unknown attribute.
     pub(super) fn unknown_attribute(&mut self, attr: &ast::Attr, what: &str) {
         let message = format!("`{}` is not an attribute of {what}", attr.name.name);
         self.report(Diagnostic::warning("codelet::unknown_attribute", attr.name.span, message).help("remove it"));
@@ -109,7 +109,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns a `let mut`: its scalars become locals that may be assigned.
+    /// Translates `let mut`: its scalars become locals that may be assigned.
     fn variable(&mut self, value: Value, name: &ast::Ident) -> Value {
         match value {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Scalar(_) => {
@@ -135,7 +135,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns an array that was made for this `let` takes its name.
+    /// Gives an array that this `let` created the declared name.
     fn name_array(&mut self, value: &Value, name: &ast::Ident, mutable: bool) {
         if let Value::View(View { base: Storage::Local(l), .. }) = value
             && self.out.locals[*l].name.is_empty()
@@ -175,7 +175,7 @@ impl<'a> Builder<'a, '_> {
         self.store(target, new, from);
     }
 
-    /// Returns what an expression names as the target of an assignment.
+    /// Translates the target of an assignment.
     fn target(&mut self, e: ast::ExprId) -> Target {
         let node = &self.tree().exprs[e];
         if let ast::ExprKind::Tuple(args) = &node.kind {
@@ -251,7 +251,7 @@ impl<'a> Builder<'a, '_> {
         self.report(d);
     }
 
-    /// Reports an assignment that would leave a reduction.
+    /// Reports an assignment inside a reduction to a variable declared outside it.
     pub(super) fn write_in_reduction(&mut self, name: &str, span: Span) {
         let message = format!("a reduction cannot write `{name}`, which is declared outside it");
         let d = Diagnostic::error("codelet::not_here", span, message);
@@ -271,7 +271,7 @@ impl<'a> Builder<'a, '_> {
         Target::Element(v)
     }
 
-    /// Returns the value that a compound assignment starts from.
+    /// Returns the old value of the target of a compound assignment.
     fn old_value(&mut self, target: &mut Target, span: Span) -> Value {
         match target {
             Target::Local(l, _) => Value::Scalar(self.read_local(*l, span)),
@@ -289,7 +289,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the indices of a target are evaluated before the value, whose statements start at `mark`.
+    /// Evaluates the indices of a target before the value, whose statements start at `mark`.
     fn keep_target(&mut self, target: &mut Target, mark: usize) {
         match target {
             Target::Element(v) => {
@@ -324,7 +324,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn store_members(&mut self, list: Vec<(Target, Span)>, mut value: Value, span: Span) {
-        // All values are taken before the first is assigned: `(a, b) = (b, a)` swaps.
+        // All values are evaluated before the first is assigned: `(a, b) = (b, a)` swaps.
         self.keep(&mut value, "");
         match value {
             Value::Tuple(values) if values.len() == list.len() => {
@@ -340,7 +340,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns a value for something that is declared elsewhere with a type.
+    /// Converts a value to the type of a declared variable or field.
     pub(super) fn assigned(
         &mut self,
         value: Value,

@@ -1,6 +1,6 @@
-//! Tests of codelets from source text: what is computed, by the interpreter, and what is reported.
+//! Tests of codelets from source text: the results in the interpreter, and the diagnostics.
 //!
-//! Invariant: every codelet that comes out is verified.
+//! Invariant: every codelet that is returned is verified.
 
 mod arrays;
 mod calls;
@@ -21,7 +21,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostics, Session, SourceMap, Span};
 use girder_syntax::ast;
 
-/// One file.
+/// A parsed file.
 pub(super) struct World {
     pub map: SourceMap,
     pub tree: ast::Module,
@@ -41,7 +41,7 @@ impl World {
         World { map, tree, session }
     }
 
-    /// Returns a file that may have syntax errors; `None` if it has no codelet.
+    /// Parses a file that may have syntax errors; `None` if it has no codelet.
     pub fn mended(source: &str) -> Option<World> {
         let mut map = SourceMap::default();
         let file = map.add("test.gir", source)?;
@@ -112,14 +112,14 @@ impl Scope for World {
     }
 }
 
-/// The elements of a field with their shape; of a `const` field its value.
+/// The elements of a field with their shape, or the value of a `const` field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Data {
     pub shape: Vec<u64>,
     pub bits: Vec<u64>,
 }
 
-/// Values of one type as bits.
+/// An element type of Rust, with its bits.
 pub(super) trait Element: Copy {
     fn bits(self) -> u64;
 }
@@ -164,7 +164,8 @@ impl VertexMemory for Memory {
     }
 }
 
-/// Runs a codelet on one value per field; the fields afterwards, or the text and message of the check that failed.
+/// Runs a codelet with one value per field. Returns the fields afterwards, or the source text and message of the check
+/// that failed.
 pub(super) fn run_with(
     source: &str,
     args: &[GenericArg],
@@ -190,7 +191,7 @@ pub(super) fn run_with(
     }
 }
 
-/// Runs a codelet on these fields with six workers, and gives what was counted at the points.
+/// Runs a codelet with these fields and six workers; returns the execution count of each point.
 pub(super) fn run_costed(codelet: &Codelet, fields: &[Data], points: &Points) -> (Sizes, Vec<u64>) {
     let shapes: Vec<_> = fields.iter().map(|d| d.shape.clone().into()).collect();
     let consts: Vec<u64> = fields.iter().map(|d| d.bits.first().copied().unwrap_or(0)).collect();
@@ -208,7 +209,7 @@ pub(super) fn last(source: &str, fields: &[Data]) -> Data {
     run_with(source, &[], fields).expect("no check fails").pop().expect("a field")
 }
 
-/// Reads `codelet c(…, out y: f32) { body }` on one scalar output.
+/// Runs `codelet c(…, out y: f32) { body }`; returns `y`.
 pub(super) fn y_f32(body: &str) -> f32 {
     let source = format!("codelet c(out y: f32) {{ {body} }}");
     f32::from_bits(last(&source, &[scalar(0.0f32)]).bits[0] as u32)
@@ -220,7 +221,7 @@ pub(super) fn y_int(body: &str) -> i64 {
     last(&source, &[scalar(0i64)]).bits[0] as i64
 }
 
-/// What is reported: code, and the text under the main label.
+/// Returns the diagnostics of a source: code, and the text under the main label.
 pub(super) fn reports_of(source: &str, args: &[GenericArg]) -> Vec<(String, String)> {
     let world = World::new(source);
     let mut diagnostics = Diagnostics::default();
@@ -231,7 +232,7 @@ pub(super) fn reports_of(source: &str, args: &[GenericArg]) -> Vec<(String, Stri
         .collect()
 }
 
-/// Asserts what is reported for a source, in order.
+/// Asserts the diagnostics of a source, in order.
 #[track_caller]
 pub(super) fn reports(source: &str, expected: &[(&str, &str)]) {
     let found = reports_of(source, &[]);
@@ -247,7 +248,7 @@ pub(super) fn body_reports(body: &str, expected: &[(&str, &str)]) {
     reports(&format!("{head} {{ {body} }}"), expected);
 }
 
-/// Returns the generic arguments of views of these types bound to all fields.
+/// Infers the generic arguments from views of these types bound to all fields.
 pub(super) fn inferred(source: &str, explicit: &[GenericArg], types: &[ElemType]) -> Result<Vec<GenericArg>, String> {
     let world = World::new(source);
     let mut diagnostics = Diagnostics::default();

@@ -1,5 +1,5 @@
-//! Types while a body is read: an element type, or a variable that stands for the type of a literal until a use
-//! decides it.
+//! Types during translation: an element type, or a variable that stands for the type of a literal until a use decides
+//! it.
 //!
 //! Invariant: a variable never stands for `bool`; binding or narrowing one never widens what it may become.
 
@@ -20,12 +20,12 @@ impl Default for Ty {
     }
 }
 
-/// `int` values of the language inside codelets: sizes, loop indices, `int(x)`.
+/// The type of `int` values inside codelets: sizes, loop indices, `int(x)`.
 pub(super) const INT: Ty = Ty::Known(ElemType::I64);
 /// The type of conditions.
 pub(super) const BOOL: Ty = Ty::Known(ElemType::Bool);
 
-/// What an open type may become.
+/// The element types that an open type can become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
     /// Any number; `i64` by default. Integer literals.
@@ -54,7 +54,7 @@ impl Class {
         }
     }
 
-    /// Returns the type of what no use decides.
+    /// Returns the type if no use decides it.
     pub(super) fn default_type(self) -> ElemType {
         match self {
             Class::Number | Class::Int => ElemType::I64,
@@ -127,7 +127,7 @@ impl Types {
         }
     }
 
-    /// Makes two types one; `false` if they cannot be.
+    /// Unifies two types; `false` if that is impossible.
     pub(super) fn unify(&mut self, a: Ty, b: Ty) -> bool {
         match (self.resolve(a), self.resolve(b)) {
             (Ty::Known(x), Ty::Known(y)) => x == y,
@@ -141,7 +141,7 @@ impl Types {
             (Ty::Open(v), Ty::Open(w)) if v == w => true,
             (Ty::Open(v), Ty::Open(w)) => {
                 let Some(class) = self.class(v).meet(self.class(w)) else { return false };
-                // The older one stays the root, so that chains descend and end.
+                // The older variable stays the root, so that chains descend and end.
                 let (root, child) = (v.min(w), v.max(w));
                 self.states[root as usize] = State::Free(class);
                 self.states[child as usize] = State::Same(root);
@@ -150,7 +150,7 @@ impl Types {
         }
     }
 
-    /// Restricts a type to a class; `false` if it cannot belong to it.
+    /// Restricts a type to a class; `false` if that is impossible.
     pub(super) fn narrow(&mut self, ty: Ty, class: Class) -> bool {
         match self.resolve(ty) {
             Ty::Known(t) => class.holds(t),
@@ -164,7 +164,7 @@ impl Types {
         }
     }
 
-    /// Describes it for messages, with an article where it is not a name.
+    /// Describes it for messages, with an article unless it is a type's name.
     pub(super) fn describe(&self, ty: Ty) -> String {
         match self.resolve(ty) {
             Ty::Known(t) => format!("`{t}`"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_decides_has_a_default() {
+    fn undecided_types_have_a_default() {
         let mut t = Types::default();
         let (i, f) = (t.open(Class::Number), t.open(Class::Float));
         assert_eq!((t.default_of(i), t.default_of(f)), (ElemType::I64, ElemType::F32));

@@ -1,7 +1,7 @@
-//! What an expression means while a body is read: a static value, a typed scalar of the codelet, or an aggregate of
+//! The value of an expression during translation: a static value, a typed scalar of the codelet, or an aggregate of
 //! them that exists only at compile time.
 //!
-//! Invariant: the expressions inside a value that a name is bound to are stable: nothing that runs later changes them.
+//! Invariant: the expressions inside a value that is bound to a name are stable: no later statement changes them.
 
 use girder_ir::codelet::Storage;
 use girder_ir::ids::ExprId;
@@ -10,7 +10,7 @@ use girder_source::Span;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-/// The meaning of an expression.
+/// The value of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     /// A static integer, from the least `i64` to the greatest `u64`; adapts to any number type that holds it.
@@ -31,14 +31,14 @@ pub(super) enum Value {
     View(View),
     /// Nothing.
     Unit,
-    /// What comes after it is never reached.
+    /// The following code is unreachable.
     Never,
     /// Wrong; already reported.
     Error,
 }
 
 impl Value {
-    /// Counts the values that it is made of; bounds depth too.
+    /// Counts the values that it consists of, at every depth.
     pub(super) fn weight(&self) -> usize {
         match self {
             Value::Tuple(list) => list.iter().fold(1, |n, (_, v)| n + v.weight()),
@@ -63,7 +63,7 @@ impl Value {
     }
 }
 
-/// A number that has no type of its own.
+/// A number whose type is still open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Literal {
     /// Fits any number type that holds it.
@@ -100,7 +100,7 @@ impl std::fmt::Display for Literal {
 /// Elements of a field or local array, by reference.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// What it lies in.
+    /// The field or array that contains the elements.
     pub base: Storage,
     /// One per dimension of the base.
     pub axes: SmallVec<[Axis; 3]>,
@@ -109,7 +109,7 @@ pub(super) struct View {
     pub order: SmallVec<[u8; 3]>,
 }
 
-/// What a view takes of one dimension of its base.
+/// The part of one dimension of its base that a view selects.
 #[derive(Clone, Debug)]
 pub(super) enum Axis {
     /// One index, `i64`.
@@ -125,9 +125,10 @@ pub(super) struct AxisRange {
     pub start: ExprId,
     /// Not zero.
     pub step: i64,
-    /// How many, `i64`.
+    /// The number of indices, `i64`.
     pub len: ExprId,
-    /// All indices of the dimension in order: the bounds check of the base is that of the view.
+    /// Whether these are all indices of the dimension in order, so that the bounds check of the base is that of the
+    /// view.
     pub whole: bool,
 }
 
@@ -146,7 +147,7 @@ impl View {
     }
 }
 
-/// How a name came to be bound.
+/// The construct that bound a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bound {
     /// `let`
@@ -184,12 +185,12 @@ impl Bound {
 pub(super) struct Binding {
     /// The name.
     pub name: SmolStr,
-    /// What it means.
+    /// Its value.
     pub value: Value,
-    /// How it was bound.
+    /// The construct that bound it.
     pub bound: Bound,
-    /// Where it was bound.
+    /// The span of the binding.
     pub span: Span,
-    /// How many reductions were open there; deeper ones may not assign it.
+    /// The number of reductions around the binding; a deeper one may not assign it.
     pub region: u32,
 }

@@ -1,22 +1,18 @@
 //! Elements and sub-views of fields and local arrays: indexing, reading, writing.
 //!
-//! # Note: Bounds of sub-views
-//! An access is checked against the dimension of its field or array. Where a sub-view is shorter than that, an access
-//! through it is checked against its own length first, unless the index is a loop index that stays below it.
-//!
-//! Invariant: a view's axes name every dimension of its base once.
+//! Invariant: a view has one axis for each dimension of its base.
 
 use super::builder::Builder;
 use super::loops::Bounds;
-use super::types::{BOOL, INT, Ty};
+use super::types::{INT, Ty};
 use super::value::{Axis, AxisRange, Value, View};
 use girder_ir::codelet::{BinaryOp, Check, Dir, ExprKind, Index, Stmt, Storage};
-use girder_ir::ids::{ExprId, SizeId};
+use girder_ir::ids::ExprId;
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 use smallvec::SmallVec;
 
-/// What one index takes of an axis.
+/// The elements that one index selects along an axis.
 enum AxisIndex {
     /// One element.
     At(ExprId),
@@ -27,7 +23,7 @@ enum AxisIndex {
 }
 
 impl<'a> Builder<'a, '_> {
-    /// Makes a view of all of a field or local array whose dimensions have these lengths.
+    /// Creates the view of a whole field or local array whose dimensions have these lengths.
     pub(super) fn whole_view(&mut self, base: Storage, lengths: &[ExprId], span: Span) -> View {
         let mut axes = SmallVec::new();
         for &len in lengths {
@@ -37,7 +33,7 @@ impl<'a> Builder<'a, '_> {
         View { base, axes, order: (0..lengths.len() as u8).collect() }
     }
 
-    /// Reads `base[…]`, not read yet.
+    /// Translates `base[…]` without loading the element.
     pub(super) fn indexed(&mut self, base: ast::ExprId, index: &'a [ast::Index], span: Span) -> Value {
         let mark = self.mark();
         let base = self.expr_unloaded(base);
@@ -45,7 +41,7 @@ impl<'a> Builder<'a, '_> {
             Value::View(v) => {
                 let at = self.mark();
                 let taken = self.indices(&v, index, span);
-                // The base comes first, also where its own indices have checks.
+                // The base is evaluated first, even if its own indices have checks.
                 let mut base = [Value::View(v)];
                 self.keep_before(at.max(mark), &mut base);
                 match (base, taken) {
@@ -62,7 +58,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Evaluates indices of what is wrong, for their own errors.
+    /// Evaluates the indices of a wrong expression, to report their errors.
     fn index_values(&mut self, index: &'a [ast::Index]) {
         for i in index {
             if let ast::Index::Expr(e) = i
@@ -89,7 +85,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns what an index takes of each axis.
+    /// Translates the indices of a view to selections, one for each axis.
     fn indices(&mut self, view: &View, index: &'a [ast::Index], span: Span) -> Option<Vec<AxisIndex>> {
         let rests = index.iter().filter(|i| matches!(i, ast::Index::Rest(_))).count();
         let given = index.len() - rests;
@@ -165,7 +161,7 @@ impl<'a> Builder<'a, '_> {
             ast::Index::Open { start: None, end: None, by: None, .. } => Some(AxisIndex::Whole),
             ast::Index::Open { start, end, by, span } => {
                 let step = by.map_or(Some(1), |by| self.step(by))?;
-                // Counting down, what is open starts at the last element and ends past the first.
+                // With a negative step, an open range starts at the last element and ends before the first.
                 let lo = match start {
                     Some(e) => self.bound(*e)?,
                     None if step > 0 => self.int(0, *span),
@@ -192,7 +188,7 @@ impl<'a> Builder<'a, '_> {
         self.add_ints(e, by, span)
     }
 
-    /// Reports an index that is known to be outside.
+    /// Reports a static index that is out of range.
     fn static_index(&mut self, index: ExprId, len: ExprId, span: Span) -> bool {
         let Some(i) = self.const_int(index) else { return true };
         let message = match self.const_int(len) {
@@ -229,13 +225,13 @@ impl<'a> Builder<'a, '_> {
         view
     }
 
-    /// Returns a value for two uses.
+    /// Returns a value as two leaves.
     pub(super) fn twice(&mut self, e: ExprId) -> (ExprId, ExprId) {
         let e = self.kept(e, "");
         (e, self.again(e))
     }
 
-    /// Returns the place in the base of a place in a range.
+    /// Returns the index in the base of element `at` of a range.
     fn advance(&mut self, range: &AxisRange, at: ExprId, span: Span) -> ExprId {
         let step = self.int(range.step, span);
         let scaled = self.int_op(BinaryOp::Mul, at, step, span);
@@ -260,86 +256,6 @@ impl<'a> Builder<'a, '_> {
         self.push(ExprKind::Binary { op: BinaryOp::Div, a: up, b: by, site }, INT, span)
     }
 
-    /// Returns an index of a sub-view, checked. See the note at the top of this file.
-    fn inside(&mut self, index: ExprId, len: ExprId, span: Span) -> ExprId {
-        if self.is_below(index, len) {
-            return index;
-        }
-        let index = self.kept(index, "");
-        let zero = self.int(0, span);
-        self.require([zero, index], [index, len], BinaryOp::Lt, span);
-        self.again(index)
-    }
-
-    /// Returns the bounds of a part of a sub-view, checked. See the note at the top of this file.
-    fn part(&mut self, b: Bounds, len: ExprId, span: Span) -> Bounds {
-        let from_start = self.const_int(b.lo).is_some_and(|lo| lo >= 0);
-        let fits = match (self.const_int(b.hi), self.const_int(len)) {
-            (Some(hi), Some(len)) => hi <= len,
-            _ => self.same_leaf(b.hi, len),
-        };
-        if b.step > 0 && from_start && fits {
-            return b;
-        }
-        let (lo, hi) = (self.kept(b.lo, ""), self.kept(b.hi, ""));
-        if b.step > 0 {
-            let zero = self.int(0, span);
-            self.require([zero, lo], [hi, len], BinaryOp::Le, span);
-        } else {
-            let end = self.int(-1, span);
-            self.require([end, hi], [lo, len], BinaryOp::Lt, span);
-        }
-        Bounds { lo: self.again(lo), hi: self.again(hi), step: b.step }
-    }
-
-    /// Fails unless `low[0] <= low[1]` and `high[0] op high[1]`.
-    fn require(&mut self, low: [ExprId; 2], high: [ExprId; 2], op: BinaryOp, span: Span) {
-        let [a, b] = low.map(|e| self.again(e));
-        let a = self.push(ExprKind::Binary { op: BinaryOp::Le, a, b, site: None }, BOOL, span);
-        let [x, y] = high.map(|e| self.again(e));
-        let b = self.push(ExprKind::Binary { op, a: x, b: y, site: None }, BOOL, span);
-        let cond = self.push(ExprKind::AndThen { a, b }, BOOL, span);
-        let site = self.site(Check::Assert, span, Some("the index is outside this part of the array".into()));
-        self.emit(Stmt::Assert { cond, site });
-    }
-
-    /// Returns whether an index is known to be inside `0..len`.
-    fn is_below(&self, index: ExprId, len: ExprId) -> bool {
-        if let (Some(i), Some(n)) = (self.const_int(index), self.const_int(len)) {
-            return (0..n).contains(&i);
-        }
-        self.limit_of(index).is_some_and(|hi| self.same_leaf(hi, len))
-    }
-
-    /// Returns whether an index is known to be inside `0..size`.
-    pub(super) fn is_below_size(&self, index: ExprId, size: SizeId) -> bool {
-        self.limit_of(index).is_some_and(|hi| matches!(self.out.exprs[hi].kind, ExprKind::Size(s) if s == size))
-    }
-
-    /// Returns whether an index is known to be inside `0..n`.
-    pub(super) fn is_below_number(&self, index: ExprId, n: u64) -> bool {
-        let least = |e: ExprId| self.const_int(e).and_then(|v| u64::try_from(v).ok());
-        least(index).is_some_and(|i| i < n) || self.limit_of(index).and_then(least).is_some_and(|hi| hi <= n)
-    }
-
-    /// Returns what a loop index stays below.
-    fn limit_of(&self, index: ExprId) -> Option<ExprId> {
-        match self.out.exprs[index].kind {
-            ExprKind::Local(l) => self.local_info[l].below,
-            _ => None,
-        }
-    }
-
-    /// Returns whether two stable leaves are the same value.
-    pub(super) fn same_leaf(&self, a: ExprId, b: ExprId) -> bool {
-        match (&self.out.exprs[a].kind, &self.out.exprs[b].kind) {
-            (ExprKind::Size(x), ExprKind::Size(y)) => x == y,
-            (ExprKind::Local(x), ExprKind::Local(y)) => x == y && !self.local_info[*x].mutable,
-            (ExprKind::ConstField(x), ExprKind::ConstField(y)) => x == y,
-            _ => self.const_int(a).is_some() && self.const_int(a) == self.const_int(b),
-        }
-    }
-
     /// Returns the index in the base of a view of rank 0.
     fn element_index(&mut self, view: &View) -> Index {
         view.axes
@@ -351,7 +267,7 @@ impl<'a> Builder<'a, '_> {
             .collect()
     }
 
-    /// Returns a view of rank 0 is read; other values are what they are.
+    /// Loads a view of rank 0; returns any other value unchanged.
     pub(super) fn loaded(&mut self, value: Value, span: Span) -> Value {
         let Value::View(v) = &value else { return value };
         if v.rank() > 0 {
@@ -372,7 +288,7 @@ impl<'a> Builder<'a, '_> {
         Value::Scalar(self.push(kind, ty, span))
     }
 
-    /// Returns whether elements may be read; reports it if not.
+    /// Returns whether elements may be read; reports an error if not.
     pub(super) fn readable(&mut self, base: Storage, span: Span) -> bool {
         let Storage::Field(f) = base else { return true };
         let field = &self.out.fields[f];
@@ -387,7 +303,7 @@ impl<'a> Builder<'a, '_> {
         false
     }
 
-    /// Returns whether elements may be written; reports it if not.
+    /// Returns whether elements may be written; reports an error if not.
     pub(super) fn writable(&mut self, base: Storage, span: Span) -> bool {
         let (code, message, declared, help, region) = match base {
             Storage::Field(f) => {
@@ -423,7 +339,7 @@ impl<'a> Builder<'a, '_> {
         region == self.region
     }
 
-    /// Reads `view = value` for one element.
+    /// Translates `view = value` for one element.
     pub(super) fn store_element(&mut self, view: View, value: Value, span: Span) {
         let name = self.storage_name(view.base);
         let name = name.trim_matches('`');

@@ -8,8 +8,8 @@
 //! tasks, only the thread that owns the engine touches the arena, and the pool's barrier orders its accesses with those
 //! of the other threads.
 //!
-//! Invariant: every access stays inside the block. Single accesses are checked when they happen, lists of moves when
-//! they are made.
+//! Invariant: every access stays inside the block. Single accesses are checked on each call, lists of moves when they
+//! are made.
 
 use crate::error::EngineError;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -19,8 +19,8 @@ use std::ptr::NonNull;
 /// Alignment of the block: a page, as the host layout assumes.
 const ALIGN: usize = 4096;
 
-/// A block of zeroed memory. Pages that are never touched cost nothing, because the allocator knows that fresh pages
-/// are zero. It does so only for its own alignment, so the block is aligned inside a larger allocation.
+/// A block of zeroed memory. Untouched pages cost nothing, because the allocator knows that fresh pages are zero. It
+/// guarantees this only for its own alignment, so the block is aligned inside a larger allocation.
 #[derive(Debug)]
 pub(crate) struct Arena {
     base: NonNull<u8>,
@@ -56,17 +56,17 @@ impl Arena {
         Ok(Arena { base, bytes, layout, skipped })
     }
 
-    /// Returns how many bytes there are.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 
-    /// Reads `into.len() / size` elements of `size` bytes that lie `step` bytes apart, from byte `at` on.
+    /// Reads `into.len() / size` elements of `size` bytes at a stride of `step` bytes, from byte `at` on.
     pub(crate) fn read(&self, at: u64, step: i64, size: usize, into: &mut [u8]) {
         let count = (into.len() / size) as u64;
         self.check(at, step, size as u64, count);
@@ -174,7 +174,7 @@ impl Arena {
         }
     }
 
-    /// Returns the byte at an offset that is known to be inside.
+    /// Returns the address of the byte at an offset that is known to be inside.
     fn byte(&self, at: i64) -> *mut u8 {
         self.base.as_ptr().wrapping_add(at as usize)
     }
@@ -184,12 +184,12 @@ impl Arena {
 type CopyUnit = [u8; 64];
 /// Length from which the C library may copy with one string instruction.
 const BY_STRING: usize = 2048;
-/// The string instruction is slow if the destination is less than this far behind the source, modulo a page.
+/// The string instruction is slow if the destination is less than this far after the source, modulo a page.
 const CLOSE: usize = 16;
 const PAGE: usize = 4096;
 
 /// Copies `n` bytes. The x86 string instruction, with which the C library copies some kilobytes, is ten times slower
-/// than loads and stores if the destination is a few bytes behind the source modulo a page, as in rows that shift by an
+/// than loads and stores if the destination is a few bytes after the source modulo a page, as in rows that shift by an
 /// element.
 ///
 /// # Safety
@@ -217,7 +217,7 @@ impl Drop for Arena {
     }
 }
 
-/// Returns whether `count` pieces of `size` bytes, `step` bytes apart from byte `at` on, lie below `end`.
+/// Returns whether `count` pieces of `size` bytes, at a stride of `step` bytes from byte `at` on, are below `end`.
 pub(crate) fn inside(at: u64, step: i64, size: u64, count: u64, end: u64) -> bool {
     let span = step as i128 * (count as i128 - 1);
     count == 0 || (at as i128 + span.min(0) >= 0 && at as i128 + span.max(0) + size as i128 <= end as i128)
@@ -232,7 +232,7 @@ pub(crate) struct Move {
     pub to: i64,
     /// Bytes of each piece.
     pub bytes: u32,
-    /// How many pieces.
+    /// The number of pieces.
     pub count: u32,
     /// Bytes from piece to piece at the source.
     pub from_step: i64,
@@ -259,9 +259,9 @@ struct EqualMoves {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     list: Vec<Move>,
-    /// One per move if there are groups, else none. A pair takes less of the caches than a move.
+    /// One pair per move if there are groups, otherwise none. A pair takes less of the caches than a move.
     pairs: Vec<Pair>,
-    /// Ascending; together they are the whole list.
+    /// The groups, ascending; together they are the whole list.
     groups: Vec<EqualMoves>,
     reach: u64,
 }

@@ -4,13 +4,13 @@
 //! All tasks of a chain are cut into the same number of blocks. If no block of a task touches a byte that another block
 //! of another task writes, then blocks may run in any order and at the same time, as long as the tasks within a block
 //! run in order: every byte sees the same reads and writes in the same order. Chains of elementwise compute sets and
-//! the copies between them are of this kind. Blocks are short, so that the output of one task is still in the cache
-//! when the next one reads it.
+//! the copies between them satisfy this. Blocks are short, so that the output of one task is still in the cache when
+//! the next one reads it.
 //!
 //! A block's footprint is approximated by bounding byte ranges. Tasks whose ranges overlap run one after another, even
-//! if their bytes are different ones.
+//! if no byte is in both.
 //!
-//! Invariant: the blocks of `Task::CacheBlocks` are independent, as [`independent`] has found.
+//! Invariant: the blocks of `Task::CacheBlocks` are independent, as determined by [`independent`].
 
 use crate::arena::{Move, Moves};
 use crate::error::EngineError;
@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// Bytes of a block of one task.
 const BLOCK_BYTES: u64 = 64 << 10;
-/// The most blocks of one thread.
+/// Maximal number of blocks per thread.
 const MOST_BLOCKS: u64 = 128;
 /// Above this many moves, a block is summarised by the bounding byte ranges of all sources and all destinations.
 const FEW_MOVES: usize = 16;
@@ -35,8 +35,8 @@ struct Footprint {
     block: usize,
 }
 
-/// Divides a run of consecutive tasks into chains that run block by block and tasks that run alone. Returns for each
-/// how many tasks it takes, and the new task of a chain.
+/// Divides a list of consecutive tasks into chains that run block by block and tasks that run alone. Returns, for each,
+/// the number of tasks and the new task of a chain.
 pub(crate) fn block_tasks(
     tasks: &[Task],
     run: &[usize],
@@ -71,13 +71,13 @@ struct Chain<'t> {
     members: Vec<BlockedTask>,
     footprints: Vec<Footprint>,
     bounds: Vec<BlockBounds>,
-    /// How many blocks.
+    /// The number of blocks.
     blocks: usize,
     /// Bytes of the arena.
     bytes: u64,
 }
 
-/// Where the blocks of a member begin in a byte range that it touches.
+/// The beginnings of a member's blocks in a byte range that it touches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct BlockBounds {
     whole: Range<i64>,
@@ -130,7 +130,8 @@ impl<'t> Chain<'t> {
         self.members.push(BlockedTask { task, blocks });
     }
 
-    /// Returns ways to cut a task: at the same rows as a member, or where the blocks of a member begin in memory.
+    /// Returns possible cuts of a task: at the same rows as a member, or at the beginnings of a member's blocks in
+    /// memory.
     fn candidates(&self, task: usize) -> Result<Vec<Blocks>, EngineError> {
         let mut ways = Vec::new();
         match &self.tasks[task] {
@@ -187,7 +188,7 @@ fn count(blocks: &Blocks) -> usize {
 }
 
 /// Returns whether no byte that one block writes is touched by another block of another member. (Blocks of one member
-/// are independent because it is one task.)
+/// are independent because they are parts of one task.)
 fn independent(mut footprints: Vec<Footprint>) -> bool {
     footprints.sort_unstable_by_key(|f| f.lo);
     let clash = |a: &Footprint, b: &Footprint| a.block != b.block && a.member != b.member && (a.writes || b.writes);
@@ -231,7 +232,7 @@ fn hull(task: &Task, member: usize) -> Vec<Footprint> {
     }
 }
 
-/// Returns where the blocks of a member begin: for each n, the n-th footprints of all blocks, if they ascend.
+/// Returns the beginnings of a member's blocks: for each n, the n-th footprints of all blocks, if they ascend.
 fn bounds(footprints: &[Footprint], blocks: usize) -> Vec<BlockBounds> {
     let mut of: Vec<Vec<&Footprint>> = vec![Vec::new(); blocks];
     footprints.iter().for_each(|f| of[f.block].push(f));
@@ -274,7 +275,7 @@ fn rows_by(groups: &[Group], bounds: &BlockBounds) -> Option<Vec<Vec<RowRange>>>
 /// Returns the first byte and the step of a move's source, or of its destination.
 type Side = fn(&Move) -> (i64, i64);
 
-/// Cuts moves where their source or their destination passes the bounds of blocks.
+/// Cuts moves where their sources or their destinations cross the bounds of blocks.
 fn moves_by(list: &[Move], bounds: &BlockBounds) -> Option<(Vec<Move>, Vec<Range<usize>>)> {
     let sides: [Side; 2] = [|m| (m.from, m.from_step), |m| (m.to, m.to_step)];
     let near = |side: Side| {

@@ -1,6 +1,6 @@
-//! Compiles the kernels of a plan, or shows their code.
+//! Compiles the kernels of a plan, or prints their code.
 //!
-//! Invariant: the code that is shown is the code that runs.
+//! Invariant: the printed code is the code that runs.
 
 use crate::error::EngineError;
 use crate::kernel::Kernel;
@@ -12,7 +12,7 @@ use girder_host::{KernelId, KernelTable};
 use girder_ir::graph::Graph;
 use std::sync::Arc;
 
-/// How generated code is shown.
+/// The form of printed code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CodeForm {
     /// In Cranelift's text, before its optimiser.
@@ -21,7 +21,7 @@ pub enum CodeForm {
     Asm,
 }
 
-/// Finds the machine that code is compiled for.
+/// Detects the host for which code is compiled.
 pub(crate) fn detect() -> Result<Host, EngineError> {
     Host::detect().map_err(refused)
 }

@@ -1,6 +1,6 @@
-//! How often the counted blocks of one compute set ran.
+//! The execution counts of the counted blocks of one compute set.
 //!
-//! Invariant: every mode counts the same.
+//! Invariant: all modes count identically.
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::ids::FamilyId;

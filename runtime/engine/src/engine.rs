@@ -59,8 +59,8 @@ impl<'e> Engine<'e> {
         Ok(engine)
     }
 
-    /// Returns the oracle of a graph, without placement, plan, schedule or layout. `workers` is the number of workers
-    /// of a tile.
+    /// Creates an engine in mode `interpret` from a graph alone, without placement, plan, schedule or layout. `workers`
+    /// is the number of workers of a tile.
     pub fn interpret(graph: &'e Graph, workers: u32, session: &'e Session) -> Result<Engine<'e>, EngineError> {
         let store = Box::new(Interpreted::new(graph, workers, None, session)?);
         Ok(Engine::with_store(graph, store, session))
@@ -80,8 +80,8 @@ impl<'e> Engine<'e> {
         }
     }
 
-    /// Sets all elements of a persistent variable that is not constant; row-major, little end first. Bytes of a `bool`
-    /// that are not 0 are true.
+    /// Sets all elements of a persistent variable that is not constant; row-major, little-endian. Bytes of a `bool`
+    /// other than 0 are true.
     pub fn set(&mut self, var: VarId, bytes: &[u8]) -> Result<(), EngineError> {
         let decl = &self.graph.vars[var];
         let name = decl.name.clone();
@@ -101,7 +101,7 @@ impl<'e> Engine<'e> {
         Ok(())
     }
 
-    /// Returns all elements of a persistent variable; row-major, little end first. Refused after a failed run.
+    /// Returns all elements of a persistent variable; row-major, little-endian. Fails after a failed run.
     pub fn get(&self, var: VarId) -> Result<Vec<u8>, EngineError> {
         let decl = &self.graph.vars[var];
         if self.failed {
@@ -118,7 +118,7 @@ impl<'e> Engine<'e> {
         Ok(bytes)
     }
 
-    /// Runs a program to its end. Variables keep their values from run to run. After a failed run the engine refuses
+    /// Runs a program to its end. Variables keep their values from run to run. After a failed run the engine rejects
     /// all requests.
     pub fn run(&mut self, program: ProgramId, host: &mut dyn Host) -> Result<RunReport, RunError> {
         self.walk(program, host, None)

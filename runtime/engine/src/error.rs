@@ -1,14 +1,14 @@
 //! Errors of an engine and of a run.
 //!
-//! Invariant: a [`RunError`] is the same in every mode and on any number of threads, but for
-//! [`RunError::Cancelled`], which depends on when the flag was raised.
+//! Invariant: a [`RunError`] is the same in every mode and on any number of threads, except [`RunError::Cancelled`],
+//! which depends on the time of the cancellation.
 
 use girder_ir::codelet::Check;
 use girder_ir::ids::FamilyId;
 use girder_source::{Diagnostic, Span};
 use smol_str::SmolStr;
 
-/// A request that an engine refuses.
+/// The reason why an engine rejects a request.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum EngineError {
     /// The memory of the mode exceeds the limit or the memory of the host.
@@ -25,29 +25,29 @@ pub enum EngineError {
     /// A `const` cannot be set.
     #[error("`{0}` is a constant and cannot be set")]
     Constant(SmolStr),
-    /// The bytes are not those of the variable.
+    /// The number of bytes is not that of the variable.
     #[error("`{name}` has {expected} bytes, but {found} were given")]
     WrongSize {
         /// The variable.
         name: SmolStr,
         /// Bytes of all its elements.
         expected: u64,
-        /// Bytes that came.
+        /// Bytes that were given.
         found: u64,
     },
-    /// No value is specified after a failed run.
+    /// Variables have no specified value after a failed run.
     #[error("the last run failed, so the variables have no specified values")]
     AfterFailure,
     /// The executable was compiled for other modes.
     #[error("the executable was not compiled for this mode")]
     NotPrepared,
-    /// The program is only called by others.
+    /// The program can only be called by other programs.
     #[error("`{0}` is called by programs and cannot be run by itself")]
     NotEntry(SmolStr),
-    /// The code generator refuses a codelet, with its message.
+    /// The code generator rejects a codelet, with this message.
     #[error("{0}")]
     Code(String),
-    /// Tables that do not fit together: the compiler's bug.
+    /// Inconsistent tables: a bug of the compiler.
     #[error("internal error in the engine: {0}")]
     Internal(String),
 }
@@ -76,27 +76,27 @@ impl EngineError {
     }
 }
 
-/// Why a run ended before its program did.
+/// The reason why a run ended early.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum RunError {
-    /// A check in a codelet did not hold: the least by step in program order, family and instance.
+    /// A failed check in a codelet: the first one in the order of steps, families and instances.
     #[error("{}", diagnostic.message)]
     Check {
         /// The family of the vertex.
         family: FamilyId,
-        /// Which vertex of it.
+        /// The instance.
         instance: u64,
-        /// The check that did not hold.
+        /// The check that failed.
         check: Check,
         /// The vertex, its tile, the values and the locations.
         diagnostic: Box<Diagnostic>,
     },
-    /// Two workers of a `multi` codelet touch one element that one of them writes; only mode `interpret` sees it.
+    /// Two workers of a `multi` codelet touch one element that one of them writes; only mode `interpret` detects this.
     #[error("{}", diagnostic.message)]
     Workers {
         /// The family of the vertex.
         family: FamilyId,
-        /// Which vertex of it.
+        /// The instance.
         instance: u64,
         /// The element, the workers and the locations.
         diagnostic: Box<Diagnostic>,
@@ -109,17 +109,17 @@ pub enum RunError {
         /// The statement.
         span: Span,
     },
-    /// A loop of the program, or all of them together, run too many iterations.
+    /// A loop of the program, or all of its loops together, ran too many iterations.
     #[error("{} more than {limit} iterations, which is the limit", loops(*all))]
     Iterations {
         /// The limit.
         limit: u64,
-        /// Whether the limit is `total_iterations`, of all loops together, and not `iterations`.
+        /// Whether the limit is `total_iterations`, for all loops together, instead of `iterations`.
         all: bool,
         /// The loop.
         span: Span,
     },
-    /// Steps and calls nest too deep.
+    /// Steps and calls are nested too deeply.
     #[error("steps and calls of the program nest more than {limit} deep")]
     Nesting {
         /// The limit.
@@ -134,7 +134,7 @@ pub enum RunError {
         stream: SmolStr,
         /// The step that reads.
         span: Span,
-        /// Where the stream is declared.
+        /// The span of the stream's declaration.
         declared: Span,
     },
     /// The host could not serve a stream.
@@ -168,7 +168,7 @@ impl RunError {
             RunError::Abort { span, .. } => Diagnostic::error("run::abort", *span, self.to_string()),
             RunError::Iterations { all, span, .. } => {
                 let limit = if *all { "total_iterations" } else { "iterations" };
-                Diagnostic::error("run::too_many_turns", *span, self.to_string())
+                Diagnostic::error("run::too_many_iterations", *span, self.to_string())
                     .help(format!("if the loop is meant to run longer, raise the limit with `--limit {limit}=N`"))
             }
             RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())

@@ -1,7 +1,8 @@
-//! Mode `exact`: a memory per tile, data at the addresses of the layout, every transfer of the schedule performed.
+//! Mode `exact`: each tile has its own memory, data are at the addresses of the layout, and every transfer of the
+//! schedule is performed.
 //!
-//! It proves that mapping, plan, schedule and layout are right: a vertex is given addresses on its own tile only, so
-//! all its data must have been sent there.
+//! It validates mapping, plan, schedule and layout: a vertex gets only addresses on its own tile, so all its data must
+//! have been sent there.
 //!
 //! Invariant: byte `a` of a tile is byte `a` of the tile's share of the arena. An element is read and written at its
 //! home. A compute set is its exchange, its vertices and the transfers back to homes, in this order.
@@ -109,7 +110,7 @@ fn layouts(
     family.fields.iter().zip(landings).zip(signature).map(layout).collect()
 }
 
-/// The memories of mode `exact`.
+/// The memory of mode `exact`.
 pub(crate) struct Exact {
     tiles: Tiles,
     pool: Pool<Tasks>,
@@ -121,7 +122,7 @@ pub(crate) struct Exact {
 }
 
 impl Exact {
-    /// Returns memories of zeros.
+    /// Creates the memory, filled with zeros.
     pub(crate) fn new(
         allocated: &Allocated,
         code: &ExactCode,

@@ -1,7 +1,7 @@
 //! Executables: the tables of all stages and the compiled kernels.
 //!
-//! Invariant: kernels belong to the tables they were compiled from; an engine in a mode whose kernels are missing is
-//! refused.
+//! Invariant: kernels belong to the tables from which they were compiled; an engine in a mode whose kernels are missing
+//! is refused.
 
 use crate::compile::CodeForm;
 use crate::error::EngineError;
@@ -30,8 +30,8 @@ impl Executable {
         Executable::with(allocated, machine, None, modes)
     }
 
-    /// Compiles as [`compile`](Executable::compile) does, and counts the blocks whose executions modelled time cannot
-    /// know before a run. Slower.
+    /// Compiles as [`compile`](Executable::compile) does, and counts the executions of blocks that modelled time cannot
+    /// know before a run. This is slower.
     pub fn compile_counting(allocated: Allocated, machine: Machine, modes: &[Mode]) -> Result<Executable, EngineError> {
         let counting = CountedBlocks::of(&allocated, &machine);
         Executable::with(allocated, machine, Some(counting), modes)
@@ -48,7 +48,7 @@ impl Executable {
         Ok(executable)
     }
 
-    /// Takes code that was compiled ahead, if it is the code of variables at these addresses. Nothing is counted.
+    /// Takes code that was compiled earlier, if it is the code for variables at these addresses. It counts no blocks.
     pub fn with_code(
         allocated: Allocated,
         machine: Machine,
@@ -66,7 +66,7 @@ impl Executable {
         FastCode::text(HostedGraph::of(allocated), form)
     }
 
-    /// Compiles the kernels of one more mode, if they are not there.
+    /// Compiles the kernels of one more mode, if they are missing.
     pub fn prepare(&mut self, mode: Mode) -> Result<(), EngineError> {
         match mode {
             Mode::Fast if self.fast.is_none() => {

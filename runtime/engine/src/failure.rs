@@ -11,7 +11,7 @@ use girder_ir::graph::Graph;
 use girder_ir::ids::{FamilyId, FieldId};
 use girder_source::{Diagnostic, OriginId, Span};
 
-/// Returns the error of the least vertex whose check did not hold; `tile` is its tile, if that is known.
+/// Returns the error of the first vertex whose check failed; `tile` is its tile, if known.
 pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) -> RunError {
     let family = &graph.families[at.family];
     let codelet = &graph.codelets[family.codelet];
@@ -65,7 +65,7 @@ fn location(graph: &Graph, family: FamilyId, instance: u64, tile: Option<u32>) -
     tile.map_or(vertex.clone(), |tile| format!("{vertex} on tile {tile}"))
 }
 
-/// Adds labels for the vertex and the calls that made it.
+/// Adds labels for the vertex and the calls that created it.
 fn made_by(mut d: Diagnostic, graph: &Graph, family: &Family, main: Span) -> Diagnostic {
     let vertex_span = graph.origins.span(family.origin);
     if main != vertex_span {
@@ -108,7 +108,7 @@ fn code(check: Check) -> &'static str {
         Check::Division => "run::division_by_zero",
         Check::Shift => "run::shift_out_of_range",
         Check::Assert => "run::assertion_failed",
-        Check::Iterations => "run::too_many_turns",
+        Check::Iterations => "run::too_many_iterations",
         Check::Empty => "run::empty_reduction",
         Check::Shape => "run::shape",
     }

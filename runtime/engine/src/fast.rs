@@ -1,14 +1,14 @@
 //! Mode `fast`: one arena laid out for a machine of one tile; vertices read and write all elements where they are.
 //!
 //! It executes a [`HostPlan`](girder_host::HostPlan). A family is one compiled loop over its instances. Fields whose
-//! elements do not have one stride per axis are fetched into scratch before a vertex and sent back after it. Matrix
-//! products are native, fused steps are one launch, copies are lists of moves.
+//! elements do not have one stride per axis are fetched into scratch memory before a vertex and sent back after it.
+//! Matrix products are native, fused steps are one launch, copies are lists of moves.
 //!
 //! - `code` is a plan with its compiled kernels; `build` makes the tasks of its steps.
 //! - [`cache_blocks`](crate::cache_blocks) runs neighbouring steps block by block.
 //!
-//! Invariant: every variable is at its offset of the host layout; scratch lies behind all of them, and no two vertices
-//! of a compute set share any.
+//! Invariant: every variable is at its offset of the host layout; scratch memory follows all variables, and the parts
+//! of the vertices of a compute set are disjoint.
 
 mod build;
 mod code;
@@ -41,7 +41,7 @@ pub(crate) struct Fast<'e> {
     pool: Pool<Tasks>,
     sets: SecondaryMap<ComputeSetId, usize>,
     copies: SecondaryMap<CopyId, usize>,
-    /// The steps at which several run at once: how many, and their task.
+    /// Steps that start a group which runs at once: the number of steps, and the task.
     grouped: SecondaryMap<StepId, Option<(usize, usize)>>,
     counts: bool,
     counted: Counted,

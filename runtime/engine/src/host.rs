@@ -1,4 +1,4 @@
-//! The outside world of a run: streams, printed values, progress.
+//! The environment of a run: streams, printed values, progress.
 //!
 //! Invariant: calls come in program order, from the thread that runs the program, in every mode and on any number of
 //! threads. A later failure does not undo them.
@@ -6,7 +6,7 @@
 use girder_ir::ids::StreamId;
 use girder_ir::types::ElemType;
 
-/// The outside world of one run. Bytes are row-major, little end first.
+/// The environment of one run. Bytes are row-major, little-endian.
 pub trait Host {
     /// Fills one packet of an `in` stream. The host, not the engine, restarts a stream that wraps.
     fn read(&mut self, stream: StreamId, into: &mut [u8]) -> Result<(), StreamError>;
@@ -20,14 +20,14 @@ pub trait Host {
     /// `print("text");`
     fn print_text(&mut self, text: &str);
 
-    /// Reports how many supersteps have ended, of how many the text promises. Of a `while` one iteration is counted, of
-    /// an `if` the longer branch; `done` never exceeds `total`.
+    /// Reports the number of supersteps that have ended, and the number that the text implies. One iteration of a
+    /// `while` is counted, and the longer branch of an `if`; `done` never exceeds `total`.
     fn progress(&mut self, done: u64, total: u64) {
         let _ = (done, total);
     }
 }
 
-/// Why the host could not serve a stream.
+/// The reason why the host could not serve a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamError {
     /// There is no further packet.

@@ -1,5 +1,5 @@
-//! The oracle: one array per variable; vertices run one after another through the codelet interpreter; copies read all
-//! elements before they write.
+//! Mode `interpret`, the oracle: one array per variable; vertices run one after another in the codelet interpreter;
+//! copies read all elements before they write.
 //!
 //! This mode also checks the workers of `multi` codelets: a run ends if a worker touches an element that another one
 //! writes.
@@ -29,7 +29,7 @@ pub(crate) struct Interpreted<'e> {
     graph: &'e Graph,
     session: &'e Session,
     workers: u32,
-    /// Bytes of each variable: row-major, little end first.
+    /// Bytes of each variable: row-major, little-endian.
     vars: SecondaryMap<VarId, Vec<u8>>,
     /// Sizes of the families' codelets; `None` for families without vertices.
     sizes: SecondaryMap<FamilyId, Option<Sizes>>,
@@ -38,7 +38,7 @@ pub(crate) struct Interpreted<'e> {
 }
 
 impl<'e> Interpreted<'e> {
-    /// Returns the memory with all variables zero.
+    /// Creates the memory with all variables zero.
     pub(crate) fn new(
         graph: &'e Graph,
         workers: u32,
@@ -147,7 +147,7 @@ impl Store for Interpreted<'_> {
 /// The fields of the current vertex.
 struct Vertex<'a> {
     vars: &'a mut SecondaryMap<VarId, Vec<u8>>,
-    /// By id; empty for `const` fields.
+    /// By field id; empty for `const` fields.
     fields: Vec<(Located, ElemType)>,
 }
 

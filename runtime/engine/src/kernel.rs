@@ -2,9 +2,9 @@
 //!
 //! # Note: Sound launches
 //! A [`Launch`] is checked when it is made: by the spans of its kernel's fields, every element that any of its rows can
-//! reach lies inside the arena. By the race rule, no row touches an element that another one writes at the same time
-//! (see the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are 0 or 1 because only
-//! compiled code, initial values and tidied input write them.
+//! reach is inside the arena. By the race rule, no row touches an element that another one writes at the same time (see
+//! the note on shared memory in [`arena`](crate::arena)). Bytes of `bool` elements are 0 or 1 because only compiled
+//! code, initial values and normalised input write them.
 //!
 //! Invariant: a kernel's function is called with a batch of the addressing that it was compiled for, while its code is
 //! alive.
@@ -23,7 +23,7 @@ use std::slice::Iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A compiled kernel with the facts that a call needs.
+/// A compiled kernel with the properties that a call needs.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     /// Its entry point.
@@ -32,15 +32,16 @@ pub(crate) struct Kernel {
     pub _code: Arc<Code>,
     /// The functions that it calls.
     pub imports: &'static Imports,
-    /// Per edge field: the bytes that its elements take, from that of element (0, …, 0) on; `None` if it has none.
+    /// For each edge field, the bytes that its elements occupy, relative to element (0, …, 0); `None` if it has no
+    /// elements.
     pub spans: Vec<Option<(i64, i64)>>,
-    /// Per edge field: whether elements are written through it.
+    /// For each edge field, whether elements are written through it.
     pub writes: Vec<bool>,
     /// Whether it runs every worker.
     pub multi: bool,
 }
 
-/// Where the rows of a launch find their fields, in bytes from the start of the arena.
+/// The byte offsets of the fields of a launch's rows in the arena.
 #[derive(Clone, Debug)]
 pub(crate) enum Offsets {
     /// Row `i` finds field `f` at `start[f] + i * step[f]`.
@@ -95,7 +96,7 @@ impl Offsets {
         }
     }
 
-    /// Returns whether there is an entry for each of some rows and fields.
+    /// Returns whether there is an entry for every row and field.
     fn is_complete(&self, rows: u64, fields: usize) -> bool {
         match self {
             Offsets::Affine { start, step } => start.len() == fields && step.len() == fields,
@@ -166,10 +167,10 @@ pub(crate) struct Launch {
     kernel: Kernel,
     rows: u64,
     offsets: Offsets,
-    /// Bits of the constants, row after row, or one record for all.
+    /// Bits of the constants, row after row, or one record for all rows.
     consts: Vec<u64>,
     const_step: u64,
-    /// Bytes of the arena that it was checked for.
+    /// Bytes of the arena for which it was checked.
     reach: u64,
     /// Counters of a row.
     counted: usize,
@@ -181,17 +182,17 @@ pub(crate) struct Launch {
 pub(crate) struct Context<'a> {
     /// The stop flag.
     pub cancel: &'a AtomicBool,
-    /// The most iterations of a loop.
+    /// Maximal number of iterations of a loop.
     pub iterations: u64,
-    /// The most iterations of all loops of a vertex together.
+    /// Maximal number of iterations of all loops of a vertex together.
     pub total_iterations: u64,
     /// Workers of a tile.
     pub workers: u32,
 }
 
-/// Why a launch ended early.
+/// The reason why a launch ended early.
 pub(crate) enum LaunchStop {
-    /// A check of this row did not hold.
+    /// A check of this row failed.
     Failed(u64, Failure),
     /// The stop flag was seen.
     Cancelled,
@@ -236,17 +237,17 @@ impl Launch {
         self.counters[self.counted * row as usize..][..self.counted].iter().map(|n| n.load(Ordering::Relaxed))
     }
 
-    /// Returns how many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Returns how many edge fields its kernel has.
+    /// Returns the number of edge fields of its kernel.
     pub(crate) fn fields(&self) -> usize {
         self.kernel.spans.len()
     }
 
-    /// Returns whether no field is found in a table.
+    /// Returns whether no field is found through a table.
     pub(crate) fn is_straight(&self) -> bool {
         matches!(self.offsets, Offsets::Affine { .. })
     }
@@ -256,11 +257,11 @@ impl Launch {
         self.kernel.writes[field]
     }
 
-    /// Returns the bounding byte range of a field in some rows, or `None` if they touch nothing.
+    /// Returns the bounding byte range of a field in some rows, or `None` if they touch no element.
     pub(crate) fn touched(&self, field: usize, rows: Range<u64>) -> Option<Range<i64>> {
         let (lo, hi) = self.kernel.spans[field].filter(|_| !rows.is_empty())?;
         let (least, greatest) = self.offsets.ends(rows, field, self.fields());
-        // `new` has checked that they lie in the arena.
+        // `new` has checked that these bytes are in the arena.
         Some((least + lo as i128) as i64..(greatest + hi as i128) as i64)
     }
 
@@ -280,7 +281,7 @@ impl Launch {
         self.offsets.ascends(field, self.rows, fields).then(|| bytes.iter().map(|&b| first_at(b)).collect())
     }
 
-    /// Runs rows `first..last` in order, up to the first whose check does not hold.
+    /// Runs rows `first..last` in order, up to the first whose check fails.
     pub(crate) fn run(&self, arena: &Arena, context: &Context, first: u64, last: u64) -> Result<(), LaunchStop> {
         /// Rows between two polls of the stop flag, for kernels whose loops do not poll.
         const PER_POLL: u64 = 1 << 16;
@@ -351,7 +352,8 @@ pub(crate) mod tests {
     /// Bytes of each of the two fields of [`mixing`].
     pub(crate) const BYTES: i64 = 8;
 
-    /// A kernel of fields `x` and `y` that computes `y = 3 y + x + 1` for each byte. With `table` its offsets are one.
+    /// Returns a kernel of fields `x` and `y` that computes `y = 3 y + x + 1` for each byte. With `table`, its offsets
+    /// are a table.
     pub(crate) fn mixing(table: bool) -> Kernel {
         let function: KernelFn = if table { mix_table } else { mix_affine };
         let _code = Arc::new(girder_codegen::compile(&[]).unwrap());

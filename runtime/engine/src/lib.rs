@@ -3,15 +3,15 @@
 //! One program has the same results in three modes. The [`Engine`] walks the program (`walk`); a store executes compute
 //! sets, performs copies, and reads and writes elements (`store`). The stores are [`Mode::Interpret`] (`interpret`, the
 //! oracle), [`Mode::Fast`] (`fast`, which executes a plan of `girder_host`) and [`Mode::Exact`] (`exact`). An
-//! [`Executable`] holds the tables and the compiled kernels; a [`Host`] is the outside.
+//! [`Executable`] holds the tables and the compiled kernels; a [`Host`] is the environment of a run.
 //!
 //! # Note: Why the modes agree
 //! In a race-free compute set each element is either only read, or touched through exactly one field of exactly one
 //! vertex. So every value that a vertex reads is the value at the start of the step or its own, whatever the order of
 //! the vertices and wherever the element is kept: in one array, at its home on a tile, or in a landing buffer.
 //!
-//! Invariant: `unsafe` stands in `arena` (memory that several threads share), `kernel` (calls of compiled code),
-//! `products` (calls of native kernels) and `natives` (the same from compiled code) only.
+//! Invariant: `unsafe` occurs only in `arena` (memory that several threads share), `kernel` (calls of compiled code),
+//! `products` (calls of native kernels) and `natives` (calls of native kernels by compiled code).
 
 mod arena;
 mod cache_blocks;

@@ -1,6 +1,6 @@
 //! The three modes.
 
-/// How an engine keeps data and runs vertices.
+/// The way in which an engine stores data and runs vertices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Mode {
     /// Compiled vertices on one memory; no exchange is performed.

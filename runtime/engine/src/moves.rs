@@ -1,21 +1,21 @@
-//! Builds short lists of moves and cuts them evenly for threads.
+//! Construction of short lists of moves, and their division among threads.
 //!
-//! Invariant: a finished list moves the same bytes to the same addresses as the list it was made from. Its order may
-//! differ, so it serves only copies and exchanges, whose order does not matter.
+//! Invariant: a finished list moves the same bytes to the same addresses as the original list. Its order may differ, so
+//! it is used only for copies and exchanges, whose order does not matter.
 
 use crate::arena::Move;
 use std::ops::Range;
 
-/// The most bytes or pieces of one move, so that sums do not overflow.
+/// Maximal bytes or pieces of one move, so that sums do not overflow.
 const MOST: u64 = 1 << 30;
-/// Cost of a list, in bytes, below which no thread is woken.
+/// Cost of a list, in bytes, below which a single thread performs it.
 const WORTH_SHARING: u64 = 64 << 10;
 /// Overhead of a move, in bytes.
 const PER_MOVE: u64 = 16;
-/// Least cost of a piece of a strided move, in bytes.
+/// Minimal cost of a piece of a strided move, in bytes.
 const PER_PIECE: u64 = 8;
 
-/// A move of fewer pieces takes as much memory as its pieces.
+/// A move of fewer pieces takes as much memory as separate moves of its pieces.
 const FEW_PIECES: u32 = 5;
 
 /// Elements at equal distances, in bytes.
@@ -43,8 +43,8 @@ pub(crate) fn push_elements(list: &mut Vec<Move>, from: Row, to: Row, size: u32,
     }
 }
 
-/// Coalesces a list whose moves are all performed, and sorts single pieces by length, so that one loop copies those of
-/// one length.
+/// Coalesces a list whose moves are all performed, and sorts single pieces by length, so that one loop copies all
+/// pieces of one length.
 pub(crate) fn by_length(list: Vec<Move>) -> Vec<Move> {
     // Any two moves of one length make a move of two pieces, which gains nothing.
     let pieces = |m: Move| {

@@ -6,7 +6,7 @@ use girder_codegen::native::{MatrixArg, NativeKernels, ProductArgs};
 use girder_codegen::{Imports, Isa};
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
 
-/// Returns the functions that code compiled for a level calls.
+/// Returns the native functions for code that was compiled for a level.
 pub(crate) fn imports(isa: Isa) -> &'static Imports {
     static PORTABLE: Imports = Imports::new(NativeKernels { product_f32: f32_portable, product_f64: f64_portable });
     static AVX2: Imports = Imports::new(NativeKernels { product_f32: f32_avx2, product_f64: f64_avx2 });
@@ -35,7 +35,7 @@ fn product(args: &ProductArgs) -> Product {
 macro_rules! entries {
     ($($name:ident = $product:ident($level:ident);)*) => {$(
         /// # Safety
-        /// The arguments are as `girder_codegen::native` says, and the machine has the level's instructions.
+        /// The arguments satisfy `girder_codegen::native`, and the machine has the level's instructions.
         unsafe extern "C" fn $name(args: *const ProductArgs) {
             // SAFETY: the caller's promise.
             unsafe { $product(Level::$level, &product(&*args), Start::Old) }

@@ -3,12 +3,12 @@
 //! # Note: Claims
 //! A task is published by a new epoch, and part k belongs to thread k. A thread's part is run by whoever first raises
 //! the thread's claim from the previous epoch to this one: the thread itself, or the caller after its own part. So a
-//! thread that sleeps or waits for a processor delays nobody. [`Pool::run`] returns only when every claim stands at the
-//! epoch. A late thread therefore finds its claim taken, and a thread that takes its claim knows that the epoch, and
-//! with it the task, is still the same.
+//! thread that sleeps or waits for a processor delays nobody. [`Pool::run`] returns only when every claim has reached
+//! the epoch. A late thread therefore finds its claim taken, and a thread that takes its claim knows that the epoch,
+//! and with it the task, is still the same.
 //!
-//! Waiting threads spin for some microseconds, because the next task is usually near, and then sleep. A thread that
-//! wakes on the processor of the caller moves to another one ([`processor`]).
+//! Waiting threads spin for some microseconds, because the next task usually follows soon, and then sleep. A thread
+//! that wakes on the processor of the caller moves to another one ([`processor`]).
 //!
 //! Invariant: between two calls of [`Pool::run`] no thread but the caller touches the work. When `run` returns, the
 //! task has ended on all threads and its effects are visible to the caller.
@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 
 /// Numbered tasks, each cut into parts that may run at the same time.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// Returns how many parts a task has, at least 1. Parts beyond the number of threads run on the caller.
+    /// Returns the number of parts of a task, at least 1. Parts beyond the number of threads run on the caller.
     fn parts(&self, task: usize) -> usize;
 
     /// Runs one part.
@@ -35,7 +35,7 @@ const POLLS_WAITING: u32 = 400;
 /// The work and the threads that share it. The calling thread is one of them and owns part 0.
 pub(crate) struct Pool<W: Work> {
     shared: Arc<Shared<W>>,
-    /// The k-th owns slot k and part k + 1.
+    /// The threads; the k-th owns slot k and part k + 1.
     threads: Vec<JoinHandle<()>>,
     epoch: u64,
 }
@@ -44,12 +44,12 @@ struct Shared<W> {
     work: W,
     /// The task of the epoch.
     task: AtomicUsize,
-    /// The last task that was published; 0 is none.
+    /// The epoch of the last published task; 0 if there is none.
     epoch: AtomicU64,
     /// The processor of the caller when it last woke a thread.
     caller: AtomicUsize,
     stop: AtomicBool,
-    /// One per thread beside the caller.
+    /// One slot per thread other than the caller.
     slots: Vec<Slot>,
 }
 
@@ -57,13 +57,13 @@ struct Shared<W> {
 #[repr(align(128))]
 #[derive(Default)]
 struct Slot {
-    /// The last epoch whose part is taken, or that has none for this thread.
+    /// The last epoch whose part is taken, or in which this thread has no part.
     claim: AtomicU64,
     /// The last epoch whose part this thread has ended.
     done: AtomicU64,
-    /// The thread sleeps or is about to.
+    /// Whether the thread sleeps or is about to.
     asleep: AtomicBool,
-    /// The thread has panicked.
+    /// Whether the thread has panicked.
     broken: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl Slot {
 }
 
 impl<W: Work> Pool<W> {
-    /// Starts `threads - 1` threads; the caller runs the parts of those that the host refuses.
+    /// Starts `threads - 1` threads; if the host refuses some, the caller runs their parts.
     pub(crate) fn new(work: W, threads: usize) -> Pool<W> {
         let slots = (1..threads.max(1)).map(|_| Slot::default()).collect();
         let (task, epoch, stop) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicBool::new(false));
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Task n has n % 5 + 1 parts; each writes down that it ran.
+    /// Task n has n % 5 + 1 parts; each records that it ran.
     #[derive(Default)]
     struct Log {
         ran: Mutex<Vec<(usize, usize)>>,

@@ -4,15 +4,15 @@
 //! A host may wake a thread on the processor of its caller although another one is idle, and leave both there for
 //! milliseconds: many supersteps. So a thread that wakes there moves away. The host may move it again at once.
 //!
-//! Invariant: on a host that does not support this, nothing happens; only time depends on it.
+//! Invariant: on a host that does not support this, these functions do nothing; only time depends on them.
 
-/// Returns the processor of the calling thread, or `None` if the host does not tell.
+/// Returns the processor of the calling thread, or `None` if the host does not report it.
 #[cfg(target_os = "linux")]
 pub(crate) fn here() -> Option<usize> {
     Some(rustix::thread::sched_getcpu())
 }
 
-/// Moves the calling thread to another processor than this one, if it may run on another.
+/// Moves the calling thread away from a processor, if it may run on another one.
 #[cfg(target_os = "linux")]
 pub(crate) fn leave(processor: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -22,7 +22,8 @@ pub(crate) fn leave(processor: usize) {
         others.unset(processor);
     }
     if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
-        // It has moved; from now on it may run anywhere again. If this fails it stays with the others.
+        // The thread has moved and may run anywhere again. If this call fails, it stays restricted to the other
+        // processors.
         let _ = sched_setaffinity(None, &allowed);
     }
 }

@@ -1,11 +1,11 @@
 //! Matrix products of mode `fast`: native products, cut for threads.
 //!
 //! # Note: Sound products
-//! All corners of the matrices are checked to lie inside the arena when products are made. By the race rule no other
+//! All corners of the matrices are checked to be inside the arena when products are made. By the race rule no other
 //! vertex of the compute set, nor the same one through another field, touches an element of a `c`, and no two elements
-//! of a `c` are one. So products may run side by side, whole or cut along `c`, on several threads.
+//! of a `c` share memory. So products may run at the same time on several threads, whole or cut along `c`.
 //!
-//! Invariant: every element of a `c` takes its terms in the order of k, however products are cut.
+//! Invariant: every element of a `c` takes its terms in the order of k, whatever the cuts.
 
 use crate::arena::{Arena, inside};
 use crate::error::EngineError;
@@ -16,7 +16,7 @@ use girder_ir::types::ElemType;
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Multiply-adds below which no thread is woken.
+/// Multiply-adds below which a single thread computes the product.
 const WORTH_SHARING: u64 = 1 << 17;
 /// Multiply-adds between two polls of the stop flag: some tens of milliseconds.
 const PER_POLL: u64 = 1 << 31;
@@ -26,12 +26,12 @@ pub(crate) struct Products {
     /// The products of each thread, in pieces between which it may stop.
     parts: Vec<Vec<MatrixProduct>>,
     level: Level,
-    /// Bytes of the arena that they were checked for.
+    /// Bytes of the arena for which they were checked.
     reach: u64,
 }
 
 impl Products {
-    /// Cuts products for some threads; all of them must lie below `bytes`.
+    /// Cuts products for some threads; all matrices must be below `bytes`.
     pub(crate) fn new(products: &[MatrixProduct], threads: usize, bytes: u64) -> Result<Products, EngineError> {
         if !products.iter().all(|product| is_below(product, bytes)) {
             return Err(EngineError::Internal("a product leaves the memory".into()));
@@ -40,12 +40,12 @@ impl Products {
         Ok(Products { parts: cut(products, threads), level: level(isa), reach: bytes })
     }
 
-    /// Returns how many threads have something to do.
+    /// Returns the number of threads that have work.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Runs a part, if there is one of this number, unless the stop flag is seen; returns whether it has ended.
+    /// Runs a part, if there is one of this number, unless the stop flag is set; returns whether it has ended.
     pub(crate) fn run(&self, arena: &Arena, cancel: &AtomicBool, part: usize) -> bool {
         assert!(self.reach <= arena.bytes(), "a product of the engine leaves its memory");
         for planned in self.parts.get(part).into_iter().flatten() {
@@ -93,7 +93,7 @@ fn is_below(product: &MatrixProduct, bytes: u64) -> bool {
     below(product.c, m, n) && below(product.a, m, k) && below(product.b, k, n)
 }
 
-/// Cuts a product into at most some parts.
+/// Cuts a product into at most `parts` parts.
 fn parts(product: &MatrixProduct, parts: u64) -> Vec<MatrixProduct> {
     let layout = |m: Matrix, old: MatrixLayout| MatrixLayout { at: m.at.addr() as i64, ..old };
     let planned = |p: &Product| MatrixProduct {

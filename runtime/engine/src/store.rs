@@ -1,6 +1,6 @@
 //! The interface of the three modes: they execute compute sets and copies, and read and write elements by run.
 //!
-//! Invariant: between two calls every live variable has one value per element, wherever the mode keeps it.
+//! Invariant: between two calls every live variable has one value per element, independent of where the mode stores it.
 
 use crate::error::EngineError;
 use girder_codelet::interpret::{Failure, Race};
@@ -15,7 +15,7 @@ pub(crate) trait Store {
     /// Executes the vertices of a compute set.
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop>;
 
-    /// Returns how often the counted blocks of the last compute set ran; nothing if no blocks are counted.
+    /// Returns the execution counts of the counted blocks of the last compute set; empty if no blocks are counted.
     fn counts(&self) -> &dyn Counts {
         &NoCounts
     }
@@ -23,8 +23,8 @@ pub(crate) trait Store {
     /// Performs a copy.
     fn copy(&mut self, copy: CopyId);
 
-    /// Runs the compute sets and copies of a sequence from `first` on that the mode runs at once, and returns how many
-    /// steps those are; 0 if there are none. They leave the same memory as one after another.
+    /// Runs a group of compute sets and copies of a sequence from `first` on, if the mode has one there, and returns
+    /// its number of steps; otherwise 0. The memory is then the same as after running them one after another.
     fn grouped(&mut self, first: StepId) -> Result<usize, VertexStop> {
         let _ = first;
         Ok(0)
@@ -37,12 +37,12 @@ pub(crate) trait Store {
     fn write(&mut self, run: Run, from: &[u8]);
 }
 
-/// Why a compute set ended early.
+/// The reason why a compute set ended early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VertexStop {
-    /// A check did not hold.
+    /// A check failed.
     Failed(VertexFailure),
-    /// Two workers of a vertex race; only mode `interpret` sees it.
+    /// Two workers of a vertex race; only mode `interpret` detects this.
     Raced(VertexRace),
     /// The session was cancelled.
     Cancelled,
@@ -53,20 +53,20 @@ pub(crate) enum VertexStop {
 pub(crate) struct VertexRace {
     /// The vertex's family.
     pub family: FamilyId,
-    /// Which vertex of it.
+    /// The instance.
     pub instance: u64,
     /// The accesses that race.
     pub race: Race,
 }
 
-/// The least vertex of a compute set whose check did not hold.
+/// The first vertex of a compute set whose check failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct VertexFailure {
     /// Its family.
     pub family: FamilyId,
-    /// Which vertex of it.
+    /// The instance.
     pub instance: u64,
-    /// The check that did not hold.
+    /// The check that failed.
     pub failure: Failure,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn read_scalar(store: &dyn Store, ty: ElemType, runs: &[Run]) -> Scal
     Scalar::from_le_bytes(ty, &bytes)
 }
 
-/// Makes every byte of a `bool` from outside 0 or 1; other types stay as they are.
+/// Normalises the bytes of a `bool` from outside to 0 or 1; other types are unchanged.
 pub(crate) fn tidy(ty: ElemType, bytes: &mut [u8]) {
     if ty == ElemType::Bool {
         bytes.iter_mut().for_each(|b| *b = (*b != 0) as u8);
@@ -140,7 +140,7 @@ pub(crate) fn initialise(store: &mut dyn Store, graph: &Graph) {
     }
 }
 
-/// Sets every element of a run of stride 1, in pieces, so that a large variable is not held twice.
+/// Sets every element of a run of stride 1, in pieces, so that no second copy of a large variable is needed.
 fn fill(store: &mut dyn Store, run: Run, value: Scalar) {
     const AT_ONCE: u64 = 1 << 16;
     let element: Vec<u8> = value.to_le_bytes().collect();

@@ -1,7 +1,8 @@
 //! Tasks: the vertices of a compute set, or a list of moves, cut into parts for the threads of a compiled mode.
 //!
 //! Invariant: no part of a task touches a byte that another one writes (see the note on shared memory in
-//! [`arena`](crate::arena)). The parts are fixed before a task runs, so the failure that is kept is the least of all.
+//! [`arena`](crate::arena)). The parts are fixed before a task runs, so the recorded failure is the first one in
+//! program order.
 
 use crate::arena::{Arena, Move, Moves};
 use crate::counts::Counted;
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Elements of a compute set below which no thread is woken.
+/// Elements of a compute set below which a single thread runs it.
 const WORTH_SHARING: u64 = 16 << 10;
 /// Overhead of a vertex that is one iteration of a loop, in elements.
 const PER_VERTEX: u64 = 2;
@@ -26,14 +27,14 @@ const PER_IRREGULAR_VERTEX: u64 = 8;
 
 /// Work that all threads share.
 pub(crate) enum Task {
-    /// A superstep's vertices.
+    /// The vertices of a superstep.
     Vertices {
-        /// In the order of the set's families.
+        /// The groups, in the order of the set's families.
         groups: Vec<Group>,
         /// The rows of each part.
         parts: Vec<Vec<RowRange>>,
     },
-    /// A superstep's vertices, some of which are matrix products.
+    /// The vertices of a superstep, some of which are matrix products.
     Products {
         /// The products.
         products: Products,
@@ -42,14 +43,14 @@ pub(crate) enum Task {
     },
     /// Moves whose order does not matter.
     Moves {
-        /// All of them.
+        /// All moves.
         moves: Moves,
         /// The moves of each part.
         parts: Vec<Range<usize>>,
     },
     /// Several tasks in order, block by block (see the note on cache blocks in [`cache_blocks`](crate::cache_blocks)).
     CacheBlocks {
-        /// In program order.
+        /// The members, in program order.
         members: Vec<BlockedTask>,
         /// The blocks of each part.
         parts: Vec<Range<usize>>,
@@ -79,24 +80,24 @@ pub(crate) struct Group {
     pub launch: Launch,
     /// Their family.
     pub family: FamilyId,
-    /// Vertices of the family.
+    /// The number of vertices of the family.
     pub family_size: u64,
     /// Its position in the compute set.
     pub order: u32,
-    /// The family's instance of each row, ascending; `None` if they are the same.
+    /// The family's instance of each row, ascending; `None` if row and instance are equal.
     pub instances: Option<Vec<u32>>,
-    /// The moves before and after each row, if fields are in scratch.
+    /// The moves before and after each row, if fields are in scratch memory.
     pub landing: Option<Landing>,
     /// Elements that a vertex touches.
     pub elements: u64,
 }
 
-/// Moves of scattered fields between their elements and scratch.
+/// Moves between the elements of scattered fields and scratch memory.
 #[derive(Default)]
 pub(crate) struct Landing {
-    /// Before a row runs.
+    /// The moves before a row runs.
     pub fetch: RowMoves,
-    /// After a row has run.
+    /// The moves after a row has run.
     pub send: RowMoves,
 }
 
@@ -143,7 +144,7 @@ impl Task {
         Task::Vertices { groups, parts }
     }
 
-    /// Returns how many parts it has, at least 1.
+    /// Returns the number of parts, at least 1.
     fn parts(&self) -> usize {
         match self {
             Task::Vertices { parts, .. } => parts.len(),
@@ -159,7 +160,7 @@ impl Task {
     }
 }
 
-/// Cuts the rows of groups into contiguous parts of about equal cost; into one if there is little to do.
+/// Cuts the rows of groups into contiguous parts of about equal cost; into one part if there is little work.
 pub(crate) fn cut_groups(groups: &[Group], parts: usize) -> Vec<Vec<RowRange>> {
     let cost = |g: &Group| g.elements + if g.launch.is_straight() { PER_VERTEX } else { PER_IRREGULAR_VERTEX };
     cut(&groups.iter().map(|g| (g.launch.rows(), cost(g))).collect::<Vec<_>>(), parts)
@@ -192,9 +193,9 @@ pub(crate) struct Tasks {
     tasks: Vec<Task>,
     session: Session,
     workers: u32,
-    /// The least failure of the last task.
+    /// The first failure of the last task, in program order.
     failure: Mutex<Option<Failed>>,
-    /// The member of the last task that has the least failure; `u32::MAX` while there is none.
+    /// The member of the last task that has the first failure; `u32::MAX` while there is none.
     failed: AtomicU32,
     cancelled: AtomicBool,
 }
@@ -215,7 +216,7 @@ impl Failed {
 }
 
 impl Tasks {
-    /// Returns the tasks of a session; none has run.
+    /// Creates the tasks of a session.
     pub(crate) fn new(arena: Arena, tasks: Vec<Task>, workers: u32, session: &Session) -> Tasks {
         let (failure, failed, cancelled) = (Mutex::new(None), AtomicU32::new(u32::MAX), AtomicBool::new(false));
         Tasks { arena, tasks, session: session.clone(), workers, failure, failed, cancelled }
@@ -237,7 +238,7 @@ impl Tasks {
         }
     }
 
-    /// Returns how the last task ended.
+    /// Returns the outcome of the last task.
     pub(crate) fn outcome(&self) -> Result<(), VertexStop> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(VertexStop::Cancelled);
@@ -305,7 +306,7 @@ impl Tasks {
     }
 
     /// Runs a block of every member in order. After a failure, only members that may fail before it in program order
-    /// run, so that every block gets as far as the least failure, whichever is found first.
+    /// run, so that every block gets as far as the first failure, whichever is found first.
     fn run_block(&self, members: &[BlockedTask], block: usize) {
         for (n, member) in (0..).zip(members) {
             if n > self.failed.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
-//! Addresses of mode `exact`: the memories of the tiles are shares of one arena.
+//! Addresses of mode `exact`: the memory of each tile is a share of one arena.
 //!
-//! Invariant: shares do not overlap, and a share ends behind the last word that its tile uses.
+//! Invariant: shares do not overlap, and a share ends after the last word that its tile uses.
 
 use crate::error::EngineError;
 use cranelift_entity::SecondaryMap;
@@ -34,7 +34,7 @@ pub(crate) struct Tiles {
 /// The addresses of one variable's elements.
 #[derive(Clone, Default)]
 struct Home {
-    /// First flat element, one past the last, and byte of the first in the arena; ascending.
+    /// The first flat element, the end, and the first byte in the arena of each run; ascending.
     runs: Vec<(u64, u64, u64)>,
     element_bytes: usize,
 }
@@ -64,7 +64,7 @@ impl Tiles {
             let missing = || EngineError::Internal(format!("`{}` has no mapping", var.name));
             let mapping = allocated.placement.vars[id].as_ref().ok_or_else(missing)?;
             let mut home = Home { runs: Vec::new(), element_bytes: var.ty.bytes() as usize };
-            // Neighbouring runs are often on the same tiles in turn; a block's address is looked up once per run.
+            // Neighbouring runs often alternate between the same tiles, so a block's address is looked up once per run.
             for run in Homes::of(var, mapping).runs {
                 let at = tiles.var_byte(&allocated.layout, run.tile, id, run.offset)?;
                 home.runs.push((run.start as u64, run.end as u64, at));
@@ -120,8 +120,8 @@ impl Tiles {
         Ok(index as u64 * self.share + address as u64 + offset as u64)
     }
 
-    /// Cuts a run where its elements leave a home run: calls `f(first, count, byte, step)` for `count` elements from
-    /// the run's `first` on.
+    /// Cuts a run at the boundaries of home runs: calls `f(first, count, byte, step)` for `count` elements from the
+    /// run's `first` on.
     pub(crate) fn split(&self, run: Run, mut f: impl FnMut(usize, usize, u64, i64)) {
         let home = &self.homes[run.var];
         let size = home.element_bytes as u64;
@@ -141,7 +141,7 @@ impl Tiles {
     }
 }
 
-/// Returns the bytes of a tile's share: the peak and a word behind it, in cache lines.
+/// Returns the bytes of a tile's share: the peak and one more word, in whole cache lines.
 fn share(layout: &Layout) -> u64 {
     (layout.peak() as u64 + 4).next_multiple_of(64)
 }

@@ -60,7 +60,7 @@ fn own_view(step: &StepKind) -> Option<&View> {
 pub(crate) struct ProgramWalk<'a, 't> {
     /// The graph.
     pub graph: &'a Graph,
-    /// The tiles of vertices, if they are known.
+    /// The tiles of vertices, if known.
     pub placement: Option<&'a Placement>,
     /// The limits, and the stop flag.
     pub session: &'a Session,
@@ -70,17 +70,17 @@ pub(crate) struct ProgramWalk<'a, 't> {
     pub trace: Option<&'a mut (dyn Trace + 't)>,
     /// The memory.
     pub store: &'a mut dyn Store,
-    /// The outside.
+    /// The environment.
     pub host: &'a mut dyn Host,
     /// The counters of the run.
     pub report: RunReport,
-    /// Supersteps that the text promises.
+    /// The number of supersteps that the text implies.
     pub total: u64,
     /// Buffer of packets and printed values.
     pub buffer: Vec<u8>,
-    /// Nesting of the current step.
+    /// The nesting depth of the current step.
     pub depth: u32,
-    /// Iterations of all loops so far.
+    /// The number of iterations of all loops so far.
     pub iterations: u64,
 }
 
@@ -141,8 +141,8 @@ impl ProgramWalk<'_, '_> {
         Ok(())
     }
 
-    /// Runs the steps of a sequence from `first` on that the mode runs at once, and returns how many those are. A trace
-    /// is told step by step, so with a trace there are none.
+    /// Runs the group of steps of a sequence that starts at `first`, if the mode has one, and returns its number of
+    /// steps. A trace is notified step by step, so with a trace there are no groups.
     fn grouped(&mut self, first: StepId) -> Result<usize, RunError> {
         if self.trace.is_some() || self.depth == depth_limit(self.session) {
             return Ok(0);
@@ -229,7 +229,7 @@ impl ProgramWalk<'_, '_> {
         match effect {
             Effect::Print { label, value } => {
                 self.load_buffer(id);
-                // An empty view has no part that could tell its type, and no byte that would need one.
+                // An empty view has no part from which to take its type, and no byte that depends on it.
                 let ty = self.step_runs.runs[id].first().map_or(ElemType::F32, |r| self.graph.vars[r.var].ty);
                 self.host.print(label, ty, &value.shape(), &self.buffer);
                 Ok(())
@@ -341,20 +341,21 @@ impl ProgramWalk<'_, '_> {
     }
 }
 
-/// Returns how deep steps may nest, calls included. A block of the text becomes at most a few nested steps, so the
-/// programs that the front end accepts stay below.
+/// Returns the maximal nesting of steps, calls included. A block of the text becomes at most a few nested steps, so
+/// accepted programs stay below.
 fn depth_limit(session: &Session) -> u32 {
     4 * session.limits.nesting + 16
 }
 
-/// Supersteps of every program as far as the text tells: one iteration of a `while`, the longest branch of an `if`.
+/// The number of supersteps of every program, as far as the text determines it: one iteration of a `while`, the longest
+/// branch of an `if`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Supersteps {
     programs: SecondaryMap<ProgramId, Option<u64>>,
 }
 
 impl Supersteps {
-    /// Returns the supersteps of one program. Steps that nest too deep to run count nothing.
+    /// Returns the supersteps of one program. Steps that are nested too deeply to run are not counted.
     pub(crate) fn of(&mut self, graph: &Graph, program: ProgramId, session: &Session) -> u64 {
         self.program(graph, program, depth_limit(session))
     }

@@ -1,5 +1,5 @@
-//! Random graphs give the same values, prints and failures in all modes, on any number of threads, under the naive
-//! plan and under that of the passes.
+//! Random graphs give the same values, prints and failures in all modes, on any number of threads, with the naive plan
+//! and with that of the passes.
 
 mod common;
 
@@ -20,10 +20,10 @@ use girder_source::Session;
 use proptest::prelude::*;
 
 const TILES: u32 = 16;
-/// Three persistent ones, then temporaries.
+/// The number of variables: three persistent ones, then temporaries.
 const VARS: u64 = 6;
 
-/// A stream of numbers that a seed decides (Knuth's MMIX generator).
+/// A reproducible generator of pseudo-random numbers (Knuth's MMIX generator).
 struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ impl Dice {
     }
 }
 
-/// A random graph in the making: variables of one type.
+/// A random graph under construction: variables of one type.
 struct Random {
     dice: Dice,
     maker: Maker,
@@ -86,21 +86,21 @@ impl Random {
         }
         let mapping = dice.mapping(8);
         let keys = maker.var("keys", ElemType::I32, &[8], mapping);
-        // Key 7 is out of range for what `pick` picks from, now and then.
+        // Key 7 is sometimes out of range for `pick`.
         let data = (0..8).flat_map(|_| int(dice.below(150) as i32 / 21).to_le_bytes());
         maker.init(keys, Init::Data(data.collect::<Vec<u8>>().into()));
         let codelets = [scale(ty), rows(ty), pick(ty), blend(ty)].map(|c| maker.graph.codelets.push(c));
         Random { dice, maker, ty, vars, keys, codelets }
     }
 
-    /// Two different variables.
+    /// Returns two different variables.
     fn two(&mut self) -> (VarId, VarId) {
         let a = self.dice.below(VARS) as usize;
         let b = (a + self.dice.between(1, VARS - 1) as usize) % VARS as usize;
         (self.vars[a], self.vars[b])
     }
 
-    /// All elements of a variable in some order.
+    /// Returns all elements of a variable in a random order.
     fn shuffled(&mut self, var: VarId) -> View {
         let whole = self.maker.whole(var);
         let flat = match self.dice.below(4) {
@@ -117,7 +117,7 @@ impl Random {
         }
     }
 
-    /// `n` elements, perhaps some of them repeated.
+    /// Returns `n` elements, perhaps with repetitions.
     fn some(&mut self, var: VarId, n: u64) -> View {
         let all = self.shuffled(var);
         let start = self.dice.below(all.len());
@@ -132,7 +132,7 @@ impl Random {
         TileMap::Table((0..n).map(|_| self.dice.below(TILES as u64) as u32).collect())
     }
 
-    /// A compute set over windows of a variable that lie side by side.
+    /// Builds a compute set over adjacent windows of a variable.
     fn windows(&mut self, name: &str) -> Tree {
         let (dst, src) = self.two();
         let shape = |maker: &Maker, var: VarId| maker.graph.vars[var].shape.clone();
@@ -141,7 +141,7 @@ impl Random {
         let window = most.map(|n| self.dice.between(1, n.min(3)));
         let grid = [most[0] / window[0], most[1] / window[1]];
         let (whole, other) = (self.maker.whole(dst), self.maker.whole(src));
-        // Where the row of `s` stays, all windows read that of the first.
+        // If the row of `s` stays, all windows read that of the first.
         let (row, moves) = (self.dice.below(from[0]), self.dice.below(3) > 0);
         let at = |view: &View, i: u64, j: u64| {
             view.slice(0, i * window[0], window[0], 1).slice(1, j * window[1], window[1], 1)
@@ -159,7 +159,7 @@ impl Random {
         Tree::Execute(set)
     }
 
-    /// A compute set over disjoint pieces of one variable.
+    /// Builds a compute set over disjoint pieces of one variable.
     fn compute(&mut self, name: &str) -> Tree {
         let (dst, src) = self.two();
         let all = self.shuffled(dst);
@@ -185,8 +185,8 @@ impl Random {
         }
         // Neighbours of one signature share a family.
         while !instances.is_empty() {
-            let alike = |v: &Vec<View>| v.iter().zip(&instances[0]).all(|(a, b)| a.same_signature(b));
-            let m = instances.iter().take_while(|v| alike(v)).count();
+            let matches_first = |v: &Vec<View>| v.iter().zip(&instances[0]).all(|(a, b)| a.same_signature(b));
+            let m = instances.iter().take_while(|v| matches_first(v)).count();
             let family: Vec<Vec<View>> = instances.drain(..m).collect();
             let fields = (0..family[0].len()).map(|f| family.iter().map(|v| v[f].clone()).collect()).collect();
             let values: Vec<Scalar> = (0..m).map(|_| small(self.ty, self.dice.below(5) as i64)).collect();
@@ -239,7 +239,7 @@ impl Random {
     }
 }
 
-/// A small value of any type; unsigned ones wrap.
+/// Returns a small value of any type; unsigned ones wrap.
 fn small(ty: ElemType, v: i64) -> Scalar {
     match ty {
         ElemType::F32 => Scalar::f32(v as f32 / 4.0),
@@ -255,13 +255,13 @@ fn run(mut engine: Engine, vars: &[VarId], program: ProgramId) -> Outcome {
     let mut run = || engine.run(program, &mut host).map(|r| r.supersteps);
     // Values are kept from run to run.
     let result = run().and_then(|first| run().map(|second| first + second));
-    // After a failed run no variable can be had.
+    // After a failed run no variable can be read.
     let value = |&v: &VarId| if result.is_ok() { engine.get(v).unwrap() } else { vec![] };
     let values = vars.iter().map(value).collect();
     (result, values, host)
 }
 
-/// The place of a vertex depends on the stages: the graph alone knows less.
+/// Removes the tile of a vertex, which the graph alone does not know.
 fn without_place(outcome: Outcome) -> Outcome {
     let (result, values, host) = outcome;
     let result = result.map_err(|e| match e {
@@ -274,7 +274,7 @@ fn without_place(outcome: Outcome) -> Outcome {
     (result, values, host)
 }
 
-/// What all modes on any number of threads come to.
+/// Returns the common outcome of all modes on any number of threads.
 fn common(allocated: Allocated, vars: &[VarId], program: ProgramId) -> Outcome {
     let modes = [Mode::Interpret, Mode::Fast, Mode::Exact];
     let executable = Executable::compile(allocated, builtin("small").unwrap(), &modes).unwrap();
@@ -290,7 +290,7 @@ fn common(allocated: Allocated, vars: &[VarId], program: ProgramId) -> Outcome {
     first
 }
 
-/// Passes may join copies: a program then has fewer supersteps.
+/// Removes the number of supersteps, because passes may merge copies.
 fn without_supersteps((result, values, mut host): Outcome) -> Outcome {
     host.progress.clear();
     (result.map(|_| 0), values, host)

@@ -1,4 +1,4 @@
-//! Programs whose results are known by hand, in every mode.
+//! Programs with results computed by hand, in every mode.
 
 mod common;
 
@@ -18,7 +18,7 @@ use girder_source::Session;
 
 type Outcome = (Result<RunReport, RunError>, Vec<Vec<u8>>, Recorder);
 
-/// Runs a program in every mode on one and three threads; all agree, and the result is given back.
+/// Runs a program in every mode on one and three threads, asserts equal results, and returns them.
 fn run(maker: Maker, program: ProgramId, host: Recorder, set: &[(VarId, Vec<u8>)]) -> Outcome {
     run_with(maker, program, host, set, &Session::default())
 }
@@ -32,7 +32,7 @@ fn run_with(maker: Maker, program: ProgramId, host: Recorder, set: &[(VarId, Vec
         let mut host = host.clone();
         set.iter().for_each(|(var, bytes)| engine.set(*var, bytes).unwrap());
         let result = engine.run(program, &mut host);
-        // After a failed run no variable can be had.
+        // After a failed run no variable can be read.
         let value = |&v: &VarId| if result.is_ok() { engine.get(v).unwrap() } else { vec![] };
         let values = vars.iter().map(value).collect();
         (result, values, host)
@@ -57,7 +57,7 @@ fn linear(tiles: u32) -> Mapping {
     Mapping::Linear { first: 0, tiles, grain: 1 }
 }
 
-/// A counter that goes up by `by` while it is below `limit`.
+/// Builds a counter that increases by `by` while it is below `limit`.
 fn counting() -> (Maker, ProgramId, VarId, VarId) {
     let mut m = Maker::new();
     let x = m.var("x", ElemType::I32, &[], Mapping::One(0));
@@ -76,7 +76,7 @@ fn counting() -> (Maker, ProgramId, VarId, VarId) {
 }
 
 #[test]
-fn a_while_loop_turns_until_its_condition_fails() {
+fn a_while_loop_runs_until_its_condition_fails() {
     let (m, program, x, limit) = counting();
     let (result, values, _) = run(m, program, Recorder::default(), &[(limit, i32s(&[10]))]);
     assert_eq!(result.unwrap(), RunReport { supersteps: 9 });
@@ -84,18 +84,18 @@ fn a_while_loop_turns_until_its_condition_fails() {
 }
 
 #[test]
-fn a_while_loop_that_turns_too_often_ends_the_run() {
+fn a_while_loop_of_too_many_iterations_ends_the_run() {
     let (m, program, _, limit) = counting();
     let mut session = Session::default();
     session.limits.iterations = 5;
     let (result, values, _) = run_with(m, program, Recorder::default(), &[(limit, i32s(&[1000]))], &session);
     let error = result.unwrap_err();
-    assert_eq!(error.diagnostic().code, "run::too_many_turns");
+    assert_eq!(error.diagnostic().code, "run::too_many_iterations");
     assert!(values.iter().all(Vec::is_empty), "no value is handed out after a failed run");
 }
 
 #[test]
-fn every_row_of_a_family_reads_what_it_was_given() {
+fn every_vertex_of_a_family_reads_its_own_view() {
     let mut m = Maker::new();
     let a = m.var("a", ElemType::I32, &[6, 4], linear(5));
     let y = m.var("y", ElemType::I32, &[6, 4], linear(7));
@@ -269,7 +269,7 @@ fn branches_follow_their_values_and_abort_ends_the_run() {
 }
 
 #[test]
-fn what_the_host_may_not_do_is_refused() {
+fn forbidden_requests_of_the_host_are_rejected() {
     let mut m = Maker::new();
     let x = m.var("x", ElemType::I32, &[2], Mapping::One(0));
     let t = m.temp("t", ElemType::I32, &[2], Mapping::One(0));

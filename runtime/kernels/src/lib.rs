@@ -1,16 +1,16 @@
 //! Native functions for operations that compiled code would execute too slowly.
 //!
-//! They know neither the language nor the graph; their arguments are addresses, strides and numbers. `product` is the
-//! matrix-product unit.
+//! They know neither the language nor the graph; their arguments are addresses, strides and numbers. `product` computes
+//! matrix products.
 //!
-//! Invariants: every function gives the same bits at every [`Level`] and for every way to cut its work; `unsafe`
-//! stands in `product` only.
+//! Invariants: every function gives the same bits at every [`Level`] and for every division of its work; `unsafe`
+//! occurs only in `product`.
 
 pub mod product;
 
 pub use product::{Matrix, Product, Start, product_f32, product_f64};
 
-/// Which instructions a function may use.
+/// The instructions that a function may use.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// Those of the architecture's baseline.
@@ -25,7 +25,7 @@ impl Level {
     /// All levels, the least first.
     pub const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
 
-    /// Whether this machine has the instructions.
+    /// Returns whether this machine has the instructions.
     pub fn is_here(self) -> bool {
         match self {
             Level::Portable => true,

@@ -2,8 +2,8 @@
 //!
 //! # Note: Order
 //! Every element of `c` takes its terms in the order of k, each by one `fma`. Elements are independent, so a tile of
-//! them is computed at once, and parts of `c` by several threads; blocks of k are taken one after another. However a
-//! product is cut, the bits are those of the three plain loops.
+//! them is computed at once, and several threads may compute parts of `c`; blocks of k are taken one after another.
+//! However a product is cut, the bits are those of three plain loops.
 //!
 //! # Note: Sound access
 //! A call is sound if all elements of the three matrices may be read, those of `c` written, no two elements of `c`
@@ -30,7 +30,7 @@ use std::ops::Range;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix {
-    /// Of element (0, 0).
+    /// The address of element (0, 0).
     pub at: *mut u8,
     /// Bytes from row to row.
     pub row: i64,
@@ -61,7 +61,7 @@ pub struct Product {
 pub enum Start<F> {
     /// The elements of `c`.
     Old,
-    /// One number, whatever `c` holds.
+    /// One number, whatever `c` contains.
     Value(F),
 }
 
@@ -118,9 +118,9 @@ impl Product {
     }
 }
 
-/// Parts begin at multiples of so many rows or columns: the widest vector, twice the tallest tile.
+/// Parts begin at multiples of this many rows or columns: the widest vector, twice the tallest tile.
 const UNIT: u64 = 16;
-/// The fewest columns of a part.
+/// Minimal number of columns of a part.
 const FEWEST_COLUMNS: u64 = 96;
 
 /// Computes a product of `f32`.

@@ -1,9 +1,9 @@
 //! The estimate of a program's time without running it.
 //!
-//! The estimate follows what the text decides. A few iterations of a `repeat` are followed, and the last of them is
-//! extended to the others: by then every IPU waits as it will wait in all later iterations. If data decide, a `while`
-//! runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times. [`Assumed`] tells
-//! whether this happened.
+//! The estimate follows the program as far as the text determines it. A few iterations of a `repeat` are followed, and
+//! the last of them is extended to the others: by then every IPU waits as it will wait in all later iterations. If data
+//! decide, a `while` runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times.
+//! [`Assumed`] records whether this happened.
 //!
 //! Invariant: the number of steps visited depends on the text of the program, never on trip counts.
 

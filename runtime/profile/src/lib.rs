@@ -1,4 +1,4 @@
-//! The profile of a run on the machine, in numbers that a person can read.
+//! The profile of a run on the machine, for people to read.
 //!
 //! [`Profiler`] listens to a run and advances one clock per IPU by the modelled times of steps (`profiler`), or follows
 //! the text without running it (`estimate`). The result is a [`Profile`] (`profile`) with the cycles of each step and

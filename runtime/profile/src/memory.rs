@@ -6,7 +6,7 @@ use girder_ir::layout::{Content, Layout, TileClass};
 use girder_machine::Machine;
 use std::cmp::Reverse;
 
-/// The number of the fullest tiles that are reported.
+/// The number of fullest tiles that are reported.
 const TOLD: usize = 3;
 
 /// Sums a layout.

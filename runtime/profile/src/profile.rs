@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The profile of one run, of one program or of several in turn.
+/// The profile of one run, of one program or of several programs in sequence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Profile {
     /// The machine's name.
@@ -15,7 +15,7 @@ pub struct Profile {
     pub clock_hz: f64,
     /// The clock of the IPU that ends last.
     pub cycles: u64,
-    /// The same in seconds of the target.
+    /// `cycles` in seconds of the target.
     pub seconds: f64,
     /// The number of executions of compute sets and copies.
     pub supersteps: u64,
@@ -25,7 +25,7 @@ pub struct Profile {
     pub steps: Vec<StepProfile>,
     /// The tiles' memory.
     pub memory: Memory,
-    /// What limits the program, in a sentence.
+    /// A sentence that names the bottleneck of the program.
     pub limit: String,
 }
 
@@ -34,7 +34,7 @@ pub struct Profile {
 pub struct Total {
     /// Cycles of waiting for syncs.
     pub sync: u64,
-    /// Cycles of words on their way, including latency.
+    /// Cycles of words in transit, including latency.
     pub exchange: u64,
     /// Cycles of on-tile copies before exchanges.
     pub pre_arrange: u64,
@@ -77,7 +77,7 @@ pub struct StepProfile {
     /// The cycles of all executions.
     #[serde(flatten)]
     pub total: Total,
-    /// The part that every execution costs in any case: syncs, latency of the first word, start of vertices.
+    /// The fixed part of every execution: syncs, latency of the first word, start of vertices.
     pub fixed: u64,
     /// Cycles of vertices on the mean tile of the IPU that takes longest; tiles without a vertex count as 0.
     pub compute_mean: u64,
@@ -87,7 +87,7 @@ pub struct StepProfile {
     pub schedule: Option<f64>,
     /// The tile whose vertices take longest, in the execution that takes longest.
     pub worst_tile: Option<u32>,
-    /// Whether none of its vertices waits there for a worker that another one occupies: more tiles would not be faster.
+    /// Whether no vertex waits there for a worker that another one occupies: more tiles would not be faster.
     pub worst_is_one_round: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct Memory {
     pub usable_per_tile: u32,
     /// One past the highest byte used on the fullest tile.
     pub peak: u32,
-    /// The number of tiles that hold anything.
+    /// The number of tiles that hold data or code.
     pub tiles_used: u32,
     /// The memory by purpose, largest first.
     pub categories: Vec<Category>,
@@ -127,13 +127,13 @@ pub struct TileMemory {
 }
 
 impl Total {
-    /// Returns the cycles on everything.
+    /// Returns the sum of all cycles.
     pub fn cycles(&self) -> u64 {
         let parts = [self.sync, self.exchange, self.arrange(), self.compute, self.host];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Returns the cycles on on-tile copies.
+    /// Returns the cycles of on-tile copies.
     pub fn arrange(&self) -> u64 {
         self.pre_arrange.saturating_add(self.post_arrange)
     }
@@ -143,7 +143,7 @@ impl Total {
         self.each(other, |sum, more| *sum = sum.saturating_add(more));
     }
 
-    /// Adds what was added since `before` another `times` times.
+    /// Adds the increase since `before` another `times` times.
     pub(crate) fn extend(&mut self, before: &Total, times: u64) {
         self.each(before, |now, then| *now = now.saturating_add((*now - then).saturating_mul(times)));
     }

@@ -107,9 +107,8 @@ impl<'a> Profiler<'a> {
         graph.sets[set].families.iter().map(taken).fold(0, u32::saturating_add) <= workers
     }
 
-    /// Returns the part of a step's cycles that every execution costs in any case: its syncs, the latency of its first
-    /// word (and the fixed part of a phase between processors), and the launch of a compute set with the start of one
-    /// vertex.
+    /// Returns the fixed part of a step's cycles in every execution: its syncs, the latency of its first word (and the
+    /// fixed part of a phase between processors), and the launch of a compute set with the start of one vertex.
     fn fixed(&self, row: &Row) -> u64 {
         let launch = superstep::first_vertex_cycles(self.machine);
         let latency = superstep::first_word_cycles(self.machine, row.total.bytes_between > 0);
@@ -152,7 +151,7 @@ impl Sums {
         self.clocks.iter().copied().max().unwrap_or(0)
     }
 
-    /// Adds what was added since `before` another `times` times.
+    /// Adds the increase since `before` another `times` times.
     pub fn extend(&mut self, before: &Sums, times: u64) {
         let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
         self.clocks.iter_mut().zip(&before.clocks).for_each(|(now, &then)| more(now, then));

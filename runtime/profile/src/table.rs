@@ -1,13 +1,13 @@
-//! The text of a profile: a table, and the sentence that says what limits the program.
+//! The text of a profile: a table, and a sentence that names the bottleneck of the program.
 
 use crate::profile::{Profile, StepProfile, Total};
 use std::cmp::Reverse;
 
-/// The largest number of rows; the steps that take least are summed up.
+/// Maximal number of rows; the fastest steps are summed up.
 const ROWS: usize = 24;
 
 impl Profile {
-    /// Returns the profile as text: cycles by step, the memory of tiles, and what limits the program.
+    /// Returns the profile as text: cycles by step, the memory of tiles, and the bottleneck of the program.
     pub fn table(&self) -> String {
         let mut out = self.head();
         let mut rows: Vec<Vec<String>> = vec![HEADINGS.map(String::from).to_vec()];
@@ -40,7 +40,7 @@ impl Profile {
         )
     }
 
-    /// Returns the steps that take most, in program order, and the others.
+    /// Returns the slowest steps, in program order, and the others.
     fn shown(&self) -> (Vec<&StepProfile>, Vec<&StepProfile>) {
         let mut order: Vec<usize> = (0..self.steps.len()).collect();
         order.sort_by_key(|&i| (Reverse(self.steps[i].total.cycles()), i));
@@ -119,7 +119,7 @@ fn totals(name: &str, times: &str, total: &Total, all: u64) -> Vec<String> {
     ]
 }
 
-/// Returns the sentence about what takes most, and why.
+/// Returns a sentence about the largest part, and its reason.
 pub(crate) fn limit(profile: &Profile) -> String {
     let total = &profile.total;
     let parts = [
@@ -160,7 +160,7 @@ pub(crate) fn limit(profile: &Profile) -> String {
     )
 }
 
-/// Returns the reason that a step's figures give for its part.
+/// Returns the reason for a step's part, from its figures.
 fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
     // A tile that does all the work is this many times above the mean, up to rounding of cycles.
     let alone = |b: f64| b * (f64::from(profile.tiles_per_ipu) - 0.5) < 1.0;
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_easy_on_the_eye() {
+    fn numbers_are_formatted_for_people() {
         assert_eq!((grouped(0), grouped(999), grouped(1234567)), ("0".into(), "999".into(), "1,234,567".into()));
         assert_eq!(
             (bytes(1023), bytes(2560), bytes(3 << 30)),

@@ -47,7 +47,7 @@ impl VertexMemory for Arrays {
 }
 
 impl Function {
-    /// A function of the prelude for arguments of one type.
+    /// Compiles a function of the prelude for arguments of one type.
     pub fn new(name: &str, ty: ElemType, arguments: usize) -> Function {
         let fields: Vec<String> = (0..arguments).map(|k| format!("in x{k}: {ty}[n]")).collect();
         let values: Vec<String> = (0..arguments).map(|k| format!("x{k}[i]")).collect();
@@ -64,9 +64,9 @@ impl Function {
             }
             _ => None,
         });
-        let said: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
-        assert!(said.is_empty(), "{}", said.join("\n"));
-        let codelet = codelet.expect("nothing was said");
+        let reports: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
+        assert!(reports.is_empty(), "{}", reports.join("\n"));
+        let codelet = codelet.expect("no error was reported");
         verify(&codelet).unwrap();
         Function { codelet }
     }
@@ -76,7 +76,7 @@ impl Function {
         let shapes = vec![smallvec![n as u64]; arguments.len() + 1];
         let sizes = bind_sizes(&self.codelet, &shapes, &[]).unwrap();
         let facts = girder_codelet::facts(&self.codelet, &sizes);
-        // But for the loop over the numbers, which a limit may end.
+        // Only the loop over the arguments may fail, by a limit.
         let is_loop = |s| self.codelet.sites[s].check == Check::Iterations;
         let holds = |s| is_loop(s) || facts.proven.contains(s);
         assert!(self.codelet.sites.keys().all(holds), "a function of one number cannot fail");
@@ -86,13 +86,13 @@ impl Function {
         arrays.0.pop().expect("the result")
     }
 
-    /// The values for lists of `f32` arguments.
+    /// Returns the values for lists of `f32` arguments.
     pub fn f32(&self, arguments: &[&[f32]]) -> Vec<f32> {
         let bits = arguments.iter().map(|a| a.iter().map(|x| x.to_bits().into()).collect()).collect();
         self.bits(bits).into_iter().map(|b| f32::from_bits(b as u32)).collect()
     }
 
-    /// The values for lists of `f64` arguments.
+    /// Returns the values for lists of `f64` arguments.
     pub fn f64(&self, arguments: &[&[f64]]) -> Vec<f64> {
         let bits = arguments.iter().map(|a| a.iter().map(|x| x.to_bits()).collect()).collect();
         self.bits(bits).into_iter().map(f64::from_bits).collect()

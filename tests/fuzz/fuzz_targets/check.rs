@@ -1,4 +1,4 @@
-//! Any text is checked to the last pass or ends with a diagnostic.
+//! Any text compiles through the last pass or ends with a diagnostic.
 #![no_main]
 
 use girder::{Arguments, Compilation, Options, Stage};

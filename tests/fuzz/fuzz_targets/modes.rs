@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let limits = Limits { elements: 1 << 12, instances: 1 << 10, static_steps: 20_000, ..Limits::default() };
-    let limits = Limits { turns: 100, ..limits };
+    let limits = Limits { iterations: 100, ..limits };
     let machine = girder_machine::builtin("small").expect("`small` is built in");
     let session = Session { limits, ..Session::default() };
     let options = Options { machine, arguments: Arguments::default(), session: session.clone() };

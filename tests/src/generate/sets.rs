@@ -1,6 +1,6 @@
 //! Compute sets and copies in a body.
 //!
-//! Invariant: they keep the race rule: each vertex writes a row of its own, of a variable that no vertex reads.
+//! Invariant: they keep the race rule: each vertex writes its own row, of a variable that no vertex reads.
 
 use super::Generator;
 use super::values::literal;

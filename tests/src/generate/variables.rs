@@ -12,7 +12,7 @@ pub(super) struct Var {
     pub shape: Vec<u64>,
 }
 
-/// Element types, the usual ones more often.
+/// Element types, the most common ones more often.
 const TYPES: [&str; 9] = ["f32", "f32", "i32", "f32", "i32", "u8", "f64", "i64", "bool"];
 
 /// Tiles of the machine `small`.
@@ -46,7 +46,7 @@ impl Generator<'_> {
             "f32" | "f64" => format!("(({terms}) % {b} - {}) * 0.75", b / 3),
             _ => format!("({terms}) % {b} - {}", b / 3),
         };
-        // The length of rows cannot be written where there are none.
+        // Rows of length 0 cannot be written.
         let rows: &[u64] = if shape.contains(&0) { &[] } else { shape };
         let value = if rows.is_empty() { super::values::literal(ty, a) } else { value };
         rows.iter().enumerate().rev().fold(value, |inner, (d, n)| format!("list i{d} in 0..{n} {{ {inner} }}"))

@@ -1,22 +1,22 @@
-//! A directory to call the command in, and the commands that texts show.
+//! A temporary directory in which tests run the command, and the commands that documents show.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A directory of its own with a copy of `examples`; it is removed at the end.
-pub struct Place {
+/// A temporary directory with a copy of `examples`, removed on drop.
+pub struct TestDirectory {
     directory: PathBuf,
 }
 
-/// What a command did.
+/// The outcome of a command line.
 pub struct Done {
-    /// Its exit code.
+    /// The exit code.
     pub code: i32,
     /// Standard output.
     pub output: String,
@@ -24,18 +24,18 @@ pub struct Done {
     pub errors: String,
 }
 
-static PLACES: AtomicUsize = AtomicUsize::new(0);
+static DIRECTORIES: AtomicUsize = AtomicUsize::new(0);
 
-impl Place {
-    /// A new one.
-    pub fn new() -> Place {
-        let name = format!("place-{}-{}", std::process::id(), PLACES.fetch_add(1, Ordering::Relaxed));
+impl TestDirectory {
+    /// Creates the directory.
+    pub fn new() -> TestDirectory {
+        let name = format!("girder-{}-{}", std::process::id(), DIRECTORIES.fetch_add(1, Ordering::Relaxed));
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         copy(&repository().join("examples"), &directory.join("examples"));
-        Place { directory }
+        TestDirectory { directory }
     }
 
-    /// A path in it.
+    /// Returns a path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -50,8 +50,8 @@ impl Place {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Runs a line as a shell would: commands behind `&&`, `NAME=value` before one, `> file` for standard output, `#` before
-    /// a comment. Gives what the last command that ran did.
+    /// Runs a line as a shell would: commands after `&&`, `NAME=value` before a command, `> file` for standard output,
+    /// `#` before a comment. Returns the outcome of the last command that ran.
     pub fn line(&self, line: &str) -> Done {
         let line = line.split(" #").next().unwrap_or_default();
         let mut last = Done { code: 0, output: String::new(), errors: String::new() };
@@ -87,9 +87,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
-        // What stays behind is in the target directory.
+        // A directory that cannot be removed stays in the target directory.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
@@ -107,14 +107,14 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The fenced blocks of a text: the language and what stands in it.
+/// Returns the fenced blocks of a text: language and contents.
 pub fn blocks(text: &str) -> Vec<(&str, &str)> {
     text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// What `girder explain` says of every code.
+/// Returns the text of `girder explain` for every code.
 pub fn explained() -> Vec<(String, String)> {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let list = place.line("girder explain").output;
     let codes = list.lines().filter_map(|line| line.split_whitespace().next());
     let text = |code: &str| place.line(&format!("girder explain {code}")).output;

@@ -1,4 +1,4 @@
-//! Codelets by hand.
+//! Codelets built by hand.
 
 use girder_ir::codelet::*;
 use girder_ir::ids::*;
@@ -6,7 +6,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use smallvec::SmallVec;
 
-/// A codelet in the making; its body is set at the end.
+/// A codelet under construction; its body is set at the end.
 pub struct Build {
     pub codelet: Codelet,
     labels: u32,

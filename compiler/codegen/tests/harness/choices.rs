@@ -1,4 +1,4 @@
-//! Numbers that a string of bytes decides, so that failing cases shrink.
+//! Numbers drawn from a string of bytes, so that failing cases shrink.
 //!
 //! Invariant: zeros come after the end of the string, so that short strings make small codelets.
 
@@ -8,7 +8,7 @@ use girder_ir::types::ElemType::*;
 /// Types that are compiled.
 pub const TYPES: [ElemType; 11] = [F32, I64, I32, F64, Bool, U8, U32, U64, I8, I16, U16];
 
-/// Numbers that a string of bytes decides; zeros after its end, so that short strings make small codelets.
+/// Numbers drawn from a string of bytes; zeros after its end, so that short strings make small codelets.
 pub struct Choices<'a> {
     bytes: &'a [u8],
     at: usize,

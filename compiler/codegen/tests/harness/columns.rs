@@ -1,4 +1,5 @@
-//! Random loops over columns, each of which reduces its rows: the kind that is interchanged, and what comes close.
+//! Random loops over columns, each of which reduces its rows: loops that are interchanged, and loops that almost
+//! qualify.
 //!
 //! Invariant: as in `lanes`.
 
@@ -25,7 +26,7 @@ struct Columns<'a, 'c> {
     j: LocalId,
     /// An array as long as `y`, of which every element has been set.
     array: LocalId,
-    /// What the loop or the reduction has set.
+    /// Locals that the loop or the reduction has set.
     set: Vec<LocalId>,
 }
 
@@ -54,12 +55,12 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     ];
     let spread = choices.pick(&[Spread::Contiguous, Spread::Contiguous, Spread::Contiguous, Spread::Transposed]);
     let spreads = [spread, Spread::Contiguous, Spread::Contiguous, Spread::Contiguous];
-    let neighbours = choices.pick(&[Neighbours::Apart, Neighbours::SideBySide]);
+    let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
     let mut seed = (0..8).fold(1, |seed, _| seed << 8 | choices.below(256) as u64);
     Case::with(codelet, shapes, &spreads, (2, neighbours), |ty| element(ty, &mut seed))
 }
 
-/// An element: sums of such depend on their order, and now and then one is special.
+/// Returns an element: sums of such elements depend on their order, and occasionally one is special.
 fn element(ty: ElemType, seed: &mut u64) -> u64 {
     *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     let (word, odd) = (*seed >> 33, [f64::NAN, f64::INFINITY, -0.0, -0.0, 1e-40, 0.0]);
@@ -144,7 +145,7 @@ impl Columns<'_, '_> {
         }))
     }
 
-    /// Some locals of a column. What the reduction reads of them keeps it where it is.
+    /// Sets some locals of a column. If the reduction reads one of them, the loop is not interchanged.
     fn sets(&mut self, most: usize) -> StmtBlock {
         (0..self.choices.below(most + 1)).map(|_| self.set(false)).collect()
     }
@@ -193,7 +194,7 @@ impl Columns<'_, '_> {
                 let bits = self.choices.value(self.ty);
                 self.b.bits(self.ty, bits)
             }
-            // Inside a reduction, what the loop stores keeps it where it is.
+            // A reduction that reads what the loop stores prevents the interchange.
             4 if !inside || self.choices.below(4) == 0 => self.b.load(self.out, &[j]),
             5 | 6 if !self.set.is_empty() && (!inside || self.choices.below(2) == 0) => {
                 let local = self.choices.pick(&self.set);

@@ -29,8 +29,8 @@ struct Lanes<'a, 'c> {
     longs: Vec<FieldId>,
     long_outs: Vec<FieldId>,
     narrow: [FieldId; 2],
-    /// How far apart elements of those lie in this loop.
-    apart: i64,
+    /// The stride of these fields' elements in the current loop.
+    stride: i64,
     /// Loop indices, outermost first; the last one is that of the vectors.
     indices: Vec<LocalId>,
     /// Indices of loops inside that of the vectors.
@@ -97,7 +97,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
         longs,
         long_outs,
         narrow,
-        apart: 2,
+        stride: 2,
         indices: Vec::new(),
         inner: Vec::new(),
         set: Vec::new(),
@@ -108,13 +108,13 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     }
     let codelet = std::mem::replace(&mut l.b, Build::new()).done(body);
     let choices = l.choices;
-    let neighbours = choices.pick(&[Neighbours::Apart, Neighbours::SideBySide]);
-    let instances = if neighbours == Neighbours::Apart { 2 } else { choices.pick(&[2, 4, 9, 16, 29]) };
+    let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
+    let instances = if neighbours == Neighbours::Separate { 2 } else { choices.pick(&[2, 4, 9, 16, 29]) };
     Case::with(codelet, shapes, &spreads, (instances, neighbours), |ty| choices.value(ty))
 }
 
 impl Lanes<'_, '_> {
-    /// `0..n`, sometimes a little less, sometimes up to a number that only the vertex knows.
+    /// Returns `0..n`, sometimes a little less, sometimes up to a number that is known only at run time.
     fn range(&mut self, limit: FieldId) -> (ExprId, ExprId) {
         let n = self.b.sized(self.n);
         match self.choices.below(8) {
@@ -151,7 +151,7 @@ impl Lanes<'_, '_> {
         let (lo, hi) = self.range(limit);
         let (var, label) = (self.b.local(I64), self.b.label());
         self.indices.push(var);
-        self.apart = self.choices.pick(&[2, 3, 4, -1, 1]);
+        self.stride = self.choices.pick(&[2, 3, 4, -1, 1]);
         let mut body = self.steps(2);
         let mut around = [vec![], vec![]];
         if self.choices.below(3) == 0 {
@@ -190,7 +190,7 @@ impl Lanes<'_, '_> {
         fields[self.types.iter().position(|&t| t == ty).unwrap_or(0)]
     }
 
-    /// Some reductions, mostly over the same ranges.
+    /// Makes several reductions, mostly over the same ranges.
     fn reductions(&mut self, limit: FieldId) -> StmtBlock {
         let mut block = StmtBlock::new();
         let binders = self.choices.pick(&[1, 1, 2]);

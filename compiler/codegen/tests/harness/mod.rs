@@ -1,6 +1,6 @@
-//! Runs a codelet compiled and interpreted on equal memory, and compares everything that can be seen.
+//! Runs a codelet compiled and interpreted on equal memory, and compares all results.
 //!
-//! Invariant: but for `limits.rs`, only this test file calls compiled code; every view of a [`Case`] lies inside its
+//! Invariant: except for `limits.rs`, only this file calls compiled code; every view of a [`Case`] is inside its
 //! memory.
 
 #![allow(dead_code)]
@@ -43,22 +43,22 @@ pub struct Case {
     pub consts: Vec<Vec<u64>>,
     pub memory: Vec<u8>,
     pub workers: u32,
-    pub turns: u64,
+    pub iterations: u64,
     pub total_iterations: u64,
-    /// What is counted.
+    /// The points at which executions are counted.
     pub points: Points,
 }
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub failure: Option<Failure>,
     pub memory: Vec<u8>,
-    /// Instance by instance; empty if a check failed.
+    /// The counters, instance by instance; empty if a check failed.
     pub counters: Vec<u64>,
 }
 
-/// How views of a field lie in memory.
+/// The layout of a field's views in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
     Contiguous,
@@ -69,12 +69,12 @@ pub enum Spread {
     Repeated,
 }
 
-/// How the views of several vertices lie.
+/// The layout of the views of several vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// Each vertex has memory of its own.
-    Apart,
-    /// Equal elements of all vertices lie side by side; repeated fields are shared.
+    /// Each vertex has its own memory.
+    Separate,
+    /// Equal elements of all vertices are adjacent; repeated fields are shared.
     SideBySide,
 }
 
@@ -87,10 +87,10 @@ impl Case {
         instances: usize,
         fill: impl FnMut(ElemType) -> u64,
     ) -> Case {
-        Case::with(codelet, shapes, spreads, (instances, Neighbours::Apart), fill)
+        Case::with(codelet, shapes, spreads, (instances, Neighbours::Separate), fill)
     }
 
-    /// As [`Case::new`], with a choice of how instances lie.
+    /// As [`Case::new`], with a choice of the layout of instances.
     pub fn with(
         codelet: Codelet,
         shapes: Vec<Shape>,
@@ -105,7 +105,7 @@ impl Case {
             consts: Vec::new(),
             memory: vec![0xa5; 3],
             workers: 3,
-            turns: 5,
+            iterations: 5,
             total_iterations: 1 << 30,
             points: Points::default(),
             codelet,
@@ -153,7 +153,7 @@ impl Case {
             for n in 0..instances {
                 let offset = first + (own * n) as u64;
                 self.offsets[n].push(offset);
-                for at in places(&self.shapes[field.index()], &self.strides[field.index()]) {
+                for at in element_offsets(&self.shapes[field.index()], &self.strides[field.index()]) {
                     put(&mut self.memory, (offset as i64 + at) as usize, decl.ty, fill(decl.ty));
                 }
             }
@@ -172,7 +172,7 @@ impl Case {
         let end = start + greatest - least + i64::from(ty.bytes());
         self.memory.resize(end as usize + 3, 0xa5);
         let origin = (start - least) as u64;
-        for at in places(&self.shapes[field.index()], &self.strides[field.index()]) {
+        for at in element_offsets(&self.shapes[field.index()], &self.strides[field.index()]) {
             put(&mut self.memory, (origin as i64 + at) as usize, ty, fill(ty));
         }
         origin
@@ -182,20 +182,20 @@ impl Case {
         bind_sizes(&self.codelet, &self.shapes, &[]).expect("the case's shapes fit")
     }
 
-    /// Where all elements of all edge fields of all instances are.
+    /// Returns the bytes of all elements of all edge fields of all instances.
     fn elements(&self) -> Vec<(usize, ElemType)> {
         let mut result = Vec::new();
         for offsets in &self.offsets {
             for (field, decl) in self.codelet.edges() {
                 let n = field.index();
-                let at = places(&self.shapes[n], &self.strides[n]).into_iter();
+                let at = element_offsets(&self.shapes[n], &self.strides[n]).into_iter();
                 result.extend(at.map(|at| ((offsets[n] as i64 + at) as usize, decl.ty)));
             }
         }
         result
     }
 
-    /// Any NaN is as good as any other.
+    /// Makes all NaNs equal.
     fn same_nans(&self, memory: &mut [u8]) {
         for (at, ty) in self.elements() {
             let value = Scalar::from_le_bytes(ty, &memory[at..]);
@@ -209,7 +209,7 @@ impl Case {
         let mut memory = self.memory.clone();
         let sizes = self.sizes();
         let mut session = Session::default();
-        session.limits.iterations = self.turns;
+        session.limits.iterations = self.iterations;
         session.limits.total_iterations = self.total_iterations;
         let mut interpreter = Interpreter::new(&self.codelet);
         interpreter.count(&self.points);
@@ -250,8 +250,8 @@ impl Case {
         let kernels = compile_for(host, &[spec]).expect("the case compiles");
         let code = kernels.load(host).expect("there is memory for code");
         let mut failure = None;
-        let turns = if self.codelet.multi { self.workers as usize } else { 1 };
-        let mut counters = vec![0; self.points.len() * turns * self.offsets.len()];
+        let workers = if self.codelet.multi { self.workers as usize } else { 1 };
+        let mut counters = vec![0; self.points.len() * workers * self.offsets.len()];
         let edges: Vec<usize> = self.codelet.edges().map(|(f, _)| f.index()).collect();
         let table: Vec<u64> = self.offsets.iter().flat_map(|o| edges.iter().map(|&f| o[f])).collect();
         let narrow: Vec<u32> = table.iter().map(|&o| o as u32).collect();
@@ -261,7 +261,7 @@ impl Case {
         let shared = self.consts.iter().all(|c| *c == self.consts[0]);
         let cancel = 0u8;
         let instances = self.offsets.len() as u64;
-        // Instances lie at a regular distance, since all of them are laid out alike.
+        // Instances are at a regular distance, because all of them have the same layout.
         let step: Vec<i64> = (0..edges.len())
             .map(|e| if instances > 1 { table[edges.len() + e] as i64 - table[e] as i64 } else { 0 })
             .collect();
@@ -277,7 +277,7 @@ impl Case {
             const_step: if shared { 0 } else { constants.len() as u64 },
             cancel: &raw const cancel,
             imports: &raw const natives::IMPORTS,
-            iterations: self.turns,
+            iterations: self.iterations,
             total_iterations: self.total_iterations,
             workers: u64::from(self.workers),
             counters: counters.as_mut_ptr(),
@@ -302,7 +302,7 @@ impl Case {
         self.clif_on(&Host::with(level).expect("the level can be described"))
     }
 
-    /// The same with vectors of 128 bits only.
+    /// As [`Case::clif`], with vectors of 128 bits only.
     pub fn clif_without_vector_kernels(&self) -> String {
         self.clif_on(&Host::with(Isa::Avx2).expect("the level can be described").without_vector_kernels())
     }
@@ -339,7 +339,7 @@ impl Case {
         }
     }
 
-    /// What is regular about the instances: all of them lie on one line, but the description may cut it.
+    /// Returns the regularity of the instances: all of them are on one line, which the description may cut.
     fn lines(&self, length: u64) -> Option<Lines> {
         let [first, second, ..] = &self.offsets[..] else { return None };
         let mut steps = SecondaryMap::new();
@@ -454,8 +454,8 @@ fn strides(shape: &[u64], bytes: u32, spread: Spread) -> FieldLayout {
     }
 }
 
-/// The byte of every element, relative to the first.
-fn places(shape: &[u64], strides: &[i64]) -> Vec<i64> {
+/// Returns the byte offset of every element, relative to the first.
+fn element_offsets(shape: &[u64], strides: &[i64]) -> Vec<i64> {
     let mut result = vec![0];
     for (&n, &s) in shape.iter().zip(strides) {
         result = result.iter().flat_map(|&at| (0..n as i64).map(move |i| at + i * s)).collect();

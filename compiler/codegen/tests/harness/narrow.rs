@@ -13,10 +13,10 @@ use girder_ir::types::ElemType::*;
 struct Narrow<'a, 'c> {
     b: Build,
     choices: &'c mut Choices<'a>,
-    /// Of most elements.
+    /// The type of most elements.
     element: ElemType,
     n: SizeId,
-    /// `in a[n + 4]` of two types of one size, and seldom of another.
+    /// `in a[n + 4]` of two types of one size, and occasionally of another.
     fields: Vec<FieldId>,
     scalar: FieldId,
     /// `inout o[n + 4]`, twice.
@@ -60,7 +60,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
             ])
         })
         .collect();
-    let neighbours = choices.pick(&[Neighbours::Apart, Neighbours::SideBySide]);
+    let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
     Case::with(codelet, shapes, &spreads, (2, neighbours), |ty| choices.value(ty))
 }
 

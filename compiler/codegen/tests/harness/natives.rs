@@ -13,7 +13,7 @@ fn element<T>(m: &MatrixArg, i: u64, j: u64) -> *mut T {
 macro_rules! product {
     ($name:ident, $ty:ty) => {
         /// # Safety
-        /// As `girder_codegen::native` says.
+        /// The arguments satisfy `girder_codegen::native`.
         unsafe extern "C" fn $name(args: *const ProductArgs) {
             // SAFETY: all elements lie in memory that the caller may touch.
             unsafe {

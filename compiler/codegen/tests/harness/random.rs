@@ -102,7 +102,7 @@ impl Random<'_, '_> {
         body
     }
 
-    /// Stores every scalar somewhere, so that a wrong one is seen.
+    /// Stores every scalar, so that a wrong one is detected.
     fn show(&mut self) -> StmtBlock {
         let mut body = StmtBlock::new();
         for field in self.fields.clone() {
@@ -266,7 +266,7 @@ impl Random<'_, '_> {
             binders.push(Binder { var: self.b.local(I64), lo, hi, step });
         }
         self.indices.extend(binders.iter().map(|b| b.var));
-        // Only what the reduction itself labels may be left inside it.
+        // Inside the reduction, only its own labels may be left.
         let outer = std::mem::take(&mut self.labels);
         let filter_before = if self.choices.below(3) == 0 { self.plain_block() } else { StmtBlock::new() };
         let filter = (self.choices.below(3) == 0).then(|| self.expr(Bool, 3));
@@ -290,7 +290,7 @@ impl Random<'_, '_> {
         Stmt::Reduce(Box::new(reduce))
     }
 
-    /// Statements that no reduction forbids.
+    /// Statements that are allowed in reductions.
     fn plain_block(&mut self) -> StmtBlock {
         (0..1 + self.choices.below(2)).map(|_| self.set()).collect()
     }

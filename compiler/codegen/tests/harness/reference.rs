@@ -5,7 +5,7 @@
 
 use girder_simd::{Bytes, Kernel, Reference};
 
-/// What compiled code calls in place of a vector kernel.
+/// The function that compiled code calls instead of a vector kernel.
 pub const EVALUATE: Reference = evaluate;
 
 /// All memory of the process.

@@ -1,6 +1,6 @@
-//! Codelets as people write them.
+//! Codelets from source text.
 //!
-//! Invariant: what is not a codelet, or nothing that this crate compiles, ends the test.
+//! Invariant: a text that is not a codelet, or that this crate does not compile, ends the test.
 
 use super::{Case, Neighbours, Spread};
 use girder_codelet::sizes::Shape;
@@ -29,7 +29,7 @@ impl Scope for Library {
     }
 }
 
-/// The codelet of a text, which may use the prelude.
+/// Returns the codelet of a text, which may use the prelude.
 pub fn codelet(text: &str) -> Codelet {
     let prelude = girder_stdlib::module("prelude").expect("there is a prelude");
     let (mut map, session, mut diagnostics) = (SourceMap::default(), Session::default(), Diagnostics::default());
@@ -41,19 +41,19 @@ pub fn codelet(text: &str) -> Codelet {
         }
         _ => None,
     });
-    let said: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
-    assert!(said.is_empty(), "{}", said.join("\n"));
-    let codelet = codelet.expect("nothing was said");
+    let reports: Vec<String> = diagnostics.iter().map(|d| d.render(&map, false, 100)).collect();
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
+    let codelet = codelet.expect("no error was reported");
     verify(&codelet).expect("the codelet is well formed");
     codelet
 }
 
-/// Vertices with the given shapes, whose elements are spread around zero.
+/// Returns vertices with the given shapes, whose elements are spread around zero.
 pub fn case(text: &str, shapes: &[&[u64]]) -> Case {
-    vertices(text, shapes, (3, Neighbours::Apart), &[])
+    vertices(text, shapes, (3, Neighbours::Separate), &[])
 }
 
-/// As `case`, with a number of vertices that lie in some way; some fields may be shared.
+/// As [`case`], with a number of vertices in a layout; some fields may be shared.
 pub fn vertices(text: &str, shapes: &[&[u64]], instances: (usize, Neighbours), shared: &[usize]) -> Case {
     let shapes: Vec<Shape> = shapes.iter().map(|s| Shape::from_slice(s)).collect();
     let mut n = 0u64;

@@ -54,8 +54,8 @@ pub(super) struct Demand<'w, 'c> {
     strided: FxHashSet<Val>,
     pointers: FxHashSet<Pointer>,
     fields: FxHashSet<Storage>,
-    /// Accesses by the loop that moves them: pointer, constant offset, and whether the access stands directly in the
-    /// loop's body.
+    /// Accesses by the loop that moves them: pointer, constant offset, and whether the access is directly in the loop's
+    /// body.
     accesses: FxHashMap<RegionId, FxHashMap<Pointer, FxHashSet<(i64, bool)>>>,
     index_needed: FxHashSet<RegionId>,
     /// Whether a value is computed from the worker's number.

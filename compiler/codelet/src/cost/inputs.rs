@@ -1,4 +1,4 @@
-//! The inputs of a cost: sizes, constants and counters of a vertex, and how its fields lie in memory.
+//! The inputs of a cost: sizes, constants and counters of a vertex, and the placement of its fields in memory.
 //!
 //! Invariant: plain data; nothing here knows how a cost is computed.
 
@@ -14,7 +14,7 @@ pub enum Want {
     Interleaved(FieldId),
 }
 
-/// Known facts about where a vertex's fields lie.
+/// Known facts about the placement of a vertex's fields.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemFacts(Vec<Want>);
 

@@ -1,9 +1,9 @@
 //! `#[pipelined]`: the performance of a hand-written loop with one line of code per vector.
 //!
 //! # Note: Interval
-//! Lines repeat without loop overhead, one 64-bit vector each. A line issues float instructions beside memory and
-//! integer instructions, one of either kind per bundle, so it takes the greater of the two counts. A product that only
-//! a sum uses is fused into it.
+//! Lines repeat without loop overhead, one 64-bit vector each. A line issues float instructions in parallel with memory
+//! and integer instructions, one of either kind per bundle, so it takes the greater of the two counts. A product that
+//! only a sum uses is fused into it.
 //!
 //! L loads and S stores take L + S bundles. They take ⌈L/2⌉ + S if two loads at a time are in different memory elements
 //! or in interleaved memory, and max(⌈L/2⌉, S) if the stores are also in another element than the loads. Where

@@ -8,7 +8,7 @@
 use girder_ir::codelet::Elementary;
 use girder_machine::Machine;
 
-/// The costs of code on the tiles of one machine; units and sources stand in the machine's file.
+/// The costs of code on the tiles of one machine; units and sources are in the machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TileCosts {
     /// Number of contexts.

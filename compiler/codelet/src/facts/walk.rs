@@ -73,7 +73,7 @@ impl<'a> FactsWalk<'a> {
         }
     }
 
-    /// Returns the state behind a block; `None` if no path gets there.
+    /// Returns the state after a block; `None` if no path gets there.
     fn block(&mut self, block: &StmtBlock, state: State) -> Option<State> {
         block.iter().try_fold(state, |state, stmt| self.stmt(stmt, state))
     }

@@ -1,4 +1,4 @@
-//! Programs brought to every stage, printed, read, printed and run.
+//! Brings programs to every stage, prints the stage, reads it back, prints it again and runs it.
 
 #![allow(dead_code)] // Each test takes what it needs.
 
@@ -9,32 +9,32 @@ use girder_ir::ids::StreamId;
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{FileId, Session};
 
-/// A compilation for a small machine.
+/// Returns a compilation for a small machine.
 pub fn compilation() -> Compilation {
     let machine = girder_machine::builtin("small").expect("a built-in machine");
     Compilation::new(Options { machine, arguments: Arguments::default(), session: Session::default() })
 }
 
-/// Everything said so far.
-pub fn said(c: &Compilation) -> String {
+/// Returns the diagnostics so far as text.
+pub fn rendered(c: &Compilation) -> String {
     c.diagnostics.iter().map(|d| d.render(&c.map, false, 120)).collect()
 }
 
-/// A text brought to a stage.
+/// Brings a text to a stage.
 pub fn stage(c: &mut Compilation, root: FileId, to: Stage, text: &str) -> AnyStage {
     match c.stage(root, to) {
         Ok(stage) => stage,
-        Err(_) => panic!("{}\n--- text\n{text}", said(c)),
+        Err(_) => panic!("{}\n--- text\n{text}", rendered(c)),
     }
 }
 
-/// The text of a stage of a program.
+/// Returns the text of a stage of a program.
 pub fn print(source: &str, to: Stage) -> String {
     let (c, stage) = read(source, to);
     girder::text::print(&stage, &c.options.machine)
 }
 
-/// A text as a stage.
+/// Reads a text as a stage.
 pub fn read(text: &str, to: Stage) -> (Compilation, AnyStage) {
     let mut c = compilation();
     let root = c.add("main.gir", text).expect("small");
@@ -77,7 +77,7 @@ fn formatted(text: &str) -> String {
     girder_syntax::format(&tree, text)
 }
 
-/// What the outside saw.
+/// The effects of a run that are visible to the host.
 struct Record<'g> {
     graph: &'g Graph,
     seen: Vec<String>,
@@ -112,7 +112,7 @@ impl Host for Record<'_> {
     }
 }
 
-/// Runs all programs of an allocated stage and tells what the outside saw and what variables hold.
+/// Runs all programs of an allocated stage and returns their visible effects and the final values of the variables.
 pub fn run(c: Compilation, stage: AnyStage, mode: Mode) -> Vec<String> {
     match try_run(c, stage, mode) {
         Ok(seen) => seen,
@@ -120,9 +120,9 @@ pub fn run(c: Compilation, stage: AnyStage, mode: Mode) -> Vec<String> {
     }
 }
 
-/// Runs all programs of an allocated stage and tells what the outside saw and what variables hold, or how it failed.
+/// As [`run`], but returns the failure of a run as an error.
 pub fn try_run(mut c: Compilation, stage: AnyStage, mode: Mode) -> Result<Vec<String>, String> {
-    let Ok(executable) = c.executable(stage, &[mode]) else { panic!("{}", said(&c)) };
+    let Ok(executable) = c.executable(stage, &[mode]) else { panic!("{}", rendered(&c)) };
     let graph: &Graph = &executable.allocated;
     let session = Session::default();
     let mut engine = Engine::load(&executable, mode, 1, &session).map_err(|e| e.to_string()).expect("loads");

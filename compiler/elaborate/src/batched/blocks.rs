@@ -1,8 +1,9 @@
-//! From evaluated statements to blocks of vertices: codelets, constants and families are made.
+//! Conversion of evaluated statements to blocks of vertices; makes codelets, constants and families.
 //!
 //! # Note: Two phases
-//! First every statement is evaluated, which makes nothing. Then the statements are taken in the order in which their
-//! first vertices would come one iteration at a time, so that codelets, constants and families are made in that order.
+//! The first phase evaluates every statement and makes no entity. The second phase takes the statements in the order in
+//! which evaluation one iteration at a time would reach their first vertices, and makes codelets, constants and
+//! families in that order.
 
 use super::evaluator::Evaluator;
 use super::statement::Statement;
@@ -19,7 +20,8 @@ use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::VertexItem;
 
 impl<'a> Elaborator<'a> {
-    /// Evaluates a loop of a compute set for all its iterations; `false` if it is left, and nothing was made.
+    /// Evaluates a loop of a compute set for all its iterations; `false` if the loop cannot be batched, in which case
+    /// nothing was made.
     pub fn batched_loop(&mut self, item: &'a VertexItem, loops: &Loops, out: &mut Families) -> Result<bool> {
         let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
         let blocks = self.attempt(|this| {
@@ -33,7 +35,7 @@ impl<'a> Elaborator<'a> {
                 return Err(Stop::Leave);
             }
             let blocks = this.vertex_blocks(found)?;
-            // Parts of one signature would have to be shuffled into the order of iterations.
+            // Parts of one signature would have to be interleaved in the order of iterations.
             if all_differ(&blocks) { Ok(blocks) } else { Err(Stop::Leave) }
         })?;
         let Some(blocks) = blocks else { return Ok(false) };

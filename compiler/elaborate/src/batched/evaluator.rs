@@ -1,4 +1,4 @@
-//! The state of a batched evaluation: the loops around, the names inside them, and how iterations are split.
+//! The state of a batched evaluation: the enclosing loops, the names inside them, and the splitting of iterations.
 //!
 //! Invariant: every batch in scope has one value for each iteration of `extents`.
 
@@ -9,32 +9,33 @@ use crate::elaborator::Elaborator;
 use crate::value::Value;
 use girder_syntax::ast;
 
-/// Parts that one loop may be split into, by shapes and branches; beyond these, iterations are evaluated one by one.
+/// Maximal number of parts into which shapes and branches may split one loop; beyond it, iterations are evaluated one
+/// by one.
 const MAX_PARTS: usize = 256;
 
 /// A batched evaluation.
 pub(super) struct Evaluator<'n, 'a> {
-    /// What is outside the loops.
+    /// The state outside the loops.
     pub base: &'n mut Elaborator<'a>,
     /// The box of iterations that are evaluated together.
     pub extents: Extents,
     /// Names of the loops and of `let`s inside them, innermost last; integers of repeated statements.
     pub names: Vec<(Named, Batch)>,
-    /// The iteration that each loop is in, counted from 0.
+    /// The iteration of each loop, counted from 0.
     pub counters: Vec<Ints>,
     /// The indices of the loops, for messages.
     pub indices: Vec<Ints>,
-    /// The extents of the loops in the text, whatever part of them is evaluated.
+    /// The extents of the loops in the text, even if only some of their iterations are evaluated.
     pub loop_extents: Vec<u32>,
-    /// Where the statement at hand stands: numbers of items, and iterations of loops.
+    /// The position of the current statement: numbers of items and iterations of loops.
     pub path: Vec<Ints>,
-    /// Statements that were evaluated.
+    /// The statements evaluated so far.
     pub found: Vec<Statement<'a>>,
-    /// Iterations that there may be.
+    /// Maximal number of iterations.
     limit: usize,
 }
 
-/// What an evaluator had, while it evaluates some iterations or an inner loop.
+/// The state of an evaluator while it evaluates a subset of iterations or an inner loop.
 struct Saved {
     extents: Extents,
     names: Vec<(Named, Batch)>,
@@ -44,7 +45,7 @@ struct Saved {
 }
 
 impl<'n, 'a> Evaluator<'n, 'a> {
-    /// An evaluator outside all loops, in which there may be `limit` iterations.
+    /// Creates an evaluator outside all loops, with a limit on iterations.
     pub(super) fn new(base: &'n mut Elaborator<'a>, limit: usize) -> Evaluator<'n, 'a> {
         Evaluator {
             base,
@@ -59,7 +60,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
         }
     }
 
-    /// Runs `f`, and where it asks for it, again for each part of the iterations.
+    /// Runs `f`; if it asks for a split, runs it again for each part of the iterations.
     pub(super) fn split(&mut self, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
         match f(self) {
             Err(Stop::Split(keys)) => self.split_by(&keys, &mut |this| this.split(f)),
@@ -81,7 +82,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
         if failed { Err(Stop::Failed) } else { Ok(()) }
     }
 
-    /// Runs `f` for some iterations, at least one.
+    /// Runs `f` for a non-empty subset of the iterations.
     pub(super) fn within(&mut self, subset: &Subset, f: &mut dyn FnMut(&mut Self) -> Found<()>) -> Found<()> {
         let extents = &self.extents;
         let part = Saved {
@@ -157,7 +158,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
         }
     }
 
-    /// Returns what the name of a loop over `range` is worth in its iterations, which are inside those of `outer`.
+    /// Returns the batch of a loop index over `range`; the loop is inside those of `outer`.
     fn nth(&mut self, range: Batch, outer: &Extents, n: u32) -> Found<Batch> {
         let iteration = Ints::index(outer.len());
         match range {
@@ -183,7 +184,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
         }
     }
 
-    /// Gives the names of a pattern their values.
+    /// Binds the names of a pattern to a batch.
     pub(super) fn bind(&mut self, pattern: &ast::Pattern, value: Batch) -> Found<()> {
         match pattern {
             ast::Pattern::Name(name) => self.names.push((Named::Name(name.name.clone()), value)),
@@ -198,7 +199,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
         Ok(())
     }
 
-    /// Returns the k-th of `count` values side by side.
+    /// Returns the k-th of `count` members of a tuple.
     fn member_of(&self, value: &Batch, k: usize, count: usize) -> Found<Batch> {
         let member = |v: &Value| match v {
             Value::Tuple(t) if t.values.len() == count => Some(t.values[k].clone()),

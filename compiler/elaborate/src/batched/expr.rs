@@ -1,6 +1,6 @@
-//! Expressions, batched.
+//! Batched evaluation of expressions.
 //!
-//! Invariant: an expression has the batch of the values that it has one iteration at a time, in their order.
+//! Invariant: the batch of an expression holds the values that evaluation one iteration at a time gives, in order.
 
 use super::evaluator::Evaluator;
 use super::functions::range_of;
@@ -15,7 +15,7 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// Built-in functions that emit no step and make nothing.
+/// Built-in functions that emit no step and make no entity.
 const PURE: [&str; 17] = [
     "ipu",
     "linear",
@@ -68,7 +68,7 @@ impl<'a> Evaluator<'_, 'a> {
             ExprKind::Tuple(args) => self.tuple(args),
             ExprKind::Block(_) | ExprKind::If { .. } => match self.block(id)? {
                 (value, false) => Ok(value),
-                // An error, to be reported where it is met.
+                // This is an error, which evaluation one iteration at a time reports.
                 (_, true) => Err(Stop::Leave),
             },
             _ => Err(Stop::Leave),
@@ -110,7 +110,8 @@ impl<'a> Evaluator<'_, 'a> {
         self.names.iter().rev().find(|(n, _)| n == named).map(|(_, c)| c)
     }
 
-    /// Evaluates a name from outside the loops. An unknown one is left, to be reported where it is met.
+    /// Evaluates a name from outside the loops. An unknown name is left to evaluation one iteration at a time, which
+    /// reports it.
     fn outer(&mut self, name: &SmolStr, id: ExprId) -> Found<Batch> {
         if !self.base.is_name(name) {
             return Err(Stop::Leave);
@@ -181,7 +182,7 @@ impl<'a> Evaluator<'_, 'a> {
         let plain = args.iter().all(|a| a.name.is_none());
         if values.iter().all(|v| matches!(v, Batch::Uniform(_))) {
             let given = values.into_iter().zip(args).map(|(v, a)| given(v, a, tree)).collect::<Found<Vec<_>>>()?;
-            // Of tensors these take steps.
+            // On tensors, these functions emit steps.
             let steps = builtin != "concat" && builtin != "len";
             if steps && given.iter().any(|g| matches!(g.value, Value::Tensor(_) | Value::Array(_))) {
                 return Err(Stop::Leave);
@@ -216,7 +217,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.call_fn(module, item, values, span)
     }
 
-    /// Folds integers by a function of two, from the left.
+    /// Folds integers by a function of two integers, from the left.
     fn folded(&mut self, values: Vec<Batch>, function: fn(i64, i64) -> Checked) -> Found<Batch> {
         let mut values = values.into_iter().map(Batch::ints);
         let mut result = values.next().ok_or(Stop::Leave)??;
@@ -254,7 +255,8 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Evaluates `left && right`, `left || right`: the right side in the iterations that the left side does not decide.
+    /// Evaluates `left && right`, `left || right`: the right side only in the iterations in which the left side does
+    /// not decide.
     fn undecided(&mut self, op: BinaryOp, left: &Ints, right: ExprId) -> Found<Batch> {
         let open = op == BinaryOp::And;
         let parts = Subset::by_key(left, &self.extents, 2).ok_or(Stop::Leave)?;
@@ -270,7 +272,7 @@ impl<'a> Evaluator<'_, 'a> {
                 Ok(())
             });
             match evaluated {
-                // The keys are those of the open iterations only.
+                // The keys cover only the undecided iterations.
                 Err(Stop::Split(_)) => return Err(Stop::Leave),
                 other => other?,
             }
@@ -287,7 +289,7 @@ impl<'a> Evaluator<'_, 'a> {
         let static_value = |v: &Value| !matches!(v, Value::Tensor(_) | Value::Array(_));
         match (left, right) {
             (Batch::Uniform(a), Batch::Uniform(b)) if static_value(&a) && static_value(&b) => {
-                // The left side of these does not decide here, or is no boolean.
+                // In these iterations the left side does not decide, or is not a boolean.
                 if let (And | Or, Value::Bool(_), Value::Bool(_)) = (op, &a, &b) {
                     return Ok(Batch::Uniform(b));
                 }
@@ -315,7 +317,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.make_range(start, end, closed, step)
     }
 
-    /// Evaluates `start..end by step`; iterations where it has another length are split.
+    /// Evaluates `start..end by step`; splits the iterations if lengths differ.
     pub(super) fn make_range(&mut self, start: Ints, end: Ints, closed: bool, step: i64) -> Found<Batch> {
         if step == 0 || step == i64::MIN {
             return Err(Stop::Leave);
@@ -338,7 +340,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 }
 
-/// Returns the value that is the same in all iterations.
+/// Returns a value that is the same in all iterations.
 fn uniform(batch: Batch) -> Found<Value> {
     match batch {
         Batch::Uniform(value) => Ok(value),

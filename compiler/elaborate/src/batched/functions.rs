@@ -1,6 +1,7 @@
-//! Functions, branches and tuples, batched: a body that only computes is evaluated once for all iterations.
+//! Batched evaluation of functions, branches and tuples: a body without effects is evaluated once for all iterations.
 //!
-//! Invariant: whatever else a function may do (steps, variables, assertions, names that change) is left.
+//! Invariant: a function that does anything else (steps, variables, assertions, assignments) is left to evaluation one
+//! iteration at a time.
 
 use super::evaluator::Evaluator;
 use super::subset::{Subset, merged};
@@ -13,10 +14,10 @@ use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// Calls that may nest: each takes more of the stack than one that is evaluated for one iteration.
+/// Maximal nesting of calls: a batched call takes more stack than a call in one iteration.
 const MAX_CALLS: usize = 24;
 
-/// The value of a body, and whether it was left by `return`.
+/// The value of a body, and whether a `return` ended it.
 type Ended = (Batch, bool);
 
 impl<'a> Evaluator<'_, 'a> {
@@ -46,7 +47,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.stated(done?.0, f.result.as_ref())
     }
 
-    /// Returns the parameters with their arguments.
+    /// Binds the parameters to their arguments.
     fn params(&self, f: &ast::Fn, args: Vec<(SmolStr, Batch)>) -> Found<Vec<(Named, Batch)>> {
         let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
         let slots = bind(args, f.params.len(), parameter).map_err(|_| Stop::Leave)?;
@@ -57,7 +58,7 @@ impl<'a> Evaluator<'_, 'a> {
         f.params.iter().zip(slots).map(param).collect()
     }
 
-    /// Returns a value as the type that is stated for it, where that is a static one.
+    /// Converts a value to its stated type, if that is a static one.
     fn stated(&self, value: Batch, ty: Option<&ast::Type>) -> Found<Batch> {
         let Some(ty) = ty else { return Ok(value) };
         let TypeKind::Name { name, dims: None } = &ty.kind else { return Err(Stop::Leave) };
@@ -78,7 +79,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// Evaluates `let`s, one `if` after another, and a value.
+    /// Evaluates a body of `let`s and `if`s and its value.
     pub(super) fn body(&mut self, body: &'a ast::Body) -> Found<Ended> {
         let mark = self.names.len();
         let done = self.statements(body);
@@ -101,7 +102,7 @@ impl<'a> Evaluator<'_, 'a> {
                 StmtKind::Expr { expr, semi: false } => match self.block(*expr)? {
                     done @ (_, true) => return Ok(done),
                     done if last => return Ok(done),
-                    // What it is worth is not used.
+                    // The value is not used.
                     _ => {}
                 },
                 _ => return Err(Stop::Leave),
@@ -149,7 +150,8 @@ impl<'a> Evaluator<'_, 'a> {
         els.map_or(Ok((Batch::Uniform(Value::Unit), false)), |e| self.block(e))
     }
 
-    /// Evaluates for some of the iterations; where these must be split, all are, and the others stay together.
+    /// Evaluates for some of the iterations. If these must be split, all iterations are split, and the others stay
+    /// together.
     fn for_iterations(
         &mut self,
         own: &Subset,
@@ -171,7 +173,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Merges two batches over different iterations, if one batch can hold both.
+    /// Merges batches over disjoint sets of iterations, if one batch can hold both.
     fn joined(&self, (yes, a): (&Subset, &Batch), (no, b): (&Subset, &Batch)) -> Option<Batch> {
         let both = |a: &Ints, b: &Ints| merged(&[(yes, a.clone()), (no, b.clone())], &self.extents).ok();
         let ints = |c: &Batch| match c {

@@ -1,11 +1,11 @@
-//! Integers of a batch: closed while they are sums of functions of single indices, listed otherwise.
+//! Integers of a batch: closed forms while they are sums of functions of single indices, lists otherwise.
 //!
 //! # Note: Tables
-//! What depends on one index of several is a table along it, however many iterations the other loops have:
-//! `n * p / pieces` is evaluated once for each `p`. Sums of such tables and affine functions cover most of what
-//! programs slice by.
+//! A value that depends on one of several indices is a table along that index, however many iterations the other loops
+//! have: `n * p / pieces` is evaluated once for each `p`. Sums of such tables and affine functions cover most of the
+//! expressions by which programs slice.
 //!
-//! Invariant: every value fits the 64-bit `int`; what would not is left to evaluation one iteration at a time.
+//! Invariant: every value fits the 64-bit `int`; an overflow is left to evaluation one iteration at a time.
 
 use super::{Found, Stop};
 use crate::integers;
@@ -14,15 +14,15 @@ use girder_syntax::ast::BinaryOp;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The box of iterations, which are numbered row-major.
+/// A box of iterations, which are numbered row-major.
 pub type Extents = SmallVec<[u32; 4]>;
 
 /// One integer per iteration.
 #[derive(Clone, Debug)]
 pub enum Ints {
-    /// An affine function of the indices, and tables along different indices, whose coefficients are 0.
+    /// An affine function of the indices, plus tables along different indices, whose coefficients are 0.
     Sum(Affine, Tables),
-    /// Listed.
+    /// A list.
     Each(Arc<[i64]>),
 }
 
@@ -38,14 +38,14 @@ pub struct Table {
 /// Tables by ascending index.
 pub type Tables = SmallVec<[Table; 1]>;
 
-/// The indices that values depend on, as far as their form tells.
+/// The indices on which values depend, according to their form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depends {
-    /// None.
+    /// No index.
     Nothing,
     /// One index.
     One(usize),
-    /// More than one.
+    /// More than one index.
     Several,
 }
 
@@ -65,7 +65,7 @@ pub fn point_count(extents: &[u32]) -> usize {
 }
 
 impl Ints {
-    /// Makes one value for all iterations.
+    /// Makes a value that is the same in all iterations.
     pub fn constant(value: i64) -> Ints {
         Ints::affine(Affine::constant(value))
     }
@@ -87,7 +87,7 @@ impl Ints {
         Ints::Sum(Affine::default(), Tables::from_elem(Table { dim, values: values.into() }, 1))
     }
 
-    /// Returns the affine function, if it is one by its form.
+    /// Returns the affine function, if the form is one.
     pub fn as_affine(&self) -> Option<&Affine> {
         match self {
             Ints::Sum(a, tables) => tables.is_empty().then_some(a),
@@ -95,7 +95,7 @@ impl Ints {
         }
     }
 
-    /// Returns the value, if it is the same in all iterations by its form.
+    /// Returns the value, if the form shows that it is the same in all iterations.
     pub fn as_constant(&self) -> Option<i64> {
         self.as_affine().filter(|a| a.coef.is_empty()).map(|a| a.base)
     }
@@ -108,7 +108,7 @@ impl Ints {
         }
     }
 
-    /// Returns the least and the greatest value, or bounds of them. Precondition: there is an iteration.
+    /// Returns bounds of the values. Precondition: there is an iteration.
     pub fn bounds(&self, extents: &[u32]) -> (i64, i64) {
         let of_list = |v: &[i64]| v.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x)));
         match self {
@@ -120,7 +120,7 @@ impl Ints {
         }
     }
 
-    /// Returns what the values depend on.
+    /// Returns the indices on which the values depend.
     pub fn depends(&self, extents: &[u32]) -> Depends {
         match self {
             Ints::Sum(a, tables) => {
@@ -135,7 +135,7 @@ impl Ints {
         }
     }
 
-    /// Returns the values along an index, on which alone they depend.
+    /// Returns the values along the only index on which they depend.
     pub fn line(&self, dim: usize, extents: &[u32]) -> Vec<i64> {
         match self {
             Ints::Sum(a, tables) => {
@@ -211,7 +211,7 @@ impl Ints {
         })
     }
 
-    /// Returns the values along an index, on which they depend if on any.
+    /// Returns the values along an index; precondition: they depend on no other.
     fn spread(&self, dim: usize, extents: &[u32]) -> Vec<i64> {
         match self.depends(extents) {
             Depends::Nothing => vec![self.first(); extents[dim] as usize],
@@ -269,7 +269,8 @@ impl Ints {
         if most > i64::MAX as i128 { Err(Stop::Leave) } else { Ok(Ints::Sum(affine, tables)) }
     }
 
-    /// Computes `self op other` where it gives an integer; division by zero and overflow are left.
+    /// Computes `self op other` if the result is an integer; division by zero and overflow are left to evaluation one
+    /// iteration at a time.
     pub fn binary(&self, op: BinaryOp, other: &Ints, extents: &[u32]) -> Found<Ints> {
         match op {
             BinaryOp::Add => self.add(other, extents),
@@ -279,7 +280,7 @@ impl Ints {
                 (Some(factor), _) => other.scale(factor, extents),
                 _ => self.zip(other, extents, i64::checked_mul),
             },
-            // The commonest by name, so that their loops are compiled for them.
+            // The most frequent operators are named here, so that their loops are specialised.
             BinaryOp::Div => self.zip(other, extents, |a, b| integers::div(a, b).ok()),
             BinaryOp::Rem => self.zip(other, extents, |a, b| integers::rem(a, b).ok()),
             _ => self.zip(other, extents, |a, b| integers::arithmetic(op, a, b)?.ok()),
@@ -287,7 +288,7 @@ impl Ints {
     }
 }
 
-/// Returns the value at the first point of a row of the innermost index, but for what that index adds.
+/// Returns the value at the first point of a row of the innermost index, without that index's contribution.
 fn start_of(a: &Affine, tables: &Tables, outer: &[u32], mut row: u64) -> i64 {
     let mut start = a.base;
     for (k, &n) in outer.iter().enumerate().rev() {

@@ -1,7 +1,6 @@
-//! `map` statements, batched: the elements and tiles of all iterations of their loops at once.
+//! Batched evaluation of `map` statements: the elements and tiles of all iterations at once.
 //!
-//! Invariant: the rows are those of evaluation one iteration at a time; where iterations were split they come in
-//! another order.
+//! Invariant: the rows are those of evaluation one iteration at a time; splitting may change their order.
 
 use super::evaluator::Evaluator;
 use super::{Batch, Found, Ints, Stop, point_count};
@@ -14,11 +13,11 @@ use girder_ir::view::Run;
 use girder_source::Result;
 use girder_syntax::ast;
 
-/// Iterations of one `map`, which take room while they are evaluated.
+/// Maximal number of iterations of one `map`, which bounds the memory of its evaluation.
 const MAX_ITERATIONS: usize = 1 << 22;
 
 impl<'a> Elaborator<'a> {
-    /// Evaluates what a `map` puts on tiles; `None` if it is left.
+    /// Evaluates the rows of a `map`; `None` if it cannot be batched.
     pub fn map_batched(
         &mut self,
         view: ast::ExprId,

@@ -1,7 +1,7 @@
-//! Reductions over static values, batched: what is reduced is evaluated once for all iterations.
+//! Batched evaluation of reductions over static values: the body is evaluated once for all iterations.
 //!
-//! Invariant: values are those of evaluation one iteration at a time, in its order; what cannot be evaluated so, or
-//! would be an error in some iteration, is left to it.
+//! Invariant: the values are those of evaluation one iteration at a time, in its order. A body that cannot be batched,
+//! or would be an error in some iteration, is left to it.
 
 use super::evaluator::Evaluator;
 use super::subset::Subset;
@@ -13,18 +13,19 @@ use girder_syntax::ast::{self, ExprId};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// Iterations of one reduction, which take room while they are evaluated.
+/// Maximal number of iterations of one reduction, which bounds the memory of its evaluation.
 const MAX_ITERATIONS: usize = 1 << 20;
-/// Fewer iterations are as soon evaluated one by one.
+/// Below this number of iterations, batching does not pay.
 const FEW: usize = 16;
 
-/// A value to reduce, and the values of the binders there.
+/// A value to reduce, with the values of the binders if needed.
 type Point = (Value, Option<Value>);
 /// Points by iteration.
 pub type Reduced = Vec<Point>;
 
 impl<'a> Elaborator<'a> {
-    /// Evaluates what a reduction reduces, with the values of its binders if `located`; `None` if it is left.
+    /// Evaluates the values to reduce, with the values of the binders if `located`; `None` if the reduction cannot be
+    /// batched.
     pub fn reduced_batched(
         &mut self,
         binders: &'a [ast::Binder],
@@ -45,7 +46,7 @@ impl<'a> Elaborator<'a> {
         if let [(_, only)] = &mut parts[..] {
             return Ok(Some(std::mem::take(only)));
         }
-        // Iterations that were split go back to where they were.
+        // Restores the order of split iterations.
         let iteration = |at: &[Vec<i64>], k: usize| at.iter().map(|loop_| loop_[k]).collect::<Vec<i64>>();
         let points = parts.into_iter().flat_map(|(at, reduced)| {
             let iterations: Vec<Vec<i64>> = (0..reduced.len()).map(|k| iteration(&at, k)).collect();

@@ -1,7 +1,8 @@
-//! Repeated statements of a compute set: the first is evaluated for all, with a batch for each of its integers.
+//! Batched evaluation of repeated statements of a compute set: the first statement is evaluated for all of them, with a
+//! batch for each of its integers.
 //!
-//! Invariant: they become what they become one by one. What cannot be evaluated so, or would be an error in some of
-//! them, is left to that, and nothing is reported of it here.
+//! Invariant: the vertices are those of evaluation one by one. Statements that cannot be batched, or of which some
+//! would be errors, are left to it, and no error is reported here.
 
 use super::evaluator::Evaluator;
 use super::statement::Statement;
@@ -13,7 +14,7 @@ use girder_source::{Diagnostic, Diagnostics, Severity};
 use girder_syntax::ast;
 
 impl<'a> Elaborator<'a> {
-    /// Evaluates repeated statements that stand in no loop; `false` if they are left.
+    /// Evaluates repeated statements outside loops; `false` if they cannot be batched.
     pub fn repeated_batched(&mut self, all: &'a ast::RepeatedStatements, out: &mut Families) -> bool {
         let steps = (all.count() * all.expr_count()) as u64;
         let limit = self.session.limits.instances.saturating_sub(out.count).min(u32::MAX as u64) as usize;
@@ -25,7 +26,7 @@ impl<'a> Elaborator<'a> {
         let before = self.reporter.replace(Diagnostics::default());
         let blocks = self.blocks_repeated(all, limit);
         let reported = self.reporter.replace(before);
-        // Errors are reported by the statements that they are in, but for a stop, which is reported once.
+        // Later evaluation reports the errors again, except for exhaustion of the budget, which is reported once.
         let stays = |d: &Diagnostic| blocks.is_some() || self.budget.has_stopped() || d.severity == Severity::Warning;
         for d in reported.iter().filter(|d| stays(d)) {
             self.reporter.report_alone(d.clone());
@@ -56,7 +57,7 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-/// Returns the batch of an integer. One that is the same in all statements may stand where it must be uniform.
+/// Returns the batch of an integer; one that is the same in all statements may occur where a uniform value is required.
 fn number(repeated: &ast::Number) -> Batch {
     let first = repeated.values[0];
     match repeated.values.iter().all(|&v| v == first) {

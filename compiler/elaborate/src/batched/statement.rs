@@ -1,6 +1,6 @@
-//! A vertex statement in all iterations that it was evaluated for.
+//! A vertex statement with its values in all iterations.
 //!
-//! Invariant: it holds no entity; those are made from statements in the order of their first vertices.
+//! Invariant: a statement holds no entity; entities are made from statements in the order of their first vertices.
 
 use super::{Batch, Extents, Ints};
 use girder_ir::codelet::GenericArg;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 pub(super) struct Statement<'a> {
     /// Its syntax.
     pub vertex: &'a ast::Vertex,
-    /// Where it stands; outside loops, where each of repeated statements stands.
+    /// The span; for repeated statements outside loops, the span of each.
     pub spans: Vec<Span>,
-    /// Numbers of items, and iterations of loops, from the outermost loop to it.
+    /// Numbers of items and iterations of loops, from the outermost loop to the statement.
     pub path: Vec<Ints>,
     /// The box of its iterations.
     pub extents: Extents,
-    /// The iteration that each loop is in.
+    /// The iteration of each loop.
     pub counters: Vec<Ints>,
     /// The indices of the loops, for messages.
     pub indices: Vec<Ints>,
@@ -29,9 +29,9 @@ pub(super) struct Statement<'a> {
     pub codelet: (ModuleRef, usize),
     /// The codelet's header.
     pub header: Arc<Header>,
-    /// Generics that the statement gives.
+    /// The generics that the statement states.
     pub generics: Vec<GenericArg>,
-    /// What each field is connected to, and where that stands.
+    /// The argument of each field, with its span.
     pub fields: Vec<(Batch, Span)>,
     /// The tile, if the statement gives one.
     pub tile: Option<Ints>,

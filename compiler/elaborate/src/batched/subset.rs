@@ -1,6 +1,6 @@
-//! Subsets of iterations: batches restricted to them, merged from them, and repeated under one more loop.
+//! Subsets of iterations, and batches restricted to them, merged from them, and repeated for one more loop.
 //!
-//! Invariant: iterations stay in their order. Restricting single indices keeps sums of functions of single indices.
+//! Invariant: iterations keep their order. Restricting single indices preserves sums of functions of single indices.
 
 use super::ints::{Depends, Table, Tables};
 use super::{Batch, Extents, Found, Ints, Stop, point_count};
@@ -10,21 +10,21 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Some iterations of a box.
+/// A subset of the iterations of a box.
 #[derive(Clone, Debug)]
 pub enum Subset {
-    /// Those whose every index is in a set of its own.
+    /// The iterations whose every index is in a set of values for that index.
     Grid(SmallVec<[AxisSubset; 4]>),
-    /// Those of these numbers, ascending.
+    /// The iterations with these numbers, ascending.
     List(Arc<[u32]>),
 }
 
 /// A set of values of one index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AxisSubset {
-    /// The first value, and how many follow one another.
+    /// The first value and the number of consecutive values.
     Span(u32, u32),
-    /// These, ascending.
+    /// These values, ascending.
     List(Arc<[u32]>),
 }
 
@@ -53,7 +53,7 @@ impl AxisSubset {
 }
 
 impl Subset {
-    /// All iterations.
+    /// Returns the subset of all iterations.
     fn all(extents: &[u32]) -> Subset {
         Subset::Grid(extents.iter().map(|&n| AxisSubset::Span(0, n)).collect())
     }
@@ -65,7 +65,7 @@ impl Subset {
         Subset::Grid(axes)
     }
 
-    /// Iterations by number, ascending and at least one.
+    /// Returns the iterations with these numbers, ascending and at least one.
     fn listed(iterations: Vec<u32>, extents: &[u32]) -> Subset {
         let point = |mut iteration: u32| {
             let mut point: Extents = Extents::from_elem(0, extents.len());
@@ -88,7 +88,7 @@ impl Subset {
         }
     }
 
-    /// Groups iterations by key, in the order of the first of each; `None` if there are more than `most` keys.
+    /// Groups iterations by key, in the order of their first iterations; `None` if there are more than `most` keys.
     pub fn by_key(keys: &Ints, extents: &[u32], most: usize) -> Option<Vec<(i64, Subset)>> {
         let mut parts: IndexMap<i64, Vec<u32>, FxBuildHasher> = IndexMap::default();
         let mut group = |keys: Vec<i64>| {
@@ -119,7 +119,7 @@ impl Subset {
         }
     }
 
-    /// Returns the numbers that the iterations have in the box `from`.
+    /// Returns the numbers of the iterations in the box `from`.
     pub fn iterations(&self, from: &[u32]) -> Vec<u32> {
         match self {
             Subset::List(iterations) => iterations.to_vec(),
@@ -135,7 +135,7 @@ impl Subset {
         }
     }
 
-    /// Restricts one thing per iteration of the box `from`.
+    /// Restricts a list with one entry per iteration of the box `from`.
     fn gather<T: Clone>(&self, all: &[T], from: &[u32]) -> Arc<[T]> {
         self.iterations(from).into_iter().map(|t| all[t as usize].clone()).collect()
     }
@@ -210,7 +210,7 @@ pub fn merged(parts: &[(&Subset, Ints)], extents: &[u32]) -> Found<Ints> {
     }
 }
 
-/// Merges where the subsets differ in one index, and the integers in what depends on it alone.
+/// Merges integers if the subsets differ in one index and the integers depend on it alone.
 fn merged_along(parts: &[(&Subset, Ints)], extents: &[u32]) -> Option<Ints> {
     let axes = |subset: &Subset| if let Subset::Grid(axes) = subset { Some(axes.clone()) } else { None };
     let axes: Vec<SmallVec<[AxisSubset; 4]>> = parts.iter().map(|p| axes(p.0)).collect::<Option<_>>()?;
@@ -247,12 +247,12 @@ fn merged_along(parts: &[(&Subset, Ints)], extents: &[u32]) -> Option<Ints> {
     Some(Ints::Sum(affine, tables))
 }
 
-/// Repeats one thing per iteration under a loop of `n` iterations in each.
+/// Repeats each entry of a list `n` times, for an inner loop of `n` iterations.
 fn repeat<T: Clone>(all: &[T], n: u32) -> Arc<[T]> {
     all.iter().flat_map(|v| std::iter::repeat_n(v.clone(), n as usize)).collect()
 }
 
-/// Repeats integers under a loop of `n` iterations in each.
+/// Repeats integers for an inner loop of `n` iterations.
 pub fn inside_ints(ints: &Ints, n: u32) -> Ints {
     match ints {
         Ints::Sum(..) => ints.clone(),
@@ -260,7 +260,7 @@ pub fn inside_ints(ints: &Ints, n: u32) -> Ints {
     }
 }
 
-/// Repeats a batch under a loop of `n` iterations in each.
+/// Repeats a batch for an inner loop of `n` iterations.
 pub fn inside(batch: &Batch, n: u32) -> Batch {
     match batch {
         Batch::Uniform(v) => Batch::Uniform(v.clone()),

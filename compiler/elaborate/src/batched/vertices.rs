@@ -1,6 +1,6 @@
-//! Items of compute sets, batched: vertices, branches, and `let`s, in all iterations of the loops around them.
+//! Batched evaluation of the items of compute sets: vertices, branches, and `let`s.
 //!
-//! Invariant: nothing is made here; evaluated statements are collected.
+//! Invariant: no entity is made here; evaluated statements are collected.
 
 use super::evaluator::Evaluator;
 use super::statement::Statement;
@@ -13,11 +13,11 @@ use girder_source::Span;
 use girder_syntax::ast::{self, VertexItem};
 
 impl<'a> Evaluator<'_, 'a> {
-    /// Evaluates an item in all iterations, in parts where they must be split.
+    /// Evaluates an item in all iterations, in parts if they must be split.
     pub(super) fn item(&mut self, item: &'a VertexItem) -> Found<()> {
         self.split(&mut |this| match item {
             VertexItem::For { binders, body, .. } => this.under(binders, &mut |this| this.items(body)),
-            // The iterations of its own loops are split inside them.
+            // The iterations of the statement's own loops are split inside those loops.
             VertexItem::Vertex(v) => this.under(&v.family, &mut |this| this.split(&mut |this| this.vertex(v))),
             VertexItem::If { cond, then, els, .. } => this.branches(*cond, then, els.as_deref()),
             VertexItem::Repeated(id) => this.items(this.base.tree().exprs.others(*id)),
@@ -32,7 +32,7 @@ impl<'a> Evaluator<'_, 'a> {
         done
     }
 
-    /// Evaluates items; a `let` that splits the iterations splits all that comes after it.
+    /// Evaluates items; a `let` that splits the iterations splits all later items too.
     fn items_from(&mut self, items: &'a [VertexItem], from: usize) -> Found<()> {
         let mut failed = false;
         for (k, item) in items.iter().enumerate().skip(from) {
@@ -54,7 +54,7 @@ impl<'a> Evaluator<'_, 'a> {
             };
             match done {
                 Ok(()) => {}
-                // The other items may have errors of their own.
+                // The other items may have errors of their own, so they are still evaluated.
                 Err(Stop::Failed) if !matches!(item, VertexItem::Let(_)) => failed = true,
                 Err(stop) => return Err(stop),
             }

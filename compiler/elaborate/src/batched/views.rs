@@ -1,7 +1,8 @@
-//! Indexing and views, batched: one view, and by how much it moves.
+//! Batched evaluation of indexing and views: one view, and its shift in each iteration.
 //!
-//! Invariant: in every iteration the view is what indexing with that iteration's values gives. So a moving index is
-//! taken only where the form of the result does not depend on it: along an axis of one digit, of a view of one part.
+//! Invariant: in every iteration the view is the one that indexing with that iteration's values gives. So an index that
+//! varies is accepted only if the form of the result does not depend on it: along an axis of one digit, of a view of
+//! one part.
 
 use super::evaluator::Evaluator;
 use super::{Batch, Found, Ints, Stop};
@@ -12,7 +13,7 @@ use girder_source::Span;
 use girder_syntax::ast::{self, Index};
 use std::sync::Arc;
 
-/// What one index takes of an axis.
+/// The elements that one index selects along an axis.
 enum AxisIndex {
     One(Ints),
     Many { start: Ints, count: u64, step: i64 },
@@ -65,7 +66,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// Returns what the only index takes of `0..len`.
+    /// Evaluates the only index, along an axis of length `len`.
     fn only(&mut self, index: &[Index], len: u64) -> Found<AxisIndex> {
         match index {
             [one] => self.axis_index(one, len),
@@ -108,8 +109,7 @@ impl Evaluator<'_, '_> {
         Ok(moving(Tensor { view, ty: t.ty }, shift))
     }
 
-    /// Adds to `shift` by how much the view moves when it is taken at `at` along an axis, from where it is in the first
-    /// iteration.
+    /// Adds to `shift` the movement of a view that is taken at `at` along an axis, relative to the first iteration.
     fn moved(&mut self, view: &View, axis: usize, at: &Ints, shift: Ints) -> Found<Ints> {
         if at.as_constant().is_some() {
             return Ok(shift);
@@ -121,7 +121,8 @@ impl Evaluator<'_, '_> {
         from_first.scale(stride, &self.extents)?.add(&shift, &self.extents)
     }
 
-    /// Returns what one index takes of `0..len`; what is outside in some iteration is left.
+    /// Evaluates one index of an axis of length `len`; an index that is out of range in some iteration is left to
+    /// evaluation one iteration at a time.
     fn axis_index(&mut self, index: &Index, len: u64) -> Found<AxisIndex> {
         let range = match index {
             Index::Rest(_) => return Ok(AxisIndex::Rest),
@@ -166,7 +167,7 @@ impl Evaluator<'_, '_> {
         Ok(AxisIndex::Many { start, count, step })
     }
 
-    /// Evaluates `base.name(args)` of a view: what regroups or repeats digits moves with the view.
+    /// Evaluates `base.name(args)` of a view. A method that regroups or repeats digits keeps the shift.
     pub(super) fn view_method(
         &mut self,
         base: Batch,
@@ -179,7 +180,7 @@ impl Evaluator<'_, '_> {
             Batch::View { like, shift } if like.view.parts.len() == 1 => (like, shift),
             _ => return Err(Stop::Leave),
         };
-        if !crate::indexing::METHODS.contains(&name.name.as_str()) {
+        if !crate::members::METHODS.contains(&name.name.as_str()) {
             return Err(Stop::Leave);
         }
         match self.base.method(like.into(), name, given, span)? {
@@ -192,7 +193,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-/// Makes a batch of a view and by how much it moves.
+/// Makes a batch of a view and its shift.
 fn moving(like: Tensor, shift: Ints) -> Batch {
     match shift.as_constant() {
         Some(0) => Batch::Uniform(like.into()),

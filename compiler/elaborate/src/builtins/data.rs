@@ -1,6 +1,6 @@
-//! Arrays that no expression spells: files that the loader reads, and the base64 of printed text.
+//! Arrays that are not written as expressions: files that the loader reads, and the base64 of printed text.
 //!
-//! Invariant: an array has as many bytes as its shape has, and each of a `bool` is 0 or 1.
+//! Invariant: an array has the number of bytes of its shape, and each byte of a `bool` is 0 or 1.
 
 use crate::elaborator::Elaborator;
 use crate::modules::Array;
@@ -31,7 +31,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns a string, if one is given.
+    /// Returns an optional string argument.
     fn text_of(&mut self, given: Option<Given>) -> Result<Option<smol_str::SmolStr>> {
         match given {
             None => Ok(None),

@@ -1,6 +1,6 @@
-//! The names of built-in functions, for whoever looks names up.
+//! The names of built-in functions, for name resolution.
 
-/// Functions that the language builds in outside codelets.
+/// The built-in functions outside codelets.
 pub const NAMES: [&str; 36] = [
     "tile",
     "ipu",
@@ -40,6 +40,6 @@ pub const NAMES: [&str; 36] = [
     "zeros",
 ];
 
-/// Functions of the prelude that static numbers have too.
+/// Functions of the prelude that also apply to static numbers.
 pub const STATIC: [&str; 14] =
     ["sqrt", "exp", "log", "tanh", "sin", "cos", "relu", "square", "pow", "abs", "floor", "ceil", "round", "trunc"];

@@ -1,6 +1,6 @@
-//! Functions of static numbers, and the numbers that types have.
+//! Functions of static numbers, and the constants of types.
 //!
-//! Invariant: no operation on integers wraps; one that overflows is an error.
+//! Invariant: no operation on integers wraps; overflow is an error.
 
 use crate::elaborator::Elaborator;
 use crate::integers::{self, Checked, Wrong};
@@ -10,7 +10,7 @@ use girder_ir::types::ElemType;
 use girder_source::{Result, Span};
 
 impl Elaborator<'_> {
-    /// Functions of static numbers; of tensors through the prelude.
+    /// Calls a function on static numbers; on tensors, through the prelude.
     pub(super) fn call_number(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
         if given.iter().any(|g| matches!(g.value, Value::Tensor(_))) {
             if name == "int" || name == "float" {
@@ -22,7 +22,7 @@ impl Elaborator<'_> {
                     help,
                 ));
             }
-            // Of one tensor it is the least (greatest) element, perhaps along an axis; of two it goes element by
+            // With one tensor, this is its minimum (maximum), perhaps along an axis; with two, it applies element by
             // element.
             let one = given.iter().filter(|g| g.name.is_empty()).count() == 1;
             let function = match (name, one) {
@@ -37,7 +37,7 @@ impl Elaborator<'_> {
         self.each_static(name, given.into_iter().map(|g| g.value).collect(), span)
     }
 
-    /// Returns a function of static numbers.
+    /// Applies a function of the prelude to static numbers.
     pub fn each_static(&mut self, name: &str, values: Vec<Value>, span: Span) -> Result<Value> {
         let wrong = |this: &mut Self| {
             let found: Vec<String> = values.iter().map(Value::describe).collect();
@@ -118,7 +118,7 @@ impl Elaborator<'_> {
                 best = v.clone();
             }
         }
-        // As for `+`, an integer beside a float is a float.
+        // As for `+`, an integer combined with a float becomes a float.
         let any_float = [first].into_iter().chain(rest).any(|v| matches!(v, Value::Float(_)));
         Ok(match best {
             Value::Int(i) if any_float => Value::Float(i as f64),
@@ -126,7 +126,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// Evaluates `f32.max` and its kin.
+    /// Evaluates `f32.max` and similar constants.
     pub fn type_constant(&mut self, ty: ElemType, name: &str, span: Span) -> Result<Value> {
         let float = |single: f32, double: f64| match ty {
             ElemType::F32 => Some(Value::Float(single as f64)),
@@ -166,7 +166,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Computes a function of integers that gives an integer; `None` for any other.
+/// Computes an integer-valued function of integers; `None` for any other function.
 fn integer(name: &str, values: &[Value]) -> Option<Checked> {
     match *values {
         [Value::Int(a)] => integers::of_one(name).map(|f| f(a)),

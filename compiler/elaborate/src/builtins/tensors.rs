@@ -1,6 +1,6 @@
-//! Functions that make tensors of values, lists and other tensors.
+//! Functions that make tensors from values, lists and other tensors.
 //!
-//! Invariant: what is static becomes a constant; only what is known at run time takes a step.
+//! Invariant: a static value becomes a constant; only a run-time value takes a step.
 
 use crate::elaborator::Elaborator;
 use crate::modules::Array;
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
                 return Err(self.error("elaborate::shape_mismatch", at, message));
             }
         }
-        // Each tensor has no more elements than one may have; together they may have more.
+        // Each tensor is within the limit of elements; together they may exceed it.
         let total = tensors.iter().fold(0u64, |n, t| n.saturating_add(t.view.len()));
         if total > self.session.limits.elements {
             return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));

@@ -1,6 +1,6 @@
-//! The codelets of element-wise steps: their names, and their trees.
+//! The codelets of element-wise steps: their names and their syntax trees.
 //!
-//! Invariant: the name holds all that the tree depends on, so that equal names are one codelet.
+//! Invariant: the name determines the tree, so that codelets of equal names are one codelet.
 
 use super::operand::Operand;
 use girder_ir::types::ElemType;
@@ -9,15 +9,15 @@ use girder_syntax::ast::{self, AssignOp, Dim, ExprId, FieldDir, Index, ItemKind,
 use girder_syntax::make::{Make, arg, body, ident, path};
 use smol_str::{SmolStr, format_smolstr};
 
-/// What an element-wise codelet depends on.
+/// The parameters of an element-wise codelet.
 pub(super) struct EachCodelet<'o> {
-    /// The function or type that is applied, qualified; `None` copies the operand.
+    /// The qualified name of the applied function or type; `None` copies the operand.
     pub function: Option<&'o str>,
     /// Its operands.
     pub operands: &'o [Operand],
     /// The element type of the result.
     pub out: ElemType,
-    /// The rank of the result and of operands that are full.
+    /// The rank of the result and of full operands.
     pub rank: usize,
 }
 
@@ -69,7 +69,7 @@ impl EachCodelet<'_> {
     }
 }
 
-/// Evaluates `in x0: f32[n0, n1]`.
+/// Builds `in x0: f32[n0, n1]`.
 fn field(make: &mut Make, dir: FieldDir, name: &str, ty: ElemType, rank: usize) -> ast::CodeletField {
     let dims: Vec<Dim> = (0..rank).map(|k| Dim::Expr(make.name(&format!("n{k}")))).collect();
     let kind = TypeKind::Name { name: path(ty.name()), dims: (rank > 0).then_some(dims) };
@@ -77,7 +77,7 @@ fn field(make: &mut Make, dir: FieldDir, name: &str, ty: ElemType, rank: usize) 
     ast::CodeletField { attrs: vec![], dir, name: ident(name), ty, span: Span::NONE }
 }
 
-/// Evaluates `x0[i0, i1]`.
+/// Builds `x0[i0, i1]`.
 fn element(make: &mut Make, name: &str, rank: usize) -> ExprId {
     let base = make.name(name);
     if rank == 0 {
@@ -87,7 +87,7 @@ fn element(make: &mut Make, name: &str, rank: usize) -> ExprId {
     make.index(base, index)
 }
 
-/// Evaluates `i0 in 0..n0`.
+/// Builds `i0 in 0..n0`.
 fn binder(make: &mut Make, k: usize) -> ast::Binder {
     let (start, end) = (make.uint(0), make.name(&format!("n{k}")));
     let range = make.range(start, end);

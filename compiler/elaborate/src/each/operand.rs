@@ -6,9 +6,9 @@ use girder_ir::types::{ElemType, Scalar};
 /// An argument of an element-wise codelet.
 #[derive(Clone)]
 pub(super) enum Operand {
-    /// The elements of the result's shape.
+    /// A tensor of the result's shape.
     Full(Tensor),
-    /// One element for all.
+    /// One element for the whole result.
     One(Tensor),
     /// A static number.
     Static(Scalar),

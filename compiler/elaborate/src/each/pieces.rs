@@ -1,4 +1,4 @@
-//! The pieces of an element-wise step: where they are, and all of one size at once.
+//! The pieces of an element-wise step: their positions, and the views of all pieces of one size at once.
 //!
 //! Invariant: the pieces of all boxes are disjoint and cover the shape.
 
@@ -11,7 +11,7 @@ use girder_ir::types::Scalar;
 use girder_ir::view::View;
 use girder_source::Span;
 
-/// How a shape is cut: equal pieces along each axis, the last perhaps shorter.
+/// The cut of a shape: equal pieces along each axis, the last perhaps shorter.
 pub(super) struct Pieces<'p> {
     pub shape: &'p [u64],
     /// The length of a piece along each axis.
@@ -19,7 +19,8 @@ pub(super) struct Pieces<'p> {
 }
 
 impl Pieces<'_> {
-    /// Boxes of pieces of one size, by their first piece: along each axis the whole pieces, and the shorter one.
+    /// Returns the boxes of pieces of one size, by their first piece: along each axis, the whole pieces or the shorter
+    /// last one.
     pub fn boxes(&self) -> Vec<(Extents, Extents)> {
         let mut boxes = vec![(Extents::new(), Extents::new())];
         for (&n, &chunk) in self.shape.iter().zip(self.grid) {
@@ -36,7 +37,7 @@ impl Pieces<'_> {
         boxes
     }
 
-    /// Returns what a view of the shape sees in the piece at a point; a scalar is whole in all.
+    /// Returns the part of a view of the shape in the piece at a point; a scalar is in every piece.
     pub fn piece(&self, view: &View, at: &[u64]) -> View {
         let mut piece = view.clone();
         for (axis, (&k, &chunk)) in at.iter().zip(self.grid).enumerate().take(view.rank()) {

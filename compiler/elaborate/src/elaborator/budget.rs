@@ -1,10 +1,10 @@
-//! The budget: how many steps static evaluation may still take.
+//! The budget of static evaluation: the number of steps that it may still take.
 //!
-//! Invariant: once it has stopped, every later charge fails.
+//! Invariant: once the budget has stopped, every later charge fails.
 
 use girder_source::Cancel;
 
-/// Steps that are left.
+/// The remaining steps.
 #[derive(Debug)]
 pub struct Budget {
     left: u64,
@@ -12,12 +12,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many steps.
+    /// Creates a budget.
     pub fn new(steps: u64) -> Budget {
         Budget { left: steps, stopped: false }
     }
 
-    /// Takes one step; `false` if none is left or the user cancelled, who is asked once in a while.
+    /// Takes one step; `false` if none is left or the user cancelled, which is polled now and then.
     #[must_use]
     pub fn take(&mut self, cancel: &Cancel) -> bool {
         if self.left == 0 || (self.left.is_multiple_of(1024) && cancel.is_cancelled()) {
@@ -27,24 +27,24 @@ impl Budget {
         true
     }
 
-    /// Takes as many steps as there are, up to `steps`.
+    /// Takes at most `steps` of the remaining steps.
     pub fn take_up_to(&mut self, steps: u64) {
         self.left = self.left.saturating_sub(steps);
     }
 
-    /// Returns how many steps are left.
+    /// Returns the number of remaining steps.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Sets how many steps are left, after an attempt that is charged otherwise or not at all.
+    /// Sets the number of remaining steps, after an attempt that is charged otherwise or not at all.
     pub fn set_left(&mut self, steps: u64) {
         if !self.stopped {
             self.left = steps;
         }
     }
 
-    /// Ends all evaluation; `true` the first time, when it has to be reported.
+    /// Ends all evaluation; returns `true` the first time, when it must be reported.
     pub fn stop(&mut self) -> bool {
         self.left = 0;
         !std::mem::replace(&mut self.stopped, true)

@@ -1,4 +1,4 @@
-//! The table of codelets: what was read, generated and specialised, each once.
+//! The table of codelets: each is read, generated and specialised once.
 //!
 //! Invariant: a codelet that failed is remembered as failed, so that its errors are reported once.
 
@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// What tells specialisations apart.
+/// The identity of a specialisation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SpecKey {
     /// The module of the codelet.
@@ -39,11 +39,11 @@ pub struct CodeletTable {
     pub headers: FxHashMap<(ModuleRef, usize), Option<Arc<Header>>>,
     /// Modules that the compiler generated, numbered after those that were loaded.
     pub generated: Vec<Generated>,
-    /// Generated codelets of element-wise steps, by name: the only item of its module.
+    /// Generated codelets of element-wise steps, by name; each is the only item of its module.
     pub elementwise: FxHashMap<SmolStr, ModuleRef>,
-    /// Items whose text the graph has.
+    /// Items whose text is in the graph.
     pub printed: FxHashSet<(ModuleRef, usize)>,
-    /// Fields that were warned of.
+    /// Fields about which a warning was reported.
     pub warned: FxHashSet<(SpecId, FieldId)>,
 }
 
@@ -53,7 +53,7 @@ impl CodeletTable {
         self.specs.iter().filter(|(_, spec)| spec.is_none()).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Forgets the failures that are not among `known`: they are to be met, and reported, again.
+    /// Forgets the failures that are not among `known`, so that they occur, and are reported, again.
     pub fn forget_failures_since(&mut self, known: &FxHashSet<SpecKey>) {
         self.specs.retain(|key, spec| spec.is_some() || known.contains(key));
     }

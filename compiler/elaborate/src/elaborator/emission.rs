@@ -1,7 +1,7 @@
-//! Emission: the bodies that steps go into, and what each step and entity made there inherits: the path of its name,
-//! its origin and its place.
+//! Emission: the bodies that receive steps, and the properties that steps and entities inherit: the path of their
+//! names, their origin and their place.
 //!
-//! Invariant: a body is closed by whoever opened it; where no body is open nothing runs.
+//! Invariant: whoever opens a body closes it; if no body is open, no step can be emitted.
 
 use super::nodes::{Body, Node, NodeKind};
 use crate::value::Place;
@@ -9,14 +9,14 @@ use girder_ir::ids::{ComputeSetId, VarId};
 use girder_source::OriginId;
 use smol_str::SmolStr;
 
-/// Where steps go, and what they inherit.
+/// The bodies that receive steps, and the inherited properties.
 #[derive(Debug, Default)]
 pub struct Emission {
-    /// Innermost last.
+    /// Open bodies, innermost last.
     bodies: Vec<Body>,
-    /// How many of `bodies` are under run-time control.
+    /// The number of `bodies` under run-time control.
     run_time_depth: u32,
-    /// Names of the calls around.
+    /// Names of the enclosing calls.
     path: Vec<SmolStr>,
     origin: Option<OriginId>,
     places: Vec<Place>,
@@ -24,17 +24,17 @@ pub struct Emission {
 }
 
 impl Emission {
-    /// Returns the top of a module: no body is open, and nothing is inherited but the path.
+    /// Returns the state at the top of a module: no body is open, and only the path is inherited.
     pub fn at_top(path: Vec<SmolStr>) -> Emission {
         Emission { path, ..Emission::default() }
     }
 
-    /// Opens a body that runs whenever the one around it does.
+    /// Opens a body that runs whenever the enclosing one does.
     pub fn open(&mut self) {
         self.reopen(Body::default());
     }
 
-    /// Opens a body again, to emit at its end.
+    /// Reopens a body, to emit at its end.
     pub fn reopen(&mut self, body: Body) {
         self.bodies.push(body);
     }
@@ -56,12 +56,12 @@ impl Emission {
         self.close()
     }
 
-    /// Returns how many of the open bodies are under run-time control.
+    /// Returns the number of open bodies under run-time control.
     pub fn run_time_depth(&self) -> u32 {
         self.run_time_depth
     }
 
-    /// Appends a step to the innermost body; `false` where nothing runs.
+    /// Appends a step to the innermost body; `false` if no body is open.
     #[must_use]
     pub fn push(&mut self, kind: NodeKind, origin: OriginId) -> bool {
         match self.bodies.last_mut() {
@@ -73,7 +73,7 @@ impl Emission {
         }
     }
 
-    /// Returns how many steps the innermost body has, to tell later whether any was emitted.
+    /// Returns the number of steps in the innermost body, so that a caller can tell later whether any was emitted.
     pub fn count(&self) -> Option<usize> {
         self.bodies.last().map(|body| body.nodes.len())
     }

@@ -1,7 +1,7 @@
-//! What was made under a name: the unique names of variables, sets and programs, and the sets, programs and constants
-//! that are made once.
+//! Entities by name: the unique names of variables, sets and programs, and the sets, programs and constants that are
+//! made once.
 //!
-//! Invariant: no two variables have one name; nor do two sets, or two programs.
+//! Invariant: no two variables share a name; nor do two sets, or two programs.
 
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, VarId};
 use girder_ir::types::Scalar;
@@ -9,7 +9,7 @@ use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
-/// What `execute` runs.
+/// The target of an `execute`.
 #[derive(Clone, Copy, Debug)]
 pub enum Set {
     /// A compute set.
@@ -18,7 +18,7 @@ pub enum Set {
     Copy(CopyId),
 }
 
-/// What tells programs apart: the module, the name, and the arguments.
+/// The identity of a program: the module, the name, and the arguments.
 pub type ProgramKey = (ModuleRef, SmolStr, String);
 
 /// Entities and their names.
@@ -38,12 +38,12 @@ pub struct Entities {
     pub constants: FxHashMap<Scalar, VarId>,
 }
 
-/// Names in use, each with the last number that was put behind it.
+/// Names in use, each with the last number that was appended to it.
 #[derive(Debug, Default)]
 pub struct UniqueNames(FxHashMap<SmolStr, u64>);
 
 impl UniqueNames {
-    /// Returns `path`, or if that is in use the first of `path_2`, `path_3`, … that is not.
+    /// Returns `path` or, if it is in use, the first of `path_2`, `path_3`, … that is not.
     pub fn unique(&mut self, path: SmolStr) -> SmolStr {
         if self.0.contains_key(&path) {
             return self.numbered(path);

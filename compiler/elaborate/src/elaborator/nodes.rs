@@ -1,6 +1,6 @@
-//! Steps while a program is built, and how they become the graph's tree of steps.
+//! Steps of a program under construction, and their conversion to the graph's tree of steps.
 //!
-//! Invariant: a sequence never stands directly in a sequence, so that printed text reads back to the same tree.
+//! Invariant: a sequence is never a direct child of a sequence, so that printed text reads back to the same tree.
 
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
@@ -8,23 +8,23 @@ use girder_ir::program::{Effect, Step, StepKind};
 use girder_ir::view::View;
 use girder_source::OriginId;
 
-/// What runs from its beginning to its end.
+/// A sequence of steps.
 #[derive(Debug, Default)]
 pub struct Body {
     /// The steps, in order.
     pub nodes: Vec<Node>,
 }
 
-/// A step and where it comes from.
+/// A step and its origin.
 #[derive(Debug)]
 pub struct Node {
-    /// What is done.
+    /// The operation.
     pub kind: NodeKind,
-    /// Who asked for it.
+    /// The origin.
     pub origin: OriginId,
 }
 
-/// The kinds of [`StepKind`], with children in place.
+/// The kinds of [`StepKind`], with their children inline.
 #[derive(Debug)]
 pub enum NodeKind {
     /// Runs a compute set.
@@ -43,15 +43,15 @@ pub enum NodeKind {
     Call(ProgramId),
     /// Runs bodies that do not depend on one another.
     Par(Vec<Body>),
-    /// Does what the outside sees.
+    /// Performs an effect that the host observes.
     Effect(Effect),
 }
 
-/// Inclusive ranges of keys, and what they run.
+/// Inclusive ranges of keys, and the body that they select.
 pub type Case = (Vec<(i64, i64)>, Body);
 
 impl NodeKind {
-    /// Brings the views of a step to the form that they have when they are read from printed text.
+    /// Converts the views of a step to the form that reading printed text gives.
     pub fn canonicalise(&mut self) {
         let view = match self {
             NodeKind::While { cond: view, .. }

@@ -1,19 +1,19 @@
-//! Reporting: diagnostics with the calls that led to them.
+//! Diagnostics with the calls that led to them.
 //!
-//! Invariant: what goes wrong in the library is labelled first at the call that the user wrote.
+//! Invariant: an error in the library has its first label at the call that the user wrote.
 
 use girder_source::{Diagnostic, Diagnostics, Failed, Label, SourceMap, Span};
 
-/// Where diagnostics go.
+/// The diagnostics so far.
 pub struct Reporter<'a> {
     diagnostics: &'a mut Diagnostics,
     map: &'a mut SourceMap,
-    /// Calls being evaluated, outermost first.
+    /// Spans of the enclosing calls, outermost first.
     calls: Vec<Span>,
 }
 
 impl<'a> Reporter<'a> {
-    /// A reporter under no call.
+    /// Creates a reporter outside all calls.
     pub fn new(diagnostics: &'a mut Diagnostics, map: &'a mut SourceMap) -> Reporter<'a> {
         Reporter { diagnostics, map, calls: vec![] }
     }
@@ -32,7 +32,7 @@ impl<'a> Reporter<'a> {
         Failed
     }
 
-    /// Reports a diagnostic that no call has to do with.
+    /// Reports a diagnostic without the enclosing calls.
     pub fn report_alone(&mut self, d: Diagnostic) {
         self.diagnostics.push(d);
     }
@@ -47,12 +47,12 @@ impl<'a> Reporter<'a> {
         self.calls.pop()
     }
 
-    /// Replaces the calls being evaluated and returns those before.
+    /// Replaces the enclosing calls; returns the previous ones.
     pub fn replace_calls(&mut self, calls: Vec<Span>) -> Vec<Span> {
         std::mem::replace(&mut self.calls, calls)
     }
 
-    /// Replaces all diagnostics and returns those before, to look at what one evaluation reports.
+    /// Replaces all diagnostics and returns the previous ones, so that those of one evaluation can be inspected.
     pub fn replace(&mut self, diagnostics: Diagnostics) -> Diagnostics {
         std::mem::replace(self.diagnostics, diagnostics)
     }

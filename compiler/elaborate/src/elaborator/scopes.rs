@@ -1,6 +1,6 @@
-//! Scopes: the local names of the functions being evaluated, and what the items of modules are worth.
+//! Scopes: the local names of the functions being evaluated, and the values of the modules' items.
 //!
-//! Invariant: only the innermost function's locals are seen; a global that is being evaluated is `Pending`.
+//! Invariant: only the locals of the innermost function are visible; a global that is being evaluated is `Pending`.
 
 use crate::modules::Modules;
 use crate::value::Value;
@@ -13,18 +13,18 @@ use smol_str::SmolStr;
 pub struct Binding {
     /// The name.
     pub name: SmolStr,
-    /// What it is worth.
+    /// Its value.
     pub value: Value,
-    /// Declared with `let mut`.
+    /// Whether it was declared by `let mut`.
     pub mutable: bool,
-    /// Depth of run-time bodies at its `let`: a deeper body may not rename it.
+    /// The number of run-time bodies around its `let`; a deeper body may not rename it.
     pub depth: u32,
 }
 
-/// What a global name is worth.
+/// The value of a global name.
 #[derive(Clone, Debug)]
 pub enum Global {
-    /// Being evaluated: to meet it again is a cycle.
+    /// The value is being evaluated; a use of it now is a cycle.
     Pending,
     /// Evaluated.
     Known(Value),
@@ -35,7 +35,7 @@ pub enum Global {
 struct Frame {
     module: ModuleRef,
     names: Vec<Binding>,
-    /// Static loops around what is being evaluated, which `break` and `continue` may leave.
+    /// The number of enclosing static loops, which `break` and `continue` may leave.
     loops: u32,
     /// Whether an assertion failed, which ends the body.
     ended: bool,
@@ -44,16 +44,16 @@ struct Frame {
 /// Names and their values.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    /// Innermost last.
+    /// Frames, innermost last.
     frames: Vec<Frame>,
     globals: FxHashMap<(ModuleRef, SmolStr), Global>,
-    /// How many items are being evaluated, each for the one before.
+    /// The number of items being evaluated, each needed by the one before it.
     item_depth: u32,
-    /// Values of names that are not local, by the module whose text has the name.
+    /// Values of names that are not local, by the module whose text contains the name.
     resolved: FxHashMap<(ModuleRef, SmolStr), Value>,
 }
 
-/// How many names a scope had; [`Scopes::release`] forgets those after it.
+/// The number of names in scope at some point; [`Scopes::release`] forgets later names.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
@@ -88,7 +88,7 @@ impl Scopes {
         self.locals().iter().rev().find(|b| b.name == name)
     }
 
-    /// Returns a local by name, to give it another value.
+    /// Returns a local by name, for assignment.
     pub fn local_mut(&mut self, name: &str) -> Option<&mut Binding> {
         self.frames.last_mut()?.names.iter_mut().rev().find(|b| b.name == name)
     }
@@ -100,7 +100,7 @@ impl Scopes {
         }
     }
 
-    /// Returns a mark to which [`Scopes::release`] goes back.
+    /// Returns a mark for [`Scopes::release`].
     pub fn mark(&self) -> Mark {
         Mark(self.locals().len())
     }
@@ -143,12 +143,12 @@ impl Scopes {
         self.frames.last().is_some_and(|f| f.ended)
     }
 
-    /// Returns what an item's name is worth, as far as it was evaluated.
+    /// Returns the value of an item's name, as far as it was evaluated.
     pub fn global(&self, module: ModuleRef, name: &SmolStr) -> Option<&Global> {
         self.globals.get(&(module, name.clone()))
     }
 
-    /// Sets what an item's name is worth.
+    /// Sets the value of an item's name.
     pub fn set_global(&mut self, module: ModuleRef, name: SmolStr, global: Global) {
         self.globals.insert((module, name), global);
     }
@@ -163,17 +163,17 @@ impl Scopes {
         self.item_depth -= 1;
     }
 
-    /// Returns how many items are being evaluated, each for the one before.
+    /// Returns the number of items being evaluated, each needed by the one before it.
     pub fn item_depth(&self) -> u32 {
         self.item_depth
     }
 
-    /// Returns the value that a name of the current module was resolved to before.
+    /// Returns the cached value of a name of the current module.
     pub fn resolved(&self, name: &SmolStr) -> Option<&Value> {
         self.resolved.get(&(self.module(), name.clone()))
     }
 
-    /// Remembers the value of a name of the current module that is not local.
+    /// Caches the value of a name of the current module that is not local.
     pub fn set_resolved(&mut self, name: SmolStr, value: Value) {
         self.resolved.insert((self.module(), name), value);
     }

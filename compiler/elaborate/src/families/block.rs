@@ -1,6 +1,7 @@
-//! Vertices on their way to a family: one by one, or as blocks of one signature, and what tells signatures apart.
+//! Vertices that are being grouped into families: single ones and blocks of one signature, and the keys by which they
+//! are grouped.
 //!
-//! Invariant: vertices of equal keys differ in offsets, constants and tiles only.
+//! Invariant: vertices of equal keys differ only in offsets, constants and tiles.
 
 use crate::batched::{Extents, Ints};
 use girder_ir::family::Const;
@@ -23,18 +24,18 @@ pub struct Instance {
     pub consts: Vec<Scalar>,
     /// Its tile, if the statement gives one.
     pub tile: Option<u32>,
-    /// The indices of the loops around it, for messages.
+    /// The indices of the enclosing loops, for messages.
     pub index: Vec<i64>,
 }
 
-/// The loops around a statement, outermost first, and where they are.
+/// The loops around a statement, outermost first, with their current iterations.
 #[derive(Clone, Debug, Default)]
 pub struct Loops {
-    /// How many iterations each has.
+    /// The extent of each loop.
     pub extents: Vec<u32>,
-    /// The number of the iteration each is in.
+    /// The current iteration of each loop.
     pub at: Vec<u32>,
-    /// Their indices, for messages.
+    /// Their current indices, for messages.
     pub indices: Vec<i64>,
 }
 
@@ -43,30 +44,30 @@ pub struct Loops {
 pub struct VertexBlock {
     /// Their codelet.
     pub spec: SpecId,
-    /// The statement; outside loops that of each vertex.
+    /// The statement; outside loops, the statement of each vertex.
     pub spans: Vec<Span>,
-    /// The views of the first vertex, or of one beside it from which `shifts` count.
+    /// The views to which `shifts` are relative: those of the first vertex, or representative ones.
     pub like: Vec<View>,
-    /// By how much the offsets of each view of each vertex exceed those of `like`.
+    /// For each view, the offset of each vertex relative to `like`.
     pub shifts: Vec<Ints>,
-    /// One column of constants per `const` field.
+    /// One list of constants per `const` field.
     pub consts: Vec<Const>,
     /// The tile of each vertex, if the statement gives one.
     pub tiles: Option<Vec<u32>>,
-    /// The box over which `shifts` and `counters` are given.
+    /// The box over which `shifts` and `counters` are defined.
     pub extents: Extents,
-    /// The extents of the loops around, in the text.
+    /// The extents of the enclosing loops, in the text.
     pub loop_extents: Vec<u32>,
-    /// The iteration that each loop is in.
+    /// The iteration of each loop.
     pub counters: Vec<Ints>,
     /// The indices of the loops, for messages.
     pub indices: Vec<Ints>,
 }
 
-/// What vertices of one group have in common.
+/// The common properties of the vertices of one group.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Key {
-    /// All but the views.
+    /// Everything but the views.
     pub head: Head,
     /// The signatures of the views.
     pub fields: Vec<Signature>,
@@ -77,7 +78,7 @@ pub struct Key {
 pub struct Head {
     /// The codelet.
     pub spec: SpecId,
-    /// The statement; none outside loops.
+    /// The statement; `None` outside loops.
     pub span: Option<Span>,
     /// Whether the statement gives tiles.
     pub placed: bool,
@@ -98,7 +99,7 @@ impl VertexBlock {
     }
 }
 
-/// Returns whether no two blocks have one key.
+/// Returns whether the keys of all blocks differ.
 pub fn all_differ(blocks: &[VertexBlock]) -> bool {
     let mut keys = FxHashSet::default();
     blocks.iter().all(|b| keys.insert(b.key()))

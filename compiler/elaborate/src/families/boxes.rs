@@ -2,12 +2,12 @@
 
 use girder_ir::family::Domain;
 
-/// Counts the points of a box, if 64 bits do.
+/// Returns the number of points of a box; `None` if it exceeds 64 bits.
 pub fn volume(extents: &[u32]) -> Option<u64> {
     extents.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64))
 }
 
-/// Returns the box of loops of these extents if `count` instances fill it, else a line.
+/// Returns the box of the loops with these extents if `count` instances fill it, otherwise a domain of one dimension.
 pub fn box_of(extents: &[u32], count: usize) -> Domain {
     let full = volume(extents) == Some(count as u64);
     match (full && !extents.is_empty(), count) {

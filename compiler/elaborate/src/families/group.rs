@@ -1,6 +1,6 @@
-//! A group: the vertices of one key, on their way to one family.
+//! A group: the vertices of one key, which become one family.
 //!
-//! Invariant: while an offset is closed, the vertices fill the box of iterations from `lo` to `hi`.
+//! Invariant: while an offset is a closed form, the vertices fill the box of iterations from `lo` to `hi`.
 
 use super::block::{Instance, Loops, VertexBlock};
 use super::boxes::volume;
@@ -16,29 +16,29 @@ use smallvec::SmallVec;
 /// Vertices of one key.
 #[derive(Debug)]
 pub struct Group {
-    /// How many they are.
+    /// The number of vertices.
     pub count: usize,
-    /// Extents of the loops around, in the text.
+    /// Extents of the enclosing loops, in the text.
     loop_extents: Vec<u32>,
     /// The least and the greatest iteration of each loop.
     lo: Vec<u32>,
     hi: Vec<u32>,
-    /// The first vertex's views; those of the others differ in offsets only.
+    /// The views of the first vertex; those of the others differ only in offsets.
     pub like: Vec<View>,
-    /// Per view and part.
+    /// Offsets by view and part.
     offsets: Vec<Vec<Offsets>>,
-    /// Per `const` field.
+    /// Constants by `const` field.
     pub consts: Vec<Constants>,
-    /// The tiles of all, or none.
+    /// The tiles of all vertices; empty if they have none.
     pub tiles: Vec<u32>,
-    /// Statements, where there is more than one.
+    /// The statements, if there is more than one.
     pub spans: Vec<Span>,
-    /// Per loop: the index of each vertex.
+    /// By loop, the index of each vertex.
     pub indices: Vec<Vec<i64>>,
 }
 
 impl Group {
-    /// A group of one vertex.
+    /// Creates a group of one vertex.
     pub fn new(vertex: Instance, loops: &Loops) -> Group {
         let listed = |offset: i64| Offsets::Listed(vec![offset as u32]);
         Group {
@@ -55,13 +55,13 @@ impl Group {
         }
     }
 
-    /// Returns a group of the vertices of a block.
+    /// Creates a group of the vertices of a block.
     pub fn of_block(block: VertexBlock, count: usize) -> Group {
         let extents = &block.extents;
         let bounds: Vec<(i64, i64)> = block.counters.iter().map(|c| c.bounds(extents)).collect();
         let lo: Vec<u32> = bounds.iter().map(|b| b.0 as u32).collect();
         let hi: Vec<u32> = bounds.iter().map(|b| b.1 as u32).collect();
-        // The loops outside of the block's are in one iteration.
+        // The block is in a single iteration of each outer loop.
         let outer = lo.len() - extents.len().min(lo.len());
         let spread = lo.iter().zip(&hi).map(|(&l, &h)| h - l + 1);
         let fills =
@@ -126,7 +126,7 @@ impl Group {
         self.widen(&other.lo, &other.hi);
     }
 
-    /// Adds vertices that stand in other loops or none: what is left has no loops.
+    /// Adds vertices of other loops or outside loops; the group then has no loops.
     pub fn join(&mut self, mut other: Group) {
         for group in [&mut *self, &mut other] {
             group.open();
@@ -138,7 +138,7 @@ impl Group {
         self.append(other);
     }
 
-    /// Makes every offset a listed one, so that vertices can be added.
+    /// Converts every offset to a list, so that vertices can be added.
     fn open(&mut self) {
         let extents = self.extents();
         self.offsets.iter_mut().flatten().for_each(|offsets| offsets.open(&extents));
@@ -154,8 +154,9 @@ impl Group {
         self.hi.iter_mut().zip(hi).for_each(|(a, &b)| *a = b.max(*a));
     }
 
-    /// Returns the box of the loops if the vertices fill it, else the part of it that they fill, without indices of one
-    /// value, else a line; and the loops that have an index there.
+    /// Returns the domain of the group's family and the loops to which its indices belong: the box of the loops if the
+    /// vertices fill it; otherwise the part that they fill, without indices of one value; otherwise a domain of one
+    /// dimension.
     pub fn domain(&self) -> (Domain, Option<Vec<usize>>) {
         let fills = |extents: &[u32]| volume(extents) == Some(self.count as u64);
         if !self.loop_extents.is_empty() && fills(&self.loop_extents) {
@@ -170,7 +171,7 @@ impl Group {
         (Domain::line(self.count as u32), None)
     }
 
-    /// Returns the view `k` as a field over a domain; `dims` tells which loop each of its indices is.
+    /// Returns the view `k` as a field over a domain; `dims` gives the loop of each of its indices.
     pub fn field(&self, k: usize, id: FieldId, domain: &Domain, dims: Option<&[usize]>) -> Field {
         let extents = self.extents();
         let part = |(p, offsets): (&ViewPart, &Offsets)| FieldPart {

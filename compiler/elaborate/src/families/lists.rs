@@ -1,4 +1,4 @@
-//! Offsets and constants of a group's vertices, closed or listed.
+//! Offsets and constants of a group's vertices, as closed forms or lists.
 //!
 //! Invariant: a list has one value per vertex, in their order.
 
@@ -18,7 +18,7 @@ pub enum Offsets {
 }
 
 impl Offsets {
-    /// Makes a closed offset a list, so that vertices can be added.
+    /// Converts a closed form to a list, so that vertices can be added.
     pub fn open(&mut self, extents: &Extents) {
         if let Offsets::Closed(affine) = self {
             *self = Offsets::Listed(listed(affine, extents));
@@ -39,8 +39,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the offsets over a domain; `dims` tells which loop each of its indices is, if they are loops. `extents`
-    /// is the box of the loops.
+    /// Returns the offsets over a domain; `dims` gives the loop of each of its indices, if they are loops. `extents` is
+    /// the box of the loops.
     pub fn over(&self, domain: &Domain, dims: Option<&[usize]>, extents: &Extents) -> Offset {
         match (self, dims) {
             (Offsets::Closed(a), Some(dims)) => {
@@ -62,14 +62,14 @@ fn listed(affine: &Affine, extents: &Extents) -> Vec<u32> {
 /// One constant for each vertex.
 #[derive(Debug)]
 pub enum Constants {
-    /// One for all.
+    /// One constant for all vertices.
     Same(Scalar),
     /// One per vertex.
     Listed(Vec<Scalar>),
 }
 
 impl Constants {
-    /// Appends the constant of the vertex that makes them `count`.
+    /// Appends the constant of a vertex, after which there are `count`.
     pub fn push(&mut self, value: Scalar, count: usize) {
         match self {
             Constants::Same(s) if *s == value => {}
@@ -90,7 +90,7 @@ impl Constants {
         }
     }
 
-    /// Returns the constants as a family has them.
+    /// Returns the constants in the form that a family stores.
     pub fn fit(&self) -> Const {
         match self {
             Constants::Same(s) => Const::Uniform(*s),

@@ -1,17 +1,19 @@
-//! What a `map` puts on tiles, as blocks: rows of one length at one distance, such as a rectangle of a matrix has.
+//! The elements that a `map` puts on tiles, as blocks: equally spaced rows of one length, such as a rectangle of a
+//! matrix.
 //!
 //! # Note: A grid of blocks
-//! Rows of blocks that stand side by side in a matrix alternate, so that a variable's runs are far from the order in
-//! which its blocks come. Where all blocks have rows at the same distance and none continues in the next row, a sweep
-//! over the rows finds them in order: each row meets the blocks of the row before, from left to right, but for those
-//! that begin or end there.
+//! Rows of horizontally adjacent blocks of a matrix alternate, so the order of a variable's runs differs widely from
+//! the order of its blocks. If the rows of all blocks have the same pitch and no row wraps around, a sweep over the
+//! rows of the matrix finds the runs in order: each row meets the blocks of the row before it, from left to right,
+//! except for blocks that begin or end there.
 //!
 //! Invariant: the rows of a block ascend; a block has at least one row of at least one element.
 
 use girder_ir::placement::TileRun;
 use girder_ir::view::Run;
 
-/// Rows of a variable's elements on one tile. Small, because there may be many; a variable has fewer than 2³² elements.
+/// Equally spaced rows of a variable's elements on one tile. The type is small because there may be many blocks; a
+/// variable has fewer than 2³² elements.
 #[derive(Clone, Copy, Debug)]
 pub struct ElementBlock {
     /// First element.
@@ -49,7 +51,7 @@ impl ElementBlock {
         }
     }
 
-    /// Returns the block moved by some elements, on a tile.
+    /// Returns the block shifted by some elements, on another tile.
     pub fn shifted(self, by: i64, tile: u32) -> ElementBlock {
         ElementBlock { start: (self.start as i64 + by) as u32, tile, ..self }
     }
@@ -66,22 +68,22 @@ impl ElementBlock {
     }
 }
 
-/// A block in a matrix: its first row, one past its last, its first column, one past its last, its tile.
+/// A block in a matrix: first row, end row, first column, end column, tile; ends are exclusive.
 type InMatrix = (u64, u64, u64, u64, u32);
 
-/// Blocks of one matrix that share no element. See the note.
+/// Disjoint blocks of one matrix. See the note.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     /// Elements of a row of the matrix.
     pitch: u64,
-    /// Rows that hold the same blocks: the first, one past the last, and one past the last of their blocks in `blocks`.
+    /// Bands of rows with the same blocks: first row, end row, and the end of the band's blocks in `blocks`.
     bands: Vec<(u64, u64, usize)>,
-    /// Of each band, from left to right: first column, one past the last, tile.
+    /// The blocks of each band, from left to right: first column, end column, tile.
     blocks: Vec<(u64, u64, u32)>,
 }
 
 impl Grid {
-    /// Makes a grid of blocks, if they are blocks of one matrix and share no element.
+    /// Makes a grid of blocks; `None` if they are not disjoint blocks of one matrix.
     pub fn of(blocks: &[ElementBlock]) -> Option<Grid> {
         let pitch = blocks.iter().find(|b| b.rows > 1)?.pitch as u64;
         let placed = |b: &ElementBlock| {
@@ -94,7 +96,7 @@ impl Grid {
         waiting.sort_unstable();
         let mut waiting = waiting.into_iter().peekable();
         let mut grid = Grid { pitch, ..Grid::default() };
-        // Ascending by column.
+        // The blocks in the current row, by ascending column.
         let mut open: Vec<InMatrix> = vec![];
         while let Some(mut row) = waiting.peek().map(|b| b.0) {
             loop {
@@ -119,7 +121,7 @@ impl Grid {
         Some(grid)
     }
 
-    /// Counts the rows of its blocks.
+    /// Returns the number of rows of all its blocks.
     pub fn count(&self) -> usize {
         let begins = std::iter::once(0).chain(self.bands.iter().map(|b| b.2));
         self.bands.iter().zip(begins).map(|(b, begin)| (b.1 - b.0) as usize * (b.2 - begin)).sum()

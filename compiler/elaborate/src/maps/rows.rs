@@ -1,7 +1,7 @@
-//! Rows of elements that `map` statements put on tiles, and the mapping that a variable has under them.
+//! Rows of elements that `map` statements put on tiles, and the resulting mapping of a variable.
 //!
-//! Invariant: where several statements map one element, the last one does; a mapping is the same however its rows were
-//! found.
+//! Invariant: if several statements map an element, the last one takes precedence; a mapping does not depend on how its
+//! rows were found.
 
 use super::blocks::{ElementBlock, Grid};
 use girder_ir::graph::Var;
@@ -10,15 +10,15 @@ use girder_ir::placement::{Mapping, TileRun, UNPLACED};
 
 /// Elements of a variable that a `map` puts on a tile.
 pub type MapRow = (VarId, TileRun);
-/// A variable and what one statement maps of it.
+/// A variable and the rows of it that one statement maps.
 pub type VarRows = (VarId, Rows);
 
-/// What one statement maps of a variable.
+/// The rows of a variable that one statement maps.
 #[derive(Debug)]
 pub enum Rows {
-    /// Of which later ones win.
+    /// Rows in order; later ones take precedence.
     Listed(Vec<TileRun>),
-    /// Of which no two share an element.
+    /// Disjoint rows.
     Grid(Grid),
 }
 
@@ -39,7 +39,7 @@ impl Rows {
     }
 }
 
-/// What a `map` puts on tiles, by variable.
+/// The rows of a `map`, by variable.
 #[derive(Debug, Default)]
 pub struct Mapped {
     /// The blocks of each variable.
@@ -60,7 +60,7 @@ impl Mapped {
     }
 }
 
-/// Returns the mapping of a variable under the rows of statements, in their order.
+/// Returns the mapping of a variable from the rows of statements, in their order.
 pub fn mapping_of(var: &Var, rows: &[Rows]) -> Mapping {
     let len = var.len();
     if let ([Rows::Grid(grid)], None) = (rows, &var.mapping)
@@ -88,8 +88,8 @@ pub fn by_var(rows: Vec<MapRow>) -> Vec<VarRows> {
     }
 }
 
-/// Returns the rows of each variable in an order in which later ones win. Blocks of iterations that were split have
-/// lost theirs: any order will do where they share no element, and none is known elsewhere.
+/// Returns the rows of each variable in an order in which later ones take precedence. The blocks of split iterations
+/// have lost their order: any order is valid if they are disjoint; otherwise the result is `None`.
 pub fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
     let (mut vars, split) = (mapped.vars, mapped.parts > 1);
     vars.sort_by_key(|v| v.0);
@@ -106,20 +106,20 @@ pub fn in_order(mapped: Mapped) -> Option<Vec<VarRows>> {
     vars.into_iter().map(|(var, blocks)| Some((var, rows(blocks)?))).collect()
 }
 
-/// Returns whether rows ascend and share no element.
+/// Returns whether rows are ascending and disjoint.
 fn ascend(rows: &[TileRun]) -> bool {
     rows.windows(2).all(|w| w[0].1 <= w[1].0)
 }
 
-/// Sorts rows by their first elements, digit by digit: rows of blocks are far from their places, and comparing them
-/// takes longer.
+/// Sorts rows by their first elements with a radix sort: rows of blocks are far from their sorted positions, so a
+/// comparison sort would be slower.
 fn sort_by_start(rows: &mut [TileRun]) {
     radsort::sort_by_key(rows, |r| r.0);
 }
 
-/// Overlays rows, of which later ones win, and puts [`UNPLACED`] where there is none.
+/// Overlays rows, later ones on top, and puts [`UNPLACED`] in the gaps.
 pub fn overlay_all(len: u64, mut rows: Vec<TileRun>) -> Vec<TileRun> {
-    // In the common case rows are disjoint; else they are painted one after the other.
+    // Rows are usually disjoint; otherwise they are painted one after the other.
     if !ascend(&rows) {
         let mut sorted = rows.clone();
         sort_by_start(&mut sorted);
@@ -151,7 +151,7 @@ pub fn overlay_all(len: u64, mut rows: Vec<TileRun>) -> Vec<TileRun> {
     out
 }
 
-/// Makes rows disjoint and ascending: a sweep over all boundaries, between which the latest row wins.
+/// Makes rows disjoint and ascending: between two neighbouring boundaries, the latest row takes precedence.
 fn paint(rows: &[TileRun]) -> Vec<TileRun> {
     let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(rows.len() * 2);
     for (i, &(start, end, _)) in rows.iter().enumerate() {

@@ -1,18 +1,18 @@
-//! Attributes of items: which there are, and on what.
+//! Validation of the attributes of items.
 //!
-//! Invariant: an attribute that means nothing where it stands is an error, so that none is lost by a slip of the pen.
+//! Invariant: an attribute without meaning on its item is an error, so that a misspelt one is not ignored.
 
 use girder_source::{Diagnostic, Diagnostics};
 use girder_syntax::ast::{self, ItemKind};
 
-/// Those of codelets. Their arguments are checked where they are read.
+/// Attributes of codelets. Their arguments are checked during translation.
 const CODELET: [&str; 3] = ["pipelined", "cycles", "at"];
-/// Those that printed text puts before programs.
+/// Attributes that printed text puts before programs.
 const PROGRAM: [&str; 2] = ["called", "at"];
-/// What the grammar reserves.
+/// Attributes that the grammar reserves.
 const LATER: [&str; 1] = ["recompute"];
 
-/// Reports every attribute of an item of a module that means nothing there.
+/// Reports every attribute that has no meaning on its item.
 pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     for item in &tree.items {
         let (what, known): (&str, &[&str]) = match &item.kind {

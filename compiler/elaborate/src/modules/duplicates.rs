@@ -1,11 +1,11 @@
-//! Names that stand twice beside each other: in a pattern, among the binders of a loop, the parameters or the generics.
+//! Duplicate names in one list: a pattern, the binders of a loop, parameters, or generics.
 //!
-//! Invariant: looks at the text alone, so that each is reported once, however often the text is evaluated.
+//! Invariant: only the text is examined, so each duplicate is reported once, however often the text is evaluated.
 
 use girder_source::{Diagnostic, Diagnostics};
 use girder_syntax::ast::{self, CopyItem, Decl, ExprKind, Ident, ItemKind, StmtKind, VertexItem};
 
-/// Reports every name of a module that stands twice in one list.
+/// Reports every name that occurs twice in one list.
 pub fn duplicates(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     let mut check = Check { diagnostics };
     for item in &tree.items {
@@ -33,7 +33,7 @@ impl Check<'_> {
                 self.names(f.params.iter().map(|p| &p.name));
             }
             ItemKind::Program(p) => self.names(p.params.iter().map(|p| &p.name)),
-            // The names of its pattern are those of items, which are entered one by one.
+            // The names of its pattern are items, which are recorded one by one.
             ItemKind::Decl(Decl::Let(_)) => {}
             ItemKind::Decl(d) => self.decl(d),
             ItemKind::Compute { vertices, .. } => self.vertices(vertices),
@@ -64,7 +64,7 @@ impl Check<'_> {
         for item in items {
             match item {
                 VertexItem::Vertex(v) => self.binders(&v.family),
-                // They have no names of their own.
+                // Repeated statements bind no names.
                 VertexItem::Repeated(_) => {}
                 VertexItem::Let(l) => self.pattern(&l.pattern),
                 VertexItem::For { binders, body, .. } => {

@@ -1,6 +1,6 @@
-//! What a vertex connects to the fields of its codelet.
+//! The arguments that a vertex connects to the fields of its codelet.
 //!
-//! Invariant: each field has exactly one argument; that of a `const` field is static, and no argument takes steps.
+//! Invariant: each field has exactly one argument; that of a `const` field is static, and no argument emits steps.
 
 use crate::binding::{Misplaced, bind};
 use crate::elaborator::Elaborator;
@@ -36,7 +36,7 @@ impl Elaborator<'_> {
                 }
             }
         })?;
-        // In the order of the text, for their messages.
+        // Evaluated in the order of the text, so that messages are in that order.
         let mut order: Vec<(usize, &ast::Arg)> =
             slots.iter().enumerate().filter_map(|(k, slot)| slot.map(|a| (k, a))).collect();
         order.sort_by_key(|(_, a)| a.value);
@@ -64,7 +64,7 @@ impl Elaborator<'_> {
         Ok(values.into_iter().flatten().collect())
     }
 
-    /// Evaluates an argument, which takes no steps.
+    /// Evaluates an argument, which must not emit steps.
     fn vertex_argument(&mut self, a: &ast::Arg) -> Result<(Value, Span)> {
         let span = self.tree().exprs[a.value].span;
         let emitted = self.emission.count();
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
         Ok((value, span))
     }
 
-    /// Returns the view that a field sees; a number becomes a constant.
+    /// Returns the view of a field's argument; a number becomes a constant.
     pub fn vertex_view(
         &mut self,
         field: &girder_typing::HeaderField,

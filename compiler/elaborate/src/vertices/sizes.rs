@@ -1,6 +1,7 @@
-//! Whether the views and constants of a vertex fit the dimensions of its codelet.
+//! Checks that the views and constants of a vertex fit the dimensions of its codelet.
 //!
-//! Invariant: what passes has sizes, and cycles if its codelet states them, so no later stage finds that it has none.
+//! Invariant: an accepted vertex has sizes, and cycles if its codelet states them, so no later stage finds them
+//! missing.
 
 use crate::elaborator::Elaborator;
 use girder_codelet::sizes::Shape;
@@ -14,7 +15,7 @@ use girder_syntax::ast;
 use girder_typing::Header;
 
 impl Elaborator<'_> {
-    /// Checks the sizes of a block of vertices: their views have the lengths of `like`.
+    /// Checks the sizes of a block of vertices, whose views have the lengths of `like`.
     pub fn check_block(
         &mut self,
         spec: SpecId,
@@ -34,7 +35,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns whether a codelet has dimensions that are computed, or states cycles, perhaps from constants.
+    /// Returns whether a codelet has computed dimensions or stated cycles, which may depend on constants.
     pub(super) fn computes_sizes(&self, spec: SpecId) -> bool {
         let codelet = &self.graph.codelets[spec];
         let computed = |f: &girder_ir::codelet::FieldDecl| f.dims.iter().any(|d| matches!(d, DimDecl::Expr(_)));
@@ -42,7 +43,7 @@ impl Elaborator<'_> {
         states || codelet.fields.values().any(computed)
     }
 
-    /// Returns the shape of the view of each field; nothing for `const` fields.
+    /// Returns the shape of the view of each field; empty for `const` fields.
     pub(super) fn shapes(&self, spec: SpecId, views: &[View]) -> Vec<Shape> {
         let mut views = views.iter();
         let shape = |f: &girder_ir::codelet::FieldDecl| match f.dir {
@@ -96,7 +97,7 @@ impl Elaborator<'_> {
         Err(self.report(d))
     }
 
-    /// Checks that what `#[cycles]` states is a time.
+    /// Checks that the value of `#[cycles]` is a valid time.
     fn check_cycles(
         &mut self,
         spec: SpecId,
@@ -117,7 +118,8 @@ impl Elaborator<'_> {
         Err(self.report(d.help("state a number of at least 0 for all sizes and constants that vertices have")))
     }
 
-    /// Returns the workers of a `multi` codelet share a field in ways that are not followed, so it is not warned of.
+    /// Warns of `out` fields that may stay partly unwritten. Fields that the workers of a `multi` codelet share are not
+    /// analysed.
     fn warn_of_partial(&mut self, spec: SpecId, sizes: &girder_codelet::Sizes, header: &Header) {
         let codelet = &self.graph.codelets[spec];
         let written = codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Out && !codelet.multi).map(|(id, _)| id);

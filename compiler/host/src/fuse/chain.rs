@@ -1,13 +1,14 @@
-//! Chains of consecutive maps that run as one, and which of their elements are in memory.
+//! Chains of consecutive maps that run as one, and the elements of a chain that are in memory.
 //!
 //! # Note: Fused maps
-//! Maps over the same iterations may run iteration by iteration, one map after another at each, if no iteration touches
-//! an element that another one writes. That holds if any two accesses of one variable of which one writes are the same
-//! element at every iteration, or share no byte; and the same for any two accesses that are in memory, because
-//! variables share memory. An element that a map writes is then passed to the later maps in a register. It is stored
-//! only if something else may read it: a step outside, the host, or the first of these maps when they run again.
+//! Maps over the same iterations may run iteration by iteration, one map after another in each, if no iteration touches
+//! an element that another iteration writes. This holds under two conditions. Any two accesses of one variable, at
+//! least one of them a write, name the same element in every iteration, or share no byte. The same holds for any two
+//! accesses in memory, because variables share memory. An element that a map writes is then passed to the later maps in
+//! a register. It is stored only if other code may read it: a step outside the chain, the host, or an earlier map of
+//! the chain when it runs again.
 //!
-//! Invariant: the steps of a [`Chain`] leave every byte that anything else reads as they would one after another.
+//! Invariant: the steps of a [`Chain`] leave every byte that other code reads as the separate steps would.
 
 use super::lifetimes::Lifetimes;
 use super::map::{Function, Map};
@@ -15,13 +16,13 @@ use super::space::{Access, IterationSpace};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{StepId, VarId};
 
-/// The most maps of a chain.
+/// Maximal number of maps in a chain.
 const MOST_MAPS: usize = 24;
-/// The most expressions of the functions of a chain.
+/// Maximal number of expressions in the functions of a chain.
 const MOST_EXPRESSIONS: usize = 1 << 12;
-/// The most elements of an iteration in memory, for which a kernel has registers.
+/// Maximal number of elements per iteration in memory, for which a kernel has registers.
 const MOST_SLOTS: usize = 12;
-/// The most iterations of a row: shorter loops are not counted (see the note on iterations in
+/// Maximal number of iterations of a row: such loops are not counted (see the note on iterations in
 /// `girder_codelet::interpret`).
 pub(super) const MOST_ITERATIONS: u64 = girder_codelet::interpret::FREE_ITERATIONS;
 
@@ -29,7 +30,7 @@ pub(super) const MOST_ITERATIONS: u64 = girder_codelet::interpret::FREE_ITERATIO
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub access: Access,
-    /// The variables that the element belongs to: several if they share memory one after another.
+    /// The variables to which the element belongs; several variables may share memory at different times.
     vars: Vec<VarId>,
     /// The variables through which it is read before it is written.
     loaded: Vec<VarId>,
@@ -68,7 +69,7 @@ impl<'g> Chain<'g> {
         chain
     }
 
-    /// Appends a map over the same iterations that shares an element with the others; returns whether it is one.
+    /// Appends a map over the same iterations that shares an element with the others; returns whether it was appended.
     pub fn take(&mut self, map: &Map<'g>) -> bool {
         let size: usize = self.maps.iter().map(|m| m.size).sum();
         let fits = self.maps.len() < MOST_MAPS && size + map.size <= MOST_EXPRESSIONS;
@@ -112,8 +113,8 @@ impl<'g> Chain<'g> {
         self.maps.push(map.clone());
     }
 
-    /// Returns what is in memory if these are the steps from `first` to `last`, or `None` if they cannot run iteration
-    /// by iteration.
+    /// Returns the slots in memory if the chain is the steps from `first` to `last`, or `None` if they cannot run
+    /// iteration by iteration.
     pub fn memory_slots(
         &self,
         graph: &Graph,
@@ -131,7 +132,7 @@ impl<'g> Chain<'g> {
         let clash = |a: usize, b: usize| {
             let (one, other) = (&self.slots[a], &self.slots[b]);
             let meet = hulls[a].start < hulls[b].end && hulls[b].start < hulls[a].end;
-            // Two variables that share memory clash only if both are in memory.
+            // Two variables that share memory conflict only if both are in memory.
             let of_one = one.vars.iter().any(|v| other.vars.contains(v));
             let both = in_memory.contains(&a) && in_memory.contains(&b);
             let writes = of_one && !(one.written.is_empty() && other.written.is_empty());
@@ -151,7 +152,7 @@ impl<'g> Chain<'g> {
         (fits && stores.contains(&true)).then_some(MemorySlots { loads, stores, space })
     }
 
-    /// Returns whether there is more than copies.
+    /// Returns whether the chain contains more than copies.
     pub fn computes(&self) -> bool {
         self.maps.iter().any(|m| matches!(m.function, Function::Codelet(_)))
     }

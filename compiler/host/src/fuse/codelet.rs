@@ -1,4 +1,4 @@
-//! The codelet of a chain: one loop whose body does at each iteration what the maps do one after another.
+//! The codelet of a chain: one loop whose body runs all maps of the chain in each iteration, in order.
 //!
 //! Invariant: the codelet cannot fail: its loop is as long as its fields, and its body comes from codelets whose checks
 //! are proven.
@@ -40,8 +40,8 @@ pub(super) fn signature(chain: &Chain, memory: &MemorySlots, iterations: u64) ->
     }
 }
 
-/// Builds the codelet of a chain of a signature. Its edge fields are the slots in memory, in order; its constants are
-/// those of the maps, in order.
+/// Builds the codelet for a signature. Its edge fields are the slots in memory, in order; its constants are those of
+/// the maps, in order.
 pub(super) fn codelet(signature: &FusedSignature, graph: &Graph, chain: &Chain) -> Codelet {
     let mut fuser = Fuser::new(signature, chain.slots.len());
     for (map, slots) in chain.maps.iter().zip(&chain.at) {
@@ -66,7 +66,7 @@ struct Fuser {
     span: Span,
 }
 
-/// The names of a codelet in the fused one.
+/// The translation of a codelet's entities to those of the fused codelet.
 struct Names<'a> {
     from: &'a Codelet,
     applied: &'a Applied<'a>,
@@ -190,7 +190,7 @@ impl Fuser {
         *names.locals[local].get_or_insert_with(|| self.codelet.locals.push(names.from.locals[local].clone()))
     }
 
-    /// Copies an expression of a codelet. Each use is copied anew, because the value of a slot changes.
+    /// Copies an expression of a codelet. Each use gets a new copy, because the value of a slot changes.
     fn copied(&mut self, names: &mut Names<'_>, e: ExprId) -> ExprId {
         let Expr { kind, ty, .. } = &names.from.exprs[e];
         let ty = *ty;
@@ -221,7 +221,7 @@ impl Fuser {
         *names.sites[site].get_or_insert_with(|| self.codelet.sites.push(names.from.sites[site].clone()))
     }
 
-    /// Puts the loop around the body and appends the stores.
+    /// Adds the loop around the body and the stores.
     fn finish(mut self, signature: &FusedSignature) -> Codelet {
         for fused in signature.fields.iter().filter(|f| f.stores) {
             let local = self.values[fused.slot].expect("a slot that is stored was written");

@@ -1,6 +1,6 @@
 //! The steps between which each variable is used.
 //!
-//! Invariant: steps are numbered in pre-order, so that the steps of a body lie between its first and its last one.
+//! Invariant: steps are numbered in pre-order, so that the steps of a body are between its first and its last one.
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
@@ -12,7 +12,7 @@ use girder_ir::view::View;
 pub(super) struct Lifetimes(SecondaryMap<VarId, Option<(StepId, StepId)>>);
 
 impl Lifetimes {
-    /// Finds them for all variables of a graph.
+    /// Finds the lifetimes of all variables of a graph.
     pub fn of(graph: &Graph) -> Lifetimes {
         let mut all = Lifetimes(SecondaryMap::new());
         for (id, step) in &graph.steps {

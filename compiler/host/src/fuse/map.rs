@@ -1,7 +1,7 @@
 //! Steps that are maps: compute sets and copies that compute each element from elements at the same iteration.
 //!
-//! Invariant: a step that is a [`Map`] applies its function at every iteration of its space, and does nothing else. No
-//! two iterations share a byte that one of them writes. Nothing in it can fail.
+//! Invariant: a step that is a [`Map`] applies its function in every iteration of its space, and does nothing else. No
+//! two iterations share a byte that one of them writes. No part of it can fail.
 
 use super::space::{Access, Extents, IterationSpace};
 use crate::error::HostError;
@@ -17,7 +17,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::copy_runs;
 use smallvec::SmallVec;
 
-/// Copies of more runs are not maps.
+/// Maximal number of runs of a copy that is a map.
 const MOST_RUNS: usize = 1 << 10;
 
 /// A step as a function of elements.
@@ -29,13 +29,13 @@ pub(super) struct Map<'g> {
     pub uses: Vec<AccessUse>,
     /// Iterations of a vertex; 1 for a copy.
     pub grain: u64,
-    /// Expressions of its function.
+    /// The number of expressions of its function.
     pub size: usize,
     /// A family of the step; `None` for a copy.
     pub family: Option<FamilyId>,
 }
 
-/// How a function uses an access.
+/// The use of an access by a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct AccessUse {
     /// Whether the old element is read.
@@ -44,7 +44,7 @@ pub(super) struct AccessUse {
     pub writes: bool,
 }
 
-/// What a map does at each iteration.
+/// The computation of a map in each iteration.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Function<'g> {
     /// Copies the element of the first access to the second.
@@ -73,7 +73,7 @@ impl PartialEq for Applied<'_> {
 }
 
 impl<'g> Map<'g> {
-    /// Returns a compute set as a map, or `None` if it is none.
+    /// Returns a compute set as a map, or `None` if it is not a map.
     pub fn of_set(
         graph: HostedGraph<'g>,
         kernels: &mut KernelSet<'g>,
@@ -135,7 +135,7 @@ impl<'g> Map<'g> {
         Some(Map { function, space: space.ordered_by(written), uses, grain, size, family: Some(id) })
     }
 
-    /// Returns a copy as a map, or `None` if it is none.
+    /// Returns a copy as a map, or `None` if it is not a map.
     pub fn of_copy(graph: HostedGraph<'_>, copy: CopyId) -> Option<Map<'g>> {
         let mut whole: Option<Map> = None;
         let mut runs = 0;
@@ -164,7 +164,7 @@ impl<'g> Map<'g> {
         whole.and_then(Map::finished)
     }
 
-    /// Adds the iterations of one more map, if it has the same function; returns whether it has.
+    /// Adds the iterations of one more map, if it has the same function; returns whether they were added.
     fn join(whole: &mut Option<Map<'g>>, map: Map<'g>) -> bool {
         let Some(whole) = whole else {
             *whole = Some(map);
@@ -187,7 +187,7 @@ impl<'g> Map<'g> {
 /// The vertices of a family as iterations.
 struct VertexIndices<'g> {
     domain: &'g Domain,
-    /// Whether offsets are functions of the domain's indices; else they are functions of the instance number.
+    /// Whether offsets are functions of the domain's indices; otherwise they are functions of the instance number.
     closed: bool,
 }
 

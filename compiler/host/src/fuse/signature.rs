@@ -5,7 +5,7 @@
 use girder_ir::ids::{FieldId, SizeId, SpecId};
 use girder_ir::types::ElemType;
 
-/// All that a fused codelet depends on, beside the graph.
+/// The parameters of a fused codelet, besides the graph.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FusedSignature {
     /// The functions, each with the slots of its accesses.

@@ -7,7 +7,7 @@ use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// Lengths of a box of iterations, the outermost first.
+/// Extents of a box of iterations, outermost first.
 pub(super) type Extents = SmallVec<[u64; 4]>;
 
 /// An element for each iteration.
@@ -17,7 +17,7 @@ pub(super) struct Access {
     pub ty: ElemType,
     /// Byte of the element at iteration (0, …, 0).
     pub start: i64,
-    /// Bytes from iteration to iteration along each extent.
+    /// Bytes from one iteration to the next along each extent.
     pub strides: SmallVec<[i64; 4]>,
 }
 
@@ -38,7 +38,8 @@ impl Access {
         lo..hi.saturating_add(i64::from(self.ty.bytes()))
     }
 
-    /// Returns whether no two iterations touch a common byte: each stride, from the least on, steps over all before it.
+    /// Returns whether no two iterations share a byte: each stride, from the least on, exceeds the span of the smaller
+    /// ones.
     pub fn is_injective(&self, extents: &[u64]) -> bool {
         let mut steps: Vec<(u64, u64)> =
             self.strides.iter().map(|s| s.unsigned_abs()).zip(extents.iter().copied()).collect();
@@ -53,8 +54,8 @@ impl Access {
 }
 
 impl IterationSpace {
-    /// Returns the canonical space in the order of one access: without extents of 1, iterations in the order in which
-    /// the elements of the access lie in memory, and neighbouring extents joined where all accesses allow it.
+    /// Returns the canonical space in the order of one access: without extents of 1, with iterations in the order of
+    /// the access's addresses, and with neighbouring extents joined if all accesses allow it.
     pub fn ordered_by(mut self, access: usize) -> IterationSpace {
         let mut order: Vec<usize> = (0..self.extents.len()).filter(|&k| self.extents[k] != 1).collect();
         order.sort_by_key(|&k| std::cmp::Reverse(self.accesses[access].strides[k].unsigned_abs()));
@@ -71,7 +72,7 @@ impl IterationSpace {
         self
     }
 
-    /// Joins neighbouring extents where all accesses allow it.
+    /// Joins neighbouring extents if all accesses allow it.
     pub fn join(&mut self) {
         for k in (1..self.extents.len()).rev() {
             let inner = self.extents[k] as i64;
@@ -90,8 +91,8 @@ impl IterationSpace {
         self.extents.iter().product()
     }
 
-    /// Adds the iterations of another space of the same accesses that continue the outermost extent, or that form a new
-    /// one with these. Returns whether they do.
+    /// Appends the iterations of another space with the same accesses, if they continue the outermost extent or form a
+    /// new one with these. Returns whether they were appended.
     pub fn append(&mut self, next: &IterationSpace) -> bool {
         let same = |a: &Access, b: &Access| (a.var, a.ty) == (b.var, b.ty);
         if !self.accesses.iter().zip(&next.accesses).all(|(a, b)| same(a, b)) {
@@ -143,7 +144,7 @@ impl IterationSpace {
             if !product.is_multiple_of(inner) {
                 return None;
             }
-            // The extent of this space along which iterations at a distance of `inner` lie.
+            // The extent of this space along which iterations at a distance of `inner` are.
             if own == self.extents.len() || within == self.extents[own] {
                 own = own.checked_sub(1)?;
                 within = 1;

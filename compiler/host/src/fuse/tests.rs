@@ -7,7 +7,7 @@ fn access(start: i64, strides: &[i64]) -> Access {
     Access { var: VarId::from_u32(0), ty: ElemType::F32, start, strides: strides.into() }
 }
 
-/// The bytes that each iteration touches, in any order.
+/// Returns the bytes that each iteration touches; the order of iterations is unspecified.
 fn touched(space: &IterationSpace) -> Vec<Vec<i64>> {
     let mut all = vec![space.accesses.iter().map(|a| a.start).collect::<Vec<i64>>()];
     for (k, &n) in space.extents.iter().enumerate() {
@@ -20,7 +20,7 @@ fn touched(space: &IterationSpace) -> Vec<Vec<i64>> {
     all
 }
 
-/// Two accesses over up to three extents: one that has each element once, and any.
+/// Two accesses over up to three extents: an injective one and an arbitrary one.
 fn space() -> impl Strategy<Value = IterationSpace> {
     let steps = proptest::sample::select(vec![-400, -96, -24, -4, 0, 4, 24, 96, 400]);
     let extents = proptest::collection::vec(1u64..5, 0..4);
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_appended_is_there(space in space(), at in proptest::sample::select(vec![-384, -4, 4, 16, 96, 384])) {
+    fn appended_iterations_are_kept(space in space(), at in proptest::sample::select(vec![-384, -4, 4, 16, 96, 384])) {
         let mut next = space.ordered_by(0);
         let mut whole = next.clone();
         let mut expected = touched(&next);

@@ -1,7 +1,7 @@
-//! How the vertices of a family reach their fields: in place, or through scratch.
+//! The access of a family's vertices to their fields: in place, or through scratch memory.
 //!
-//! Invariant: fields in scratch lie one behind the other in a vertex's scratch, aligned to 8 bytes, and no two vertices
-//! of a compute set share any.
+//! Invariant: fields in scratch memory are consecutive in a vertex's part, aligned to 8 bytes, and the parts of the
+//! vertices of a compute set are disjoint.
 
 use crate::error::HostError;
 use crate::kernels::{KernelId, KernelSet, RowLines, ShapedId};
@@ -13,27 +13,27 @@ use girder_ir::family::{Const, Family, Field, Offset};
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
 
-/// How the vertices of a family run.
+/// The plan of a family's vertices.
 #[derive(Clone, Debug)]
 pub struct FamilyPlan {
     /// The family that runs instead, with fewer vertices and longer fields, if vertices were joined.
     pub joined: Option<Box<Family>>,
     /// The kernel that runs a vertex.
     pub kernel: KernelId,
-    /// How each edge field is reached.
+    /// The access to each edge field.
     pub fields: Vec<FieldAccess>,
     /// Bytes of one vertex's scratch.
     pub row_bytes: u64,
-    /// First byte of the vertices' scratch in the scratch of the compute set.
+    /// First byte of the vertices' scratch memory in that of the compute set.
     pub scratch: u64,
-    /// How the kernel finds the fields of a vertex.
+    /// The way in which the kernel finds the fields of a vertex.
     pub addressing: Addressing,
 }
 
-/// How a vertex reaches a field.
+/// The access of a vertex to a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldAccess {
-    /// Where its elements are.
+    /// At the addresses of its elements.
     InPlace,
     /// In the vertex's scratch.
     Scratch {
@@ -46,7 +46,7 @@ pub enum FieldAccess {
     },
 }
 
-/// A family whose kernel is not requested yet, because addressing depends on the bytes of all scratch.
+/// A family whose kernel is not requested yet, because its addressing depends on the size of all scratch memory.
 #[derive(Clone)]
 pub(super) struct ScratchFamily {
     joined: Option<Box<Family>>,
@@ -59,8 +59,8 @@ pub(super) struct ScratchFamily {
 }
 
 impl ScratchFamily {
-    /// Decides how a family, or the joined one that runs instead, reaches its fields; its scratch begins at `scratch`.
-    /// Returns `None` if it has no vertex.
+    /// Plans the accesses of a family, or of the joined family that runs instead; its scratch memory begins at
+    /// `scratch`. Returns `None` if it has no vertex.
     pub fn new(
         graph: &Graph,
         kernels: &mut KernelSet<'_>,
@@ -91,13 +91,13 @@ impl ScratchFamily {
         Ok(Some(ScratchFamily { joined, shaped, fields, strides, row_bytes, scratch, vertices }))
     }
 
-    /// Returns the bytes of the scratch of all vertices.
+    /// Returns the bytes of scratch memory of all vertices.
     pub fn bytes(&self) -> u64 {
         self.row_bytes * self.vertices
     }
 }
 
-/// Requests the kernels of all families, where variables and scratch take `bytes`.
+/// Requests the kernels of all families; variables and scratch memory take `bytes`.
 pub(super) fn request_kernels<'g>(
     graph: &'g Graph,
     kernels: &mut KernelSet<'g>,

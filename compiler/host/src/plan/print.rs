@@ -1,6 +1,6 @@
-//! A plan as text: memory, kernels, and for each step of the graph what runs.
+//! The text of a plan: memory, kernels, and for each step of the graph the kernels that it runs.
 //!
-//! Invariant: equal plans print equal text; everything that a plan decides shows.
+//! Invariant: equal plans print equal text, and the text shows every decision of a plan.
 
 use super::{FamilyPlan, FieldAccess, HostPlan, StepGroup};
 use crate::fuse::FusedSteps;
@@ -137,7 +137,7 @@ impl Printer<'_> {
 
     /// Names a group by its steps.
     fn group(&self, group: StepGroup) -> String {
-        // The steps of a group have no steps inside, so their numbers follow one another.
+        // The steps of a group contain no steps, so their numbers are consecutive.
         let first = group.first.as_u32();
         let kind = |n: usize| self.graph.steps.get(StepId::from_u32(first + n as u32)).map(|step| &step.kind);
         let name = |n: usize| match kind(n) {

@@ -1,6 +1,6 @@
 //! Neighbouring steps that an engine may cut into cache blocks.
 //!
-//! Invariant: a sequence stands in one `Seq`, without a step between its groups; steps that are fused are one group.
+//! Invariant: a sequence is in one `Seq`, without a step between its groups; fused steps are one group.
 
 use crate::fuse::FusedSteps;
 use cranelift_entity::SecondaryMap;
@@ -16,7 +16,7 @@ pub type Sequence = Vec<StepGroup>;
 pub struct StepGroup {
     /// The first step.
     pub first: StepId,
-    /// How many steps; more than one if they are fused.
+    /// The number of steps; more than one if they are fused.
     pub steps: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Joins small products to few large ones.
+//! Merges small products to few large ones.
 //!
 //! # Note: Joining
 //! Two products of the same rows of `a`, whose parts of `b` and of `c` are adjacent, are one product with more columns;
-//! two of the same columns of `b` are one with more rows. The elements of `c` are the same, and each takes the same
-//! sum. Columns are joined before rows. Both times the products are sorted so that adjacent ones follow one another: a
-//! grid of products becomes one product, a grid with holes becomes several.
+//! two of the same columns of `b` are one with more rows. The elements of `c` are the same, and so is the sum of each.
+//! Columns are joined before rows. Both times the products are sorted so that adjacent ones follow one another: a grid
+//! of products becomes one product, a grid with holes becomes several.
 //!
 //! Invariant: the elements of all `c` together, and their sums, do not change.
 
@@ -39,7 +39,7 @@ impl MatrixProduct {
         MatrixProduct { c: swap(self.c), a: swap(self.b), b: swap(self.a), m: self.n, n: self.m, ..self }
     }
 
-    /// Returns both as one product, if `below` has the rows that follow.
+    /// Returns both as one product, if `below` has the next rows.
     fn above(&self, below: &MatrixProduct) -> Option<MatrixProduct> {
         let same = |call: &MatrixProduct| (call.b, call.n, call.k, call.ty, call.start, call.a.col, call.c.col);
         // A single row continues in any direction.

@@ -32,14 +32,14 @@ pub(super) struct MatrixField {
     pub row: (usize, i64),
     /// Dimension along which columns advance, and its step.
     pub col: (usize, i64),
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
-    /// How many columns.
+    /// The number of columns.
     pub cols: u64,
 }
 
 impl ProductBody {
-    /// Returns a codelet as a product, or `None` if it is none for these sizes.
+    /// Returns a codelet as a product, or `None` if it is not one for these sizes.
     pub(super) fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts) -> Option<ProductBody> {
         let (amp, before) = match &codelet.body[..] {
             [before @ .., Stmt::Amp(amp)] => (amp, before),
@@ -65,7 +65,7 @@ impl ProductBody {
     }
 }
 
-/// The values of a codelet's expressions that sizes decide.
+/// The values of a codelet's expressions that are determined by sizes.
 struct Known<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
@@ -96,7 +96,7 @@ impl Known<'_> {
     }
 
     /// Returns the bits of the number to which loops set every element of the field of `c`, which `c` covers; `None` if
-    /// the statement does anything else.
+    /// the statement is not such a loop.
     fn fill(&self, mut stmt: &Stmt, c: &MatrixField) -> Option<u64> {
         let shape = &self.sizes.shapes[c.field];
         let whole = shape.len() == 2 && c.rows.checked_mul(c.cols) == shape[0].checked_mul(shape[1]);

@@ -4,11 +4,11 @@
 //! for i in 0..n { k = 2 * i + 1; v = exp(x[i]); y[k] = v; }
 //! ```
 //!
-//! The indices of a store are evaluated before its value, so they are held in a local where the value takes statements.
-//! Programs name indices too. The analyses of strides look at the index itself: `y[2 * i + 1]`.
+//! The indices of a store are evaluated before its value, so they are held in locals if the value needs statements.
+//! Programs also name indices. The analyses of strides need the index itself: `y[2 * i + 1]`.
 //!
-//! Invariant: an expression that replaces a local has the value of the local wherever the local is read: it cannot
-//! fail, and its operands stay the same until the local is set again.
+//! Invariant: an expression that replaces a local has the value of the local at each of its reads: it cannot fail, and
+//! its operands do not change until the local is set again.
 
 use super::Rewritten;
 use cranelift_entity::{EntitySet, SecondaryMap};
@@ -34,7 +34,7 @@ pub(super) fn inline_indices(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<R
     let (found, mut codelet) = (find.found, spec.codelet.clone());
     let mut of: SecondaryMap<LocalId, Option<ExprId>> = SecondaryMap::new();
     found.iter().for_each(|&(local, value)| of[local] = Some(value));
-    // In the order of the text, so that a replacement holds no such local any more.
+    // In the order of the text, so that a replacement no longer contains such a local.
     for &(local, value) in &found {
         let index = codelet.exprs[value].kind.clone();
         for expr in codelet.exprs.values_mut() {
@@ -49,17 +49,17 @@ pub(super) fn inline_indices(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<R
 
 struct Find<'a> {
     codelet: &'a Codelet,
-    /// How often each local is set, and how often it is read.
+    /// The number of assignments and of reads of each local.
     sets: SecondaryMap<LocalId, u32>,
     reads: SecondaryMap<LocalId, u32>,
-    /// The indices of the loops around, and the locals found there.
+    /// The indices of the enclosing loops, and the locals found there.
     indices: EntitySet<LocalId>,
     /// Each local with its index, in the order of the text.
     found: Vec<(LocalId, ExprId)>,
 }
 
 impl Find<'_> {
-    /// Searches a block; `around` counts the reads of each local in the loop around it.
+    /// Searches a block; `around` counts the reads of each local in the enclosing loop.
     fn block(&mut self, block: &StmtBlock, around: Option<&SecondaryMap<LocalId, u32>>) {
         for stmt in block {
             match stmt {
@@ -87,7 +87,7 @@ impl Find<'_> {
         }
     }
 
-    /// Counts the operands of an index that is computed from indices of loops; returns `None` for anything else.
+    /// Counts the operands of an index that is computed from loop indices; `None` for any other expression.
     fn size(&self, e: ExprId) -> Option<u64> {
         let expr = &self.codelet.exprs[e];
         let plain = match expr.kind {

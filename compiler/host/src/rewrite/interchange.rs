@@ -32,8 +32,8 @@ mod block_nests;
 use super::Rewritten;
 use super::substitute::Substitution;
 use cranelift_entity::{EntitySet, SecondaryMap};
-pub(super) use find::next_label;
 use find::ColumnLoop;
+pub(super) use find::next_label;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::kernel::{ARRAY_BYTES, KernelSpec, KernelTarget, array_bytes};
 use girder_codelet::locals::reads;
@@ -49,18 +49,18 @@ use smallvec::smallvec;
 
 /// Lanes of a reduction whose order matters.
 const LANES: i64 = 16;
-/// The greatest unroll factor over rows: a lane is loaded and stored once for so many of them.
+/// Maximal unroll factor over rows: a lane is loaded and stored once for this many rows.
 const MAX_UNROLL: u64 = 8;
 /// Nodes of code of an unrolled body.
 const UNROLLED_NODES: u64 = 64;
 /// Bytes of a vector that cannot be partial.
 const VECTOR_BYTES: i64 = 16;
-/// Bytes of the lanes of a panel, which stay in the first-level cache next to the rows.
+/// Bytes of the lanes of a panel, which stay in the first-level cache together with the rows.
 const PANEL_BYTES: i64 = 16 << 10;
-/// The width of a panel is a multiple of so many columns.
+/// The width of a panel is a multiple of this many columns.
 const PANEL_UNIT: i64 = 16;
 
-/// Returns the codelet with the loops interchanged that gain by it, or `None` if there are none.
+/// Returns the codelet with all profitable loops interchanged, or `None` if there are none.
 pub(super) fn interchange(spec: &KernelSpec<'_>, target: KernelTarget) -> Option<Rewritten> {
     Rewrite::each_stmt(spec, target, |rewrite, stmt| {
         if let Some(columns) = rewrite.columns(stmt)
@@ -83,11 +83,11 @@ struct Rewrite<'a> {
     target: KernelTarget,
     /// Known values of the original codelet.
     folded: Folded,
-    /// How often the original codelet reads each local.
+    /// The number of reads of each local in the original codelet.
     reads: SecondaryMap<LocalId, u32>,
     codelet: Codelet,
     proven: EntitySet<SiteId>,
-    /// The next label that is free.
+    /// The next free label.
     label: u32,
 }
 
@@ -97,20 +97,20 @@ struct Panel {
     /// The first column.
     first: ExprId,
     width: i64,
-    /// How many of the first columns have their results already.
+    /// The number of leading columns whose results are already stored.
     done: i64,
 }
 
-/// Rows that are taken in one pass over a panel.
+/// Rows that one pass over a panel adds.
 #[derive(Clone, Copy)]
 struct RowBlock {
     /// The first row.
     first: ExprId,
-    /// The lanes that take a row, from the first on.
+    /// The lanes that take a row, as a range.
     lanes: (i64, i64),
     /// Rows that each lane takes.
     unroll: i64,
-    /// Whether these are the first rows, so that the lanes hold nothing yet.
+    /// Whether these are the first rows, so that the lanes are still empty.
     begin: bool,
 }
 
@@ -185,7 +185,8 @@ impl<'a> Rewrite<'a> {
         let ty = self.codelet.exprs[c.reduce.value].ty;
         let count = if is_ordered(c.reduce.op, ty) { LANES } else { 1 };
         let most = PANEL_BYTES / (count * i64::from(ty.bytes()));
-        // Columns that do not fill a vector are a panel that ends with the last column: some columns run twice.
+        // Columns that do not fill a vector are a panel that ends with the last column: some columns are computed
+        // twice.
         let vector = if self.target.vector_kernels { 1 } else { VECTOR_BYTES / i64::from(ty.bytes()) };
         let (all, over) = (c.columns - c.columns % vector, c.columns % vector);
         let panels = (all + most - 1) / most;
@@ -229,7 +230,7 @@ impl<'a> Rewrite<'a> {
         let most = (UNROLLED_NODES / code).clamp(1, MAX_UNROLL);
         let blocks = (each as u64).div_ceil(most) as i64;
         let unroll = (each + blocks - 1) / blocks;
-        // The last block has what is left, and one row more for the first lanes.
+        // The last block has the remaining rows, and one row more for the first lanes.
         let blocks = (each + unroll - 1) / unroll;
         let last = each - (blocks - 1) * unroll;
         let row = |block: i64| c.first_row + block * unroll * lanes.count;
@@ -254,7 +255,7 @@ impl<'a> Rewrite<'a> {
         block
     }
 
-    /// Takes the last rows, of which the first lanes take one more than the others.
+    /// Adds the last rows, of which the first lanes take one more than the others.
     fn last_rows(&mut self, c: &ColumnLoop<'a>, lanes: &Lanes, panel: Panel, rows: RowBlock, over: i64) -> StmtBlock {
         let longer = RowBlock { lanes: (0, over), unroll: rows.unroll + 1, ..rows };
         let others = RowBlock { lanes: (over, lanes.count), ..rows };
@@ -288,7 +289,7 @@ impl<'a> Rewrite<'a> {
         self.counted((lane, rows.lanes.0, rows.lanes.1, 1), vec![columns], span)
     }
 
-    /// Returns the value of a lane with some more elements. Without an old value it holds the identity; that
+    /// Returns the value of a lane with more elements added. Without an old value it starts with the identity; there
     /// `fma(x, y, -0.0)` is the rounded product.
     fn in_order(&mut self, lanes: &Lanes, old: Option<ExprId>, taken: &[Taken]) -> ExprId {
         let add = |old: Option<ExprId>, &(value, factors): &Taken| {
@@ -301,7 +302,8 @@ impl<'a> Rewrite<'a> {
         taken.iter().fold(old, add).expect("a block takes at least one row")
     }
 
-    /// Returns the same for an operation whose order does not matter, with the shortest chain of dependencies.
+    /// As [`in_order`](Self::in_order), for an operation whose order does not matter, with the shortest chain of
+    /// dependencies.
     fn in_any_order(&mut self, lanes: &Lanes, old: Option<ExprId>, taken: &[Taken]) -> ExprId {
         let mut values: Vec<ExprId> = taken.iter().map(|t| t.0).chain(old).collect();
         while values.len() > 1 {

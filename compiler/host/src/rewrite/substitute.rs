@@ -47,7 +47,7 @@ impl<'c> Substitution<'c> {
         new
     }
 
-    /// Appends copies of statements that set locals; the copies set locals of their own.
+    /// Appends copies of statements that set locals; the copies set new locals.
     pub fn renamed_sets(&mut self, sets: &StmtBlock, out: &mut StmtBlock) {
         for stmt in sets {
             let Stmt::Set { local, value } = stmt else { unreachable!("callers pass statements that set locals only") };
@@ -68,7 +68,7 @@ impl<'c> Substitution<'c> {
         block.iter().map(|stmt| self.stmt(stmt)).collect()
     }
 
-    /// Copies a statement: a setting, a store, a condition, an assertion, a counted loop or a reduction.
+    /// Copies a statement: an assignment, a store, a condition, an assertion, a counted loop or a reduction.
     pub fn stmt(&mut self, stmt: &Stmt) -> Stmt {
         match stmt {
             Stmt::For { var, lo, hi, step, label, body, site } => {

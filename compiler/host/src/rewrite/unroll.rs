@@ -1,10 +1,10 @@
-//! Writes out short loops around loops that store short rows.
+//! Unrolls short loops around loops that store short rows.
 //!
 //! ```text
 //! for i in 0..4 { for j in 0..4 { y[4 * i + j] = …; } }
 //! ```
 //!
-//! has so few steps in an iteration that counting them takes as long. Written out, the rows stand one after the other,
+//! has so few steps in an iteration that counting them takes as long. Unrolled, the rows stand one after the other,
 //! at indices that are known.
 //!
 //! Invariant: the statements of the copies run in the order of the iterations, and fail the same checks.
@@ -20,12 +20,12 @@ use girder_ir::codelet::{Codelet, Expr, ExprKind, Label, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 use girder_ir::types::{ElemType, Scalar};
 
-/// The most iterations that are written out, and the most of a loop inside.
+/// The most iterations of a loop that is unrolled, and the most of a loop inside.
 const MOST: u64 = 4;
 /// The most nodes of code that the copies have together.
 const NODES: u64 = 256;
 
-/// Returns the codelet with such loops written out, or `None` if there are none.
+/// Returns the codelet with such loops unrolled, or `None` if there are none.
 pub(super) fn unroll(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
     let folded = fold(spec.codelet, spec.sizes);
     let label = next_label(&spec.codelet.body);
@@ -87,7 +87,7 @@ impl Unroll<'_> {
         (trips <= FREE_ITERATIONS && self.spec.weights[*site] == 0).then_some(trips)
     }
 
-    /// Returns whether a statement of the loop is a setting, a store, or a short loop of settings, stores and
+    /// Returns whether a statement of the loop is an assignment, a store, or a short loop of assignments, stores and
     /// reductions.
     fn is_short(&self, stmt: &Stmt) -> bool {
         let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::Reduce(_));

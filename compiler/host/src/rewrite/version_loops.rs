@@ -1,11 +1,11 @@
-//! Makes two versions of a loop whose body seldom takes a path that keeps it from being vectorised.
+//! Makes two versions of a loop whose body rarely takes a path that prevents vectorisation.
 //!
 //! ```text
 //! for i in 0..n { block { r = f(x[i]); if usual(r) { s = g(r); break; } table[..] = ..; s = h(table, r); } y[i] = s; }
 //! ```
 //!
 //! Elementary functions have this shape: some arguments need a table, as the sine of a large number does. The condition
-//! is evaluated for all iterations first. Only if one of them is unusual does the original loop run:
+//! is evaluated for all iterations first. The original loop runs only if one of them is unusual:
 //!
 //! ```text
 //! let seldom = any i in 0..n { r = f(x[i]); !usual(r) };
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Invariant: the second version is entered only if every iteration takes the usual path. The condition cannot fail,
-//! reads nothing that the loop stores or carries from iteration to iteration, and sets nothing that is read elsewhere.
+//! reads nothing that the loop stores or carries from iteration to iteration, and sets no local that is read elsewhere.
 
 use super::Rewritten;
 use super::substitute::Substitution;
@@ -58,7 +58,7 @@ fn has_candidate(block: &StmtBlock) -> bool {
     })
 }
 
-/// A block that a condition leaves before it comes to arrays.
+/// A block that a condition leaves before the block accesses arrays.
 struct EarlyExit<'a> {
     before: &'a [Stmt],
     usual: ExprId,
@@ -90,7 +90,7 @@ enum Condition {
 
 struct Rewrite<'a> {
     spec: &'a KernelSpec<'a>,
-    /// Of the codelet as it was.
+    /// Known values of the original codelet.
     folded: Folded,
     codelet: Codelet,
     proven: EntitySet<SiteId>,
@@ -177,7 +177,7 @@ impl Rewrite<'_> {
             kept.push(step);
         }
         wanted.remove(var);
-        // The locals that are left are read before the iteration sets them.
+        // A remaining local is read before the iteration sets it.
         let carried = changes.sets.iter().any(|&local| wanted.contains(local));
         kept.reverse();
         (!carried).then_some(kept)
@@ -206,7 +206,7 @@ impl Rewrite<'_> {
         expr.kind.operands().iter().try_for_each(|&x| self.can_be_evaluated(x, stored, wanted))
     }
 
-    /// Builds an `any` over the iterations, with locals of its own, that is true if one of them is unusual.
+    /// Builds an `any` over the iterations, with new locals, that is true if one of them is unusual.
     fn any_unusual(&mut self, condition: &[Condition], (var, lo, hi): (LocalId, ExprId, ExprId)) -> (LocalId, Stmt) {
         let span = self.codelet.exprs[lo].span;
         let own = self.local(ElemType::I64);

@@ -1,4 +1,4 @@
-//! Joined families do what theirs do: on random windows and loops, by the interpreter.
+//! Joined families have the effects of the originals: random windows and loops in the interpreter.
 
 #[path = "../../tests/common/codelets.rs"]
 #[allow(dead_code)]
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 const I64: ElemType = ElemType::I64;
 
-/// Choices; zeros behind the end, which are always the plainest.
+/// A tape of random choices; it continues with zeros, which are always the simplest choice.
 struct Tape<'a>(std::slice::Iter<'a, u32>);
 
 impl Tape<'_> {
@@ -26,26 +26,26 @@ impl Tape<'_> {
         self.0.next().map_or(0, |&v| i64::from(v) % n)
     }
 
-    /// Seldom: the joined family would not do the same.
+    /// Rarely returns `true`: the joined family would then not have the same effect.
     fn spoils(&mut self) -> bool {
         self.below(24) == 23
     }
 }
 
-/// How the windows of a grid lie.
+/// The positions of the windows of a grid.
 #[derive(Debug)]
 struct Plan {
     /// Vertices along both indices.
     grid: [i64; 2],
     /// Elements of `v`.
     window: [i64; 2],
-    /// By how much `u` reaches further.
+    /// The number of elements by which `u` extends beyond `v`.
     ring: [i64; 2],
     /// Elements of `u` from one of `v` to the next.
     stride: [i64; 2],
-    /// Which axes of `s` move along with `v`; the others stay, and have as many elements as `v`.
+    /// The axes of `s` that move along with `v`; the others stay, and have as many elements as `v`.
     follows: [bool; 2],
-    /// The indices of the domain are those of the axes the other way round.
+    /// Whether the indices of the domain are those of the axes in reverse order.
     turned: bool,
 }
 
@@ -204,7 +204,7 @@ fn codelet(tape: Tape<'_>, plan: &Plan) -> Codelet {
     made.b.finish(body)
 }
 
-/// Windows that move by some elements of a whole along each axis.
+/// Returns the field of windows that move by some elements of a variable along each axis.
 fn field(id: usize, len: [i64; 2], stride: [i64; 2], coef: [i64; 2]) -> Field {
     let digits: Digits = len.iter().map(|&n| n as u32).collect();
     let part = FieldPart {
@@ -223,7 +223,7 @@ fn family(plan: &Plan) -> Family {
     let u_len = [0, 1].map(|k| (plan.window[k] - 1) * plan.stride[k] + 1 + plan.ring[k]);
     let u_row = plan.grid[1] * moves[1] + plan.ring[1] + 5;
     let row = plan.grid[1] * plan.window[1] + 2;
-    // Axes of `s` that stay are one element for all, as a broadcast is, where the other axis moves.
+    // Axes of `s` that stay are one element for all, like a broadcast, if the other axis moves.
     let spread = [0, 1].map(|k| plan.follows[k] && plan.follows[1 - k] && plan.ring[0] == k as i64);
     let s_stride = [if spread[0] { 0 } else { row }, i64::from(!spread[1])];
     let s_coef = [0, 1].map(|k| if plan.follows[k] { s_stride[k] * plan.window[k] } else { 0 });
@@ -243,10 +243,10 @@ fn family(plan: &Plan) -> Family {
     }
 }
 
-/// Elements by variable and number; those that nobody has stored depend on both.
+/// Elements by variable and number; the initial value of an element depends on both.
 struct Memory {
     stored: BTreeMap<(VarId, u64), u64>,
-    /// Of the vertex that runs, by field.
+    /// The elements of the current vertex, by field.
     elements: Vec<Vec<(VarId, u64)>>,
 }
 
@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn joined_vertices_do_what_theirs_do(
+    fn joined_vertices_have_the_effects_of_the_originals(
         plan in plan(),
         tape in prop::collection::vec(any::<u32>(), 0..80),
         wanted in 1u64..120,
@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// A stencil over 64 × 64 points in windows of 8 × 8.
+/// Returns a stencil over 64 × 64 points in windows of 8 × 8.
 fn stencil(turned: bool) -> (Graph, Family) {
     let (grid, window, ring) = ([8, 8], [8, 8], [2, 2]);
     let plan = Plan { grid, window, ring, stride: [1, 1], follows: [true, true], turned };

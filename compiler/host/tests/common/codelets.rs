@@ -1,4 +1,4 @@
-//! Codelets by hand.
+//! Codelets built by hand.
 
 use girder_ir::codelet::*;
 use girder_ir::ids::*;
@@ -6,7 +6,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_source::Span;
 use smallvec::SmallVec;
 
-/// A codelet in the making.
+/// A codelet under construction.
 pub struct Builder {
     pub codelet: Codelet,
     labels: u32,
@@ -187,7 +187,7 @@ pub fn add() -> Codelet {
     b.finish(vec![store])
 }
 
-/// `multi workers(out y: i32[n])`: `y[i] = i % workers`, each element from its worker.
+/// `multi workers(out y: i32[n])`: `y[i] = i % workers`; each worker writes its elements.
 pub fn workers() -> Codelet {
     let mut b = Builder::new("workers");
     b.codelet.multi = true;
@@ -195,8 +195,8 @@ pub fn workers() -> Codelet {
     let y = b.field("y", Dir::Out, ElemType::I32, &[n]);
     let each = b.each(n, |b, i| {
         let (worker, count) = (b.expr(ElemType::I64, ExprKind::Worker), b.expr(ElemType::I64, ExprKind::Workers));
-        let turn = b.binary(BinaryOp::Rem, i, count);
-        let mine = b.binary(BinaryOp::Eq, turn, worker);
+        let remainder = b.binary(BinaryOp::Rem, i, count);
+        let mine = b.binary(BinaryOp::Eq, remainder, worker);
         let value = b.convert(ElemType::I32, worker);
         vec![Stmt::If { cond: mine, then: vec![b.store(y, &[i], value)], els: vec![] }]
     });

@@ -1,4 +1,4 @@
-//! The queries of expressions and statements.
+//! Tests of the queries of expressions and statements.
 
 use super::*;
 use crate::types::Scalar;
@@ -9,7 +9,7 @@ fn e(n: u32) -> ExprId {
     ExprId::from_u32(n)
 }
 
-/// Each form, with the operands 0, 1, … in the order of evaluation.
+/// Returns each form of expression, with the operands 0, 1, … in the order of evaluation.
 fn forms() -> Vec<(ExprKind, u32)> {
     let (a, b, c) = (e(0), e(1), e(2));
     let (field, local, site) = (FieldId::from_u32(0), LocalId::from_u32(0), SiteId::from_u32(0));

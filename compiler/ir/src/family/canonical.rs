@@ -85,7 +85,7 @@ impl FieldPart {
     }
 }
 
-/// Divides boxes that fill a box by cuts from side to side. Where every cut meets a box, that box is split in two.
+/// Divides the parts of a box by cuts through the whole box. If every cut would meet a part, that part is split in two.
 fn cut(mut parts: Vec<FieldPart>, axes: &[Option<usize>]) -> Option<BoxNode> {
     if parts.len() <= 1 {
         return parts.pop().map(BoxNode::Box);

@@ -182,7 +182,7 @@ impl<'a> TermSteps<'a> {
         term.stride as i64 * term.function.at(self.point[dim], self.domain.0[dim]) as i64
     }
 
-    /// Returns the number of elements that the point stands for, and their tile; moves to the next point.
+    /// Returns the number of elements at the point, and their tile; moves to the next point.
     fn step(&mut self) -> (u64, u32) {
         let Some(term) = self.inner else { return (self.domain.count(), self.base) };
         let dim = term.dim as usize;

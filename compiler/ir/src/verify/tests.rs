@@ -98,7 +98,7 @@ fn a_sound_graph_passes() {
 
 /// Each violation is identified by words of its message.
 #[test]
-fn every_breach_is_found() {
+fn every_violation_is_found() {
     type Break = fn(&mut Graph);
     let breaks: &[(&str, Break)] = &[
         ("are named `x`", |g| g.vars[VarId::new(1)].name = "x".into()),

@@ -147,7 +147,7 @@ impl View {
         counts
     }
 
-    /// Makes the digits of an axis exactly `want`; the products agree, and the view is not empty.
+    /// Makes `want` the digits of an axis; the products agree, and the view is not empty.
     pub(super) fn refine(&mut self, axis: usize, want: &[u32]) {
         let range = self.axis(axis);
         let counts = self.regroup(range.start, range.len(), want);

@@ -10,7 +10,7 @@ impl View {
     pub fn index(&self, axis: usize, i: u64) -> View {
         debug_assert!(i < self.shape()[axis]);
         if let ([_], [1], [p]) = (&self.digits[..], &self.axes[..], &self.parts[..]) {
-            // The fast path for one element of a vector, which programs may have by the million.
+            // This is the fast path for one element of a vector; a program may have millions of such views.
             let none = Digits::new();
             let offset = p.offset + i as i64 * p.stride[0];
             let part = ViewPart { lo: none.clone(), len: none.clone(), var: p.var, offset, stride: SmallVec::new() };

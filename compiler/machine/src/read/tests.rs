@@ -79,7 +79,7 @@ fn values_must_fit_together() {
 }
 
 #[test]
-fn what_is_inherited_is_checked_too() {
+fn inherited_values_are_checked_too() {
     let of = |rest: &str| error(&format!("name = \"mine\"\n{rest}"));
     let at = |message: &str, at: &str| (message.to_string(), at.to_string());
     assert_eq!(of("extends = \"bow\"\nipus = 3"), at("3 ipus do not form rungs of two", "ipus = 3"));
@@ -167,7 +167,7 @@ fn blocks(document: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_the_documents_show_is_true() {
+fn the_documents_show_valid_machines() {
     let machines = include_str!("../../../../docs/machine.md");
     for text in blocks(machines) {
         Machine::from_toml(text).unwrap_or_else(|e| panic!("{text}: {e:?}"));
@@ -186,7 +186,7 @@ fn what_the_documents_show_is_true() {
 #[test]
 fn every_value_of_a_built_in_machine_names_its_source() {
     for name in builtin_names().filter(|n| !n.starts_with("small")) {
-        // A comment line applies to the lines that follow, up to an empty line.
+        // A comment line applies to the following lines, up to an empty line.
         let mut spoken = false;
         for line in builtin_text(name).unwrap().lines().skip_while(|l| !l.is_empty()) {
             spoken = !line.is_empty() && (spoken || line.starts_with('#'));

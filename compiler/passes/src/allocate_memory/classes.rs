@@ -1,4 +1,4 @@
-//! Equivalence classes of tiles, found without listing what each tile needs.
+//! Equivalence classes of tiles, found without a list of each tile's needs.
 //!
 //! Features (a block, a wish) on the same ranges of tiles, in the same groups, share one *pattern*. A program has few
 //! patterns, however many variables and compute sets it has. The tiles are visited once, range by range. Where a range

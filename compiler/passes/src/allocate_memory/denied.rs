@@ -1,7 +1,7 @@
-//! The warnings for codelets that do not get what they wish of memory.
+//! The warnings for codelets whose requests about memory are not granted.
 //!
 //! Invariant: a warning names only codelets with `#[pipelined(apart)]` or `#[align(n)]`, once each, and for the former
-//! only what the machine could give.
+//! only requests that the machine could grant.
 
 use super::wishes::{self, Facts};
 use girder_codelet::cost::Want;
@@ -11,7 +11,7 @@ use girder_ir::stage::Allocated;
 use girder_machine::Machine;
 use girder_source::Diagnostic;
 
-/// Returns one warning for each codelet with a wish that does not hold for all its vertices.
+/// Returns one warning for each codelet with a request that is not granted for all its vertices.
 pub(super) fn wishes_denied(
     allocated: &Allocated,
     machine: &Machine,

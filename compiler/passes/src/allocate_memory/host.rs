@@ -1,4 +1,4 @@
-//! The memory of the fast engine, packed as that of a machine of one tile.
+//! The memory of the fast engine, packed like that of a machine of one tile.
 //!
 //! Invariant: persistent variables overlap nothing. Offsets are multiples of [`ALIGN`], and those of long variables
 //! multiples of [`PAGE`].
@@ -13,7 +13,7 @@ use girder_ir::layout::HostLayout;
 /// The size of a cache line, which is also the widest vector of any host.
 pub const ALIGN: u64 = 64;
 /// The size of a page. Processors first match loads with pending stores by the byte within a page, so a loop that reads
-/// one long variable and writes another must not read just behind the position that it writes.
+/// one long variable and writes another must not read just after the position that it writes.
 pub const PAGE: u64 = 4096;
 
 /// Returns the alignment of a variable, or of variables of this average size.

@@ -185,7 +185,8 @@ impl<'a> List<'a> {
         vars.into_iter().for_each(|(feature, like)| self.push(feature, spreads[like].clone()));
     }
 
-    /// Returns when compute sets move what the copies that they carry read and write.
+    /// Returns, for each variable that a carried copy reads or writes, the live range of the compute sets that carry
+    /// the copy.
     fn carried(&self, liveness: &Liveness) -> FxHashMap<VarId, Range<u32>> {
         let steps = steps_by_work(self.input);
         let mut carried: FxHashMap<VarId, Range<u32>> = FxHashMap::default();

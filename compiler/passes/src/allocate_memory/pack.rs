@@ -1,12 +1,12 @@
 //! Addresses for items with live ranges: dynamic storage allocation.
 //!
-//! Minimising the peak is NP-hard. Items are placed one by one, each at the lowest address where it may be and that is
-//! free during its live range. The best result of several orders is kept. If its peak is too high, items at the top are
+//! Minimising the peak is NP-hard. Items are placed one by one, each at the lowest address of its zone that is free
+//! during its live range. The best result of several orders is kept. If its peak is too high, items at the top are
 //! moved forward in the order and everything is placed again.
 //!
 //! Invariant: items that are live together do not overlap, none leaves its zone, and none shares a memory element with
-//! an item that it must be apart from. Addresses are multiples of the alignment and fit each item's own. The result
-//! depends only on the arguments.
+//! an item in its `apart` list. Addresses are multiples of the alignment and fit each item's own. The result depends
+//! only on the arguments.
 
 use super::shelf::Shelf;
 use super::space::{Space, Zone};
@@ -31,7 +31,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Creates an item without wishes.
+    /// Creates an item without requests.
     pub fn plain(bytes: u64, live: Range<u32>) -> Item {
         Item { bytes, live, zone: Zone::Any, rank: 0, apart: SmallVec::new(), align: (0, 1) }
     }
@@ -113,8 +113,8 @@ fn side_by_side(items: &[Item], space: &Space) -> Packing {
     packing
 }
 
-/// Moves an item that reaches the peak forward in the order, again and again: to the front of its rank or, if that has
-/// gone in a circle, to a position from a fixed sequence.
+/// Moves an item that reaches the peak forward in the order, repeatedly: to the front of its rank or, if that leads in
+/// a circle, to a position from a fixed sequence.
 fn improve(
     items: &[Item],
     space: &Space,

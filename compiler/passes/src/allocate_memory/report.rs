@@ -1,4 +1,4 @@
-//! The diagnostics of tiles that do not fit, in the user's names.
+//! The diagnostics for tiles whose blocks do not fit, in the user's names.
 //!
 //! Invariant: the message names the fullest tile, the excess, the largest blocks at its fullest moment, and an action.
 
@@ -12,8 +12,8 @@ use girder_source::{Diagnostic, Severity, Span};
 use indexmap::IndexMap;
 use std::cmp::Reverse;
 
-/// The numbers of blocks of a tile and of groups of other tiles that are named. After the first block, those smaller
-/// than one part in `SMALL` are not.
+/// The maximal number of blocks of a tile, and of groups of other tiles, that are named. After the first block, those
+/// smaller than one part in `SMALL` are left out.
 const SHOWN: usize = 6;
 const SMALL: u64 = 64;
 const GROUPS: usize = 3;
@@ -123,13 +123,13 @@ fn fullest_moment(needs: &[Need]) -> u32 {
     starts.into_iter().max_by_key(|&p| (sum_at(needs, p), Reverse(p))).unwrap_or(0)
 }
 
-/// Blocks of a tile that the user knows by one name.
+/// Blocks of a tile that have one name for the user.
 struct Thing {
     name: String,
     span: Span,
     bytes: u64,
     always: bool,
-    /// The action if it is the largest.
+    /// The user's next action if this is the largest.
     action: &'static str,
 }
 

@@ -28,7 +28,8 @@ pub(super) struct Shelf {
     width: u32,
 }
 
-/// The number of spans of time, used from `MANY` items on. An item of more than `FEW_SPANS` spans looks at all blocks.
+/// The number of spans of time; spans are used from `MANY` items on. An item of more than `FEW_SPANS` spans searches
+/// all blocks.
 const SPANS: u32 = 512;
 const MANY: usize = 1_000;
 const FEW_SPANS: usize = 3;
@@ -41,7 +42,7 @@ impl Shelf {
         Shelf { all: vec![], spans, width: (points / SPANS).max(16) }
     }
 
-    /// Returns the spans that a live range meets; none if there are too few items for spans.
+    /// Returns the spans that overlap a live range; none if there are too few items for spans.
     fn spans(&self, live: &Range<u32>) -> Range<usize> {
         if self.spans.is_empty() {
             return 0..0;
@@ -60,7 +61,7 @@ impl Shelf {
         insert(&mut self.all, placed);
     }
 
-    /// Returns the lowest address from `floor` on at which `bytes` clear everything that is live with `live`.
+    /// Returns the lowest address from `floor` on at which `bytes` overlap no block that is live with `live`.
     pub fn lowest(&self, live: &Range<u32>, bytes: u64, floor: u64) -> u64 {
         let spans = self.spans(live);
         match &self.spans[spans.clone()] {

@@ -1,6 +1,6 @@
 //! The memory of a tile as the packer sees it: zones, and the addresses that share a memory element.
 //!
-//! Memory continues without end after its real end. Blocks that do not fit are placed there, so their addresses tell
+//! Memory continues without limit after its real end. Blocks that do not fit are placed there, so their addresses show
 //! the excess.
 //!
 //! Invariant: the ranges of a zone ascend and are disjoint, and the last one has no end.

@@ -1,6 +1,6 @@
 //! Spreads: numbers that vary from tile to tile, as ranges of tiles.
 //!
-//! Regular programs give the ranges in closed form, without visiting elements or vertices.
+//! For regular programs, closed forms give the ranges, without visiting elements or vertices.
 //!
 //! Invariant: ranges ascend and are disjoint, neighbours differ, and no number is 0; tiles without a number are in no
 //! range.
@@ -110,8 +110,8 @@ impl Spread {
     }
 }
 
-/// Returns a number for each tile as a function of the things on it. `runs` gives the tiles of each thing, `change`
-/// adds a thing or removes it, and `bytes` evaluates the current state.
+/// Returns a number for each tile as a function of the entities on it. `runs` gives the tiles of each entity, `change`
+/// adds an entity or removes it, and `bytes` evaluates the current state.
 pub(super) fn sweep<T, S>(
     runs: &[(Range<u32>, T)],
     mut state: S,
@@ -191,7 +191,7 @@ mod tests {
         }
 
         #[test]
-        fn blocks_are_as_long_as_homes_say((domain, map) in map(), kind in 0..3, n in 1u32..200, grain in 1u32..9) {
+        fn blocks_are_as_long_as_their_homes((domain, map) in map(), kind in 0..3, n in 1u32..200, grain in 1u32..9) {
             let (len, mapping) = match kind {
                 0 => (domain.count(), Mapping::Separable { domain, tiles: map }),
                 1 => (n as u64, Mapping::One(3)),

@@ -1,4 +1,4 @@
-//! Layouts of small stages by hand, and what the verifier refuses.
+//! Small layouts by hand, and layouts that the verifier rejects.
 
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
@@ -54,7 +54,7 @@ fn code_comes_first_and_temporaries_that_never_meet_share() {
     let at = |content: Content| blocks.iter().find(|b| b.content == content).unwrap().clone();
     let var = |i| at(Content::Var(VarId::new(i)));
     let set = girder_ir::ids::ComputeSetId::new(0);
-    // A vertex has 4 + (4 + 4) bytes; to start, to find its field and to end it takes ten bundles.
+    // A vertex has 4 + (4 + 4) bytes; its start, its field and its end take ten bundles.
     assert_eq!((at(Content::VertexState(set)).bytes, var(0).bytes), (12, 32));
     assert_eq!((var(0).live, var(1).live.clone(), var(2).live.clone()), (None, Some(1..3), Some(3..5)));
     assert_eq!(var(1).address, var(2).address);

@@ -1,8 +1,8 @@
 //! The memory of one tile: the zone of each block, and the packing of a class.
 //!
-//! Blocks that need executable memory come first (code, then local arrays), then those that are always live, then the
-//! rest by live range. Blocks with wishes precede others of their kind. On a tile that has few blocks, local arrays are
-//! as free as the rest.
+//! Blocks that need executable memory come first (code, then local arrays), then blocks that are always live, then the
+//! rest by live range. Blocks with requests precede others of their kind. If all blocks fit in executable memory
+//! together, local arrays are ordered like the rest.
 //!
 //! Invariant: equal shapes get equal addresses.
 
@@ -19,10 +19,10 @@ use std::ops::Range;
 /// A size above that of any tile. Sums of it do not overflow.
 const MOST: u64 = 1 << 40;
 
-/// The number of wishes that are tried one by one if not all can be granted.
+/// The maximal number of requests that are tried one by one if not all can be granted.
 const TRIED: usize = 16;
 
-/// The part of a class that matters for packing: sizes, live ranges and zones of blocks, and wishes.
+/// The properties of a class that determine its packing: sizes, live ranges and zones of blocks, and requests.
 #[derive(Debug)]
 pub(super) struct ClassShape<'a> {
     needs: &'a [Need],
@@ -78,8 +78,8 @@ impl<'a> ClassShape<'a> {
         shape
     }
 
-    /// Returns addresses of its blocks; `shapes` is the number of shapes. Wishes are denied, the last ones first,
-    /// before something does not fit.
+    /// Returns addresses of its blocks; `shapes` is the number of shapes. If a block would not fit otherwise, requests
+    /// are denied, the last ones first.
     pub fn pack(&self, machine: &Machine, shapes: usize) -> Packing {
         let (space, usable) = (Space::of_tile(machine, ALIGN), machine.usable_bytes() as u64);
         let effort = Effort { enough: usable, steps: STEPS * 10 / (shapes as u64).max(10) };

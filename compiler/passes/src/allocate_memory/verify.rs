@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 /// Checks a layout against its stage and machine. With `over_memory` addresses may exceed memory.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first violation.
 pub fn verify_layout(input: &Scheduled, layout: &Layout, machine: &Machine, over_memory: bool) -> Result<(), String> {
     let liveness = Liveness::of(input);
     if let Some(e) = liveness.exposed.first() {

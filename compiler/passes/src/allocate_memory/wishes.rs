@@ -1,9 +1,9 @@
-//! The wishes of codelets about memory blocks, and which of them hold at given addresses.
+//! The requests (wishes) of codelets about memory blocks, and which of them hold at given addresses.
 //!
-//! The address of a field is that of its block: of the variable that it is in, or of the landing buffer. Two fields in
-//! one block cannot be apart.
+//! The address of a field is that of the block that contains it: the block of its variable, or its landing buffer. Two
+//! fields in one block cannot be in different memory elements.
 //!
-//! Invariant: [`Facts`] follow from the addresses alone, whoever chose them.
+//! Invariant: [`Facts`] follow from the addresses alone.
 
 use super::estimate::Costs;
 use super::space::{ALIGN, Space, Zone};
@@ -66,7 +66,7 @@ pub(super) fn of(input: &Scheduled, wants: &[(SpecId, Vec<Want>)]) -> Vec<(Wish,
         for (field, align) in aligned(&input.codelets[family.codelet]) {
             each(input, &mut ranks, id, (field, None), |tile, (content, offset), _| {
                 let at = offset.wrapping_neg().rem_euclid(i64::from(align)) as u32;
-                // Blocks begin at multiples of `ALIGN` in any case, and at nothing else.
+                // Blocks always begin at multiples of `ALIGN`, so only a larger alignment is a request.
                 if u64::from(align) > ALIGN && u64::from(at).is_multiple_of(ALIGN) {
                     add(tile, Wish::Aligned(content, at, align));
                 }

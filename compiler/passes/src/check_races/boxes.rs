@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_proved_is_so(
+        fn proofs_agree_with_enumeration(
             sizes in prop::collection::vec((1u32..9, 1u32..7), 1..4),
             offsets in prop::collection::vec(prop::collection::vec(0u32..400, 1..4), 3),
         ) {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_uneven_sizes_are_apart() {
+    fn blocks_of_uneven_sizes_are_disjoint() {
         let tables: [(u32, u32, &[u32]); 3] = [(5, 7, &[0, 107]), (5, 6, &[7, 100]), (4, 13, &[200])];
         let of = |&(rows, columns, offsets): &(u32, u32, &[u32])| {
             touch(rows, columns, 20, Offset::Table(offsets.into()), offsets.len() as u32)

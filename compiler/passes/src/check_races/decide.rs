@@ -1,4 +1,4 @@
-//! Decides whether touches of one variable overlap where they may not: by strides, by corners, or by marking every run.
+//! Decides whether touches of one variable conflict: by strides, by corners, or by marking every run.
 //!
 //! Invariant: an empty answer is a proof. A conflict names two touches of its element, the first of which writes.
 
@@ -158,7 +158,7 @@ impl Search<'_> {
         let mut all: Vec<(usize, u64)> = self.touches.iter().enumerate().flat_map(instances).collect();
         let Some(writer) = all.iter().position(|&(k, _)| self.touches[k].written) else { return };
         let first = all.remove(writer);
-        // Another writer is more telling than a reader.
+        // A second writer explains the conflict better than a reader.
         let second = all.iter().find(|&&(k, _)| self.touches[k].written).or(all.first());
         let Some(&second) = second else { return };
         if known.iter().any(|c| (c.first.0, c.second.0) == (first.0, second.0)) {

@@ -1,6 +1,6 @@
-//! Independence: whether copies may happen at one time, alone or with a compute set.
+//! Independence: whether copies may happen at the same time as each other or as a compute set.
 //!
-//! Invariant: what has been admitted obeys the race rule as one step.
+//! Invariant: the admitted copies obey the race rule as one step.
 
 use super::decide::decide;
 use super::touch::{Touch, of_copy, of_set};
@@ -37,7 +37,7 @@ impl JoinedCopies {
         self.families
     }
 
-    /// Adds a copy if it is independent of those that are there. A copy that breaks the rule by itself is never added.
+    /// Adds a copy if it is independent of the others. A copy that breaks the rule by itself is never added.
     pub(crate) fn admit(&mut self, graph: &Graph, copy: CopyId, cancel: &Cancel) -> bool {
         let new = of_copy(graph, copy);
         let mut vars: Vec<VarId> = new.iter().map(|t| t.print.var).collect();

@@ -1,4 +1,4 @@
-//! The race rule by hand, and on random small graphs against a check of every element.
+//! Tests of the race rule by hand, and on random small graphs against a check of every element.
 
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
@@ -24,7 +24,7 @@ fn rows(v: &View) -> Vec<View> {
     (0..v.shape()[0]).map(|i| v.index(0, i)).collect()
 }
 
-/// A machine-filling product: `y[i, 0..1] = f(w[i], x)`.
+/// A matrix-vector product that fills the machine: `y[i, 0..1] = f(w[i], x)`.
 fn matvec(overlap: bool) -> Build {
     let mut b = Build::new();
     let w = b.var("w", VarClass::Var, &[4, 8], None);
@@ -136,7 +136,7 @@ fn branches_share_no_written_element() {
     }
 }
 
-/// One family of the random graphs: a view of each field at instance 0, and how it moves.
+/// One family of the random graphs: a view of each field at instance 0, and its motion.
 #[derive(Clone, Debug)]
 struct Random {
     dirs: usize,
@@ -170,10 +170,10 @@ fn view(vars: &[View], (var, at, len, stride, step): (usize, u64, u64, u64, u64)
     vars[var].slice(0, (at + shift) % (LEN - span + 1), len, stride as i64)
 }
 
-/// Who touches each element: family, instance, field and position.
+/// The accesses of each element: family, instance, field and position.
 type Touchers = BTreeMap<(VarId, u64), BTreeSet<(usize, u64, usize, u64)>>;
 
-/// Whether the rule is broken, by looking at every element.
+/// Returns whether the rule is broken, by checking every element.
 fn is_broken(graph: &Graph) -> bool {
     for set in graph.sets.values() {
         let mut writers = Touchers::new();
@@ -204,7 +204,7 @@ fn build(random: &[Random], stay: bool) -> Graph {
     let mut views: Vec<Vec<Vec<View>>> = vec![];
     for (i, r) in random.iter().enumerate() {
         let field = |(k, f): (usize, &(usize, u64, u64, u64, u64))| {
-            // To be free of races often enough, let each field stay in a variable of its own.
+            // Keeping each field in its own variable makes race-free graphs frequent enough.
             let f = if stay { ((i + k) % 3, f.1, f.2, f.3, f.4) } else { *f };
             (0..r.count).map(|n| view(&vars, f, n)).collect()
         };

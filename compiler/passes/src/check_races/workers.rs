@@ -1,7 +1,6 @@
-//! Workers of a `multi codelet` that certainly race because each of them writes the same element.
+//! Detects workers of a `multi codelet` that certainly race because each of them writes the same element.
 //!
-//! Invariant: there is no false alarm. What is not certain for every worker is left to mode `interpret`, which watches
-//! them.
+//! Invariant: there is no false alarm. Possible races are left to mode `interpret`, which watches all accesses.
 
 use cranelift_entity::EntityRef;
 use girder_codelet::sizes::Shape;

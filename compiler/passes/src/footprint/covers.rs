@@ -30,7 +30,7 @@ impl Covers {
             shapes[f.field.index()] = f.shape().iter().copied().collect();
         }
         let full = self.known.entry((family.codelet, shapes)).or_insert_with_key(|(_, shapes)| {
-            // Shapes fit every instance's constants, so those of the first serve to bind sizes.
+            // Shapes fit the constants of every instance, so those of the first suffice to bind sizes.
             let mut consts = vec![Scalar::zero(ElemType::Bool); codelet.fields.len()];
             if family.domain.count() > 0 {
                 family.consts.iter().for_each(|(f, c)| consts[f.index()] = c.at(0));

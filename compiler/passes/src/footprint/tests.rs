@@ -1,4 +1,4 @@
-//! Runs, hulls and certainties of random boxes are those of enumeration.
+//! Runs, hulls and proofs for random boxes agree with enumeration.
 
 use super::*;
 use cranelift_entity::EntityRef;
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn certainties_hold(f in boxes(), g in boxes()) {
+    fn proofs_hold(f in boxes(), g in boxes()) {
         let a: Vec<u64> = elements(&f).iter().map(|e| e.0).collect();
         let b: Vec<u64> = elements(&g).iter().map(|e| e.0).collect();
         if f.surely_injective() {

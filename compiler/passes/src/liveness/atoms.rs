@@ -1,5 +1,5 @@
-//! Atoms: classes of elements that the flow treats alike. An atom is a whole temporary, or a part of one that is
-//! written in pieces.
+//! Atoms: equivalence classes of elements in the flow. An atom is a whole temporary, or a part of one that is written
+//! in pieces.
 //!
 //! Invariant: the atoms of a variable partition its elements. No leaf overwrites only a part of an atom with certainty,
 //! unless the atom is a whole variable.
@@ -22,7 +22,7 @@ pub(super) struct Atoms {
     /// The variable of each atom.
     owners: Vec<VarId>,
     /// The number of elements of each variable.
-    lens: SecondaryMap<VarId, u64>,
+    lengths: SecondaryMap<VarId, u64>,
     /// The segments of split variables: end and atom, ascending.
     segments: FxHashMap<VarId, Vec<(u64, u32)>>,
 }
@@ -43,7 +43,7 @@ impl Atoms {
         let mut atoms = Atoms {
             first: SecondaryMap::new(),
             owners: vec![],
-            lens: SecondaryMap::new(),
+            lengths: SecondaryMap::new(),
             segments: FxHashMap::default(),
         };
         for (id, var) in graph.vars.iter().filter(|(_, v)| !v.is_persistent()) {
@@ -56,7 +56,7 @@ impl Atoms {
                 }
             }
             atoms.first[id] = first;
-            atoms.lens[id] = var.len();
+            atoms.lengths[id] = var.len();
             atoms.owners.extend(std::iter::repeat_n(id, count));
         }
         atoms.segments = segments;
@@ -82,7 +82,7 @@ impl Atoms {
             *written.entry(f.var).or_default() += f.count();
         }
         for f in &leaf.writes {
-            if self.segments.contains_key(&f.var) || written[&f.var] == self.lens[f.var] {
+            if self.segments.contains_key(&f.var) || written[&f.var] == self.lengths[f.var] {
                 self.add(f, &mut effect.kills);
             } else {
                 effect.touched.push(self.first[f.var]);

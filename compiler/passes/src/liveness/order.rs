@@ -54,7 +54,7 @@ impl LivenessOrder {
         self.point[step]
     }
 
-    /// Returns the points of a step and all steps inside it, including called programs that stand there.
+    /// Returns the points of a step and all steps inside it, including called programs whose first call is there.
     pub fn range(&self, step: StepId) -> Range<u32> {
         self.first[step]..self.end[step]
     }
@@ -121,7 +121,7 @@ impl LivenessOrder {
                 let own = par_end.unwrap_or((self.point[step], self.point[step] + 1));
                 self.occupied[step] = hull(sites[program], own);
                 if let StepKind::Call(callee) = graph.steps[step].kind {
-                    // A program with one call stands inside it, and the points between serve.
+                    // A program with one call is inside it, and the points between suffice.
                     let around = if calls[callee] > 1 { Some(own) } else { par_end };
                     let all = [around, sites[program]];
                     sites[callee] = all.into_iter().flatten().fold(sites[callee], |a, b| Some(hull(a, b)));

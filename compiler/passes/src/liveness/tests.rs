@@ -37,7 +37,7 @@ fn a_value_is_live_from_its_write_to_its_last_read() {
 }
 
 #[test]
-fn a_value_that_a_turn_hands_to_the_next_is_live_for_the_whole_loop() {
+fn a_value_that_an_iteration_passes_to_the_next_is_live_for_the_whole_loop() {
     let (mut b, p, t) = start();
     // seq 0; t0 <- p 1; repeat 2 { seq 3; t1 <- t0 4; t0 <- t1 5; t2 <- p 6; p <- t2 7 }; t3 <- p 8
     let steps = [(&t[1], &t[0]), (&t[0], &t[1]), (&t[2], &p), (&p, &t[2])];
@@ -70,7 +70,7 @@ fn the_test_of_a_while_comes_between_before_and_body() {
 }
 
 #[test]
-fn what_a_loop_may_not_write_is_exposed_after_it() {
+fn a_temporary_that_a_loop_may_not_write_is_exposed_after_it() {
     let (mut b, p, t) = start();
     let body = b.copy_step(&t[0], &p);
     let never = Tree::Repeat(0, None, Box::new(body.clone()));
@@ -126,7 +126,7 @@ fn a_field_that_may_stay_unwritten_reads() {
 }
 
 #[test]
-fn a_program_that_is_called_twice_keeps_its_temporaries_apart_from_both_callers() {
+fn a_program_that_is_called_twice_shares_no_memory_with_its_callers() {
     let (mut b, p, t) = start();
     let inner = [b.copy_step(&t[0], &p), b.copy_step(&p, &t[0])];
     let f = b.program("f", false, &Tree::Seq(inner.to_vec()));
@@ -138,7 +138,7 @@ fn a_program_that_is_called_twice_keeps_its_temporaries_apart_from_both_callers(
 }
 
 #[test]
-fn what_one_program_leaves_for_another_is_exposed() {
+fn a_temporary_that_one_program_leaves_for_another_is_exposed() {
     let (mut b, p, t) = start();
     let (write, read) = (b.copy_step(&t[0], &p), b.copy_step(&p, &t[0]));
     b.program("first", true, &write);
@@ -160,7 +160,7 @@ fn all_of_par_is_live_together() {
 }
 
 #[test]
-fn what_is_called_from_a_branch_is_live_for_all_of_par() {
+fn a_program_called_from_a_branch_is_live_for_all_of_par() {
     let (mut b, p, t) = start();
     let inner = [b.copy_step(&t[0], &p), b.copy_step(&p, &t[0])];
     let f = b.program("f", false, &Tree::Seq(inner.to_vec()));

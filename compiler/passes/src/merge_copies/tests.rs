@@ -1,4 +1,4 @@
-//! Joined copies do what they did one after the other, and only those are joined.
+//! Merged copies have the effect of the original sequence, and only permitted copies are merged.
 
 use super::*;
 use crate::build::{Build, Tree, machine};
@@ -25,7 +25,8 @@ fn order(graph: &Graph) -> Vec<usize> {
     graph.steps.values().filter_map(|s| leaf(&s.kind)).collect()
 }
 
-/// Element 0, 1, … of variable 0, then of variable 1, …, after all copies, each of which reads before it writes.
+/// Returns element 0, 1, … of variable 0, then of variable 1, …, after all copies, each of which reads before it
+/// writes.
 fn run_copies(graph: &Graph) -> Vec<u64> {
     let first: Vec<u64> = graph
         .vars
@@ -55,12 +56,12 @@ fn copies_join_until_one_depends_on_another() {
     let mut b = Build::new();
     let v: Vec<View> = (0..5).map(|n| b.var(&format!("v{n}"), VarClass::Var, &[8], None)).collect();
     let part = |v: &View, at: u64| v.slice(0, at, 4, 1);
-    let say = b.print_step(&v[4]);
+    let print = b.print_step(&v[4]);
     let nested = vec![b.copy_step(&part(&v[0], 4), &part(&v[1], 4)), b.copy_step(&v[3], &v[2])];
     let mut steps = vec![b.copy_step(&part(&v[0], 0), &part(&v[1], 0)), Tree::Seq(nested)];
-    // Reads what has been written, writes what has been read, writes it once more; each opens an exchange.
+    // A read of a written element, a write of a read element, and a repeated write; each starts a new exchange.
     steps.extend([b.copy_step(&v[4], &v[3]), b.copy_step(&v[3], &v[2]), b.copy_step(&part(&v[3], 1), &part(&v[1], 1))]);
-    steps.push(say);
+    steps.push(print);
     steps.push(b.copy_step(&v[0], &v[1]));
     b.program("main", true, &Tree::Seq(steps));
     let before = run_copies(&b.graph);

@@ -40,9 +40,9 @@ fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap
         let homes = homes.entry(run.var).or_insert_with(|| mapping.runs(var.len()).collect());
         let size = u64::from(var.ty.bytes());
         // A run is either contiguous or consists of single elements.
-        let stretches = if run.stride.unsigned_abs() == 1 { 1 } else { run.len };
-        let length = run.len / stretches;
-        for k in 0..stretches {
+        let runs = if run.stride.unsigned_abs() == 1 { 1 } else { run.len };
+        let length = run.len / runs;
+        for k in 0..runs {
             let at = run.start as i64 + k as i64 * run.stride;
             let start = if run.stride == -1 { at + 1 - length as i64 } else { at } as u64;
             let end = start + length;

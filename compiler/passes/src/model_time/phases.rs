@@ -1,11 +1,11 @@
-//! The time of a step's phases: syncs, words on their way, on-tile copies.
+//! The time of a step's phases: syncs, words in transit, on-tile copies.
 //!
 //! The formulas, and the note on supersteps, are in [`superstep`].
 //!
 //! # Note: Bound
-//! No schedule is shorter than the load of any port if everything that may move at the rate of pairs does (see the note
-//! on pairs in `girder_ir::schedule`). A tile receives at that rate what its partner receives as well, and sends at
-//! that rate what goes to whole pairs only. Two partners together send over no more than their two ports.
+//! No schedule is shorter than the load of any port if every transfer that may be paired is (see the note on pairs in
+//! `girder_ir::schedule`). A tile receives at the rate of pairs the words that its partner also receives, and sends at
+//! that rate the words that go only to whole pairs. Two partners together send over no more than their two ports.
 
 use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::{LocalCopy, Phase, StepPlan};
@@ -110,12 +110,12 @@ impl Loads {
         let is_paired = |tile: u32| to.binary_search(&partner(tile)).is_ok();
         let any = to.iter().any(|&t| is_paired(t));
         // The sender's partner takes the stream of other pairs on the wires that the sender lends.
-        let may_be_wide = |tile: u32| any && (is_paired(tile) || tile == partner(from));
+        let may_be_paired = |tile: u32| any && (is_paired(tile) || tile == partner(from));
         for &tile in &*to {
-            *self.ports.entry((false, tile)).or_default() += cycles(may_be_wide(tile));
+            *self.ports.entry((false, tile)).or_default() += cycles(may_be_paired(tile));
         }
         if !to.is_empty() {
-            *self.ports.entry((true, from)).or_default() += cycles(to.iter().all(|&t| may_be_wide(t)));
+            *self.ports.entry((true, from)).or_default() += cycles(to.iter().all(|&t| may_be_paired(t)));
             *self.pairs.entry(from.min(partner(from))).or_default() += bytes;
         }
     }

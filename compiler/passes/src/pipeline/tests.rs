@@ -1,4 +1,4 @@
-//! The whole pipeline on a small graph: every stage in turn, and resumed from each.
+//! Runs the whole pipeline on a small graph stage by stage, and resumes from each stage.
 
 use super::*;
 use crate::build::{Build, Tree, Vertices, machine};
@@ -40,7 +40,7 @@ fn allocated(stage: AnyStage) -> Allocated {
 }
 
 #[test]
-fn every_stage_can_be_the_target_and_can_be_gone_on_from() {
+fn every_stage_can_be_the_target_and_be_resumed() {
     let (whole, reported) = with(|cx| lower_to(AnyStage::Graph(graph()), Stage::Allocated, cx));
     assert!(reported.is_empty(), "{reported:?}");
     let whole = allocated(whole.unwrap());

@@ -53,7 +53,7 @@ pub(super) struct Candidate<'a> {
     pub samples: Vec<Option<Arc<Sample>>>,
     /// The weighted cycles and the bytes of buffers of each item.
     pub times: Vec<(u128, u64)>,
-    /// The number of runs that were looked at.
+    /// The number of runs that were examined.
     pub work: u64,
 }
 
@@ -118,8 +118,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Lists the tiles of neighbouring elements; neighbours on one tile are one run. A list that would get too long is
-    /// sampled instead: each entry stands for the elements around it, and `false` is returned.
+    /// Lists the tiles of a range of elements; neighbours on one tile are one run. A list that would become too long is
+    /// sampled instead: each entry then stands for the elements around it, and the result is `false`.
     pub(super) fn runs(&self, var: VarId, start: u64, end: u64, out: &mut Vec<Run>) -> bool {
         out.clear();
         if self.each_run(var, start, end, &mut |run| push(out, run, PIECES)) {

@@ -1,7 +1,7 @@
 //! An estimate of a step's time under a placement. It has the same parts as modelled time but needs no plan: words are
 //! summed by tile, and the schedule is assumed to reach its bound.
 //!
-//! Invariant: an estimate depends on the graph, the placement and the machine only, and looks at a bounded number of
+//! Invariant: an estimate depends on the graph, the placement and the machine only, and examines a bounded number of
 //! runs.
 
 use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PacketRun, PartAccess};
@@ -21,7 +21,7 @@ pub(super) struct Estimate {
     pub cycles: u64,
     /// The bytes of landing buffers on the tile that has most.
     pub buffers: u64,
-    /// The number of runs that were looked at.
+    /// The number of runs that were examined.
     pub work: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The number of executions of compute sets, copies and packets, as far as the text decides it.
+//! The number of executions of compute sets, copies and packets, as far as the text determines it.
 //!
 //! Invariant: the number of steps visited does not grow with trip counts or with the number of paths through calls.
 

@@ -1,4 +1,4 @@
-//! The placement of the chosen candidate, in closed forms where there are any.
+//! The placement of the chosen candidate, in closed form where possible.
 //!
 //! Invariant: tiles are those of the candidate, except that narrow elements of one granule lie on one tile.
 

@@ -1,4 +1,5 @@
-//! The placement that the text gives: checks of its tiles and of total memory, and what it leaves open.
+//! The placement in the text: checks of its tiles and of total memory, and the elements and vertices that it leaves
+//! open.
 
 use crate::PassContext;
 use girder_ir::family::{Domain, TileMap};
@@ -13,13 +14,13 @@ pub(super) fn mapping(var: &Var) -> Option<&Mapping> {
     var.mapping.as_ref().filter(|m| **m != Mapping::One(UNPLACED))
 }
 
-/// Returns whether the text leaves so much of a variable open that its placement matters.
+/// Returns whether the text leaves enough of a variable open for its placement to matter.
 pub(super) fn is_open(var: &Var) -> bool {
     !mapping(var).is_some_and(|m| m.is_complete() || few_are_open(m, var))
 }
 
-/// Returns whether the open elements of a variable lie in runs no longer than the placed ones. Such are the edges of a
-/// field that is cut into blocks, which go with the blocks beside them.
+/// Returns whether the open elements of a variable lie in runs no longer than the placed ones. An example is the edges
+/// of a field that is cut into blocks; they go with the adjacent blocks.
 pub(super) fn few_are_open(mapping: &Mapping, var: &Var) -> bool {
     let (mut open, mut longest, mut placed, mut tiles) = (0, 0, 0, 0u64);
     for (start, end, tile) in mapping.runs(var.len()) {
@@ -51,8 +52,8 @@ pub(super) fn check(graph: &Graph, cx: &mut PassContext) -> bool {
 /// The number of variables that a message names.
 const NAMED: usize = 4;
 
-/// Reports variables for which no placement has room: all persistent variables together, or one variable alone, exceed
-/// the memory of all tiles. This spares the user a long search. Returns whether there are none.
+/// Reports variables that no placement can hold: all persistent variables together, or one variable alone, exceed the
+/// memory of all tiles. This spares the user a long search. Returns whether all fit.
 pub(super) fn fits(graph: &Graph, cx: &mut PassContext) -> bool {
     let room = u64::from(cx.machine.usable_bytes()) * u64::from(cx.machine.tiles());
     let of = |all: &[&Var]| all.iter().fold(0u64, |sum, v| sum.saturating_add(v.bytes()));

@@ -17,13 +17,13 @@ pub(super) struct Run {
 /// See the module.
 #[derive(Clone, Default)]
 pub(super) enum Home {
-    /// No step touches it.
+    /// The variable is in no step.
     #[default]
     Nowhere,
     Even(Even),
     /// Ascending runs that cover all elements, and the number of their tiles.
     Runs(Arc<Vec<Run>>, u32),
-    /// With the owners; elements without an owner are spread evenly.
+    /// The elements are with their owners; elements without an owner are spread evenly.
     Owned(Arc<Owners>, Even),
 }
 

@@ -1,4 +1,4 @@
-//! The placement that takes no search: linear mappings, and vertices beside their outputs.
+//! The placement without a search: linear mappings, and vertices at their outputs.
 //!
 //! Invariant: whole granules of 8 bytes stay together, so no word of a spread variable lies on two tiles.
 
@@ -11,8 +11,8 @@ use girder_ir::placement::{Mapping, TileRun, UNPLACED};
 
 /// The least number of bytes of a spread variable on a tile, by default.
 pub(super) const BYTES_PER_TILE: u64 = 128;
-/// The part of a tile's memory that variables and buffers may take in an estimate. The rest is for code and for what
-/// estimates do not see.
+/// The share of a tile's memory that variables and buffers may take in an estimate. The rest is for code and for
+/// everything that estimates ignore.
 pub(super) const ROOM: f64 = 0.75;
 /// The bytes that stay together, so that layouts keep their phase.
 const GRAIN_BYTES: u32 = 8;

@@ -1,11 +1,11 @@
 //! The owners of a variable's open elements: the vertices that use them, or the other ends of a copy.
 //!
 //! # Note: Claims
-//! Every field of every compute set claims the elements that it accesses for the tiles of its vertices. A claim is
-//! worth the executions of its step, doubled if it writes (a result that stays is neither sent home nor fetched
-//! before), divided by the number of vertices that share an element. Where claims overlap, the one that is worth more
-//! wins. Unclaimed elements go with their neighbours if they are few, and are spread evenly otherwise. The owner of an
-//! element does not depend on tiles. It is computed once, and turns every placement of vertices into one of variables.
+//! Every field of every compute set claims the elements that it accesses for the tiles of its vertices. The value of a
+//! claim is the number of executions of its step, doubled if it writes (a result that stays is neither sent home nor
+//! fetched before), divided by the number of vertices that share an element. Where claims overlap, the most valuable
+//! one wins. Unclaimed elements go with their neighbours if they are few, and are spread evenly otherwise. The owner of
+//! an element does not depend on tiles. It is computed once, and maps every placement of vertices to one of variables.
 //!
 //! Invariant: owners cover all elements.
 
@@ -24,7 +24,7 @@ const SHARED: f64 = 8.0;
 /// list is spread evenly instead.
 const LISTED: u64 = 1 << 20;
 
-/// What decides the tile of an element.
+/// The owner of an element, which determines its tile.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Owner {
     /// The text places it.
@@ -66,7 +66,8 @@ struct Claim<'a> {
 }
 
 impl Owners {
-    /// Divides a variable by claims, the most valuable first, until nothing is open. Claim `first` wins over all.
+    /// Divides a variable by claims, the most valuable first, until no element is open. Claim `first` takes precedence
+    /// over all.
     pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[Item]) -> Owners {
         let claims = claims(id, var.len().max(1), first, users, items);
         let placed = given::mapping(var);
@@ -184,7 +185,7 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<ClosedForm> {
     let inside = part.part.stride.iter().zip(&part.part.len).map(|(&s, &n)| (s, n, None));
     let mut all: SmallVec<[(i64, u32, Option<u8>); 8]> = own.chain(inside).filter(|d| d.1 > 1).collect();
     all.sort_unstable_by_key(|d| std::cmp::Reverse(d.0));
-    // Each digit must be worth as much as the less significant digits count together.
+    // The weight of each digit must be the number of values of the less significant digits.
     let mut counted = 1u64;
     for &(stride, n, _) in all.iter().rev() {
         if stride != counted as i64 {

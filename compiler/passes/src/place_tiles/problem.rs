@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// See the module.
 pub(super) struct PlacementProblem<'a> {
     pub graph: &'a Graph,
-    /// The steps whose time depends on what is open.
+    /// The steps whose time depends on open elements or vertices.
     pub items: Vec<Item<'a>>,
     pub machine: &'a Machine,
     pub costs: TileCosts,

@@ -26,7 +26,7 @@ pub(super) struct Sample {
     pub ratio: f64,
     /// The cycles of the slowest tile; 0 if the text places all vertices, because the time is then always the same.
     pub cycles: u64,
-    /// The number of vertices and tiles that were looked at.
+    /// The number of vertices and tiles that were examined.
     pub work: u64,
 }
 
@@ -93,7 +93,7 @@ impl Sample {
         let place: FxHashMap<u32, usize> = chosen.iter().copied().zip(0..).collect();
         let looked = |&tile: &u32| SampledTile { tile, vertices: vec![], each: 1.0 };
         let mut found: Vec<SampledTile> = chosen.iter().map(looked).collect();
-        // From here on, counts only say which tiles are sampled.
+        // From here on, counts only mark the sampled tiles.
         let most = counts.iter().copied().max().unwrap_or(0);
         let mut wanted = vec![false; counts.len()];
         chosen.iter().for_each(|&t| wanted[t as usize] = true);

@@ -7,14 +7,15 @@
 //! # Note: Reach
 //! The search first uses one processor, or as many as hold the variables, and then four times as many, as long as there
 //! are more. Crossing between processors costs so much that few programs gain by it, and a placement on few processors
-//! is also one on many. If the further search uses no more processors than before, the earlier result is kept, so that
-//! a program lies on a larger machine as on a smaller one. A larger machine is thus no worse than a smaller one, as far
-//! as estimates hold. If no step takes longer than a crossing, the search ends.
+//! is also valid on many. If the further search uses no more processors than before, the earlier result is kept, so
+//! that a program has the same placement on a larger machine as on a smaller one. A larger machine is thus no worse
+//! than a smaller one, as far as estimates are right. If no step takes longer than a crossing, the search ends.
 //!
-//! Among placements that take equally long the one on fewer tiles is kept.
+//! Among placements of equal time, the one on fewer tiles is kept.
 //!
-//! Invariants: candidates are made in one order and bounded by what they look at ([`BUDGET`]), so the result is a
-//! function of the graph and the machine. A placement that seems not to fit is taken only if none does.
+//! Invariants: candidates are made in a fixed order, and the number of runs that they examine is bounded ([`BUDGET`]),
+//! so the result is a function of the graph and the machine. A placement that does not seem to fit is taken only if
+//! none does.
 
 use super::accesses::Access;
 use super::candidate::{Candidate, SetRule, VarRule};
@@ -30,7 +31,7 @@ use girder_ir::placement::Placement;
 use girder_machine::Machine;
 use girder_source::{Cancel, par_map_slice};
 
-/// The number of runs that all candidates of one reach may look at together; a vertex counts a sixteenth.
+/// The number of runs that all candidates of one reach may examine together; a vertex counts a sixteenth.
 const BUDGET: u64 = 1 << 16;
 /// The factor by which the number of processors grows.
 const FURTHER: u32 = 4;
@@ -83,7 +84,7 @@ struct Search<'a> {
     problem: &'a PlacementProblem<'a>,
     placement: &'a Placement,
     best: Candidate<'a>,
-    /// The number of runs that may still be looked at.
+    /// The number of runs that may still be examined.
     left: u64,
     cancel: &'a Cancel,
     /// The largest number of tiles that has been tried.
@@ -103,7 +104,7 @@ impl<'a> Search<'a> {
         let longest = (0..self.problem.items.len()).map(once).max().unwrap_or(0);
         let (used, further) = (self.best.used_tiles(), reach.saturating_mul(FURTHER).min(all));
         let crossing = u128::from(machine.sync_cycles([0, 1]) + u64::from(machine.links.fixed_cycles));
-        // A program that does not fill the tiles it may use would not fill more.
+        // A program that does not fill the available tiles would not fill more.
         let gains = longest > crossing && u64::from(used) * 2 > u64::from(reach);
         let goes_on = reach < all && (gains || self.rank(&self.best).0 > 0);
         self.tried = reach;
@@ -120,8 +121,8 @@ impl<'a> Search<'a> {
         self.problem.graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add)
     }
 
-    /// Returns the rank of a candidate, of which less is better: bytes beyond the room (of code or of everything),
-    /// cycles, tiles.
+    /// Returns the rank of a candidate (lower is better): bytes beyond the room (of code or of everything), cycles,
+    /// tiles.
     fn rank(&self, candidate: &Candidate) -> (u64, u128, u64) {
         let total = self.bytes();
         let buffers = candidate.times.iter().map(|t| t.1).max().unwrap_or(0);
@@ -199,7 +200,7 @@ impl<'a> Search<'a> {
         }
         let start = self.best.clone();
         let mut rank = self.rank(&start);
-        // The rest of the budget is for single compute sets and variables.
+        // The rest of the budget is reserved for single compute sets and variables.
         let keep = self.left / 2;
         for (k, some) in all.chunks(AT_A_TIME).enumerate() {
             // The likeliest strategies are tried even if the first placement used up the budget.
@@ -208,8 +209,7 @@ impl<'a> Search<'a> {
             }
             let candidates = par_map_slice(some, |&strategy| {
                 let candidate = candidate_of(problem, &start, strategy);
-                // Adding up bytes takes longer than everything else. A candidate that fits is beaten only by a faster
-                // one.
+                // The sum of bytes takes longer than everything else. A candidate that fits loses only to a faster one.
                 let slower = rank.0 == 0 && (candidate.cycles(), candidate.used()) >= (rank.1, rank.2);
                 ((!slower).then(|| self.rank(&candidate)), candidate)
             });
@@ -275,7 +275,7 @@ impl<'a> Search<'a> {
     /// Keeps a change if the candidate gets better.
     fn keep_if_better(&mut self, before: (u64, u128, u64), undo: Option<Undo>) {
         let Some(undo) = undo else { return };
-        // A change costs at least the search for the items that it affects.
+        // A change costs at least the search for the affected items.
         let listed = (self.problem.open_vars.len() + self.problem.items.len()) as u64 / 16;
         self.left = self.left.saturating_sub(std::mem::take(&mut self.best.work) + listed);
         if self.standing() >= before {

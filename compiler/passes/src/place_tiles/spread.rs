@@ -89,9 +89,9 @@ impl OpenVertices {
         self.families.iter().map(&mut next).collect()
     }
 
-    /// Gives each tile the vertices that begin in its share of the total number, unless a share of the total weight
-    /// makes the fullest tile less full. Equal numbers let steps that are cut alike get equal tiles even if the last
-    /// part is shorter than the others.
+    /// Gives each tile the vertices that begin in its share of the total number, unless shares of the total weight make
+    /// the fullest tile less full. With shares of the number, steps that are cut equally get equal tiles even if the
+    /// last part is shorter than the others.
     fn even(&self, order: impl Iterator<Item = u32> + Clone, tiles: u32) -> Vec<u32> {
         let n = self.count();
         let mut by_number = vec![0; n as usize];
@@ -118,8 +118,8 @@ impl OpenVertices {
 
     /// Returns the vertices band by band.
     fn banded(&self, points: &Points, tiles: u32) -> Vec<u32> {
-        let (high, wide) = (f64::from(points.extent.0) + 1.0, f64::from(points.extent.1) + 1.0);
-        let bands = (f64::from(tiles) * high / wide).sqrt().round().clamp(1.0, f64::from(tiles)) as u64;
+        let (height, width) = (f64::from(points.extent.0) + 1.0, f64::from(points.extent.1) + 1.0);
+        let bands = (f64::from(tiles) * height / width).sqrt().round().clamp(1.0, f64::from(tiles)) as u64;
         let key = |&site: &u32| {
             let (a, b) = points.at[site as usize];
             (u64::from(a) * bands / (u64::from(points.extent.0) + 1), b)
@@ -136,15 +136,16 @@ impl Points {
     /// nearly a square as possible.
     fn grid(&self, tiles: u32) -> Option<Vec<u32>> {
         let (rows, columns) = self.lines.as_ref()?;
-        let (high, wide) = (rows.len() as u64, columns.len() as u64);
-        let (tall, broad) = (u64::from(self.extent.0) / high, u64::from(self.extent.1) / wide);
-        let fits = |a: u64, b: u64| high.div_ceil(a) * wide.div_ceil(b) <= u64::from(tiles);
+        let (height, width) = (rows.len() as u64, columns.len() as u64);
+        let (row_pitch, column_pitch) = (u64::from(self.extent.0) / height, u64::from(self.extent.1) / width);
+        let fits = |a: u64, b: u64| height.div_ceil(a) * width.div_ceil(b) <= u64::from(tiles);
         let shapes =
-            |each: u64| (1..=each.min(high)).filter(move |&a| each.is_multiple_of(a)).map(move |a| (a, each / a));
-        let least = (high * wide).div_ceil(u64::from(tiles));
-        let best = |each: u64| shapes(each).filter(|s| fits(s.0, s.1)).min_by_key(|s| s.0 * tall + s.1 * broad);
-        let (a, b) = (least..=high * wide).find_map(best)?;
-        let across = wide.div_ceil(b) as u32;
+            |each: u64| (1..=each.min(height)).filter(move |&a| each.is_multiple_of(a)).map(move |a| (a, each / a));
+        let least = (height * width).div_ceil(u64::from(tiles));
+        let best =
+            |each: u64| shapes(each).filter(|s| fits(s.0, s.1)).min_by_key(|s| s.0 * row_pitch + s.1 * column_pitch);
+        let (a, b) = (least..=height * width).find_map(best)?;
+        let across = width.div_ceil(b) as u32;
         let line = |lines: &[u32], at: u32, each: u64| lines.partition_point(|&l| l < at) as u32 / each as u32;
         Some(self.at.iter().map(|p| line(rows, p.0, a) * across + line(columns, p.1, b)).collect())
     }

@@ -1,4 +1,4 @@
-//! Strategies: placements of everything that is open at once.
+//! Strategies: placements of all open elements and vertices at once.
 //!
 //! Invariant: a candidate is a function of the strategy and of the candidate that it starts from.
 
@@ -8,7 +8,7 @@ use super::problem::PlacementProblem;
 use super::spread::VertexOrder;
 use girder_ir::ids::ComputeSetId;
 
-/// A way to place everything that is open.
+/// A way to place all open elements and vertices.
 #[derive(Clone, Copy)]
 pub(super) enum Strategy {
     /// Spreads vertices; variables follow them.
@@ -42,7 +42,7 @@ pub(super) fn candidate_of<'a>(
     candidate
 }
 
-/// Gives each group of compute sets tiles of its own, as far as there are enough.
+/// Gives each group of compute sets its own tiles, as far as there are enough.
 pub(super) fn separate_groups<'a>(
     problem: &PlacementProblem<'a>,
     start: &Candidate<'a>,

@@ -34,12 +34,12 @@ fn tiles(p: &Placed, i: usize) -> Vec<u32> {
     p.placement.families[id].as_ref().unwrap().iter(&p.families[id].domain).collect()
 }
 
-/// Every element of a vector as a view of its own.
+/// Returns a view of each element of a vector.
 fn elements(v: &View, n: u64) -> Vec<View> {
     (0..n).map(|i| v.slice(0, i, 1, 1)).collect()
 }
 
-/// Says that a vertex of a codelet takes so many cycles.
+/// Sets the cycles that a vertex of a codelet takes.
 fn takes(b: &mut Build, codelet: SpecId, cycles: i64) {
     let ty = ElemType::I64;
     let kind = ExprKind::Const(Scalar::int(ty, cycles.into()).unwrap());
@@ -47,7 +47,7 @@ fn takes(b: &mut Build, codelet: SpecId, cycles: i64) {
     codelet.cycles = Some(codelet.exprs.push(Expr { kind, ty, span: Span::NONE }));
 }
 
-/// `n` vertices that take so many cycles each and read an element of `x`, write one of `y`; all of it open.
+/// `n` open vertices of equal cycles, each of which reads an element of `x` and writes one of `y`.
 fn independent(n: u64, cycles: i64) -> Build {
     let mut b = Build::new();
     let (x, y) = (b.var("x", VarClass::Var, &[n], None), b.var("y", VarClass::Var, &[n], None));
@@ -59,7 +59,7 @@ fn independent(n: u64, cycles: i64) -> Build {
 }
 
 #[test]
-fn what_takes_little_stays_together() {
+fn short_vertices_stay_together() {
     let p = place(independent(5, 6)).0.unwrap();
     let home = tiles(&p, 0)[0];
     assert_eq!(tiles(&p, 0), [home; 5]);
@@ -67,7 +67,7 @@ fn what_takes_little_stays_together() {
 }
 
 #[test]
-fn what_takes_long_has_a_worker_each_and_its_data_with_it() {
+fn long_vertices_have_a_worker_each_and_their_data_with_them() {
     let p = place(independent(48, 60_000)).0.unwrap();
     let found = tiles(&p, 0);
     for tile in 0..machine().tiles() {
@@ -119,7 +119,7 @@ fn blocks_are_nearly_square() {
     }
 }
 
-/// The tiles of `rows` by `columns` alike vertices, each of which writes one element of a matrix.
+/// Returns the tiles of `rows` by `columns` equal vertices, each of which writes one element of a matrix.
 fn blocks(rows: u64, columns: u64, order: VertexOrder, tiles: u32) -> Vec<u32> {
     let mut b = Build::new();
     let y = b.var("y", VarClass::Var, &[rows, columns], None);
@@ -158,12 +158,12 @@ fn small_variables_go_around_and_large_ones_spread() {
     let linear = |first, tiles| Mapping::Linear { first, tiles, grain: 2 };
     let want = [Mapping::One(0), Mapping::One(1), linear(2, 2), linear(0, 16), linear(0, 16), Mapping::One(0)];
     assert_eq!((0..6).map(|i| mapping(&p, i)).collect::<Vec<_>>(), want);
-    // After one that fills the machine the next begins anew.
+    // After a variable that fills the machine, the next one begins at tile 0 again.
     assert_eq!(mapping(&p, 6), Mapping::One(0));
 }
 
 #[test]
-fn what_the_text_maps_stays_and_the_rest_is_filled() {
+fn mappings_of_the_text_stay_and_the_rest_is_filled() {
     let mut b = Build::new();
     let given = Mapping::overlay(None, 128, &[(32, 64, 9)]);
     b.var("w", VarClass::Var, &[128], Some(given));

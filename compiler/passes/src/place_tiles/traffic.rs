@@ -1,4 +1,4 @@
-//! The traffic of one phase, summed by tile instead of planned: the parts of modelled time that placement decides.
+//! The traffic of one phase, summed by tile instead of planned: the parts of modelled time that depend on placement.
 //!
 //! # Note: Samples
 //! Elements are sent for some sampled receivers, which stand for all. The words that a sampled tile receives are exact,
@@ -54,7 +54,7 @@ pub(super) struct Traffic {
     small: FxHashMap<(u32, u32), Small>,
     /// The runs that have been sent: more receivers cost the sender nothing.
     sent: FxHashSet<(VarId, u64, u64)>,
-    /// The bytes between processors. The same elements cross to a processor once.
+    /// The bytes between processors. An element crosses to a processor once, however many tiles there receive it.
     flows: BTreeMap<(u32, u32), f64>,
     crossed: FxHashSet<(VarId, u64, u64, u32)>,
     /// The number of consecutive small pieces from one tile in the current field.
@@ -117,8 +117,8 @@ impl Traffic {
         self.average.before += strided;
     }
 
-    /// Adds bytes that all tiles which hold something send and receive, or copy if the sampled elements stay on their
-    /// tile.
+    /// Adds bytes that every tile with data or vertices sends and receives, or copies if the sampled elements stay on
+    /// their tile.
     pub(super) fn all_move(&mut self, s: Sent, sent: f64, received: f64, machine: &Machine) {
         if s.from == s.to {
             self.average.after += received;

@@ -11,7 +11,7 @@ use girder_machine::Machine;
 /// Checks a placement against its graph and machine.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first violation.
 pub fn verify_placement(graph: &Graph, placement: &Placement, machine: &Machine) -> Result<(), String> {
     for (id, var) in &graph.vars {
         let wrong = |what: &str| Err(format!("the mapping of `{}` {what}", var.name));
@@ -108,7 +108,7 @@ fn map_is_whole(map: &TileMap, domain: &Domain, machine: &Machine) -> Result<(),
     Ok(())
 }
 
-/// Returns whether every element that `given` places is there.
+/// Returns whether every element that `given` places has the same tile in `found`.
 fn keeps(given: &Mapping, found: &Mapping, var: &Var) -> bool {
     let mut found = found.runs(var.len());
     let mut at = found.next();

@@ -1,4 +1,4 @@
-//! Promotion changes what it must and warns once for each.
+//! Promotion changes exactly the exposed temporaries, and warns once for each.
 
 use super::*;
 use crate::build::{Build, Tree, machine};

@@ -2,10 +2,10 @@
 //!
 //! # Note: Instructions
 //! A tile runs one send for every `words_per_send` words of a slice, and `receive_instructions` for every slice that it
-//! receives (the sender's number and the destination). A pair that receives together needs the latter on both tiles.
+//! receives (the sender's number and the destination). In a pair that receives together, both tiles run the latter.
 //! Words for other processors count likewise, as one slice. Branches, returns and the sync are not counted.
 //!
-//! Invariant: a function of plan, schedule and machine alone.
+//! Invariant: the size is a function of plan, schedule and machine alone.
 
 use cranelift_entity::SecondaryMap;
 use girder_ir::ids::{ComputeSetId, CopyId};

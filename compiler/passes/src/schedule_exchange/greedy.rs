@@ -1,5 +1,5 @@
-//! The critical-first greedy: whenever ports become free, the one with the most left to do chooses first, and starts
-//! the transfer whose other ports have the most left to do.
+//! The critical-first greedy: whenever ports become free, the one with the most remaining work chooses first, and
+//! starts the transfer whose other ports have the most remaining work.
 //!
 //! # Note: Two searches
 //! A port finds a transfer to start either along the list of its own transfers, the most critical first, or among the
@@ -7,13 +7,13 @@
 //! start, and if a list is short, the first one is. The cheaper one is used.
 //!
 //! # Note: Patience
-//! If few transfers can start, a port may search a long list in vain again and again. So all looks are counted, and
-//! after [`PATIENCE`] each port looks at a few entries only. A transfer that it misses starts when another of its ports
-//! looks.
+//! If few transfers can start, a port may search a long list in vain again and again. So all list entries that are
+//! examined are counted, and after [`PATIENCE`] each port examines only a few. A transfer that it misses starts when
+//! another of its ports searches.
 //!
 //! Invariant: while patience lasts, a job waits only while one of its ports is busy (or, with multicasts first, is
 //! needed by a multicast that has not started). So no schedule of transfers to one receiver each is twice as long as
-//! the fullest port. The time grows with the number of jobs and its logarithm.
+//! the load of the fullest port. The time grows with the number of jobs and its logarithm.
 
 mod pairs;
 
@@ -87,8 +87,8 @@ struct GreedyState<'a> {
     patience: usize,
 }
 
-/// A transfer in the list of one of its ports, with another of its ports. That port is usually busy, and then nothing
-/// else of the transfer has to be looked at.
+/// A transfer in the list of one of its ports, with another of its ports. That port is usually busy, and then no other
+/// property of the transfer has to be examined.
 #[derive(Clone, Copy)]
 struct Entry {
     transfer: u32,

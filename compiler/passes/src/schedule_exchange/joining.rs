@@ -1,12 +1,12 @@
-//! Multicasts that receivers join when they can. Whenever a sender begins to send, those of its receivers that are free
-//! and still need the words take them. The sender sends again for the others.
+//! Multicasts that receivers join when they can. Whenever a sender begins to send, the receivers that are free and
+//! still need the words receive them. The sender sends again for the others.
 //!
 //! # Note: Who decides
-//! A whole multicast waits for all its receivers, and a part that is made beforehand waits for all of its own, although
-//! most receivers have time to spare. So receivers decide, those with the most left to receive first. A receiver joins
-//! a transfer that a sender begins at the same cycle, if it needs it, and otherwise makes a free sender begin. A sender
-//! with little to send may repeat its words as often as there are cycles, and receivers that are not full fit in
-//! between.
+//! A whole multicast waits for all its receivers, and a part that is formed beforehand waits for all of its own,
+//! although most receivers have time to spare. So receivers decide, those with the most remaining words first. A
+//! receiver joins a transfer that a sender begins at the same cycle, if it needs it, and otherwise makes a free sender
+//! begin. A sender with little to send may repeat its words as often as there are cycles, and receivers that are not
+//! full fit in between.
 //!
 //! Invariant: every receiver gets each transfer once and one at a time, and a sender sends one at a time. Work is
 //! bounded by [`LOOKS`].
@@ -15,8 +15,8 @@ use super::ports::{Jobs, Ports};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The number of looks at transfers after which the method gives up: a constant, and a number for each receiver of a
-/// transfer.
+/// The number of transfers that may be examined before the method gives up: a constant, and a number for each receiver
+/// of a transfer.
 const LOOKS: (usize, usize) = (1 << 22, 64);
 
 /// Returns jobs for the receivers that come together, and their starts. Returns `None` if transfers move at the rate of

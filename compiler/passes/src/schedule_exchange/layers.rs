@@ -1,4 +1,4 @@
-//! Groups of receivers as ports of their own, for phases in which many transfers share few groups.
+//! Groups of receivers as ports, for phases in which many transfers share few groups.
 //!
 //! # Note: Layers
 //! Two groups without a common tile may receive at the same time. So groups are assigned to layers of disjoint groups,
@@ -15,12 +15,12 @@
 //! fullest.
 //!
 //! # Note: Pairs
-//! A layer whose groups are all whole pairs of tiles moves at their rate if that is shorter; two senders that are a
-//! pair are one port then. Results are compared with a bound that holds even if everything that may moves at that rate,
-//! so a result that is kept is good in any case.
+//! A layer whose groups are all whole pairs of tiles moves at the rate of pairs if that is shorter; two senders that
+//! are a pair are one port then. Results are compared with a bound that holds even if every transfer that may be paired
+//! is, so a result that is kept is good in any case.
 //!
-//! Invariant: layers cut no transfer's words. The time is that of a sort of the transfers and of some looks at each
-//! member of each group, and with `early` at each receipt.
+//! Invariant: layers do not split the words of a transfer. The time is that of a sort of the transfers and of a few
+//! visits to each member of each group and, with `early`, to each receipt.
 
 mod sharing;
 mod open_shop;
@@ -37,7 +37,7 @@ use girder_machine::Machine;
 use open_shop::{Blocks, Edge, OpenShop};
 use sharing::sharing;
 
-/// The number of receipts for each member of a group from which on groups are worth looking at; and the same with many
+/// The number of receipts for each member of a group from which on groups are examined; and the same with many
 /// receipts.
 const SHARED: usize = 4;
 const SHARED_BY_MANY: usize = 16;
@@ -51,7 +51,7 @@ const ENOUGH: f64 = 1.6;
 
 /// The schedule of one processor.
 pub(super) struct Layered {
-    /// The slices, in no order; those that serve some receivers refer to [`Layered::served`].
+    /// The slices, unordered; those that serve some receivers refer to [`Layered::served`].
     pieces: Vec<TransferSlice>,
     served: Vec<u32>,
     /// One past the last cycle.
@@ -129,9 +129,9 @@ impl OpenShop<'_> {
     fn in_layers(&self, good: u64) -> Option<Layered> {
         let layer = self.share_out()?;
         let count = layer.iter().max().map_or(0, |l| l + 1);
-        let may_be_wide = self.may_be_wide();
+        let may_be_paired = self.may_be_paired();
         let mut all_paired = vec![true; count as usize];
-        self.edges.iter().for_each(|e| all_paired[layer[e.port as usize] as usize] &= may_be_wide(e));
+        self.edges.iter().for_each(|e| all_paired[layer[e.port as usize] as usize] &= may_be_paired(e));
         let (narrow, pairs) = (self.bounds(&layer, count, false), self.bounds(&layer, count, true));
         let paired: Vec<bool> = (0..count as usize).map(|k| all_paired[k] && pairs[k] < narrow[k]).collect();
         let mut start = vec![0; self.edges.len()];
@@ -201,15 +201,15 @@ impl OpenShop<'_> {
         loads
     }
 
-    /// Returns the least cycles of any schedule: those of the tile that sends or receives most, if everything that may
-    /// moves at the rate of pairs.
+    /// Returns the least cycles of any schedule: those of the tile that sends or receives most, if every transfer that
+    /// may be paired is.
     fn bound(&self) -> u64 {
         let count = self.machine.chip.tiles as usize;
         let (mut senders, mut receivers) = (vec![0; count], vec![0; count]);
         let mut loads = vec![0; self.tiles.len()];
-        let may_be_wide = self.may_be_wide();
+        let may_be_paired = self.may_be_paired();
         for edge in &self.edges {
-            let cycles = match may_be_wide(edge) {
+            let cycles = match may_be_paired(edge) {
                 true => ports::cycles(edge.words, true, self.machine),
                 false => edge.cycles,
             };
@@ -227,7 +227,7 @@ impl OpenShop<'_> {
     }
 
     /// Returns a predicate for transfers that could move at the rate of pairs of tiles: see [`pairs`](super::pairs).
-    fn may_be_wide(&self) -> impl Fn(&Edge) -> bool {
+    fn may_be_paired(&self) -> impl Fn(&Edge) -> bool {
         let exchange = &self.machine.exchange;
         let is_even = self.machine.chip.tiles.is_multiple_of(2);
         let any = is_even && exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;

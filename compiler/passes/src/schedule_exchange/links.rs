@@ -6,7 +6,7 @@
 //! long as the fullest link group or the fullest tile takes. A tile sends a transfer once and receives every transfer
 //! for it.
 //!
-//! Invariant: a function of the phase and the machine alone.
+//! Invariant: the length is a function of the phase and the machine alone.
 
 use crate::superstep::{self, Rate, WORD_BYTES};
 use girder_ir::plan::Phase;

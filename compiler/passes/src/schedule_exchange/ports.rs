@@ -40,7 +40,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Returns the jobs of each processor that is asked for: one per transfer with receivers on it.
+    /// Returns the jobs of each processor for which `asked` holds: one per transfer with receivers on it.
     pub fn of(phase: &Phase, machine: &Machine, asked: impl Fn(usize) -> bool) -> Vec<Jobs> {
         let mut jobs = vec![Jobs::default(); machine.ipus as usize];
         for (t, transfer) in phase.transfers.iter().enumerate() {

@@ -1,15 +1,17 @@
 //! Rounds in closed form. Transfers of one length over one distance form a matching if no tile sends two of them, so
 //! they may happen at the same time.
 //!
-//! # Note: What becomes rounds
+//! A halo is one round for each direction. An all-to-all is one round for each distance (a cyclic skew). A
+//! transposition or any other permutation is a single round. In a gather, a scatter or a broadcast, a single port takes
+//! its transfers in order.
 //! A halo is one round for each direction. An all-to-all is one round for each distance (a cyclic skew). A
 //! transposition or any other permutation is a single round. A gather, a scatter or a broadcast is one port in its
 //! order.
 //!
-//! If lengths differ a little, as at the edges of blocks of unequal sizes, either the transfers over one distance or
-//! those of one length form a round: whichever ends first.
+//! If lengths differ a little, as at the edges of blocks of unequal sizes, a round consists either of the transfers
+//! over one distance or of those of one length, whichever ends first.
 //!
-//! Invariant: there is no search. The time is that of a few passes over the jobs.
+//! Invariant: there is no search. The time is that of a few iterations over the jobs.
 
 use super::effort::GOOD;
 use super::ports::Ports;
@@ -51,7 +53,7 @@ fn distinct(numbers: &[u64]) -> Vec<u64> {
     list
 }
 
-/// Returns jobs by a small number; those that agree in it keep their order.
+/// Returns jobs sorted by a small number; the sort is stable.
 fn sorted(jobs: Vec<u32>, key: impl Fn(u32) -> u32) -> Vec<u32> {
     let most = jobs.iter().map(|&j| key(j)).max().unwrap_or(0) as usize;
     let mut at = vec![0u32; most + 2];

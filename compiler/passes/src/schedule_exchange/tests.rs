@@ -1,7 +1,7 @@
-//! Schedules of random and of regular patterns: always valid, and close to the bound.
+//! Schedules of random and regular patterns are valid and close to the bound.
 //!
-//! Two checks that know nothing of each other accept every schedule: the verifier, and a replay of each word, cycle by
-//! cycle, over wires with delays of their own ([`replay`]).
+//! Two independent checks accept every schedule: the verifier, and a replay of each word, cycle by cycle, over wires
+//! with different delays ([`replay`]).
 
 mod groups;
 mod patterns;
@@ -17,7 +17,7 @@ fn machine(ipus: u32, tiles_per_ipu: u32) -> Machine {
     girder_machine::builtin("small").unwrap().resized(ipus, tiles_per_ipu)
 }
 
-/// A phase of (sender, receivers, words).
+/// Returns a phase of (sender, receivers, words).
 fn phase(list: impl IntoIterator<Item = (u32, Vec<u32>, u32)>) -> Phase {
     let loc = |tile| Loc { tile, object: Object::Buffer(0), offset: 0 };
     let mut groups = Grouping::default();
@@ -28,14 +28,14 @@ fn phase(list: impl IntoIterator<Item = (u32, Vec<u32>, u32)>) -> Phase {
     Phase { transfers: list.into_iter().map(transfer).collect(), groups: groups.into_groups(), ..Phase::default() }
 }
 
-/// Achieved over bound, after checking.
+/// Returns the ratio of the achieved cycles to the bound, after checking the schedule.
 fn ratio(phase: &Phase, machine: &Machine) -> f64 {
     let schedule = schedule(phase, machine).unwrap();
     check(phase, machine, &schedule).unwrap();
     achieved_over_bound(phase, &schedule, machine)
 }
 
-/// The load of the fullest port, counted from the words of a phase inside one processor.
+/// Returns the load of the fullest port, counted from the words of a phase inside one processor.
 fn fullest(phase: &Phase, tiles: u32) -> u32 {
     let (mut out, mut into) = (vec![0; tiles as usize], vec![0; tiles as usize]);
     for t in &phase.transfers {
@@ -85,14 +85,15 @@ fn pairs_that_take_one_stream_take_it_at_double_width() {
         schedule.tile_cycles()
     };
     let to_all = [(0, (1..8).collect(), 101)];
-    // Whole pairs, and the sender's partner, which borrows the sender's wires; a lone tile does not.
+    // The receivers are whole pairs and the sender's partner, which borrows the sender's wires; a lone tile prevents
+    // pairing.
     assert_eq!((cycles(&paired, &to_all), cycles(&narrow, &to_all)), (51, 101));
     assert_eq!(cycles(&paired, &[(2, vec![0, 1, 4, 5], 101)]), 51);
     assert_eq!(cycles(&paired, &[(2, vec![0, 1, 4], 101)]), 101);
     assert_eq!(cycles(&paired, &[(2, vec![1, 4], 101)]), 101);
     assert_eq!(cycles(&paired, &[(2, vec![4], 100)]), 100);
     assert_eq!(cycles(&paired, &[(2, vec![3], 100)]), 100);
-    // The partner's own sends have to fit.
+    // The partner's own sends must fit within the bound.
     assert_eq!(cycles(&paired, &[(2, vec![4, 5], 100), (3, vec![6, 7], 100)]), 100);
     assert_eq!(cycles(&paired, &[(2, vec![4, 5], 100), (3, vec![6], 50)]), 100);
     assert_eq!(cycles(&paired, &[(2, vec![4, 5], 100), (0, vec![4, 5], 100)]), 100);
@@ -128,11 +129,11 @@ fn words_between_processors_take_the_fullest_link_group() {
         schedule.link_cycles
     };
     assert_eq!(links(&[(0, vec![1], 100)]), 0);
-    // One tile sends a word a cycle, whatever the links could take.
+    // A tile sends one word in a cycle, even if the links could take more.
     assert_eq!(links(&[(0, vec![4], 100)]), fixed + 100);
-    // Sent once, though it goes to two processors and to five tiles.
+    // The word is sent once, though it goes to two processors and to five tiles.
     assert_eq!(links(&[(0, vec![2, 4, 5, 8, 9], 100)]), fixed + 100);
-    // From all four tiles of processor 0 to processor 2, by two links up of 4 bytes a cycle each.
+    // The words go from all four tiles of processor 0 to processor 2, over two upward links of 4 bytes per cycle each.
     let up: Vec<_> = (0..4).map(|t| (t, vec![8 + t], 100)).collect();
     assert_eq!(links(&up), fixed + 200);
 }
@@ -143,7 +144,8 @@ fn exchange_code_counts_sends_and_receipts() {
     let phase = phase([(0, vec![1, 2, 5], 130), (3, vec![2], 64)]);
     let schedule = StepSchedule { before: schedule(&phase, &machine).unwrap(), ..StepSchedule::default() };
     let bytes = code::step(&StepPlan { before: phase, ..StepPlan::default() }, &schedule, &machine);
-    // 130 words are three sends, and once more to the other processor; every receipt is two instructions of 4 bytes.
+    // 130 words take three sends, and as many again to the other processor; every receipt takes two instructions of 4
+    // bytes.
     assert_eq!(bytes, [(0, 4 * 6), (1, 4 * 2), (2, 4 * 4), (3, 4), (5, 4 * 2)]);
 }
 

@@ -1,12 +1,12 @@
-//! The verifier of a schedule. When the holds of every port are sorted by time, they must not overlap, and every word
-//! of every transfer must reach every receiver once.
+//! The verifier of a schedule. It sorts the busy intervals of every port by time, checks that they do not overlap, and
+//! that every word of every transfer reaches every receiver once.
 //!
 //! # Note: Delays
 //! A word that tile s sends at cycle c arrives at tile r at cycle c + a(s) + b(r). A slice starts at cycle `start` of
 //! both ports' own clocks. A sender's clock begins a(s) before the phase's, and a receiver's b(r) after it. All
 //! receipts of a tile are thus shifted by b(r), so they overlap on its clock iff they overlap on the wire.
 //!
-//! Invariant: it shares no code with the scheduler. Durations are computed again from the machine.
+//! Invariant: the verifier shares no code with the scheduler. It computes durations from the machine again.
 
 use girder_ir::plan::{Loc, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Checks that a schedule fits its plan and the machine.
 ///
 /// # Errors
-/// The first thing that is wrong: in which exchange, on which port, at which cycles.
+/// The first violation: its exchange, port and cycles.
 pub fn verify(planned: &Planned, machine: &Machine, schedule: &Schedule) -> Result<(), String> {
     for (s, set) in &planned.sets {
         step(&planned.plan.sets[s], machine, &schedule.sets[s])
@@ -38,7 +38,7 @@ fn step(plan: &StepPlan, machine: &Machine, schedule: &StepSchedule) -> Result<(
 /// Checks that a schedule fits its plan and the machine.
 ///
 /// # Errors
-/// The first thing that is wrong: in which exchange, on which port, at which cycles.
+/// The first violation: its exchange, port and cycles.
 pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) -> Result<(), String> {
     let mut rest = schedule.slices.as_slice();
     let mut holds: Vec<Hold> = vec![];

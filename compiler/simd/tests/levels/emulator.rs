@@ -8,7 +8,7 @@ use super::random::{Case, Outcome};
 use girder_simd::Machine;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-/// Where code stands in the address space of a run.
+/// The address of the code in the address space of a run.
 const CODE: u64 = 4096;
 
 struct Cpu {
@@ -65,7 +65,7 @@ fn bits(value: f64, bytes: usize) -> u64 {
     if bytes == 4 { (value as f32).to_bits().into() } else { value.to_bits() }
 }
 
-/// A comparison of floats by its immediate.
+/// Compares floats as the immediate of an instruction states.
 fn compared(how: u8, a: f64, b: f64) -> bool {
     match how {
         0 => a == b,
@@ -80,7 +80,7 @@ fn compared(how: u8, a: f64, b: f64) -> bool {
     }
 }
 
-/// What a conversion to an integer gives for what is out of range: the integer that is only its sign, or all ones.
+/// Converts to an integer; a value out of range gives the integer with only the sign bit set, or all ones.
 fn cut(value: f64, bytes: usize, is_signed: bool) -> u64 {
     let value = value.trunc();
     let limit = (2.0f64).powi(8 * bytes as i32 - i32::from(is_signed));

@@ -1,6 +1,6 @@
-//! Machine code, called.
+//! Calls machine code.
 //!
-//! Invariant: the only `unsafe` of these tests; all that a case's kernel touches lies in its memory and record.
+//! Invariant: this file has the only `unsafe` of these tests; a case's kernel touches only its memory and record.
 
 use super::random::{Case, Outcome};
 use girder_simd::Machine;

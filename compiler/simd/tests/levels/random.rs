@@ -51,7 +51,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// A kernel with what it works on; pointers in the record are offsets in the memory.
+/// A kernel with its inputs; pointers in the record are offsets in the memory.
 pub struct Case {
     pub kernel: Kernel,
     pub record: Vec<u8>,
@@ -59,11 +59,11 @@ pub struct Case {
     pub iterations: u64,
     /// The floats that are stored: where, and their lanes.
     floats: Vec<(usize, Lane)>,
-    /// Made of conversions that AVX2 has not.
+    /// Whether it consists of conversions that AVX2 does not have.
     only_avx512: bool,
 }
 
-/// What a run left behind.
+/// The results of a run.
 pub struct Outcome {
     pub record: Vec<u8>,
     pub memory: Vec<u8>,
@@ -77,7 +77,7 @@ impl Case {
         Case { kernel, record, memory, iterations, floats: Vec::new(), only_avx512: false }
     }
 
-    /// Room in the record.
+    /// Appends bytes to the record.
     fn put(&mut self, bytes: &[u8]) -> u32 {
         self.record.resize(self.record.len().next_multiple_of(8), 0);
         let offset = self.record.len() as u32;
@@ -102,14 +102,14 @@ impl Case {
         self.memory[at..at + bytes].copy_from_slice(&bits.to_le_bytes()[..bytes]);
     }
 
-    /// What the evaluator leaves.
+    /// Returns the outcome of the evaluator.
     pub fn evaluate(&self) -> Outcome {
         let (mut record, mut memory) = (self.record.clone(), self.memory.clone());
         evaluate(&self.kernel, &mut record, memory.as_mut_slice(), self.iterations);
         Outcome { record, memory }
     }
 
-    /// Ways to make the kernel that must not differ.
+    /// Returns the options with which the kernel is made; none may change the outcome.
     pub fn options(&self) -> Vec<Options> {
         let plain = Options::default();
         let known = Options { iterations: Some(self.iterations), ..plain };
@@ -125,7 +125,7 @@ impl Case {
         .collect()
     }
 
-    /// Narrow elements that are strided are whole vectors or nothing.
+    /// Returns whether narrow elements are strided, for which vectors must be whole.
     fn has_narrow_strides(&self) -> bool {
         self.kernel.defs.iter().any(|def| match def.op {
             Op::Load(from) => def.lane.bytes() < 4 && !self.kernel.is_contiguous(def.lane, from),
@@ -133,12 +133,12 @@ impl Case {
         })
     }
 
-    /// Whether a level has all conversions.
+    /// Returns whether a level has all conversions.
     pub fn is_for(&self, level: Level) -> bool {
         level == Level::Avx512 || !self.only_avx512
     }
 
-    /// What is wrong with an outcome; any NaN is as good as any other.
+    /// Describes the difference between outcomes; all NaNs count as equal.
     pub fn difference(&self, expected: &Outcome, found: &Outcome) -> Option<String> {
         let nan = |lane: Lane, bytes: &[u8]| {
             let mut word = [0; 8];
@@ -204,7 +204,7 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
 
 impl Random<'_, '_> {
     fn some(&mut self) -> Value {
-        // Late values make deep kernels.
+        // Choosing recent values makes deep kernels.
         let n = self.values.len();
         let back = self.choices.below(n.min(12));
         self.values[n - 1 - back]
@@ -232,7 +232,7 @@ impl Random<'_, '_> {
         }
     }
 
-    /// A value that comes from outside.
+    /// Adds a value from outside the kernel.
     fn source(&mut self) {
         let lane = self.choices.pick(&Lane::NUMBERS);
         let value = match self.choices.below(6) {
@@ -344,7 +344,7 @@ impl Random<'_, '_> {
         let from = self.case.kernel.lane(x);
         let to = self.choices.pick(&[&Lane::NUMBERS[..], &[Lane::Mask]].concat());
         if !Level::Avx2.converts(from, to) {
-            // Few kernels are for one level alone.
+            // Few kernels are for one level only.
             if self.choices.below(8) > 0 {
                 return x;
             }
@@ -379,7 +379,7 @@ impl Random<'_, '_> {
         self.case.kernel.store(to, value, mask);
     }
 
-    /// Notes where floats are stored.
+    /// Records the locations of stored floats.
     fn note(&mut self, origin: usize, (stride, ahead): (i64, i64), lane: Lane) {
         if lane.is_float() {
             let at = |n: i64| ((origin as i64 + stride * n + ahead) as usize, lane);
@@ -390,7 +390,7 @@ impl Random<'_, '_> {
     fn accumulate(&mut self) {
         let value = self.some();
         let lane = self.case.kernel.lane(value);
-        // What is carried has to fit into registers, an index among it.
+        // Accumulators must fit into registers, together with an index.
         let carried = self.case.kernel.accumulators.iter().map(|a| Level::Avx2.vectors(a.lane)).sum::<usize>();
         let index = Level::Avx2.vectors(Lane::I64);
         if lane.bytes() < 4 || carried + index + Level::Avx2.vectors(lane) > Level::Avx2.most_carried() {

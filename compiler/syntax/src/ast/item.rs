@@ -1,6 +1,6 @@
 //! Items: the top-level constructs of a file.
 //!
-//! Invariant: an item has its attributes beside it, whatever its kind.
+//! Invariant: every kind of item has its attributes.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Tables of repeated statements: statements that differ from the one before them in integers only.
 //!
-//! Code that visits statements one by one sees all of them: their nodes are made on demand, and are numbered behind the
+//! Code that visits statements one by one sees all of them: their nodes are made on demand, and are numbered after the
 //! nodes that were parsed. Elaboration reads the table instead.
 //!
 //! Invariant: the statements are those that the parser would make of their text, except for the numbers of their nodes.

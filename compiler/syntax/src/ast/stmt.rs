@@ -1,6 +1,6 @@
 //! Bodies and their statements.
 //!
-//! Invariant: a statement stands in one body only.
+//! Invariant: a statement is in one body only.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Comments and blank lines between elements.
 //!
-//! A comment belongs to the gap between two elements of a block or list in which it stands, or, if it stands inside an
-//! element without such gaps, to the gap after it. A comment that follows code on its line stays on that line.
+//! A comment belongs to the gap between two elements of a block or list that contains it or, if it is inside an element
+//! without such gaps, to the gap after that element. A comment that follows code on its line stays on that line.
 //!
 //! Invariant: comments are written in order, each once, and nothing follows one on its line.
 

@@ -132,7 +132,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes `(a, name: b)`; `hi` is at or behind the closing parenthesis.
+    /// Writes `(a, name: b)`; `hi` is at or after the closing parenthesis.
     pub fn args(&mut self, args: &[Arg], hi: u32) {
         // A single value with brackets of its own needs no line of its own.
         if let [Arg { name: None, value }] = args
@@ -301,7 +301,7 @@ impl Printer<'_> {
         }
         match &module.exprs[e].kind {
             ExprKind::Block(body) => self.body(body),
-            // In memory, any value may stand here; in text, it is a body.
+            // In memory, any value may be here; in text, it is a body.
             _ => {
                 self.word("{ ");
                 self.expr(e, BLOCK);

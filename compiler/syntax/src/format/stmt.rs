@@ -95,8 +95,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes an expression statement: block forms without a semicolon, all others with one, whatever a tree built in
-    /// memory contains.
+    /// Writes an expression statement, with a semicolon unless it is a block form, even if the tree was built in memory
+    /// otherwise.
     fn expr_stmt(&mut self, e: ExprId) {
         if is_block(&self.module.exprs[e].kind) {
             return self.expr(e, BLOCK);

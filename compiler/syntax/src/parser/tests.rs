@@ -1,4 +1,4 @@
-//! Tests of repeated statements against the same statements one by one.
+//! Parses texts with repeated statements twice, as runs and one by one, and compares the trees.
 
 use super::*;
 use crate::ast::{ExprId, RepeatedId, StmtId};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// Returns a tree as text, with each node in place of its number.
+/// Returns a tree as text, with the nodes themselves instead of their ids.
 fn tree(module: &Module) -> String {
     let head = shown(module, &(&module.header, &module.items));
     format!("{head}\n{:?}", module.comments)
@@ -42,7 +42,7 @@ fn shown(module: &Module, node: &impl Debug) -> String {
     out + rest
 }
 
-/// Parses a text both ways; returns the number of runs.
+/// Parses a text both ways and compares the trees; returns the number of runs.
 fn check(text: &str) -> usize {
     let mut map = SourceMap::default();
     map.add("before.gir", "var before: f32;").unwrap();
@@ -60,7 +60,7 @@ fn check(text: &str) -> usize {
     runs.len()
 }
 
-/// All `.gir` files under a directory of the workspace.
+/// Collects all `.gir` files under a directory of the workspace.
 fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -155,7 +155,7 @@ fn the_numbers_of_a_list_have_the_same_tree() {
     }
 }
 
-/// Statements of a compute set, with numbers that are mostly plain.
+/// Generates the statements of a compute set, most of whose numbers are in shortest form.
 fn statements() -> impl Strategy<Value = String> {
     let forms = vec![
         "vertex c(x[#], y[#]) on tile(#);",

@@ -177,7 +177,7 @@ fn wanted(position: &ErrorPosition) -> Vec<String> {
     groups
 }
 
-/// Terminals that are named beside a group, the likeliest first.
+/// Terminals that are named in addition to a group, the likeliest first.
 const PUNCTUATION: [&str; 27] = [
     ";", ",", ")", "]", "}", ":", "{", "=", "<-", "->", "=>", "in", "out", "inout", "const", "on", "for", "with", "as",
     "where", "else", "if", "(", "[", "<", ">", ".",
@@ -186,7 +186,7 @@ const PUNCTUATION: [&str; 27] = [
 /// Returns the name of a group of terminals that would fit, and the terminals that it covers.
 fn group(position: &ErrorPosition) -> (Option<&'static str>, Vec<&'static str>) {
     let fits = |t: &str| position.fits(t);
-    // After a value, anything may follow that continues it, even a name, as in `sum i in …`; that was seldom meant.
+    // Any token that continues a value is valid here, even a name, as in `sum i in …`; authors seldom mean that.
     let after_value = fits("+") || fits("by");
     let (group, mut hidden) = if fits("int") {
         let block: &[&str] = if fits("pipeline") { &["on", "with", "if"] } else { &[] };

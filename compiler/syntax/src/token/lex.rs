@@ -12,7 +12,7 @@ use logos::{Lexer, Logos};
 pub struct Lexed {
     /// The tokens for the grammar.
     pub lexemes: Vec<Lexeme>,
-    /// The comments beside them.
+    /// The comments, which are not tokens.
     pub comments: Vec<Comment>,
     /// Errors, in the order of the text.
     pub problems: Vec<Diagnostic>,
@@ -77,7 +77,7 @@ fn repeated_statements(lexer: &mut Lexer<'_, Token>, first: usize, (text, base):
     }
 }
 
-/// Consumes the numbers of a list behind its first one.
+/// Consumes the numbers of a list after its first one.
 fn list(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
     let before = |k: usize| out.lexemes.iter().rev().nth(k).map(|l| l.token);
     let first = if before(2) == Some(Token::Minus) { before(3) } else { before(2) };

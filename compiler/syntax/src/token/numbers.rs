@@ -2,15 +2,15 @@
 //! reductions.
 //!
 //! Invariant: the text of such a token consists of numbers, perhaps with a sign directly before them, separated by a
-//! comma and spaces. The token stands between commas, or before the bracket that ends its list.
+//! comma and spaces. The token is between commas, or before the bracket that ends its list.
 
 use super::literal::{number, scan_number};
 
-/// Minimal number of numbers for a token of their own: more than anybody writes between the brackets of an index.
+/// Minimal number of numbers in a token of their own: more than anybody writes between the brackets of an index.
 const LEAST: usize = 16;
 
-/// Returns, for a text that begins behind a comma, the bytes of spaces and the bytes of numbers behind them; `None` if
-/// there are few numbers.
+/// Returns, for a text after a comma, the number of bytes of its leading spaces and of the run of numbers after them;
+/// `None` if there are few numbers.
 pub fn numbers(text: &str) -> Option<(usize, usize)> {
     let (mut at, mut end, mut count) = (0, 0, 0);
     let start = space(text, 0);
@@ -31,7 +31,7 @@ pub fn each(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Returns the next number if a comma or a bracket follows it, and moves `at` behind the comma.
+/// Returns the next number if a comma or a bracket follows it, and moves `at` past the comma.
 fn next(text: &str, at: &mut usize) -> Option<(usize, usize)> {
     let start = space(text, *at);
     let end = number_end(text, start)?;

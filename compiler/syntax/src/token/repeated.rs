@@ -1,12 +1,12 @@
 //! Statements that differ from the one before them in integers only: they are read by comparing text.
 //!
 //! # Note: Repeated statements
-//! A generated program may hold one statement a million times with different numbers. If the text behind a `vertex`
+//! A generated program may hold one statement a million times with different numbers. If the text after a `vertex`
 //! statement repeats that statement exactly, including spaces and line ends, except for the digits of its integers, all
-//! repetitions are one token, [`Token::Repeated`], and a table of integers. The tree keeps them as that
-//! ([`crate::ast::RepeatedStatements`]), and elaboration evaluates the table. Only integers in their shortest decimal
-//! form count, so that value and text determine each other. A statement with a comment, a body, a table or a `for` is
-//! not taken.
+//! repetitions are one token, [`Token::Repeated`], and a table of integers. The tree keeps this table
+//! ([`crate::ast::RepeatedStatements`]), and elaboration evaluates it. Only integers in their shortest decimal form
+//! count, so that value and text determine each other. A statement with a comment, a body, a table or a `for` does not
+//! qualify.
 //!
 //! Invariant: the text of a run has no errors of its own, and would lex as the tokens of the first statement repeated;
 //! each of its integers in shortest form is in the table.
@@ -14,7 +14,7 @@
 use super::{Lexeme, Token};
 use girder_source::Span;
 
-/// The number of digits that surely fit an `i64`.
+/// The number of decimal digits that always fit an `i64`.
 const MOST_DIGITS: usize = 18;
 
 /// The repetitions of a statement.
@@ -28,7 +28,7 @@ pub struct Run {
     pub values: Vec<Vec<i64>>,
 }
 
-/// Looks for repetitions behind a statement. `text` is the file from `base` on; `before` is the end of the token before
+/// Looks for repetitions after a statement. `text` is the file from `base` on; `before` is the end of the token before
 /// the statement.
 pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> Option<Run> {
     use Token::*;
@@ -39,7 +39,7 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
     let slice = |lo: u32, hi: u32| text.as_bytes().get((lo - base) as usize..(hi - base) as usize);
     let space = slice(before, first.span.lo)?;
     let rest = slice(last.span.hi, base + text.len() as u32)?;
-    // Most statements that are not repeated are recognised here.
+    // This check rejects most statements that are not repeated.
     if !rest.starts_with(space) || !rest[space.len()..].starts_with(b"vertex") || !space.iter().all(is_space) {
         return None;
     }
@@ -60,8 +60,8 @@ pub fn run_behind(statement: &[Lexeme], before: u32, text: &str, base: u32) -> O
     (!run.starts.is_empty()).then_some(run)
 }
 
-/// Reads statements as long as they consist of these pieces with integers between them; `at` is the offset of the first
-/// byte, and `space` the number of bytes of the first piece before a statement.
+/// Reads statements as long as they consist of these segments of text with integers between them; `at` is the offset of
+/// the first byte, and `space` the number of bytes of the first segment before a statement.
 fn follow(mut rest: &[u8], pieces: &[&[u8]], space: usize, mut at: u32) -> Run {
     let mut run = Run { values: vec![vec![]; pieces.len() - 1], ..Run::default() };
     let mut numbers = vec![];

@@ -48,7 +48,7 @@ pub fn read(
     if failed { Err(Failed) } else { Ok((plan, scheduled.then_some(schedule))) }
 }
 
-/// The table of each compute set and copy, and the whole item.
+/// The table of each compute set and copy by name, with the span of the item.
 type Items<'a> = HashMap<&'a str, (&'a ast::Table, Span)>;
 
 /// Collects the items by name.
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         Err(Failed)
     }
 
-    /// Reads the rows of one table. Returns also their spans.
+    /// Reads the rows of one table. Also returns their spans.
     fn rows(&mut self, table: &'a [TableRow], families: &[FamilyId]) -> Result<(Vec<RowFamily>, Vec<Span>)> {
         let (mut rows, mut spans) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
         for row in table {
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| "a phase is `before` or `after`".into())
     }
 
-    /// Reads nothing, `cycle`, or `cycle, wide`.
+    /// Reads no argument, `cycle`, or `cycle, wide`.
     fn start(&self, args: &[ExprId]) -> std::result::Result<Option<(u32, bool)>, Wrong> {
         match *args {
             [] => Ok(None),
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         Ok(Row::Transfer { phase, start, from, words, to })
     }
 
-    /// Reads the source of a row that moves something. Returns also the other values.
+    /// Reads the source of a row that moves data. Also returns the other values.
     fn first(&self, values: &'a [Arg]) -> std::result::Result<(Loc, Options<'a>), Wrong> {
         match values {
             [Arg { name: None, value }, rest @ ..] => Ok((self.one(*value)?, Options::new(rest)?)),

@@ -28,11 +28,11 @@
 //!
 //! # Note: Families of rows
 //! `before(4 * i): x[i + 46 * j, 0], words: 16 -> [y[1 + i + 46 * j, 8]] for j in 0..32, i in 0..45;` stands for one
-//! row for each index, the last index fastest. Every number of a row may be a sum of a constant and multiples of indices,
-//! which start at 0. See [`RowFamily`].
+//! row for each combination of indices, the last index fastest. Every number of a row may be a sum of a constant and
+//! multiples of indices, which start at 0. See [`RowFamily`].
 //!
-//! Invariants: `from_rows ∘ to_rows` is the identity on tables that the passes make. Nothing that rows may hold makes
-//! [`from_rows`] panic or use memory out of proportion to the graph; whether they *hold* is for the verifiers.
+//! Invariants: `from_rows ∘ to_rows` is the identity on tables that the passes make. No rows make [`from_rows`] panic
+//! or use memory out of proportion to the graph; the verifiers decide whether the tables are valid.
 
 mod families;
 mod from_tables;
@@ -55,20 +55,20 @@ use girder_ir::schedule::TransferSlice;
 pub enum Row {
     /// `cycles(phase, first..first + count): cycles;`
     Cycles {
-        /// Which phase.
+        /// The phase.
         phase: When,
         /// The first processor.
         first: u32,
-        /// How many, at least 1.
+        /// The number of processors, at least 1.
         count: u32,
-        /// From the first word of each to its last.
+        /// Cycles from the first word of each processor to its last.
         cycles: u32,
     },
     /// `links(phase): cycles;`
     Links {
-        /// Which phase.
+        /// The phase.
         phase: When,
-        /// Of the words between processors.
+        /// Cycles of the words between processors.
         cycles: u32,
     },
     /// `carries: copy;`
@@ -78,15 +78,15 @@ pub enum Row {
     },
     /// `buffer(first..first + count): tile: …, next: …, bytes: …;`
     Buffers {
-        /// Number of the first.
+        /// Number of the first buffer.
         first: u32,
-        /// How many, at least 1.
+        /// The number of buffers, at least 1.
         count: u32,
-        /// Tile of the first.
+        /// Tile of the first buffer.
         tile: u32,
-        /// Tiles from one to the next.
+        /// Tiles from one buffer to the next.
         next: i32,
-        /// Bytes of each.
+        /// Bytes of each buffer.
         bytes: u32,
     },
     /// `field(family, field, first..first + count): …;`
@@ -95,48 +95,48 @@ pub enum Row {
         family: u32,
         /// Field of the family, by position.
         field: u32,
-        /// First instance.
+        /// The first instance.
         first: u64,
-        /// How many, at least 1.
+        /// The number of instances, at least 1.
         count: u64,
-        /// Where they land.
+        /// The location at which they land.
         at: Landed,
     },
     /// `gather_before: from, bytes: …, count: …, steps: [from, to] -> to;`, and `spread_before`, `gather_after`,
     /// `spread_after`.
     Copy {
-        /// Which phase.
+        /// The phase.
         phase: When,
         /// `gather` (before the transfers) or `spread` (after them).
         gather: bool,
-        /// What is copied.
+        /// The copy inside the tile.
         copy: LocalCopy,
     },
     /// `before(start, wide): from, words: … -> [to, …];`
     Transfer {
-        /// Which phase.
+        /// The phase.
         phase: When,
         /// Its first cycle and whether it moves at the rate of a pair of tiles, once scheduled.
         start: Option<(u32, bool)>,
-        /// First word.
+        /// The first word.
         from: Loc,
-        /// How many.
+        /// The number of words.
         words: u32,
         /// Groups of receivers, at least one.
         to: Vec<Receivers>,
     },
     /// `piece(phase, transfer, start, wide): first..first + words, to: [receiver, …];`
     Slice {
-        /// Which phase.
+        /// The phase.
         phase: When,
-        /// What is moved, from which cycle. Whom it serves is read from `to`.
+        /// The words, their first cycle and the rate. The receivers are in `to`.
         slice: TransferSlice,
-        /// Ranges of receivers, by position (first, count); empty where it serves all.
+        /// Ranges of receivers, by position (first, count); empty if the slice serves all receivers.
         to: Vec<(u32, u32)>,
     },
 }
 
-/// The phase before the vertices run, or after.
+/// The phase before or after the vertices run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum When {
@@ -144,16 +144,16 @@ pub enum When {
     After,
 }
 
-/// Landings of instances that follow one another.
+/// Landings of consecutive instances.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Landed {
     /// `byte: …, step: …, strides: […]`
     InPlace {
-        /// Byte of the first instance in its block.
+        /// Byte of the first instance in its variable's block.
         byte: u32,
         /// Bytes from one instance to the next.
         step: i64,
-        /// Bytes per axis.
+        /// Stride of each axis in bytes.
         strides: Vec<i32>,
     },
     /// `buffer: …, next: …, byte: …, step: …`
@@ -169,16 +169,16 @@ pub enum Landed {
     },
 }
 
-/// Receivers at one byte of the same variable on neighbouring tiles, or of neighbouring buffers.
+/// Receivers at one byte of the same variable on consecutive tiles, or of consecutive buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receivers {
-    /// The first. The tile of a buffer is not read: the buffer knows it.
+    /// The first receiver. The tile of a buffer is not read here; the table of buffers has it.
     pub first: Loc,
-    /// How many, at least 1.
+    /// The number of receivers, at least 1.
     pub count: u32,
 }
 
-/// The k-th of a group that begins here, but for the tile of a buffer.
+/// Returns the k-th receiver of a group that begins at `first`; the tile of a buffer is not set.
 fn member(first: Loc, k: u32) -> Option<Loc> {
     Some(match first.object {
         Object::Var(_) => Loc { tile: first.tile.checked_add(k)?, ..first },

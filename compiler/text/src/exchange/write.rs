@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
     /// Adds `step * index` to a sum; `None` is the empty sum.
     fn term(&mut self, sum: Option<ExprId>, step: i64, index: &str) -> ExprId {
         let name = self.make.name(index);
-        // Behind a sum, the sign is its operator.
+        // After a sum, the sign becomes the operator.
         let factor = if sum.is_some() { step.unsigned_abs() as i64 } else { step };
         let term = match factor {
             1 => name,
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Takes a first number and a count as `3` or `3..7`.
+    /// Takes a first number and a count; returns `3` or `3..7`.
     fn some(&mut self) -> ExprId {
         let (first, count) = (self.next(), self.next());
         self.range(first, &count)
@@ -178,7 +178,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `name(args)`, `name(args, wide)`
+    /// Returns `name(args)` or `name(args, wide)`.
     fn timed(&mut self, name: &str, mut args: Vec<ExprId>, paired: bool) -> ExprId {
         args.extend(paired.then(|| self.make.name(WIDE)));
         self.make.call_name(name, args.into_iter().map(arg).collect())
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
         self.locs(object, &Number { base: 1, steps })
     }
 
-    /// `x[3, 64]`, `buffer(4)[0]`; over several tiles or buffers `x[3..5, 64]`, `buffer(4..6)[0]`
+    /// Returns `x[3, 64]` or `buffer(4)[0]`; over several tiles or buffers, `x[3..5, 64]` or `buffer(4..6)[0]`.
     fn locs(&mut self, object: Object, count: &Number) -> ExprId {
         let (first, byte) = (self.next(), self.int());
         let which = self.range(first, count);

@@ -1,8 +1,8 @@
-//! The binders of a family: `for …` behind its text.
+//! The binders of a family: the `for …` at the end of its statement.
 //!
 //! A family whose offsets, constants and tiles are closed forms is printed over its indices: `for i in 0..4, j in
-//! 0..8`. Otherwise it is printed over a per-instance table: `for (i, c0, c1) in [(0, 5, 2.5), (1, 9, 1.5)]`. The index stands
-//! in the table only if it is used.
+//! 0..8`. Otherwise it is printed over a per-instance table: `for (i, c0, c1) in [(0, 5, 2.5), (1, 9, 1.5)]`. The table
+//! contains the index only if it is used.
 
 use super::Printer;
 use girder_ir::affine::Affine;
@@ -56,7 +56,7 @@ enum Values {
 /// The binders of one family while its parts are printed.
 pub(super) struct Binders<'d> {
     pub domain: &'d Domain,
-    /// One name per index.
+    /// The name of each index.
     indices: Vec<SmolStr>,
     columns: Vec<(SmolStr, Values)>,
     index_used: bool,
@@ -106,7 +106,7 @@ impl<'d> Binders<'d> {
         p.make.name(&name)
     }
 
-    /// Returns what stands behind `for`.
+    /// Returns the binders of the `for`.
     pub fn binders(self, p: &mut Printer<'_>) -> Vec<Binder> {
         if self.columns.is_empty() {
             let line = |(name, &n): (&SmolStr, &u32)| {

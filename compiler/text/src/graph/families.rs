@@ -1,6 +1,6 @@
 //! Compute sets and copies: one line for each family.
 //!
-//! Invariant: a family stays one family when it is read again. Values without a closed form stand in a table over one
+//! Invariant: reading a printed family yields one family again. Values without a closed form are in a table over one
 //! index, in the order in which reading enumerates them.
 
 use super::Printer;

@@ -55,11 +55,11 @@ impl Printer<'_> {
     /// `i / 5: i..i + 1 for i in 0..10;`
     fn separable(&mut self, domain: &Domain, base: u32, terms: &[Term]) -> TableRow {
         let depth = terms.iter().map(|t| t.dim as usize + 1).max().unwrap_or(0);
-        let mut lens = domain.0[..depth].to_vec();
+        let mut extents = domain.0[..depth].to_vec();
         let mut block: i64 = domain.0[depth..].iter().map(|&n| n as i64).product();
         let mut terms = terms.to_vec();
         // Steps by whole blocks, see the note.
-        if let (Some(n), Some(t)) = (lens.last_mut(), terms.iter_mut().find(|t| t.dim as usize + 1 == depth))
+        if let (Some(n), Some(t)) = (extents.last_mut(), terms.iter_mut().find(|t| t.dim as usize + 1 == depth))
             && let IndexFn::Block(b) = t.function
             && n.is_multiple_of(b)
         {
@@ -67,9 +67,9 @@ impl Printer<'_> {
         }
         let mut coef = vec![block; depth];
         for k in (1..depth).rev() {
-            coef[k - 1] = coef[k] * lens[k] as i64;
+            coef[k - 1] = coef[k] * extents[k] as i64;
         }
-        let domain = Domain(lens.into_iter().collect());
+        let domain = Domain(extents.into_iter().collect());
         let mut binders = Binders::new(self, &domain);
         let key = self.tile_sum(base, &terms, &mut binders);
         let number = |base| super::binders::Number::Affine(Affine::new(base, &coef));

@@ -13,7 +13,7 @@ fn local_arrays_have_elements() {
 }
 
 #[test]
-fn an_array_is_filled_at_each_turn() {
+fn an_array_is_filled_in_each_iteration() {
     assert_eq!(y_int("for i in 0..3 { let mut t = [0; 2]; t[0] += 1; y += t[0]; }"), 3);
 }
 
@@ -113,7 +113,9 @@ fn a_product_of_wrong_shapes_fails() {
 
 #[test]
 fn dimensions_may_be_expressions() {
-    let source = "codelet c(in u: f32[m + 2], in four: f32[2 * 2], out y: f32[m]) { for i in 0..m { y[i] = u[i + 2] + four[3]; } }";
+    let source = "codelet c(in u: f32[m + 2], in four: f32[2 * 2], out y: f32[m]) {
+        for i in 0..m { y[i] = u[i + 2] + four[3]; }
+    }";
     let data = [vector(&[1.0f32, 2.0, 3.0]), vector(&[0.0f32, 0.0, 0.0, 0.5]), vector(&[0.0f32])];
     assert_eq!(last(source, &data), vector(&[3.5f32]));
     let rows = "codelet c(in u: f32[m + 2], out y: f32[m]) { let n = u.shape[0]; y[0] = f32(n) + total(u); }

@@ -50,7 +50,10 @@ fn literals_follow_the_typed_arguments() {
 fn early_returns_leave_the_function_only() {
     let source = "codelet c(in a: i32[n], out y: i32[n]) { for i in 0..n { y[i] = class(a[i]) + first(a, a[i]); } }
         codelet fn class(x: i32) -> i32 { if x < 0 { return -1; } if x == 0 { return 0; } 1 }
-        codelet fn first(a: i32[k], x: i32) -> i32 { for i in 0..k { if a[i] == x { return 10 * i32(i); } } return 1000; }";
+        codelet fn first(a: i32[k], x: i32) -> i32 {
+            for i in 0..k { if a[i] == x { return 10 * i32(i); } }
+            return 1000;
+        }";
     let r = last(source, &[vector(&[5i32, 0, -7, 5]), vector(&[0i32; 4])]);
     assert_eq!(r, vector(&[1i32, 10, 19, 1]));
 }

@@ -25,9 +25,9 @@ fn break_leaves_all_binders_and_continue_goes_on_with_the_innermost() {
 #[test]
 fn a_while_condition_may_need_statements() {
     let source = "codelet c(inout a: i64[n], out y: i64) {
-        let mut turns = 0;
-        while (sum i in 0..n { a[i] }) > 0 { a[turns % n] -= 1; turns += 1; }
-        y = turns;
+        let mut count = 0;
+        while (sum i in 0..n { a[i] }) > 0 { a[count % n] -= 1; count += 1; }
+        y = count;
     }";
     assert_eq!(last(source, &[vector(&[2i64, 2]), scalar(0i64)]), scalar(4i64));
 }
@@ -48,7 +48,9 @@ fn blocks_have_values() {
 #[test]
 fn cheap_branches_become_a_selection() {
     let world = World::new(
-        "codelet relu(in a: f32[n], out y: f32[n]) { for i in 0..n { let x = a[i]; y[i] = if x > 0.0 { x } else { 0.0 }; } }",
+        "codelet relu(in a: f32[n], out y: f32[n]) {
+            for i in 0..n { let x = a[i]; y[i] = if x > 0.0 { x } else { 0.0 }; }
+        }",
     );
     let c = world.compile(&[], &mut Diagnostics::default()).unwrap();
     assert!(c.exprs.values().any(|e| matches!(e.kind, girder_ir::codelet::ExprKind::Select { .. })));
@@ -56,7 +58,9 @@ fn cheap_branches_become_a_selection() {
 
 #[test]
 fn lazy_operators_evaluate_the_right_side_only_if_it_decides() {
-    let source = "codelet c(in a: i64[n], in k: i64, out y: bool) { y = k < n && a[k] > 0 || (any i in 0..n { a[i] / k == 9 }); }";
+    let source = "codelet c(in a: i64[n], in k: i64, out y: bool) {
+        y = k < n && a[k] > 0 || (any i in 0..n { a[i] / k == 9 });
+    }";
     let data = |k: i64| [vector(&[1i64, 0]), scalar(k), scalar(false)];
     assert_eq!(last(source, &data(0)), scalar(true));
     assert_eq!(last(source, &data(5)), scalar(false));

@@ -1,7 +1,7 @@
-//! What codelets cost on a tile, from their text: the rows that the model was made from, and closed forms against
+//! The costs of codelets on a tile, from their text: the published figures of the model, and closed forms compared with
 //! counts.
 //!
-//! The rows' names are those of `docs/cycles.md`.
+//! Figures have the names of `docs/cycles.md`.
 
 use super::{Data, World, run_costed};
 use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, cost_of, counted_cost_of, tile_cycles};
@@ -28,7 +28,7 @@ fn sizes(codelet: &Codelet, shapes: &[&[u64]]) -> Sizes {
     bind_sizes(codelet, &shapes, &[]).expect("the shapes fit")
 }
 
-/// Bundles of worker 0 for these shapes of the fields.
+/// Returns the bundles of worker 0 for these shapes of the fields.
 fn bundles((codelet, cost): &(Codelet, Cost), shapes: &[&[u64]], facts: &MemFacts) -> u64 {
     let sizes = sizes(codelet, shapes);
     cost.eval(&CostInputs { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts })
@@ -42,7 +42,7 @@ fn none() -> MemFacts {
     MemFacts::default()
 }
 
-/// Bundles of one more element, of a codelet whose three fields have this shape.
+/// Returns the bundles of one more element, for a codelet whose three fields have this shape.
 fn each(source: &str, shape: impl Fn(u64) -> Vec<u64>) -> u64 {
     let cost = cost(source);
     let of = |n| bundles(&cost, &[&shape(n), &shape(n), &shape(n), &[]], &none());
@@ -129,7 +129,9 @@ fn v8_takes_24_bundles_a_value() {
 fn f4_takes_7_bundles_an_element_of_a_worker() {
     let add = |body: &str| {
         let source = format!(
-            "multi codelet add(in x: i32[n], in y: i32[n], out z: i32[n]) {{ for i in worker..n by workers {{ {body} }} }}"
+            "multi codelet add(in x: i32[n], in y: i32[n], out z: i32[n]) {{
+                for i in worker..n by workers {{ {body} }}
+            }}"
         );
         each_of_six(&cost(&source))
     };
@@ -154,7 +156,7 @@ fn f4_takes_7_bundles_an_element_of_a_worker() {
     assert!(!other.1.points().is_empty(), "another one is: {}", other.1);
 }
 
-/// Bundles of six more elements for worker 0.
+/// Returns the bundles of six more elements for worker 0.
 fn each_of_six(cost: &(Codelet, Cost)) -> u64 {
     let of = |n| bundles(cost, &[&[n], &[n], &[n]], &none());
     assert_eq!(of(66) - of(60), of(6006) - of(6000));
@@ -171,7 +173,7 @@ const TRIAD: &str = "#[pipelined(apart)]
         for i in worker * n / workers..(worker + 1) * n / workers { a[i] = b[i] + s * c[i]; }
     }";
 
-/// Cycles of one vertex on a tile of its own.
+/// Returns the cycles of a vertex that has a tile to itself.
 fn tile((codelet, cost): &(Codelet, Cost), shapes: &[&[u64]], facts: &MemFacts) -> u64 {
     let sizes = sizes(codelet, shapes);
     let at = CostInputs { sizes: &sizes, consts: &[0; 8], worker: 0, workers: 6, counters: &[], facts };
@@ -198,7 +200,7 @@ fn v1a_takes_one_bundle_a_vector_if_its_fields_are_apart() {
     assert!(tile(&triad, shapes, &none()) > 3 * 22_500);
 }
 
-/// Returns an in-place loop cannot load and store in one bundle, whatever memory is like.
+/// An in-place loop cannot load and store in one bundle, whatever the layout of memory.
 #[test]
 fn intervals_are_those_of_the_published_loop() {
     let add = cost(&SCALED_ADD.replace("pipelined", "pipelined(apart)"));
@@ -208,7 +210,7 @@ fn intervals_are_those_of_the_published_loop() {
     assert_eq!(per_vector(&MemFacts::granting(add.1.wants())), 2);
 }
 
-/// Bundles per vector of PopLibs' own loops (F1, F3, F5, F6 of the reference), which no constant here was fitted to.
+/// Bundles per vector of PopLibs' own loops (F1, F3, F5, F6 of the reference), to which no constant was fitted.
 #[test]
 fn library_loops_take_what_is_published() {
     let interval = |value: &str| {
@@ -243,7 +245,7 @@ fn a_narrow_store_reads_and_merges() {
 }
 
 #[test]
-fn what_does_not_change_leaves_the_loop() {
+fn invariant_values_leave_the_loop() {
     let scaled = "codelet c(out a: f32[n], in b: f32[n], in c: f32[n], const s: f32) {
                       for i in 0..n { a[i] = b[i] * (s * s + 1.0 / s) + c[0] * c[0]; }
                   }";
@@ -290,7 +292,7 @@ fn costs_read_well() {
     assert_eq!(data.to_string(), "19 + 6·n + #0");
 }
 
-/// Closed forms are what a run counts: `fields` are arrays of these shapes, for every n and m.
+/// Checks that closed forms equal the counts of a run; `shapes` gives the arrays' shapes for every n and m.
 fn closed_forms_hold(source: &str, shapes: impl Fn(u64, u64) -> Vec<Vec<u64>>) {
     let codelet = compiled(source);
     let costs = costs();
@@ -304,9 +306,9 @@ fn closed_forms_hold(source: &str, shapes: impl Fn(u64, u64) -> Vec<Vec<u64>>) {
             .map(|shape| Data { bits: vec![0; shape.iter().product::<u64>() as usize], shape })
             .collect();
         let (sizes, counters) = run_costed(&codelet, &data, counted.points());
-        let turns = if codelet.multi { 6 } else { 1 };
+        let workers = if codelet.multi { 6 } else { 1 };
         let (own, facts) = (counted.points().len(), none());
-        for worker in 0..turns {
+        for worker in 0..workers {
             let counters = &counters[own * worker as usize..own * (worker as usize + 1)];
             let at = CostInputs { sizes: &sizes, consts: &[3; 8], worker, workers: 6, counters, facts: &facts };
             assert_eq!(closed.eval(&at), counted.eval(&at), "n = {n}, m = {m}, worker {worker}: {closed}");
@@ -379,7 +381,7 @@ fn refused(source: &str, reason: &str) {
 }
 
 #[test]
-fn what_cannot_be_pipelined_is_refused() {
+fn loops_that_cannot_be_pipelined_are_rejected() {
     let body = |body: &str| format!("#[pipelined] codelet c(inout a: f32[n], in b: f32[n], in k: i32[n]) {{ {body} }}");
     refused(&body("a[0] = 1.0;"), "there is no loop");
     refused(&body("for i in 0..n { if b[i] > 0.0 { a[i] = b[i]; } }"), "there is a branch in the loop");

@@ -1,4 +1,4 @@
-//! What is reported, and where.
+//! The diagnostics of wrong codelets, and their spans.
 
 use super::*;
 
@@ -39,7 +39,8 @@ fn help_names_the_conversion() {
 #[test]
 fn one_error_does_not_make_another() {
     body_reports(
-        "let x = nope + 1; z = x * 2; let t = x[3]; z = f32(t); if x { z = 1; } for i in x..3 { z += a[i]; } z = missing(x);",
+        "let x = nope + 1; z = x * 2; let t = x[3]; z = f32(t); if x { z = 1; } for i in x..3 { z += a[i]; }
+        z = missing(x);",
         &[("codelet::unknown_name", "nope"), ("codelet::unknown_name", "missing")],
     );
 }
@@ -82,7 +83,7 @@ fn directions_are_kept() {
 }
 
 #[test]
-fn what_is_not_mut_is_not_assigned() {
+fn only_mut_names_are_assigned() {
     body_reports("let x = 1.0; x = 2.0; x += 1.0;", &[("codelet::immutable", "x"), ("codelet::immutable", "x")]);
     body_reports("for i in 0..n { i = 2; }", &[("codelet::immutable", "i")]);
     body_reports("n = 2;", &[("codelet::immutable", "n")]);
@@ -96,13 +97,15 @@ fn what_is_not_mut_is_not_assigned() {
 #[test]
 fn recursion_is_reported() {
     reports(
-        "codelet c(out y: f32) { y = f(1.0); } codelet fn f(x: f32) -> f32 { g(x) } codelet fn g(x: f32) -> f32 { f(x) }",
+        "codelet c(out y: f32) { y = f(1.0); }
+        codelet fn f(x: f32) -> f32 { g(x) }
+        codelet fn g(x: f32) -> f32 { f(x) }",
         &[("codelet::recursion", "f(x)")],
     );
 }
 
 #[test]
-fn what_belongs_elsewhere_is_reported() {
+fn misplaced_constructs_are_reported() {
     body_reports("z <- 1.0;", &[("codelet::not_here", "z <- 1.0;")]);
     body_reports("repeat 3 { z = 1.0; }", &[("codelet::not_here", "repeat 3 { z = 1.0; }")]);
     body_reports("var t: f32[4];", &[("codelet::not_here", "var t: f32[4];")]);
@@ -130,7 +133,9 @@ fn ranks_agree() {
     body_reports("let t = [[1, 2], [3]];", &[("codelet::rank_mismatch", "[3]")]);
     reports(
         "codelet c(in a: f32[n], out y: f32) { y = f(a); y = g(a[0]); let t = [1.0; 3]; y = h(t); y = g(f(1.0)); }
-        codelet fn f(x: f32) -> f32 { x } codelet fn g(x: f32[n]) -> f32 { x[0] } codelet fn h(x: f32[4]) -> f32 { x[0] }",
+        codelet fn f(x: f32) -> f32 { x }
+        codelet fn g(x: f32[n]) -> f32 { x[0] }
+        codelet fn h(x: f32[4]) -> f32 { x[0] }",
         &[
             ("codelet::rank_mismatch", "a"),
             ("codelet::rank_mismatch", "a[0]"),
@@ -232,7 +237,9 @@ fn headers_are_checked() {
 #[test]
 fn unknown_attributes_are_warned_of() {
     reports(
-        "#[pipelined] codelet c(#[align(8)] in a: f32[n], #[odd] in b: f32, out y: f32) { #[loud] y = sum i in 0..n { a[i] }; }",
+        "#[pipelined] codelet c(#[align(8)] in a: f32[n], #[odd] in b: f32, out y: f32) {
+            #[loud] y = sum i in 0..n { a[i] };
+        }",
         &[("codelet::unknown_attribute", "odd"), ("codelet::unknown_attribute", "loud")],
     );
     reports("#[cycles(k)] codelet c(in k: i32, out y: f32) { y = 1.0; }", &[("codelet::dimension", "k")]);

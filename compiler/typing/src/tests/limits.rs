@@ -1,4 +1,4 @@
-//! Nothing that a file contains makes the compiler run away or fall over.
+//! No source text makes the compiler run without end or crash.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn deep_nesting_is_stopped() {
     assert_eq!(reports_of(&source, &[])[0].0, "codelet::too_large");
 }
 
-/// Returns a long sum is no deep expression: neither reading it nor anything that walks its codelet needs a deep stack.
+/// A long sum is not a deep expression: neither its translation nor any walk over the codelet needs a deep stack.
 #[test]
 fn long_chains_do_not_nest() {
     let terms = 100_000;
@@ -85,7 +85,8 @@ fn messages_have_a_limit() {
 
 #[test]
 fn every_kind_of_nesting_is_counted() {
-    let calls: String = (1..=150).map(|i| format!("codelet fn g{i}(x: i64) -> i64 {{ for i in 0..1 {{ while x > i {{ if x > 0 {{ return g{}(x); }} }} }} 1 }}", i - 1)).collect();
+    let body = |callee: usize| format!("for i in 0..1 {{ while x > i {{ if x > 0 {{ return g{callee}(x); }} }} }} 1");
+    let calls: String = (1..=150).map(|i| format!("codelet fn g{i}(x: i64) -> i64 {{ {} }}", body(i - 1))).collect();
     let source =
         format!("codelet c(in a: i64, out y: i64) {{ y = g150(a); }} codelet fn g0(x: i64) -> i64 {{ x }} {calls}");
     let mut world = World::new(&source);

@@ -1,6 +1,6 @@
-//! Programs that are almost right: tokens of right ones are dropped, doubled, exchanged and replaced.
+//! Mutated programs: tokens of valid programs are dropped, doubled, exchanged and replaced.
 //!
-//! Invariant: whatever comes of it, nothing panics, and what is accepted is verified.
+//! Invariant: no mutation causes a panic, and every accepted codelet passes the verifier.
 
 use super::*;
 
@@ -34,7 +34,8 @@ const RIGHT: [&str; 6] = [
     }
     codelet fn y_of(a: int, b: int) -> u32 { let u = a / b; { let u = u - 1; u32(u) } }",
     "codelet c(in a: bool[n], inout y: i64) {
-        y = (argmax i in n - 1..=0 by -1 where a[i] || i > 3 { i }) + (product i in 0..n { 2 }) - int(all i in 0..n { a[i] });
+        y = (argmax i in n - 1..=0 by -1 where a[i] || i > 3 { i }) + (product i in 0..n { 2 })
+            - int(all i in 0..n { a[i] });
         let x = 1 + 2 * 3 - 4 / 5 % 6; let z = -1.5 + 0.5; let b = true & false | (x > 2) ^ true;
         if x == 7 { y += x; } else if b { y = no_name; }
     }",
@@ -78,7 +79,7 @@ fn is_word(token: &str) -> bool {
 fn mutated(list: &mut Vec<String>, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let (i, j) = (random.below(list.len()), random.below(list.len()));
-        // Most often a word for a word and a sign for a sign, so that much of it still parses.
+        // A word mostly replaces a word, and a sign a sign, so that many mutations still parse.
         let other = (0..8).map(|_| random.below(list.len())).find(|&k| is_word(&list[k]) == is_word(&list[i]));
         match random.below(12) {
             0 => drop(list.remove(i)),

@@ -24,7 +24,8 @@ fn the_heat_step_of_the_language() {
     let source = "codelet step(in u: f32[h, w], out next: f32[m, n], const alpha: f32) {
         assert(h == m + 2 && w == n + 2);
         for i in 0..m, j in 0..n {
-            next[i, j] = u[i + 1, j + 1] + alpha * (u[i, j + 1] + u[i + 2, j + 1] + u[i + 1, j] + u[i + 1, j + 2] - 4.0 * u[i + 1, j + 1]);
+            next[i, j] = u[i + 1, j + 1]
+                + alpha * (u[i, j + 1] + u[i + 2, j + 1] + u[i + 1, j] + u[i + 1, j + 2] - 4.0 * u[i + 1, j + 1]);
         }
     }";
     let u = array(&[3, 3], &[0.0f32, 1.0, 0.0, 2.0, 10.0, 3.0, 0.0, 4.0, 0.0]);
@@ -154,8 +155,11 @@ fn multi_codelets_know_their_worker() {
 
 #[test]
 fn attributes_reach_the_codelet() {
-    let world = World::new("#[pipelined, cycles(30 + 6 * div_ceil(n + 1, 2) + max(n, 4))] codelet c(in a: f32[n], out y: f32) { y = a[0]; }
-        codelet fn div_ceil(a: int, b: int) -> int { (a + b - 1) / b }");
+    let world = World::new(
+        "#[pipelined, cycles(30 + 6 * div_ceil(n + 1, 2) + max(n, 4))]
+        codelet c(in a: f32[n], out y: f32) { y = a[0]; }
+        codelet fn div_ceil(a: int, b: int) -> int { (a + b - 1) / b }",
+    );
     let c = world.compile(&[], &mut Diagnostics::default()).unwrap();
     assert!(c.pipelined);
     let sizes = girder_codelet::bind_sizes(&c, &[Shape::from_slice(&[7]), Shape::default()], &[]).unwrap();

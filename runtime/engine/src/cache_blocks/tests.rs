@@ -9,13 +9,13 @@ use girder_ir::ids::FamilyId;
 use girder_source::Session;
 use proptest::prelude::*;
 
-/// Rows of a variable.
+/// The number of rows of a variable.
 const ROWS: i64 = 240;
 const VARIABLE: i64 = ROWS * BYTES;
 const VARIABLES: i64 = 4;
 const ARENA: u64 = (VARIABLE * VARIABLES) as u64;
 
-/// One task: from one variable to another, `skip` rows left out at the ends of each.
+/// One task: from one variable to another, without `skip` rows at the ends of each.
 #[derive(Clone, Debug)]
 struct Step {
     from: i64,
@@ -82,13 +82,13 @@ fn task(step: &Step) -> Task {
         order: 0,
         instances: None,
         landing: None,
-        // Enough that the task is worth several threads.
+        // The number is large enough for several threads.
         elements: 1000,
     };
     Task::vertices(vec![group], 1)
 }
 
-/// Fuses steps for some threads: the tasks, and which of them are to run in which order.
+/// Fuses steps for some threads; returns the tasks and the order in which to run them.
 fn fused(steps: &[Step], threads: usize) -> (Vec<Task>, Vec<usize>) {
     let mut tasks: Vec<Task> = steps.iter().map(task).collect();
     let run: Vec<usize> = (0..tasks.len()).collect();
@@ -107,7 +107,7 @@ fn fused(steps: &[Step], threads: usize) -> (Vec<Task>, Vec<usize>) {
     (tasks, order)
 }
 
-/// What is in memory after tasks have run, the blocks of each by `rank`.
+/// Returns the memory after tasks have run, with the blocks of each in the order of `rank`.
 fn after(mut tasks: Vec<Task>, order: &[usize], rank: impl Fn(usize) -> u64) -> Vec<u8> {
     for task in &mut tasks {
         if let Task::CacheBlocks { parts, .. } = task {
@@ -161,7 +161,7 @@ fn element_wise_chains_and_the_copies_between_them_run_at_once() {
 }
 
 #[test]
-fn what_touches_the_rows_beside_waits() {
+fn tasks_that_touch_neighbouring_rows_run_one_after_another() {
     // Blocks are cut where they are read.
     let shifted = [at(0, 1, (0, 0), Kind::Vertices), at(1, 2, (1, 0), Kind::Vertices)];
     assert_eq!(fused(&shifted, 2).1, [2]);
@@ -174,7 +174,7 @@ fn what_touches_the_rows_beside_waits() {
 }
 
 #[test]
-fn one_thread_is_not_cut_for_little() {
+fn little_work_is_not_cut() {
     let chain = [at(0, 1, (0, 0), Kind::Vertices), at(1, 2, (0, 0), Kind::Vertices)];
     assert_eq!(fused(&chain, 1).1, [0, 1]);
 }

@@ -1,6 +1,6 @@
 //! Tasks of compute sets, fused steps and copies: their launches and moves.
 //!
-//! Invariant: every launch and every move lies inside the arena; scratch is behind all variables.
+//! Invariant: every launch and every move is inside the arena; scratch memory follows all variables.
 
 use super::code::FastCode;
 use super::{byte, run_bytes};
@@ -126,7 +126,7 @@ impl Build<'_> {
         }
     }
 
-    /// Returns the moves between the scattered fields of a family and its scratch.
+    /// Returns the moves between the scattered fields of a family and scratch memory.
     fn landing(&self, family: &Family, plan: &FamilyPlan) -> Result<Landing, EngineError> {
         let (mut fetch, mut send) = (Vec::new(), Vec::new());
         for row in 0..family.domain.count() {

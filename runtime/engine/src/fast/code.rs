@@ -11,14 +11,14 @@ use girder_host::{HostPlan, HostedGraph, KernelId, plan};
 use girder_ir::graph::Graph;
 use girder_ir::layout::HostLayout;
 
-/// What mode `fast` has compiled.
+/// The compiled code of mode `fast`.
 pub struct FastCode {
     pub(super) plan: HostPlan,
     pub(super) kernels: PrimaryMap<KernelId, Kernel>,
 }
 
 impl FastCode {
-    /// Plans how a graph runs and compiles its kernels.
+    /// Plans the execution of a graph and compiles its kernels.
     pub(crate) fn compile(hosted: HostedGraph<'_>, counting: Option<&CountedBlocks>) -> Result<FastCode, EngineError> {
         let host = detect()?;
         let plan = plan(hosted, counting, host.target())?;
@@ -26,8 +26,8 @@ impl FastCode {
         Ok(FastCode { plan, kernels })
     }
 
-    /// Compiles a graph before it is placed on tiles, which the code does not depend on. `layout` is where the fast
-    /// engine keeps the variables. Nothing is counted.
+    /// Compiles a graph before it is placed on tiles, because the code does not depend on them. `layout` has the
+    /// addresses of the variables in the fast engine. No blocks are counted.
     ///
     /// # Errors
     /// As [`Executable::compile`](crate::Executable::compile).

@@ -1,4 +1,4 @@
-//! Graphs by hand: codelets, variables, families and steps without a front end, and stages without passes.
+//! Graphs built by hand: codelets, variables, families and steps without a front end, and stages without passes.
 
 #![allow(dead_code)]
 
@@ -18,7 +18,7 @@ use girder_ir::view::View;
 use girder_source::{OriginId, Span};
 use smallvec::SmallVec;
 
-/// A graph in the making.
+/// A graph under construction.
 pub struct Maker {
     pub graph: Graph,
     pub origin: OriginId,
@@ -61,7 +61,7 @@ impl Maker {
         self.graph.sets.push(ComputeSet { name: name.into(), families: vec![], origin: self.origin })
     }
 
-    /// One family from the views of its instances.
+    /// Adds one family from the views of its instances.
     pub fn family(
         &mut self,
         set: ComputeSetId,
@@ -141,7 +141,7 @@ impl Maker {
     }
 }
 
-/// A program's steps.
+/// The steps of a program.
 pub enum Tree {
     Seq(Vec<Tree>),
     Par(Vec<Tree>),
@@ -155,7 +155,7 @@ pub enum Tree {
     Effect(Effect),
 }
 
-/// The field that sees one view per instance; all have one signature.
+/// Returns the field with one view per instance; all views have the same signature.
 fn field(id: FieldId, domain: &Domain, views: &[View]) -> Field {
     let first = &views[0];
     let part = |k: usize| {
@@ -169,7 +169,7 @@ fn field(id: FieldId, domain: &Domain, views: &[View]) -> Field {
     Field { field: id, digits: first.digits.clone(), axes: first.axes.clone(), parts }
 }
 
-/// Writes down what comes, and reads packets from a list.
+/// Records all calls, and reads packets from a list.
 #[derive(Default, Clone, PartialEq, Debug)]
 pub struct Recorder {
     pub packets: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! A plan that needs no thought: every field of every vertex lands in a buffer of its own, element by element.
+//! A naive plan: every field of every vertex lands in its own buffer, element by element.
 
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::codelet::Dir;
@@ -12,8 +12,8 @@ use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, Transfe
 use girder_ir::stage::*;
 use std::collections::BTreeMap;
 
-/// A graph whose variables and families are all placed by hand, with the naive tables. Elements that change tiles have
-/// to be whole words.
+/// Allocates a graph whose variables and families are all placed by hand, with the naive tables. Elements that move
+/// between tiles must be whole words.
 pub fn allocate(graph: Graph) -> Allocated {
     let mut placement = Placement::default();
     for (id, var) in &graph.vars {
@@ -62,7 +62,7 @@ fn plan(graph: &Graph, homes: &SecondaryMap<VarId, Homes>) -> (Plan, Schedule) {
     (plan, schedule)
 }
 
-/// Elements of one field of all vertices, to buffers and back.
+/// Plans the transfers of one field of all vertices, to buffers and back.
 fn land(
     graph: &Graph,
     homes: &SecondaryMap<VarId, Homes>,
@@ -111,7 +111,7 @@ impl Element for Phase {
     }
 }
 
-/// One transfer after the other.
+/// Schedules one transfer after the other.
 fn start(step: &StepPlan) -> StepSchedule {
     let phase = |p: &Phase| {
         let mut at = 0;
@@ -126,7 +126,7 @@ fn start(step: &StepPlan) -> StepSchedule {
     StepSchedule { before: phase(&step.before), after: phase(&step.after) }
 }
 
-/// Blocks one behind the other.
+/// Places blocks one after the other.
 fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Layout {
     let mut tiles: BTreeMap<u32, Vec<(Content, u32)>> = BTreeMap::new();
     for id in graph.vars.keys() {
@@ -152,7 +152,7 @@ fn layout(graph: &Graph, homes: &SecondaryMap<VarId, Homes>, plan: &Plan) -> Lay
     Layout::new(tiles.into_iter().map(place).collect()).unwrap()
 }
 
-/// Nothing shares memory.
+/// Gives each variable its own memory.
 fn host(graph: &Graph) -> HostLayout {
     let mut host = HostLayout::default();
     for (id, var) in &graph.vars {
@@ -163,7 +163,7 @@ fn host(graph: &Graph) -> HostLayout {
     host
 }
 
-/// What the passes make of a graph.
+/// Lowers a graph by the passes.
 pub fn lower(graph: Graph) -> Allocated {
     use girder_passes::pipeline::{AnyStage, Stage, lower_to};
     let (machine, session) = (girder_machine::builtin("small").unwrap(), girder_source::Session::default());

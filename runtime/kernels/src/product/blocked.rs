@@ -24,7 +24,7 @@ pub(super) struct Kernels<F: 'static> {
 /// Computes a whole product.
 ///
 /// # Safety
-/// The machine has the instructions, and the call is as the note on sound access asks.
+/// The machine has the instructions, and the call satisfies the note on sound access.
 pub(super) unsafe fn product<V: Vector>(call: &Product, start: Start<V::Float>, kernels: &Kernels<V::Float>) {
     let start = match start {
         Start::Old => None,
@@ -67,7 +67,7 @@ struct Slab<F> {
     start: Option<F>,
 }
 
-/// What a tile reads: address, bytes from row to row (or vector to vector), bytes from term to term.
+/// The inputs of a tile: address, bytes from row to row (or vector to vector), bytes from term to term.
 type Reads = (*const u8, i64, i64);
 
 impl<F: Float> BlockedProduct<'_, F> {
@@ -129,7 +129,7 @@ impl<F: Float> BlockedProduct<'_, F> {
         }
     }
 
-    /// Returns the first column of some vectors of a slab, and how many columns there are.
+    /// Returns the first column of some vectors of a slab, and the number of columns.
     fn columns<V: Vector<Float = F>>(&self, slab: &Slab<F>, panel: &std::ops::Range<u64>) -> (u64, u64) {
         let first = (slab.vector + panel.start) * V::LANES as u64;
         (first, (self.call.n - first).min((panel.end - panel.start) * V::LANES as u64))
@@ -169,7 +169,7 @@ impl<F: Float> BlockedProduct<'_, F> {
         }
     }
 
-    /// Returns where a tile that begins at a row of a block reads `a`.
+    /// Returns the inputs in `a` of a tile that begins at a row of a block.
     fn rows<V: Vector<Float = F>>(&self, slab: &Slab<F>, block: u64, row: u64) -> Reads {
         if !self.plan.pack_a {
             return (self.call.a.element(block + row, slab.term), self.call.a.row, self.call.a.col);
@@ -217,13 +217,14 @@ impl<F: Float> BlockedProduct<'_, F> {
     }
 }
 
-/// Returns the rows of a tile of packed rows. Packed rows stand in groups of as many lanes; no tile may straddle two.
+/// Returns the number of rows in a tile of packed rows. Packed rows are in groups of as many rows as there are lanes;
+/// no tile may cross a group.
 const fn packed_rows<V: Vector>() -> usize {
     let parts = V::LANES.div_ceil(V::ROWS).next_power_of_two();
     V::LANES / parts
 }
 
-/// The elements of the largest tile.
+/// The number of elements of the largest tile.
 const LARGEST: usize = 8 * 3 * 16;
 
 /// Computes a tile of a `c` whose columns are strided.

@@ -5,11 +5,12 @@
 use super::vector::{Float, Vector};
 use super::{Matrix, Product};
 
-/// The most rows.
+/// Maximal number of rows.
 pub(super) const ROWS: u64 = 4;
 /// Terms taken at a time.
 const TERMS: usize = 4;
-/// Bytes of a row of `c` that are computed before the next ones: all rows of them stay in the first-level cache.
+/// Bytes of a row of `c` that are computed before the next ones, so that all rows of them stay in the first-level
+/// cache.
 const SPAN: u64 = 4096;
 
 /// A product of `M` rows.
@@ -18,7 +19,7 @@ pub(super) type FlatFn<F> = unsafe fn(&Product, Option<F>);
 /// Computes a product whose `c` and `b` have contiguous rows.
 ///
 /// # Safety
-/// The call is as the note on sound access asks and has `M` rows; the machine has the instructions of `V`.
+/// The call satisfies the note on sound access and has `M` rows; the machine has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn flat<V: Vector, const M: usize>(call: &Product, start: Option<V::Float>) {
     let span = SPAN / size_of::<V::Float>() as u64;

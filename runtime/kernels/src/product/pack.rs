@@ -1,4 +1,4 @@
-//! Packs panels of a matrix: its elements in the order in which tiles read them.
+//! Packs panels of a matrix: copies its elements in the order in which tiles read them.
 //!
 //! Invariant: a packed row has whole vectors; lanes beyond the matrix are zero.
 

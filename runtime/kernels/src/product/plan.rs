@@ -1,4 +1,4 @@
-//! Chooses how a product is cut for registers and caches.
+//! Chooses the blocking of a product for registers and caches.
 //!
 //! Only speed depends on these choices. The numbers were measured against other choices, by processor time, on
 //! Zen 4 (32 KiB and 1 MiB of cache for each core) and Zen 3 (32 KiB and 512 KiB).
@@ -11,22 +11,22 @@ use std::ops::Range;
 
 /// Bytes of a row of `a` that are taken at a time.
 const TERM_BYTES: u64 = 2048;
-/// The same if few rows share a packed panel: it stays in the first-level cache from packing to use.
+/// As [`TERM_BYTES`], if few rows share a packed panel: it stays in the first-level cache from packing to use.
 const SHORT_TERM_BYTES: u64 = 512;
 /// Bytes of a row of `b` that are packed at a time.
 const COLUMN_BYTES: u64 = 4096;
 /// Rows of `a` that are packed at a time.
 const PACKED_ROWS: u64 = 128;
-/// With fewer rows a contiguous `b` is read where it is.
+/// With fewer rows, a contiguous `b` is not packed.
 const ROWS_WORTH_PACKING: u64 = 48;
-/// A `b` of fewer bytes is read where it is.
+/// A `b` of fewer bytes is not packed.
 const BYTES_WORTH_PACKING: u64 = 128 << 10;
 /// Cost of packing an element of a transposed panel, in `fma`s.
 const TRANSPOSE: u64 = 4;
 /// Cost of an element of a strided `c`, in vector `fma`s.
 const SCATTERED: u64 = 2;
 
-/// Blocks of a product whose `c` has contiguous rows, or none.
+/// The blocking of a product whose `c` has contiguous rows, or none.
 pub(super) struct Plan {
     /// Terms of a block.
     pub terms: u64,
@@ -79,7 +79,7 @@ pub(super) fn is_better_transposed<V: Vector>(call: &Product) -> bool {
     steps(&call.transposed()) < steps(call)
 }
 
-/// The p-th of some parts of `0..n`, which differ by one at most.
+/// Returns the p-th of `parts` parts of `0..n`, whose lengths differ by at most one.
 pub(super) fn share(n: u64, parts: u64, p: u64) -> Range<u64> {
     let at = |p: u64| (n as u128 * p as u128 / parts as u128) as u64;
     at(p)..at(p + 1)

@@ -1,17 +1,17 @@
-//! Every level against the plain loops, to the bit: shapes around the sizes of vectors, tiles and blocks, all kinds of
-//! strides, special values, parts.
+//! Compares every level with plain loops, to the bit: shapes around the sizes of vectors, tiles and blocks, all kinds
+//! of strides, special values, parts.
 
 use super::*;
 use vector::Float;
 
-/// Memory with a matrix in it, at an odd address.
+/// Memory that contains a matrix, at an odd address.
 struct Memory {
     bytes: Vec<u8>,
     row: i64,
     col: i64,
 }
 
-/// How a matrix lies in memory.
+/// The layout of a matrix in memory.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
     Rows,
@@ -22,7 +22,7 @@ enum Layout {
 
 const LAYOUTS: [Layout; 3] = [Layout::Rows, Layout::Columns, Layout::Gaps];
 
-/// Numbers whose sums depend on their order, and now and then a special one.
+/// Returns a number whose sums depend on their order, occasionally a special value.
 fn value(i: u64, special: bool) -> f64 {
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, f64::MAX];
     if special && i % 97 == 5 { odd[(i / 97 % 6) as usize] } else { ((i * 7919 + 13) % 1009) as f64 / 37.0 - 11.0 }
@@ -47,7 +47,7 @@ impl Memory {
     }
 }
 
-/// What a test needs of an element type.
+/// The element types under test.
 trait Number: Float + PartialEq + 'static {
     fn of(x: f64) -> Self;
     fn bytes(self) -> Vec<u8>;
@@ -77,7 +77,7 @@ macro_rules! number {
 number!(f32, product_f32);
 number!(f64, product_f64);
 
-/// Runs a product in memory of its own, and gives all bytes of `c`'s memory, each NaN as one.
+/// Runs a product in separate memory, and returns all bytes of `c`'s memory, with NaNs made equal.
 fn run<F: Number>((m, n, k): (u64, u64, u64), layouts: [Layout; 3], special: bool, f: impl Fn(&Product)) -> Vec<u8> {
     let element = size_of::<F>() as i64;
     let fill = |seed: u64, special: bool| move |i: u64| F::of(value(i + seed, special)).bytes();

@@ -9,9 +9,9 @@ use super::vector::{Float, Vector};
 pub(super) struct Tile<F> {
     /// Element (0, 0) and bytes from row to row.
     pub c: *mut F,
-    /// Bytes from row to row.
+    /// Bytes from row to row of `c`.
     pub c_row: i64,
-    /// Columns of `c`, in the last of the tile's vectors at least one.
+    /// Columns of `c`; the last vector of the tile has at least one.
     pub columns: usize,
     /// Element (0, 0).
     pub a: *const u8,
@@ -57,7 +57,7 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
                 sums[i][N - 1] = V::load_some(at(i, N - 1), last);
             }
         }
-        // Where there are few vector registers, none is left for a mask in the loop.
+        // If there are few vector registers, the loop has none left for a mask.
         if t.padded || t.columns == N * V::LANES {
             take::<V, M, N, true>(t, &mut sums, last);
         } else {
@@ -72,7 +72,7 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
     }
 }
 
-/// Takes all terms; rows of `b` have all lanes if they are `WHOLE`, else those of `last` in the last vector.
+/// Adds all terms; rows of `b` have all lanes if they are `WHOLE`, otherwise those of `last` in the last vector.
 ///
 /// # Safety
 /// As [`tile`].

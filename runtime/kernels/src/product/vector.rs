@@ -25,8 +25,8 @@ impl Float for f64 {
 /// A vector register. All functions are inlined into one that enables the instructions.
 ///
 /// # Safety
-/// Every function needs the instructions of the implementation. Functions that load or store need the memory that they
-/// name, without alignment.
+/// Every function needs the instructions of the implementation. Functions that load or store need valid memory at their
+/// addresses, without alignment.
 pub(super) trait Vector: Copy {
     /// The type of a lane.
     type Float: Float;
@@ -41,7 +41,7 @@ pub(super) trait Vector: Copy {
     /// Lanes of 16 bytes.
     const QUAD: usize = 16 / size_of::<Self::Float>();
 
-    /// Returns the set of the first lanes, at most all.
+    /// Returns the mask of the first lanes, at most all.
     fn first(lanes: usize) -> Self::Mask;
     /// Returns a vector of equal lanes.
     unsafe fn splat(x: Self::Float) -> Self;
@@ -55,7 +55,7 @@ pub(super) trait Vector: Copy {
     unsafe fn store_some(self, at: *mut Self::Float, mask: Self::Mask);
     /// Returns `a * b + self`, rounded once.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
-    /// Reads `QUAD` elements at each of `LANES` addresses that lie `step` bytes apart, and writes them by columns:
+    /// Reads `QUAD` elements at each of `LANES` addresses at a stride of `step` bytes, and writes them by columns:
     /// vector q goes to `to + q * ahead` elements and holds element q of each.
     unsafe fn transpose(from: *const u8, step: i64, to: *mut Self::Float, ahead: usize);
 }

@@ -58,7 +58,7 @@ macro_rules! kernel {
             /// The whole product.
             ///
             /// # Safety
-            /// The machine has the instructions, and the call is as the note on sound access asks.
+            /// The machine has the instructions, and the call satisfies the note on sound access.
             pub(in crate::product) unsafe fn product(call: &Product, start: Start<Float>) {
                 // SAFETY: passed on.
                 unsafe { blocked::product::<$vector>(call, start, &KERNELS) }

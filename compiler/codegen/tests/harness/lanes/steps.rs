@@ -1,4 +1,5 @@
-//! What a place does: locals that are set, conditions with stores in their branches, inner loops, totals.
+//! Random statements of one iteration: locals that are set, conditions with stores in their branches, inner loops,
+//! totals.
 //!
 //! Invariant: a local is in `set` only while it has a value on every path.
 
@@ -9,7 +10,7 @@ use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::*;
 
 impl Lanes<'_, '_> {
-    /// A local that a loop adds to: what stands before the loop, in it, and after it.
+    /// Returns the statements of a local to which a loop adds: before the loop, in it, and after it.
     pub(super) fn total(&mut self) -> (Stmt, StmtBlock, StmtBlock) {
         let ty = self.ty();
         let local = self.b.local(ty);
@@ -117,7 +118,7 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// An access that is inside only because of the condition.
+    /// Makes an access that is in bounds only because of the condition.
     fn guarded(&mut self) -> Stmt {
         let ty = self.ty();
         let i = match self.indices.last() {
@@ -142,7 +143,7 @@ impl Lanes<'_, '_> {
         Stmt::If { cond, then: vec![self.b.store(outs, &[at], value)], els }
     }
 
-    /// Something with a loop, or a condition that all places share, that sets a local which is set.
+    /// Sets a local by a statement with a loop, or with a condition that all iterations share.
     fn nested(&mut self, local: LocalId, ty: ElemType) -> Stmt {
         let hi = self.choices.pick(&[1, 2, 3, 5, 8, 16, 17, 35]);
         let n = self.b.sized(self.n);
@@ -195,7 +196,7 @@ impl Lanes<'_, '_> {
         let ty = self.ty();
         let value = self.value(ty, 3);
         if self.choices.below(4) == 0 {
-            let index = self.apart_index();
+            let index = self.strided_index();
             let field = self.of(&self.long_outs, ty);
             return self.b.store(field, &[index], value);
         }
@@ -209,10 +210,10 @@ impl Lanes<'_, '_> {
         self.b.store(field, &[index], value)
     }
 
-    /// Stores of elements that lie side by side, some of them or all.
+    /// Stores some or all of several adjacent elements.
     pub(super) fn neighbours(&mut self) -> StmtBlock {
         let ty = self.ty();
-        let count = self.apart.unsigned_abs() as usize;
+        let count = self.stride.unsigned_abs() as usize;
         let stored: Vec<i64> = (0..count as i64).filter(|_| self.choices.below(4) > 0).collect();
         let mut block = StmtBlock::new();
         for first in stored {
@@ -221,8 +222,8 @@ impl Lanes<'_, '_> {
                 Some(&i) => self.b.read(i),
                 None => self.b.int(0),
             };
-            let (apart, first) = (self.b.int(self.apart.abs()), self.b.int(first));
-            let at = self.b.binary(BinaryOp::Mul, i, apart);
+            let (stride, first) = (self.b.int(self.stride.abs()), self.b.int(first));
+            let at = self.b.binary(BinaryOp::Mul, i, stride);
             let at = self.b.binary(BinaryOp::Add, first, at);
             let field = self.of(&self.long_outs, ty);
             block.push(self.b.store(field, &[at], value));

@@ -1,6 +1,7 @@
-//! Values of places: elements side by side, apart and in the rows of a square, and what is computed from them.
+//! Random values of one iteration: contiguous and strided elements, elements in the rows of a square, and values
+//! computed from them.
 //!
-//! Invariant: an index is inside whatever the place is.
+//! Invariant: an index is in bounds in every iteration.
 
 use super::Lanes;
 use girder_ir::codelet::*;
@@ -9,26 +10,26 @@ use girder_ir::types::ElemType;
 use girder_ir::types::ElemType::*;
 
 impl Lanes<'_, '_> {
-    /// An index of a long field whose neighbours in the vectors' loop lie apart.
-    pub(super) fn apart_index(&mut self) -> ExprId {
+    /// Returns an index of a long field that is strided along the vectorised loop.
+    pub(super) fn strided_index(&mut self) -> ExprId {
         let i = match self.indices.last() {
             Some(&i) => self.b.read(i),
             None => self.b.int(0),
         };
-        let first = self.choices.below(self.apart.unsigned_abs() as usize + 1) as i64;
-        if self.apart < 0 {
+        let first = self.choices.below(self.stride.unsigned_abs() as usize + 1) as i64;
+        if self.stride < 0 {
             let (n, first) = (self.b.sized(self.n), self.b.int(first));
             let last = self.b.binary(BinaryOp::Add, n, first);
             return self.b.binary(BinaryOp::Sub, last, i);
         }
-        let (apart, first) = (self.b.int(self.apart), self.b.int(first));
-        let at = self.b.binary(BinaryOp::Mul, apart, i);
+        let (stride, first) = (self.b.int(self.stride), self.b.int(first));
+        let at = self.b.binary(BinaryOp::Mul, stride, i);
         self.b.binary(BinaryOp::Add, at, first)
     }
 
     /// An element of a long field, of the type or a narrow one.
-    fn apart_element(&mut self, ty: ElemType) -> ExprId {
-        let index = self.apart_index();
+    fn strided_element(&mut self, ty: ElemType) -> ExprId {
+        let index = self.strided_index();
         match self.choices.below(4) {
             0 => {
                 let field = self.choices.pick(&self.narrow);
@@ -46,7 +47,7 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// An index of the vectors' loop, moved by up to four, or the last first.
+    /// Returns an index of the vectorised loop, shifted by up to four, or reversed.
     pub(super) fn line_index(&mut self) -> ExprId {
         let i = match self.indices.last() {
             Some(&i) => self.b.read(i),
@@ -134,7 +135,7 @@ impl Lanes<'_, '_> {
             8 if !ty.is_float() => {
                 let x = self.value(ty, depth - 1);
                 if ty.bytes() <= 4 && self.choices.below(2) == 0 {
-                    // No number is divided by zero.
+                    // The divisor is never zero.
                     let some = [self.choices.value(ty), 1 + self.choices.below(20) as u64];
                     let by = self.choices.pick(&some).max(1);
                     let by = self.b.bits(ty, by);
@@ -165,7 +166,7 @@ impl Lanes<'_, '_> {
             return self.inner_leaf(inner, ty);
         }
         match self.choices.below(12) {
-            10 | 11 => self.apart_element(ty),
+            10 | 11 => self.strided_element(ty),
             0 => {
                 let bits = self.choices.value(ty);
                 self.b.bits(ty, bits)
@@ -202,7 +203,7 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// An element whose place depends on an inner loop.
+    /// Returns an element whose index depends on an inner loop.
     fn inner_leaf(&mut self, inner: LocalId, ty: ElemType) -> ExprId {
         let l = self.b.read(inner);
         match self.choices.below(4) {

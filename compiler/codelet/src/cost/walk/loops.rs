@@ -18,7 +18,7 @@ pub(super) struct Counted {
     pub lo: Val,
     pub hi: Val,
     pub step: i64,
-    /// Whether the loop may end before its bounds say so.
+    /// Whether the loop may end before its last iteration.
     pub is_cut_short: bool,
     /// The point that counts iterations if their number is not known.
     pub point: Option<Point>,
@@ -101,7 +101,7 @@ impl BodyWalk<'_> {
 
     /// Returns whether a condition is `lo <= i && i < hi` of the `i` of a loop written `for i in lo..hi by step`, where
     /// the step is not known before the codelet runs. The condition then holds in every iteration and exists only for
-    /// the proofs: see `elaborate::codelet::loops`. Marks the loop as one that advances `i`.
+    /// the proofs (see `loops` of `girder_typing`). Marks the loop as one that advances `i`.
     pub(super) fn is_own_range(&mut self, cond: Val) -> bool {
         let operands = |w: &Self, v: Val, op: BinaryOp| match w.graph.nodes[v].op {
             Op::Binary(o) if o == op => Some((w.graph.nodes[v].args[0], w.graph.nodes[v].args[1])),
@@ -139,7 +139,7 @@ impl BodyWalk<'_> {
         pure(Op::Select, &[some, trip_count, zero], ElemType::I64)
     }
 
-    /// Walks the body of any loop with the values that it carries; afterwards control is behind the loop.
+    /// Walks the body of any loop with the values that it carries; afterwards control is after the loop.
     fn walk_body(
         &mut self,
         region: RegionId,

@@ -1,4 +1,4 @@
-//! Patterns that have to be proven.
+//! Patterns that must be proven.
 
 use super::*;
 use BinaryOp::*;
@@ -135,7 +135,7 @@ fn leaving_early_leaves_elements() {
 }
 
 #[test]
-fn a_return_behind_the_writes_leaves_nothing() {
+fn a_return_after_the_writes_leaves_nothing() {
     let (_, facts) = over_vector(1, |b, y, n| {
         let zero = b.int(0);
         let x = b.load_of(y, zero);
@@ -169,7 +169,7 @@ fn conditions_bound_indices() {
 }
 
 #[test]
-fn what_may_fail_is_not_proven() {
+fn checks_that_may_fail_are_not_proven() {
     let (c, facts) = over_vector(6, |b, y, n| {
         let i = b.local(I64);
         let (zero, vi) = (b.int(0), b.get(i));
@@ -197,7 +197,7 @@ fn assertions_on_sizes_are_decided() {
 }
 
 #[test]
-fn nothing_to_write_is_fully_written() {
+fn an_empty_field_is_fully_written() {
     let (_, facts) = over_vector(0, |_, _, _| vec![]);
     assert_eq!(cover(&facts), Cover::Full);
 }

@@ -1,4 +1,4 @@
-//! Where facts have to stop: each case would be called proven or full by a walk that forgot one rule.
+//! The limits of facts: a walk that forgot one rule would call each of these cases proven or fully written.
 
 use super::*;
 use BinaryOp::*;
@@ -31,7 +31,7 @@ fn counter(b: &mut Builder, y: FieldId, n: ExprId, wrap: impl FnOnce(&mut Builde
 }
 
 #[test]
-fn what_a_for_loop_assigns_is_unknown_in_it() {
+fn variables_that_a_for_loop_assigns_are_unknown_in_it() {
     let facts = over_vector(3, |b, y, n| {
         counter(b, y, n, |b, body| {
             let (i, zero, five) = (b.local(I64), b.int(0), b.int(5));
@@ -42,7 +42,7 @@ fn what_a_for_loop_assigns_is_unknown_in_it() {
 }
 
 #[test]
-fn what_a_while_loop_assigns_is_unknown_in_it() {
+fn variables_that_a_while_loop_assigns_are_unknown_in_it() {
     over_vector(3, |b, y, n| {
         counter(b, y, n, |b, body| {
             let (cond, label, site) = (b.constant(Scalar::bool(true)), b.label(), b.site(Check::Iterations));
@@ -52,7 +52,7 @@ fn what_a_while_loop_assigns_is_unknown_in_it() {
 }
 
 #[test]
-fn what_a_reduction_assigns_is_unknown_in_it() {
+fn variables_that_a_reduction_assigns_are_unknown_in_it() {
     over_vector(2, |b, y, n| {
         let (i, k, dst) = (b.local(I64), b.local(I64), b.local(I64));
         let (zero, one, four, vk) = (b.int(0), b.int(1), b.int(4), b.get(k));
@@ -184,7 +184,7 @@ fn arms_that_give_different_values_join() {
 }
 
 #[test]
-fn what_never_ends_leaves_nothing_unwritten() {
+fn an_endless_codelet_leaves_nothing_unwritten() {
     let facts = over_vector(4, |b, _, _| {
         let (no, site) = (b.constant(Scalar::bool(false)), b.site(Check::Assert));
         vec![Stmt::Assert { cond: no, site }]

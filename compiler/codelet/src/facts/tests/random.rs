@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Choices; zeros behind the end, which are always the plainest.
+/// A tape of choices; it continues with zeros, which are always the simplest choice.
 struct Tape<'a>(std::slice::Iter<'a, u32>);
 
 impl Tape<'_> {
@@ -74,7 +74,7 @@ impl Gen<'_> {
         }
     }
 
-    /// An index that is mostly inside: a local as it is, or held inside by force.
+    /// Makes an index that is usually inside: a local, or an expression clamped to the range.
     fn position(&mut self, axis: usize) -> ExprId {
         let x = self.int(1);
         let (zero, one) = (self.b.int(0), self.b.int(1));
@@ -138,7 +138,7 @@ impl Gen<'_> {
         }
     }
 
-    /// A block, in whose end the scope is what it was before.
+    /// Makes a block and restores the scope at its end.
     fn block(&mut self, depth: u32) -> StmtBlock {
         let scope = self.scope.len();
         let count = self.tape.below(4);

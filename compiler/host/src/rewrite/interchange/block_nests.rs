@@ -21,9 +21,9 @@ use girder_ir::ids::LocalId;
 
 /// Bytes of a cache line.
 const LINE: i64 = 64;
-/// Iterations of the inner loop that touch more lines than the first-level cache holds.
+/// Minimal number of iterations of the inner loop: fewer lines fit into the first-level cache.
 const FEWEST_INNER: i64 = 512;
-/// The widest block of iterations of the outer loop: their lines have to stay in the first-level cache, too.
+/// Maximal number of iterations of the outer loop in a block: their lines must stay in the first-level cache, too.
 const WIDEST: i64 = 16;
 
 /// `for outer in first..first + count { inner }`
@@ -48,13 +48,13 @@ struct Access {
     stores: bool,
 }
 
-/// Returns whether a loop is the whole body of another one.
+/// Returns whether the whole body of a loop is another loop.
 pub(super) fn is_nest(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::For { body, .. } if matches!(body[..], [Stmt::For { .. }]))
 }
 
 impl<'a> Rewrite<'a> {
-    /// Returns a nest of loops, if it gains by blocks.
+    /// Returns a nest of loops that gains by blocking.
     pub(super) fn strided_nest(&self, stmt: &'a Stmt) -> Option<StridedNest<'a>> {
         let Stmt::For { var: outer, lo, hi, step: 1, body, site, .. } = stmt else { return None };
         let [inner @ Stmt::For { var, lo: inner_lo, hi: inner_hi, step: 1, body, site: inner_site, .. }] = &body[..]
@@ -84,7 +84,7 @@ impl<'a> Rewrite<'a> {
         gains.then_some(StridedNest { outer: *outer, first, count, inner, width })
     }
 
-    /// Returns whether only later statements of the body read what it sets.
+    /// Returns whether only later statements of the body read the locals that it sets.
     pub(super) fn is_local(&self, body: &StmtBlock, indices: [LocalId; 2]) -> bool {
         let inside = reads(self.spec.codelet, body);
         let sets = body.iter().filter_map(|s| if let Stmt::Set { local, .. } = s { Some(*local) } else { None });
@@ -97,8 +97,8 @@ impl<'a> Rewrite<'a> {
         ordered && own.all(|local| inside[local] == self.reads[local])
     }
 
-    /// Returns the accesses of a body of stores and settings, or `None` if it has other statements, can fail, or has an
-    /// index that is not affine.
+    /// Returns the accesses of a body of stores and assignments, or `None` if it has other statements, can fail, or has
+    /// an index that is not affine.
     fn accesses(&self, body: &'a StmtBlock, (outer, inner): (LocalId, LocalId)) -> Option<Vec<Access>> {
         let mut own = Vec::new();
         let mut accesses = Vec::new();

@@ -65,7 +65,10 @@ impl<'a> Rewrite<'a> {
                 let site = self.site(Check::Index, span);
                 if set_in < n {
                     let ty = self.codelet.locals[local].ty;
-                    known.push((local, self.expr(ty, ExprKind::LoadLocal { local: array, index: smallvec![at], site }, span)));
+                    known.push((
+                        local,
+                        self.expr(ty, ExprKind::LoadLocal { local: array, index: smallvec![at], site }, span),
+                    ));
                 } else if set_in == n {
                     let value = self.read(local, span);
                     kept.push(Stmt::StoreLocal { local: array, index: smallvec![at], value, site });
@@ -122,8 +125,8 @@ impl<'a> Rewrite<'a> {
         carried
     }
 
-    /// Returns whether iterations of the loop may run in any order: its statements are settings, stores, reductions, and
-    /// loops of settings and stores; they cannot fail; each local is set once, before it is read, and nothing else
+    /// Returns whether iterations of the loop may run in any order: its statements are assignments, stores, reductions, and
+    /// loops of assignments and stores; they cannot fail; each local is set once, before it is read, and nothing else
     /// reads it; and all that touches a field that is stored does so in the loop's own column.
     fn is_independent(&self, var: LocalId, body: &'a StmtBlock) -> bool {
         let mut sets = Default::default();
@@ -166,7 +169,7 @@ impl<'a> Rewrite<'a> {
         matches!(self.spec.codelet.exprs[e].kind, ExprKind::Local(local) if local == var)
     }
 
-    /// Notes what a setting or a store accesses; returns whether it cannot fail and touches no local array.
+    /// Notes what an assignment or a store accesses; returns whether it cannot fail and touches no local array.
     fn note(&self, stmt: &'a Stmt, accesses: &mut Accesses<'a>) -> bool {
         let (value, stored) = match stmt {
             Stmt::Set { value, .. } => (*value, None),

@@ -14,9 +14,9 @@ use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// Fewer columns do not fill a vector of 512 bits.
+/// Minimal number of columns: fewer do not fill a vector of 512 bits.
 pub(super) const FEWEST_COLUMNS: i64 = 16;
-/// Fewer rows do not pay for lanes in memory.
+/// Minimal number of rows: fewer do not pay for lanes in memory.
 pub(super) const FEWEST_ROWS: i64 = 64;
 
 /// `for var in first..first + columns { before; reduce; after }`
@@ -42,7 +42,7 @@ pub(super) fn has_candidate(block: &StmtBlock) -> bool {
     })
 }
 
-/// Returns the least number above those of all labels.
+/// Returns a label greater than all others.
 pub(in crate::rewrite) fn next_label(block: &StmtBlock) -> u32 {
     let above = |stmt: &Stmt| match stmt {
         Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => label.0.saturating_add(1),
@@ -53,7 +53,7 @@ pub(in crate::rewrite) fn next_label(block: &StmtBlock) -> u32 {
 }
 
 impl<'a> Rewrite<'a> {
-    /// Returns a statement as a loop over columns, if it is to be interchanged.
+    /// Returns a statement as a loop over columns that qualifies for interchange.
     pub(super) fn columns(&self, stmt: &'a Stmt) -> Option<ColumnLoop<'a>> {
         let Stmt::For { var, lo, hi, step: 1, body, site, .. } = stmt else { return None };
         let at = body.iter().position(|s| matches!(s, Stmt::Reduce(_)))?;
@@ -83,7 +83,7 @@ impl<'a> Rewrite<'a> {
         qualifies.then_some(found)
     }
 
-    /// Returns the first value and the trip count of a range that is known and counts nothing.
+    /// Returns the first value and the trip count of a range that is known and whose iterations are not counted.
     pub(super) fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
         let (lo, hi) = (self.folded[lo]? as i64, self.folded[hi]? as i64);
         let trips = trips(lo, hi, 1);
@@ -125,8 +125,8 @@ impl<'a> Rewrite<'a> {
         safe && kind.operands().iter().all(|&x| self.cannot_fail(x))
     }
 
-    /// Returns whether the rest of the loop is plain statements that change nothing that the reduction reads, and read
-    /// nothing that it sets but its result.
+    /// Returns whether the rest of the loop consists of plain statements that do not change what the reduction reads,
+    /// and read nothing that it sets except its result.
     fn stands_alone(&self, c: &ColumnLoop<'a>) -> bool {
         let mut rest = Rest { plain: true, sets: vec![c.reduce.dst], stores: Vec::new() };
         rest.block(c.before);
@@ -203,7 +203,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Returns by how much an index grows with a variable; nothing is known of the locals in `own`.
+    /// Returns the change of an index per step of a variable; the locals in `own` are unknown.
     fn slope(&self, e: ExprId, var: LocalId, own: &[LocalId]) -> Option<i64> {
         let known = |e: ExprId| self.folded[e].map(|bits| bits as i64);
         let slope = |e: ExprId| self.slope(e, var, own);

@@ -1,4 +1,4 @@
-//! Packings of random items: nothing meets that must not, and peaks are near the largest live set.
+//! Packings of random items: no conflicting items overlap, and peaks are near the largest live set.
 
 use super::*;
 use proptest::prelude::*;
@@ -31,22 +31,22 @@ fn plain(items: &[(u64, u32, u32)]) -> Vec<Item> {
     items.iter().map(|&(bytes, at, n)| Item::plain(bytes, at..at + n)).collect()
 }
 
-/// A search for less than what is never live would last as long as it may.
+/// Items that are never live must not prolong the search: it cannot push the peak below their size.
 #[test]
-fn what_is_never_live_has_room_and_is_no_reason_to_search() {
+fn items_that_are_never_live_have_room_and_do_not_prolong_the_search() {
     let effort = Effort { enough: 4096, steps: u64::MAX };
     let packing = check(&plain(&[(1000, 0, 0), (8, 0, 1), (8, 1, 1)]), &Space::plain(0, 8), effort);
     assert_eq!(packing.peak, 1000);
 }
 
-/// What straight programs look like: most values die soon, some live long; sizes repeat.
+/// The live ranges of typical straight-line programs: most values die soon, some live long; sizes repeat.
 fn typical() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
     let bytes = prop_oneof![3 => Just(4096u64), 3 => Just(1024), 2 => Just(16384), 2 => 1u64..2000];
     let length = prop_oneof![8 => 2u32..6, 2 => 6u32..40, 1 => 40u32..120];
     prop::collection::vec((bytes, 0u32..120, length), 1..150)
 }
 
-/// What holds of the items of a tile: each with a zone, a rank, and one that it is to be apart from.
+/// The items of a tile: each with a zone, a rank, and perhaps a partner with which it must not share a memory element.
 type Wishful = Vec<((u64, u32, u32), u8, Option<u32>)>;
 
 fn wishful() -> impl Strategy<Value = Wishful> {
@@ -103,15 +103,15 @@ proptest! {
 }
 
 #[test]
-fn two_that_never_meet_share_an_address() {
+fn items_that_are_never_live_together_share_an_address() {
     let packing = check(&plain(&[(100, 0, 2), (60, 2, 2), (8, 1, 2)]), &Space::plain(0, 8), SEARCH);
     assert_eq!(packing.address, [0, 0, 104]);
     assert_eq!(packing.peak, 112);
 }
 
-/// What cannot fit is not packed at the price of the square of its items.
+/// Many items that cannot fit are not packed, because packing takes quadratic time.
 #[test]
-fn a_crowd_that_cannot_fit_stands_side_by_side() {
+fn many_items_that_cannot_fit_are_not_packed() {
     let items = vec![Item::plain(4, 0..u32::MAX); 1_000_000];
     let packing = pack(&items, &Space::plain(0, 8), Effort { enough: 1 << 16, steps: STEPS });
     assert_eq!((packing.peak, packing.address[1], packing.address[999_999]), (8_000_000, 8, 7_999_992));

@@ -1,4 +1,4 @@
-//! Random programs, run along random paths: what a run shows to be needed together must be live together.
+//! Random programs, run along random paths: values that a run needs at one moment must be live together.
 
 use super::*;
 use girder_ir::graph::Graph;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 const TEMPS: usize = 7;
 
-/// A program without ids: numbers are reduced to what exists.
+/// A program without ids: numbers are taken modulo the number of existing entities.
 #[derive(Clone, Debug)]
 enum Shape {
     /// Destination, source (0 is persistent) and part of each.
@@ -42,14 +42,14 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Copies, and values that are made and used at once, as most are.
+/// Copies, and values that are made and used at once, as is most common.
 fn copies() -> impl Strategy<Value = Shape> {
     let copy = (0..=TEMPS, 0..=TEMPS, 0usize..2).prop_map(|(d, s, part)| Shape::Copy(d, s, part));
     let brief = (1..=TEMPS).prop_map(|t| Shape::Seq(vec![Shape::Copy(t, 0, 0), Shape::Copy(0, t, 0)]));
     prop::collection::vec(prop_oneof![copy, brief], 1..6).prop_map(Shape::Seq)
 }
 
-/// Loops over many copies, so that turns hand values to each other.
+/// Loops over many copies, so that iterations pass values to each other.
 fn loops() -> impl Strategy<Value = Shape> {
     let looped = || {
         (any::<bool>(), 1..=TEMPS, copies(), copies()).prop_map(|(counted, c, a, b)| match counted {
@@ -99,14 +99,14 @@ fn tree(b: &mut Build, vars: &[View], pool: &[usize], shape: &Shape, callees: us
     }
 }
 
-/// What one step of a run reads and overwrites, as elements of temporaries.
+/// The elements of temporaries that one step of a run reads and overwrites.
 #[derive(Clone, Default)]
 struct Event {
     reads: BTreeSet<(VarId, u64)>,
     writes: BTreeSet<(VarId, u64)>,
 }
 
-/// A run: what happened, along choices that a counter makes.
+/// A run: its events, along choices that a counter makes.
 struct Run<'a> {
     graph: &'a Graph,
     choices: u64,
@@ -143,11 +143,11 @@ impl Run<'_> {
             }
             StepKind::Repeat { count, body, .. } => (0..*count).for_each(|_| self.step(*body, out)),
             StepKind::While { before, cond, body } => {
-                let turns = self.choose(3);
-                for turn in 0..=turns {
+                let iterations = self.choose(3);
+                for iteration in 0..=iterations {
                     self.step(*before, out);
                     out.push(self.read(cond));
-                    if turn < turns {
+                    if iteration < iterations {
                         self.step(*body, out);
                     }
                 }
@@ -194,7 +194,8 @@ fn check(graph: &Graph, liveness: &Liveness, choices: u64) {
         Run { graph, choices }.step(program.body, &mut events);
         let mut live: BTreeSet<(VarId, u64)> = BTreeSet::new();
         for event in events.iter().rev() {
-            // While a step runs it holds what it reads, what it writes and what others need later.
+            // While a step runs, the live elements are those that it reads, those that it writes and those that are
+            // needed later.
             let mut moment = live.clone();
             moment.extend(event.reads.iter().chain(&event.writes).copied());
             together(&moment);
@@ -207,14 +208,14 @@ fn check(graph: &Graph, liveness: &Liveness, choices: u64) {
     }
 }
 
-/// Entries first write the temporaries of `set`, so that loops find what they carry.
+/// Entries first write the temporaries of `set`, so that loop-carried values are defined.
 fn build(programs: &[(Shape, bool)], set: usize) -> Graph {
     let mut b = Build::new();
     let mut vars = vec![b.var("p", VarClass::Var, &[4], None)];
     vars.extend((0..TEMPS).map(|i| b.temp(&format!("t{i}"), &[4])));
     let pool: Vec<usize> = (1..=TEMPS).collect();
     for (i, (shape, entry)) in programs.iter().enumerate() {
-        // A program may call those before it that are no entries.
+        // A program may call earlier programs that are not entries.
         let mut steps: Vec<Tree> = vec![];
         for k in (0..TEMPS).filter(|k| *entry && set >> k & 1 != 0) {
             steps.push(b.copy_step(&vars[k + 1], &vars[0]));
@@ -229,7 +230,7 @@ fn build(programs: &[(Shape, bool)], set: usize) -> Graph {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
-    fn needed_together_is_live_together(
+    fn values_needed_together_are_live_together(
         f in prop_oneof![shapes(), copies()], g in prop_oneof![shapes(), calls()],
         main in prop_oneof![1 => shapes(), 2 => loops(), 2 => calls()], other in shapes(), set in 0usize..1 << TEMPS,
         choices in prop::collection::vec(any::<u64>(), 6),

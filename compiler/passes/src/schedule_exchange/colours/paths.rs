@@ -1,5 +1,5 @@
-//! Colouring by alternating paths. If the ends of an edge lack no common colour, two colours are exchanged along a
-//! path, after which they do.
+//! Colouring by alternating paths. If the ends of an edge lack no common colour, exchanging two colours along a path
+//! makes them lack one.
 //!
 //! # Note: Spare colours
 //! A path that meets a multicast cannot be exchanged, and no path is once the bound on steps is reached. Spare colours

@@ -1,9 +1,9 @@
 //! The open shop of one processor: its transfers as edges between senders and groups of receivers.
 //!
 //! # Note: The sender among its receivers
-//! A word that one of its users sends itself goes only to the others, so each sender of a group has a group of its own,
-//! without itself. These groups are treated as one port, in which the sender receives nothing. Only the tiles that are
-//! kept from receiving something else matter.
+//! If a member of a group sends a word itself, the word goes only to the other members, so each sender of a group has
+//! its own group, without itself. These groups are treated as one port, in which the sender receives nothing. Only the
+//! tiles that cannot receive other words at the same time matter.
 //!
 //! Invariant: no two ports have the same tiles. Every receiver on the processor is in the port of exactly one edge of
 //! each of its transfers.
@@ -18,8 +18,8 @@ use smallvec::SmallVec;
 /// The number of destinations of a word up to which its receivers are distinguished.
 const PLACES: usize = 4;
 
-/// The key that distinguishes destinations: the number of the block among those of the tile that words of the phase go
-/// to, and the byte if there is at most one such block on each tile.
+/// The key that distinguishes destinations: the index of the block among the blocks of the tile that words of the phase
+/// reach, and the byte if there is at most one such block on each tile.
 pub(super) type LandingKey = (u32, u32);
 
 /// The transfers of one processor with their ports.
@@ -41,11 +41,11 @@ pub(super) struct Edge {
     pub port: u32,
     pub words: u32,
     pub cycles: u64,
-    /// Those that serve only some receivers refer to [`OpenShop::served`].
+    /// The receivers; if they are only some of the transfer's, they are in [`OpenShop::served`].
     pub to: Served,
 }
 
-/// Receivers that are served together: their port, and which they are.
+/// Receivers that are served together: their port, and their positions.
 type PortShare = (u32, Served);
 
 /// The ports found so far, by their tiles.
@@ -65,7 +65,7 @@ impl PortTiles {
 }
 
 impl<'a> OpenShop<'a> {
-    /// Creates the shop with all receivers of a transfer together, or separately by destination block.
+    /// Creates the problem with all receivers of a transfer together, or separately by destination block.
     pub fn new(
         phase: &Phase,
         machine: &'a Machine,
@@ -113,7 +113,7 @@ impl<'a> OpenShop<'a> {
 
     /// Merges ports that differ only by their single sender.
     fn join_senders(&mut self, numbers: FxHashMap<Vec<u32>, u32>) {
-        // The only sender of each port.
+        // The sender of each port, if there is only one.
         let mut only: Vec<Option<Option<u32>>> = vec![None; self.tiles.len()];
         for edge in &self.edges {
             let known = only[edge.port as usize].get_or_insert(Some(edge.sender));
@@ -203,9 +203,9 @@ fn without_sender(to: Served, phase: &Phase, transfer: u32, served: &mut Vec<u32
 
 /// The destination blocks of each tile.
 pub(super) struct Blocks {
-    /// Ascending.
+    /// The blocks of each tile, ascending.
     of_tile: Vec<SmallVec<[Object; 2]>>,
-    /// Whether each tile has at most one.
+    /// Whether no tile has more than one block.
     are_alone: bool,
 }
 

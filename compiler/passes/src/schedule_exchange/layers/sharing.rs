@@ -1,26 +1,26 @@
 //! Estimates from a sample whether transfers share few groups of receivers, before any group is examined.
 //!
 //! # Note: Samples of groups
-//! The estimate is how often the members of a group receive something. So the sample consists of groups with all of
-//! their transfers: those whose number, a sum over their tiles, ends with some zeros. The number of a group together
-//! with its sender is found from the group's, so groups that differ only by their senders are counted as one.
+//! The estimate is the number of receipts per member of a group. The sample consists of groups with all of their
+//! transfers. It contains the groups whose number, a sum over their tiles, ends with some zero bits. The number of a
+//! group together with its sender is computed from the group's, so groups that differ only by their senders are counted
+//! as one.
 //!
-//! Invariant: only time depends on the result. The time is that of a look at each member of each group and at each
-//! transfer.
+//! Invariant: only time depends on the result. Each member of each group and each transfer is visited once.
 
 use super::open_shop::Blocks;
 use girder_ir::plan::{Phase, To};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// About how many transfers a sample has.
+/// The approximate number of transfers in a sample.
 const SAMPLE: usize = 1 << 14;
 
-/// Receivers on a processor that are served together: the sum of their tiles' numbers, and how many there are.
+/// Receivers on a processor that are served together: the sum of their tiles' numbers, and their count.
 type GroupShare = (u64, u32);
 
-/// Returns about how often the members of groups receive something, for the `count` tiles of a processor from `first`
-/// on; separately for each destination block if `blocks` are given.
+/// Estimates how often the members of groups receive words, for the `count` tiles of a processor from `first` on;
+/// separately for each destination block if `blocks` are given.
 pub(super) fn sharing(phase: &Phase, (first, count): (u32, u32), transfers: &[u32], blocks: Option<&Blocks>) -> usize {
     let here = |tile: u32| tile.checked_sub(first).filter(|t| *t < count);
     let parts = |group: &Vec<girder_ir::plan::Loc>| {
@@ -58,7 +58,7 @@ pub(super) fn sharing(phase: &Phase, (first, count): (u32, u32), transfers: &[u3
     found.iter().map(ratio).max().unwrap_or(0)
 }
 
-/// Returns a number for a tile, sums of which tell sets of tiles apart.
+/// Returns a pseudo-random number for a tile; sums of them identify sets of tiles.
 fn number(tile: u32) -> u64 {
     mixed(tile as u64 + 1)
 }

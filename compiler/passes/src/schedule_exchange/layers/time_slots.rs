@@ -1,16 +1,16 @@
-//! Time slots: if no few layers of disjoint groups are even, a group receives in several slots.
+//! Time slots: if no small number of layers of disjoint groups is balanced, a group receives in several slots.
 //!
 //! # Note: Slots
-//! In one slot, ports without a common tile receive; ports whose tiles have most left to receive on average come first,
-//! and each gets as many cycles as the slot has. A port thus gets its words in parts, between which other ports get
-//! theirs. The problem is then not which layer a port belongs to, but how long each set of disjoint ports receives.
-//! More slots come nearer to the fullest tile, but cut more transfers.
+//! In one slot, ports without a common tile receive. The ports whose tiles have the most words left on average come
+//! first, and each gets as many cycles as the slot has. A port thus gets its words in parts, between which other ports
+//! get theirs. The problem is then not which layer a port belongs to, but how long each set of disjoint ports receives.
+//! More slots approximate the load of the fullest tile better, but cut more transfers.
 //!
 //! # Note: Senders
-//! Ports that receive at one time would all begin with the first senders. So each begins at another position of its
-//! list.
+//! Ports that receive at the same time would all begin with the first senders. So each begins at another position of
+//! its list.
 //!
-//! Invariant: every word of a transfer is in one slice. Work is bounded by [`LOOKS`].
+//! Invariant: every word of a transfer is in one slice. [`LOOKS`] bounds the work.
 
 use super::{Layered, OpenShop, Ports};
 use crate::schedule_exchange::ports;
@@ -19,10 +19,10 @@ use std::cmp::Reverse;
 
 /// The number of slots that fill the fullest tile.
 const SLOTS: u64 = 64;
-/// The largest number of looks at members of ports.
+/// The maximal number of visits to members of ports.
 const LOOKS: usize = 1 << 23;
 
-/// Ports without a common tile that receive at one time, and for how many cycles at most.
+/// Ports without a common tile that receive at the same time, and their maximal number of cycles.
 struct TimeSlot {
     ports: Vec<u32>,
     cycles: u64,

@@ -1,10 +1,10 @@
-//! Transfers that share groups of receivers, and receivers that join multicasts as they can.
+//! Transfers that share groups of receivers, and receivers that join multicasts.
 
 use super::*;
 use crate::schedule_exchange::joining::joining;
 
-/// What a grid of rows × columns of tiles needs, every `step`-th of some: tile s has a word for each row and one for
-/// each column, for `senders` tiles.
+/// Returns the transfers of a grid of rows × columns of tiles, for `senders` tiles: tile s has a word for each row and
+/// one for each column, or for every `step`-th of them.
 fn grid(rows: u32, columns: u32, step: u32, senders: u32) -> Vec<(u32, Vec<u32>, u32)> {
     let tile = |i: u32, j: u32| (i * columns + j) * step;
     let row = |i: u32| (0..columns).map(|j| tile(i, j)).collect::<Vec<_>>();
@@ -14,7 +14,7 @@ fn grid(rows: u32, columns: u32, step: u32, senders: u32) -> Vec<(u32, Vec<u32>,
     to_rows.chain(to_columns).collect()
 }
 
-/// A schedule that both checks accept.
+/// Returns a schedule that both checks accept.
 fn replayed(phase: &Phase, machine: &Machine) -> PhaseSchedule {
     let schedule = schedule(phase, machine).unwrap();
     check(phase, machine, &schedule).unwrap();
@@ -48,7 +48,7 @@ fn rows_and_columns_of_a_grid_are_two_layers_of_whole_transfers() {
 
 #[test]
 fn groups_without_their_senders_are_whole_rows_and_columns() {
-    // Each tile of a grid has two words for the others of its row and of its column.
+    // Each tile of a grid has two words for the other tiles of its row and of its column.
     let (rows, columns) = (40, 36);
     let machine = machine(1, rows * columns);
     let own = |s: u32| {
@@ -62,8 +62,8 @@ fn groups_without_their_senders_are_whole_rows_and_columns() {
 
 #[test]
 fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
-    // With its sender the last group is the first, which with its own sender is a third: whole pairs, but not of the
-    // last.
+    // With its sender, the last group equals the first; the first with its own sender is a third group: whole pairs,
+    // but not pairs of the last.
     let machine = machine(1, 8);
     let sends = [(1, vec![0, 2, 3]), (0, vec![1, 2, 3]), (3, vec![0, 2])];
     let phase = phase((0..8).flat_map(|_| sends.iter().map(|(s, to)| (*s, to.clone(), 4))));
@@ -71,9 +71,9 @@ fn a_group_with_its_sender_may_be_another_group_but_for_its_own() {
 }
 
 #[test]
-fn crosses_are_served_by_the_places_of_their_words() {
-    // Word w goes to row w mod 46 and to column w mod 32 of a grid, into blocks of their own; where these meet, into
-    // one.
+fn crosses_are_served_by_the_destinations_of_their_words() {
+    // Word w goes to row w mod 46 and to column w mod 32 of a grid, into separate blocks; a tile in both stores it in
+    // one block.
     let (rows, columns, words) = (46, 32, 8832);
     let machine = machine(1, rows * columns);
     let mut groups = Grouping::default();
@@ -97,7 +97,7 @@ fn crosses_are_served_by_the_places_of_their_words() {
     assert!(ratio <= 1.1, "{ratio}");
 }
 
-/// Groups of `of` tiles in a ring of `tiles`, each of which begins `step` tiles after the last, from tile 1 on.
+/// Returns groups of `of` tiles in a ring of `tiles`; each begins `step` tiles after the last, from tile 1 on.
 fn ring(tiles: u32, of: u32, step: u32) -> impl Iterator<Item = Vec<u32>> {
     (0..tiles).step_by(step as usize).map(move |first| {
         let mut group: Vec<u32> = (1..=of).map(|k| (first + k) % tiles).collect();
@@ -117,7 +117,7 @@ fn groups_that_overlap_in_a_ring_take_turns() {
     assert_whole_and_good(&phase, &machine);
 }
 
-/// Bytes of exchange code, piece by piece and receiver by receiver.
+/// Returns the bytes of exchange code, counted slice by slice and receiver by receiver.
 fn counted(phase: &Phase, schedule: &PhaseSchedule, machine: &Machine) -> Vec<(u32, u32)> {
     let exchange = &machine.exchange;
     let mut bytes = std::collections::BTreeMap::new();

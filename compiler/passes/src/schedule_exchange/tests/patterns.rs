@@ -1,10 +1,10 @@
-//! The patterns of the field over 1,472 tiles, and how close to the bound each comes.
+//! Typical communication patterns over 1,472 tiles: each comes close to its bound.
 
 use super::*;
 
 const N: u32 = 1472;
 
-/// Numbers in a fixed order that looks random.
+/// A generator of reproducible pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -13,7 +13,7 @@ impl Dice {
         ((self.0 >> 33) % n as u64) as u32
     }
 
-    /// `count` different tiles, none of which is `but`, ascending.
+    /// Returns `count` different tiles except `but`, ascending.
     fn tiles(&mut self, count: usize, but: u32) -> Vec<u32> {
         let mut list = vec![];
         while list.len() < count {
@@ -66,15 +66,15 @@ fn uneven_halo() -> Vec<Send> {
     sends
 }
 
-/// The faces, edges and corners of 23 × 8 × 8 blocks of a cube that differ by a layer, each run of words to all
-/// neighbours that see it. The lines of two faces are runs of their own.
+/// Returns the faces, edges and corners of 23 × 8 × 8 blocks of a cube whose sizes differ by one layer; each run of
+/// words goes to all neighbours that need it. The lines of two faces are separate runs.
 fn halo_of_a_cube() -> Vec<Send> {
     let (grid, side) = ([23, 8, 8], [358, 358, 178]);
     let at = |b: [i32; 3]| ((b[0] * grid[1] + b[1]) * grid[2] + b[2]) as u32;
     let mut sends = vec![];
     for b in (0..N as i32).map(|t| [t / 64, t / 8 % 8, t % 8]) {
         let [height, width, depth] = [0, 1, 2].map(|a| (b[a] + 1) * side[a] / grid[a] - b[a] * side[a] / grid[a]);
-        // Of each axis: towards the block before, neither, or the one after.
+        // For each axis, the block before, the same block, or the block after.
         for part in (0..27).map(|k| [k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1]).filter(|p| *p != [0; 3]) {
             let sees = |d: [i32; 3]| (0..3).all(|a| d[a] == 0 || d[a] == part[a]) && d != [0; 3];
             let there = |d: [i32; 3]| (0..3).all(|a| (0..grid[a]).contains(&(b[a] + d[a])));
@@ -105,7 +105,7 @@ fn multicast(dice: &mut Dice, fan_out: usize, each: u32, words: u32) -> Vec<Send
     sends
 }
 
-/// Unions of permutations: every tile sends and receives the same number of words.
+/// Returns unions of permutations: every tile sends and receives the same number of words.
 fn regular(dice: &mut Dice, degree: u32, words: impl Fn(u32) -> u32) -> Vec<Send> {
     let mut sends = vec![];
     for d in 0..degree {
@@ -115,7 +115,7 @@ fn regular(dice: &mut Dice, degree: u32, words: impl Fn(u32) -> u32) -> Vec<Send
     sends
 }
 
-/// The same words for every tile, in portions whose order differs from tile to tile.
+/// Returns the same words for every tile, in portions whose order differs from tile to tile.
 fn balanced(dice: &mut Dice) -> Vec<Send> {
     let to: Vec<Vec<u32>> = (0..5).map(|_| dice.shuffled()).collect();
     let words = [3, 7, 19, 31, 40];
@@ -127,8 +127,8 @@ fn sparse(dice: &mut Dice, degree: u32, words: u32) -> Vec<Send> {
     (0..N).flat_map(|s| (0..degree).map(move |_| s)).map(|s| (s, dice.tiles(1, s), 1 + dice.roll(words))).collect()
 }
 
-/// Single words, each asked for by tiles at random: `receipts` in all, of `words` words that are spread over the tiles.
-/// Every so manyth receipt, if any, is of one of `hot` words, which stand on the first tiles.
+/// Returns single words that random tiles request: `receipts` in all, of `words` words that are spread over the tiles.
+/// If `hot` is (k, n), every k-th receipt is of one of the first n words, which are on the first tiles.
 fn asked(dice: &mut Dice, receipts: u32, words: u32, hot: Option<(u32, u32)>) -> Vec<Send> {
     let mut users = vec![vec![]; words as usize];
     for k in 0..receipts {
@@ -144,7 +144,7 @@ fn asked(dice: &mut Dice, receipts: u32, words: u32, hot: Option<(u32, u32)>) ->
         to.sort_unstable();
         to.dedup();
         to.retain(|&tile| tile != from);
-        // Some are two words.
+        // Some requests are for two words.
         (from, to, 1 + (word % 50 == 0) as u32)
     };
     (0..).zip(users).map(send).filter(|s| !s.1.is_empty()).collect()
@@ -191,7 +191,7 @@ fn patterns() -> Vec<(&'static str, f64, Vec<Send>)> {
 }
 
 #[test]
-fn the_patterns_of_the_field_are_close_to_the_bound() {
+fn typical_patterns_are_close_to_the_bound() {
     let machine = machine(1, N);
     let mut far = vec![];
     for (name, limit, sends) in patterns() {

@@ -1,12 +1,12 @@
-//! A phase played word by word on a machine with wires of different lengths.
+//! Replays a phase word by word on a machine with wires of different lengths.
 //!
-//! Invariant: knows of the schedule's meaning only what its table says.
+//! Invariant: the replay knows only the schedule's table.
 
 use super::*;
 use std::collections::{HashMap, HashSet};
 
-/// Panics unless each word reaches each receiver on its processor once, and no tile sends or hears two words in a
-/// cycle. Delays a and b are arbitrary numbers, of which a pair has one.
+/// Panics unless each word reaches each receiver on its processor once, and no tile sends or receives two words in a
+/// cycle. Delays a and b are arbitrary numbers; the tiles of a pair share them.
 pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
     assert_eq!(machine.exchange.bytes_per_cycle, 4, "a word takes a cycle here");
     let (a, b) = (|pair: u32| (pair * 7 % 13) as u64, |pair: u32| (pair * 5 % 11) as u64);
@@ -18,7 +18,7 @@ pub fn replay(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) {
     for piece in &schedule.slices {
         let transfer = &phase.transfers[piece.transfer as usize];
         let sender = transfer.from.tile;
-        // Two words a cycle go over the wires of both tiles of each pair.
+        // Two words per cycle go over the wires of both tiles of each pair.
         let together = if piece.paired { 2 } else { 1 };
         let receivers = schedule.receivers(piece, phase, transfer, machine.chip.tiles);
         let (mut out, mut into) = (vec![sender], receivers.iter().map(|l| l.tile).collect::<HashSet<_>>());

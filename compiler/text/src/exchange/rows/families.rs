@@ -19,13 +19,13 @@ pub struct RowFamily {
 /// One index of a family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dim {
-    /// The index runs from 0 to `count` − 1; at least 2.
+    /// The number of values of the index, from 0 to `count` − 1; at least 2.
     pub count: u32,
     /// The step of each of the [`Row::numbers`].
     pub step: Numbers,
 }
 
-/// The most indices of a family.
+/// The maximal number of indices of a family.
 pub const MAX_RANK: usize = 3;
 /// Fewer rows are printed one by one, which is easier to read.
 const FEW: usize = 3;
@@ -46,14 +46,14 @@ fn once(list: Vec<(Numbers, RowFamily)>, rank: usize) -> Vec<(Numbers, RowFamily
     let least = if rank == 0 { FEW } else { 2 };
     let mut rest = list.as_slice();
     while let [first, others @ ..] = rest {
-        let alike = |f: &(Numbers, RowFamily)| f.1.dims == first.1.dims && f.1.first.is_like(&first.1.first);
+        let has_same_form = |f: &(Numbers, RowFamily)| f.1.dims == first.1.dims && f.1.first.is_like(&first.1.first);
         let mut count = 1;
         let mut step = Numbers::new();
-        if let Some(second) = others.first().filter(|s| first.1.dims.len() == rank && alike(s)) {
+        if let Some(second) = others.first().filter(|s| first.1.dims.len() == rank && has_same_form(s)) {
             step = second.0.iter().zip(&first.0).map(|(b, a)| b.wrapping_sub(*a)).collect();
             let even = |pair: &&[(Numbers, RowFamily)]| {
                 let (a, b) = (&pair[0].0, &pair[1].0);
-                alike(&pair[1]) && a.iter().zip(b).zip(&step).all(|((a, b), s)| a.wrapping_add(*s) == *b)
+                has_same_form(&pair[1]) && a.iter().zip(b).zip(&step).all(|((a, b), s)| a.wrapping_add(*s) == *b)
             };
             count += rest.windows(2).take_while(even).count();
         }

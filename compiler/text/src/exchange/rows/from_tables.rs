@@ -48,7 +48,7 @@ fn buffer_rows(buffers: &[Buffer], rows: &mut Vec<Row>) {
     }
 }
 
-/// Returns a landing as numbers: its kind with its strides, its buffer, its byte.
+/// Returns a landing as numbers: kind (with its strides), buffer, byte.
 fn numbers(all: &FieldLandings, instance: usize) -> (u32, i64, i64) {
     match all.at[instance] {
         Landing::InPlace(byte) => (1 + all.strides_of[instance], 0, byte as i64),

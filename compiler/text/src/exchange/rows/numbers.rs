@@ -143,24 +143,24 @@ impl Row {
         })
     }
 
-    /// Whether another row differs only in numbers.
+    /// Returns whether another row differs only in numbers.
     pub fn is_like(&self, other: &Row) -> bool {
         match (self, other) {
             (Row::Cycles { phase: a, .. }, Row::Cycles { phase: b, .. })
             | (Row::Links { phase: a, .. }, Row::Links { phase: b, .. }) => a == b,
             (Row::Buffers { .. }, Row::Buffers { .. }) => true,
             (Row::Landings { family: f, field: k, at: a, .. }, Row::Landings { family: g, field: l, at: b, .. }) => {
-                (f, k) == (g, l) && alike_landed(a, b)
+                (f, k) == (g, l) && same_landing(a, b)
             }
             (Row::Copy { phase: p, gather: g, copy: a }, Row::Copy { phase: q, gather: h, copy: b }) => {
-                (p, g) == (q, h) && alike(a.from, b.from) && alike(a.to, b.to)
+                (p, g) == (q, h) && same_object(a.from, b.from) && same_object(a.to, b.to)
             }
             (
                 Row::Transfer { phase: p, start: s, from: a, to: x, .. },
                 Row::Transfer { phase: q, start: t, from: b, to: y, .. },
             ) => {
-                let groups = x.len() == y.len() && x.iter().zip(y).all(|(a, b)| alike(a.first, b.first));
-                p == q && s.map(|s| s.1) == t.map(|t| t.1) && alike(*a, *b) && groups
+                let groups = x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same_object(a.first, b.first));
+                p == q && s.map(|s| s.1) == t.map(|t| t.1) && same_object(*a, *b) && groups
             }
             (Row::Slice { phase: p, slice: a, to: x }, Row::Slice { phase: q, slice: b, to: y }) => {
                 (p, a.paired, x.len()) == (q, b.paired, y.len())
@@ -170,7 +170,7 @@ impl Row {
     }
 }
 
-fn alike_landed(a: &Landed, b: &Landed) -> bool {
+fn same_landing(a: &Landed, b: &Landed) -> bool {
     match (a, b) {
         (Landed::InPlace { strides: a, .. }, Landed::InPlace { strides: b, .. }) => a.len() == b.len(),
         (Landed::Buffer { .. }, Landed::Buffer { .. }) => true,
@@ -178,8 +178,8 @@ fn alike_landed(a: &Landed, b: &Landed) -> bool {
     }
 }
 
-/// Whether two locations are in the same variable, or both in buffers.
-fn alike(a: Loc, b: Loc) -> bool {
+/// Returns whether two locations are in the same variable, or both in buffers.
+fn same_object(a: Loc, b: Loc) -> bool {
     match (a.object, b.object) {
         (Object::Var(a), Object::Var(b)) => a == b,
         (Object::Buffer(_), Object::Buffer(_)) => true,

@@ -1,4 +1,4 @@
-//! Rows of random tables give the same tables back.
+//! Random tables survive the conversion to rows and back.
 
 use super::*;
 use girder_ir::ids::VarId;
@@ -6,7 +6,7 @@ use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Phase, StepPlan,
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule};
 use proptest::prelude::*;
 
-/// A stream of small decisions.
+/// A stream of random decisions.
 struct Choices(Vec<u32>, usize);
 
 impl Choices {
@@ -15,7 +15,7 @@ impl Choices {
         self.0[(self.1 - 1) % self.0.len()] % n
     }
 
-    /// A location on one tile, or on any.
+    /// Returns a random location on a tile; without a tile, on any.
     fn loc(&mut self, buffers: &[Buffer], tile: Option<u32>) -> Loc {
         let offset = 4 * self.below(8);
         let own: Vec<usize> = (0..buffers.len()).filter(|&b| tile.is_none_or(|t| buffers[b].tile == t)).collect();
@@ -36,7 +36,7 @@ impl Choices {
         (0..self.below(6)).map(|_| copy(self)).collect()
     }
 
-    /// A phase and its schedule.
+    /// Returns a random phase and its schedule.
     fn phase(&mut self, buffers: &[Buffer]) -> (Phase, PhaseSchedule) {
         let mut grouping = Grouping::default();
         let mut schedule = PhaseSchedule::default();

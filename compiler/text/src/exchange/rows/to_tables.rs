@@ -1,12 +1,12 @@
 //! Rows to tables.
 //!
-//! Invariant: nothing that rows may hold makes [`from_rows`] panic, or use memory out of proportion to the graph.
+//! Invariant: no rows make [`from_rows`] panic, or use memory out of proportion to the graph.
 
 use super::{Landed, Receivers, Row, RowFamily, When, member};
 use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 
-/// Rows, buffers and receivers that the families of a step may stand for, all together.
+/// Maximal number of rows, buffers and receivers that the families of a step may expand to, in total.
 const MAX_ENTRIES: u64 = 1 << 26;
 
 /// The tables of one step.
@@ -51,9 +51,9 @@ struct Reader<'a> {
     schedule: StepSchedule,
     /// Whether a row belongs to the schedule.
     scheduled: bool,
-    /// How many more rows, buffers and receivers are allowed.
+    /// The number of rows, buffers and receivers that may still be added.
     entries: u64,
-    /// Of the phase before and the phase after.
+    /// Receivers grouped by transfer, of the phase before and the phase after.
     groups: (Grouping, Grouping),
 }
 

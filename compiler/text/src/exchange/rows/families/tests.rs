@@ -1,4 +1,4 @@
-//! Folding loses nothing, and folds what is regular.
+//! Folding rows into families loses nothing, and folds regular rows.
 
 use super::*;
 use girder_ir::plan::{Loc, LocalCopy, Object};
@@ -33,7 +33,7 @@ fn rows_over_a_box_are_one_family() {
 }
 
 #[test]
-fn rows_of_other_kinds_or_places_stay_apart() {
+fn rows_of_other_kinds_or_locations_stay_separate() {
     let at = |object| Loc { tile: 3, object, offset: 8 };
     let copy = |to, gather| {
         let copy = LocalCopy { from: at(Object::Buffer(0)), to, count: 1, bytes: 4, from_step: 0, to_step: 0 };

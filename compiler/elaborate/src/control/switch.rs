@@ -1,0 +1,94 @@
+//! `switch`: selects an arm during elaboration, or makes a step of the program.
+//!
+//! Invariant: some value can reach every key.
+
+use super::Branch;
+use crate::elaborator::{Elaborator, NodeKind};
+use crate::statements::Flow;
+use crate::value::{Tensor, Value};
+use girder_source::{Result, Span};
+use girder_syntax::ast::{self, ExprId};
+use girder_typing::arms::Key;
+use std::sync::Arc;
+
+impl Elaborator<'_> {
+    /// Elaborates a `switch` whose arms may `return`, `break` and `continue` if the selector is static.
+    pub fn switch_statement(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<(Value, Flow)> {
+        let on_span = self.tree().exprs[on].span;
+        match self.expr(on)? {
+            Value::Int(v) => {
+                let keys = self.keys(arms)?;
+                let hit = |key: &Key| key.range.is_none_or(|(lo, hi)| (lo..=hi).contains(&i128::from(v)));
+                if let Some(k) = keys.iter().find(|k| hit(k)) {
+                    return self.body(&arms[k.arm].body);
+                }
+                let message = format!("no arm of this `switch` takes {v}");
+                Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
+            }
+            Value::Tensor(t) if t.ty.is_int() && t.view.rank() == 0 => {
+                let t = self.one_region(Arc::unwrap_or_clone(t), on_span)?;
+                let value = self.run_time_switch(t, arms, span)?;
+                Ok((value, Flow::Next))
+            }
+            other => Err(self.expected("an integer (static, or a tensor of rank 0)", &other, on_span)),
+        }
+    }
+
+    /// Elaborates a `switch` used as a value.
+    pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
+        let (value, flow) = self.switch_statement(on, arms, span)?;
+        self.stays(value, flow, "a `switch` that is used as a value")
+    }
+
+    /// Returns the inclusive range of a key.
+    fn key(&mut self, key: ExprId) -> Result<Option<(i64, i64)>> {
+        let span = self.tree().exprs[key].span;
+        match self.expr(key)? {
+            Value::Int(k) => Ok(Some((k, k))),
+            Value::Range(r) if r.step == 1 && r.count > 0 => Ok(Some((r.start, r.at(r.count - 1)))),
+            other => Err(self.expected("an integer or an ascending range", &other, span)),
+        }
+    }
+
+    /// Returns the keys of all arms; reports a key that no value can reach.
+    fn keys(&mut self, arms: &[ast::Arm]) -> Result<Vec<Key>> {
+        let mut keys = Vec::new();
+        for (arm, a) in arms.iter().enumerate() {
+            for key in &a.keys {
+                let (range, span) = match key {
+                    Some(k) => (self.key(*k)?.map(|(lo, hi)| (lo.into(), hi.into())), self.tree().exprs[*k].span),
+                    None => (None, a.span),
+                };
+                keys.push(Key { arm, range, span });
+            }
+        }
+        match girder_typing::arms::never_taken(&keys) {
+            Some(d) => Err(self.report(d)),
+            None => Ok(keys),
+        }
+    }
+
+    fn run_time_switch(&mut self, on: Tensor, arms: &[ast::Arm], span: Span) -> Result<Value> {
+        let mut keys = vec![vec![]; arms.len()];
+        let mut default = None;
+        for k in self.keys(arms)? {
+            match k.range {
+                Some((lo, hi)) => keys[k.arm].push((lo as i64, hi as i64)),
+                None => default = Some(k.arm),
+            }
+        }
+        let mut branches: Vec<Branch<'_>> = arms.iter().map(|a| Branch::Body(&a.body)).collect();
+        let covered = default.is_some();
+        if !covered {
+            branches.push(Branch::Nothing);
+            keys.push(vec![]);
+        }
+        let (values, mut bodies) = self.branches(branches)?;
+        let value = self.joined(values, &mut bodies, span)?;
+        let default = bodies.pop().unwrap_or_default();
+        keys.pop();
+        let cases = keys.into_iter().zip(bodies).collect();
+        self.push(NodeKind::Switch { on: on.view, cases, default }, span)?;
+        Ok(value)
+    }
+}
