@@ -15,7 +15,7 @@ use super::substitute::Substitution;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::interpret::{FREE_ITERATIONS, trips};
 use girder_codelet::kernel::{KernelSpec, KernelTarget};
-use girder_codelet::work::code_of_block;
+use girder_codelet::work::code_of;
 use girder_ir::codelet::{Codelet, Expr, ExprKind, Label, Stmt, StmtBlock};
 use girder_ir::ids::ExprId;
 use girder_ir::types::{ElemType, Scalar};
@@ -23,7 +23,7 @@ use girder_ir::types::{ElemType, Scalar};
 /// The most iterations of a loop that is unrolled, and the most of a loop inside.
 const MOST: u64 = 4;
 /// The most nodes of code that the copies have together.
-const NODES: u64 = 256;
+const NODES: u64 = 1024;
 
 /// Returns the codelet with such loops unrolled, or `None` if there are none.
 pub(super) fn unroll(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
@@ -53,7 +53,7 @@ impl Unroll<'_> {
         let Stmt::For { var, lo, hi, step, label, body, site } = stmt else { return vec![stmt.clone()] };
         let short = repeated && body.iter().all(|s| self.is_short(s)) && body.iter().any(stores_row);
         let count = self.trips(stmt).filter(|n| (2..=MOST).contains(n));
-        let Some(count) = count.filter(|n| short && n * code_of_block(self.spec.codelet, body) <= NODES) else {
+        let Some(count) = count.filter(|n| short && n.saturating_mul(self.nodes(body)) <= NODES) else {
             let body = self.block(body, true);
             return vec![Stmt::For { var: *var, lo: *lo, hi: *hi, step: *step, label: *label, body, site: *site }];
         };
@@ -72,6 +72,25 @@ impl Unroll<'_> {
         copies
     }
 
+    /// Counts the nodes of a block whose loops and reductions are written out.
+    fn nodes(&self, block: &[Stmt]) -> u64 {
+        let of = |stmt: &Stmt| match stmt {
+            Stmt::For { body, .. } => self.trips(stmt).unwrap_or(NODES).saturating_mul(self.nodes(body)),
+            Stmt::Reduce(r) => {
+                let each = code_of(self.spec.codelet, r.value).saturating_add(self.nodes(&r.before));
+                r.binders
+                    .iter()
+                    .fold(each, |nodes, b| nodes.saturating_mul(self.range(b.lo, b.hi, b.step).unwrap_or(NODES)))
+            }
+            other => {
+                let mut nodes = 0u64;
+                other.for_each_expr(|e| nodes = nodes.saturating_add(code_of(self.spec.codelet, e)));
+                nodes
+            }
+        };
+        block.iter().map(of).fold(0, u64::saturating_add)
+    }
+
     /// Gives a loop of a copy a label of its own.
     fn relabel(&mut self, stmt: &mut Stmt) {
         if let Stmt::For { label, .. } = stmt {
@@ -83,8 +102,12 @@ impl Unroll<'_> {
     /// Returns the trip count of a loop, if it is known and counts nothing.
     fn trips(&self, stmt: &Stmt) -> Option<u64> {
         let Stmt::For { lo, hi, step, site, .. } = stmt else { return None };
-        let trips = trips(self.folded[*lo]? as i64, self.folded[*hi]? as i64, *step);
-        (trips <= FREE_ITERATIONS && self.spec.weights[*site] == 0).then_some(trips)
+        self.range(*lo, *hi, *step).filter(|_| self.spec.weights[*site] == 0)
+    }
+
+    fn range(&self, lo: ExprId, hi: ExprId, step: i64) -> Option<u64> {
+        let trips = trips(self.folded[lo]? as i64, self.folded[hi]? as i64, step);
+        (trips <= FREE_ITERATIONS).then_some(trips)
     }
 
     /// Returns whether a statement of the loop is an assignment, a store, or a short loop of assignments, stores and

@@ -36,7 +36,7 @@ impl<'a> Rewrite<'a> {
     /// Returns the loops that a loop over columns is distributed to, if it gains by that.
     pub(super) fn distributed(&mut self, stmt: &'a Stmt) -> Option<StmtBlock> {
         let Stmt::For { var, lo, hi, step: 1, body, site, .. } = stmt else { return None };
-        let (first, columns) = self.range((*lo, *hi), *site)?;
+        let (first, columns) = self.known_range((*lo, *hi), *site)?;
         let groups = groups(body);
         let gains = body.iter().any(|s| matches!(s, Stmt::Reduce(r) if self.reduces_rows(*var, r)));
         if groups.len() < 2 || columns < FEWEST_COLUMNS || !gains || !self.is_independent(*var, body) {
@@ -58,6 +58,13 @@ impl<'a> Rewrite<'a> {
             })
             .collect();
         let mut loops = StmtBlock::new();
+        let mut own_site = *site;
+        if self.spec.weights[*site] > 0 {
+            // What the loop counts before its first iteration is counted by an empty one.
+            let label = self.next_label();
+            loops.push(Stmt::For { var: *var, lo: *lo, hi: *hi, step: 1, label, body: vec![], site: *site });
+            own_site = self.site(Check::Iterations, span);
+        }
         for (n, group) in groups.iter().enumerate() {
             let mut known: Vec<(LocalId, ExprId)> = Vec::new();
             let mut kept = StmtBlock::new();
@@ -79,7 +86,7 @@ impl<'a> Rewrite<'a> {
             let mut group = copy.block(group);
             let over_columns = |rewrite: &mut Self, body| {
                 let label = rewrite.next_label();
-                Stmt::For { var: *var, lo: *lo, hi: *hi, step: 1, label, body, site: *site }
+                Stmt::For { var: *var, lo: *lo, hi: *hi, step: 1, label, body, site: own_site }
             };
             loops.push(match &mut group[..] {
                 [Stmt::For { label, body, .. }] => {

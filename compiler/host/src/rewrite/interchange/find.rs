@@ -84,13 +84,17 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Returns the first value and the trip count of a range that is known and whose iterations are not counted.
-    pub(super) fn range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
+    pub(super) fn range(&self, range: (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
+        self.known_range(range, site).filter(|_| self.spec.weights[site] == 0)
+    }
+
+    /// Returns the first value and the trip count of a range that is known and short enough for any limit.
+    pub(super) fn known_range(&self, (lo, hi): (ExprId, ExprId), site: SiteId) -> Option<(i64, i64)> {
         let (lo, hi) = (self.folded[lo]? as i64, self.folded[hi]? as i64);
         let trips = trips(lo, hi, 1);
         let short = trips <= FREE_ITERATIONS || self.spec.proven.contains(site);
-        let free = short && self.spec.weights[site] == 0;
         // An index plus an offset must not wrap.
-        (free && trips < 1 << 31 && hi.checked_add(1 << 20).is_some()).then_some((lo, trips as i64))
+        (short && trips < 1 << 31 && hi.checked_add(1 << 20).is_some()).then_some((lo, trips as i64))
     }
 
     /// Returns whether a vector kernel unrolls the rows, with all lanes in registers.
