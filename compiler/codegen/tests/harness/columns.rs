@@ -1,5 +1,5 @@
-//! Random loops over columns, each of which reduces its rows: loops that are interchanged, and loops that almost
-//! qualify.
+//! Random loops over columns that reduce and store their rows: loops that are interchanged or distributed, and loops
+//! that almost qualify.
 //!
 //! Invariant: as in `lanes`.
 
@@ -21,6 +21,8 @@ struct Columns<'a, 'c> {
     columns: FieldId,
     /// `inout y[n + 4]`
     out: FieldId,
+    /// `inout z[m + 4, n + 4]`
+    plane: FieldId,
     /// Row and column.
     i: LocalId,
     j: LocalId,
@@ -41,9 +43,10 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
     let rows = b.field(Dir::In, ty, &[DimDecl::Size(height)]);
     let columns = b.field(Dir::In, ty, &[DimDecl::Size(width)]);
     let out = b.field(Dir::InOut, ty, &[DimDecl::Size(width)]);
+    let plane = b.field(Dir::InOut, ty, &[DimDecl::Size(height), DimDecl::Size(width)]);
     let array = b.array(ty, &[n as u32 + 4]);
     let (i, j) = (b.local(I64), b.local(I64));
-    let mut c = Columns { b, choices, ty, square, rows, columns, out, i, j, array, set: vec![] };
+    let mut c = Columns { b, choices, ty, square, rows, columns, out, plane, i, j, array, set: vec![] };
     let body = c.body((m as i64, n as i64));
     let codelet = std::mem::replace(&mut c.b, Build::new()).done(body);
     let choices = c.choices;
@@ -52,9 +55,10 @@ pub fn case(choices: &mut Choices<'_>) -> Case {
         [m + 4].as_slice().into(),
         [n + 4].as_slice().into(),
         [n + 4].as_slice().into(),
+        [m + 4, n + 4].as_slice().into(),
     ];
     let spread = choices.pick(&[Spread::Contiguous, Spread::Contiguous, Spread::Contiguous, Spread::Transposed]);
-    let spreads = [spread, Spread::Contiguous, Spread::Contiguous, Spread::Contiguous];
+    let spreads = [spread, Spread::Contiguous, Spread::Contiguous, Spread::Contiguous, spread];
     let neighbours = choices.pick(&[Neighbours::Separate, Neighbours::SideBySide]);
     let mut seed = (0..8).fold(1, |seed, _| seed << 8 | choices.below(256) as u64);
     Case::with(codelet, shapes, &spreads, (2, neighbours), |ty| element(ty, &mut seed))
@@ -87,13 +91,22 @@ impl Columns<'_, '_> {
     }
 
     fn column_loop(&mut self, m: i64, n: i64) -> Stmt {
-        let mut body = self.sets(2);
-        let outside = self.set.len();
-        let reduce = self.reduce(m);
-        self.set.truncate(outside);
-        let Stmt::Reduce(r) = &reduce else { unreachable!("it was made as one") };
-        self.set.push(r.dst);
-        body.push(reduce);
+        let mut body = StmtBlock::new();
+        for _ in 0..1 + self.choices.below(3) {
+            self.i = self.b.local(I64);
+            body.extend(self.sets(2));
+            let outside = self.set.len();
+            if self.choices.below(3) == 0 {
+                body.push(self.rows_loop(m));
+                self.set.truncate(outside);
+            } else {
+                let reduce = self.reduce(m);
+                self.set.truncate(outside);
+                let Stmt::Reduce(r) = &reduce else { unreachable!("it was made as one") };
+                self.set.push(r.dst);
+                body.push(reduce);
+            }
+        }
         body.extend(self.sets(1));
         let value = self.value(2, false);
         let read = self.b.read(self.j);
@@ -113,6 +126,18 @@ impl Columns<'_, '_> {
         let first = self.choices.pick(&[0, 0, 1]);
         let (lo, hi) = (self.b.int(first), self.b.int(n));
         Stmt::For { var: self.j, lo, hi, step: 1, label, body, site }
+    }
+
+    /// Returns a loop that stores the rows of a column.
+    fn rows_loop(&mut self, m: i64) -> Stmt {
+        let mut body = if self.choices.below(3) == 0 { self.sets_of_rows() } else { vec![] };
+        let value = self.value(2, true);
+        let (i, j) = (self.b.read(self.i), self.b.read(self.j));
+        body.push(self.b.store(self.plane, &[i, j], value));
+        let (label, site) = (self.b.label(), self.b.site(Check::Iterations));
+        let first = self.choices.pick(&[0, 0, 1]);
+        let (lo, hi) = (self.b.int(first), self.b.int(m));
+        Stmt::For { var: self.i, lo, hi, step: 1, label, body, site }
     }
 
     fn reduce(&mut self, m: i64) -> Stmt {
@@ -184,6 +209,12 @@ impl Columns<'_, '_> {
             return match self.choices.below(8) {
                 0 => self.b.load(self.rows, &[i]),
                 1 => self.b.convert(self.ty, i),
+                2 | 3 => {
+                    // Another column or row than that which is stored prevents the distribution.
+                    let own = self.choices.below(4) > 0;
+                    let index = if own { [self.i, self.j].map(|l| self.b.read(l)) } else { [i, j] };
+                    self.b.load(self.plane, &index)
+                }
                 _ => self.b.load(self.square, &[i, j]),
             };
         }
