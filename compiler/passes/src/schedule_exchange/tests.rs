@@ -4,6 +4,7 @@
 //! cycle, over wires with delays of their own ([`replay`]).
 
 mod groups;
+mod mutated;
 mod patterns;
 mod replay;
 
