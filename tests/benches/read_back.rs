@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p girder-tests --bench read_back` walks every example at every stage. *Making* is what `girder build
 //! --stage` does: it compiles up to the stage and prints it. *Reading* is what `girder check` does with the text: it
-//! parses the text and verifies every table. Bars: reading takes at most ten times what making took, and all round trips
-//! together take less than a minute. Times below [`NOISE`] are not held against the first bar.
+//! parses the text and verifies every table. Bars: reading takes at most ten times what making took, and all round
+//! trips together take less than a minute. Times below [`NOISE`] are not held against the first bar.
 
 use girder::Stage;
 use girder_tests::{Program, files};

@@ -50,7 +50,7 @@ pub struct Mark {
 impl<'s> Builder<'s> {
     /// Starts a file of some tokens; `base` is the global offset of its first byte.
     pub fn new(text: &'s str, base: u32, limit: u32, runs: Vec<Run>, lexemes: &[Lexeme]) -> Builder<'s> {
-        // Room for all expressions, each of which has a token of its own: a list of millions never moves while it grows.
+        // Room for all expressions, each of which has a token of its own: a long list does not move while it grows.
         let separates = |t: Token| t.closes() || matches!(t, Token::Comma | Token::Colon | Token::Semi);
         let most = lexemes.iter().filter(|l| !separates(l.token)).count();
         let (exprs, stmts, repeated, problems) = (Vec::with_capacity(most), vec![], vec![], vec![]);

@@ -123,7 +123,7 @@ fn lend(sender: u32, receivers: &mut Vec<u32>, machine: &Machine) -> Result<u32,
     {
         receivers.insert(at, sender);
     }
-    match receivers.iter().find(|&&tile| !partner(tile).is_some_and(|p| receives(receivers, p).is_ok())) {
+    match receivers.iter().find(|&&tile| partner(tile).is_none_or(|p| receives(receivers, p).is_err())) {
         None => Ok(lender),
         Some(tile) => Err(format!("tile {tile} receives at double width, but its partner does not")),
     }

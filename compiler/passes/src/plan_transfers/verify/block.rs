@@ -3,8 +3,8 @@
 //! # Note: Segments
 //! Byte `i` of a segment holds the token `first + (i / unit) · step + i mod unit`: pieces of `unit` bytes, each with
 //! consecutive tokens, whose first tokens are `step` apart. A plain segment is one piece. A row of a matrix is one
-//! plain segment; a gathered column is one segment with a piece for each element. So the replay of a plan takes time by rows
-//! and strides, not by bytes.
+//! plain segment; a gathered column is one segment with a piece for each element. So the replay of a plan takes time
+//! by rows and strides, not by bytes.
 //!
 //! Invariant: segments do not overlap, are not empty and lie inside the block. Bytes without a segment hold nothing.
 
