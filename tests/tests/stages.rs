@@ -45,11 +45,28 @@ fn every_stage_of_an_example_reads_back() {
     }));
 }
 
-/// Later stages of this program have about 4 MB of text.
+/// The first stages of `digits`, whose outcome is compared too.
 #[test]
 fn the_first_stages_of_digits_read_back() {
     let path = Path::new("examples/digits/digits.gir");
     report(vec![round_trip(&Program::file(path).arg("steps=1"), path, &[Stage::Graph, Stage::RaceFree])]);
+}
+
+/// Every stage of the programs with long texts, which would run for long: their outcome is not compared.
+///
+/// `heat` has 1 instead of 64 million points here, as its text at full size has 19 MB; `cargo bench -p girder-tests
+/// --bench read_back` reads all programs back at full size.
+#[test]
+fn every_stage_of_a_long_text_is_a_fixed_point() {
+    let mut programs = files::under("examples/validation", ".gir");
+    assert!(programs.len() >= 8, "only {} programs", programs.len());
+    programs.push(PathBuf::from("examples/digits/digits.gir"));
+    let all: Vec<(&PathBuf, Stage)> = programs.iter().flat_map(|p| Stage::ALL.map(|stage| (p, stage))).collect();
+    report(par_map_slice(&all, |(path, to)| {
+        let program = Program::file(path);
+        let large = path.ends_with("examples/validation/heat.gir");
+        fixed_point(&if large { program.arg("size=1000") } else { program }, path, *to).err()
+    }));
 }
 
 fn report(wrong: Vec<Option<String>>) {
@@ -61,23 +78,11 @@ fn report(wrong: Vec<Option<String>>) {
 fn round_trip(program: &Program, path: &Path, stages: &[Stage]) -> Option<String> {
     let expected = program.compile(&[Mode::Fast]).run(Mode::Fast, 1);
     for &to in stages {
+        let resumed = match fixed_point(program, path, to) {
+            Ok(resumed) => resumed,
+            Err(wrong) => return Some(wrong),
+        };
         let say = |what: &str, text: &str| Some(format!("{}, {}: {what}\n{text}", path.display(), to.name()));
-        let stage = match program.stage(to) {
-            Ok(stage) => stage,
-            Err(failure) => return say("is not reached", &failure.to_string()),
-        };
-        let text = girder::text::print(&stage, program.machine());
-        let resumed = program.resumed(text.clone());
-        let again = match resumed.stage(to) {
-            Ok(again) => girder::text::print(&again, program.machine()),
-            Err(failure) => return say("does not read back", &failure.to_string()),
-        };
-        if let Some((a, b)) = text.lines().zip(again.lines()).find(|(a, b)| a != b) {
-            return say("prints differently the second time", &format!("{a}\n{b}"));
-        }
-        if text != again {
-            return say("has another length the second time", "");
-        }
         let done = match resumed.try_compile(&[Mode::Fast]) {
             Ok(compiled) => compiled.run(Mode::Fast, 1),
             Err(failure) => return say("does not compile", &failure.to_string()),
@@ -90,4 +95,21 @@ fn round_trip(program: &Program, path: &Path, stages: &[Stage]) -> Option<String
         }
     }
     None
+}
+
+/// Prints a stage of a program, reads it back and prints it again. Returns the program of the text, or what is wrong.
+fn fixed_point(program: &Program, path: &Path, to: Stage) -> Result<Program, String> {
+    let say = |what: &str, text: &str| format!("{}, {}: {what}\n{text}", path.display(), to.name());
+    let stage = program.stage(to).map_err(|failure| say("is not reached", &failure.to_string()))?;
+    let text = girder::text::print(&stage, program.machine());
+    let resumed = program.resumed(text.clone());
+    let again = resumed.stage(to).map_err(|failure| say("does not read back", &failure.to_string()))?;
+    let again = girder::text::print(&again, program.machine());
+    if let Some((a, b)) = text.lines().zip(again.lines()).find(|(a, b)| a != b) {
+        return Err(say("prints differently the second time", &format!("{a}\n{b}")));
+    }
+    if text != again {
+        return Err(say("has another length the second time", ""));
+    }
+    Ok(resumed)
 }

@@ -10,6 +10,12 @@ use girder_source::{Result, Span};
 use girder_syntax::ast;
 use std::sync::Arc;
 
+/// Returns the least and the greatest distance of an element of a strided box from its first one.
+pub fn reach(dims: &[i64], strides: &[i64]) -> (i128, i128) {
+    let last = dims.iter().zip(strides).map(|(&d, &s)| (d.max(1) - 1) as i128 * s as i128);
+    last.fold((0, 0), |(least, most), far| (least + far.min(0), most + far.max(0)))
+}
+
 /// The view methods of a tensor.
 pub const METHODS: [&str; 9] =
     ["reshape", "flatten", "transpose", "permute", "reverse", "broadcast", "broadcast_to", "expand", "squeeze"];
@@ -171,11 +177,8 @@ impl Elaborator<'_> {
             return Err(self.error("elaborate::arguments", span, "`dims` and `strides` are lists of one length"));
         }
         let len = t.view.len() as i128;
-        let (mut lo, mut hi) = (offset as i128, offset as i128);
-        for (&d, &s) in dims.iter().zip(&strides) {
-            let reach = (d.max(1) - 1) as i128 * s as i128;
-            (lo, hi) = (lo + reach.min(0), hi + reach.max(0));
-        }
+        let (least, most) = reach(&dims, &strides);
+        let (lo, hi) = (offset as i128 + least, offset as i128 + most);
         let empty = dims.contains(&0);
         if !empty && (lo < 0 || hi >= len) {
             let message = format!("elements {lo}..{} are outside the tensor's {len}", hi + 1);

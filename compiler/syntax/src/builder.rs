@@ -9,8 +9,8 @@ mod shapes;
 pub use shapes::{codelet, decl_span, function, unboxed};
 
 use crate::ast::*;
-use crate::token::Lexeme;
 use crate::token::repeated::Run;
+use crate::token::{Lexeme, Token};
 use girder_source::{Diagnostic, Span};
 
 /// The result of one call of the generated parser.
@@ -48,10 +48,13 @@ pub struct Mark {
 }
 
 impl<'s> Builder<'s> {
-    /// Starts a file; `base` is the global offset of its first byte.
-    pub fn new(text: &'s str, base: u32, limit: u32, runs: Vec<Run>) -> Builder<'s> {
-        let (exprs, stmts, repeated, problems) = (vec![], vec![], vec![], vec![]);
-        let (depths, stmt_depths, runs) = (vec![], vec![], runs.into_iter());
+    /// Starts a file of some tokens; `base` is the global offset of its first byte.
+    pub fn new(text: &'s str, base: u32, limit: u32, runs: Vec<Run>, lexemes: &[Lexeme]) -> Builder<'s> {
+        // Room for all expressions, each of which has a token of its own: a long list does not move while it grows.
+        let separates = |t: Token| t.closes() || matches!(t, Token::Comma | Token::Colon | Token::Semi);
+        let most = lexemes.iter().filter(|l| !separates(l.token)).count();
+        let (exprs, stmts, repeated, problems) = (Vec::with_capacity(most), vec![], vec![], vec![]);
+        let (depths, stmt_depths, runs) = (Vec::with_capacity(most), vec![], runs.into_iter());
         Builder { text, base, limit, exprs, depths, stmts, stmt_depths, problems, runs, repeated }
     }
 

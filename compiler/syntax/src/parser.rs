@@ -56,7 +56,7 @@ fn parse_tokens(lexed: Lexed, text: &str, base: u32, session: &Session) -> (Modu
     let mut parser = Parser {
         text,
         base,
-        builder: Builder::new(text, base, session.limits.nesting, lexed.runs),
+        builder: Builder::new(text, base, session.limits.nesting, lexed.runs, &lexemes),
         entry: generated::EntryParser::new(),
         module: Module {
             comments: lexed.comments,

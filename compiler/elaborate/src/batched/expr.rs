@@ -164,6 +164,9 @@ impl<'a> Evaluator<'_, 'a> {
                 };
             }
             let base = self.expr(*base)?;
+            if name.name == "strided" {
+                return self.strided(base, name, args, span);
+            }
             let given = self.uniform_args(args)?;
             return self.view_method(base, name, given, span);
         }
@@ -237,7 +240,7 @@ impl<'a> Evaluator<'_, 'a> {
         Ok(Batch::Tile(k.add(&Ints::constant(here.first as i64), &self.extents)?))
     }
 
-    fn uniform_args(&mut self, args: &[ast::Arg]) -> Found<Vec<Given>> {
+    pub(super) fn uniform_args(&mut self, args: &[ast::Arg]) -> Found<Vec<Given>> {
         let tree = self.base.tree();
         args.iter().map(|a| self.expr(a.value).and_then(|v| given(v, a, tree))).collect()
     }
@@ -349,7 +352,7 @@ fn uniform(batch: Batch) -> Found<Value> {
 }
 
 /// Returns an argument that is the same in all iterations.
-fn given(batch: Batch, arg: &ast::Arg, tree: &ast::Module) -> Found<Given> {
+pub(super) fn given(batch: Batch, arg: &ast::Arg, tree: &ast::Module) -> Found<Given> {
     let name = arg.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
     Ok(Given { name, value: uniform(batch)?, span: tree.exprs[arg.value].span })
 }

@@ -5,6 +5,7 @@
 //! one part.
 
 use super::evaluator::Evaluator;
+use super::expr::given;
 use super::{Batch, Found, Ints, Stop};
 use crate::value::Given;
 use crate::value::{Range, Tensor, Value};
@@ -190,6 +191,42 @@ impl Evaluator<'_, '_> {
             }
             _ => Err(Stop::Leave),
         }
+    }
+
+    /// Evaluates `base.strided(offset, dims, strides)` of printed text: the view moves with its offset.
+    pub(super) fn strided(&mut self, base: Batch, name: &ast::Ident, args: &[ast::Arg], span: Span) -> Found<Batch> {
+        let Batch::Uniform(Value::Tensor(t)) = base else { return Err(Stop::Leave) };
+        let tree = self.base.tree();
+        let (mut all, mut offset) = (vec![], None);
+        for a in args {
+            all.push(match self.expr(a.value)? {
+                Batch::Ints(at) if offset.is_none() && a.name.as_ref().is_some_and(|n| n.name == "offset") => {
+                    let first = Batch::Uniform(Value::Int(at.first()));
+                    offset = Some(at);
+                    given(first, a, tree)?
+                }
+                other => given(other, a, tree)?,
+            });
+        }
+        let Some(offset) = offset else {
+            return Ok(Batch::Uniform(self.base.method(Value::Tensor(t), name, all, span)?));
+        };
+        let list = |name: &str| {
+            let of = all.iter().find(|g| g.name == name).map(|g| &g.value);
+            let Some(Value::List(items)) = of else { return None };
+            items.iter().map(|v| if let Value::Int(i) = v { Some(*i) } else { None }).collect::<Option<Vec<i64>>>()
+        };
+        let (Some(dims), Some(strides)) = (list("dims"), list("strides")) else { return Err(Stop::Leave) };
+        // Inside the tensor at the least and the greatest offset, the view is inside at all of them.
+        let (least, most) = crate::members::reach(&dims, &strides);
+        let (lo, hi) = offset.bounds(&self.extents);
+        if lo as i128 + least < 0 || hi as i128 + most >= t.view.len() as i128 {
+            return Err(Stop::Leave);
+        }
+        let Value::Tensor(like) = self.base.method(Value::Tensor(t), name, all, span)? else { return Err(Stop::Leave) };
+        let moved = offset.sub(&Ints::constant(offset.first()), &self.extents)?;
+        let shift = if like.view.parts.is_empty() { Ints::constant(0) } else { moved };
+        Ok(moving(Arc::unwrap_or_clone(like), shift))
     }
 }
 

@@ -16,12 +16,14 @@ mod tokens;
 
 use fields::{FieldSite, sites};
 use girder_ir::codelet::Dir;
+use girder_ir::family::Field;
 use girder_ir::ids::{ComputeSetId, CopyId};
 use girder_ir::plan::{Plan, StepPlan};
 use girder_ir::stage::RaceFree;
 use girder_ir::view::copy_runs;
 use girder_machine::Machine;
 use memory::{Elements, Memory};
+use rustc_hash::FxHashSet;
 use tokens::Tokens;
 
 /// Whether a plan fits its graph, placement and machine.
@@ -39,19 +41,26 @@ pub fn verify_within(race_free: &RaceFree, machine: &Machine, limit: u32, plan: 
         check_set(race_free, &tokens, plan, s).map_err(|e| format!("in the exchange of `{}`, {e}", set.name))?;
     }
     carried::check(race_free, plan)?;
+    let carried: FxHashSet<CopyId> = plan.sets.values().filter_map(|s| s.carries).collect();
     for (c, copy) in &race_free.copies {
-        check_copy(race_free, &tokens, plan, c).map_err(|e| format!("in the exchange of `{}`, {e}", copy.name))?;
+        check_copy(race_free, &tokens, &plan.copies[c], c, carried.contains(&c))
+            .map_err(|e| format!("in the exchange of `{}`, {e}", copy.name))?;
     }
     Ok(())
 }
 
-fn check_copy(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: CopyId) -> Result<(), String> {
-    if plan.sets.values().any(|s| s.carries == Some(id)) {
-        // Its elements are looked at with those of the set.
-        let empty = plan.copies[id] == StepPlan::default();
+/// Checks the plan of a copy; the elements of a `carried` one are looked at with those of its set.
+fn check_copy(
+    race_free: &RaceFree,
+    tokens: &Tokens,
+    steps: &StepPlan,
+    id: CopyId,
+    carried: bool,
+) -> Result<(), String> {
+    if carried {
+        let empty = *steps == StepPlan::default();
         return if empty { Ok(()) } else { Err("what a compute set carries moves".into()) };
     }
-    let steps = &plan.copies[id];
     let mut expected = Memory::new(tokens, &[])?;
     copied(race_free, id, |to, from| expected.expect_copied(to, from))?;
     let mut memory = Memory::new(tokens, &steps.buffers)?;
@@ -67,13 +76,26 @@ fn copied(
     mut f: impl FnMut(&Elements, &Elements) -> Result<(), String>,
 ) -> Result<(), String> {
     for family in &race_free.copies[id].families {
-        for instance in 0..family.domain.count() {
-            let (dst, src) = (family.dst.view(&family.domain, instance), family.src.view(&family.domain, instance));
-            for run in copy_runs(&dst, &src) {
-                let of = |var, first, stride| Elements { var, first, stride, count: run.len, at: 0, pitch: 0 };
-                let (to, from) =
-                    (of(run.dst_var, run.dst_start, run.dst_stride), of(run.src_var, run.src_start, run.src_stride));
-                f(&to, &from)?;
+        let (dst, src, domain) = (&family.dst, &family.src, &family.domain);
+        // Of one part each, all instances have the runs of the first one, moved by one distance.
+        let alike = dst.parts.len() == 1 && src.parts.len() == 1;
+        let mut runs = vec![];
+        let mut like = (0, 0);
+        for instance in 0..domain.count() {
+            let first = |field: &Field| field.parts.first().map_or(0, |p| p.offset.at(domain, instance));
+            let here = (first(dst), first(src));
+            if instance == 0 || !alike {
+                runs = copy_runs(&dst.view(domain, instance), &src.view(domain, instance));
+                like = here;
+            }
+            let (there, back) = (here.0 - like.0, here.1 - like.1);
+            for run in &runs {
+                let of = |var, first: u64, moved, stride| {
+                    let first = first.wrapping_add_signed(moved);
+                    Elements { var, first, stride, count: run.len, at: 0, pitch: 0 }
+                };
+                let to = of(run.dst_var, run.dst_start, there, run.dst_stride);
+                f(&to, &of(run.src_var, run.src_start, back, run.src_stride))?;
             }
         }
     }
@@ -95,33 +117,40 @@ fn check_set(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: ComputeSetI
     memory.replay(&steps.before, !carried.is_empty())?;
     let sites = sites(race_free, plan, id, steps)?;
     for site in sites.iter().filter(|_| !carried.is_empty()) {
-        site.each(|_, e| match carried.first_of(e) {
-            Some(element) => Err(format!("{} touches element {element} which a carried copy writes", site.name())),
-            None => Ok(()),
-        })?;
+        if let Some(element) = site.elements().find_map(|e| carried.first_of(&e)) {
+            return Err(format!("{} touches element {element} which a carried copy writes", site.name()));
+        }
     }
-    let shown = |memory: &mut Memory, site: &FieldSite, wrong: &dyn Fn(u64) -> String| {
-        site.each(|object, e| match memory.hidden(site.tile, object, e)? {
-            Some(element) => Err(wrong(element)),
-            None => Ok(()),
-        })
-    };
     for site in sites.iter().filter(|s| s.shows_tokens()) {
-        shown(&mut memory, site, &|e| format!("{} does not see element {e} of its variable", site.name()))?;
+        if let Some(e) = hidden(&mut memory, site)? {
+            return Err(format!("{} does not see element {e} of its variable", site.name()));
+        }
     }
     let mut stores = fields::Stores::new(tokens.machine.memory.store_bytes);
     for site in sites.iter().filter(|s| s.dir != Dir::In) {
-        site.each(|object, e| {
-            expected.expect_computed(e)?;
-            stores.add(site, object, e);
-            memory.compute(site.tile, object, e).map_err(|message| format!("{} {message}", site.name()))
-        })?;
+        for e in site.elements() {
+            expected.expect_computed(&e)?;
+            stores.add(site, &e);
+            memory.compute(site.tile, site.object, &e).map_err(|message| format!("{} {message}", site.name()))?;
+        }
     }
     stores.check()?;
     // What is only read must not lie where anything is written, in whatever order vertices run.
     for site in sites.iter().filter(|s| s.dir == Dir::In) {
-        shown(&mut memory, site, &|_| format!("{} is overwritten by another vertex", site.name()))?;
+        if memory.is_computed(site.tile, site.object) && hidden(&mut memory, site)?.is_some() {
+            return Err(format!("{} is overwritten by another vertex", site.name()));
+        }
     }
     memory.replay(&steps.after, true)?;
     memory.check_homes(&mut expected)
+}
+
+/// Returns the first element of a field that its landing does not show.
+fn hidden(memory: &mut Memory, site: &FieldSite) -> Result<Option<u64>, String> {
+    for e in site.elements() {
+        if let Some(element) = memory.hidden(site.tile, site.object, &e)? {
+            return Ok(Some(element));
+        }
+    }
+    Ok(None)
 }

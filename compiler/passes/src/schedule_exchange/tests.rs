@@ -4,6 +4,7 @@
 //! with different delays ([`replay`]).
 
 mod groups;
+mod mutated;
 mod patterns;
 mod replay;
 

@@ -12,6 +12,8 @@ use girder_ir::plan::{Loc, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
 use girder_ir::stage::Planned;
 use girder_machine::{Link, Machine};
+use girder_source::par_map_slice;
+use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that a schedule fits its plan and the machine.
@@ -19,15 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// The first violation: its exchange, port and cycles.
 pub fn verify(planned: &Planned, machine: &Machine, schedule: &Schedule) -> Result<(), String> {
-    for (s, set) in &planned.sets {
-        step(&planned.plan.sets[s], machine, &schedule.sets[s])
-            .map_err(|e| format!("in the exchange of `{}`, {e}", set.name))?;
-    }
-    for (c, copy) in &planned.copies {
-        step(&planned.plan.copies[c], machine, &schedule.copies[c])
-            .map_err(|e| format!("in the exchange of `{}`, {e}", copy.name))?;
-    }
-    Ok(())
+    let sets = planned.sets.iter().map(|(s, set)| (&set.name, &planned.plan.sets[s], &schedule.sets[s]));
+    let copies = planned.copies.iter().map(|(c, copy)| (&copy.name, &planned.plan.copies[c], &schedule.copies[c]));
+    let steps: Vec<(&SmolStr, &StepPlan, &StepSchedule)> = sets.chain(copies).collect();
+    let verdicts = par_map_slice(&steps, |(name, plan, schedule)| {
+        step(plan, machine, schedule).map_err(|e| format!("in the exchange of `{name}`, {e}"))
+    });
+    verdicts.into_iter().collect()
 }
 
 fn step(plan: &StepPlan, machine: &Machine, schedule: &StepSchedule) -> Result<(), String> {
@@ -56,14 +56,16 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
             let start = piece.start as u64;
             let per_cycle = 8 * rate as u64;
             let end = start + bits / per_cycle + !bits.is_multiple_of(per_cycle) as u64;
-            let mut receivers: BTreeSet<u32> =
-                served(piece, transfer, &to, schedule, machine)?.into_iter().map(|k| to[k].tile).collect();
-            let mut senders = vec![transfer.from.tile];
+            let mut receivers: Vec<u32> = vec![];
+            served(piece, transfer, &to, schedule, machine, |k| receivers.push(to[k].tile))?;
+            holds.push(Hold { side: Side::Sends, tile: transfer.from.tile, start, end });
             if piece.paired {
-                senders.push(lend(transfer.from.tile, &mut receivers, machine)?);
+                receivers.sort_unstable();
+                receivers.dedup();
+                let tile = lend(transfer.from.tile, &mut receivers, machine)?;
+                holds.push(Hold { side: Side::Sends, tile, start, end });
             }
-            holds.extend(senders.into_iter().map(|tile| Hold { side: "sends", tile, start, end }));
-            holds.extend(receivers.into_iter().map(|tile| Hold { side: "receipts", tile, start, end }));
+            holds.extend(receivers.into_iter().map(|tile| Hold { side: Side::Receipts, tile, start, end }));
             let last = cycles.entry(transfer.from.tile / machine.chip.tiles).or_default();
             *last = end.max(*last);
         }
@@ -77,24 +79,35 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
         let [one, next] = pair else { continue };
         if (one.side, one.tile) == (next.side, next.tile) && next.start < one.end {
             let cycles = format!("{}..{} and {}..{}", one.start, one.end, next.start, next.end);
-            return Err(format!("the {} of tile {} at cycles {cycles} overlap", one.side, one.tile));
+            let side = match one.side {
+                Side::Sends => "sends",
+                Side::Receipts => "receipts",
+            };
+            return Err(format!("the {side} of tile {} at cycles {cycles} overlap", one.tile));
         }
     }
     Ok(())
 }
 
+/// What a port does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Receipts,
+    Sends,
+}
+
 /// A port of a tile while it is busy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Hold {
-    side: &'static str,
+    side: Side,
     tile: u32,
     start: u64,
     end: u64,
 }
 
 /// Adds the tiles that lend wires to a paired slice: the sender's partner, which is returned, and the sender if its
-/// partner receives alone.
-fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result<u32, String> {
+/// partner receives alone. Receivers ascend.
+fn lend(sender: u32, receivers: &mut Vec<u32>, machine: &Machine) -> Result<u32, String> {
     let tiles = machine.chip.tiles;
     // The other tile of a pair, if the processor has it.
     let partner = |tile: u32| {
@@ -103,37 +116,44 @@ fn lend(sender: u32, receivers: &mut BTreeSet<u32>, machine: &Machine) -> Result
         (other < tiles).then_some(ipu * tiles + other)
     };
     let lender = partner(sender).ok_or_else(|| format!("tile {sender} has no partner to send at double width with"))?;
-    if receivers.contains(&lender) && receivers.len() > 1 {
-        receivers.insert(sender);
+    let receives = |receivers: &[u32], tile: u32| receivers.binary_search(&tile);
+    if receives(receivers, lender).is_ok()
+        && receivers.len() > 1
+        && let Err(at) = receives(receivers, sender)
+    {
+        receivers.insert(at, sender);
     }
-    match receivers.iter().find(|&&tile| !partner(tile).is_some_and(|p| receivers.contains(&p))) {
+    match receivers.iter().find(|&&tile| partner(tile).is_none_or(|p| receives(receivers, p).is_err())) {
         None => Ok(lender),
         Some(tile) => Err(format!("tile {tile} receives at double width, but its partner does not")),
     }
 }
 
-/// Returns the positions of the receivers of a slice, which are on its processor.
+/// Calls `f` with the positions of the receivers of a slice, which are on its processor.
 fn served(
     piece: &TransferSlice,
     transfer: &Transfer,
     to: &[Loc],
     schedule: &PhaseSchedule,
     machine: &Machine,
-) -> Result<Vec<usize>, String> {
+    mut f: impl FnMut(usize),
+) -> Result<(), String> {
     let ipu = |tile: u32| tile / machine.chip.tiles;
-    let here = |k: usize| ipu(to[k].tile) == ipu(transfer.from.tile);
+    let home = ipu(transfer.from.tile);
     match piece.to {
-        Served::All => Ok((0..to.len()).filter(|&k| here(k)).collect()),
+        Served::All => (0..to.len()).filter(|&k| ipu(to[k].tile) == home).for_each(f),
         Served::Some { first, count } => {
             let range = first as usize..first as usize + count as usize;
             let some = schedule.served.get(range).ok_or("a piece names receivers that are not there")?;
-            let known = some.iter().map(|&k| k as usize).collect::<Vec<_>>();
-            match known.iter().all(|&k| k < to.len() && here(k)) {
-                true => Ok(known),
-                false => Err(format!("a piece of transfer {} names a receiver it has not", piece.transfer)),
+            for k in some.iter().map(|&k| k as usize) {
+                if to.get(k).is_none_or(|to| ipu(to.tile) != home) {
+                    return Err(format!("a piece of transfer {} names a receiver it has not", piece.transfer));
+                }
+                f(k);
             }
         }
     }
+    Ok(())
 }
 
 /// Checks that every word reaches every receiver on the sender's processor once.
@@ -150,7 +170,13 @@ fn words_arrive(
         if piece.words == 0 {
             return Err(format!("a piece of transfer {t} has no words"));
         }
-        ranges.extend(served(piece, transfer, receivers, schedule, machine)?.into_iter().map(|k| (k, first, end)));
+        // A single piece that sends everything to all.
+        if let ([_], Served::All, 0) = (pieces, piece.to, first)
+            && piece.words == transfer.words
+        {
+            return Ok(());
+        }
+        served(piece, transfer, receivers, schedule, machine, |k| ranges.push((k, first, end)))?;
     }
     ranges.sort_unstable();
     let mut rest = ranges.as_slice();
@@ -199,6 +225,9 @@ fn check_cycles(
 
 /// Returns the cycles of words between processors: the fixed part, and the fullest link group or tile.
 fn links(phase: &Phase, machine: &Machine) -> u64 {
+    if machine.ipus == 1 {
+        return 0;
+    }
     let ipu = |tile: u32| tile / machine.chip.tiles;
     let mut tiles: BTreeMap<(bool, u32), u64> = BTreeMap::new();
     let mut groups: BTreeMap<Link, u64> = BTreeMap::new();

@@ -5,7 +5,6 @@
 //! replayed; at the end every element must be at home with the token that it should have.
 
 use super::*;
-use girder_codelet::{Cover, Sizes, bind_sizes, facts};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::result::Result;
 
@@ -58,170 +57,90 @@ fn check_set(race_free: &RaceFree, tokens: &Tokens, plan: &Plan, id: ComputeSetI
     let mut memory = Memory::new(tokens, &steps.buffers)?;
     let mut expected = steps.carries.map(|copy| copied(race_free, tokens, copy)).unwrap_or_default();
     memory.replay(&steps.before, !expected.is_empty())?;
-    let fields = fields(race_free, plan, id, steps)?;
-    for field in &fields {
-        field.each(|what, at, _| match expected.contains_key(&at) {
-            true => Err(format!("{} touches element {} which a carried copy writes", what.name(), at.1)),
-            false => Ok(()),
-        })?;
+    let accesses = accesses(race_free, plan, id)?;
+    if let Some(a) = accesses.iter().find(|a| expected.contains_key(&a.element)) {
+        return Err(format!("a vertex touches {:?} which a carried copy writes", a.element));
     }
-    for field in fields.iter().filter(|f| f.shows_tokens()) {
-        field.each(|what, at, loc| match memory.load(loc, what.bytes)? == tokens.first(at.0, at.1) {
-            true => Ok(()),
-            false => Err(format!("{} does not see element {} of its variable", what.name(), at.1)),
-        })?;
+    let own = |a: &Access| tokens.first(a.element.0, a.element.1);
+    for a in accesses.iter().filter(|a| a.needed) {
+        if memory.load(a.at, a.bytes)? != own(a) {
+            return Err(format!("vertex {:?} does not see {:?}", a.vertex, a.element));
+        }
     }
-    for field in fields.iter().filter(|f| f.dir != Dir::In) {
-        field.each(|what, at, loc| {
-            let token = tokens.first(at.0, at.1) + FRESH;
-            expected.insert(at, token);
-            memory.store(loc, what.bytes, token, what.vertex()).map_err(|e| format!("{} {e}", what.name()))
-        })?;
+    for a in accesses.iter().filter(|a| a.dir != Dir::In) {
+        expected.insert(a.element, own(a) + FRESH);
+        memory.store(a.at, a.bytes, own(a) + FRESH, a.vertex)?;
     }
     // What is only read must not lie where anything is written, in whatever order vertices run.
-    for field in fields.iter().filter(|f| f.dir == Dir::In) {
-        field.each(|what, at, loc| match memory.load(loc, what.bytes)? == tokens.first(at.0, at.1) {
-            true => Ok(()),
-            false => Err(format!("{} is overwritten by another vertex", what.name())),
-        })?;
+    for a in accesses.iter().filter(|a| a.dir == Dir::In) {
+        if memory.load(a.at, a.bytes)? != own(a) {
+            return Err(format!("what vertex {:?} sees is overwritten by another vertex", a.vertex));
+        }
     }
     memory.replay(&steps.after, true)?;
     memory.check_homes(&expected)
 }
 
-/// One field of one vertex with its landing.
-struct Site<'a> {
-    family: &'a Family,
-    codelet: &'a Codelet,
-    index: usize,
-    instance: u64,
-    position: usize,
-    tile: u32,
+/// One element of a field of one vertex.
+struct Access {
+    /// The vertex: position of its family in the set, and instance.
+    vertex: (usize, u64),
     dir: Dir,
+    element: (VarId, u64),
+    /// Its first byte where the landing says that it is.
+    at: Loc,
     bytes: u32,
-    fetched: bool,
-    landing: Landing,
-    strides: &'a [i32],
-    buffers: &'a StepPlan,
+    /// Whether it must be there before the vertex runs.
+    needed: bool,
 }
 
-/// All fields of all vertices of a set.
-fn fields<'a>(
-    race_free: &'a RaceFree,
-    plan: &'a Plan,
-    id: ComputeSetId,
-    steps: &'a StepPlan,
-) -> Result<Vec<Site<'a>>, String> {
-    let mut result = vec![];
+/// Lists the elements of all fields of all vertices of a set.
+fn accesses(race_free: &RaceFree, plan: &Plan, id: ComputeSetId) -> Result<Vec<Access>, String> {
+    let mut all = vec![];
     for (position, &f) in race_free.sets[id].families.iter().enumerate() {
         let family = &race_free.families[f];
         let codelet = &race_free.codelets[family.codelet];
-        let landings = &plan.landings[f];
-        if landings.len() != family.fields.len() {
-            return Err(format!("family {position} has landings for {} fields", landings.len()));
-        }
-        let Some(tiles) = &race_free.placement.families[f] else { return Err("a family has no tiles".into()) };
-        let full = full(codelet, family);
-        for (index, (field, landings)) in family.fields.iter().zip(landings).enumerate() {
-            let decl = &codelet.fields[field.field];
-            let fetched = decl.dir != Dir::Out || !full.contains(&index);
-            for instance in 0..family.domain.count() {
-                let (landing, strides) = landing(landings, instance)?;
-                let (tile, bytes, dir) = (tiles.at(&family.domain, instance), decl.ty.bytes(), decl.dir);
-                let buffers = steps;
-                let site = Site {
-                    family,
-                    codelet,
-                    index,
-                    instance,
-                    position,
-                    tile,
-                    dir,
-                    bytes,
-                    fetched,
-                    landing,
-                    strides,
-                    buffers,
+        // A codelet of these tests writes all of its `out` fields, or does nothing.
+        let writes = !codelet.body.is_empty();
+        for (instance, k) in (0..family.domain.count()).flat_map(|i| (0..family.fields.len()).map(move |k| (i, k))) {
+            let tile = race_free.placement.families[f].as_ref().unwrap().at(&family.domain, instance);
+            let field = &codelet.fields[family.fields[k].field];
+            let (dir, bytes) = (field.dir, field.ty.bytes());
+            let view = family.fields[k].view(&family.domain, instance);
+            let landings = &plan.landings[f][k];
+            let landing = landings.at[instance as usize];
+            let in_place = matches!(landing, Landing::InPlace(_));
+            let strides = landings.strides.get(landings.strides_of[instance as usize] as usize);
+            if in_place && strides.is_none() {
+                return Err("there are no such strides".into());
+            }
+            for at in 0..view.len() {
+                let element = view.element(at);
+                let (object, offset) = match landing {
+                    Landing::Buffer { buffer, offset } => {
+                        if plan.sets[id].buffers.get(buffer as usize).is_none_or(|b| b.tile != tile) {
+                            return Err("a field lands in a buffer that its tile does not have".into());
+                        }
+                        (Object::Buffer(buffer), offset as i64 + (at * bytes as u64) as i64)
+                    }
+                    Landing::InPlace(byte) => (Object::Var(element.0), byte as i64 + strided(&view, at, strides)),
                 };
-                result.push(site);
+                let Ok(offset) = u32::try_from(offset) else { return Err("an element is nowhere".into()) };
+                let needed = dir != Dir::Out || !writes || in_place;
+                let at = Loc { tile, object, offset };
+                all.push(Access { vertex: (position, instance), dir, element, at, bytes, needed });
             }
         }
     }
-    Ok(result)
+    Ok(all)
 }
 
-fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, &[i32]), String> {
-    let missing = || format!("vertex {instance} has a field without a landing");
-    let landing = *landings.at.get(instance as usize).ok_or_else(missing)?;
-    if let Landing::Buffer { .. } = landing {
-        return Ok((landing, &[]));
-    }
-    let index = *landings.strides_of.get(instance as usize).ok_or_else(missing)?;
-    Ok((landing, landings.strides.get(index as usize).ok_or_else(missing)?))
-}
-
-/// Positions of the fields that are written fully for certain.
-fn full(codelet: &Codelet, family: &Family) -> Vec<usize> {
-    let shape = |id| family.fields.iter().find(|f| f.field == id).map(|f| f.shape()).unwrap_or_default();
-    let shapes: Vec<_> = codelet.fields.keys().map(shape).collect();
-    let value = |id| family.consts.iter().find(|c| c.0 == id).filter(|_| family.domain.count() > 0);
-    let value = |id| value(id).map_or(Scalar::zero(ElemType::I64), |c| c.1.at(0));
-    let consts: Vec<_> = codelet.fields.keys().map(value).collect();
-    let cover = |sizes: &Sizes| facts(codelet, sizes).cover;
-    let Ok(cover) = bind_sizes(codelet, &shapes, &consts).map(|sizes| cover(&sizes)) else { return vec![] };
-    (0..family.fields.len()).filter(|&k| cover[family.fields[k].field] == Cover::Full).collect()
-}
-
-impl Site<'_> {
-    fn name(&self) -> String {
-        let field = &self.codelet.fields[self.family.fields[self.index].field].name;
-        format!("field `{field}` of vertex {} of family {}", self.instance, self.position)
-    }
-
-    /// A number for the vertex, the same for all its fields.
-    fn vertex(&self) -> u64 {
-        (self.position as u64) << 40 | self.instance
-    }
-
-    /// Whether its elements must be there before the vertex runs: it is fetched, or it is where its elements live.
-    fn shows_tokens(&self) -> bool {
-        self.fetched || matches!(self.landing, Landing::InPlace(_))
-    }
-
-    /// Calls `f` for every element with the variable, the flat element, and its bytes.
-    fn each(&self, mut f: impl FnMut(&Self, (VarId, u64), Loc) -> Result<(), String>) -> Result<(), String> {
-        let view = self.family.fields[self.index].view(&self.family.domain, self.instance);
-        for at in 0..view.len() {
-            let loc = self.loc(&view, at).ok_or_else(|| format!("{} has no place on its tile", self.name()))?;
-            f(self, view.element(at), loc)?;
-        }
-        Ok(())
-    }
-
-    /// Where the element at a row-major position is said to be.
-    fn loc(&self, view: &View, at: u64) -> Option<Loc> {
-        match self.landing {
-            Landing::Buffer { buffer, offset } => {
-                let offset = u32::try_from(offset as u64 + at * self.bytes as u64).ok()?;
-                let there = self.buffers.buffers.get(buffer as usize).filter(|b| b.tile == self.tile);
-                there.map(|_| Loc { tile: self.tile, object: Object::Buffer(buffer), offset })
-            }
-            Landing::InPlace(base) => {
-                let [part] = view.parts.as_slice() else { return None };
-                let shape = view.shape();
-                if shape.len() != self.strides.len() {
-                    return None;
-                }
-                let (mut rest, mut offset) = (at, base as i64);
-                for (&len, &stride) in shape.iter().zip(self.strides).rev() {
-                    offset += (rest % len) as i64 * stride as i64;
-                    rest /= len;
-                }
-                let offset = u32::try_from(offset).ok()?;
-                Some(Loc { tile: self.tile, object: Object::Var(part.var), offset })
-            }
-        }
-    }
+/// Returns the distance of the element at a row-major position from the first one, by byte strides along the axes.
+fn strided(view: &View, at: u64, strides: Option<&Vec<i32>>) -> i64 {
+    let shape = view.shape();
+    let stride = |axis: usize| strides.map_or(0, |s| s[axis] as i64);
+    let index = |axis: usize| (at / shape[axis + 1..].iter().product::<u64>() % shape[axis]) as i64;
+    (0..shape.len()).map(|axis| index(axis) * stride(axis)).sum()
 }
 
 /// What the token of a computed value adds to the token of its element.
@@ -266,7 +185,7 @@ struct Memory<'a> {
     buffers: &'a [Buffer],
     blocks: FxHashMap<(u32, Object), Vec<u64>>,
     /// Who stored into each granule.
-    stores: FxHashMap<(u32, Object, u32), u64>,
+    stores: FxHashMap<(u32, Object, u32), (usize, u64)>,
 }
 
 impl<'a> Memory<'a> {
@@ -322,7 +241,7 @@ impl<'a> Memory<'a> {
     }
 
     /// Writes an element for a vertex.
-    fn store(&mut self, at: Loc, bytes: u32, token: u64, vertex: u64) -> Result<(), String> {
+    fn store(&mut self, at: Loc, bytes: u32, token: u64, vertex: (usize, u64)) -> Result<(), String> {
         self.bytes(at, bytes as u64)?.iter_mut().zip(token..).for_each(|(b, t)| *b = t);
         let width = self.tokens.machine.memory.store_bytes;
         for granule in at.offset / width..(at.offset + bytes).div_ceil(width) {

@@ -60,6 +60,7 @@ fn numbers(plan: &mut Plan) -> Vec<Number<'_>> {
     }
     for fields in landings.values_mut().flatten() {
         all.extend(fields.strides.iter_mut().flatten().map(Number::Signed));
+        all.extend(fields.strides_of.iter_mut().map(Number::Unsigned));
         for landing in &mut fields.at {
             match landing {
                 Landing::InPlace(byte) => all.push(Number::Unsigned(byte)),

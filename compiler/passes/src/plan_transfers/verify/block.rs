@@ -8,6 +8,7 @@
 //!
 //! Invariant: segments do not overlap, are not empty and lie inside the block. Bytes without a segment hold nothing.
 
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Consecutive bytes of a block, see the note.
@@ -21,6 +22,9 @@ pub(super) struct Segment {
 
 /// A segment behind a number of bytes.
 pub(super) type Piece = (u32, Segment);
+
+/// What is in some bytes; mostly one segment.
+pub(super) type Pieces = SmallVec<[Piece; 1]>;
 
 /// The unit of a plain segment, which no segment reaches.
 const PLAIN: u32 = u32::MAX;
@@ -102,12 +106,37 @@ impl Segment {
 pub(super) struct Block {
     size: u32,
     segments: BTreeMap<u32, Segment>,
+    written: bool,
+    /// Whether a vertex stores into it.
+    pub computed: bool,
 }
 
 impl Block {
     /// A block that holds nothing.
     pub fn new(size: u32) -> Block {
-        Block { size, segments: BTreeMap::new() }
+        Block { size, segments: BTreeMap::new(), written: false, computed: false }
+    }
+
+    /// A block with some segments, in ascending order.
+    pub fn of(size: u32, pieces: impl Iterator<Item = Piece>) -> Block {
+        let mut joined: Vec<Piece> = vec![];
+        for (at, segment) in pieces {
+            match joined.last_mut() {
+                Some((start, last))
+                    if *start + last.len == at
+                        && let Some(both) = last.join(&segment) =>
+                {
+                    *last = both
+                }
+                _ => joined.push((at, segment)),
+            }
+        }
+        Block { segments: joined.into_iter().collect(), ..Block::new(size) }
+    }
+
+    /// Returns whether anything has been written into it since it was made.
+    pub fn is_written(&self) -> bool {
+        self.written
     }
 
     /// Returns the first of some bytes, if all of them are in the block.
@@ -135,34 +164,46 @@ impl Block {
     }
 
     /// Returns what is in `len` bytes.
-    pub fn read(&self, start: u32, len: u32) -> Vec<Piece> {
+    pub fn read(&self, start: u32, len: u32) -> Pieces {
+        let mut pieces = Pieces::new();
+        self.read_to(start, len, |piece| pieces.push(piece));
+        pieces
+    }
+
+    /// Calls `f` with what is in `len` bytes.
+    pub fn read_to(&self, start: u32, len: u32, mut f: impl FnMut(Piece)) {
         let end = start + len;
-        let mut pieces = vec![];
         let mut add = |at: u32, segment: &Segment| {
             let (from, to) = (start.max(at), end.min(at + segment.len));
             if from < to {
-                segment.slice(from - at, to - at, |i, s| pieces.push((at + i - start, s)));
+                segment.slice(from - at, to - at, |i, s| f((at + i - start, s)));
             }
         };
         if let Some((at, segment)) = self.at(start) {
             add(at, segment);
+            if end - at <= segment.len {
+                return;
+            }
         }
         self.segments.range(start + 1..end.max(start + 1)).for_each(|(&at, segment)| add(at, segment));
-        pieces
     }
 
     /// Replaces `len` bytes.
     pub fn write(&mut self, start: u32, len: u32, pieces: &[Piece]) {
-        self.cut(start);
-        self.cut(start + len);
-        while let Some((&at, _)) = self.segments.range(start..start + len).next() {
-            self.segments.remove(&at);
+        self.written = true;
+        let last = self.segments.range(..start + len).next_back();
+        if last.is_some_and(|(&at, segment)| at + segment.len > start) {
+            self.cut(start);
+            self.cut(start + len);
+            while let Some((&at, _)) = self.segments.range(start..start + len).next() {
+                self.segments.remove(&at);
+            }
         }
         pieces.iter().for_each(|&(behind, segment)| self.insert(start + behind, segment));
     }
 
     /// Adds a segment where there is none.
-    pub fn insert(&mut self, mut at: u32, mut segment: Segment) {
+    fn insert(&mut self, mut at: u32, mut segment: Segment) {
         if let Some((&start, previous)) = self.segments.range_mut(..at).next_back()
             && start + previous.len == at
             && let Some(joined) = previous.join(&segment)

@@ -1,19 +1,24 @@
 //! The fields of a compute set's vertices, and where their landings say that their elements are.
+//!
+//! # Note: Vertices alike
+//! If the field of a family is one part, the elements of its vertices form the same runs, moved by one distance, and so
+//! do their bytes under landings of equal strides. The runs are then made once and shared.
 
 use super::memory::Elements;
 use girder_codelet::{Cover, Sizes, bind_sizes, facts};
 use girder_ir::codelet::{Codelet, Dir};
-use girder_ir::family::Family;
+use girder_ir::family::{Family, Field};
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::plan::{FieldLandings, Landing, Object, Plan, StepPlan};
 use girder_ir::stage::RaceFree;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::{View, copy_runs};
+use std::rc::Rc;
 
 /// One field of one vertex with its landing.
 pub(super) struct FieldSite<'a> {
-    family: &'a Family,
     codelet: &'a Codelet,
+    family: &'a Family,
     index: usize,
     instance: u64,
     position: usize,
@@ -21,12 +26,21 @@ pub(super) struct FieldSite<'a> {
     pub dir: Dir,
     bytes: u32,
     fetched: bool,
-    landing: Landing,
-    strides: &'a [i32],
-    buffers: &'a StepPlan,
+    /// The object of the tile that should hold its elements.
+    pub object: Object,
+    runs: Rc<Runs>,
+    /// How far its elements are from those of `runs`, and its bytes.
+    moved: (i64, i64),
 }
 
-/// All fields of all vertices of a set.
+/// The elements of a field in row-major order, and their bytes.
+struct Runs {
+    elements: Vec<Elements>,
+    /// The least and the greatest first byte of an element; `None` if they are beyond all blocks.
+    hull: Option<(i64, i64)>,
+}
+
+/// All fields of all vertices of a set that have elements.
 pub(super) fn sites<'a>(
     race_free: &'a RaceFree,
     plan: &'a Plan,
@@ -46,13 +60,40 @@ pub(super) fn sites<'a>(
         for (index, (field, landings)) in family.fields.iter().zip(landings).enumerate() {
             let decl = &codelet.fields[field.field];
             let fetched = decl.dir != Dir::Out || !full.contains(&index);
+            let (bytes, dir) = (decl.ty.bytes(), decl.dir);
+            // Runs that vertices share: in buffers, and in place by strides.
+            let (mut packed, mut in_place) = (None, vec![None; landings.strides.len()]);
             for instance in 0..family.domain.count() {
                 let (landing, strides) = landing(landings, instance)?;
-                let (tile, bytes, dir) = (tiles.at(&family.domain, instance), decl.ty.bytes(), decl.dir);
-                let buffers = steps;
-                let site = FieldSite {
-                    family,
+                if field.is_empty() {
+                    continue;
+                }
+                let tile = tiles.at(&family.domain, instance);
+                let nowhere =
+                    || format!("{} has no place on its tile", name(codelet, family, index, instance, position));
+                let base = base(landing, field, steps, tile).ok_or_else(nowhere)?;
+                let shared = match strides {
+                    None => &mut packed,
+                    Some(k) => &mut in_place[k],
+                };
+                let strides = strides.map(|k| landings.strides[k].as_slice());
+                let first = field.parts[0].offset.at(&family.domain, instance);
+                let (like, runs) = match shared.take().filter(|_| field.parts.len() == 1) {
+                    Some(known) => known,
+                    None => {
+                        let view = field.view(&family.domain, instance);
+                        (first, Rc::new(runs(&view, strides, bytes).ok_or_else(nowhere)?))
+                    }
+                };
+                *shared = Some((like, runs.clone()));
+                let is_byte = |at: i64| at.checked_add(base.1).is_some_and(|b| u32::try_from(b).is_ok());
+                if !runs.hull.is_some_and(|(lo, hi)| is_byte(lo) && is_byte(hi)) {
+                    return Err(nowhere());
+                }
+                let (object, moved) = (base.0, (first - like, base.1));
+                result.push(FieldSite {
                     codelet,
+                    family,
                     index,
                     instance,
                     position,
@@ -60,25 +101,65 @@ pub(super) fn sites<'a>(
                     dir,
                     bytes,
                     fetched,
-                    landing,
-                    strides,
-                    buffers,
-                };
-                result.push(site);
+                    object,
+                    runs,
+                    moved,
+                });
             }
         }
     }
     Ok(result)
 }
 
-fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, &[i32]), String> {
+/// Returns the object of a landing on a tile, and its first byte there.
+fn base(landing: Landing, field: &Field, steps: &StepPlan, tile: u32) -> Option<(Object, i64)> {
+    match landing {
+        Landing::Buffer { buffer, offset } => {
+            steps.buffers.get(buffer as usize).filter(|b| b.tile == tile)?;
+            Some((Object::Buffer(buffer), offset as i64))
+        }
+        Landing::InPlace(byte) => {
+            let [part] = field.parts.as_slice() else { return None };
+            Some((Object::Var(part.var), byte as i64))
+        }
+    }
+}
+
+/// Returns the elements of a view with their bytes, from the first byte of its landing. Elements are `bytes` wide and
+/// packed if no strides are given.
+fn runs(view: &View, strides: Option<&[i32]>, bytes: u32) -> Option<Runs> {
+    // Bytes as elements of a view: what is at a row-major position is the first byte of the element.
+    let var = VarId::from_u32(0);
+    let places = match strides {
+        None => View::strided(var, 0, &[view.len()], &[bytes as i64]),
+        Some(strides) => {
+            let shape = view.shape();
+            let strides: Vec<i64> = strides.iter().map(|&s| s as i64).collect();
+            (shape.len() == strides.len()).then(|| View::strided(var, 0, &shape, &strides))?
+        }
+    };
+    let mut hull = Some((0, 0));
+    let mut elements = vec![];
+    for run in copy_runs(&places, view) {
+        let (at, pitch) = (run.dst_start as i64, run.dst_stride);
+        let last = (run.len as i64 - 1).checked_mul(pitch).and_then(|n| n.checked_add(at));
+        hull = hull.zip(last).map(|((lo, hi), last): ((i64, i64), i64)| (lo.min(at).min(last), hi.max(at).max(last)));
+        let (first, stride) = (run.src_start, run.src_stride);
+        elements.push(Elements { var: run.src_var, first, stride, count: run.len, at, pitch });
+    }
+    Some(Runs { elements, hull })
+}
+
+/// Returns the landing of a vertex, and which strides it has if it is in place.
+fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, Option<usize>), String> {
     let missing = || format!("vertex {instance} has a field without a landing");
     let landing = *landings.at.get(instance as usize).ok_or_else(missing)?;
     if let Landing::Buffer { .. } = landing {
-        return Ok((landing, &[]));
+        return Ok((landing, None));
     }
-    let index = *landings.strides_of.get(instance as usize).ok_or_else(missing)?;
-    Ok((landing, landings.strides.get(index as usize).ok_or_else(missing)?))
+    let index = *landings.strides_of.get(instance as usize).ok_or_else(missing)? as usize;
+    let known = Some(index).filter(|&k| k < landings.strides.len());
+    Ok((landing, Some(known.ok_or_else(missing)?)))
 }
 
 /// Positions of the fields that are written fully for certain.
@@ -93,10 +174,14 @@ fn full(codelet: &Codelet, family: &Family) -> Vec<usize> {
     (0..family.fields.len()).filter(|&k| cover[family.fields[k].field] == Cover::Full).collect()
 }
 
+fn name(codelet: &Codelet, family: &Family, index: usize, instance: u64, position: usize) -> String {
+    let field = &codelet.fields[family.fields[index].field].name;
+    format!("field `{field}` of vertex {instance} of family {position}")
+}
+
 impl FieldSite<'_> {
     pub fn name(&self) -> String {
-        let field = &self.codelet.fields[self.family.fields[self.index].field].name;
-        format!("field `{field}` of vertex {} of family {}", self.instance, self.position)
+        name(self.codelet, self.family, self.index, self.instance, self.position)
     }
 
     /// A number for the vertex, the same for all its fields.
@@ -106,51 +191,14 @@ impl FieldSite<'_> {
 
     /// Whether its elements must be there before the vertex runs: it is fetched, or it is where its elements live.
     pub fn shows_tokens(&self) -> bool {
-        self.fetched || matches!(self.landing, Landing::InPlace(_))
+        self.fetched || matches!(self.object, Object::Var(_))
     }
 
-    /// Calls `f` with the elements of the field in row-major order, and the object of the tile that should hold them.
-    pub fn each(&self, mut f: impl FnMut(Object, &Elements) -> Result<(), String>) -> Result<(), String> {
-        let view = self.family.fields[self.index].view(&self.family.domain, self.instance);
-        if view.is_empty() {
-            return Ok(());
-        }
-        let nowhere = || format!("{} has no place on its tile", self.name());
-        let (object, places) = self.places(&view).ok_or_else(nowhere)?;
-        for run in copy_runs(&places, &view) {
-            // Which element is where: bytes take the place of the destination's elements.
-            let (at, pitch) = (run.dst_start as i64, run.dst_stride);
-            let last = (run.len as i64 - 1).checked_mul(pitch).and_then(|n| n.checked_add(at));
-            if [Some(at), last].iter().any(|byte| byte.is_none_or(|b| u32::try_from(b).is_err())) {
-                return Err(nowhere());
-            }
-            let (first, stride) = (run.src_start, run.src_stride);
-            f(object, &Elements { var: run.src_var, first, stride, count: run.len, at, pitch })?;
-        }
-        Ok(())
-    }
-
-    /// Returns the object of the landing, and its bytes as a view: what is at a row-major position is the first byte of
-    /// the element.
-    fn places(&self, view: &View) -> Option<(Object, View)> {
-        let bytes = self.bytes as i64;
-        match self.landing {
-            Landing::Buffer { buffer, offset } => {
-                self.buffers.buffers.get(buffer as usize).filter(|b| b.tile == self.tile)?;
-                let places = View::strided(VarId::from_u32(0), offset as i64, &[view.len()], &[bytes]);
-                Some((Object::Buffer(buffer), places))
-            }
-            Landing::InPlace(base) => {
-                let [part] = view.parts.as_slice() else { return None };
-                let shape = view.shape();
-                if shape.len() != self.strides.len() {
-                    return None;
-                }
-                let strides: Vec<i64> = self.strides.iter().map(|&s| s as i64).collect();
-                let places = View::strided(VarId::from_u32(0), base as i64, &shape, &strides);
-                Some((Object::Var(part.var), places))
-            }
-        }
+    /// Returns the elements of the field in row-major order, with their bytes in the object.
+    pub fn elements(&self) -> impl Iterator<Item = Elements> {
+        let moved =
+            |e: &Elements| Elements { first: e.first.wrapping_add_signed(self.moved.0), at: e.at + self.moved.1, ..*e };
+        self.runs.elements.iter().map(moved)
     }
 }
 
@@ -169,7 +217,8 @@ impl<'a> Stores<'a> {
     }
 
     /// Adds the elements of a field.
-    pub fn add(&mut self, site: &'a FieldSite<'a>, object: Object, e: &Elements) {
+    pub fn add(&mut self, site: &'a FieldSite<'a>, e: &Elements) {
+        let object = site.object;
         let bytes = site.bytes as u64;
         let (parts, len) = match e.pitch == bytes as i64 {
             true => (1, e.count * bytes),

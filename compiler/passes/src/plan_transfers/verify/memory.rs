@@ -9,7 +9,8 @@ use girder_ir::ids::VarId;
 use girder_ir::plan::{Buffer, Loc, LocalCopy, Object, Phase, To, Transfer};
 use girder_machine::Machine;
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 /// Elements of a variable at equal distances, and where a block has them.
 #[derive(Clone, Copy, Debug)]
@@ -54,22 +55,15 @@ impl<'a> Memory<'a> {
 
     /// Returns the block of an object on a tile.
     fn block(&mut self, tile: u32, object: Object) -> Result<&mut Block, String> {
-        let fresh = match self.blocks.contains_key(&(tile, object)) {
-            true => None,
-            false => Some(self.fresh(tile, object)?),
-        };
-        Ok(self.blocks.entry((tile, object)).or_insert_with(|| fresh.unwrap_or_else(|| Block::new(0))))
+        match self.blocks.entry((tile, object)) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(fresh(self.tokens, self.buffers, tile, object)?)),
+        }
     }
 
-    /// Returns a block as it is at the start.
-    fn fresh(&self, tile: u32, object: Object) -> Result<Block, String> {
-        match object {
-            Object::Buffer(b) => match self.buffers.get(b as usize) {
-                Some(buffer) if buffer.tile == tile => Ok(Block::new(buffer.bytes)),
-                _ => Err(format!("there is no buffer {b} on tile {tile}")),
-            },
-            Object::Var(var) => self.tokens.block(var, tile),
-        }
+    /// Returns whether a vertex stores into an object.
+    pub fn is_computed(&self, tile: u32, object: Object) -> bool {
+        self.blocks.get(&(tile, object)).is_some_and(|b| b.computed)
     }
 
     /// Returns the first of some elements that the block does not show at its place.
@@ -103,6 +97,7 @@ impl<'a> Memory<'a> {
     /// An element lies outside the block.
     pub fn compute(&mut self, tile: u32, object: Object, e: &Elements) -> Result<(), String> {
         let (token, step, bytes) = self.tokens.of(e);
+        self.block(tile, object)?.computed = true;
         self.put(tile, object, e, (token + FRESH, step), bytes)
     }
 
@@ -179,18 +174,20 @@ impl<'a> Memory<'a> {
         }
         phase.before.iter().try_for_each(|c| self.copy(c))?;
         let (mut read, mut written): (Vec<Words>, Vec<Words>) = (vec![], vec![]);
-        let mut arriving: Vec<(Loc, u32, Rc<[Piece]>)> = vec![];
+        // What arrives where, as a range of all pieces that are sent.
+        let mut pieces: Vec<Piece> = vec![];
+        let mut arriving: Vec<(Loc, u32, Range<usize>)> = vec![];
         for transfer in &phase.transfers {
             check(phase, transfer, self.tokens.machine)?;
-            let from = transfer.from;
+            let (from, first) = (transfer.from, pieces.len());
             let block = self.block(from.tile, from.object)?;
             block.range(from.offset as i64, 4 * transfer.words as u64)?;
-            let sent: Rc<[Piece]> = block.read(from.offset, 4 * transfer.words).into();
+            block.read_to(from.offset, 4 * transfer.words, |piece| pieces.push(piece));
             let words = |l: &Loc| (l.tile, l.object, l.offset / 4, (l.offset / 4).saturating_add(transfer.words));
             read.push(words(&from));
             for to in phase.receivers(transfer) {
                 written.push(words(&to));
-                arriving.push((to, 4 * transfer.words, sent.clone()));
+                arriving.push((to, 4 * transfer.words, first..pieces.len()));
             }
         }
         written.sort_unstable();
@@ -208,7 +205,7 @@ impl<'a> Memory<'a> {
         for (to, len, words) in arriving {
             let block = self.block(to.tile, to.object)?;
             let at = block.range(to.offset as i64, len as u64)?;
-            block.write(at, len, &words);
+            block.write(at, len, &pieces[words]);
         }
         phase.after.iter().try_for_each(|c| self.copy(c))
     }
@@ -247,22 +244,34 @@ impl<'a> Memory<'a> {
             self.block(to.tile, to.object)?.write(to.offset, segment.len(), &[(0, segment)]);
             return Ok(());
         }
-        for k in 0..count as i64 {
-            let shift = |loc: Loc, step: i32| (loc.offset as i64 + k * step as i64) as u32;
-            let piece = self.block(from.tile, from.object)?.read(shift(from, from_step), bytes);
-            self.block(to.tile, to.object)?.write(shift(to, to_step), bytes, &piece);
+        let shift = |loc: Loc, step: i32, k: u32| (loc.offset as i64 + k as i64 * step as i64) as u32;
+        if from.object == to.object {
+            let block = self.block(to.tile, to.object)?;
+            for k in 0..count {
+                let piece = block.read(shift(from, from_step, k), bytes);
+                block.write(shift(to, to_step, k), bytes, &piece);
+            }
+            return Ok(());
         }
+        // Both blocks are there; the source leaves its place for as long as the target is written.
+        let source = std::mem::replace(self.block(from.tile, from.object)?, Block::new(0));
+        let target = self.block(to.tile, to.object)?;
+        for k in 0..count {
+            target.write(shift(to, to_step, k), bytes, &source.read(shift(from, from_step, k), bytes));
+        }
+        *self.block(from.tile, from.object)? = source;
         Ok(())
     }
 
-    /// Checks that the elements of every block that is touched here, or that something is expected of, are as expected.
+    /// Checks that the elements of every block that is written here, or that something is expected of, are as expected.
+    /// All others are at home as they were.
     ///
     /// # Errors
     /// The first element that is not.
     pub fn check_homes(&mut self, expected: &mut Memory<'a>) -> Result<(), String> {
         let mut touched: Vec<(u32, VarId)> = vec![];
-        let all = self.blocks.keys().chain(expected.blocks.keys());
-        touched.extend(all.filter_map(|&(tile, object)| match object {
+        let written = self.blocks.iter().filter(|(_, block)| block.is_written()).map(|(key, _)| key);
+        touched.extend(written.chain(expected.blocks.keys()).filter_map(|&(tile, object)| match object {
             Object::Var(var) => Some((tile, var)),
             Object::Buffer(_) => None,
         }));
@@ -286,6 +295,17 @@ impl<'a> Memory<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns a block as it is at the start.
+fn fresh(tokens: &Tokens, buffers: &[Buffer], tile: u32, object: Object) -> Result<Block, String> {
+    match object {
+        Object::Buffer(b) => match buffers.get(b as usize) {
+            Some(buffer) if buffer.tile == tile => Ok(Block::new(buffer.bytes)),
+            _ => Err(format!("there is no buffer {b} on tile {tile}")),
+        },
+        Object::Var(var) => tokens.block(var, tile),
     }
 }
 

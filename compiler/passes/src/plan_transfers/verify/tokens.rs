@@ -67,11 +67,11 @@ impl<'a> Tokens<'a> {
         let bytes = homes.block(tile).filter(|&b| b <= self.limit);
         let bytes = bytes.ok_or_else(|| format!("tile {tile} does not hold the variable"))?;
         // The next block starts at a multiple of 8; until there, the words of the last elements go on.
-        let mut block = Block::new(bytes.checked_next_multiple_of(8).unwrap_or(u32::MAX));
-        for run in self.runs(var, tile) {
+        let size = bytes.checked_next_multiple_of(8).unwrap_or(u32::MAX);
+        let segment = |run: HomeRun| {
             let token = self.first(var, run.start as u64);
-            block.insert(run.offset, Segment::plain(token, (run.end - run.start) * homes.elem_bytes));
-        }
-        Ok(block)
+            (run.offset, Segment::plain(token, (run.end - run.start) * homes.elem_bytes))
+        };
+        Ok(Block::of(size, self.runs(var, tile).map(segment)))
     }
 }
