@@ -17,8 +17,8 @@
 //!
 //! Inner loops are interchanged at once; `interchange` then takes the reductions.
 //!
-//! Invariant: no iteration of the loop touches an element that another one stores, none reads what another one sets, and
-//! none can fail, so that only the order within a column matters, which stays.
+//! Invariant: no iteration of the loop touches an element that another one stores, none reads what another one sets,
+//! and none can fail. So only the order within a column matters, which stays.
 
 use super::Rewrite;
 use super::find::{FEWEST_COLUMNS, FEWEST_ROWS, set_by};
@@ -132,9 +132,9 @@ impl<'a> Rewrite<'a> {
         carried
     }
 
-    /// Returns whether iterations of the loop may run in any order: its statements are assignments, stores, reductions, and
-    /// loops of assignments and stores; they cannot fail; each local is set once, before it is read, and nothing else
-    /// reads it; and all that touches a field that is stored does so in the loop's own column.
+    /// Returns whether iterations of the loop may run in any order: its statements are assignments, stores, reductions,
+    /// and loops of assignments and stores; they cannot fail; each local is set once, before it is read, and nothing
+    /// else reads it; and every access to a field that is stored is in the iteration's own column.
     fn is_independent(&self, var: LocalId, body: &'a StmtBlock) -> bool {
         let mut sets = Default::default();
         count_sets(&self.spec.codelet.body, &mut sets);
