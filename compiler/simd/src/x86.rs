@@ -47,7 +47,7 @@ pub struct Options {
     pub idempotent: bool,
     /// Whether the host counts the ones of lanes of 512 bits (AVX512_VPOPCNTDQ).
     pub counts_ones: bool,
-    /// Whether groups may run interleaved.
+    /// Whether groups may run interleaved, and with AVX2 the two vectors of a group.
     pub interleave: bool,
     /// Whether accesses a few elements apart may be whole vectors.
     pub whole_vectors: bool,

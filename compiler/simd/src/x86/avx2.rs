@@ -105,7 +105,7 @@ impl Lowering<'_> {
         if self.active_count(1) == Some(0) {
             return self.body(&[0]);
         }
-        if pressure(self.kernel) <= FEW || depth(self.kernel) >= DEEP {
+        if pressure(self.kernel) <= FEW || self.options.interleave && depth(self.kernel) >= DEEP {
             return self.body(&[0, 1]);
         }
         self.body(&[0]);

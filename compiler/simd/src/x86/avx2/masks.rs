@@ -181,14 +181,23 @@ impl Lowering<'_> {
 
     /// `mask ? yes : no` of vectors of a lane.
     pub(super) fn blend(&mut self, lane: Lane, mask: Mask, yes: &Regs, no: &Regs) -> Regs {
-        let long = lane.is_long();
-        let op = Machine::BlendBy { code: BLEND_BY[usize::from(long)] };
         (0..yes.len())
             .map(|n| {
-                let mask = self.form(mask, long, n);
-                self.to.make(op, &[mask, no[n], yes[n]])
+                let mask = self.form(mask, lane.is_long(), n);
+                self.blend_one(lane.is_long(), mask, yes[n], no[n])
             })
             .collect()
+    }
+
+    /// The same of one vector: a blend with zeros is one logical instruction, and with ones besides the mask itself.
+    fn blend_one(&mut self, long: bool, mask: Reg, yes: Reg, no: Reg) -> Reg {
+        let ones = if long { u64::MAX } else { u32::MAX.into() };
+        match (self.to.constant_of(yes), self.to.constant_of(no)) {
+            (Some(bits), Some(0)) if bits == ones => mask,
+            (_, Some(0)) => self.to.plain(AND[0], &[mask, yes]),
+            (Some(0), _) => self.to.plain(AND_NOT, &[mask, no]),
+            _ => self.to.make(Machine::BlendBy { code: BLEND_BY[usize::from(long)] }, &[mask, no, yes]),
+        }
     }
 
     fn compare(&mut self, lane: Lane, cond: Cond, a: &Regs, b: &Regs) -> Mask {
