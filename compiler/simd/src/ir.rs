@@ -1,9 +1,8 @@
 //! The typed vector IR: kernels, their values and their effects.
 //!
 //! A [`Kernel`] is the body of a loop whose iterations become lanes. Each [`Value`] has one element of its [`Lane`]
-//! type
-//! for each iteration (in narrow kernels one, two or four, see below). The IR knows nothing of the width of a machine's
-//! vectors: a lowering decides how many registers a value takes.
+//! type for each iteration (in narrow kernels one, two or four, see below). The IR knows nothing of the width of a
+//! machine's vectors: a lowering decides how many registers a value takes.
 //!
 //! # Note: Groups
 //! Iterations run in groups of [`GROUP`]. Within a group each item of the body is done for all iterations, in lane
@@ -183,8 +182,7 @@ pub enum Op {
     /// Mask, yes, no.
     Select,
     /// The operand's value in another lane. Between integers: wraps. Float to integer: cut towards zero, saturating,
-    /// NaN
-    /// gives 0. Integer to float, and `f64` to `f32`: rounded to nearest. To a mask: whether it is not 0 (NaN is
+    /// NaN gives 0. Integer to float, and `f64` to `f32`: rounded to nearest. To a mask: whether it is not 0 (NaN is
     /// not). From a mask: 1 or 0.
     Convert,
     /// The operand's bits as another lane of the same width. NaN gives [`Lane::nan`] of the operand's lane.

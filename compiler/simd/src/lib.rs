@@ -1,6 +1,5 @@
-//! Vector kernels: loops whose iterations become the lanes of the host's vectors, for which Cranelift's x64 backend
-//! has no
-//! instructions (it has the 256- and 512-bit types, but lowers vectors of at most 128 bits).
+//! Vector kernels: loops whose iterations become the lanes of the host's vectors, for which Cranelift's x64 backend has
+//! no instructions (it has the 256- and 512-bit types, but lowers vectors of at most 128 bits).
 //!
 //! - [`ir`] is the typed vector IR: what a [`Kernel`] is, and what its operations mean
 //! - `print` is its text, [`evaluate()`] its meaning

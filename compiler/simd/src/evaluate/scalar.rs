@@ -76,8 +76,7 @@ pub(super) fn binary(lane: Lane, op: Op, a: u64, b: u64) -> u64 {
 
 fn float_binary(lane: Lane, op: Op, a: u64, b: u64) -> u64 {
     // Of `f32`, one operation in `f64` that is rounded to `f32` is the operation in `f32`: `f64` has more than twice
-    // the
-    // digits.
+    // the digits.
     let (x, y) = (lane.float_value(a), lane.float_value(b));
     match op {
         Op::Add => float(lane, x + y),

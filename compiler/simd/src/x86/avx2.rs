@@ -2,14 +2,11 @@
 //!
 //! # Note: Halves
 //! A group's elements of 32 bits take two vectors: one for the first eight iterations, and one for the last eight.
-//! Those of
-//! 64 bits take two for each half. A mask is a vector of ones and zeros, with lanes of 32 bits or of 64; each form is
-//! made
-//! when it is asked for. Nothing goes from iterations of one half to those of the other, so that the whole body is made
-//! for the first half and then for the second, which needs half the registers; a body that needs few is made for both
-//! at
-//! once, which shares what is the same in both. The last group has a body of its own, where everything that touches
-//! memory or an accumulator is under the mask of active iterations.
+//! Those of 64 bits take two for each half. A mask is a vector of ones and zeros, with lanes of 32 bits or of 64; each
+//! form is made when it is asked for. Nothing goes from iterations of one half to those of the other, so that the whole
+//! body is made for the first half and then for the second, which needs half the registers; a body that needs few is
+//! made for both at once, which shares what is the same in both. The last group has a body of its own, where everything
+//! that touches memory or an accumulator is under the mask of active iterations.
 //!
 //! - `arith`, `convert`, `narrow`: operations
 //! - `masks`: masks as vectors

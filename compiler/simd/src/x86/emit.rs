@@ -185,8 +185,7 @@ impl Emit<'_> {
     }
 
     /// Fills the registers of what is carried, at the end of what stands before the groups: each is a step of its own,
-    /// so
-    /// that few registers are enough for however many there are.
+    /// so that few registers are enough for however many there are.
     fn begin_carried(&mut self) {
         let none = Masking::default();
         let end = self.program.before.len();

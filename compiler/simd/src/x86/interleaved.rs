@@ -89,8 +89,7 @@ impl Interleaved {
     /// The lanes that a permutation takes for the n-th round: of two vectors, the second one's after the first one's.
     ///
     /// Loads: round 0 takes from the first two vectors, each next one from the result and the next vector. Stores: for
-    /// the
-    /// vector `round`, from the result and the value of a phase; of phase 1 from the values of phases 0 and 1.
+    /// the vector `round`, from the result and the value of a phase; of phase 1 from the values of phases 0 and 1.
     pub fn order(&self, phase: u8, round: u8) -> Vec<i64> {
         let (lanes, phase) = (self.lanes(), i64::from(phase));
         let reversed = self.steps < 0;

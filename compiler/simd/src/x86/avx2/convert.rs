@@ -151,8 +151,7 @@ impl Lowering<'_> {
     /// To 64 bits, of numbers in a range.
     ///
     /// A whole number below 2^51 is the low bits of its sum with 1.5 times 2^52. Others are cut into multiples of 2^32
-    /// and
-    /// what is left, which are exact.
+    /// and what is left, which are exact.
     fn long_of_f64(&mut self, to: Lane, x: Reg, (least, greatest): (f64, f64)) -> Reg {
         let whole = self.to.with(ROUND[1], rounding(Rounding::Trunc), &[x]);
         let number = self.to.with(COMPARE[1], order::ORDERED, &[x, x]);

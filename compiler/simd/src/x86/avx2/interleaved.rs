@@ -1,10 +1,8 @@
 //! Accesses a few elements apart, as whole vectors whose lanes are put in order.
 //!
 //! Every group but the last loads from the first element that some iteration wants to the last one, and stores where
-//! the
-//! values of all phases are there. Lanes of vectors that do not stand in each other's way are put into one vector
-//! first;
-//! those of two vectors that do are taken by one shuffle, if it can; then all go where they belong.
+//! the values of all phases are there. Lanes of vectors that do not stand in each other's way are put into one vector
+//! first; those of two vectors that do are taken by one shuffle, if it can; then all go where they belong.
 //!
 //! Invariant: nothing is loaded before the first or behind the last element that a group wants.
 

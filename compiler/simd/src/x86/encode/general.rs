@@ -1,8 +1,7 @@
 //! The few instructions on general registers: pointers, the count of places, the bits of masks, and jumps.
 //!
 //! Invariant: what is not known when an instruction is put, a [`Forward`] or a [`Number`], has four bytes, so that
-//! filling
-//! it in moves nothing.
+//! filling it in moves nothing.
 
 use super::{Bytes, Code, Gpr, Masking, R14, RDX, RSI, Rm};
 
