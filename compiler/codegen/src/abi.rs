@@ -7,13 +7,11 @@
 //! # Note: Addresses
 //! Instance `i` finds element (0, …, 0) of the view of edge field `f` at `base + offset(i, f)`, where edge fields are
 //! the fields that are not `const`, counted from 0 in the order of declaration. With
-//! [`Addressing::Affine`](girder_codelet::kernel::Addressing),
-//! `offset(i, f) = start[f] + i * step[f]` (wrapping); with a table, it is entry `i * edges + f` of `offsets`. With
-//! `Mixed` some fields are found in one way, the others in the other.
-//! Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs alignment.
-//! A kernel that was compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances together: its
-//! offsets and
-//! constants must be as regular as they say, whatever part of the batch a call is for.
+//! [`Addressing::Affine`](girder_codelet::kernel::Addressing), `offset(i, f) = start[f] + i * step[f]` (wrapping); with
+//! a table, it is entry `i * edges + f` of `offsets`. With `Mixed` some fields are found in one way, the others in the
+//! other. Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs
+//! alignment. A kernel that was compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances
+//! together: its offsets and constants must be as regular as they say, whatever part of the batch a call is for.
 //!
 //! # Note: Sound calls
 //! A call is sound if every element of every view of instances `first..last` lies in memory that the caller may read
@@ -88,8 +86,7 @@ pub struct Batch {
     /// Workers of a tile, at least 1.
     pub workers: u64,
     /// Where a kernel that [counts](girder_codelet::KernelSpec::points) adds its counters, instance-major; worker by
-    /// worker inside
-    /// an instance of a `multi` codelet. Null for all other kernels.
+    /// worker inside an instance of a `multi` codelet. Null for all other kernels.
     pub counters: *mut u64,
     /// Set when the kernel returns [`Status::Failed`].
     pub failure: Failure,

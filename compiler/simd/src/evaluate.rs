@@ -1,4 +1,4 @@
-//! What kernels mean: a scalar evaluator, which the lowerings are held against.
+//! The meaning of kernels: a scalar evaluator, the reference for tests of the lowerings.
 //!
 //! Invariant: there is one definition of each operation, in `scalar`, for one element.
 
@@ -7,12 +7,12 @@ mod scalar;
 use crate::ir::{AccumulatorId, Effect, GROUP, Item, Kernel, Lane, Memory, Op, Value, interleaved_elements};
 use scalar::{binary, compare, convert, fma, unary};
 
-/// What the addresses of a record point to.
+/// The memory that the addresses of a record refer to.
 pub trait Bytes {
-    /// Reads bytes from an address on.
+    /// Reads the bytes at an address.
     fn read(&self, address: u64, to: &mut [u8]);
 
-    /// Writes bytes from an address on.
+    /// Writes the bytes at an address.
     fn write(&mut self, address: u64, from: &[u8]);
 }
 
@@ -31,7 +31,7 @@ impl Bytes for [u8] {
     }
 }
 
-/// Runs some iterations of a kernel.
+/// Runs a number of iterations of a kernel.
 pub fn evaluate(kernel: &Kernel, record: &mut [u8], memory: &mut (impl Bytes + ?Sized), iterations: u64) {
     let mut run = Run {
         kernel,
@@ -77,12 +77,12 @@ struct Run<'a, M: ?Sized> {
     kernel: &'a Kernel,
     record: &'a mut [u8],
     memory: &'a mut M,
-    /// The bits of each value's elements, of active iterations.
+    /// The bits of each value's elements, for active iterations.
     values: Vec<Vec<u64>>,
     accumulators: Vec<Vec<u64>>,
     /// The first iteration of the group.
     first: u64,
-    /// How many iterations the group has.
+    /// The number of active iterations of the group.
     active: usize,
 }
 
@@ -92,7 +92,7 @@ impl<M: Bytes + ?Sized> Run<'_, M> {
         (0..GROUP as usize).map(|n| start.unwrap_or_else(|| at(n))).collect()
     }
 
-    /// Elements of each iteration that a lane has.
+    /// Returns the elements of each iteration for a lane.
     fn per_iteration(&self, lane: Lane) -> usize {
         if lane.bytes() >= 4 || lane == Lane::Mask { 1 } else { self.kernel.per_iteration.into() }
     }
@@ -102,7 +102,7 @@ impl<M: Bytes + ?Sized> Run<'_, M> {
         element(self.record, offset as usize, Lane::U64) as i64 + i64::from(at.offset)
     }
 
-    /// Where the element of an iteration of the group is.
+    /// Returns the address of the element of an iteration of the group.
     fn element_address(&self, at: Memory, lane: Lane, n: usize) -> u64 {
         let per = self.per_iteration(lane);
         let iteration = self.first as i64 + (n / per) as i64;

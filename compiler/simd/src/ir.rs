@@ -1,33 +1,32 @@
 //! The typed vector IR: kernels, their values and their effects.
 //!
 //! A [`Kernel`] is the body of a loop whose iterations become lanes. Each [`Value`] has one element of its [`Lane`]
-//! type
-//! for each iteration (in narrow kernels one, two or four, see below). The IR knows nothing of the width of a machine's
-//! vectors: a lowering decides how many registers a value takes.
+//! type for each iteration (in narrow kernels one, two or four, see below). The IR does not depend on the width of a
+//! machine's vectors: a lowering decides how many registers a value takes.
 //!
 //! # Note: Groups
-//! Iterations run in groups of [`GROUP`]. Within a group each item of the body is done for all iterations, in lane
-//! order, before the next item begins. The last group may be incomplete: its other lanes load nothing, store nothing
-//! and leave accumulators as they are. No iteration may load or store an element that another one stores.
+//! Iterations run in groups of [`GROUP`]. Within a group each item of the body is executed for all iterations, in lane
+//! order, before the next item begins. The last group may be incomplete: its inactive lanes load nothing, store nothing
+//! and leave accumulators unchanged. No iteration may load or store an element that another one stores.
 //!
 //! # Note: The record
-//! A kernel is called with the address of a *record* and a number of iterations. The record holds the addresses that
-//! [`Pointer`]s begin with, the numbers of [`Op::Uniform`] and [`Op::Index`], and [`Accumulator`]s.
+//! A kernel is called with the address of a *record* and a number of iterations. The record has the start addresses of
+//! [`Pointer`]s, the numbers of [`Op::Uniform`] and [`Op::Index`], and the [`Accumulator`]s.
 //!
 //! # Note: Narrow kernels
 //! With `per_iteration` greater than 1, an iteration is four bytes of memory: four elements of 8 bits, or two of 16.
-//! Values then have so many elements for each iteration, except those of [`Op::SumNeighbours`] and
+//! Values then have `per_iteration` elements for each iteration, except those of [`Op::SumNeighbours`] and
 //! [`Op::DotNeighbours`], which have one.
 //!
 //! # Note: Masks
 //! A mask has a truth value for each iteration ([`Lane::Mask`]) or, in a narrow kernel, for each element
-//! ([`Lane::Mask8`], [`Lane::Mask16`]: a mask goes with values of the width that it was compared in).
+//! ([`Lane::Mask8`], [`Lane::Mask16`]). The width of such a mask is that of the values whose comparison gave it, and of
+//! those it selects.
 //!
 //! # Note: NaN
-//! Results that are NaN are any NaN; [`Op::Bits`] alone gives the one of [`Lane::nan`].
+//! A NaN result may have any NaN's bits, except that of [`Op::Bits`], which is [`Lane::nan`].
 //!
-//! Invariant: the meaning of each operation is that of [`evaluate`](crate::evaluate()), which is the reference for the
-//! lowerings.
+//! Invariant: [`evaluate`](crate::evaluate()) defines each operation, and is the reference for the lowerings.
 
 mod build;
 mod lane;
@@ -39,7 +38,7 @@ pub(crate) use ranges::{ranges, without_limits};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Iterations that run together.
+/// The iterations of a group.
 pub const GROUP: u64 = 16;
 
 /// A value of a kernel, by number.
@@ -54,25 +53,25 @@ pub struct Pointer(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct AccumulatorId(pub u32);
 
-/// An element of each iteration: that of iteration i is at the pointer's address, plus the offset, plus i times the
-/// pointer's stride. In narrow kernels the others of an iteration follow it.
+/// An element of each iteration. The element of iteration i is at the pointer's address, plus the offset, plus i times
+/// the pointer's stride. In narrow kernels the other elements of the iteration follow it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Memory {
-    /// Where iteration 0 begins.
+    /// The address of iteration 0, before the offset.
     pub pointer: Pointer,
-    /// Bytes that are added.
+    /// An offset in bytes.
     pub offset: i32,
 }
 
-/// The elements of a phase of an interleaved access.
+/// Returns the elements of a phase of an interleaved access.
 pub(crate) fn interleaved_elements(phase_0: Memory, lane: Lane, phase: u8) -> Memory {
     Memory { offset: phase_0.offset + i32::from(phase) * lane.bytes() as i32, ..phase_0 }
 }
 
-/// How a float becomes a whole number of the same type.
+/// A rounding of a float to a whole number of the same type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Rounding {
-    /// To the nearest; halfway cases to the even one.
+    /// To the nearest whole number; ties go to the even one.
     Nearest,
     /// Downwards.
     Floor,
@@ -82,14 +81,14 @@ pub enum Rounding {
     Trunc,
 }
 
-/// What a comparison asks.
+/// The condition of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cond {
     /// Equal. False if either is NaN.
     Eq,
     /// Not equal. True if either is NaN.
     Ne,
-    /// Less. False if either is NaN, as all that follow.
+    /// Less. False if either is NaN, like all conditions below.
     Lt,
     /// Less or equal.
     Le,
@@ -99,104 +98,103 @@ pub enum Cond {
     Ge,
 }
 
-/// How a value is made. Operands have the lane of the result unless an operation says otherwise.
+/// The operation that defines a value. Operands have the lane of the result unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     /// The same bits in each element.
     Constant {
-        /// In the low end of the word; those above the lane's are zero.
+        /// The bits; those above the lane's width are zero.
         bits: u64,
     },
-    /// A number of the record in each element. Integers of 8 and 16 bits stand there as 32-bit integers of the same
+    /// A number of the record in each element. The record has integers of 8 and 16 bits as 32-bit integers of the same
     /// value.
     Uniform {
-        /// Where it stands in the record.
+        /// Its offset in the record.
         offset: u32,
     },
-    /// `start + step * iteration`, wrapping, of `i32` or `i64`; `start` stands in the record.
+    /// `start + step * iteration`, wrapping, for `i32` or `i64`; `start` is in the record.
     Index {
-        /// Where `start` stands in the record.
+        /// The offset of `start` in the record.
         offset: u32,
-        /// From iteration to iteration.
+        /// The growth from one iteration to the next.
         step: i64,
     },
-    /// Elements of memory. With an operand, a mask: 0 where that is false, and nothing is touched there.
+    /// Elements of memory. An operand is a mask: where it is false, the result is 0 and memory is not accessed.
     Load(Memory),
-    /// Integers: `0 - x`, wrapping. Floats: the sign bit inverted.
+    /// Integers: `0 - x`, wrapping. Floats: inverts the sign bit.
     Neg,
-    /// Integers: wrapping, so that the least is its own. Floats: the sign bit cleared.
+    /// Integers: wraps, so that the least integer is unchanged. Floats: clears the sign bit.
     Abs,
-    /// Each bit inverted; of masks too.
+    /// Inverts each bit; also for masks.
     Not,
-    /// Of floats, rounded to nearest.
+    /// The square root of floats, rounded to nearest.
     Sqrt,
-    /// Of floats.
+    /// Rounds floats to whole numbers.
     Round(Rounding),
-    /// How many bits of an integer are set.
+    /// The number of set bits of an integer.
     CountOnes,
-    /// How many of the highest bits of an integer are clear.
+    /// The number of leading zeros of an integer.
     LeadingZeros,
-    /// Integers wrap; floats round to nearest, here and below.
+    /// Integers wrap; floats round to nearest, as in the operations below.
     Add,
     /// `a - b`
     Sub,
-    /// `a * b`; of integers the low bits.
+    /// `a * b`; for integers the low bits of the product.
     Mul,
-    /// Of floats.
+    /// The quotient of floats.
     Div,
-    /// Of floats: NaN if either is NaN, and -0 is less than +0.
+    /// Floats: NaN if either is NaN, and -0 is less than +0.
     Min,
-    /// Of floats: NaN if either is NaN, and -0 is less than +0.
+    /// Floats: NaN if either is NaN, and -0 is less than +0.
     Max,
-    /// Of integers and masks, as the two that follow.
+    /// Bitwise, for integers and masks; so are the two below.
     And,
-    /// Bit by bit.
+    /// Bitwise or.
     Or,
-    /// Bit by bit.
+    /// Bitwise exclusive or.
     Xor,
-    /// Of unsigned integers of 8 or 16 bits in narrow kernels: `(a + b + 1) >> 1` without overflow.
+    /// `(a + b + 1) >> 1` without overflow, for unsigned integers of 8 or 16 bits in narrow kernels.
     Average,
-    /// Of integers, by less than the lane's bits.
+    /// A left shift of integers by less than the lane's bits.
     Shl {
-        /// By how many bits.
+        /// The number of bits.
         by: u8,
     },
-    /// Of integers, by less than the lane's bits; copies the sign of signed ones.
+    /// A right shift of integers by less than the lane's bits; arithmetic for signed lanes.
     Shr {
-        /// By how many bits.
+        /// The number of bits.
         by: u8,
     },
-    /// The quotient of an integer of at most 32 bits by a number that is not 0, cut towards zero, wrapping.
+    /// The quotient of an integer of at most 32 bits by a nonzero constant, rounded towards zero, wrapping.
     DivideBy {
         /// A value of the lane.
         divisor: i64,
     },
-    /// What [`Op::DivideBy`] leaves: it has the sign of the operand.
+    /// The remainder of [`Op::DivideBy`]; it has the sign of the operand.
     RemainderBy {
         /// A value of the lane.
         divisor: i64,
     },
     /// `a * b + c` of floats, rounded once.
     Fma,
-    /// A mask, of two operands of one lane; of masks, with false less than true.
+    /// A comparison of two operands of one lane; the result is a mask. For masks, false is less than true.
     Compare(Cond),
-    /// Mask, yes, no.
+    /// A selection. Operands: mask, yes, no.
     Select,
-    /// The operand's value in another lane. Between integers: wraps. Float to integer: cut towards zero, saturating,
-    /// NaN
-    /// gives 0. Integer to float, and `f64` to `f32`: rounded to nearest. To a mask: whether it is not 0 (NaN is
-    /// not). From a mask: 1 or 0.
+    /// The operand's value in another lane. Between integers: wraps. Float to integer: rounds towards zero and
+    /// saturates; NaN becomes 0. Integer to float, and `f64` to `f32`: rounds to nearest. To a mask: whether it is not
+    /// 0 (true for NaN). From a mask: 1 or 0.
     Convert,
-    /// The operand's bits as another lane of the same width. NaN gives [`Lane::nan`] of the operand's lane.
+    /// The operand's bits as another lane of the same width. NaN becomes [`Lane::nan`] of the operand's lane.
     Bits,
-    /// In narrow kernels: the sum of an iteration's elements as `i32`; of `u8`, `i16`, or `u16` below 2^15.
+    /// In narrow kernels: the `i32` sum of an iteration's elements, which are `u8`, `i16`, or `u16` below 2^15.
     SumNeighbours,
-    /// In narrow kernels: the sum of the products of an iteration's elements of two `i16` as `i32`.
+    /// In narrow kernels: the `i32` sum of the products of an iteration's elements of two `i16` operands.
     DotNeighbours,
 }
 
 impl Op {
-    /// Whether it reads memory, which stores may change.
+    /// Returns whether the operation reads memory, which stores may change.
     pub fn loads(self) -> bool {
         matches!(self, Op::Load(_))
     }
@@ -207,31 +205,31 @@ impl Op {
 pub struct Def {
     /// The type of its elements.
     pub lane: Lane,
-    /// How it is made.
+    /// The operation.
     pub op: Op,
-    /// What it is made of.
+    /// The operands.
     pub args: SmallVec<[Value; 3]>,
 }
 
-/// How an accumulator takes a value in.
+/// How an accumulator combines its element with a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
-    /// As [`Op::Add`].
+    /// See [`Op::Add`].
     Sum,
-    /// As [`Op::Mul`].
+    /// See [`Op::Mul`].
     Product,
-    /// As [`Op::Min`].
+    /// See [`Op::Min`].
     Min,
-    /// As [`Op::Max`].
+    /// See [`Op::Max`].
     Max,
-    /// As [`Op::And`].
+    /// See [`Op::And`].
     And,
-    /// As [`Op::Or`].
+    /// See [`Op::Or`].
     Or,
 }
 
 impl Reduction {
-    /// The operation on two values.
+    /// Returns the operation on two values.
     pub fn op(self) -> Op {
         match self {
             Reduction::Sum => Op::Add,
@@ -243,7 +241,7 @@ impl Reduction {
         }
     }
 
-    /// The bits of what changes no other value: -0 for a sum of floats.
+    /// Returns the bits of the identity: -0 for a sum of floats.
     pub fn identity(self, lane: Lane) -> u64 {
         let (least, greatest) = match lane.is_float() {
             true => (lane.float_bits(f64::NEG_INFINITY), lane.float_bits(f64::INFINITY)),
@@ -264,63 +262,63 @@ impl Reduction {
     }
 }
 
-/// [`GROUP`] elements that live as long as a call: iteration i goes to element `i % GROUP`, one after the other.
+/// [`GROUP`] elements that live as long as a call. Iteration i is accumulated into element `i % GROUP`, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Accumulator {
-    /// `i32` to `f64`.
+    /// The type of its elements: `i32` to `f64`.
     pub lane: Lane,
-    /// Where its elements stand in the record, which they go to at the end.
+    /// The offset of its elements in the record, where they are stored at the end.
     pub offset: u32,
-    /// The bits that all begin with; `None` for those that stand in the record.
+    /// The start value of all elements; `None` to start with the elements in the record.
     pub start: Option<u64>,
-    /// Iterations may go to any element in any order: only what all elements come to together counts. The reduction's
-    /// identity is what others begin with.
+    /// Whether iterations may be accumulated into any element in any order, because only the combination of all
+    /// elements matters. Additional elements start with the reduction's identity.
     pub any_order: bool,
 }
 
-/// Where a pointer stands in the record, and how many bytes it moves from iteration to iteration.
+/// The place of a pointer in the record, and its stride.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moving {
-    /// Where its address stands in the record.
+    /// The offset of its address in the record.
     pub offset: u32,
-    /// Bytes from iteration to iteration.
+    /// The bytes from one iteration to the next.
     pub stride: i64,
 }
 
-/// What changes memory or an accumulator.
+/// A change of memory or of an accumulator.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Effect {
-    /// Stores an element of each iteration, or of those where the mask is true.
+    /// Stores an element of each iteration, or only where the mask is true.
     Store {
-        /// Where.
+        /// The address.
         to: Memory,
-        /// What.
+        /// The value.
         value: Value,
         /// A mask.
         mask: Option<Value>,
     },
-    /// Stores elements of at least 32 bits that lie a few apart: the pointer's stride is two to four elements, or minus
-    /// one.
+    /// Stores elements of at least 32 bits at a stride of two to four elements, or of minus one element.
     StoreInterleaved {
-        /// Where the element of phase 0 is.
+        /// The element of phase 0.
         to: Memory,
-        /// By phase: its element is so many after that of phase 0. Phases that are missing are not touched.
+        /// The phases and their values. The element of phase n is n elements after that of phase 0. Missing phases are
+        /// not stored.
         values: SmallVec<[(u8, Value); 4]>,
     },
     /// `element = element op value`, where the mask is true.
     Accumulate {
-        /// Which.
+        /// The accumulator.
         accumulator: AccumulatorId,
-        /// How.
+        /// The reduction.
         op: Reduction,
-        /// What.
+        /// The value.
         value: Value,
         /// A mask.
         mask: Option<Value>,
     },
     /// `element = a * b + element`, rounded once, where the mask is true.
     AccumulateProduct {
-        /// Which.
+        /// The accumulator.
         accumulator: AccumulatorId,
         /// The factors.
         factors: [Value; 2],
@@ -330,7 +328,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The values that it reads.
+    /// Returns the values that the effect reads.
     pub fn reads(&self) -> SmallVec<[Value; 4]> {
         match self {
             Effect::Store { value, mask, .. } | Effect::Accumulate { value, mask, .. } => {
@@ -341,7 +339,7 @@ impl Effect {
         }
     }
 
-    /// The accumulator that it changes.
+    /// Returns the accumulator that the effect changes.
     pub fn accumulator(&self) -> Option<AccumulatorId> {
         match *self {
             Effect::Accumulate { accumulator, .. } | Effect::AccumulateProduct { accumulator, .. } => Some(accumulator),
@@ -353,26 +351,26 @@ impl Effect {
 /// A step of the body.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Item {
-    /// A value is made.
+    /// Defines a value.
     Make(Value),
-    /// An effect takes place.
+    /// Executes an effect.
     Do(Effect),
 }
 
-/// A loop's body over vectors.
+/// The vectorized body of a loop.
 ///
-/// Invariants: a value stands after its operands; equal operations on equal operands are made once, loads as long as
-/// nothing is stored.
+/// Invariants: a value follows its operands; equal operations on equal operands are one value; equal loads only as long
+/// as nothing is stored between them.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Elements of each iteration: 1, or 2 or 4 in narrow kernels.
+    /// The elements of each iteration: 1, or 2 or 4 in narrow kernels.
     pub per_iteration: u8,
-    /// How each value is made.
+    /// The definition of each value.
     pub defs: Vec<Def>,
-    /// Whether a value is the same in all groups.
+    /// Whether a value is a loop invariant.
     fixed: Vec<bool>,
     known: FxHashMap<Def, Value>,
-    /// What each group does, in order; values that are the same in all groups are in it too.
+    /// The steps of each group, in order, including loop invariants.
     pub items: Vec<Item>,
     /// By number.
     pub accumulators: Vec<Accumulator>,

@@ -1,9 +1,8 @@
-//! Vector kernels: loops whose iterations become the lanes of the host's vectors, for which Cranelift's x64 backend
-//! has no
-//! instructions (it has the 256- and 512-bit types, but lowers vectors of at most 128 bits).
+//! Vector kernels: loops whose iterations become the lanes of the host's 256-bit or 512-bit vectors. Cranelift's x64
+//! backend has types for such vectors, but lowers only vectors of at most 128 bits.
 //!
-//! - [`ir`] is the typed vector IR: what a [`Kernel`] is, and what its operations mean
-//! - `print` is its text, [`evaluate()`] its meaning
+//! - [`ir`] is the typed vector IR: [`Kernel`]s and their operations
+//! - `print` writes kernels as text, and [`evaluate()`] defines their meaning
 //! - [`x86`] translates kernels to machine code, with one lowering for each [`Level`]
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Text of a kernel.
+//! The text of a kernel.
 //!
 //! ```text
 //! kernel {
@@ -12,7 +12,7 @@
 //! }
 //! ```
 //!
-//! Invariant: equal kernels have equal text, and every field of an operation is in it.
+//! Invariant: equal kernels have equal texts, and the text has every field of an operation.
 
 use crate::ir::{Cond, Effect, Item, Kernel, Lane, Memory, Op, Reduction, Rounding, Value};
 use std::fmt::{Display, Formatter, Result};
@@ -33,7 +33,7 @@ impl Display for Memory {
 }
 
 impl Op {
-    /// The name of an operation.
+    /// Returns the name of an operation.
     fn name(self) -> &'static str {
         match self {
             Op::Constant { .. } => "constant",
@@ -124,7 +124,7 @@ impl Display for Kernel {
 impl Kernel {
     fn print_value(&self, value: Value, f: &mut Formatter<'_>) -> Result {
         let def = self.def(value);
-        // Comparisons and conversions say what they are of.
+        // Comparisons and conversions name the operand's lane.
         let of = def.args.first().map_or(def.lane, |&a| self.lane(a));
         match def.op {
             Op::Compare(_) => write!(f, "{value} = {}.{}", def.op.name(), of.name())?,
@@ -152,7 +152,7 @@ impl Kernel {
     }
 }
 
-/// The value of a constant, for people.
+/// Returns the value of a constant in readable form.
 fn note(lane: Lane, bits: u64) -> String {
     match lane {
         _ if lane.is_float() => format!(" // {:?}", lane.float_value(bits)),

@@ -1,16 +1,16 @@
-//! Kernels to machine code for x86-64.
+//! Translates kernels to machine code for x86-64.
 //!
-//! - [`table`], `pairs`: the instructions, and names for them by what they do
-//! - `encode`: their bytes
+//! - [`table`], `pairs`: the instructions, and descriptive names for them
+//! - `encode`: the encoding of instructions
 //! - `inst`, `program`: machine programs over virtual registers
 //! - `avx512`, `avx2`: one lowering from the IR to machine programs for each level
-//! - `integers`, `interleaved`: what both lowerings share
-//! - `interleave`: several groups, step by step
-//! - `registers`: virtual registers to those of the machine
-//! - `constants`: numbers that stand before the code
+//! - `integers`, `interleaved`: code that both lowerings share
+//! - `interleave`: interleaves the steps of several groups
+//! - `registers`: register allocation
+//! - `constants`: constants in front of the code
 //! - `emit`, `step`: the loop around a body, and the code of one step
 //!
-//! Invariant: code is position-free: it reads its own constants and what its arguments point to.
+//! Invariant: code is position-independent: it reads only its own constants and the memory that its arguments point to.
 
 mod avx2;
 mod avx512;
@@ -38,20 +38,20 @@ pub enum Level {
     Avx512,
 }
 
-/// What is known of the loop that a kernel runs, and what is wanted.
+/// The known facts about the loop that a kernel runs, and the choices of the caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The number of iterations, if it is known.
     pub iterations: Option<u64>,
-    /// Running an iteration twice does no harm.
+    /// Whether an iteration may run twice.
     pub idempotent: bool,
-    /// Whether the host counts the ones of lanes of 512 bits (AVX512_VPOPCNTDQ).
+    /// Whether the host has a population count of 512-bit vectors (AVX512_VPOPCNTDQ).
     pub counts_ones: bool,
     /// Whether groups may run interleaved, and with AVX2 the two vectors of a group.
     pub interleave: bool,
-    /// Whether accesses a few elements apart may be whole vectors.
+    /// Whether accesses with a stride of a few elements may load or store whole vectors.
     pub whole_vectors: bool,
-    /// Whether a listing for people is made.
+    /// Whether to produce a readable listing.
     pub listing: bool,
 }
 
@@ -68,25 +68,25 @@ impl Default for Options {
     }
 }
 
-/// Position-free machine code, and where it begins to run: `extern "sysv64" fn(record: *mut u8, iterations: u64)`, of
-/// one iteration at least.
+/// Position-independent machine code of an `extern "sysv64" fn(record: *mut u8, iterations: u64)`, and the offset of
+/// its entry. `iterations` is at least one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
-    /// The code, which has to stand at a multiple of [`Machine::ALIGNMENT`].
+    /// The code, which has to be aligned to [`Machine::ALIGNMENT`].
     pub bytes: Vec<u8>,
     /// The offset of its first instruction.
     pub entry: usize,
-    /// The same for people, if it was wanted.
+    /// A readable listing of the code, if it was requested.
     pub listing: Option<String>,
-    /// The text of the kernel, if a listing was wanted.
+    /// The text of the kernel, if a listing was requested.
     pub kernel: Option<String>,
 }
 
-/// A function that does what a kernel means, by [`evaluate`](crate::evaluate()), instead of machine code of its own.
+/// A function that interprets a kernel by [`evaluate`](crate::evaluate()), instead of machine code for it.
 pub type Reference = extern "sysv64" fn(record: *mut u8, iterations: u64, kernel: *const Kernel);
 
 impl Machine {
-    /// Code that calls a function with a kernel, which lives for ever.
+    /// Returns code that calls a function with a kernel.
     pub fn calling(reference: Reference, kernel: &'static Kernel) -> Machine {
         // mov rdx, kernel; mov rax, reference; jmp rax
         let mut bytes = vec![0x48, 0xba];
@@ -97,7 +97,7 @@ impl Machine {
         Machine { bytes, entry: 0, listing: None, kernel: None }
     }
 
-    /// What the address of the first byte has to be a multiple of.
+    /// The alignment of the first byte.
     pub const ALIGNMENT: usize = 64;
 }
 
@@ -112,10 +112,10 @@ pub fn assemble(kernel: &Kernel, level: Level, options: &Options) -> Machine {
 }
 
 impl Level {
-    /// All levels, the least first.
+    /// All levels, the lowest first.
     pub const ALL: [Level; 2] = [Level::Avx2, Level::Avx512];
 
-    /// As listings call it.
+    /// Returns the name of the level in listings.
     pub fn name(self) -> &'static str {
         match self {
             Level::Avx2 => "avx2",
@@ -123,7 +123,7 @@ impl Level {
         }
     }
 
-    /// Whether this machine has the level.
+    /// Returns whether this machine has the level.
     pub fn is_here(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -142,7 +142,7 @@ impl Level {
         }
     }
 
-    /// Bytes of a vector.
+    /// Returns the bytes of a vector.
     pub(crate) const fn bytes(self) -> u32 {
         match self {
             Level::Avx2 => 32,
@@ -150,31 +150,31 @@ impl Level {
         }
     }
 
-    /// Vector registers that values may have.
+    /// Returns the number of vector registers that the allocator may use.
     pub(crate) const fn registers(self) -> u8 {
         match self {
-            // One is for what an instruction uses up.
+            // One register is for masks that an instruction clobbers.
             Level::Avx2 => 15,
             Level::Avx512 => 32,
         }
     }
 
-    /// Registers that a group's elements of a lane take.
+    /// Returns the number of registers that a value takes for a group.
     pub fn vectors(self, lane: Lane) -> usize {
         (GROUP as usize * lane.bytes().max(4) as usize).div_ceil(self.bytes() as usize)
     }
 
-    /// Registers for accumulators and indices, if the body is to have as many.
+    /// Returns the registers for accumulators and indices if the body is to have as many.
     pub fn spare_registers(self) -> usize {
         usize::from(self.registers() / 2)
     }
 
-    /// Registers for accumulators and indices at most.
+    /// Returns the most registers for accumulators and indices.
     pub fn most_carried(self) -> usize {
         usize::from(self.registers() - registers::WIDEST)
     }
 
-    /// Indices that a kernel may carry.
+    /// Returns the most indices that a kernel may carry.
     pub fn most_indices(self) -> usize {
         match self {
             Level::Avx2 => 1,
@@ -182,13 +182,13 @@ impl Level {
         }
     }
 
-    /// Whether there is a conversion between two lanes.
+    /// Returns whether the level converts one lane type to another.
     pub fn converts(self, from: Lane, to: Lane) -> bool {
         let long = from.is_int() && from.is_long();
         self == Level::Avx512 || !(long && to == Lane::F32)
     }
 
-    /// Groups in a row that accumulate in registers of their own, where the order does not matter.
+    /// Returns the number of unrolled groups with accumulators of their own, where the order does not matter.
     pub fn parallel_accumulators(self) -> usize {
         match self {
             Level::Avx2 => 1,
@@ -197,13 +197,13 @@ impl Level {
     }
 }
 
-/// Elements from iteration to iteration, if an access may be whole vectors whose lanes are put in order.
+/// Returns the stride in elements, if an access may be whole vectors whose lanes are permuted.
 pub fn interleaved_stride(lane: Lane, stride: i64) -> Option<i64> {
     let bytes = i64::from(lane.bytes());
     (bytes > 0 && stride % bytes == 0 && matches!(stride / bytes, -1 | 2..=4)).then(|| stride / bytes)
 }
 
-/// What each pointer of a kernel is to a program.
+/// Returns the program's form of each pointer of a kernel.
 fn moving(kernel: &Kernel) -> Vec<program::Moving> {
     let mut sizes: Vec<Option<u32>> = vec![None; kernel.pointers.len()];
     let mut unit = vec![true; kernel.pointers.len()];
@@ -232,7 +232,8 @@ fn moving(kernel: &Kernel) -> Vec<program::Moving> {
     kernel.pointers.iter().enumerate().map(moving).collect()
 }
 
-/// The first iteration's element of phase 0 of an access that lies so many elements apart, and the access's phase.
+/// Returns the offset of the first iteration's element of phase 0 of an access with this stride, and the access's
+/// phase.
 pub fn phase(offset: i32, bytes: u32, steps: i64) -> (i32, u8) {
     let bytes = bytes as i32;
     let phase = if steps < 0 { 0 } else { offset.div_euclid(bytes).rem_euclid(steps as i32) };

@@ -162,9 +162,8 @@ impl Lower<'_, '_> {
     }
 
     /// What an instance needs, for instance 0, and what is added for each next one: the address of the row of the
-    /// table,
-    /// if there is one; those of the edge fields that are not found there; then that of the `const` fields, if there
-    /// are any.
+    /// table, if there is one; those of the edge fields that are not found there; then that of the `const` fields, if
+    /// there are any.
     fn pointers(&mut self, batch: Value) -> Pointers {
         let base = self.b.ins().load(I64, fixed(), batch, offset::BASE);
         let mut pointers = Pointers { base, starts: SmallVec::new(), steps: SmallVec::new() };

@@ -4,13 +4,11 @@
 //! a = sum i in 0..n { x[i] * y[i] }; b = sum i in 0..n { x[i] * x[i] }; c = sum i in 0..n { y[i] * y[i] };
 //! ```
 //!
-//! reads its arrays three times, and each sum waits for nothing but its own lanes. In one vector kernel they share
-//! what they
-//! load, and none waits for another. What stands between them and is not part of any comes after all of them.
+//! reads its arrays three times, and each sum waits for nothing but its own lanes. In one vector kernel they share what
+//! they load, and none waits for another. What stands between them and is not part of any comes after all of them.
 //!
-//! Invariant: a reduction that is taken early cannot fail, and neither reads nor sets what any statement before it
-//! sets or
-//! stores; nothing before it reads or sets what it sets. Its result and its iterations are noted where it stands.
+//! Invariant: a reduction that is taken early cannot fail, and neither reads nor sets what any statement before it sets
+//! or stores; nothing before it reads or sets what it sets. Its result and its iterations are noted where it stands.
 
 use super::Lower;
 use cranelift_entity::SecondaryMap;

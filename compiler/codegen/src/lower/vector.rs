@@ -1,12 +1,10 @@
 //! Loops, reductions and whole vertices, several iterations at a time.
 //!
 //! An *iteration* is an iteration of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run
-//! the body
-//! together: control is the same for all of them, and values that differ are vectors. A body qualifies if every
-//! value that differs has four bytes, or every one has eight (in vector kernels they may mix), no check in it can
-//! fail, and no two iterations touch one
-//! element that either stores. Each iteration computes what it would alone, in the same order, so the bits are the
-//! same.
+//! the body together: control is the same for all of them, and values that differ are vectors. A body qualifies if
+//! every value that differs has four bytes, or every one has eight (in vector kernels they may mix), no check in it can
+//! fail, and no two iterations touch one element that either stores. Each iteration computes what it would alone, in
+//! the same order, so the bits are the same.
 //!
 //! - `steps`: the statements that a body may have
 //! - `totals`: locals that a loop only adds to
@@ -19,9 +17,8 @@
 //! # Note: Early
 //! What is the same in all iterations and depends on nothing in the body is evaluated before the loop, which is entered
 //! only if it has an iteration. That is sound for what every iteration evaluates unconditionally. Where iterations may
-//! skip an
-//! expression that others evaluate, it loads nothing and has no check, proven or not, for the proof may rest on the
-//! condition; but that a vector kernel loads and stores under a mask, and that a load is sure where every iteration
+//! skip an expression that others evaluate, it loads nothing and has no check, proven or not, for the proof may rest on
+//! the condition; but that a vector kernel loads and stores under a mask, and that a load is sure where every iteration
 //! has the same.
 //!
 //! Invariant: a [`Plan`] is only made for a body that `emit` and `run` can translate.

@@ -5,8 +5,8 @@
 //! replay of the phase after, every element must be at home with its expected token. Tokens are kept and compared as
 //! segments (`block`), so that the replay takes time by rows and strides, not by elements.
 //!
-//! Invariant: shares no code with the planner but the layout of blocks; nothing that a table read from text
-//! may hold makes it panic.
+//! Invariant: shares no code with the planner but the layout of blocks; nothing that a table read from text may hold
+//! makes it panic.
 
 mod block;
 mod carried;

@@ -1,15 +1,15 @@
 //! Operations on one element.
 //!
-//! Invariant: results have no bits above the lane's.
+//! Invariant: bits of a result above the lane's width are zero.
 
 use crate::ir::{Cond, Kind, Lane, Op, Rounding};
 
-/// The bits of a float, rounded to nearest from a wider one.
+/// Returns the bits of a number, rounded to the nearest float of the lane.
 fn float(lane: Lane, value: f64) -> u64 {
     lane.float_bits(value)
 }
 
-/// `op x`
+/// Returns `op x`.
 pub(super) fn unary(lane: Lane, op: Op, x: u64) -> u64 {
     let value = match lane.kind() {
         Kind::Truth => u64::from(x == 0),
@@ -25,7 +25,7 @@ fn float_unary(lane: Lane, op: Op, x: u64) -> u64 {
     match op {
         Op::Neg => x ^ sign,
         Op::Abs => x & !sign,
-        // The root of an `f32` is exact enough in `f64` that rounding twice is rounding once.
+        // The `f64` square root of an `f32` is precise enough that the second rounding has no effect.
         Op::Sqrt => float(lane, value.sqrt()),
         Op::Round(how) => float(lane, rounded(how, value)),
         op => unreachable!("{op:?} is not of floats"),
@@ -57,12 +57,12 @@ fn integer_unary(lane: Lane, op: Op, x: u64) -> u64 {
     }
 }
 
-/// A divisor as a value of its lane.
+/// Returns a divisor as a value of its lane.
 fn by(lane: Lane, divisor: i64) -> i128 {
     lane.integer_value(divisor as u64 & lane.ones())
 }
 
-/// `a op b`
+/// Returns `a op b`.
 pub(super) fn binary(lane: Lane, op: Op, a: u64, b: u64) -> u64 {
     let value = match (lane.kind(), op) {
         (_, Op::And) => a & b,
@@ -75,8 +75,7 @@ pub(super) fn binary(lane: Lane, op: Op, a: u64, b: u64) -> u64 {
 }
 
 fn float_binary(lane: Lane, op: Op, a: u64, b: u64) -> u64 {
-    // Of `f32`, one operation in `f64` that is rounded to `f32` is the operation in `f32`: `f64` has more than twice
-    // the
+    // One `f64` operation on `f32` operands, rounded to `f32`, is the `f32` operation: `f64` has more than twice the
     // digits.
     let (x, y) = (lane.float_value(a), lane.float_value(b));
     match op {
@@ -105,7 +104,7 @@ fn integer_binary(lane: Lane, op: Op, a: u64, b: u64) -> u64 {
     }
 }
 
-/// `a * b + c`, rounded once.
+/// Returns `a * b + c`, rounded once.
 pub(super) fn fma(lane: Lane, a: u64, b: u64, c: u64) -> u64 {
     match lane.is_long() {
         true => f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)).to_bits(),
@@ -116,7 +115,7 @@ pub(super) fn fma(lane: Lane, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// Whether a comparison holds.
+/// Returns whether a comparison holds.
 pub(super) fn compare(lane: Lane, cond: Cond, a: u64, b: u64) -> bool {
     let order = match lane.is_float() {
         true => lane.float_value(a).partial_cmp(&lane.float_value(b)),
@@ -133,7 +132,7 @@ pub(super) fn compare(lane: Lane, cond: Cond, a: u64, b: u64) -> bool {
     }
 }
 
-/// The value in another lane.
+/// Returns the value in another lane.
 pub(super) fn convert(from: Lane, to: Lane, x: u64) -> u64 {
     if to.is_mask() {
         return match from.is_float() {
@@ -145,7 +144,7 @@ pub(super) fn convert(from: Lane, to: Lane, x: u64) -> u64 {
         (true, true) => to.float_bits(from.float_value(x)),
         (true, false) => {
             let (least, greatest) = to.integer_range();
-            // Casts of Rust saturate, and NaN gives 0.
+            // Rust's casts saturate, and NaN becomes 0.
             (from.float_value(x) as i128).clamp(least, greatest) as u64
         }
         (false, true) if from.is_mask() => to.float_bits(x as f64),

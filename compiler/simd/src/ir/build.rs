@@ -1,6 +1,6 @@
-//! How kernels are made.
+//! Construction of kernels.
 //!
-//! Invariant: operands have the lanes that the operation takes; what is not so is a bug of the caller and panics.
+//! Invariant: operands have the lanes that the operation requires; anything else is a bug of the caller and panics.
 
 use super::{
     Accumulator, AccumulatorId, Cond, Def, Effect, GROUP, Item, Kernel, Lane, Memory, Moving, Op, Pointer, Reduction,
@@ -15,7 +15,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// An empty kernel with so many elements per iteration.
+    /// Returns an empty kernel with a number of elements per iteration.
     pub fn new(per_iteration: u8) -> Kernel {
         Kernel {
             per_iteration,
@@ -28,22 +28,22 @@ impl Kernel {
         }
     }
 
-    /// How a value is made.
+    /// Returns the definition of a value.
     pub fn def(&self, value: Value) -> &Def {
         &self.defs[value.0 as usize]
     }
 
-    /// The type of a value's elements.
+    /// Returns the type of a value's elements.
     pub fn lane(&self, value: Value) -> Lane {
         self.def(value).lane
     }
 
-    /// Whether a value is the same in all groups.
+    /// Returns whether a value is a loop invariant.
     pub fn is_fixed(&self, value: Value) -> bool {
         self.fixed[value.0 as usize]
     }
 
-    /// The bits of a constant.
+    /// Returns the bits of a constant.
     pub fn constant_bits(&self, value: Value) -> Option<u64> {
         match self.def(value).op {
             Op::Constant { bits } => Some(bits),
@@ -51,7 +51,7 @@ impl Kernel {
         }
     }
 
-    /// The result of an operation; the one that is known already if there is one.
+    /// Returns the result of an operation; reuses an equal one.
     pub fn make(&mut self, lane: Lane, op: Op, args: &[Value]) -> Value {
         let def = Def { lane, op, args: args.into() };
         if let Some(&value) = self.known.get(&def) {
@@ -66,12 +66,12 @@ impl Kernel {
         value
     }
 
-    /// The same bits in each element.
+    /// Returns a value with the same bits in each element.
     pub fn constant(&mut self, lane: Lane, bits: u64) -> Value {
         self.make(lane, Op::Constant { bits: bits & lane.ones() }, &[])
     }
 
-    /// A number of the record.
+    /// Returns a number of the record.
     pub fn uniform(&mut self, lane: Lane, offset: u32) -> Value {
         if lane.is_mask() {
             let number = self.uniform(Lane::I32, offset);
@@ -80,13 +80,13 @@ impl Kernel {
         self.make(lane, Op::Uniform { offset }, &[])
     }
 
-    /// An index that begins with a number of the record.
+    /// Returns an index that starts with a number of the record.
     pub fn index(&mut self, lane: Lane, offset: u32, step: i64) -> Value {
         assert!(matches!(lane, Lane::I32 | Lane::I64), "an index is i32 or i64");
         self.make(lane, Op::Index { offset, step }, &[])
     }
 
-    /// Elements of memory. Those that are known without a mask serve under one too.
+    /// Loads elements of memory. An earlier load without a mask is reused for a masked one.
     pub fn load(&mut self, lane: Lane, from: Memory, mask: Option<Value>) -> Value {
         match (self.known_load(lane, from), mask) {
             (Some(known), _) => known,
@@ -95,68 +95,68 @@ impl Kernel {
         }
     }
 
-    /// Elements that were loaded without a mask, if nothing has been stored since.
+    /// Returns elements that were loaded without a mask, if nothing has been stored since.
     pub fn known_load(&self, lane: Lane, from: Memory) -> Option<Value> {
         self.known.get(&Def { lane, op: Op::Load(from), args: [].as_slice().into() }).copied()
     }
 
-    /// An operation on one value.
+    /// Applies an operation to one value.
     pub fn unary(&mut self, op: Op, x: Value) -> Value {
         self.make(self.lane(x), op, &[x])
     }
 
-    /// An operation on two values of one lane.
+    /// Applies an operation to two values of one lane.
     pub fn binary(&mut self, op: Op, a: Value, b: Value) -> Value {
         assert_eq!(self.lane(a), self.lane(b), "both operands have one lane");
         self.make(self.lane(a), op, &[a, b])
     }
 
-    /// Where a comparison holds.
+    /// Compares two values; returns a mask.
     pub fn compare(&mut self, cond: Cond, a: Value, b: Value) -> Value {
         assert_eq!(self.lane(a), self.lane(b), "both operands have one lane");
         let lane = if self.lane(a).is_mask() { self.lane(a) } else { self.lane(a).mask(self.per_iteration) };
         self.make(lane, Op::Compare(cond), &[a, b])
     }
 
-    /// `mask ? yes : no`
+    /// Returns `mask ? yes : no`.
     pub fn select(&mut self, mask: Value, yes: Value, no: Value) -> Value {
         assert_eq!(self.lane(yes), self.lane(no), "both operands have one lane");
         self.make(self.lane(yes), Op::Select, &[mask, yes, no])
     }
 
-    /// `a * b + c`, rounded once.
+    /// Returns `a * b + c`, rounded once.
     pub fn fma(&mut self, a: Value, b: Value, c: Value) -> Value {
         self.make(self.lane(a), Op::Fma, &[a, b, c])
     }
 
-    /// The value in another lane.
+    /// Converts a value to another lane.
     pub fn convert(&mut self, to: Lane, x: Value) -> Value {
         if self.lane(x) == to { x } else { self.make(to, Op::Convert, &[x]) }
     }
 
-    /// The bits as another lane of the same width.
+    /// Returns the bits of a value as another lane of the same width.
     pub fn bits(&mut self, to: Lane, x: Value) -> Value {
         assert_eq!(self.lane(x).bytes(), to.bytes(), "both lanes have one width");
         if self.lane(x) == to { x } else { self.make(to, Op::Bits, &[x]) }
     }
 
-    /// A pointer whose address stands in the record.
+    /// Adds a pointer whose address is in the record.
     pub fn pointer(&mut self, moving: Moving) -> Pointer {
         self.pointers.push(moving);
         Pointer(self.pointers.len() as u32 - 1)
     }
 
-    /// Bytes from iteration to iteration.
+    /// Returns the bytes from one iteration to the next.
     pub fn stride(&self, at: Memory) -> i64 {
         self.pointers[at.pointer.0 as usize].stride
     }
 
-    /// Whether elements of a lane lie side by side.
+    /// Returns whether elements of a lane are contiguous.
     pub fn is_contiguous(&self, lane: Lane, at: Memory) -> bool {
         self.stride(at) == i64::from(lane.bytes()) * i64::from(self.per_iteration)
     }
 
-    /// An accumulator.
+    /// Adds an accumulator.
     pub fn accumulator(&mut self, accumulator: Accumulator) -> AccumulatorId {
         self.accumulators.push(accumulator);
         AccumulatorId(self.accumulators.len() as u32 - 1)
@@ -170,17 +170,17 @@ impl Kernel {
         self.items.push(Item::Do(effect));
     }
 
-    /// Stores a value, or where a mask is true.
+    /// Stores a value, everywhere or where a mask is true.
     pub fn store(&mut self, to: Memory, value: Value, mask: Option<Value>) {
         self.effect(Effect::Store { to, value, mask });
     }
 
-    /// Takes a value into an accumulator.
+    /// Accumulates a value.
     pub fn accumulate(&mut self, accumulator: AccumulatorId, op: Reduction, value: Value, mask: Option<Value>) {
         self.effect(Effect::Accumulate { accumulator, op, value, mask });
     }
 
-    /// Bytes of the record that the kernel knows.
+    /// Returns the bytes of the record that the kernel uses.
     pub fn record_bytes(&self) -> usize {
         let pointers = self.pointers.iter().map(|p| p.offset + 8);
         let accumulators = self.accumulators.iter().map(|a| a.offset + GROUP as u32 * a.lane.bytes());
@@ -191,7 +191,7 @@ impl Kernel {
         pointers.chain(accumulators).chain(numbers).max().unwrap_or(0) as usize
     }
 
-    /// Leaves out what no effect needs.
+    /// Removes items that no effect needs.
     pub fn prune(&mut self) {
         let mut needed = vec![false; self.defs.len()];
         for item in self.items.iter().rev() {

@@ -1,6 +1,6 @@
-//! Lane types, and the one table of what is known of each.
+//! Lane types, and a table with the properties of each.
 //!
-//! Invariant: nothing else in this crate lists lane types to find out about one of them.
+//! Invariant: the rest of this crate looks properties up here instead of matching on lane types.
 
 /// The type of the elements of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,16 +29,16 @@ pub enum Lane {
     Mask,
     /// A truth value for each element of 8 bits, in kernels with several elements per iteration.
     Mask8,
-    /// The same for each element of 16 bits.
+    /// A truth value for each element of 16 bits, likewise.
     Mask16,
 }
 
-/// What kind of numbers a lane holds.
+/// The kind of numbers of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Two's complement.
     Signed,
-    /// Modulo a power of two.
+    /// Unsigned, modulo a power of two.
     Unsigned,
     /// IEEE 754.
     Float,
@@ -86,57 +86,57 @@ impl Lane {
         &FACTS[self as usize]
     }
 
-    /// As the printer writes it.
+    /// Returns the name in printed kernels.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// Bytes of an element in memory; 0 for masks.
+    /// Returns the bytes of an element in memory; 0 for masks.
     pub const fn bytes(self) -> u32 {
         self.facts().bytes
     }
 
-    /// Bits of an element; 0 for masks.
+    /// Returns the bits of an element; 0 for masks.
     pub const fn bits(self) -> u32 {
         8 * self.bytes()
     }
 
-    /// What kind of numbers it holds.
+    /// Returns the kind of numbers.
     pub const fn kind(self) -> Kind {
         self.facts().kind
     }
 
-    /// The integer lane of the same width.
+    /// Returns the integer lane of the same width.
     pub fn integer(self) -> Lane {
         self.facts().integer
     }
 
-    /// Whether elements are IEEE 754 numbers.
+    /// Returns whether elements are IEEE 754 numbers.
     pub fn is_float(self) -> bool {
         self.kind() == Kind::Float
     }
 
-    /// Whether elements are integers.
+    /// Returns whether elements are integers.
     pub fn is_int(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
-    /// Whether elements are signed integers.
+    /// Returns whether elements are signed integers.
     pub fn is_signed(self) -> bool {
         self.kind() == Kind::Signed
     }
 
-    /// Whether elements are truth values.
+    /// Returns whether elements are truth values.
     pub fn is_mask(self) -> bool {
         self.kind() == Kind::Truth
     }
 
-    /// Whether elements have 64 bits.
+    /// Returns whether elements have 64 bits.
     pub const fn is_long(self) -> bool {
         self.bytes() == 8
     }
 
-    /// The mask that a comparison gives, in a kernel with so many elements per iteration.
+    /// Returns the lane of a comparison's mask, in a kernel with `per_iteration` elements per iteration.
     pub fn mask(self, per_iteration: u8) -> Lane {
         match (per_iteration, self.bytes()) {
             (1, _) => Lane::Mask,
@@ -145,7 +145,7 @@ impl Lane {
         }
     }
 
-    /// The lowest bits of an element set.
+    /// Returns a word with all bits of an element set.
     pub fn ones(self) -> u64 {
         match self.bits() {
             0 => 1,
@@ -153,12 +153,12 @@ impl Lane {
         }
     }
 
-    /// The NaN that stands for all others; `None` for integers.
+    /// Returns the canonical NaN; `None` for integers.
     pub fn nan(self) -> Option<u64> {
         self.is_float().then(|| self.facts().nan)
     }
 
-    /// The value of an integer's bits.
+    /// Returns the value of an integer's bits.
     pub fn integer_value(self, bits: u64) -> i128 {
         let unused = 64 - self.bits();
         match self.kind() {
@@ -167,7 +167,7 @@ impl Lane {
         }
     }
 
-    /// Least and greatest value of an integer.
+    /// Returns the least and the greatest value of an integer.
     pub fn integer_range(self) -> (i128, i128) {
         let bits = self.bits();
         match self.kind() {
@@ -176,12 +176,12 @@ impl Lane {
         }
     }
 
-    /// The value of a float's bits.
+    /// Returns the value of a float's bits.
     pub fn float_value(self, bits: u64) -> f64 {
         if self.is_long() { f64::from_bits(bits) } else { f32::from_bits(bits as u32).into() }
     }
 
-    /// The bits of the float that is nearest to a number.
+    /// Returns the bits of the float nearest to a number.
     pub fn float_bits(self, number: f64) -> u64 {
         if self.is_long() { number.to_bits() } else { (number as f32).to_bits().into() }
     }

@@ -1,15 +1,15 @@
-//! Between what numbers floats lie.
+//! Value ranges of floats.
 //!
-//! Invariant: a range holds every value that is not NaN.
+//! Invariant: a range contains every possible value except NaN.
 
 use super::{Kernel, Lane, Op, Rounding, Value};
 
-/// Least and greatest value.
+/// The least and the greatest value.
 pub(crate) type Range = (f64, f64);
 
 const ALL: Range = (f64::NEG_INFINITY, f64::INFINITY);
 
-/// The range of each value of a kernel.
+/// Returns the range of each value of a kernel.
 pub(crate) fn ranges(kernel: &Kernel) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::with_capacity(kernel.defs.len());
     for def in &kernel.defs {
@@ -42,13 +42,13 @@ fn product((p, q): Range, (r, s): Range) -> Range {
     if !corners.iter().all(|c| c.abs() < 1e30) {
         return ALL;
     }
-    // Rounding moves a product by less than this.
+    // An upper bound of the rounding error of a product.
     let slack = 1.0 + corners.iter().fold(0.0f64, |m, c| m.max(c.abs())) * 1e-6;
     let (lo, hi) = corners.iter().fold((f64::MAX, f64::MIN), |(l, h), &c| (l.min(c), h.max(c)));
     (lo - slack, hi + slack)
 }
 
-/// What a float was before it was held to limits that are no closer than these; NaN stays NaN.
+/// Returns a float before it was clamped to limits that are no narrower than these; NaN remains NaN.
 pub(crate) fn without_limits(kernel: &Kernel, mut x: Value, (least, greatest): (f64, f64)) -> Value {
     loop {
         let def = kernel.def(x);

@@ -1,23 +1,22 @@
-//! From kernels to programs for AVX2.
+//! Translates kernels to programs for AVX2.
 //!
 //! # Note: Halves
-//! A group's elements of 32 bits take two vectors: one for the first eight iterations, and one for the last eight.
-//! Those of
-//! 64 bits take two for each half. A mask is a vector of ones and zeros, with lanes of 32 bits or of 64; each form is
-//! made
-//! when it is asked for. Nothing goes from iterations of one half to those of the other, so that the whole body is made
-//! for the first half and then for the second, which needs half the registers; a body that needs few is made for both
-//! at
-//! once, which shares what is the same in both. The last group has a body of its own, where everything that touches
-//! memory or an accumulator is under the mask of active iterations.
+//! A group has sixteen iterations. A value with 32-bit lanes takes two vectors: one for the first eight iterations (the
+//! first half), and one for the last eight (the second half). A value with 64-bit lanes takes two vectors for each
+//! half. A mask is a vector whose lanes are all ones or all zeros. It has a form with 32-bit lanes and one with 64-bit
+//! lanes, and each form is computed when an instruction needs it. No value passes from an iteration of one half to one
+//! of the other. The lowering therefore emits the whole body for the first half and then for the second, which takes
+//! half as many registers. A body with few live values is emitted for both halves at once, so that they share common
+//! values. The last group has a body of its own, in which the mask of active iterations guards each access to memory
+//! and each accumulation.
 //!
 //! - `arith`, `convert`, `narrow`: operations
 //! - `masks`: masks as vectors
 //! - `memory`, `interleaved`: loads, stores and accumulators
-//! - `emit`: the machine code of what only this level has
+//! - `emit`: the machine code that only AVX2 has
 //!
-//! Invariant: each result is that of the operation in every lane; any NaN is as good as any other; elements are touched
-//! in the same order for each iteration.
+//! Invariant: each lane has the result of its operation, where any NaN may stand for any other; each iteration accesses
+//! its elements in the order of the kernel.
 
 mod arith;
 mod convert;
@@ -38,35 +37,35 @@ use masks::Mask;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Values of a body that are live together up to which both halves are made at once.
+/// The most live values of a body for which both halves are emitted at once.
 const FEW: usize = 5;
-/// Steps in a row from which both halves are made at once however many values are live: while one half waits for its
-/// step before, a processor finds those of the other half.
+/// The length of a dependence chain from which both halves are emitted at once, however many values are live. The
+/// processor executes one half while the other waits for a result.
 const DEEP: u32 = 12;
-/// Steps that a division or a square root takes as long as.
+/// The length of a division or a square root in a dependence chain.
 const SLOW: u32 = 3;
 
 /// The vectors of a value for one half of the iterations.
 type Regs = SmallVec<[Reg; 2]>;
 
-/// The vectors of an accumulator for one half, by number and register.
+/// The vectors of an accumulator for one half: its number in the program, and its register.
 type Accumulators = SmallVec<[(usize, Reg); 2]>;
 
-/// A lowering under way.
+/// The state of a lowering.
 struct Lowering<'k> {
     kernel: &'k Kernel,
     options: &'k Options,
     to: Program,
     ranges: Vec<(f64, f64)>,
-    /// By value and half.
+    /// The vectors of each value for each half.
     vectors: FxHashMap<(Value, u8), Regs>,
     masks: FxHashMap<(Value, u8), Mask>,
-    /// Of integers that were brought back into their range, what they were before.
+    /// Maps a register wrapped to less than 32 bits to the register before the wrap.
     unwrapped: FxHashMap<Reg, Reg>,
-    /// Of each accumulator the vectors of both halves.
+    /// The vectors of each accumulator, for both halves.
     accumulators: Vec<[Accumulators; 2]>,
     phases: Phases,
-    /// The body of the last group is made.
+    /// Whether this is the body of the last group.
     tail: bool,
 }
 
@@ -100,7 +99,7 @@ pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
 }
 
 impl Lowering<'_> {
-    /// The body for all iterations.
+    /// Emits the body for all iterations.
     fn whole(&mut self) {
         if self.active_count(1) == Some(0) {
             return self.body(&[0]);
@@ -112,12 +111,12 @@ impl Lowering<'_> {
         self.body(&[1]);
     }
 
-    /// The body for the first half of the iterations, the second, or both.
+    /// Emits the body for the first half of the iterations, the second, or both.
     fn body(&mut self, halves: &[u8]) {
         let kernel = self.kernel;
         for item in &kernel.items {
             match item {
-                // What is the same in all groups, or counts them, waits until it is asked for.
+                // Loop invariants and iteration numbers are computed when they are first used.
                 Item::Make(value) if kernel.is_fixed(*value) => {}
                 Item::Make(value) if matches!(kernel.def(*value).op, Op::Index { .. }) => {}
                 Item::Make(value) if kernel.lane(*value) == Lane::Mask => {
@@ -135,7 +134,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The vectors of a value for one half.
+    /// Returns the vectors of a value for one half.
     fn vectors(&mut self, value: Value, half: u8) -> Regs {
         if let Some(known) = self.vectors.get(&(value, half)) {
             return known.clone();
@@ -145,12 +144,12 @@ impl Lowering<'_> {
         regs
     }
 
-    /// The range of a float.
+    /// Returns the range of a float.
     fn range(&self, value: Value) -> (f64, f64) {
         self.ranges[value.0 as usize]
     }
 
-    /// The value of a float that is a constant.
+    /// Returns the value of a constant float.
     fn number(&self, value: Value) -> Option<f64> {
         let bits = self.kernel.constant_bits(value)?;
         Some(self.kernel.lane(value).float_value(bits))
@@ -164,17 +163,17 @@ impl Lowering<'_> {
         a.iter().zip(b).map(|(&a, &b)| self.to.plain(code, &[a, b])).collect()
     }
 
-    /// The upper 128 bits.
+    /// Extracts the upper 128 bits.
     fn upper_128(&mut self, reg: Reg) -> Reg {
         self.to.make(super::inst::Op::Reversed { code: UPPER_128, immediate: Some(1) }, &[reg])
     }
 
-    /// A number in lanes of 32 or 64 bits.
+    /// Returns a vector with a number in each lane of 32 or 64 bits.
     fn constant(&mut self, bits: u64, long: bool) -> Reg {
         self.to.constant(bits, if long { 8 } else { 4 })
     }
 
-    /// The same bits in each element.
+    /// Returns a value with the same bits in each element.
     fn splat(&mut self, lane: Lane, bits: u64) -> Regs {
         let reg = match lane {
             _ if lane.is_mask() => self.constant(if bits == 0 { 0 } else { u32::MAX.into() }, false),
@@ -185,7 +184,7 @@ impl Lowering<'_> {
         SmallVec::from_elem(reg, if lane.is_long() { 2 } else { 1 })
     }
 
-    /// Brings integers of less than 32 bits back into their range.
+    /// Wraps integers of less than 32 bits to their range.
     fn in_range(&mut self, lane: Lane, regs: Regs) -> Regs {
         let bits = lane.bits() as u8;
         if !lane.is_int() || bits >= 32 {
@@ -202,7 +201,7 @@ impl Lowering<'_> {
         [reg].as_slice().into()
     }
 
-    /// Gives each accumulator its vectors.
+    /// Allocates the vectors of each accumulator.
     fn begin_accumulators(&mut self) {
         for accumulator in &self.kernel.accumulators {
             let lane = accumulator.lane;
@@ -221,7 +220,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The most steps of a group that wait for each other.
+/// Returns the length of the longest dependence chain in a group.
 fn depth(kernel: &Kernel) -> u32 {
     let mut depths: FxHashMap<Value, u32> = FxHashMap::default();
     for item in &kernel.items {
@@ -239,7 +238,7 @@ fn depth(kernel: &Kernel) -> u32 {
     depths.into_values().max().unwrap_or(0)
 }
 
-/// How many vectors of a half are live together at most, of what each group makes.
+/// Returns the most vectors of a half that are live at once, not counting loop invariants.
 fn pressure(kernel: &Kernel) -> usize {
     let mut last: FxHashMap<Value, usize> = FxHashMap::default();
     let reads = |item: &Item| -> SmallVec<[Value; 4]> {

@@ -1,14 +1,15 @@
-//! From kernels to programs for AVX-512.
+//! Translates kernels to programs for AVX-512.
 //!
-//! A value takes a vector for each 512 bits of a group's elements: two of 64-bit lanes, the first eight iterations
-//! first. Integers narrower than 32 bits live in lanes of 32 and are brought back into their range after each operation
-//! that may leave it; in narrow kernels they stand side by side (see `narrow`). A mask is a mask register.
+//! A value takes a 512-bit vector for each 64 bytes of a group's elements. Values with 64-bit lanes take two vectors:
+//! one for the first eight iterations, and one for the last eight. Integers narrower than 32 bits have 32-bit lanes and
+//! are wrapped to their range after each operation that may leave it; in narrow kernels they are packed (see `narrow`).
+//! A mask is a mask register.
 //!
 //! - `arith`, `convert`, `narrow`: operations
 //! - `memory`: loads, stores and accumulators
-//! - `emit`, `interleaved`: the machine code of what only this level has
+//! - `emit`, `interleaved`: the machine code that only AVX-512 has
 //!
-//! Invariant: each result is that of the operation in every lane; any NaN is as good as any other.
+//! Invariant: each lane has the result of its operation, where any NaN may stand for any other.
 
 mod arith;
 mod convert;
@@ -29,17 +30,17 @@ use smallvec::{SmallVec, smallvec};
 /// The vectors of a value, or its mask.
 type Regs = SmallVec<[Reg; 2]>;
 
-/// A lowering under way.
+/// The state of a lowering.
 struct Lowering<'k> {
     kernel: &'k Kernel,
     options: &'k Options,
     to: Program,
     ranges: Vec<(f64, f64)>,
-    /// By value.
+    /// The registers of each value.
     regs: Vec<Regs>,
-    /// Of integers that were brought back into their range, what they were before.
+    /// Maps a register wrapped to less than 32 bits to the register before the wrap.
     unwrapped: FxHashMap<Reg, Reg>,
-    /// Of each accumulator its vectors.
+    /// The vectors of each accumulator.
     accumulators: Vec<SmallVec<[(usize, Reg); 2]>>,
 }
 
@@ -72,17 +73,17 @@ pub(super) fn program(kernel: &Kernel, options: &Options) -> Program {
 }
 
 impl Lowering<'_> {
-    /// The vectors of a value that has been made.
+    /// Returns the vectors of a value that has been computed.
     fn of(&self, value: Value) -> Regs {
         self.regs[value.0 as usize].clone()
     }
 
-    /// The range of a float.
+    /// Returns the range of a float.
     fn range(&self, value: Value) -> (f64, f64) {
         self.ranges[value.0 as usize]
     }
 
-    /// The value of a float that is a constant.
+    /// Returns the value of a constant float.
     fn number(&self, value: Value) -> Option<f64> {
         let bits = self.kernel.constant_bits(value)?;
         Some(self.kernel.lane(value).float_value(bits))
@@ -102,7 +103,8 @@ impl Lowering<'_> {
         self.to.make(Machine::Mask { code, immediate: None }, args)
     }
 
-    /// The mask for each vector of a lane: that of the last eight iterations in its first eight bits.
+    /// Returns the mask for each vector of a lane type. With 64-bit lanes, the second mask has the last eight
+    /// iterations in its low eight bits.
     fn masks(&mut self, lane: Lane, mask: Reg) -> Regs {
         if !lane.is_long() {
             return smallvec![mask];
@@ -111,7 +113,7 @@ impl Lowering<'_> {
         smallvec![mask, upper]
     }
 
-    /// One mask of those of each vector.
+    /// Joins the masks of each vector into one mask.
     fn one_mask(&mut self, masks: &[Reg]) -> Reg {
         match *masks {
             [lower, upper] => self.mask(MASK_JOIN, &[upper, lower]),
@@ -119,17 +121,17 @@ impl Lowering<'_> {
         }
     }
 
-    /// The upper eight of sixteen 32-bit lanes.
+    /// Extracts the upper eight of sixteen 32-bit lanes.
     fn upper(&mut self, reg: Reg) -> Reg {
         self.to.make(Machine::Reversed { code: UPPER, immediate: Some(1) }, &[reg])
     }
 
-    /// Two vectors of eight 32-bit lanes as one.
+    /// Joins two vectors of eight 32-bit lanes.
     fn joined(&mut self, halves: &[Reg]) -> Reg {
         self.to.with(JOIN, 1, halves)
     }
 
-    /// The same bits in each element.
+    /// Returns a value with the same bits in each element.
     fn splat(&mut self, lane: Lane, bits: u64) -> Regs {
         if lane.is_mask() {
             let zero = self.to.constant(0, 4);
@@ -145,7 +147,7 @@ impl Lowering<'_> {
         smallvec![self.to.constant(bits.into(), 4)]
     }
 
-    /// Brings an integer of less than 32 bits back into its range.
+    /// Wraps an integer of less than 32 bits to its range.
     fn in_range(&mut self, lane: Lane, regs: Regs) -> Regs {
         let bits = lane.bits() as u8;
         if !lane.is_int() || bits >= 32 {
@@ -163,7 +165,7 @@ impl Lowering<'_> {
         smallvec![reg]
     }
 
-    /// Where the lanes of the n-th vector of an accumulator stand.
+    /// Returns the place of the n-th vector of an accumulator in the record.
     fn lanes(&self, lane: Lane, offset: u32, n: usize) -> Lanes {
         Lanes { offset: offset + 64 * n as u32, long: lane.is_long(), upper: n == 1 }
     }

@@ -1,6 +1,6 @@
-//! Numbers that a kernel reads from its own bytes.
+//! Constants that a kernel reads from its own code.
 //!
-//! Invariant: a constant stands at a multiple of its size, once for all that read it.
+//! Invariant: each constant is stored once, aligned to its size.
 
 use super::Level;
 use super::encode::Bytes;
@@ -8,21 +8,21 @@ use super::inst::Op;
 use super::program::Program;
 use super::registers::Pool;
 
-/// What the masks of active lanes are cut from, where masks are vectors: sixteen lanes of ones, then of zeros.
+/// The table from which AVX2 loads masks of active lanes at an offset: sixteen lanes of ones, then sixteen of zeros.
 pub(super) const WINDOW: Op = Op::Active { half: 0 };
 
-/// What the masks of whole vectors are cut from.
+/// The table from which the masks of whole vectors are made.
 pub(super) const ONES: Op = Op::Constant { bits: u64::MAX, bytes: 8 };
 
-/// The constants of a program, in front of the code.
+/// Returns the constants of a program, which precede the code.
 pub(super) fn constants(program: &Program) -> (Pool, Bytes) {
     let (mut pool, mut out) = (Pool::default(), Bytes::new(program.level));
-    // Masks of both halves are cut from one window.
+    // The masks of both halves are loaded from one table.
     let window = |op| if matches!(op, Op::Active { .. }) { WINDOW } else { op };
     let ops = || program.made.iter().flatten().map(|inst| window(inst.op));
     for op in ops() {
         let (lanes, bytes): (Vec<i64>, usize) = match op {
-            // A whole vector, which an instruction can have as an operand.
+            // A whole vector, which an instruction can read as an operand.
             Op::Constant { bits, bytes } if program.level == Level::Avx2 => {
                 (vec![bits as i64; program.level.bytes() as usize / usize::from(bytes)], bytes.into())
             }

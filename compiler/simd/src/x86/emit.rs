@@ -1,22 +1,21 @@
-//! A machine program's code.
+//! Emits the code of a machine program.
 //!
-//! A kernel is called with the record in `rdi` and the number of iterations in `rsi`, as the System V convention passes
-//! them, and touches only what that convention lets a callee touch. `rax` is the first iteration of the group that
-//! runs.
+//! A kernel is called with the record in `rdi` and the number of iterations in `rsi`, by the System V convention, and
+//! preserves the registers that this convention requires. `rax` is the first iteration of the current group.
 //!
 //! ```text
 //! constants
-//! entry: what is the same in all groups
-//!        groups, some in a row, while there are enough      (unless it is known that there are not)
-//!        single groups                                      (likewise)
-//!        the last, incomplete group, under a mask           (likewise)
-//!        parallel accumulators are combined; all go to the record
+//! entry: loop invariants
+//!        unrolled groups, while there are enough             (omitted if the trip count is known to be too low)
+//!        single groups                                       (likewise)
+//!        the last, incomplete group, under a mask            (likewise)
+//!        combination of parallel accumulators, and stores of all accumulators to the record
 //! ```
 //!
-//! With AVX2 a body has the instructions for both halves of a group; the last group has a body of its own, for which
+//! With AVX2 a body has the instructions for both halves of a group. The last group has a body of its own, for which
 //! `rsi + 4 * rdx` points to a mask for each iteration.
 //!
-//! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators as they are.
+//! Invariant: lanes beyond the number of iterations load nothing, store nothing, and leave accumulators unchanged.
 
 use super::constants::{WINDOW, constants};
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
@@ -29,24 +28,24 @@ use super::{Level, Machine, Options};
 use crate::ir::GROUP;
 use smallvec::SmallVec;
 
-/// Registers for pointers; a callee has to restore those from the sixth on.
+/// Registers for pointers; those from the sixth on are callee-saved.
 const POINTERS: [Gpr; 10] = [Gpr(1), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(3), Gpr(5), Gpr(12), Gpr(13), Gpr(14)];
 const CALLER_SAVES: usize = 5;
-/// For pointers that have no register.
+/// A scratch register for pointers that have no register.
 pub(super) const OTHER_POINTER: Gpr = Gpr(15);
 
-/// The registers that a program's pointers may have: with AVX2, the last one holds the bits of masks.
+/// Returns the registers for a program's pointers. With AVX2, the last one is reserved for the bits of masks.
 pub(super) fn pointers(level: Level) -> &'static [Gpr] {
     let count = POINTERS.len() - usize::from(level == Level::Avx2);
     &POINTERS[..count]
 }
 
-/// Groups that run in a row at most, each with lanes of its own where their order does not matter.
+/// The greatest unroll factor. Each unrolled group has accumulators of its own where their order does not matter.
 pub(super) const MOST_UNROLLED: usize = 4;
-/// Vectors that are never held, besides what a body makes.
+/// Vector registers reserved for temporaries, besides those for the values of a body.
 pub(super) const SPARE: usize = 4;
 
-/// The code of a program from which nothing can be left out.
+/// Emits the code of a pruned program.
 pub(super) fn emit(program: &Program, options: &Options) -> Machine {
     let known = options.iterations;
     let groups = known.map_or(u64::MAX, |n| n / GROUP);
@@ -58,7 +57,7 @@ pub(super) fn emit(program: &Program, options: &Options) -> Machine {
     let (pool, mut out) = constants(program);
     out.listing = options.listing.then(String::new);
     let entry = out.bytes.len();
-    // The last group can end with the last iteration.
+    // The last group may overlap the one before, so that it ends with the last iteration.
     let still = program.carried.is_empty() && program.pointers.iter().all(|p| p.unit);
     let overlaps = options.idempotent && still && known.is_some_and(|n| n >= GROUP);
     let mut emit = Emit { program, r: Registers::new(program, out, pool), carried: Vec::new(), unroll, overlaps };
@@ -67,7 +66,8 @@ pub(super) fn emit(program: &Program, options: &Options) -> Machine {
     Machine { bytes, entry, listing, kernel: None }
 }
 
-/// How many groups run in a row: those of a small body share the cost of a jump, and more of its sums are under way.
+/// Returns the unroll factor. A small body is unrolled more: its groups share the cost of a jump and overlap their
+/// latencies.
 fn unroll_factor(program: &Program) -> usize {
     let vectors = if program.level == Level::Avx2 { 2 } else { 1 };
     match program.body.len() / vectors {
@@ -80,18 +80,18 @@ fn unroll_factor(program: &Program) -> usize {
 pub(super) struct Emit<'p> {
     pub(super) program: &'p Program,
     pub(super) r: Registers<'p>,
-    /// The register of each carried value, for each of the groups in a row.
+    /// The register of each carried value, for each unrolled group.
     carried: Vec<SmallVec<[u8; 4]>>,
     unroll: usize,
-    /// The last group runs some iterations again instead of leaving lanes out.
+    /// Whether the last group repeats some iterations instead of masking lanes.
     overlaps: bool,
 }
 
-/// Which group of those in a row.
+/// The position of a group among the unrolled ones.
 #[derive(Clone, Copy)]
 pub(super) struct Group {
     pub n: usize,
-    /// It is the incomplete one.
+    /// Whether it is the incomplete group.
     pub tail: bool,
 }
 
@@ -102,7 +102,7 @@ impl Emit<'_> {
         let others = self.program.pointers.len() > registers.len();
         let mut pushed: SmallVec<[Gpr; 8]> = POINTERS[CALLER_SAVES..CALLER_SAVES + saved].into();
         pushed.extend(others.then_some(OTHER_POINTER));
-        // It holds the bits of a mask.
+        // This register holds the bits of a mask.
         pushed.extend((self.program.level == Level::Avx2).then_some(R14));
         pushed.iter().for_each(|&r| self.r.out.push(r));
         let frame = self.r.out.add(RSP, 0);
@@ -120,7 +120,7 @@ impl Emit<'_> {
         self.r.out.leave();
     }
 
-    /// What is the same for all groups: as much as there is room for stays in registers.
+    /// Emits the loop invariants, and keeps as many in registers as fit.
     fn before(&mut self) {
         let program = self.program;
         self.hold_carried();
@@ -173,7 +173,7 @@ impl Emit<'_> {
         self.r.end();
     }
 
-    /// Gives what is carried its registers.
+    /// Allocates registers for carried values.
     fn hold_carried(&mut self) {
         for carried in &self.program.carried {
             let mut registers: SmallVec<[u8; 4]> = [self.r.hold(carried.reg())].as_slice().into();
@@ -184,9 +184,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Fills the registers of what is carried, at the end of what stands before the groups: each is a step of its own,
-    /// so
-    /// that few registers are enough for however many there are.
+    /// Initializes the registers of carried values before the groups. Each initialization is a step of its own, so that
+    /// few registers suffice for any number of them.
     fn begin_carried(&mut self) {
         let none = Masking::default();
         let end = self.program.before.len();
@@ -240,7 +239,7 @@ impl Emit<'_> {
         none.into_iter().for_each(|jump| self.r.out.land(jump));
     }
 
-    /// Whole groups, `unroll` in a row, as long as there are so many iterations.
+    /// Emits the loop over whole groups, `unroll` at a time.
     fn rows(&mut self, unroll: usize, may_be_none: bool) {
         let row = unroll as i32 * GROUP as i32;
         self.r.out.copy(RDX, RSI);
@@ -272,7 +271,7 @@ impl Emit<'_> {
         skip.into_iter().for_each(|jump| self.r.out.land(jump));
     }
 
-    /// The body for some groups, interleaved.
+    /// Emits the body for several interleaved groups.
     fn row(&mut self) {
         let program = self.program;
         self.r.begin(&program.row, &program.row_steps);
@@ -286,7 +285,7 @@ impl Emit<'_> {
         self.r.end();
     }
 
-    /// Lets the accumulators be those of a group.
+    /// Selects the accumulators of a group.
     fn accumulate_in(&mut self, group: Group) {
         for (carried, registers) in self.program.carried.iter().zip(&self.carried) {
             if let Carried::Accumulator { reg, .. } = carried {
@@ -295,7 +294,7 @@ impl Emit<'_> {
         }
     }
 
-    /// The body for one group.
+    /// Emits the body for one group.
     fn group(&mut self, group: Group) {
         let program = self.program;
         self.accumulate_in(group);
@@ -307,7 +306,7 @@ impl Emit<'_> {
         self.r.end();
     }
 
-    /// Adds to each ramp its step, at the end of a body.
+    /// Advances each index by its step at the end of a body.
     fn grow(&mut self, end: usize, steps: &[Reg]) {
         let ramps = self.program.carried.iter().zip(&self.carried).filter_map(|(carried, registers)| match carried {
             Carried::Index { code, .. } => Some((*code, registers[0])),
@@ -335,7 +334,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Combines parallel accumulators, and puts all into the record.
+    /// Combines parallel accumulators, and stores all accumulators to the record.
     fn finish(&mut self) {
         let program = self.program;
         for (carried, registers) in program.carried.iter().zip(self.carried.clone()) {

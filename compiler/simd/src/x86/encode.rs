@@ -1,8 +1,8 @@
-//! Bytes of instructions on vectors and masks; [`general`] has the few on general registers.
+//! Encodes instructions on vectors and masks; [`general`] encodes the few on general registers.
 //!
 //! The formats are those of Intel's manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX).
 //!
-//! Invariant: an instruction that reads a constant finds it before itself, in the same bytes.
+//! Invariant: a constant precedes the instructions that read it, in the same code.
 
 mod general;
 #[cfg(test)]
@@ -25,25 +25,25 @@ pub(super) const RSI: Gpr = Gpr(6);
 pub(super) const RDI: Gpr = Gpr(7);
 pub(super) const R14: Gpr = Gpr(14);
 
-/// The operand that may be memory.
+/// An operand that may be memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rm {
     Register(u8),
     Memory {
         base: Gpr,
-        /// A register and the logarithm of its factor; of a gather, a vector register.
+        /// The index register and the logarithm of its scale; for a gather, a vector register.
         index: Option<(u8, u8)>,
         offset: i32,
     },
-    /// A byte of the code.
+    /// An offset in the code.
     Constant(usize),
 }
 
-/// The mask of an instruction: none has number 0.
+/// The mask of an instruction; number 0 means no mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Masking {
     pub register: u8,
-    /// Lanes that are left out become zero instead of staying what they were.
+    /// Whether masked-out lanes become zero instead of keeping their values.
     pub zeroing: bool,
 }
 
@@ -72,7 +72,7 @@ impl Rm {
         }
     }
 
-    /// The bits of the base and the index that stand in a prefix: base, index, and the index's fifth.
+    /// Returns the bits of the base and the index that a prefix has: base, index, and the fifth bit of the index.
     fn high_bits(self) -> (u8, u8, u8) {
         match self {
             Rm::Register(r) => (r >> 3 & 1, r >> 4 & 1, 0),
@@ -85,10 +85,10 @@ impl Rm {
     }
 }
 
-/// Code in the making.
+/// Code under construction.
 pub(crate) struct Bytes {
     pub bytes: Vec<u8>,
-    /// The same for people, a line for each instruction, if it is wanted.
+    /// A readable listing with a line for each instruction, if it was requested.
     pub listing: Option<String>,
     pub level: Level,
 }
@@ -106,7 +106,7 @@ impl Bytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Adds a line to the listing: where in the code, and the words.
+    /// Adds a line to the listing: the offset in the code, and the text.
     fn list(&mut self, words: std::fmt::Arguments<'_>) {
         let at = self.bytes.len();
         if let Some(listing) = &mut self.listing {
@@ -151,7 +151,7 @@ impl Bytes {
         self.list(format_args!("{name}{mask} {}", all.join(", ")));
     }
 
-    /// An instruction with vectors: `first` is the register operand, `second` the one in `vvvv`.
+    /// Encodes an instruction on vectors: `first` is the register operand, `second` the one in `vvvv`.
     pub fn vector(
         &mut self,
         code: Code,
@@ -166,7 +166,7 @@ impl Bytes {
         if self.listing.is_some() {
             self.list_vector(facts, first, second, rm, masking, immediate);
         }
-        // A digit stands where the first operand would, which is in `vvvv` then.
+        // A digit takes the place of the first operand, which is then in `vvvv`.
         let (first, second) = match facts.digit {
             Some(digit) => (digit, first),
             None => (first, second.unwrap_or(0)),
@@ -181,10 +181,10 @@ impl Bytes {
         self.operands(first, rm, immediate, scale);
     }
 
-    /// The prefix and the opcode of an instruction on vectors of 512 bits.
+    /// Encodes the prefix and the opcode of an instruction on 512-bit vectors.
     fn evex(&mut self, facts: &Facts, first: u8, second: u8, rm: Rm, masking: Masking) {
         let (b, x, index) = rm.high_bits();
-        // The index of a gather has five bits; the instruction has no second operand then.
+        // The vector index of a gather has five bits; the instruction has no second operand.
         let fifth = second >> 4 & 1 | if facts.gathers { index } else { 0 };
         let r = not(first >> 3) << 7 | not(x) << 6 | not(b) << 5 | not(first >> 4) << 4 | facts.map;
         let v = facts.w << 7 | (!second & 15) << 3 | 4 | facts.prefix;
@@ -192,7 +192,8 @@ impl Bytes {
         self.put(&[0x62, r, v, z, facts.opcode]);
     }
 
-    /// The prefix and the opcode of an instruction on vectors of 256 bits, if `long`, or 128, or on masks.
+    /// Encodes the prefix and the opcode of an instruction on 256-bit vectors (if `long`), on 128-bit vectors, or on
+    /// masks.
     fn vex(&mut self, (map, prefix, w): (u8, u8, u8), long: bool, first: u8, second: u8, rm: Rm, opcode: u8) {
         let (b, x, _) = match rm {
             Rm::Register(r) => (r >> 3 & 1, 0, 0),
@@ -206,7 +207,7 @@ impl Bytes {
         self.put(&[0xc4, r, w << 7 | v, opcode]);
     }
 
-    /// An instruction on masks; `second` is the operand in `vvvv`.
+    /// Encodes an instruction on masks; `second` is the operand in `vvvv`.
     pub fn mask(&mut self, code: Code, first: u8, second: Option<u8>, rm: Rm, immediate: Option<u8>) {
         let facts = code.facts();
         if self.listing.is_some() {
@@ -226,7 +227,7 @@ impl Bytes {
         self.operands(first, rm, immediate, 1);
     }
 
-    /// What follows the opcode; displacements of one byte count in `scale` bytes.
+    /// Encodes what follows the opcode; displacements of one byte count in units of `scale` bytes.
     fn operands(&mut self, first: u8, rm: Rm, immediate: Option<u8>, scale: u8) {
         let reg = (first & 7) << 3;
         match rm {

@@ -1,6 +1,7 @@
-//! Steps of a machine program: instructions, which make a virtual register each, and effects.
+//! Steps of a machine program: instructions, each of which defines a virtual register, and effects.
 //!
-//! Invariant: a step names all that it reads, so that what knows no instruction can rename, move and prune them.
+//! Invariant: a step lists all its operands, so that passes can rename, move and prune steps without knowing
+//! instructions.
 
 use super::table::Code;
 use crate::ir::Pointer;
@@ -18,81 +19,80 @@ pub(super) enum Class {
     Mask,
 }
 
-/// The elements of a group's sixteen iterations in memory (of eight, if they have eight bytes).
+/// The elements in memory of a group's sixteen iterations (of eight iterations, if elements have eight bytes).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Elements {
     pub pointer: Pointer,
     pub offset: i32,
-    /// Bytes of one.
+    /// Bytes of one element.
     pub bytes: u8,
-    /// Of the last eight of sixteen iterations.
+    /// Whether these are the elements of the last eight of sixteen iterations.
     pub upper: bool,
 }
 
-/// How an instruction makes its register.
+/// How an instruction computes its result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Op {
-    /// The same number in each lane of some bytes.
+    /// A number repeated in lanes of `bytes` bytes.
     Constant { bits: u64, bytes: u8 },
     /// `start`, `start + step`, … in the lanes.
     Ramp { start: i64, step: i64, bytes: u8 },
-    /// The order of lanes that a [`Permute`](Op::Permute) takes for a phase of an interleaved access, in the n-th
-    /// round.
+    /// The control vector of a [`Permute`](Op::Permute) for a phase of an interleaved access, in the n-th round.
     Order { interleaved: u32, phase: u8, round: u8, stored: bool },
-    /// A bit for each lane, the same in all groups.
+    /// A mask of constant bits.
     MaskBits { bits: u16 },
-    /// The n-th whole vector of an interleaved access, in its order in memory.
+    /// The n-th whole vector of an interleaved access, in memory order.
     Whole { code: Code, interleaved: u32, nth: u8 },
-    /// All bytes of a short interleaved access, in their order in memory.
+    /// All bytes of a short interleaved access, in memory order.
     Bytes { interleaved: u32 },
-    /// The order of lanes of 32 bits that brings the bytes of four iterations into each 128 bits.
+    /// The permutation of 32-bit lanes that moves the bytes of four iterations into each 128 bits.
     Quarters { interleaved: u32 },
-    /// The order of these bytes for a phase; in the upper ones of a lane if a sign is to be copied.
+    /// The permutation of these bytes for a phase. With `upper`, bytes go to the top of each lane for sign extension.
     Picked { interleaved: u32, phase: u8, upper: bool },
-    /// First, order, second: lanes of two vectors.
+    /// A permutation of the lanes of two vectors. Operands: first vector, control vector, second vector.
     Permute { code: Code },
-    /// A number of the record in each lane of 1, 2, 4 or 8 bytes.
+    /// A number of the record, repeated in lanes of 1, 2, 4 or 8 bytes.
     Uniform { offset: u32, bytes: u8 },
-    /// Elements side by side; with an operand, those under that mask, and zeros.
+    /// Contiguous elements. An operand is a mask; elements are zero where it is not set.
     Load { code: Code, from: Elements },
-    /// Elements at the offsets that the operand has; with a second one, those under that mask, and zeros.
+    /// Elements at the offsets of the first operand. A second operand is a mask; elements are zero where it is not set.
     Gather { code: Code, from: Elements },
-    /// One or two vectors to one.
+    /// An instruction from one or two vectors to one.
     Plain { code: Code, immediate: Option<u8> },
-    /// A vector by a number.
+    /// A vector shifted by an immediate.
     Shift { code: Code, by: u8 },
     /// `a * b + c`
     Fma { long: bool },
-    /// As `Plain`, but the result is the operand that may be memory.
+    /// Like `Plain`, but the result is the operand that may be memory.
     Reversed { code: Code, immediate: Option<u8> },
-    /// Two vectors to a mask.
+    /// A comparison of two vectors; the result is a mask.
     Compare { code: Code, immediate: Option<u8> },
-    /// Mask, no, yes.
+    /// A selection between vectors. Operands: mask, no, yes.
     Blend { code: Code },
-    /// Mask, old, a, b: `a op b` where the mask is set, else old.
+    /// Operands: mask, old, a, b. The result is `a op b` where the mask is set, otherwise `old`.
     Merge { code: Code },
-    /// Mask, a: `op a` where the mask is set, else zero.
+    /// Operands: mask, a. The result is `op a` where the mask is set, otherwise zero.
     Zeroed { code: Code },
-    /// One or two masks to one.
+    /// An instruction from one or two masks to one.
     Mask { code: Code, immediate: Option<u8> },
-    /// The mask of the active lanes of eight iterations, as a vector, in the last group.
+    /// The mask of the active lanes of eight iterations in the last group, as a vector.
     Active { half: u8 },
-    /// Mask, no, yes; the mask is a vector.
+    /// A selection whose mask is a vector. Operands: mask, no, yes.
     BlendBy { code: Code },
-    /// Eight elements of less than 32 bits, `step` bytes from one to the next, under a mask that is a vector, and
-    /// zeros.
+    /// Eight elements of less than 32 bits at a stride of `step` bytes. The operand is a vector mask; elements are zero
+    /// where it is not set.
     LoadSome { code: Code, from: Elements, step: i32 },
-    /// Numbers below sixteen in eight lanes, the first in the lowest bits.
+    /// Eight lanes with 4-bit numbers, the first in the lowest bits of `bits`.
     Lanes { bits: u32 },
 }
 
 impl Op {
-    /// Whether it reads elements, which stores may change.
+    /// Returns whether it reads elements, which stores may change.
     pub(super) fn loads(self) -> bool {
         matches!(self, Op::Load { .. } | Op::Gather { .. } | Op::Whole { .. } | Op::Bytes { .. } | Op::LoadSome { .. })
     }
 
-    /// Whether its result needs no slot, because it can be made again from the code or the record.
+    /// Returns whether its result needs no spill slot, because it can be recomputed from the code or the record.
     pub fn is_made_again(self) -> bool {
         let in_code = matches!(
             self,
@@ -114,23 +114,23 @@ pub(super) struct Inst {
     pub args: SmallVec<[Reg; 4]>,
 }
 
-/// What changes something besides a new register.
+/// A step with an effect other than defining a register.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Store {
         code: Code,
         to: Elements,
         value: Reg,
-        /// The lanes that are stored, if not all.
+        /// The lanes to store, if not all.
         mask: Option<Reg>,
     },
-    /// The first lanes of a vector, as many as a number says, side by side; with AVX2 only.
+    /// Stores the first `count` lanes of a vector to contiguous elements; AVX2 only.
     StoreFirst {
         to: Elements,
         value: Reg,
         count: u8,
     },
-    /// The n-th whole vector of an interleaved access; under a mask, if some of its elements are not stored.
+    /// Stores the n-th whole vector of an interleaved access; under a mask, if some of its elements are not stored.
     StoreWhole {
         code: Code,
         interleaved: u32,
@@ -145,22 +145,22 @@ pub(super) enum Effect {
         value: Reg,
         mask: Option<Reg>,
     },
-    /// Elements of 128 bits one by one, `step` bytes from one to the next; under a mask that is a vector, from its n-th
-    /// lane on.
+    /// Stores the lanes of a 128-bit vector one by one, at a stride of `step` bytes. The mask is a vector, with the
+    /// lane of it that belongs to the first element.
     Spread {
         to: Elements,
         step: i32,
         value: Reg,
         mask: Option<(Reg, u8)>,
     },
-    /// `accumulator = accumulator op value`, of active lanes; under a mask, of those (with AVX-512 only).
+    /// `accumulator = accumulator op value` in active lanes; a mask selects lanes (AVX-512 only).
     Accumulate {
         accumulator: usize,
         code: Code,
         value: Reg,
         mask: Option<Reg>,
     },
-    /// `accumulator = a * b + accumulator`, likewise.
+    /// `accumulator = a * b + accumulator`, with the same lanes.
     AccumulateFma {
         accumulator: usize,
         long: bool,
@@ -168,7 +168,7 @@ pub(super) enum Effect {
         b: Reg,
         mask: Option<Reg>,
     },
-    /// `accumulator = value`, of active lanes.
+    /// `accumulator = value` in active lanes.
     Assign {
         accumulator: usize,
         value: Reg,
@@ -176,7 +176,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// The same on other registers.
+    /// Returns the effect with its registers renamed.
     pub fn renamed(self, name: impl Fn(Reg) -> Reg) -> Effect {
         let mut effect = self;
         match &mut effect {
@@ -197,7 +197,7 @@ impl Effect {
         effect
     }
 
-    /// The accumulator that it changes.
+    /// Returns the accumulator that the effect changes.
     pub fn accumulator(&self) -> Option<usize> {
         match *self {
             Effect::Accumulate { accumulator, .. }
@@ -211,7 +211,7 @@ impl Effect {
         }
     }
 
-    /// The registers that are read.
+    /// Returns the registers that the effect reads.
     pub fn reads(&self) -> SmallVec<[Reg; 4]> {
         match *self {
             Effect::Assign { value, .. } | Effect::StoreFirst { value, .. } => [value].as_slice().into(),

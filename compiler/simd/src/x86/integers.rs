@@ -1,4 +1,4 @@
-//! Operators on integers that neither level has an instruction for.
+//! Integer operators that are not one instruction at either level.
 //!
 //! Invariant: each lane has 32 bits, or 64 if it is `long`.
 
@@ -8,7 +8,7 @@ use super::program::Program;
 use super::table::Code;
 
 impl Program {
-    /// The zeros at the top of each lane: with all bits below the first one set, those that are not.
+    /// Counts the leading zeros of each lane: sets all bits below the first set bit, and counts the clear bits.
     pub fn leading_zeros(&mut self, long: bool, x: Reg) -> Reg {
         let mut v = x;
         for by in [1, 2, 4, 8, 16, 32].into_iter().filter(|&by| by < 32 || long) {
@@ -19,7 +19,7 @@ impl Program {
         self.count_ones(long, rest)
     }
 
-    /// How many bits of each lane are set: in pairs, fours and bytes, then all bytes of the lane.
+    /// Counts the set bits of each lane: in pairs, fours and bytes, and then across the bytes of the lane.
     pub fn count_ones(&mut self, long: bool, x: Reg) -> Reg {
         let bytes = |b: u64| b * 0x0101_0101_0101_0101;
         let lane = usize::from(long);
@@ -33,7 +33,7 @@ impl Program {
         let upper = self.shift(SHIFT_RIGHT[lane], 4, fours);
         let sum = self.plain(IADD[lane], &[fours, upper]);
         let mut sum = self.with_number(AND, long, sum, bytes(0x0f));
-        // The lowest byte comes to hold what all have; the others are cut off.
+        // The lowest byte becomes the sum of all bytes; the others are masked out.
         for by in [8, 16, 32].into_iter().filter(|&by| by < 32 || long) {
             let above = self.shift(SHIFT_RIGHT[lane], by, sum);
             sum = self.plain(IADD[lane], &[sum, above]);
@@ -41,8 +41,7 @@ impl Program {
         self.with_number(AND, long, sum, 0x7f)
     }
 
-    /// `x` of 32 bits by plus or minus two to the n, cut towards zero: what is negative is made greater by what is cut
-    /// off at most.
+    /// Divides `x` of 32 bits by plus or minus 2^n, rounded towards zero: `2^n - 1` is added to a negative `x` first.
     pub fn divided_by_power(&mut self, x: Reg, n: u8, negative: bool) -> Reg {
         let mut quotient = x;
         if n > 0 {
@@ -58,7 +57,7 @@ impl Program {
         quotient
     }
 
-    /// An instruction on a vector and a number in all lanes, of which those of 32 bits take the lower half.
+    /// Emits an instruction on a vector and a number in all lanes; 32-bit lanes take the low half of the number.
     pub fn with_number(&mut self, pair: Pair, long: bool, x: Reg, number: u64) -> Reg {
         let (number, bytes) = if long { (number, 8) } else { (u64::from(number as u32), 4) };
         let number = self.constant(number, bytes);
@@ -66,30 +65,30 @@ impl Program {
     }
 }
 
-/// `1 / by` as an `f32`, rounded up: products with it are never below an exact quotient.
+/// Returns `1 / by` as an `f32`, rounded up, so that products with it are never below the exact quotient.
 ///
-/// A quotient of integers of 16 bits that is not exact is at least `1 / by` below the next integer, which is more than
-/// all roundings together: that is a part of 2⁻¹⁶ of the quotient. `by` is no power of two.
+/// An inexact quotient of 16-bit integers is at least `1 / by` below the next integer. All roundings together are
+/// smaller: their sum is a fraction of 2⁻¹⁶ of the quotient. `by` is no power of two.
 pub(super) fn reciprocal(by: i64) -> u64 {
     let sign = if by < 0 { 1u64 } else { 0 };
     u64::from((1.0 / by.unsigned_abs() as f32).next_up().to_bits()) | sign << 31
 }
 
-/// How an integer of 32 bits is divided by a number: by the upper half of a product. See Warren, Hacker's Delight,
-/// chapter 10.
+/// A division of a 32-bit integer by a constant, as the upper half of a product. See Warren, Hacker's Delight, chapter
+/// 10.
 struct Magic {
-    /// What the integer is multiplied by.
+    /// The factor that the integer is multiplied by.
     factor: u32,
     shift: u8,
-    /// The factor has a bit more than 32, or another sign than the divisor.
+    /// Whether the factor has more than 32 bits, or another sign than the divisor.
     corrected: bool,
 }
 
 impl Magic {
-    /// For a signed integer; the divisor's magnitude is 3 or more.
+    /// Returns the factor for a signed integer; the divisor's magnitude is 3 or more.
     fn signed(by: i64) -> Magic {
         let magnitude = by.unsigned_abs();
-        // The least power of two for which the rounded-up factor is exact enough.
+        // Finds the least power of two for which the rounded-up factor is exact enough.
         let most = (1u64 << 31) + u64::from(by < 0);
         let limit = most - 1 - most % magnitude;
         let power = (32u32..64).find(|&p| {
@@ -102,10 +101,10 @@ impl Magic {
         Magic { factor, shift: (power - 32) as u8, corrected: (factor as i32 > 0) != (by > 0) }
     }
 
-    /// For an unsigned integer; the divisor is 3 or more and no power of two.
+    /// Returns the factor for an unsigned integer; the divisor is 3 or more and no power of two.
     fn unsigned(by: u64) -> Magic {
         let bits = 64 - (by - 1).leading_zeros();
-        // With fewer bits than `by` has, a factor of 32 bits may do.
+        // With fewer bits than `by` has, a 32-bit factor may suffice.
         let exact = |p: u32| {
             let factor = (1u128 << (32 + p)).div_ceil(u128::from(by));
             let error = factor * u128::from(by) - (1u128 << (32 + p));
@@ -122,7 +121,7 @@ impl Magic {
 }
 
 impl Program {
-    /// The upper halves of the products of lanes of 32 bits with a number.
+    /// Emits the upper halves of the products of 32-bit lanes with a number.
     fn upper_product(&mut self, code: Code, x: Reg, factor: u32) -> Reg {
         let factor = self.constant(factor.into(), 4);
         let odd = self.shift(SHIFT_RIGHT[1], 32, x);
@@ -132,7 +131,7 @@ impl Program {
         self.plain(OR[0], &[even, odd])
     }
 
-    /// `x / by` of lanes of 32 bits, cut towards zero; the magnitude of `by` is no power of two.
+    /// Emits `x / by` for 32-bit lanes, rounded towards zero; the magnitude of `by` is no power of two.
     pub fn divided(&mut self, signed: bool, x: Reg, by: i64) -> Reg {
         if !signed {
             let magic = Magic::unsigned(by as u64);
@@ -140,7 +139,7 @@ impl Program {
             if !magic.corrected {
                 return if magic.shift > 0 { self.shift(SHIFT_RIGHT[0], magic.shift, product) } else { product };
             }
-            // The factor has a 33rd bit, so that `x` is added, in halves.
+            // The factor has a 33rd bit: `x` is added in two halves, which avoids overflow.
             let rest = self.plain(ISUB[0], &[x, product]);
             let half = self.shift(SHIFT_RIGHT[0], 1, rest);
             let sum = self.plain(IADD[0], &[half, product]);
@@ -154,13 +153,13 @@ impl Program {
         if magic.shift > 0 {
             product = self.shift(SHIFT_RIGHT_SIGNED[0], magic.shift, product);
         }
-        // A negative quotient is one too low.
+        // Adds one to a negative quotient, which is one too low.
         let sign = self.shift(SHIFT_RIGHT[0], 31, product);
         self.plain(IADD[0], &[product, sign])
     }
 }
 
-/// Any number in all lanes of 32 bits, for lanes of 8 or 16.
+/// Returns a number of 8 or 16 bits, repeated in a 32-bit lane.
 pub(super) fn repeated(number: u64, bits: u32) -> u64 {
     match bits {
         8 => u64::from(number as u8) * 0x0101_0101,

@@ -1,14 +1,15 @@
-//! Groups in a row, interleaved: each step of the body for all of them, before the next step.
+//! Interleaves unrolled groups: each step of the body is emitted for all of them before the next step.
 //!
-//! The steps of one group mostly wait for each other. A processor that looks at some dozens of instructions ahead finds
-//! enough others to do in the next groups if a body is short; in a long one it finds them only if they stand close.
+//! The steps of one group mostly depend on each other. An out-of-order processor looks some dozens of instructions
+//! ahead. In a short body it finds independent instructions in the next groups; in a long body only if the groups are
+//! interleaved.
 //!
-//! Iterations touch no element that another one stores, so groups may run in any order. Only an accumulator whose order
-//! matters has to take one group after the other.
+//! No iteration accesses an element that another one stores, so groups may run in any order. Only an accumulator whose
+//! order matters requires one group after the other.
 //!
-//! Indices grow for all groups before their first step, and once for the row.
+//! The indices of all groups are computed before the first step, and advance once for all of them.
 //!
-//! Invariant: after that, a row has the steps of its groups in turn, the n-th of a group at `n * groups + group`.
+//! Invariant: the steps that follow alternate between groups: step n of a group is at `n * groups + group`.
 
 use super::Level;
 use super::emit::{MOST_UNROLLED, SPARE};
@@ -17,14 +18,14 @@ use super::program::{Carried, Program};
 use super::registers::{MASKS, pressure};
 use rustc_hash::FxHashMap;
 
-/// Bodies of no more steps stand close enough one after the other.
+/// The most steps of a body that is not worth interleaving.
 const SHORT: usize = 8;
-/// Steps that a row may have.
+/// The most steps of all interleaved groups together.
 const LONGEST: usize = 512;
-/// Vectors for numbers that are the same for all groups.
+/// Vector registers reserved for loop invariants.
 const NUMBERS: usize = 4;
 
-/// The program with interleaved groups, `most` at most, and how many those are; `None` if that does not help.
+/// Returns the program with at most `most` interleaved groups, and their number; `None` if that does not help.
 pub(super) fn interleaved(program: &Program, most: u64) -> Option<(Program, usize)> {
     let orders = || (0..program.carried.len()).all(|n| in_any_order(program, n));
     if program.level == Level::Avx2 || program.body.len() <= SHORT || !orders() {
@@ -38,7 +39,7 @@ pub(super) fn interleaved(program: &Program, most: u64) -> Option<(Program, usiz
     })
 }
 
-/// Whether what is carried has its order if groups are interleaved.
+/// Returns whether a carried value keeps its order if groups are interleaved.
 fn in_any_order(program: &Program, n: usize) -> bool {
     let (reg, parallel) = match &program.carried[n] {
         Carried::Accumulator { reg, parallel, .. } => (reg, parallel),
@@ -47,7 +48,7 @@ fn in_any_order(program: &Program, n: usize) -> bool {
     let takes = |item: &Item| match item {
         Item::Make(made) => {
             let inst = program.made[made.0 as usize].as_ref();
-            // What reads it would have to wait for the group before.
+            // An instruction that reads it would have to wait for the previous group.
             2 * usize::from(inst.is_some_and(|inst| inst.args.contains(reg)))
         }
         Item::Do(effect @ (Effect::Accumulate { .. } | Effect::AccumulateFma { .. })) => {
@@ -58,7 +59,7 @@ fn in_any_order(program: &Program, n: usize) -> bool {
     parallel.is_some() || program.body.iter().map(takes).sum::<usize>() <= 1
 }
 
-/// Whether there are registers for all groups at once.
+/// Returns whether there are enough registers for all groups at once.
 fn fits(program: &Program, groups: usize) -> bool {
     let carried = program.carried.iter().map(|c| if c.is_parallel() { groups } else { 1 }).sum::<usize>();
     let vectors = pressure(program, &program.row, Class::Vector) + carried + SPARE + NUMBERS;
@@ -67,7 +68,7 @@ fn fits(program: &Program, groups: usize) -> bool {
 }
 
 impl Program {
-    /// Some times a constant, in each lane.
+    /// Returns a multiple of a constant, in each lane.
     fn times(&mut self, by: Reg, times: u64) -> Reg {
         let Some(Op::Constant { bits, bytes }) = self.made[by.0 as usize].as_ref().map(|inst| inst.op) else {
             unreachable!("what grows does so by a constant")
@@ -76,7 +77,7 @@ impl Program {
         self.constant(bits.wrapping_mul(times) & low, bytes)
     }
 
-    /// Makes the row of some groups.
+    /// Builds the interleaved body of some groups.
     fn interleave(&mut self, groups: usize) {
         let mut names: Vec<FxHashMap<Reg, Reg>> = vec![FxHashMap::default(); groups];
         for carried in self.carried.clone() {

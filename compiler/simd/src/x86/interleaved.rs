@@ -1,80 +1,82 @@
-//! Interleaved accesses: elements that lie a few apart, as whole vectors whose lanes are put in order.
+//! Interleaved accesses: strided elements, as whole vectors whose lanes are permuted.
 //!
-//! Invariant: nothing is touched before the first element that an active iteration wants, or behind the last one.
+//! Invariant: no access reaches before the first element of an active iteration, or past the last one.
 
 use super::Level;
 use super::inst::{Elements, Op};
 use super::program::Program;
 use crate::ir::GROUP;
 
-/// Elements of a group that lie two, three or four apart, or the last first, and what lies between.
+/// A group's elements with a stride of two to four elements, or in reverse order, and the elements between them.
 ///
-/// A *phase* is one of the accesses that share the vectors: its elements are `steps * iteration + phase`, counted from
-/// the first iteration's element of phase 0.
+/// A *phase* is one of the accesses that share the vectors. Its elements have the numbers `steps * iteration + phase`,
+/// counted from the first iteration's element of phase 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Interleaved {
-    /// Of its vectors.
+    /// The level of its vectors.
     pub level: Level,
     /// The first iteration's element of phase 0.
     pub from: Elements,
-    /// Elements from iteration to iteration: 2, 3, 4 or -1.
+    /// The stride in elements: 2, 3, 4 or -1.
     pub steps: i64,
-    /// Of the phases that are loaded: what lies outside may not be there.
+    /// The least phase that is loaded, followed by the greatest. Memory outside these phases may not exist.
     pub least: u8,
     pub greatest: u8,
-    /// Whether it is stored; then it begins with phase 0 and ends before the next group's.
+    /// Whether it is stored. It then begins with phase 0 and ends before the elements of the next group.
     pub stored: bool,
 }
 
 impl Interleaved {
-    /// Lanes of a vector.
+    /// Returns the lanes of a vector.
     pub fn lanes(&self) -> i64 {
         i64::from(self.level.bytes()) / i64::from(self.from.bytes.max(4))
     }
 
-    /// How many vectors it takes.
+    /// Returns the number of vectors.
     pub fn vectors(&self) -> i64 {
         self.steps.max(1)
     }
 
-    /// The first element of the n-th vector, counted as phases are.
+    /// Returns the first element of the n-th vector, with the numbering of phases.
     pub fn start(&self, nth: u8) -> i64 {
         let lanes = self.lanes();
         if self.steps < 0 {
             return 1 - lanes;
         }
         let first = i64::from(self.least) + lanes * i64::from(nth);
-        // The last one ends with the last element.
+        // The last vector ends with the last element.
         first.min(self.steps * (lanes - 1) + i64::from(self.greatest) + 1 - lanes)
     }
 
-    /// Whether all elements are narrow and in 64 bytes, so that one load and a shuffle of each phase do.
+    /// Returns whether all elements are narrow and within 64 bytes, so that one load and a shuffle for each phase
+    /// suffice.
     pub fn is_short(self) -> bool {
         self.steps > 0 && self.from.bytes < 4 && self.steps * i64::from(self.from.bytes) <= 4
     }
 
-    /// Bytes from the first phase that is loaded of one iteration to that of the next.
+    /// Returns the stride in bytes.
     pub fn step_bytes(&self) -> i64 {
         self.steps * i64::from(self.from.bytes)
     }
 
-    /// Bytes between what is loaded of one iteration and of the next.
+    /// Returns the bytes between the loaded phases of one iteration and those of the next.
     pub fn gap(&self) -> i64 {
         (self.steps - 1 - i64::from(self.greatest - self.least)) * i64::from(self.from.bytes)
     }
 
-    /// A bit for each byte of a group of a short access.
+    /// Returns a constant with a bit for each byte of a group of a short access.
     pub fn bytes(&self) -> Op {
         let count = self.step_bytes() * GROUP as i64 - self.gap();
         Op::Constant { bits: u64::MAX >> (64 - count), bytes: 8 }
     }
 
-    /// The order of lanes of 32 bits that brings the bytes of four iterations into each 128 bits of a short access.
+    /// Returns the permutation of 32-bit lanes that moves the bytes of four iterations of a short access into each 128
+    /// bits.
     pub fn quarters(&self) -> Vec<i64> {
         (0..GROUP as i64).map(|lane| (lane / 4 * self.step_bytes() + lane % 4).min(GROUP as i64 - 1)).collect()
     }
 
-    /// The order of these bytes that brings those of a phase to their lanes; none where the highest bit is set.
+    /// Returns the permutation of these bytes that moves those of a phase to their lanes; 0x80 clears a byte.
     pub fn picked(&self, phase: u8, upper: bool) -> Vec<i64> {
         let bytes = i64::from(self.from.bytes);
         let first = if upper { 4 - bytes } else { 0 };
@@ -86,11 +88,11 @@ impl Interleaved {
         (0..4 * GROUP as i64).map(of).collect()
     }
 
-    /// The lanes that a permutation takes for the n-th round: of two vectors, the second one's after the first one's.
+    /// Returns the permutation of the n-th round. It numbers the lanes of the second vector after those of the first.
     ///
-    /// Loads: round 0 takes from the first two vectors, each next one from the result and the next vector. Stores: for
-    /// the
-    /// vector `round`, from the result and the value of a phase; of phase 1 from the values of phases 0 and 1.
+    /// Loads: round 0 combines the first two vectors, and each later round the result and the next vector. Stores: for
+    /// the vector `round`, phase 1 combines the values of phases 0 and 1, and each later phase the result and its own
+    /// value.
     pub fn order(&self, phase: u8, round: u8) -> Vec<i64> {
         let (lanes, phase) = (self.lanes(), i64::from(phase));
         let reversed = self.steps < 0;
@@ -112,7 +114,7 @@ impl Interleaved {
                     match (holder.checked_sub(round + 1), holder) {
                         (Some(0), _) => lanes + lane_of,
                         (None, 0) if round == 0 => lane_of,
-                        // Taken before, or in a later round.
+                        // Taken in an earlier round, or left for a later one.
                         _ => lane,
                     }
                 }
@@ -122,7 +124,7 @@ impl Interleaved {
 }
 
 impl Program {
-    /// The vectors of accesses that lie `steps` elements apart, with this phase.
+    /// Returns the access at a stride of `steps` elements, extended by this phase.
     pub fn interleaved_access(&mut self, from: Elements, steps: i64, phase: u8, stored: bool) -> u32 {
         let known =
             self.interleaved.iter_mut().enumerate().find(|(_, s)| (s.from, s.steps, s.stored) == (from, steps, stored));
@@ -134,7 +136,7 @@ impl Program {
         self.whole_access(Interleaved { level: self.level, from, steps, least, greatest, stored })
     }
 
-    /// The vectors of accesses of which all phases are known.
+    /// Returns the number of an access whose phases are all known.
     pub fn whole_access(&mut self, access: Interleaved) -> u32 {
         let known = self.interleaved.iter().position(|s| *s == access);
         known.unwrap_or_else(|| {

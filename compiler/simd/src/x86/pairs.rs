@@ -1,11 +1,11 @@
-//! Names for instructions by what they do, in pairs for lanes of two widths.
+//! Descriptive names for instructions, in pairs for lanes of two widths.
 //!
-//! Invariant: of a pair, the second is on the wider lanes, or on unsigned ones where both are on lanes of one width.
+//! Invariant: the second of a pair is for the wider lanes, or for unsigned lanes where both have one width.
 
 use super::table::Code;
 use crate::ir::{Lane, Op, Rounding};
 
-/// The same instruction on 32-bit and 64-bit lanes.
+/// An instruction on 32-bit lanes and on 64-bit lanes.
 pub(super) type Pair = [Code; 2];
 
 pub(super) const ADD: Pair = [Code::Vaddps, Code::Vaddpd];
@@ -17,7 +17,7 @@ pub(super) const MAX: Pair = [Code::Vmaxps, Code::Vmaxpd];
 pub(super) const SQRT: Pair = [Code::Vsqrtps, Code::Vsqrtpd];
 pub(super) const RANGE: Pair = [Code::Vrangeps, Code::Vrangepd];
 pub(super) const ROUND: Pair = [Code::Vrndscaleps, Code::Vrndscalepd];
-/// `first * third + second`, `second * first + third`, `second * third + first`, in the first.
+/// The result, in the first operand, is `first * third + second`, `second * first + third`, `second * third + first`.
 pub(super) const FMA_132: Pair = [Code::Vfmadd132ps, Code::Vfmadd132pd];
 pub(super) const FMA_213: Pair = [Code::Vfmadd213ps, Code::Vfmadd213pd];
 pub(super) const FMA_231: Pair = [Code::Vfmadd231ps, Code::Vfmadd231pd];
@@ -49,37 +49,37 @@ pub(super) const LOAD: Pair = [Code::Vmovups, Code::Vmovupd];
 pub(super) const STORE: Pair = [Code::VmovupsStore, Code::VmovupdStore];
 pub(super) const PERMUTE: Pair = [Code::Vpermps, Code::Vpermpd];
 pub(super) const PERMUTE_TWO: Pair = [Code::Vpermt2ps, Code::Vpermt2pd];
-/// From and to 32-bit integers: signed, unsigned.
+/// Conversions from and to 32-bit integers: signed, unsigned.
 pub(super) const F32_OF_INT: Pair = [Code::Vcvtdq2ps, Code::Vcvtudq2ps];
 pub(super) const INT_OF_F32: Pair = [Code::Vcvttps2dq, Code::Vcvttps2udq];
-/// Eight lanes of 32 bits to eight of 64.
+/// Conversions of eight 32-bit lanes to eight 64-bit lanes.
 pub(super) const F64_OF_INT: Pair = [Code::Vcvtdq2pd, Code::Vcvtudq2pd];
 pub(super) const F64_OF_F32: Code = Code::Vcvtps2pd;
 pub(super) const LONG_OF_INT: Pair = [Code::Vpmovsxdq, Code::Vpmovzxdq];
-/// Eight lanes of 64 bits to eight of 32.
+/// Conversions of eight 64-bit lanes to eight 32-bit lanes.
 pub(super) const INT_OF_F64: Pair = [Code::Vcvttpd2dq, Code::Vcvttpd2udq];
 pub(super) const F32_OF_F64: Code = Code::Vcvtpd2ps;
 pub(super) const F32_OF_LONG: Pair = [Code::Vcvtqq2ps, Code::Vcvtuqq2ps];
 pub(super) const INT_OF_LONG: Code = Code::Vpmovqd;
-/// 64-bit lanes: signed, unsigned.
+/// Conversions of 64-bit lanes: signed, unsigned.
 pub(super) const F64_OF_LONG: Pair = [Code::Vcvtqq2pd, Code::Vcvtuqq2pd];
 pub(super) const LONG_OF_F64: Pair = [Code::Vcvttpd2qq, Code::Vcvttpd2uqq];
-/// The upper eight of sixteen 32-bit lanes, and two halves as a whole.
+/// Extraction of the upper eight of sixteen 32-bit lanes, and insertion of two halves into a whole.
 pub(super) const UPPER: Code = Code::Vextractf64x4;
 pub(super) const JOIN: Code = Code::Vinsertf64x4;
-/// Memory of narrow elements.
+/// Loads and stores of narrow elements.
 pub(super) const LOAD_U8: Code = Code::Vpmovzxbd;
 pub(super) const LOAD_I8: Code = Code::Vpmovsxbd;
 pub(super) const LOAD_U16: Code = Code::Vpmovzxwd;
 pub(super) const LOAD_I16: Code = Code::Vpmovsxwd;
 pub(super) const STORE_8: Code = Code::Vpmovdb;
 pub(super) const STORE_16: Code = Code::Vpmovdw;
-/// Bytes as they are, and those of each 128 bits in another order.
+/// A load of bytes, and a shuffle of bytes within each 128 bits.
 pub(super) const LOAD_BYTES: Code = Code::Vmovdqu8;
 pub(super) const SHUFFLE_BYTES: Code = Code::Vpshufb;
-/// Which of the two matters under a mask.
+/// Register moves; the lane width matters under a mask.
 pub(super) const COPY: Pair = [Code::Vmovaps, Code::Vmovapd];
-/// The same instruction on lanes of 8 and of 16 bits.
+/// Instructions on 8-bit and on 16-bit lanes.
 pub(super) const NARROW_ADD: Pair = [Code::Vpaddb, Code::Vpaddw];
 pub(super) const NARROW_SUB: Pair = [Code::Vpsubb, Code::Vpsubw];
 pub(super) const NARROW_SMIN: Pair = [Code::Vpminsb, Code::Vpminsw];
@@ -87,17 +87,17 @@ pub(super) const NARROW_SMAX: Pair = [Code::Vpmaxsb, Code::Vpmaxsw];
 pub(super) const NARROW_UMIN: Pair = [Code::Vpminub, Code::Vpminuw];
 pub(super) const NARROW_UMAX: Pair = [Code::Vpmaxub, Code::Vpmaxuw];
 pub(super) const NARROW_ABS: Pair = [Code::Vpabsb, Code::Vpabsw];
-/// `(a + b + 1) >> 1`, as if there were room for the sum.
+/// `(a + b + 1) >> 1` without overflow.
 pub(super) const NARROW_AVERAGE: Pair = [Code::Vpavgb, Code::Vpavgw];
 pub(super) const NARROW_COMPARE: Pair = [Code::Vpcmpb, Code::Vpcmpw];
 pub(super) const NARROW_UCOMPARE: Pair = [Code::Vpcmpub, Code::Vpcmpuw];
 pub(super) const NARROW_BLEND: Pair = [Code::Vpblendmb, Code::Vpblendmw];
-/// Lanes of 16 bits.
+/// Instructions on 16-bit lanes.
 pub(super) const WORD_MUL: Code = Code::Vpmullw;
 pub(super) const WORD_SHIFT: Code = Code::Vpsllw;
 pub(super) const WORD_SHIFT_RIGHT: Code = Code::Vpsrlw;
 pub(super) const WORD_SHIFT_RIGHT_SIGNED: Code = Code::Vpsraw;
-/// Products of signed lanes of 16 bits, and of unsigned with signed ones of 8, those of neighbours added.
+/// Sums of the products of neighbouring lanes: signed 16-bit lanes, and unsigned with signed 8-bit lanes.
 pub(super) const ADD_PRODUCTS: Code = Code::Vpmaddwd;
 pub(super) const ADD_BYTE_PRODUCTS: Code = Code::Vpmaddubsw;
 pub(super) const MASK_AND: Code = Code::Kandw;
@@ -106,20 +106,20 @@ pub(super) const MASK_AND_NOT: Code = Code::Kandnw;
 pub(super) const MASK_OR: Code = Code::Korw;
 pub(super) const MASK_EQUAL: Code = Code::Kxnorw;
 pub(super) const MASK_XOR: Code = Code::Kxorw;
-/// The first operand's low eight bits above the second's.
+/// Joins the low eight bits of two masks; those of the first operand become the upper ones.
 pub(super) const MASK_JOIN: Code = Code::Kunpckbw;
 pub(super) const MASK_NOT: Code = Code::Knotw;
 pub(super) const MASK_SHIFT_RIGHT: Code = Code::Kshiftrw;
 pub(super) const MASK_LOAD: Code = Code::KmovwLoad;
 pub(super) const MASK_OF_GENERAL: Code = Code::KmovwGeneral;
-/// Of 64 lanes.
+/// Instructions on masks of 64 lanes.
 pub(super) const LONG_MASK_AND: Code = Code::Kandq;
 pub(super) const LONG_MASK_OR: Code = Code::Korq;
 pub(super) const LONG_MASK_NOT: Code = Code::Knotq;
 pub(super) const LONG_MASK_STORE: Code = Code::KmovqStore;
 pub(super) const LONG_MASK_LOAD: Code = Code::KmovqLoad;
 pub(super) const LONG_MASK_OF_GENERAL: Code = Code::KmovqGeneral;
-/// Those of AVX2, whose masks are vectors.
+/// Instructions of AVX2, whose masks are vectors.
 pub(super) const BLEND_BY: Pair = [Code::Vblendvps, Code::Vblendvpd];
 pub(super) const LOAD_SOME: Pair = [Code::Vmaskmovps, Code::Vmaskmovpd];
 pub(super) const STORE_SOME: Pair = [Code::VmaskmovpsStore, Code::VmaskmovpdStore];
@@ -129,44 +129,44 @@ pub(super) const AND_NOT: Code = Code::Vpandn;
 /// Products of the lower halves of 64-bit lanes: unsigned, signed.
 pub(super) const MULTIPLY_LOW: Code = Code::Vpmuludq;
 pub(super) const MULTIPLY_LOW_SIGNED: Code = Code::Vpmuldq;
-/// The upper 128 bits of 256, and two of 128 as one of 256.
+/// Extraction of the upper 128 bits of 256, and insertion of two 128-bit vectors into one of 256 bits.
 pub(super) const UPPER_128: Code = Code::Vextractf128;
 pub(super) const JOIN_128: Code = Code::Vinsertf128;
 pub(super) const JOIN_ANY_128: Code = Code::Vperm2f128;
-/// Lanes of two vectors, each stays where it is: the second's where the immediate has a bit.
+/// A blend of two vectors; the immediate has a bit for each lane of the second one.
 pub(super) const CHOOSE: Pair = [Code::Vblendps, Code::Vblendpd];
-/// Lanes of two vectors in turn: the lower, or the upper ones of each 128 bits.
+/// Interleaves the lower, or the upper, lanes of two vectors within each 128 bits.
 pub(super) const UNPACK_LOWER: Pair = [Code::Vunpcklps, Code::Vunpcklpd];
 pub(super) const UNPACK_UPPER: Pair = [Code::Vunpckhps, Code::Vunpckhpd];
 pub(super) const SHUFFLE: Code = Code::Vshufps;
 pub(super) const QUARTERS: Code = Code::Vpermq;
-/// Two vectors of 128 bits, saturating to unsigned elements of half the size.
+/// Packs two vectors of 128 bits to unsigned elements of half the size, with saturation.
 pub(super) const PACK_16: Code = Code::Vpackusdw;
 pub(super) const PACK_8: Code = Code::Vpackuswb;
 pub(super) const STORE_64: Code = Code::Vmovq;
-/// The signs of lanes as bits of a general register.
+/// Moves the sign bits of lanes to a general register.
 pub(super) const SIGNS: Pair = [Code::Vmovmskps, Code::Vmovmskpd];
-/// An element of 8, 16, 32 or 64 bits, by its number, from and to memory.
+/// Moves of an element of 8, 16, 32 or 64 bits, by its number, from and to memory.
 pub(super) const INSERT: Pair = [Code::Vpinsrb, Code::Vpinsrw];
 pub(super) const EXTRACT: [Code; 4] = [Code::Vpextrb, Code::Vpextrw, Code::Vpextrd, Code::Vpextrq];
 pub(super) const STORE_128: Code = Code::VmovupsXmmStore;
-/// On lanes of 8 and of 16 bits.
+/// Comparisons of 8-bit and of 16-bit lanes.
 pub(super) const NARROW_EQUAL: Pair = [Code::Vpcmpeqb, Code::Vpcmpeqw];
 pub(super) const NARROW_GREATER: Pair = [Code::Vpcmpgtb, Code::Vpcmpgtw];
 pub(super) const BLEND_BYTES_BY: Code = Code::Vpblendvb;
 pub(super) const NARROW_BROADCAST: Pair = [Code::Vpbroadcastb, Code::Vpbroadcastw];
 
-/// Of a pair, the instruction on a lane of 32 or 64 bits.
+/// Returns the instruction of a pair for a lane of 32 or 64 bits.
 pub(super) fn pick(pair: Pair, lane: Lane) -> Code {
     pair[usize::from(lane.is_long())]
 }
 
-/// Of a pair, the instruction on a lane of 8 or 16 bits.
+/// Returns the instruction of a pair for a lane of 8 or 16 bits.
 pub(super) fn narrow(pair: Pair, lane: Lane) -> Code {
     pair[usize::from(lane.bits() == 16)]
 }
 
-/// How elements side by side are loaded.
+/// Returns the instruction that loads contiguous elements.
 pub(super) fn load_code(lane: Lane) -> Code {
     match lane {
         Lane::U8 => LOAD_U8,
@@ -177,7 +177,7 @@ pub(super) fn load_code(lane: Lane) -> Code {
     }
 }
 
-/// The instruction of an operation on two vectors of narrow lanes.
+/// Returns the instruction of an operation on two vectors of narrow lanes.
 pub(super) fn narrow_code(op: Op, lane: Lane) -> Code {
     let signed = lane.is_signed();
     match op {
@@ -194,7 +194,7 @@ pub(super) fn narrow_code(op: Op, lane: Lane) -> Code {
     }
 }
 
-/// The immediate of a rounding, without an exception for what is not exact.
+/// Returns the immediate of a rounding that raises no inexact exception.
 pub(super) fn rounding(how: Rounding) -> u8 {
     8 | match how {
         Rounding::Nearest => 0,
@@ -204,7 +204,7 @@ pub(super) fn rounding(how: Rounding) -> u8 {
     }
 }
 
-/// What a comparison of floats takes as its immediate.
+/// Immediates of comparisons.
 pub(super) mod order {
     use crate::ir::Cond;
 
@@ -225,7 +225,7 @@ pub(super) mod order {
         }
     }
 
-    /// Of two integers, which have an order of their own.
+    /// Returns the immediate of a comparison of integers, whose numbering differs from that of floats.
     pub fn of_integers(cond: Cond) -> u8 {
         match cond {
             Cond::Eq => 0,

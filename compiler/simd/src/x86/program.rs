@@ -1,8 +1,8 @@
-//! A machine program: what a kernel does, over virtual registers.
+//! A machine program: a kernel over virtual registers.
 //!
-//! Invariants: an instruction stands after those that make its operands; equal instructions on equal operands are made
-//! once, loads as long as nothing is stored, and what reads an accumulator until that changes; what is the same in all
-//! groups is in `before`.
+//! Invariants: an instruction follows those that compute its operands. Equal instructions on equal operands are emitted
+//! once; equal loads only until the next store, and equal reads of an accumulator only until it changes. Loop
+//! invariants are in `before`.
 
 use super::Level;
 use super::inst::{Class, Effect, Inst, Item, Op, Reg};
@@ -14,35 +14,35 @@ use rustc_hash::FxHashMap;
 /// A vector that is carried from group to group.
 #[derive(Clone, Debug)]
 pub(super) enum Carried {
-    /// Begins with a number, or with what stands in the record, and ends there.
+    /// Starts with a number, or with its value in the record, and is stored to the record at the end.
     Accumulator { reg: Reg, at: Lanes, start: Option<Reg>, parallel: Option<Parallel> },
-    /// Grows by a number each group.
+    /// Grows by a constant with each group.
     Index { reg: Reg, start: Reg, code: Code, by: Reg },
 }
 
 impl Carried {
-    /// The register that holds it.
+    /// Returns the register that holds it.
     pub fn reg(&self) -> Reg {
         match *self {
             Carried::Accumulator { reg, .. } | Carried::Index { reg, .. } => reg,
         }
     }
 
-    /// Whether groups in a row have accumulators of their own.
+    /// Returns whether unrolled groups have accumulators of their own.
     pub fn is_parallel(&self) -> bool {
         matches!(self, Carried::Accumulator { parallel: Some(_), .. })
     }
 
-    /// A value that is needed before the first group.
+    /// Returns a value that is needed before the first group.
     pub fn start(&self) -> Option<Reg> {
         match self {
-            // Those of other groups begin with the same number, if they have one.
+            // The accumulators of other unrolled groups start with the same number, if there is one.
             Carried::Accumulator { start, parallel, .. } => start.or(parallel.as_ref().map(|a| a.start)),
             Carried::Index { start, .. } => Some(*start),
         }
     }
 
-    /// What is added for each group.
+    /// Returns the increment for each group.
     pub fn by(&self) -> Option<Reg> {
         match self {
             Carried::Accumulator { .. } => None,
@@ -51,54 +51,54 @@ impl Carried {
     }
 }
 
-/// Where the lanes of an accumulator stand in the record: sixteen, or eight of 64 bits.
+/// The place of an accumulator's lanes in the record: sixteen lanes, or eight of 64 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lanes {
     pub offset: u32,
-    /// Lanes have 64 bits.
+    /// Whether lanes have 64 bits.
     pub long: bool,
-    /// Of the last eight of sixteen iterations.
+    /// Whether these are the lanes of the last eight of sixteen iterations.
     pub upper: bool,
 }
 
-/// How groups in a row accumulate in registers of their own, which are combined at the end.
+/// How unrolled groups accumulate in registers of their own, which are combined at the end.
 #[derive(Clone, Debug)]
 pub(super) struct Parallel {
-    /// What the others begin with.
+    /// The start of the other accumulators.
     pub start: Reg,
-    /// What the body accumulates, and the steps that do it.
+    /// The value that the body accumulates; `items` are the steps that do so.
     pub value: Reg,
     pub items: std::ops::Range<usize>,
 }
 
-/// Where a pointer stands in the record, and how far it moves from iteration to iteration.
+/// The place of a pointer in the record, and its stride in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     pub offset: u32,
     pub stride: i64,
-    /// All accesses are side by side and of one size: they are addressed by the number of the iteration.
+    /// Whether all accesses are contiguous and of one size, so that the iteration number addresses them.
     pub unit: bool,
 }
 
-/// A program in the making.
+/// A program under construction.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub level: Level,
-    /// How each register is made; `None` for those that are carried.
+    /// The instruction that defines each register; `None` for carried ones.
     pub made: Vec<Option<Inst>>,
     pub classes: Vec<Class>,
-    /// Whether a register is the same in all groups.
+    /// Whether a register is a loop invariant.
     fixed: Vec<bool>,
     known: FxHashMap<Inst, Reg>,
     known_loads: FxHashMap<Inst, Reg>,
-    /// Registers made before the first group.
+    /// Registers computed before the first group.
     pub before: Vec<Reg>,
     pub body: Vec<Item>,
-    /// The body for the last group, where that is another.
+    /// The body for the last group, if it differs.
     pub tail: Vec<Item>,
-    /// The body for some interleaved groups; empty if they do not run so.
+    /// The body for several interleaved groups; empty if groups are not interleaved.
     pub row: Vec<Item>,
-    /// By how much indices grow in such a row.
+    /// The steps of indices in such a body.
     pub row_steps: Vec<Reg>,
     pub carried: Vec<Carried>,
     pub pointers: Vec<Moving>,
@@ -125,7 +125,7 @@ impl Program {
         }
     }
 
-    /// Begins another body; what the first one made is not known in it.
+    /// Begins another body, which cannot reuse values of the first one.
     pub fn begin_tail(&mut self) -> Vec<Item> {
         let fixed = &self.fixed;
         self.known.retain(|_, reg| fixed[reg.0 as usize]);
@@ -133,7 +133,7 @@ impl Program {
         std::mem::take(&mut self.body)
     }
 
-    /// The result of an instruction.
+    /// Returns the result of an instruction.
     pub fn make(&mut self, op: Op, args: &[Reg]) -> Reg {
         let inst = Inst { op, args: args.into() };
         let known = if op.loads() { &self.known_loads } else { &self.known };
@@ -175,7 +175,7 @@ impl Program {
         }
     }
 
-    /// Leaves out what nothing needs.
+    /// Removes steps that nothing needs.
     pub fn prune(&mut self) {
         let mut needed = vec![false; self.made.len()];
         for carried in &self.carried {
@@ -190,7 +190,7 @@ impl Program {
         let all = self.body.iter().chain(&self.tail);
         let items = all.filter_map(|i| if let Item::Do(effect) = i { Some(effect.reads()) } else { None });
         items.flatten().for_each(|r| needed[r.0 as usize] = true);
-        // Operands stand before what is made of them.
+        // Operands precede the instructions that read them.
         for n in (0..self.made.len()).rev() {
             let args = self.made[n].as_ref().filter(|_| needed[n]).map(|inst| inst.args.clone());
             args.into_iter().flatten().for_each(|r| needed[r.0 as usize] = true);
@@ -207,22 +207,22 @@ impl Program {
         self.tail.retain(kept);
     }
 
-    /// A register that keeps its value from group to group: an accumulator. Without a number to start with it
-    /// starts with what stands in the record.
+    /// Adds an accumulator: a register that keeps its value from group to group. Without a start, it begins with its
+    /// value in the record.
     pub fn accumulator(&mut self, at: Lanes, start: Option<Reg>) -> (usize, Reg) {
         let reg = self.new_reg(None, Class::Vector, false);
         self.carried.push(Carried::Accumulator { reg, at, start, parallel: None });
         (self.carried.len() - 1, reg)
     }
 
-    /// Lets groups in a row accumulate in registers of their own.
+    /// Lets unrolled groups accumulate in registers of their own.
     pub fn set_parallel(&mut self, accumulator: usize, how: Parallel) {
         if let Carried::Accumulator { parallel, .. } = &mut self.carried[accumulator] {
             *parallel = Some(how);
         }
     }
 
-    /// `start`, and `by` more in each next group.
+    /// Returns an index: `start`, plus `by` for each group.
     pub fn index(&mut self, start: Reg, long: bool, by: Reg) -> Reg {
         let known = self.carried.iter().find_map(|c| match c {
             Carried::Index { reg, start: s, by: b, .. } if (*s, *b) == (start, by) => Some(*reg),
@@ -235,27 +235,27 @@ impl Program {
         })
     }
 
-    /// The same number in each lane of some bytes.
+    /// Returns a number repeated in lanes of `bytes` bytes.
     pub fn constant(&mut self, bits: u64, bytes: u8) -> Reg {
         self.make(Op::Constant { bits, bytes }, &[])
     }
 
-    /// An instruction on one vector or two.
+    /// Emits an instruction on one vector or two.
     pub fn plain(&mut self, code: Code, args: &[Reg]) -> Reg {
         self.make(Op::Plain { code, immediate: None }, args)
     }
 
-    /// An instruction with an immediate.
+    /// Emits an instruction with an immediate.
     pub fn with(&mut self, code: Code, immediate: u8, args: &[Reg]) -> Reg {
         self.make(Op::Plain { code, immediate: Some(immediate) }, args)
     }
 
-    /// A vector shifted by a number.
+    /// Emits a shift of a vector by an immediate.
     pub fn shift(&mut self, code: Code, by: u8, x: Reg) -> Reg {
         self.make(Op::Shift { code, by }, &[x])
     }
 
-    /// The bits of a register that is a constant.
+    /// Returns the bits of a constant register.
     pub fn constant_of(&self, reg: Reg) -> Option<u64> {
         match self.made[reg.0 as usize].as_ref()?.op {
             Op::Constant { bits, .. } => Some(bits),
@@ -263,7 +263,7 @@ impl Program {
         }
     }
 
-    /// Whether a register is the same in all groups.
+    /// Returns whether a register is a loop invariant.
     pub fn is_fixed(&self, reg: Reg) -> bool {
         self.fixed[reg.0 as usize]
     }

@@ -1,9 +1,9 @@
-//! Virtual registers to those of the machine, while code is made.
+//! Register allocation, while code is emitted.
 //!
-//! Within straight-line code the next use of every value is known, so the value whose next use is furthest away makes
-//! room. What can be made again (a constant, a number of the record) is never stored.
+//! Within straight-line code the next use of every value is known. If registers run out, the value with the furthest
+//! next use is spilled. A value that can be rematerialized (a constant, a number of the record) is never stored.
 //!
-//! Invariant: a value that is still to be used is in a register, in its slot of the frame, or can be made again.
+//! Invariant: a live value is in a register, in its spill slot, or can be rematerialized.
 
 use super::Level;
 use super::encode::{Bytes, Masking, RDI, RDX, RSI, RSP, Rm};
@@ -14,23 +14,23 @@ use super::table::Code;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Vectors that a step needs at most: three operands and a result. As many have to be left besides those that are held.
+/// The most vectors of one step: three operands and a result. At least as many registers are never held.
 pub(crate) const WIDEST: u8 = 4;
 
-/// Masks of the active lanes, in the last group: all sixteen, and the upper eight.
+/// Masks of the active lanes in the last group: all sixteen, and the upper eight.
 pub(super) const TAIL: u8 = 7;
 pub(super) const TAIL_UPPER: u8 = 6;
-/// A mask that gathers use up.
+/// A scratch mask for gathers, which clobber their masks.
 pub(super) const SCRATCH_MASK: u8 = 5;
-/// A vector that gathers of AVX2 use up.
+/// A scratch vector for gathers of AVX2.
 pub(super) const SCRATCH: u8 = Level::Avx2.registers();
-/// Masks that values may have.
+/// Mask registers for values.
 pub(super) const MASKS: std::ops::Range<u8> = 1..5;
 
-/// Where constants stand in the code.
+/// The offsets of constants in the code.
 pub(super) type Pool = FxHashMap<Op, usize>;
 
-/// What is where.
+/// The state of the allocator.
 pub(super) struct Registers<'p> {
     program: &'p Program,
     pub out: Bytes,
@@ -38,12 +38,12 @@ pub(super) struct Registers<'p> {
     vectors: [Option<Reg>; 32],
     masks: [Option<Reg>; 8],
     at: FxHashMap<Reg, u8>,
-    /// Registers whose values stay.
+    /// The registers of values that are held throughout the kernel.
     held: FxHashMap<Reg, u8>,
     held_vectors: u32,
     slots: FxHashMap<Reg, i32>,
     saved: FxHashMap<Reg, bool>,
-    /// Positions at which each value is still to be used, the next one last.
+    /// The remaining uses of each value, the next one last.
     uses: FxHashMap<Reg, SmallVec<[u32; 4]>>,
     now: u32,
     locked: SmallVec<[(Class, u8); 8]>,
@@ -74,7 +74,7 @@ impl<'p> Registers<'p> {
         self.program.classes[reg.0 as usize]
     }
 
-    /// Gives a value a register for good; the caller fills it.
+    /// Reserves a register for a value throughout the kernel; the caller fills it.
     pub fn hold(&mut self, reg: Reg) -> u8 {
         let n = (0..self.program.level.registers())
             .rev()
@@ -85,12 +85,12 @@ impl<'p> Registers<'p> {
         n
     }
 
-    /// Lets another register stand for a value that is held.
+    /// Replaces the register of a held value.
     pub fn hold_in(&mut self, reg: Reg, n: u8) {
         self.held.insert(reg, n);
     }
 
-    /// A register for good that no value has.
+    /// Reserves a register that belongs to no value.
     pub fn hold_another(&mut self) -> u8 {
         let n = (0..self.program.level.registers())
             .rev()
@@ -108,7 +108,7 @@ impl<'p> Registers<'p> {
         self.held.get(&reg).copied()
     }
 
-    /// Begins straight-line code: notes which values are used, and where.
+    /// Begins straight-line code: records the uses of all values.
     pub fn begin(&mut self, items: &[Item], last: &[Reg]) {
         self.uses.clear();
         self.saved.retain(|_, fixed| *fixed);
@@ -125,13 +125,13 @@ impl<'p> Registers<'p> {
         }
     }
 
-    /// Goes on to a step of the code.
+    /// Advances to a step of the code.
     pub fn go_to(&mut self, position: usize) {
         self.now = position as u32;
         self.locked.clear();
     }
 
-    /// Ends the interleaved: what is not held is gone.
+    /// Ends straight-line code: values that are not held are lost.
     pub fn end(&mut self) {
         self.vectors = [None; 32];
         self.masks = [None; 8];
@@ -142,12 +142,12 @@ impl<'p> Registers<'p> {
         self.uses.get(&reg)?.iter().rev().copied().find(|&at| at > self.now)
     }
 
-    /// Whether a value is not needed after this step, and its register can become another's.
+    /// Returns whether this step is the last use of a value, so that its register can be reused.
     pub fn dies(&self, reg: Reg) -> bool {
         !self.held.contains_key(&reg) && self.next_use(reg).is_none()
     }
 
-    /// The register of an operand.
+    /// Returns the register of an operand.
     pub fn operand(&mut self, reg: Reg) -> u8 {
         let class = self.class(reg);
         let known = self.held.get(&reg).or_else(|| self.at.get(&reg)).copied();
@@ -161,13 +161,13 @@ impl<'p> Registers<'p> {
         n
     }
 
-    /// An operand that the instruction may read from memory.
+    /// Returns an operand that the instruction may read from memory.
     pub fn source(&mut self, reg: Reg) -> Rm {
         self.in_memory(reg).unwrap_or_else(|| Rm::Register(self.operand(reg)))
     }
 
-    /// Where AVX2 reads a value from memory instead of bringing it into a register: a constant that is in none, or what
-    /// this step is the last to read from its slot.
+    /// Returns the memory from which AVX2 reads a value without a load: a constant that is in no register, or a spilled
+    /// value whose last use this is.
     pub fn in_memory(&self, reg: Reg) -> Option<Rm> {
         if self.program.level != Level::Avx2 || self.held.contains_key(&reg) || self.at.contains_key(&reg) {
             return None;
@@ -183,7 +183,7 @@ impl<'p> Registers<'p> {
         }
     }
 
-    /// A register for the result of this step.
+    /// Returns a register for the result of this step.
     pub fn result(&mut self, reg: Reg) -> u8 {
         if let Some(n) = self.held(reg) {
             return n;
@@ -193,14 +193,14 @@ impl<'p> Registers<'p> {
         n
     }
 
-    /// Gives the register of a value that dies to another.
+    /// Transfers the register of a dead value to another value.
     pub fn rename(&mut self, from: Reg, to: Reg) -> u8 {
         let n = self.at.remove(&from).expect("it is in a register");
         self.put(to, n);
         n
     }
 
-    /// Gives up the registers of values that are not needed after this step.
+    /// Frees the registers of values whose last use this step is.
     pub fn drop_dead(&mut self, regs: &[Reg]) {
         for &reg in regs {
             if self.dies(reg)
@@ -235,7 +235,7 @@ impl<'p> Registers<'p> {
         if let Some(&n) = usable.iter().find(|&&n| file[n as usize].is_none()) {
             return n;
         }
-        // An operand of this step that has not been asked for yet is still to be used.
+        // An operand of this step that is not yet in a register still counts as used.
         let still_used = |reg: Reg| self.uses.get(&reg)?.iter().rev().copied().find(|&at| at >= self.now);
         let far = |n: u8| file[n as usize].and_then(still_used).unwrap_or(u32::MAX);
         let n = usable.into_iter().max_by_key(|&n| far(n)).expect("a step has fewer operands than there are registers");
@@ -247,8 +247,8 @@ impl<'p> Registers<'p> {
         n
     }
 
-    /// Stores a value in its slot, unless it is there or can be made again; `fixed` keeps it there beyond the code
-    /// that has begun.
+    /// Stores a value to its spill slot, unless it is there or can be rematerialized; a `fixed` value stays there
+    /// beyond the current straight-line code.
     pub fn save(&mut self, reg: Reg, n: u8, fixed: bool) {
         if self.is_made_again(reg) || self.saved.contains_key(&reg) {
             return;
@@ -266,13 +266,13 @@ impl<'p> Registers<'p> {
         }
     }
 
-    /// Whether a value needs no slot.
+    /// Returns whether a value can be rematerialized and needs no spill slot.
     pub fn is_made_again(&self, reg: Reg) -> bool {
         let inst = self.program.made[reg.0 as usize].as_ref();
         inst.is_some_and(|i| i.op.is_made_again())
     }
 
-    /// Fills a register with a value that is in none.
+    /// Loads or rematerializes a value into a register.
     pub fn fetch(&mut self, reg: Reg, n: u8) {
         let none = Masking::default();
         let op = self.program.made[reg.0 as usize].as_ref().map(|i| i.op);
@@ -312,7 +312,7 @@ impl<'p> Registers<'p> {
     }
 }
 
-/// How a number of some bytes comes to each lane.
+/// Returns the instruction that broadcasts a number of some bytes to each lane.
 fn broadcast(bytes: u8) -> Code {
     match bytes {
         1 => NARROW_BROADCAST[0],
@@ -321,7 +321,7 @@ fn broadcast(bytes: u8) -> Code {
     }
 }
 
-/// How many registers of a class some steps need at once for what they make.
+/// Returns the most registers of a class that the results of some steps occupy at once.
 pub(super) fn pressure(program: &Program, items: &[Item], class: Class) -> usize {
     let mut last: FxHashMap<Reg, usize> = FxHashMap::default();
     let reads = |item: &Item| -> SmallVec<[Reg; 4]> {

@@ -1,6 +1,6 @@
-//! The machine code of one step, as far as it is the same at both levels.
+//! Emits the machine code of one step, as far as both levels share it.
 //!
-//! Invariant: a result has the register of an operand only if nothing reads that operand later.
+//! Invariant: a result takes the register of an operand only if that operand is dead afterwards.
 
 use super::Level;
 use super::emit::{Emit, Group, OTHER_POINTER, pointers};
@@ -14,7 +14,7 @@ use crate::ir::GROUP;
 use smallvec::SmallVec;
 
 impl Emit<'_> {
-    /// Where elements are, for a group; pointers without a register are fetched.
+    /// Returns the address of elements for a group; loads a pointer that has no register.
     pub(super) fn address(&mut self, at: Elements, group: Group, gathered: Option<u8>) -> Rm {
         let n = at.pointer.0 as usize;
         let pointer = self.program.pointers[n];
@@ -28,7 +28,7 @@ impl Emit<'_> {
         Rm::Memory { base, index, offset }
     }
 
-    /// Where a whole vector of an interleaved access is, for a group.
+    /// Returns the address of a whole vector of an interleaved access for a group.
     pub(super) fn whole_address(&mut self, (interleaved, nth): (u32, u8), group: Group) -> Rm {
         let access = self.program.interleaved[interleaved as usize];
         let stride = self.program.pointers[access.from.pointer.0 as usize].stride;
@@ -37,7 +37,7 @@ impl Emit<'_> {
         Rm::Memory { base, index: None, offset: access.from.offset + bytes as i32 }
     }
 
-    /// The register that points to the first element.
+    /// Returns the register that points to the first element.
     pub(super) fn base(&mut self, at: Elements) -> Gpr {
         let n = at.pointer.0 as usize;
         pointers(self.program.level).get(n).copied().unwrap_or_else(|| {
@@ -46,7 +46,7 @@ impl Emit<'_> {
         })
     }
 
-    /// Makes a value.
+    /// Emits the computation of a value.
     pub(super) fn make(&mut self, reg: Reg, group: Group) {
         let inst = self.program.made[reg.0 as usize].as_ref().expect("what is carried is not made");
         match (inst.op, self.program.level) {
@@ -57,7 +57,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Makes a value with one instruction.
+    /// Emits the computation of a value by one instruction.
     pub(super) fn make_simply(&mut self, reg: Reg, op: Op, args: &[Reg]) {
         if let (Op::Plain { code, immediate } | Op::Compare { code, immediate }, &[a, b]) = (op, args) {
             return self.make_of_two(reg, (code, immediate), (a, b));
@@ -68,7 +68,7 @@ impl Emit<'_> {
         self.simple(op, n, &operands);
     }
 
-    /// Makes a value of two operands, of which the second may be memory.
+    /// Emits an instruction with two operands, of which the second may be memory.
     fn make_of_two(&mut self, reg: Reg, (code, immediate): (Code, Option<u8>), (a, b): (Reg, Reg)) {
         let swaps = code.facts().commutes && self.r.in_memory(b).is_none() && self.r.in_memory(a).is_some();
         let (a, b) = if swaps { (b, a) } else { (a, b) };
@@ -79,8 +79,8 @@ impl Emit<'_> {
         self.r.out.vector(code, n, Some(first), second, Masking::default(), immediate);
     }
 
-    /// Whether a result can have the register of an operand: that dies, nothing else stands for it, and the result has
-    /// none of its own.
+    /// Returns whether a result can take the register of an operand: the operand is dead, its register is not held, and
+    /// the result has no held register.
     pub(super) fn gives_way(&self, operand: Reg, result: Reg) -> bool {
         let own = self.r.held(operand).is_none() && self.program.made[operand.0 as usize].is_some();
         own && self.r.dies(operand) && self.r.held(result).is_none()
@@ -106,11 +106,11 @@ impl Emit<'_> {
         }
     }
 
-    /// Makes `a * b + c`: in the register of an operand that dies, if there is one.
+    /// Emits `a * b + c` into the register of a dead operand, if there is one.
     pub(super) fn fma(&mut self, reg: Reg, args: &[Reg], long: usize) {
         let [a, b, c] = *args else { unreachable!("it has three operands") };
         let memory = |e: &Self, operand: Reg| e.r.in_memory(operand).is_some();
-        // A factor that is read from memory is the second one.
+        // A factor in memory has to be the second one.
         let (a, b) = if memory(self, a) && !memory(self, b) { (b, a) } else { (a, b) };
         let free = |e: &Self, operand: Reg| e.gives_way(operand, reg) && !memory(e, operand);
         let (code, first, second, third) = if free(self, c) {
@@ -161,7 +161,7 @@ impl Emit<'_> {
         self.r.drop_dead(&effect.reads());
     }
 
-    /// The register of an accumulator, which of its lanes may change, and whether they have 64 bits.
+    /// Returns the register of an accumulator, the mask of its lanes that may change, and whether lanes have 64 bits.
     fn accumulator(&mut self, k: usize, group: Group, under: Option<Reg>) -> (u8, Masking, bool) {
         let Carried::Accumulator { reg, at, .. } = &self.program.carried[k] else {
             unreachable!("only accumulators take values")

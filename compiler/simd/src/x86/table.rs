@@ -1,20 +1,19 @@
-//! The table of instructions: what each is called, which levels have it, and how it is encoded.
+//! The table of instructions: their names, levels and encodings.
 //!
-//! Names and encodings are those of Intel's manual, volume 2. An instruction that both levels have is on vectors of 256
-//! bits with a VEX prefix (volume 2, section 2.3) for AVX2, and on vectors of 512 bits with an EVEX prefix (section
-//! 2.7)
-//! for AVX-512.
+//! Names and encodings are those of Intel's manual, volume 2. An instruction of both levels has two forms: for AVX2,
+//! 256-bit vectors with a VEX prefix (volume 2, section 2.3); for AVX-512, 512-bit vectors with an EVEX prefix (section
+//! 2.7).
 //!
-//! Invariant: each row is what an independent disassembler says (see the test of encodings).
+//! Invariant: an independent disassembler agrees with each row (see the test of encodings).
 
 use super::Level;
 
-/// What a row of the table says.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// With EVEX.
+    /// The name with EVEX.
     pub name: &'static str,
-    /// With VEX.
+    /// The name with VEX.
     pub vex_name: &'static str,
     /// The opcode map. 1: 0F, 2: 0F38, 3: 0F3A.
     pub map: u8,
@@ -26,25 +25,25 @@ pub struct Facts {
     pub vex_w: u8,
     /// The opcode byte.
     pub opcode: u8,
-    /// What stands in `ModRM.reg`, if that is no operand. The result is in `vvvv` then.
+    /// The constant in `ModRM.reg`, if that is no operand. The result is then in `vvvv`.
     pub digit: Option<u8>,
-    /// The operand in `ModRM.rm` is the result.
+    /// Whether the operand in `ModRM.rm` is the result.
     pub stores: bool,
-    /// The two operands may change places.
+    /// Whether the two operands may be swapped.
     pub commutes: bool,
-    /// What the result is, if it is not in memory.
+    /// The class of the result, if it is not memory.
     pub result: ResultClass,
-    /// On vectors of 128 bits with VEX.
+    /// Whether the VEX form has 128-bit vectors.
     pub xmm: bool,
-    /// The index register of the address is a vector.
+    /// Whether the index register of the address is a vector.
     pub gathers: bool,
-    /// With EVEX, bytes that a displacement of one byte counts in.
+    /// With EVEX, the unit of one-byte displacements, in bytes.
     pub scale: u8,
-    /// Who has it.
+    /// The levels that have it.
     pub levels: Levels,
 }
 
-/// What an instruction's result is.
+/// The class of an instruction's result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResultClass {
     /// A vector.
@@ -64,7 +63,7 @@ pub enum Levels {
     Avx2,
     /// With EVEX.
     Avx512,
-    /// Of AVX-512, on mask registers; with VEX.
+    /// AVX-512 only, on mask registers; with VEX.
     Masks,
 }
 
@@ -141,7 +140,7 @@ impl Facts {
         Facts { vex_w, ..self }
     }
 
-    /// The name at a level.
+    /// Returns the name at a level.
     pub fn name_at(&self, level: Level) -> &'static str {
         match level {
             Level::Avx2 => self.vex_name,
@@ -149,7 +148,7 @@ impl Facts {
         }
     }
 
-    /// Whether a level has the instruction.
+    /// Returns whether a level has the instruction.
     pub fn is_at(&self, level: Level) -> bool {
         match self.levels {
             Levels::Both => true,
@@ -170,7 +169,7 @@ macro_rules! table {
         }
 
         impl Code {
-            /// All of the table.
+            /// All instructions of the table.
             pub const ALL: &[Code] = &[$(Code::$code),*];
         }
 
@@ -179,7 +178,7 @@ macro_rules! table {
 }
 
 impl Code {
-    /// The row of the table.
+    /// Returns the row of the instruction.
     pub fn facts(self) -> &'static Facts {
         &TABLE[self as usize]
     }

@@ -1,8 +1,7 @@
 //! Vertices of a batch in vectors, where they lie on lines.
 //!
 //! The loop over instances takes what is left of a line: a vector kernel or groups of vertices while there are enough,
-//! else one
-//! vertex in scalar code.
+//! else one vertex in scalar code.
 //!
 //! Invariant: groups never reach over the end of a line or of the batch.
 
@@ -50,8 +49,7 @@ impl Lower<'_, '_> {
     }
 
     /// One iteration of the loop over instances: some groups from `instance` on, or the vertex alone. Goes to `again`
-    /// with
-    /// the next instance.
+    /// with the next instance.
     pub(in crate::lower) fn batch_iteration(
         &mut self,
         batch: &BatchPlan,

@@ -1,6 +1,5 @@
 //! Which locals differ from iteration to iteration: the least set that holds those whose values differ, and those that
-//! are
-//! set under a condition that differs.
+//! are set under a condition that differs.
 //!
 //! Invariant: what is not in the set has one value for all iterations of a group, whenever it is read.
 

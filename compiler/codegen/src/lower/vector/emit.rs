@@ -4,8 +4,7 @@
 //!
 //! # Note: Masks
 //! A truth value that differs from iteration to iteration is a vector of integers as wide as the body's values, all
-//! ones or
-//! all zeros in each lane.
+//! ones or all zeros in each lane.
 //!
 //! Invariant: what differs is a vector of sixteen bytes; what does not is evaluated as scalar code evaluates it, where
 //! scalar code does, or early where the plan says so.

@@ -1,9 +1,8 @@
 //! Bodies as vector kernels: sixteen iterations at a time, where the host has vectors of 512 or 256 bits.
 //!
 //! What is the same in all iterations is evaluated here, once, and put into a *record* on the stack, next to the
-//! address
-//! of the first iteration's elements; the kernel does the rest. Unlike [`Plan`]s for Cranelift's vectors, those for
-//! vector kernels may mix widths.
+//! address of the first iteration's elements; the kernel does the rest. Unlike [`Plan`]s for Cranelift's vectors, those
+//! for vector kernels may mix widths.
 //!
 //! - `lanes`: the language's types and operators in the vector IR
 //! - `body`: the steps of a plan; `nested`: loops and reductions inside; `interleaved`: stores that wait for neighbours

@@ -238,9 +238,8 @@ impl Lower<'_, '_> {
         self.b.def_var(sum, new);
     }
 
-    /// The sixteen lanes of each iteration, a few at a time: an iteration takes those of sixteen elements in a row,
-    /// and other
-    /// passes take the others.
+    /// The sixteen lanes of each iteration, a few at a time: an iteration takes those of sixteen elements in a row, and
+    /// other passes take the others.
     fn lanes_unrolled(
         &mut self,
         group: &Group<'_>,

@@ -313,8 +313,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
     }
 
     /// Notes how elements lie, if they can be moved: where each iteration does, whole vectors of a vector kernel may
-    /// hold those
-    /// that lie a few apart.
+    /// hold those that lie a few apart.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
         let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
         if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {

@@ -1,6 +1,6 @@
 //! Operations that stay in one lane type.
 //!
-//! Invariant: integers of less than 32 bits are in their range before and after.
+//! Invariant: integers of less than 32 bits are in their range before and after each operation.
 
 use super::{Lowering, Regs};
 use crate::ir::{Def, Lane, Op, Value};
@@ -11,7 +11,7 @@ use crate::x86::table::Code;
 use smallvec::{SmallVec, smallvec};
 
 impl Lowering<'_> {
-    /// The vectors of a value for one half.
+    /// Computes the vectors of a value for one half.
     pub(super) fn made(&mut self, value: Value, half: u8) -> Regs {
         let kernel = self.kernel;
         let def = kernel.def(value);
@@ -117,7 +117,7 @@ impl Lowering<'_> {
         self.to.plain(ISUB[1], &[inverted, sign])
     }
 
-    /// `x >> by` of signed lanes of 64 bits.
+    /// Emits `x >> by` for signed 64-bit lanes.
     fn long_shift(&mut self, by: u8, x: Reg) -> Reg {
         if by == 0 {
             return x;
@@ -134,7 +134,7 @@ impl Lowering<'_> {
         x.iter()
             .map(|&reg| {
                 let mut v = reg;
-                // A lane of 32 bits may hold the sign of a shorter integer above it.
+                // The sign of a narrower integer may extend above its bits in a 32-bit lane.
                 if bits < 32 && lane.is_signed() {
                     v = self.to.with_number(AND, long, v, (1 << bits) - 1);
                 }
@@ -150,7 +150,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// The quotient or the remainder of integers of at most 32 bits.
+    /// Emits the quotient or the remainder of integers of at most 32 bits.
     fn divided(&mut self, lane: Lane, remains: bool, x: Reg, by: i64) -> Reg {
         let magnitude = by.unsigned_abs();
         let power = magnitude.is_power_of_two();
@@ -171,7 +171,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `x / by`, cut towards zero; `by` is no power of two.
+    /// Emits `x / by`, rounded towards zero; `by` is no power of two.
     fn quotient(&mut self, lane: Lane, x: Reg, by: i64) -> Reg {
         if lane.bytes() < 4 {
             let float = self.to.plain(F32_OF_INT[0], &[x]);
@@ -190,7 +190,7 @@ impl Lowering<'_> {
         self.in_range(lane, regs)
     }
 
-    /// An operation on two vectors; integers of less than 32 bits may leave their range.
+    /// Emits an operation on two vectors; integers of less than 32 bits may leave their range.
     pub(super) fn of_two(&mut self, op: Op, lane: Lane, a: Reg, b: Reg) -> Reg {
         let long = lane.is_long();
         match op {
@@ -216,10 +216,11 @@ impl Lowering<'_> {
         self.to.plain(IADD[1], &[low, high])
     }
 
-    /// `min` or `max` of floats.
+    /// Emits `min` or `max` of floats.
     ///
-    /// The instruction gives its second operand if either is NaN or both are zero. Against a number that is neither NaN
-    /// nor the zero that would be wrong, one instruction does; else both orders together have all that is wanted.
+    /// The instruction returns its second operand if either operand is NaN or both are zero. One instruction is enough
+    /// if one operand is a number that is neither NaN nor the zero for which this is wrong. Otherwise the results for
+    /// both orders of the operands are combined.
     pub(super) fn extremum(
         &mut self,
         lane: Lane,
@@ -237,7 +238,7 @@ impl Lowering<'_> {
         if let Some((number, x, value)) = known {
             let regs = self.each_pair(code, number, x);
             if !is_min && value == 0.0 && !value.is_sign_negative() {
-                // `max(-0, +0)` is made +0, which changes no other value.
+                // This turns `max(-0, +0)` into +0 and changes no other value.
                 return self.each_pair(pick(ADD, lane), &regs, number);
             }
             return regs;
@@ -254,7 +255,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The instruction that does an operation on two vectors, if there is one.
+/// Returns the instruction that performs an operation on two vectors, if there is one.
 pub(super) fn one_instruction(op: Op, lane: Lane) -> Option<Code> {
     let (float, long) = (lane.is_float(), lane.is_long());
     let signed = lane.is_signed() || lane.bytes() < 4;

@@ -1,6 +1,6 @@
-//! Values of one lane type in another.
+//! Conversions between lane types.
 //!
-//! Invariant: integers of less than 32 bits are in their range before and after.
+//! Invariant: integers of less than 32 bits are in their range before and after each conversion.
 
 use super::{Lowering, Regs};
 use crate::ir::{Lane, Rounding, Value, without_limits};
@@ -9,15 +9,15 @@ use crate::x86::pairs::{order, *};
 use crate::x86::table::Code;
 use smallvec::smallvec;
 
-/// Two to the 52nd: a number whose last bit counts ones.
+/// 2^52 as `f64`: its last bit has the value 1.
 const TWO_52: u64 = 0x4330_0000_0000_0000;
-/// One and a half times that.
+/// 1.5 * 2^52 as `f64`.
 const MAGIC: u64 = 0x4338_0000_0000_0000;
 const TWO_31: u64 = 0x4f00_0000;
 const TWO_32: [u64; 2] = [0x4f80_0000, 0x41f0_0000_0000_0000];
 
 impl Lowering<'_> {
-    /// The bits as a lane of the same width, with one NaN.
+    /// Emits the bits of a value as a lane of the same width, with the one canonical NaN.
     pub(super) fn bits(&mut self, to: Lane, x: Value, half: u8) -> Regs {
         let (from, regs) = (self.kernel.lane(x), self.vectors(x, half));
         let Some(nan) = from.nan() else { return self.in_range(to, regs) };
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         self.blend(from, is_nan, &nan, &regs)
     }
 
-    /// The value in another lane.
+    /// Emits the conversion of a value to another lane type.
     pub(super) fn convert(&mut self, to: Lane, x: Value, half: u8) -> Regs {
         let from = self.kernel.lane(x);
         if from.is_mask() {
@@ -51,7 +51,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Four of eight lanes of 32 bits as lanes of 64.
+    /// Widens four of eight 32-bit lanes to 64 bits.
     pub(super) fn widened(&mut self, code: Code, lanes: Reg, quarter: usize) -> Reg {
         let lanes = if quarter == 0 { lanes } else { self.upper_128(lanes) };
         if code != F64_OF_INT[1] {
@@ -67,7 +67,7 @@ impl Lowering<'_> {
         [0, 1].into_iter().map(|quarter| self.widened(code, lanes, quarter)).collect()
     }
 
-    /// Four lanes of 64 bits as four of 32, twice.
+    /// Narrows two vectors of four 64-bit lanes to one of eight 32-bit lanes.
     fn joined(&mut self, code: Code, x: &Regs) -> Reg {
         let halves = [x[0], x[1]].map(|x| self.narrowed_floats(code, x));
         self.to.with(JOIN_128, 1, &halves)
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         if code != INT_OF_F64[1] {
             return self.to.plain(code, &[x]);
         }
-        // Saturates upwards; what is below zero or NaN is left out by the caller.
+        // This saturates upwards; the caller masks out negative numbers and NaN.
         let most = self.constant(f64::from(u32::MAX).to_bits(), true);
         let x = self.to.plain(MIN[1], &[x, most]);
         let x = self.to.with(ROUND[1], rounding(Rounding::Trunc), &[x]);
@@ -98,7 +98,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Both halves are exact, and their sum is rounded once.
+    /// Both 16-bit parts convert exactly, and their sum is rounded once.
     fn f32_of_u32(&mut self, x: Reg) -> Reg {
         let low = self.to.with_number(AND, false, x, 0xffff);
         let high = self.to.shift(SHIFT_RIGHT[0], 16, x);
@@ -107,13 +107,13 @@ impl Lowering<'_> {
         self.to.plain(ADD[0], &[high, low])
     }
 
-    /// The upper half times two to the 32nd and the lower half are exact, and their sum is rounded once.
+    /// The upper 32 bits times 2^32 and the lower 32 bits convert exactly, and their sum is rounded once.
     fn f64_of_long(&mut self, x: Reg, signed: bool) -> Reg {
         let two_52 = self.constant(TWO_52, true);
         let low = self.to.with_number(AND, true, x, 0xffff_ffff);
         let low = self.to.plain(OR[0], &[low, two_52]);
         let low = self.to.plain(SUB[1], &[low, two_52]);
-        // A signed upper half is counted from -2^31.
+        // A signed upper part is biased by 2^31.
         let high = if signed { self.flipped(x, true) } else { x };
         let high = self.to.shift(SHIFT_RIGHT[1], 32, high);
         let high = self.to.plain(OR[0], &[high, two_52]);
@@ -123,11 +123,11 @@ impl Lowering<'_> {
         self.to.plain(ADD[1], &[high, low])
     }
 
-    /// To 32 bits, of numbers that are not above `greatest`.
+    /// Emits the conversion to 32 bits of numbers that are at most `greatest`.
     fn float_to_int(&mut self, (from, to): (Lane, Lane), x: &Regs, greatest: f64) -> Regs {
         let unsigned = !to.is_signed();
         let zero = self.splat(from, 0);
-        // What is too large for an unsigned integer becomes the greatest one by itself.
+        // The conversion itself saturates numbers that are too large for an unsigned integer.
         let valid = match unsigned {
             true => self.ordered(from, order::GE, x, &zero),
             false => self.ordered(from, order::ORDERED, x, x),
@@ -148,11 +148,10 @@ impl Lowering<'_> {
         self.blend(to, above, &most, &regs)
     }
 
-    /// To 64 bits, of numbers in a range.
+    /// Emits the conversion to 64 bits of numbers in a range.
     ///
-    /// A whole number below 2^51 is the low bits of its sum with 1.5 times 2^52. Others are cut into multiples of 2^32
-    /// and
-    /// what is left, which are exact.
+    /// For a whole number of magnitude below 2^51, the low bits of its sum with 1.5 * 2^52 are the result. Other
+    /// numbers are split into a multiple of 2^32 and a remainder, both exact.
     fn long_of_f64(&mut self, to: Lane, x: Reg, (least, greatest): (f64, f64)) -> Reg {
         let whole = self.to.with(ROUND[1], rounding(Rounding::Trunc), &[x]);
         let number = self.to.with(COMPARE[1], order::ORDERED, &[x, x]);
@@ -171,7 +170,7 @@ impl Lowering<'_> {
         let lower = self.to.with_number(ADD, true, lower, TWO_52);
         let lower = self.to.with_number(XOR, true, lower, TWO_52);
         let mut integer = self.to.plain(OR[0], &[upper, lower]);
-        // What is out of the range, and NaN.
+        // Handles numbers out of range, and NaN.
         let (low, high) = match to.is_signed() {
             true => (-9223372036854775808.0f64, 9223372036854775808.0f64),
             false => (0.0, 18446744073709551616.0),
@@ -187,7 +186,7 @@ impl Lowering<'_> {
         self.to.plain(AND[0], &[number, integer])
     }
 
-    /// Of numbers that are not negative; saturates.
+    /// Emits the conversion of non-negative numbers; saturates.
     fn u32_of_f32(&mut self, x: Reg) -> Reg {
         let limit = self.constant(TWO_31, false);
         let is_large = self.to.with(COMPARE[0], order::GE, &[x, limit]);
@@ -201,7 +200,7 @@ impl Lowering<'_> {
         self.to.plain(OR[0], &[number, above])
     }
 
-    /// Integers of less than 32 bits: limits that floats can be held to before they are converted.
+    /// Emits the conversion to integers of less than 32 bits. Floats are clamped to the integer's range first.
     fn float_to_narrow(&mut self, to: Lane, x: Value, half: u8) -> Regs {
         let (least, greatest) = to.integer_range();
         let (least, greatest) = (least as f64, greatest as f64);
@@ -210,10 +209,10 @@ impl Lowering<'_> {
         let mut held = regs.clone();
         if self.range(x).1 > greatest {
             let upper = self.splat(from, from.float_bits(greatest));
-            // NaN stays what it is, as the second operand does.
+            // NaN remains NaN, because it is the second operand.
             held = self.each_pair(pick(MIN, from), &upper, &regs);
         }
-        // NaN and what is too low become the least integer, and that becomes zero if there is no sign.
+        // NaN and numbers that are too low become the least integer, and then zero if the result is unsigned.
         let mut lanes = match from.is_long() {
             true => self.joined(INT_OF_F64[0], &held),
             false => self.to.plain(INT_OF_F32[0], &[held[0]]),
@@ -226,7 +225,7 @@ impl Lowering<'_> {
         smallvec![self.to.with_number(SMAX, false, lanes, least as i32 as u64)]
     }
 
-    /// Between integers.
+    /// Emits the conversion between integers of different widths.
     fn resized(&mut self, (from, to): (Lane, Lane), x: Regs) -> Regs {
         match (from.is_long(), to.is_long()) {
             (true, true) => x,

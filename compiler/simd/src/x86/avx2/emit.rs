@@ -1,8 +1,8 @@
-//! The code of AVX2: what is done under masks that are vectors.
+//! The machine code of instructions that only AVX2 has, with vectors as masks.
 //!
-//! Elements that no instruction moves under a mask go one by one, with the mask's signs in `r14`.
+//! Elements for which no masked instruction exists are moved one by one, with the sign bits of the mask in `r14`.
 //!
-//! Invariant: elements of iterations that are not under the mask are not touched.
+//! Invariant: elements of iterations that the mask excludes are not accessed.
 
 use crate::x86::emit::{Emit, Group};
 use crate::x86::encode::{Masking, Rm};
@@ -12,7 +12,7 @@ use crate::x86::registers::SCRATCH;
 use crate::x86::table::Code;
 
 impl Emit<'_> {
-    /// Makes a value.
+    /// Emits the computation of a value.
     pub(in crate::x86) fn make_avx2(&mut self, reg: Reg, op: Op, args: &[Reg], group: Group) {
         match op {
             Op::Load { code, from } => {
@@ -40,7 +40,7 @@ impl Emit<'_> {
         }
     }
 
-    /// The instruction uses up its mask.
+    /// Emits a gather. The instruction clobbers its mask.
     fn gather(&mut self, reg: Reg, (code, from): (Code, Elements), args: &[Reg], group: Group) {
         let none = Masking::default();
         let offsets = self.r.operand(args[0]);
@@ -56,7 +56,7 @@ impl Emit<'_> {
         self.r.drop_dead(args);
     }
 
-    /// Eight narrow elements, those under a mask, one by one.
+    /// Loads eight narrow elements one by one, where the mask is set.
     fn load_some(&mut self, reg: Reg, (code, from, step): (Code, Elements, i32), args: &[Reg], group: Group) {
         let none = Masking::default();
         let mask = self.r.operand(args[0]);
@@ -75,7 +75,7 @@ impl Emit<'_> {
         self.r.drop_dead(args);
     }
 
-    /// Stores a value.
+    /// Emits a store.
     pub(in crate::x86) fn store_avx2(&mut self, effect: Effect, group: Group) {
         match effect {
             Effect::Store { code, to, value, mask } => {
@@ -95,8 +95,8 @@ impl Emit<'_> {
         }
     }
 
-    /// The first lanes, in pieces of 16, 8, 4, 2 and 1 bytes: a store under a mask takes some processors dozens of
-    /// steps.
+    /// Stores the first lanes in pieces of 16, 8, 4, 2 and 1 bytes. A masked store takes dozens of micro-operations on
+    /// some processors.
     fn store_first(&mut self, to: Elements, value: Reg, count: u8, group: Group) {
         let none = Masking::default();
         let n = self.r.operand(value);
@@ -118,7 +118,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Elements of 128 bits, one by one.
+    /// Stores the elements of 128 bits one by one.
     fn spread(&mut self, (to, step): (Elements, i32), value: Reg, mask: Option<(Reg, u8)>, group: Group) {
         let n = self.r.operand(value);
         let long = usize::from(to.bytes == 8);

@@ -1,12 +1,11 @@
-//! Accesses a few elements apart, as whole vectors whose lanes are put in order.
+//! Strided accesses with a stride of a few elements, as whole vectors whose lanes are permuted.
 //!
-//! Every group but the last loads from the first element that some iteration wants to the last one, and stores where
-//! the
-//! values of all phases are there. Lanes of vectors that do not stand in each other's way are put into one vector
-//! first;
-//! those of two vectors that do are taken by one shuffle, if it can; then all go where they belong.
+//! Every group but the last loads all elements from the first to the last that some iteration needs. It stores whole
+//! vectors if the kernel stores the values of all phases. To permute the lanes, first the vectors whose lanes do not
+//! overlap are blended into one. Then one shuffle combines two vectors whose lanes overlap, if a shuffle can do so.
+//! Last, all lanes are moved to their final positions.
 //!
-//! Invariant: nothing is loaded before the first or behind the last element that a group wants.
+//! Invariant: no load reaches before the first element or past the last element that a group needs.
 
 use super::{Lowering, Regs};
 use crate::ir::{Def, Item, Kernel, Lane, Memory, Op, Value};
@@ -17,8 +16,8 @@ use crate::x86::{Level, Options, interleaved_stride, phase};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The least and the greatest phase that is loaded: by the first iteration's element of phase 0, and the elements from
-/// iteration to iteration.
+/// The least and the greatest phase that is loaded, for each interleaved access. The key is the first iteration's
+/// element of phase 0, and the stride in elements.
 pub(super) type Phases = FxHashMap<(Elements, i64), (u8, u8)>;
 
 /// One of the accesses that share vectors.
@@ -29,13 +28,13 @@ pub(super) struct Phase {
     phase: u8,
 }
 
-/// A vector, and which of its lanes are wanted in which lanes of another one.
+/// A vector, and pairs of lanes: a lane of this vector, and the lane of the result that it moves to.
 struct Holder {
     reg: Reg,
     wanted: SmallVec<[(u8, u8); 8]>,
 }
 
-/// The phases of all interleaved loads of a kernel.
+/// Returns the phases of all interleaved loads of a kernel.
 pub(super) fn phases(kernel: &Kernel, options: &Options) -> Phases {
     let mut phases = Phases::default();
     for item in &kernel.items {
@@ -50,7 +49,7 @@ pub(super) fn phases(kernel: &Kernel, options: &Options) -> Phases {
     phases
 }
 
-/// Which phase of an interleaved access a load is, if every iteration does it.
+/// Returns the phase of a load in an interleaved access, if the load has no mask.
 fn phase_of(kernel: &Kernel, def: &Def, from: Memory) -> Option<Phase> {
     let steps = interleaved_stride(def.lane, kernel.stride(from)).filter(|_| def.args.is_empty())?;
     let (offset, phase) = phase(from.offset, def.lane.bytes(), steps);
@@ -58,7 +57,7 @@ fn phase_of(kernel: &Kernel, def: &Def, from: Memory) -> Option<Phase> {
     Some(Phase { from, steps, phase })
 }
 
-/// The whole vectors for one vector of iterations: a half, or a quarter if they have 64 bits.
+/// Returns the access for one vector of iterations: eight iterations, or four if elements have 64 bits.
 fn part_of(
     from: Elements,
     steps: i64,
@@ -73,12 +72,12 @@ fn part_of(
 }
 
 impl Lowering<'_> {
-    /// Which phase of an interleaved access a load is, if that is whole vectors.
+    /// Returns the phase of a load in an interleaved access, if whole vectors are allowed.
     pub(super) fn phase(&self, def: &Def, from: Memory) -> Option<Phase> {
         phase_of(self.kernel, def, from).filter(|_| self.options.whole_vectors)
     }
 
-    /// The elements of a phase.
+    /// Loads the elements of a phase.
     pub(super) fn picked(&mut self, Phase { from, steps, phase }: Phase, lane: Lane, part: (u8, u8)) -> Reg {
         let access = part_of(from, steps, self.phases[&(from, steps)], false, part);
         let long = lane.is_long();
@@ -127,13 +126,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// The elements of two phases in turn.
+    /// Interleaves the elements of two phases.
     fn in_turn(&mut self, a: Reg, b: Reg, long: usize) -> SmallVec<[Reg; 4]> {
         let [lower, upper] = [UNPACK_LOWER, UNPACK_UPPER].map(|code| self.to.plain(code[long], &[a, b]));
         [0x20, 0x31].into_iter().map(|which| self.to.with(JOIN_ANY_128, which, &[lower, upper])).collect()
     }
 
-    /// The n-th whole vector of an access in its order in memory.
+    /// Permutes values to the n-th whole vector of an access, in memory order.
     fn whole_of(&mut self, access: Interleaved, values: &[Reg], nth: u8) -> Reg {
         let mut holders: Vec<Holder> = values.iter().map(|&reg| Holder { reg, wanted: SmallVec::new() }).collect();
         for lane in 0..access.lanes() {
@@ -144,14 +143,14 @@ impl Lowering<'_> {
         self.arranged(holders, access.from.bytes == 8)
     }
 
-    /// All lanes where they are wanted.
+    /// Combines holders into one vector with all lanes at their final positions.
     fn arranged(&mut self, holders: Vec<Holder>, long: bool) -> Reg {
         let mut rest = self.chosen(holders, long);
         while rest.len() > 1 {
             let pairs: Option<Vec<Shuffle>> =
                 rest.chunks(2).zip([0, 1]).map(|(pair, slot)| Shuffle::of(pair, slot)).collect();
             let Some(pairs) = pairs.filter(|_| !long) else {
-                // Each to where it is wanted, where they do not meet.
+                // Moves each vector's lanes to their final positions, where they do not overlap.
                 rest = rest.into_iter().map(|holder| self.placed(holder, long)).collect();
                 rest = self.chosen(rest, long);
                 break;
@@ -163,7 +162,7 @@ impl Lowering<'_> {
         self.placed(whole, long).reg
     }
 
-    /// Holders whose lanes do not meet as one.
+    /// Blends holders whose lanes do not overlap.
     fn chosen(&mut self, holders: Vec<Holder>, long: bool) -> Vec<Holder> {
         let mut done: Vec<Holder> = Vec::new();
         let lanes = |holder: &Holder| holder.wanted.iter().fold(0u8, |bits, w| bits | 1 << w.0);
@@ -189,14 +188,14 @@ impl Lowering<'_> {
         Holder { reg, wanted: shuffle.wanted }
     }
 
-    /// With the lanes where they are wanted; what other lanes hold is of no concern.
+    /// Moves the lanes of a holder to their final positions; the other lanes are undefined.
     fn placed(&mut self, holder: Holder, long: bool) -> Holder {
         let wanted = holder.wanted.iter().map(|w| (w.1, w.1)).collect();
         let of = |lane: u8| holder.wanted.iter().find(|w| w.1 == lane).map(|w| w.0);
         if holder.wanted.iter().all(|w| w.0 == w.1) {
             return Holder { wanted, ..holder };
         }
-        // Each quarter of the vector from a quarter, if that will do.
+        // Permutes 64-bit quarters of the vector, if that is enough.
         let quarter = |n: u8| {
             let [lower, upper] = if long { [of(n), None] } else { [of(2 * n), of(2 * n + 1)] };
             match (lower, upper, long) {
@@ -223,15 +222,15 @@ impl Lowering<'_> {
     }
 }
 
-/// Two lanes of one vector and two of another, the same in both halves.
+/// A shuffle that takes two lanes of one vector and two of another, alike in both 128-bit halves.
 struct Shuffle {
     immediate: u8,
     wanted: SmallVec<[(u8, u8); 8]>,
 }
 
 impl Shuffle {
-    /// One that leaves nothing out. A vector of which one lane is wanted has it in the first or the second of its two
-    /// lanes.
+    /// Returns a shuffle that keeps all wanted lanes. If one lane of a vector is wanted, `slot` says whether it becomes
+    /// the first or the second of that vector's two lanes.
     fn of(pair: &[Holder], slot: u8) -> Option<Shuffle> {
         let [a, b] = pair else {
             return Some(Shuffle { immediate: 0, wanted: pair.first()?.wanted.clone() });

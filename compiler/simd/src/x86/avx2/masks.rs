@@ -1,6 +1,6 @@
 //! Masks as vectors.
 //!
-//! Invariant: a lane of a mask is all ones or all zeros.
+//! Invariant: each lane of a mask is all ones or all zeros.
 
 use super::{Lowering, Regs};
 use crate::ir::{Cond, GROUP, Lane, Op, Value};
@@ -33,7 +33,7 @@ enum Both {
 }
 
 impl Lowering<'_> {
-    /// The mask of one half of the iterations.
+    /// Returns the mask of one half of the iterations.
     pub(super) fn mask(&mut self, value: Value, half: u8) -> Mask {
         if let Some(&known) = self.masks.get(&(value, half)) {
             return known;
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         self.to.with_number(XOR, false, mask, u64::MAX)
     }
 
-    /// The lanes of 32 bits of a mask.
+    /// Returns the form of a mask with 32-bit lanes.
     pub(super) fn narrow_form(&mut self, mask: Mask) -> Reg {
         match (mask.narrow, mask.long) {
             (Some(narrow), _) => narrow,
@@ -137,7 +137,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A mask in the form for a vector of a lane: of 64 bits, that of a quarter of the iterations.
+    /// Returns a mask in the form for 32-bit lanes, or for the 64-bit lanes of a quarter of the iterations.
     pub(super) fn form(&mut self, mask: Mask, long: bool, quarter: usize) -> Reg {
         match (mask.long, mask.narrow) {
             _ if !long => self.narrow_form(mask),
@@ -147,30 +147,30 @@ impl Lowering<'_> {
         }
     }
 
-    /// The lower halves of the lanes of two vectors, in order.
+    /// Joins the lower halves of the 64-bit lanes of two vectors, in order.
     pub(super) fn narrowed(&mut self, lower: Reg, upper: Reg) -> Reg {
         let mixed = self.to.with(SHUFFLE, 0b10_00_10_00, &[lower, upper]);
         self.to.with(QUARTERS, 0b11_01_10_00, &[mixed])
     }
 
-    /// How many iterations of a half are active in the last group, if that is known.
+    /// Returns the number of active iterations of a half in the last group, if it is known.
     pub(super) fn active_count(&self, half: u8) -> Option<u8> {
         let last = (self.options.iterations.filter(|_| self.tail)? % GROUP) as u8;
         Some(last.saturating_sub(8 * half).min(8))
     }
 
-    /// The active iterations of a half, in the last group, if they may be fewer than all.
+    /// Returns the mask of active iterations of a half, if some may be inactive.
     pub(super) fn active(&mut self, half: u8) -> Option<Mask> {
         let some = self.tail && self.active_count(half) != Some(8);
         some.then(|| Mask::narrow(self.to.make(Machine::Active { half }, &[])))
     }
 
-    /// The mask of all iterations.
+    /// Returns the mask of all iterations.
     pub(super) fn all(&mut self) -> Mask {
         Mask::narrow(self.constant(u32::MAX.into(), false))
     }
 
-    /// The iterations of a half that are under a mask and active, if not all are.
+    /// Returns the active iterations of a half for which a mask is set; `None` if that is all of them.
     pub(super) fn under(&mut self, half: u8, mask: Option<Value>) -> Option<Mask> {
         let mask = mask.map(|mask| self.mask(mask, half));
         match (self.active(half), mask) {
@@ -179,7 +179,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `mask ? yes : no` of vectors of a lane.
+    /// Emits `mask ? yes : no` for vectors of a lane type.
     pub(super) fn blend(&mut self, lane: Lane, mask: Mask, yes: &Regs, no: &Regs) -> Regs {
         (0..yes.len())
             .map(|n| {
@@ -208,7 +208,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Floats compared by the immediate of the instruction.
+    /// Compares floats by the immediate of the instruction.
     pub(super) fn ordered(&mut self, lane: Lane, how: u8, a: &Regs, b: &Regs) -> Mask {
         let code = COMPARE[usize::from(lane.is_long())];
         let lanes: Regs = a.iter().zip(b).map(|(&a, &b)| self.to.with(code, how, &[a, b])).collect();
@@ -241,7 +241,7 @@ impl Lowering<'_> {
         if inverted { self.inverted_lanes(mask) } else { mask }
     }
 
-    /// An unsigned integer as the signed one that has its place in the order.
+    /// Flips the top bit of an unsigned integer, so that a signed comparison gives its order.
     pub(super) fn flipped(&mut self, x: Reg, long: bool) -> Reg {
         self.to.with_number(XOR, long, x, if long { 1 << 63 } else { 1 << 31 })
     }

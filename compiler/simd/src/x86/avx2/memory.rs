@@ -1,6 +1,6 @@
 //! Loads, stores and accumulators, for one half of the iterations.
 //!
-//! Invariant: in the last group, nothing is touched but for active iterations.
+//! Invariant: in the last group, only active iterations access memory and accumulators.
 
 use super::arith::one_instruction;
 use super::{Lowering, Regs};
@@ -10,14 +10,14 @@ use crate::x86::pairs::*;
 use smallvec::SmallVec;
 
 impl Lowering<'_> {
-    /// The elements of the first vector of a half, if they lie side by side.
+    /// Returns the contiguous elements of the first vector of a half.
     fn elements(&self, lane: Lane, at: Memory, half: u8) -> Elements {
         let bytes = lane.bytes() as u8 * self.kernel.per_iteration;
         let ahead = 8 * i32::from(bytes) * i32::from(half);
         Elements { pointer: at.pointer, offset: at.offset + ahead, bytes, upper: false }
     }
 
-    /// Elements of memory.
+    /// Loads elements.
     pub(super) fn load(&mut self, def: &Def, from: Memory, half: u8) -> Regs {
         let lane = def.lane;
         let under = self.under(half, def.args.first().copied());
@@ -49,7 +49,7 @@ impl Lowering<'_> {
         }
         let at = Elements { pointer: from.pointer, offset: from.offset, bytes, upper: false };
         if bytes < 4 {
-            // Narrow elements of all iterations are whole vectors, if those may be; else each has its turn.
+            // Narrow strided elements are loaded as whole vectors where that is allowed, otherwise one by one.
             let under = under.unwrap_or_else(|| self.all());
             let (mask, step) = (self.narrow_form(under), stride as i32);
             let from = Elements { offset: at.offset + 8 * i32::from(half) * step, ..at };
@@ -59,7 +59,7 @@ impl Lowering<'_> {
         (0..1 + usize::from(long))
             .map(|quarter| {
                 let (ramp, from) = match long {
-                    // Four offsets of 32 bits for four elements.
+                    // Four 32-bit offsets for four elements.
                     true => (0, Elements { offset: at.offset + 8 * stride as i32 * i32::from(half), ..at }),
                     false => (8 * stride * i64::from(half), at),
                 };
@@ -76,7 +76,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// Makes an effect for one half.
+    /// Emits an effect for one half.
     pub(super) fn effect(&mut self, effect: &Effect, half: u8) {
         match effect {
             Effect::Store { to, value, mask } => self.store(*to, *value, *mask, half),
@@ -131,7 +131,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Eight lanes of 32 bits as elements of 8 or 16 bits, side by side.
+    /// Packs eight 32-bit lanes into contiguous elements of 8 or 16 bits.
     fn packed(&mut self, lanes: Reg, bytes: u8) -> Reg {
         let lanes = self.unwrapped.get(&lanes).copied().unwrap_or(lanes);
         let low = self.to.with_number(AND, false, lanes, if bytes == 1 { 0xff } else { 0xffff });

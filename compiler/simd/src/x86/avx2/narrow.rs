@@ -1,9 +1,10 @@
-//! Narrow kernels: integers of 8 and 16 bits side by side, four bytes of memory in each lane of 32 bits.
+//! Narrow kernels: packed integers of 8 and 16 bits. Each 32-bit lane of a vector has the four bytes of one iteration.
 //!
-//! Elements of 8 bits are one vector for each half as they are. Where an iteration has four, those of 16 bits take two
-//! vectors: the even ones, and the odd ones. A mask is a vector of lanes of the width that was compared.
+//! For each half, 8-bit elements take one vector. Where an iteration has four elements, 16-bit values take two vectors:
+//! one for even elements, and one for odd elements. A mask is a vector whose lanes have the width of the compared
+//! values.
 //!
-//! Invariant: an operation gives each lane's bits.
+//! Invariant: each lane has the exact bits of its operation.
 
 use super::{Lowering, Regs};
 use crate::ir::{Cond, Def, Lane, Op};
@@ -13,16 +14,16 @@ use crate::x86::pairs::*;
 use crate::x86::table::Code;
 use smallvec::smallvec;
 
-/// The low byte of each 16 bits.
+/// The low byte of each 16-bit lane.
 const EVEN: u64 = 0x00ff_00ff;
 
 impl Lowering<'_> {
-    /// How many vectors of a half the elements of a lane take.
+    /// Returns the number of vectors that a value takes for one half.
     fn narrow_vectors(&self, lane: Lane) -> usize {
         (usize::from(self.kernel.per_iteration) * lane.bytes() as usize / 4).max(1)
     }
 
-    /// The vectors of a value of a narrow kernel, masks among them.
+    /// Computes the vectors of a value or a mask of a narrow kernel.
     pub(super) fn narrow(&mut self, def: &Def, half: u8) -> Regs {
         let args: Vec<Regs> = def.args.iter().map(|&a| self.vectors(a, half)).collect();
         let lane = def.lane;
@@ -67,7 +68,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// There are no comparisons of unsigned lanes: the lesser of two is the first if that is not greater.
+    /// Compares lanes. There are no comparisons of unsigned lanes: `a <= b` is `min(a, b) == a`.
     fn narrow_compared(&mut self, lane: Lane, cond: Cond, a: Reg, b: Reg) -> Reg {
         let (equal, greater) = (narrow(NARROW_EQUAL, lane), narrow(NARROW_GREATER, lane));
         if lane.is_signed() || matches!(cond, Cond::Eq | Cond::Ne) {
@@ -79,7 +80,7 @@ impl Lowering<'_> {
         if matches!(cond, Cond::Lt | Cond::Gt) { self.inverted_lanes(mask) } else { mask }
     }
 
-    /// There are no shifts of lanes of 8 bits: what comes from the neighbour is cut off.
+    /// Shifts lanes. There are no shifts of 8-bit lanes: bits from the neighbouring byte are masked out.
     fn narrow_shift(&mut self, lane: Lane, x: &Regs, code: Code, by: u8, kept: u8) -> Regs {
         x.iter()
             .map(|&reg| {
@@ -114,7 +115,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// In each lane of 32 bits the sum of what it holds: unsigned bytes, or lanes of 16 bits below 2^15.
+    /// Sums the elements within each 32-bit lane: unsigned bytes, or 16-bit lanes below 2^15.
     fn narrow_sum(&mut self, from: Lane, x: &Regs) -> Reg {
         let ones = self.constant(repeated(1, 16), false);
         if from.bits() == 8 {
@@ -126,7 +127,7 @@ impl Lowering<'_> {
         self.narrow_dot(x, &smallvec![ones; x.len()])
     }
 
-    /// In each lane of 32 bits the sum of products of what it holds: signed lanes of 16 bits.
+    /// Sums products of signed 16-bit lanes within each 32-bit lane.
     fn narrow_dot(&mut self, x: &Regs, y: &Regs) -> Reg {
         let sums = self.each_pair(ADD_PRODUCTS, x, y);
         match *sums {

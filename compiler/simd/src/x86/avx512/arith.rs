@@ -1,6 +1,6 @@
 //! Operations that stay in one lane type.
 //!
-//! Invariant: integers of less than 32 bits are in their range before and after.
+//! Invariant: integers of less than 32 bits are in their range before and after each operation.
 
 use super::{Lowering, Regs};
 use crate::ir::{Cond, Def, Lane, Op, Value};
@@ -11,7 +11,7 @@ use crate::x86::table::Code;
 use smallvec::smallvec;
 
 impl Lowering<'_> {
-    /// The vectors of a value.
+    /// Computes the vectors of a value.
     pub(super) fn made(&mut self, value: Value) -> Regs {
         let kernel = self.kernel;
         let def = kernel.def(value);
@@ -125,7 +125,7 @@ impl Lowering<'_> {
         x.iter()
             .map(|&reg| {
                 let mut v = reg;
-                // A lane of 32 bits may hold the sign of a shorter integer above it.
+                // The sign of a narrower integer may extend above its bits in a 32-bit lane.
                 if bits < 32 && lane.is_signed() {
                     v = self.to.with_number(AND, long, v, (1 << bits) - 1);
                 }
@@ -144,7 +144,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// The quotient or the remainder of integers of at most 32 bits.
+    /// Emits the quotient or the remainder of integers of at most 32 bits.
     fn divided(&mut self, lane: Lane, remains: bool, x: &Regs, by: i64) -> Regs {
         let reg = x[0];
         let magnitude = by.unsigned_abs();
@@ -167,7 +167,7 @@ impl Lowering<'_> {
         smallvec![result]
     }
 
-    /// `x / by`, cut towards zero; `by` is no power of two.
+    /// Emits `x / by`, rounded towards zero; `by` is no power of two.
     fn quotient(&mut self, lane: Lane, x: &Regs, by: i64) -> Reg {
         if lane.bytes() < 4 {
             let float = self.to.plain(F32_OF_INT[0], &[x[0]]);
@@ -204,10 +204,10 @@ impl Lowering<'_> {
         self.in_range(lane, regs)
     }
 
-    /// `min` or `max` of floats.
+    /// Emits `min` or `max` of floats.
     ///
-    /// The instruction gives its second operand if either is NaN or both are zero. Against a number that is neither NaN
-    /// nor the zero that would be wrong, one instruction does.
+    /// The instruction returns its second operand if either operand is NaN or both are zero. One instruction is enough
+    /// if one operand is a number that is neither NaN nor the zero for which this is wrong.
     pub(super) fn extremum(
         &mut self,
         lane: Lane,
@@ -225,7 +225,7 @@ impl Lowering<'_> {
         if let Some((number, x, value)) = known {
             let mut regs = self.each(code, None, &[number, x]);
             if !is_min && value == 0.0 && !value.is_sign_negative() {
-                // `max(-0, +0)` is made +0, which changes no other value.
+                // This turns `max(-0, +0)` into +0 and changes no other value.
                 regs = self.each(pick(ADD, lane), None, &[&regs, number]);
             }
             return regs;
@@ -277,7 +277,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `mask ? yes : no`
+    /// Emits `mask ? yes : no`.
     pub(super) fn select(&mut self, lane: Lane, mask: &Regs, yes: &Regs, no: &Regs) -> Regs {
         if lane.is_mask() {
             let yes = self.mask(MASK_AND, &[mask[0], yes[0]]);

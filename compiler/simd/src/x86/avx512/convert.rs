@@ -1,6 +1,6 @@
-//! Values of one lane type in another.
+//! Conversions between lane types.
 //!
-//! Invariant: integers of less than 32 bits are in their range before and after.
+//! Invariant: integers of less than 32 bits are in their range before and after each conversion.
 
 use super::{Lowering, Regs};
 use crate::ir::{Lane, Value, without_limits};
@@ -10,7 +10,7 @@ use crate::x86::table::Code;
 use smallvec::smallvec;
 
 impl Lowering<'_> {
-    /// The bits as a lane of the same width, with one NaN.
+    /// Emits the bits of a value as a lane of the same width, with the one canonical NaN.
     pub(super) fn bits(&mut self, to: Lane, x: Value) -> Regs {
         let (from, regs) = (self.kernel.lane(x), self.of(x));
         let Some(nan) = from.nan() else { return self.in_range(to, regs) };
@@ -19,13 +19,13 @@ impl Lowering<'_> {
         self.select(from, &is_nan, &nan, &regs)
     }
 
-    /// An operation on eight 32-bit lanes that gives eight 64-bit ones.
+    /// Emits an operation from eight 32-bit lanes to eight 64-bit lanes, for both halves of a vector.
     pub(super) fn widened(&mut self, code: Code, x: &Regs) -> Regs {
         let upper = self.upper(x[0]);
         smallvec![self.to.plain(code, &[x[0]]), self.to.plain(code, &[upper])]
     }
 
-    /// The value in another lane.
+    /// Emits the conversion of a value to another lane type.
     pub(super) fn convert(&mut self, to: Lane, x: Value) -> Regs {
         let (from, regs) = (self.kernel.lane(x), self.of(x));
         if from.is_mask() {
@@ -72,7 +72,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// To 32 or 64 bits, of numbers that are not above `greatest`.
+    /// Emits the conversion to 32 or 64 bits of numbers that are at most `greatest`.
     fn float_to_int(&mut self, (from, to): (Lane, Lane), x: Regs, greatest: f64) -> Regs {
         if to.is_long() && !from.is_long() {
             let x = self.float_to_float(Lane::F64, &x);
@@ -85,7 +85,7 @@ impl Lowering<'_> {
             (true, true) => LONG_OF_F64,
         };
         let zero = self.splat(from, 0);
-        // What is too large for an unsigned integer becomes the greatest one by itself.
+        // The conversion itself saturates numbers that are too large for an unsigned integer.
         let how = if unsigned { order::GE } else { order::ORDERED };
         let compare = Machine::Compare { code: pick(COMPARE, from), immediate: Some(how) };
         let mut regs = Regs::new();
@@ -106,7 +106,7 @@ impl Lowering<'_> {
         self.select(to, &above, &most, &regs)
     }
 
-    /// Integers of less than 32 bits: limits that floats can be held to before they are converted.
+    /// Emits the conversion to integers of less than 32 bits. Floats are clamped to the integer's range first.
     fn float_to_narrow(&mut self, to: Lane, x: Value) -> Regs {
         let (least, greatest) = to.integer_range();
         let (least, greatest) = (least as f64, greatest as f64);
@@ -115,11 +115,11 @@ impl Lowering<'_> {
         let mut held = regs.clone();
         if self.range(x).1 > greatest {
             let upper = self.splat(from, from.float_bits(greatest));
-            // NaN stays what it is, as the second operand does.
+            // NaN remains NaN, because it is the second operand.
             held = self.each(pick(MIN, from), None, &[&upper, &regs]);
         }
         let code = if from.is_long() { INT_OF_F64[0] } else { INT_OF_F32[0] };
-        // NaN and what is too low become the least integer, and that becomes zero if there is no sign.
+        // NaN and numbers that are too low become the least integer, and then zero if the result is unsigned.
         let mut lanes: Regs = if least == 0.0 {
             self.each(code, None, &[&held])
         } else {
@@ -137,7 +137,7 @@ impl Lowering<'_> {
         smallvec![self.to.plain(SMAX[0], &[lanes[0], least[0]])]
     }
 
-    /// Between integers.
+    /// Emits the conversion between integers of different widths.
     fn resized(&mut self, (from, to): (Lane, Lane), x: Regs) -> Regs {
         match (from.is_long(), to.is_long()) {
             (true, true) => x,

@@ -1,6 +1,6 @@
-//! The code of AVX-512: what is done under masks that have registers.
+//! The machine code of instructions that only AVX-512 has, with mask registers.
 //!
-//! Invariant: elements of iterations that are not under the mask are not touched.
+//! Invariant: elements of iterations that the mask excludes are not accessed.
 
 use crate::x86::emit::{Emit, Group};
 use crate::x86::encode::{Masking, Rm};
@@ -9,7 +9,7 @@ use crate::x86::pairs::*;
 use crate::x86::registers::{SCRATCH_MASK, TAIL, TAIL_UPPER};
 
 impl Emit<'_> {
-    /// Makes a value.
+    /// Emits the computation of a value.
     pub(in crate::x86) fn make_avx512(&mut self, reg: Reg, op: Op, args: &[Reg], group: Group) {
         let none = Masking::default();
         match op {
@@ -59,7 +59,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Stores a value.
+    /// Emits a store.
     pub(in crate::x86) fn store_avx512(&mut self, effect: Effect, group: Group) {
         match effect {
             Effect::Store { code, to, value, mask } => {
@@ -88,7 +88,7 @@ impl Emit<'_> {
         }
     }
 
-    /// The active lanes of an access; under a mask, only those.
+    /// Returns the mask of an access: the active lanes, or those of `under` that are active.
     fn masking(&mut self, at: Elements, group: Group, under: Option<u8>, zeroing: bool) -> Masking {
         let register = match (Self::active(at, group), under) {
             (0, under) => under.unwrap_or(0),
@@ -101,7 +101,7 @@ impl Emit<'_> {
         Masking { register, zeroing: zeroing && register != 0 }
     }
 
-    /// The mask of the active lanes, 0 if all are.
+    /// Returns the mask of the active lanes, or 0 if all are active.
     fn active(at: Elements, group: Group) -> u8 {
         match (group.tail, at.upper) {
             (false, _) => 0,
@@ -110,7 +110,7 @@ impl Emit<'_> {
         }
     }
 
-    /// A mask that a gather or a scatter uses up.
+    /// Fills the scratch mask for a gather or a scatter, which clobber their mask.
     fn scratch_mask(&mut self, at: Elements, group: Group, under: Option<u8>) {
         let lanes = self.masking(at, group, under, false).register;
         let out = &mut self.r.out;

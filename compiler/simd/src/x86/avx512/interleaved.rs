@@ -1,8 +1,8 @@
-//! The code of interleaved accesses with AVX-512.
+//! The machine code of interleaved accesses with AVX-512.
 //!
 //! In the last group `rdx` holds the number of active iterations, and `rsi` is free.
 //!
-//! Invariant: of a whole vector, nothing outside the elements of active iterations is touched.
+//! Invariant: an access to a whole vector reaches only elements of active iterations, and the elements between them.
 
 use crate::ir::GROUP;
 use crate::x86::constants::ONES;
@@ -14,7 +14,7 @@ use crate::x86::registers::SCRATCH_MASK;
 use crate::x86::table::Code;
 
 impl Emit<'_> {
-    /// Loads a short access.
+    /// Emits the load of a short access.
     pub(super) fn load_bytes(&mut self, n: u8, interleaved: u32, group: Group) {
         let access = self.program.interleaved[interleaved as usize];
         let stride = self.program.pointers[access.from.pointer.0 as usize].stride;
@@ -31,7 +31,7 @@ impl Emit<'_> {
         out.vector(LOAD_BYTES, n, None, rm, Masking { register: SCRATCH_MASK, zeroing: true }, None);
     }
 
-    /// The lanes of a whole vector that are touched: those of active iterations, and under a mask.
+    /// Returns the mask of a whole vector: the lanes of active iterations where the given mask is set.
     pub(super) fn whole_masking(
         &mut self,
         (interleaved, nth): (u32, u8),
@@ -46,10 +46,10 @@ impl Emit<'_> {
         let access = self.program.interleaved[interleaved as usize];
         let ones = self.r.pool[&ONES];
         let reversed = access.steps < 0;
-        // Those of the first of two vectors, if this is the second.
+        // The lanes of the first of two vectors, if this is the second.
         let before = if access.from.upper { access.lanes() } else { 0 };
         let (size, shift) = if reversed {
-            // How many lanes are left out.
+            // The number of inactive lanes.
             ((-1, GROUP as i64), GROUP as i64 - access.lanes() - before)
         } else if access.stored {
             ((access.steps, 0), access.start(nth) + before * access.steps)
@@ -70,7 +70,7 @@ impl Emit<'_> {
         Masking { register: SCRATCH_MASK, zeroing }
     }
 
-    /// Lanes of two vectors.
+    /// Emits a permutation of the lanes of two vectors.
     pub(super) fn permute(&mut self, reg: Reg, code: Code, args: &[Reg]) {
         let [a, order, b] = *args else { unreachable!("it has three operands") };
         let [x, by, y] = [a, order, b].map(|a| self.r.operand(a));

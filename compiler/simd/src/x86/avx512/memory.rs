@@ -1,9 +1,9 @@
 //! Loads, stores and accumulators.
 //!
-//! Accesses a few elements apart are whole vectors, if all iterations touch them.
+//! Accesses with a stride of a few elements use whole vectors, if no iteration skips them.
 //!
-//! Invariant: only what every iteration touches unconditionally is part of a whole vector, so that its elements are
-//! there.
+//! Invariant: a whole vector covers only accesses that every iteration performs unconditionally, so that their elements
+//! exist.
 
 use super::{Lowering, Regs};
 use crate::ir::{AccumulatorId, Def, Effect, Item, Kernel, Lane, Memory, Op, Reduction, Value};
@@ -13,14 +13,13 @@ use crate::x86::program::Parallel;
 use crate::x86::{interleaved_stride, phase};
 use smallvec::SmallVec;
 
-/// Each vector's elements of sixteen iterations.
+/// Returns the elements of each vector for sixteen iterations.
 fn parts(at: Elements, stride: i64) -> SmallVec<[Elements; 2]> {
     let upper = Elements { offset: at.offset + 8 * stride as i32, upper: true, ..at };
     if at.bytes == 8 { [at, upper].as_slice().into() } else { [at].as_slice().into() }
 }
 
-/// The elements of a load that every iteration does, and how many elements apart they are, if they may be whole
-/// vectors.
+/// Returns the elements of an unconditional load and its stride in elements, if it may use whole vectors.
 fn interleaved(kernel: &Kernel, value: Value) -> Option<(Memory, i64)> {
     let def = kernel.def(value);
     match def.op {
@@ -37,7 +36,7 @@ impl Lowering<'_> {
         Elements { pointer: at.pointer, offset: at.offset, bytes, upper: false }
     }
 
-    /// Finds the phases of all interleaved loads, so that each vector is known before it is loaded.
+    /// Finds the phases of all interleaved loads, so that the extent of each vector is known before it is loaded.
     pub(super) fn note_phases(&mut self) {
         for item in &self.kernel.items {
             if let Item::Make(value) = *item
@@ -53,7 +52,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Elements of memory.
+    /// Loads elements.
     pub(super) fn load(&mut self, def: &Def, from: Memory) -> Regs {
         let (lane, stride) = (def.lane, self.kernel.stride(from));
         let at = self.elements(lane, from);
@@ -86,12 +85,12 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// The offsets of elements that do not lie side by side.
+    /// Returns the offsets of strided elements.
     fn offsets(&mut self, stride: i64) -> Reg {
         self.to.make(Machine::Ramp { start: 0, step: stride, bytes: 4 }, &[])
     }
 
-    /// A phase of an interleaved access.
+    /// Loads a phase of an interleaved access.
     fn load_whole(&mut self, at: Elements, lane: Lane, (stride, steps): (i64, i64)) -> Regs {
         let (offset, phase) = phase(at.offset, lane.bytes(), steps);
         let (code, long) = (load_code(lane), usize::from(lane.is_long()));
@@ -121,7 +120,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// A phase of a short access: a shuffle brings its bytes to their lanes.
+    /// Loads a phase of a short access: a shuffle moves its bytes to their lanes.
     fn short(&mut self, interleaved: u32, phase: u8, lane: Lane, steps: i64) -> Reg {
         let signed = lane.is_signed();
         let mut bytes = self.to.make(Machine::Bytes { interleaved }, &[]);
@@ -137,7 +136,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Makes an effect.
+    /// Emits an effect.
     pub(super) fn effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Store { to, value, mask } => self.store(*to, *value, *mask),
@@ -176,7 +175,7 @@ impl Lowering<'_> {
                     2 => STORE_16,
                     _ => pick(STORE, lane),
                 };
-                // The store itself cuts lanes to elements.
+                // The store itself truncates lanes to elements.
                 let value = self.unwrapped.get(&value).copied().unwrap_or(value);
                 Do::Store { code, to, value, mask }
             } else {
@@ -206,13 +205,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// The values of all phases in the order of the n-th vector.
+    /// Permutes the values of all phases to the n-th vector.
     fn arranged(&mut self, lane: Lane, values: &[(u8, Value)], (part, interleaved): (usize, u32), nth: u8) -> Reg {
         let long = usize::from(lane.is_long());
         let order = |phase| Machine::Order { interleaved, phase, round: nth, stored: true };
         let (first, mut rest) = (values[0], &values[1..]);
         let mut lanes = self.of(first.1)[part];
-        // Phase 1 takes those of phase 0 as they are.
+        // Phase 1 takes the lanes of phase 0 without a permutation of their own.
         if first.0 != 0 || rest.first().is_none_or(|second| second.0 != 1) {
             let by = self.to.make(order(first.0), &[]);
             lanes = self.to.plain(PERMUTE[long], &[by, lanes]);
@@ -226,7 +225,7 @@ impl Lowering<'_> {
         lanes
     }
 
-    /// The lanes of the n-th vector that are stored, if not all.
+    /// Returns the mask of the lanes of the n-th vector that are stored, if not all are.
     fn stored_lanes(&mut self, values: &[(u8, Value)], interleaved: u32, nth: u8) -> Option<Reg> {
         let access = self.to.interleaved[interleaved as usize];
         if values.len() as i64 == access.vectors() {
@@ -240,7 +239,7 @@ impl Lowering<'_> {
         Some(self.to.make(Machine::MaskBits { bits }, &[]))
     }
 
-    /// Gives each accumulator its vectors.
+    /// Allocates the vectors of each accumulator.
     pub(super) fn begin_accumulators(&mut self) {
         for accumulator in &self.kernel.accumulators {
             let lane = accumulator.lane;
@@ -260,7 +259,7 @@ impl Lowering<'_> {
         let mut values = self.of(value);
         let extremum = lane.is_float() && matches!(op, Reduction::Min | Reduction::Max);
         let mut masks = self.masks_of(lane, mask);
-        // What takes more than one instruction, or runs in parallel, accumulates what changes nothing instead.
+        // Masked-out lanes of parallel accumulators and of multi-instruction reductions accumulate the identity.
         if let Some(mask) = mask.filter(|_| accumulator.any_order || extremum) {
             let (mask, identity) = (self.of(mask), self.splat(lane, op.identity(lane)));
             values = self.select(lane, &mask, &values, &identity);
@@ -293,7 +292,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The instruction that takes a vector into an accumulator.
+/// Returns the instruction that accumulates a vector.
 fn accumulating_code(op: Reduction, lane: Lane) -> crate::x86::table::Code {
     let (float, signed) = (lane.is_float(), lane.is_signed());
     let pair = match op {

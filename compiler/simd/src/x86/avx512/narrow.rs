@@ -1,10 +1,10 @@
-//! Narrow kernels: integers of 8 and 16 bits side by side, four bytes of memory in each lane of 32 bits.
+//! Narrow kernels: packed integers of 8 and 16 bits. Each 32-bit lane of a vector has the four bytes of one iteration.
 //!
-//! Elements of 8 bits are one vector as they are. Where an iteration has four, those of 16 bits take two vectors: the
-//! even ones, and the odd ones. What moves them apart and together again stays in its lane of 32 bits, so that loads,
+//! 8-bit elements take one vector. Where an iteration has four elements, 16-bit values take two vectors: one for even
+//! elements, and one for odd elements. Conversions between the two forms stay within 32-bit lanes, so that loads,
 //! stores and the mask of the last group are those of 32-bit lanes.
 //!
-//! Invariant: an operation gives each lane's bits.
+//! Invariant: each lane has the exact bits of its operation.
 
 use super::{Lowering, Regs};
 use crate::ir::{Def, Lane, Op};
@@ -14,16 +14,16 @@ use crate::x86::pairs::{order, *};
 use crate::x86::table::Code;
 use smallvec::smallvec;
 
-/// The low byte of each 16 bits.
+/// The low byte of each 16-bit lane.
 const EVEN: u64 = 0x00ff_00ff;
 
 impl Lowering<'_> {
-    /// How many vectors the elements of a lane take.
+    /// Returns the number of vectors of a value.
     fn vectors(&self, lane: Lane) -> usize {
         usize::from(self.kernel.per_iteration) * lane.bytes() as usize / 4
     }
 
-    /// The vectors of a value of a narrow kernel.
+    /// Computes the vectors of a value of a narrow kernel.
     pub(super) fn narrow(&mut self, def: &Def) -> Regs {
         let args: Vec<Regs> = def.args.iter().map(|&a| self.of(a)).collect();
         let lane = def.lane;
@@ -83,7 +83,7 @@ impl Lowering<'_> {
             .collect()
     }
 
-    /// There are no shifts of lanes of 8 bits: what comes from the neighbour is cut off.
+    /// Shifts lanes. There are no shifts of 8-bit lanes: bits from the neighbouring byte are masked out.
     fn narrow_shift(&mut self, lane: Lane, x: &Regs, code: Code, by: u8, kept: u8) -> Regs {
         x.iter()
             .map(|&reg| {
@@ -119,7 +119,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// In each lane of 32 bits the sum of what it holds: unsigned bytes, or lanes of 16 bits below 2^15.
+    /// Sums the elements within each 32-bit lane: unsigned bytes, or 16-bit lanes below 2^15.
     fn narrow_sum(&mut self, from: Lane, x: &Regs) -> Reg {
         let ones = self.to.constant(repeated(1, 16), 4);
         if from.bits() == 8 {
@@ -131,7 +131,7 @@ impl Lowering<'_> {
         self.narrow_dot(x, &smallvec![ones; x.len()])
     }
 
-    /// In each lane of 32 bits the sum of products of what it holds: signed lanes of 16 bits.
+    /// Sums products of signed 16-bit lanes within each 32-bit lane.
     fn narrow_dot(&mut self, x: &Regs, y: &Regs) -> Reg {
         let sums = self.each(ADD_PRODUCTS, None, &[x, y]);
         match *sums {

@@ -1,8 +1,6 @@
-//! The few instructions on general registers: pointers, the count of places, the bits of masks, and jumps.
+//! The few instructions on general registers: pointers, loop counters, the bits of masks, and jumps.
 //!
-//! Invariant: what is not known when an instruction is put, a [`Forward`] or a [`Number`], has four bytes, so that
-//! filling
-//! it in moves nothing.
+//! Invariant: a [`Forward`] or a [`Number`] is filled in later and always takes four bytes, so that no code moves.
 
 use super::{Bytes, Code, Gpr, Masking, R14, RDX, RSI, Rm};
 
@@ -10,7 +8,7 @@ use super::{Bytes, Code, Gpr, Masking, R14, RDX, RSI, Rm};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Jump {
     Below = 0x2,
-    /// After [`Bytes::unless_bit`] has looked: if the bit is clear.
+    /// After [`Bytes::unless_bit`] has tested a bit: if it is clear.
     AboveOrEqual = 0x3,
     Equal = 0x4,
 }
@@ -25,17 +23,17 @@ impl Jump {
     }
 }
 
-/// A jump whose target is not yet known: where its displacement stands.
+/// A jump whose target is not yet known: the position of its displacement.
 #[must_use]
 pub(crate) struct Forward(usize);
 
-/// Where a number stands in the code.
+/// The position of a number in the code.
 pub(crate) struct Number(usize);
 
 impl Bytes {
-    /// An instruction on 64-bit general registers; `reg` may be part of the opcode.
+    /// Encodes an instruction on 64-bit general registers; `reg` may be part of the opcode.
     ///
-    /// The caller lists it.
+    /// The caller adds it to the listing.
     fn general(&mut self, opcode: u8, reg: u8, rm: Rm) {
         let (b, x) = match rm {
             Rm::Register(r) => (r >> 3, 0),
@@ -58,7 +56,7 @@ impl Bytes {
         self.general(0x89, from.0, Rm::Register(to.0));
     }
 
-    /// `to += number`; gives the position of the number.
+    /// `to += number`; returns the position of the number.
     pub fn add(&mut self, to: Gpr, number: i32) -> Number {
         self.list(format_args!("add {}, {number}", to.name()));
         self.general(0x81, 0, Rm::Register(to.0));
@@ -66,7 +64,7 @@ impl Bytes {
         Number(self.bytes.len() - 4)
     }
 
-    /// Changes a number that has been put. The listing keeps the old one.
+    /// Changes a number that has been encoded. The listing keeps the old one.
     pub fn set_number(&mut self, at: Number, number: i32) {
         self.bytes[at.0..at.0 + 4].copy_from_slice(&number.to_le_bytes());
     }
@@ -97,7 +95,7 @@ impl Bytes {
         self.general(0x39, b.0, Rm::Register(a.0));
     }
 
-    /// `esi = 2^edx - 1`, of a number below 32.
+    /// `esi = 2^edx - 1`, for `edx` below 32.
     pub fn low_bits_to_esi(&mut self) {
         self.list(format_args!("mov esi, -1; bzhi esi, esi, edx"));
         self.put(&[0xbe, 0xff, 0xff, 0xff, 0xff]);
@@ -105,7 +103,7 @@ impl Bytes {
         self.put(&[0xc4, 0xe2, !RDX.0 << 3 & 0x78, 0xf5, 0xc0 | RSI.0 << 3 | RSI.0]);
     }
 
-    /// `rsi = (2^(rdx * times + plus) - 1) >> shift`; 64 one bits stand at `ones`.
+    /// `rsi = (2^(rdx * times + plus) - 1) >> shift`; the constant at `ones` is 64 one bits.
     pub fn low_bits_to_rsi(&mut self, (times, plus): (i32, i32), shift: u8, ones: usize) {
         self.list(format_args!("imul rsi, rdx, {times}"));
         self.put(&[0x48, 0x69, 0xc0 | RSI.0 << 3 | RDX.0]);
@@ -124,19 +122,19 @@ impl Bytes {
         self.put(&[0x48, 0xf7, 0xda]);
     }
 
-    /// `rsi` points to a byte of the code.
+    /// Sets `rsi` to the address of a byte of the code.
     pub fn point_rsi(&mut self, at: usize) {
         self.list(format_args!("lea rsi, [{at:#06x}]"));
         self.put(&[0x48, 0x8d]);
         self.operands(RSI.0, Rm::Constant(at), None, 1);
     }
 
-    /// `r14` gets the sign bits of a vector's lanes.
+    /// Moves the sign bits of a vector's lanes to `r14`.
     pub fn signs_to_r14(&mut self, code: Code, vector: u8) {
         self.vector(code, R14.0, None, Rm::Register(vector), Masking::default(), None);
     }
 
-    /// Skips what comes if a bit of `r14` is clear.
+    /// Skips the following code if a bit of `r14` is clear.
     pub fn unless_bit(&mut self, bit: u8) -> Forward {
         self.list(format_args!("bt r14, {bit}"));
         self.put(&[0x49, 0x0f, 0xba, 0xe0 | R14.0 & 7, bit]);
@@ -159,7 +157,7 @@ impl Bytes {
         self.put(&[0xc5, 0xf8, 0x77, 0xc3]);
     }
 
-    /// A jump back.
+    /// Encodes a backward jump.
     pub fn jump_back(&mut self, jump: Jump, to: usize) {
         self.list(format_args!("{} {to:#06x}", jump.name()));
         self.put(&[0x0f, 0x80 | jump as u8]);
@@ -167,7 +165,7 @@ impl Bytes {
         self.put(&((to as i64 - end) as i32).to_le_bytes());
     }
 
-    /// A jump to where [`Bytes::land`] marks.
+    /// Encodes a jump to the position that [`Bytes::land`] marks.
     pub fn jump(&mut self, jump: Jump) -> Forward {
         self.list(format_args!("{} forward", jump.name()));
         self.put(&[0x0f, 0x80 | jump as u8, 0, 0, 0, 0]);
@@ -180,7 +178,7 @@ impl Bytes {
         self.bytes[jump.0 - 4..jump.0].copy_from_slice(&distance.to_le_bytes());
     }
 
-    /// Fills up to a multiple of `n` with instructions that do nothing, as few as possible.
+    /// Aligns the code to a multiple of `n` with as few no-op instructions as possible.
     pub fn align(&mut self, n: usize) {
         let mut left = self.bytes.len().next_multiple_of(n) - self.bytes.len();
         while left > 0 {

@@ -1,9 +1,9 @@
 //! Kernels over narrow integers: sixty-four bytes of elements at a time, in lanes of 8 or 16 bits.
 //!
 //! An iteration of such a kernel is four bytes of memory: four elements of 8 bits, or two of 16. What the language
-//! computes in
-//! 32 bits (`u8((i32(x) + i32(w) + 1) >> 1)`) is computed in as few as give the same result: only the low bits of a sum
-//! or a product decide those of what is stored, and where all bits count, `ranges` says how many there are.
+//! computes in 32 bits (`u8((i32(x) + i32(w) + 1) >> 1)`) is computed in as few as give the same result: only the low
+//! bits of a sum or a product decide those of what is stored, and where all bits count, `ranges` says how many there
+//! are.
 //!
 //! Invariant: a value that is [`exact`](Known::exact) has the value of its expression in each lane, signed if its range
 //! has negative numbers; any other has its low bits.
@@ -95,8 +95,7 @@ impl Lower<'_, '_> {
     }
 
     /// A kernel with what the elements of a row add to the lanes of a sum of integers, if that can be done in narrow
-    /// ones,
-    /// and how many of them are one iteration. The record has so many bytes already.
+    /// ones, and how many of them are one iteration. The record has so many bytes already.
     pub(super) fn narrow_sum<'p>(
         &mut self,
         plan: &'p Plan,

@@ -1,8 +1,7 @@
 //! Loops and reductions inside a vector kernel's body, written out.
 //!
 //! An index of theirs is a number in each iteration: nothing but [`Lower::ahead`] says which, so what it scales goes
-//! into
-//! the offsets of instructions.
+//! into the offsets of instructions.
 //!
 //! Invariant: an iteration takes the elements of its reduction in the order of the language.
 
@@ -82,8 +81,7 @@ impl Lower<'_, '_> {
     }
 
     /// A reduction of each iteration's own elements: sixteen lanes, folded by 8, 4, 2, 1, if their order matters, else
-    /// as many
-    /// as do not wait for each other.
+    /// as many as do not wait for each other.
     pub(super) fn kernel_reduction(&mut self, vk: &mut VectorKernel<'_>, r: &Reduction) -> Lanes {
         let (op, ty) = (r.source.op.operator(), self.ty(r.source.value));
         let count = if is_ordered(r.source.op, ty) { LANES as usize } else { UNORDERED };

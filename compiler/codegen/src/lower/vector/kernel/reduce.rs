@@ -118,8 +118,7 @@ impl Lower<'_, '_> {
     }
 
     /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found by a vector kernel:
-    /// the first
-    /// element that has it is then looked for, which is cheaper than to carry it along.
+    /// the first element that has it is then looked for, which is cheaper than to carry it along.
     pub(in crate::lower) fn kernel_best(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (op, at_least) = match r.op {
             ReduceOp::ArgMin => (ReduceOp::Min, FloatCC::LessThanOrEqual),

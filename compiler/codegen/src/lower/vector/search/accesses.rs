@@ -60,10 +60,8 @@ impl Search<'_, '_, '_> {
     }
 
     /// Whether no two iterations touch an element that either stores. Vertices never do in fields, by the race rule,
-    /// and
-    /// always in local arrays, of which there is one; iterations of a loop do not if, for any two accesses, some index
-    /// keeps
-    /// them apart.
+    /// and always in local arrays, of which there is one; iterations of a loop do not if, for any two accesses, some
+    /// index keeps them apart.
     pub(super) fn stores_are_disjoint(&self) -> Option<()> {
         let apart = |storage: Storage| {
             let of: Vec<&Index> = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index).collect();
@@ -79,8 +77,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Whether two indices differ in any two iterations: they grow equally, and are equal in each iteration or as far
-    /// apart as
-    /// they never come by growing.
+    /// apart as they never come by growing.
     fn are_disjoint(&self, a: ExprId, b: ExprId) -> bool {
         let ((x, m), (y, n)) = (self.without_number(a), self.without_number(b));
         let Some(slope) = self.slope(x, false).filter(|&s| s != 0) else { return false };
