@@ -20,15 +20,32 @@ use rustc_hash::FxHashMap;
 
 /// The most steps of a body that is not worth interleaving.
 const SHORT: usize = 8;
+/// The shortest dependence chain that is worth interleaving with AVX2, where a body already has two vectors of each
+/// value.
+const CHAIN: usize = 12;
+/// The most steps of such a body for each step of the chain: a body with more has independent instructions itself.
+const WIDEST: usize = 4;
 /// The most steps of all interleaved groups together.
 const LONGEST: usize = 512;
-/// Vector registers reserved for loop invariants.
-const NUMBERS: usize = 4;
+/// Vector registers reserved for loop invariants. Instructions of AVX2 read the others from memory.
+fn invariants(level: Level) -> usize {
+    match level {
+        Level::Avx2 => 2,
+        Level::Avx512 => 4,
+    }
+}
 
 /// Returns the program with at most `most` interleaved groups, and their number; `None` if that does not help.
 pub(super) fn interleaved(program: &Program, most: u64) -> Option<(Program, usize)> {
     let orders = || (0..program.carried.len()).all(|n| in_any_order(program, n));
-    if program.level == Level::Avx2 || program.body.len() <= SHORT || !orders() {
+    let long = match program.level {
+        Level::Avx2 => {
+            let chain = chain(program);
+            chain >= CHAIN && program.body.len() <= WIDEST * chain
+        }
+        Level::Avx512 => program.body.len() > SHORT,
+    };
+    if !long || !orders() {
         return None;
     }
     let possible = |&groups: &usize| groups as u64 <= most && program.body.len() * groups <= LONGEST;
@@ -37,6 +54,21 @@ pub(super) fn interleaved(program: &Program, most: u64) -> Option<(Program, usiz
         row.interleave(groups);
         fits(&row, groups).then_some((row, groups))
     })
+}
+
+/// Returns the steps of the longest dependence chain of a group.
+fn chain(program: &Program) -> usize {
+    let mut chains: FxHashMap<Reg, usize> = FxHashMap::default();
+    for item in &program.body {
+        if let Item::Make(reg) = *item
+            && let Some(inst) = &program.made[reg.0 as usize]
+            && !inst.op.loads()
+        {
+            let before = inst.args.iter().filter_map(|arg| chains.get(arg)).max();
+            chains.insert(reg, before.unwrap_or(&0) + 1);
+        }
+    }
+    chains.into_values().max().unwrap_or(0)
 }
 
 /// Returns whether a carried value keeps its order if groups are interleaved.
@@ -62,7 +94,7 @@ fn in_any_order(program: &Program, n: usize) -> bool {
 /// Returns whether there are enough registers for all groups at once.
 fn fits(program: &Program, groups: usize) -> bool {
     let carried = program.carried.iter().map(|c| if c.is_parallel() { groups } else { 1 }).sum::<usize>();
-    let vectors = pressure(program, &program.row, Class::Vector) + carried + SPARE + NUMBERS;
+    let vectors = pressure(program, &program.row, Class::Vector) + carried + SPARE + invariants(program.level);
     let masks = pressure(program, &program.row, Class::Mask);
     vectors <= program.level.registers().into() && masks <= MASKS.len()
 }
