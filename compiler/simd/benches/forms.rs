@@ -1,7 +1,7 @@
 //! What the forms of code bring: each kernel once with a form and once without it.
 //!
-//! `cargo bench -p girder-simd --bench forms` prints for each level of this machine the nanoseconds of 1,000 elements in
-//! both ways and their ratio (above 1: the form is faster), and how long translating the kernel takes.
+//! `cargo bench -p girder-simd --bench forms` prints for each level of this machine the nanoseconds of 1,000 elements
+//! in both ways and their ratio (above 1: the form is faster), and how long translating the kernel takes.
 //!
 //! - `whole vectors`: elements two apart in memory are loaded as whole vectors and shuffled, instead of gathered.
 //! - `narrow`: bytes stay bytes, instead of becoming 32-bit integers.

