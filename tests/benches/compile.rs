@@ -9,6 +9,7 @@
 //! as many threads as there are processors.
 
 use girder_engine::Mode;
+use girder_passes::pipeline::PASSES;
 use girder_tests::{Program, files};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,20 +19,16 @@ use std::process::Command;
 const BAR: f64 = 50.0;
 /// Processes for each example.
 const REPETITIONS: usize = 9;
-/// Columns of the table: the heading, and the timings that are summed.
-const COLUMNS: [(&str, &[&str]); 11] = [
-    ("parse", &["parse"]),
-    ("elaborate", &["elaborate"]),
-    ("place", &["promote-temporaries", "place-tiles"]),
-    ("races", &["check-races"]),
-    ("plan", &["plan-transfers"]),
-    ("schedule", &["schedule-exchange"]),
-    ("allocate", &["allocate-memory"]),
-    ("codegen", &["codegen"]),
-    ("load", &["load"]),
-    ("total", &["total"]),
-    ("superstep", &["first superstep"]),
-];
+/// The columns of the table, by the names of the timings: a pass has its own.
+fn columns() -> Vec<&'static str> {
+    let passes = PASSES.iter().map(|pass| pass.name);
+    ["parse", "elaborate"].into_iter().chain(passes).chain(["codegen", "load", "total", "first superstep"]).collect()
+}
+
+/// The heading of a column: the first word of a name such as `place-tiles`, the last of others.
+fn heading(name: &str) -> &str {
+    name.split_once('-').map_or(name, |(first, _)| first).split(' ').next_back().unwrap_or(name)
+}
 
 /// Prints the name and the nanoseconds of each stage.
 fn child(path: &str, superstep: bool) {
@@ -76,19 +73,16 @@ fn main() {
     for repetition in 0..REPETITIONS {
         paths.iter().zip(&mut found).for_each(|(path, times)| times.push(measure(path, repetition == 0)));
     }
-    let names: String = COLUMNS.iter().map(|c| format!("{:>10}", c.0)).collect();
+    let columns = columns();
+    let names: String = columns.iter().map(|name| format!("{:>10}", heading(name))).collect();
     println!("{:<24}{names}", "milliseconds, medians");
     let mut worst = (0.0f64, String::new());
     for (path, repetitions) in paths.iter().zip(&found) {
         let name = path.strip_prefix("examples").unwrap_or(path).with_extension("").display().to_string();
-        let time = |stages: &[&str], times: &BTreeMap<String, f64>| {
-            let times: Vec<f64> = stages.iter().filter_map(|s| times.get(*s).copied()).collect();
-            (!times.is_empty()).then(|| times.iter().sum())
-        };
-        let of = |stages: &[&str]| median(repetitions.iter().filter_map(|t| time(stages, t)).collect());
-        let row: String = COLUMNS.iter().map(|c| format!("{:>10.2}", of(c.1))).collect();
+        let of = |column: &str| median(repetitions.iter().filter_map(|times| times.get(column).copied()).collect());
+        let row: String = columns.iter().map(|name| format!("{:>10.2}", of(name))).collect();
         println!("{name:<24}{row}");
-        let ratio = of(&["total"]) / BAR;
+        let ratio = of("total") / BAR;
         if ratio > worst.0 {
             worst = (ratio, name);
         }

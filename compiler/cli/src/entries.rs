@@ -18,7 +18,7 @@ pub fn chosen(graph: &Graph, wanted: &[String], report: &Report) -> Result<Vec<P
                 Err(report.error("run::no_program", "the module has no program", help))
             }
             _ => {
-                let help = format!("say which: {}", names.join(", "));
+                let help = format!("name one: {}", names.join(", "));
                 Err(report.usage("the module has several programs and none is `main`", help))
             }
         };

@@ -63,7 +63,7 @@ fn whole(name: &str) -> Option<String> {
     let mut text = girder::machine::builtin_text(name)?.to_string();
     let mut base = girder::machine::builtin_base(name);
     while let Some(name) = base {
-        text += &format!("\n# What it takes from `{name}`, where it says nothing itself:\n#\n");
+        text += &format!("\n# Inherited from `{name}`, where this file sets no value:\n#\n");
         for line in girder::machine::builtin_text(name)?.lines() {
             text += format!("# {line}").trim_end();
             text.push('\n');

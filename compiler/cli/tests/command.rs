@@ -182,7 +182,7 @@ fn arrays_of_archives_are_named() {
     let done = directory.line("girder run w.gir --set w=examples/digits/expected.npz:w");
     assert_eq!(done.output, "sum true\n", "{}", done.errors);
     let done = directory.line("girder run w.gir --set w=examples/digits/expected.npz");
-    assert!(done.code == 1 && done.errors.contains("say which"), "{}", done.errors);
+    assert!(done.code == 1 && done.errors.contains("name one"), "{}", done.errors);
 }
 
 #[test]

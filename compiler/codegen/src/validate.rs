@@ -40,7 +40,7 @@ pub enum CodegenError {
     Backend {
         /// The codelet's name; empty if it was none.
         codelet: String,
-        /// What it said.
+        /// Its message.
         reason: String,
     },
 }

@@ -27,7 +27,7 @@ fn read_npz(file: File, key: Option<&str>) -> Result<Array, String> {
     let key = match (key, &names[..]) {
         (Some(k), _) => k,
         (None, [one]) => one,
-        (None, _) => return Err(format!("it holds {}; say which", names.join(", "))),
+        (None, _) => return Err(format!("it holds {}; name one", names.join(", "))),
     };
     let entry = archive.by_name(&format!("{key}.npy"));
     let entry = entry.map_err(|_| format!("it has no array `{key}`; it holds {}", names.join(", ")))?;

@@ -45,7 +45,7 @@ impl Elaborator<'_> {
             return Err(self.error("elaborate::leaves_block", at, format!("`{word}` cannot leave {what}")));
         }
         if self.emission.run_time_depth() > 0 {
-            let message = format!("`{word}` cannot stand in a body that the machine runs");
+            let message = format!("`{word}` is not allowed in a body that the machine runs");
             let help = "a `while` ends by its condition; only a static `for` can be left";
             return Err(self.error_help("elaborate::leaves_block", at, message, help));
         }

@@ -9,32 +9,16 @@
 //! Invariant: a rewritten codelet leaves the same bits in memory and fails the same checks as the original; the checks
 //! that it adds cannot fail.
 
+mod rewritten;
 mod inline_indices;
 mod version_loops;
 mod unroll;
 mod interchange;
 mod substitute;
 
-use cranelift_entity::EntitySet;
+pub use rewritten::Rewritten;
+
 use girder_codelet::kernel::{KernelSpec, KernelTarget, depth, unsupported_type};
-use girder_ir::codelet::Codelet;
-use girder_ir::ids::SiteId;
-
-/// An equivalent codelet.
-#[derive(Clone, Debug)]
-pub struct Rewritten {
-    /// The codelet.
-    pub codelet: Codelet,
-    /// Its checks that cannot fail.
-    pub proven: EntitySet<SiteId>,
-}
-
-impl Rewritten {
-    /// Returns the specification with this codelet.
-    pub fn spec<'s>(&'s self, spec: &KernelSpec<'s>) -> KernelSpec<'s> {
-        KernelSpec { codelet: &self.codelet, proven: &self.proven, ..spec.clone() }
-    }
-}
 
 /// Rewrites a codelet for the host; returns `None` if no rewrite applies. A codelet whose executions are counted is not
 /// rewritten, nor one that the code generator rejects.

@@ -154,7 +154,7 @@ impl Parser<'_> {
                 self.module.header = Some(header);
             }
             Entry::Header(header) => {
-                let what = "the `module` line stands after other items";
+                let what = "the `module` line follows other items";
                 self.problems.push(
                     Diagnostic::error("syntax::unexpected", header.span, what)
                         .help("make it the first line of the file"),

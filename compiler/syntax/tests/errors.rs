@@ -123,13 +123,13 @@ fn typical_mistakes_have_their_own_help() {
     check_stmt("let b = a.«0»;", "`t[0]`");
     check_stmt("let b = a «as» f32;", "converted by calls");
     check_stmt("let b = nn:«:»relu(a);".replace(":«:»", "«:»:").as_str(), "joined with `.`");
-    check_stmt("if a «return»;", "a body stands in braces");
+    check_stmt("if a «return»;", "a body is written in braces");
     check_stmt("if a { f(); } elif b «{» g(); }", "write `else if`");
     check_stmt("repeat f() in 0..3 { g(); }".replace("f()", "«f()»").as_str(), "is not a name");
     check("«function» f() { }", &[("syntax::unexpected", "start with `fn`")]);
     check("«x» <- 3;", &[("syntax::unexpected", "in the body of a `fn` or `program`")]);
     check("fn f() { }«;»", &[("syntax::unexpected", "needs no `;`")]);
-    check("fn f() «:» f32 { }", &[("syntax::unexpected", "after `->`")]);
+    check("fn f() «:» f32 { }", &[("syntax::unexpected", "follows `->`")]);
     check("var x «=» 3;", &[("syntax::unexpected", "a variable needs a type")]);
     check("grad f(x; y«)» { }", &[("syntax::unexpected", "parameters, results and their adjoints")]);
     check("use nn;\n«module m;»", &[("syntax::unexpected", "make it the first line")]);
@@ -146,8 +146,8 @@ fn errors_of_the_lexer_are_reported_once_at_their_spans() {
     check(
         "let a = «12px» + «0b12» + «0x» + «1e999» + «1e»;",
         &[
-            ("syntax::number", "`p` cannot stand"),
-            ("syntax::number", "`2` cannot stand"),
+            ("syntax::number", "`p` is not allowed"),
+            ("syntax::number", "`2` is not allowed"),
             ("syntax::number", "has no digits"),
             ("syntax::number", "larger than any float"),
             ("syntax::number", "has no digits"),

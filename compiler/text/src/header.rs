@@ -101,7 +101,7 @@ fn wrong_option(tree: &ast::Module, before: &[Arg], option: &Arg) -> Option<Diag
         return Some(unknown_option(at, format!("a module has no option `{name}`"), known));
     };
     if before.iter().any(|o| o.name.as_ref().is_some_and(|n| n.name == name)) {
-        return Some(unknown_option(at, format!("the option `{name}` stands here twice"), "remove one"));
+        return Some(unknown_option(at, format!("the option `{name}` occurs twice here"), "remove one"));
     }
     let (wanted, right) = match (is_string, &tree.exprs[option.value].kind) {
         (true, kind) => ("a string", matches!(kind, ExprKind::Str(_))),

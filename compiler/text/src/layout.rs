@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
                 }
                 TableRow::Row { span, .. } => (*span, Err("a block is `start..end: what, live: a..b;`".into())),
                 TableRow::On { place, .. } => {
-                    (self.values.tree().exprs[*place].span, Err("`on` does not stand in `on`".into()))
+                    (self.values.tree().exprs[*place].span, Err("`on` is not allowed inside `on`".into()))
                 }
             };
             match read {

@@ -106,7 +106,7 @@ pub fn read_tables(graph: Graph, stage: Stage, modules: &Modules, cx: &mut Conte
 fn unexpected(needs: Stage, span: Span) -> Diagnostic {
     let pass = After::from(needs).name();
     let message = format!("this is a table of `{pass}`, which the header of the module says has not run");
-    let help = format!("remove the table, or say `after: \"{pass}\"` in the header");
+    let help = format!("remove the table, or write `after: \"{pass}\"` in the header");
     Diagnostic::error("resume::unexpected_table", span, message).help(help)
 }
 
@@ -130,7 +130,7 @@ fn placed(mut graph: Graph, cx: &mut Context<'_>) -> Result<Placed> {
     for (what, origin) in &open {
         let message = format!("{what} no tile, but the header says that `place-tiles` has run");
         let d = Diagnostic::error("resume::incomplete", graph.origins.span(*origin), message);
-        cx.diagnostics.push(d.help("add `on tile(…)`, or say `after: \"elaborate\"` in the header"));
+        cx.diagnostics.push(d.help("add `on tile(…)`, or write `after: \"elaborate\"` in the header"));
     }
     if open.is_empty() { Ok(Placed { graph, placement }) } else { Err(Failed) }
 }

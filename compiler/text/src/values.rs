@@ -9,7 +9,7 @@ use girder_syntax::ast::{self, Arg, BinaryOp, ExprId, ExprKind, UnaryOp};
 pub type Wrong = String;
 
 /// The help of an error about a row.
-pub const HELP: &str = "take the row from a text that this compiler prints, or say an earlier pass in the header";
+pub const HELP: &str = "take the row from a text that this compiler prints, or name an earlier pass in the header";
 
 /// The maximal number of errors about rows that are reported.
 pub const MOST: usize = 20;

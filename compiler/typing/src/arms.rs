@@ -48,7 +48,7 @@ pub fn never_taken(keys: &[Key]) -> Option<Diagnostic> {
 fn never_taken_after(keys: &[Key], key: &Key, earlier: &Key, role: &str) -> Diagnostic {
     let alone = keys.iter().filter(|k| k.arm == key.arm).count() == 1;
     let message = if alone { "this arm is never taken" } else { "this key is never taken" };
-    let help = "the first arm that fits is taken; remove this one, or let it stand before the other";
+    let help = "the first arm that fits is taken; remove this one, or move it before the other";
     Diagnostic::error("elaborate::never_taken", key.span, message).label(earlier.span, role).help(help)
 }
 

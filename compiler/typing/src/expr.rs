@@ -63,7 +63,7 @@ impl<'a> Builder<'a, '_> {
             K::Switch { on, arms } => self.switch(*on, arms, wanted, span),
             K::On { .. } | K::With { .. } | K::Pipeline { .. } => {
                 let help = "a codelet runs inside one tile; write this in an `fn` or `program`";
-                self.not_here(span, "this block cannot stand in a codelet", help)
+                self.not_here(span, "this block is not allowed in a codelet", help)
             }
             K::Error => {
                 self.fail_silently();

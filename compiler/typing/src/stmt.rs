@@ -54,7 +54,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn misplaced(&mut self, what: &str, help: &str, span: Span) {
-        self.not_here(span, &format!("{what} cannot stand in a codelet"), help);
+        self.not_here(span, &format!("{what} is not allowed in a codelet"), help);
     }
 
     /// Checks the attributes of a statement: only `#[at(…)]`, which names its origin, is known.

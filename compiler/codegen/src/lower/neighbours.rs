@@ -40,7 +40,7 @@ impl Lower<'_, '_> {
             let now = self.touched(std::slice::from_ref(stmt));
             match (stmt, now) {
                 (Stmt::Reduce(r), Some(now)) => {
-                    let joins = self.have_same_ranges(first, r) && self.stands_apart(&before, (r, &now));
+                    let joins = self.have_same_ranges(first, r) && self.is_independent(&before, (r, &now));
                     if !joins || found.len() == MOST {
                         break;
                     }
@@ -91,7 +91,7 @@ impl Lower<'_, '_> {
     }
 
     /// Whether a reduction neither reads nor sets what statements before it do, nor the other way round.
-    fn stands_apart(&self, before: &Touched, (r, now): (&Reduce, &Touched)) -> bool {
+    fn is_independent(&self, before: &Touched, (r, now): (&Reduce, &Touched)) -> bool {
         let mut locals = self.codelet.locals.keys();
         let clear = |local: LocalId| {
             let (read, set) = (now.reads[local] > 0, now.sets[local] > 0);

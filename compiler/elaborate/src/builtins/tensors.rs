@@ -70,7 +70,7 @@ impl Elaborator<'_> {
             let fits = s.len() == rank && (0..rank).all(|k| k == axis || s[k] == shape[k]);
             if t.ty != ty || !fits {
                 let message = format!(
-                    "{} and {} cannot stand side by side along axis {axis}",
+                    "{} and {} cannot be concatenated along axis {axis}",
                     tensors[0].type_name(),
                     t.type_name()
                 );

@@ -107,7 +107,7 @@ impl Check<'_> {
         let mut seen: Vec<&Ident> = vec![];
         for name in names {
             if let Some(first) = seen.iter().find(|s| s.name == name.name) {
-                let d = Diagnostic::error("names::duplicate", name.span, format!("`{}` stands here twice", name.name));
+                let d = Diagnostic::error("names::duplicate", name.span, format!("`{}` occurs twice here", name.name));
                 self.diagnostics.push(d.here("second declaration").label(first.span, "first declaration"));
             }
             seen.push(name);

@@ -30,10 +30,9 @@ mod distribute;
 mod block_nests;
 
 use super::Rewritten;
-use super::substitute::Substitution;
+use super::substitute::{Substitution, next_label};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use find::ColumnLoop;
-pub(super) use find::next_label;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::kernel::{ARRAY_BYTES, KernelSpec, KernelTarget, array_bytes};
 use girder_codelet::locals::reads;
@@ -147,7 +146,7 @@ impl<'a> Rewrite<'a> {
             reads: reads(spec.codelet, &spec.codelet.body),
             codelet: spec.codelet.clone(),
             proven: spec.proven.clone(),
-            label: find::next_label(&spec.codelet.body),
+            label: next_label(&spec.codelet.body),
         };
         let mut changed = false;
         let body = rewrite.block(&spec.codelet.body, &mut |rewrite, stmt| {

@@ -124,3 +124,13 @@ impl<'c> Substitution<'c> {
         index.iter().map(|&e| self.expr(e)).collect()
     }
 }
+
+/// Returns a label greater than all others.
+pub(super) fn next_label(block: &StmtBlock) -> u32 {
+    let above = |stmt: &Stmt| match stmt {
+        Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => label.0.saturating_add(1),
+        _ => 0,
+    };
+    let of = |stmt: &Stmt| stmt.blocks().map(next_label).fold(above(stmt), u32::max);
+    block.iter().map(of).max().unwrap_or(0)
+}

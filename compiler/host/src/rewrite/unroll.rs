@@ -10,8 +10,7 @@
 //! Invariant: the statements of the copies run in the order of the iterations, and fail the same checks.
 
 use super::Rewritten;
-use super::interchange::next_label;
-use super::substitute::Substitution;
+use super::substitute::{Substitution, next_label};
 use cranelift_entity::SecondaryMap;
 use girder_codelet::fold::{Folded, fold};
 use girder_codelet::interpret::{FREE_ITERATIONS, trips};

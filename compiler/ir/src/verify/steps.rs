@@ -17,7 +17,7 @@ pub fn verify(graph: &Graph) -> Result {
         let mut stack = vec![program.body];
         while let Some(at) = stack.pop() {
             let entity = || within(format_args!("{at} of program `{}`", program.name));
-            ensure(at.index() == next, || format!("stands where step{next} should")).map_err(entity())?;
+            ensure(at.index() == next, || format!("is in the position of step{next}")).map_err(entity())?;
             next += 1;
             let step = graph.steps.get(at).ok_or_else(|| "does not exist".to_string()).map_err(entity())?;
             verify_step(graph, step).map_err(entity())?;

@@ -127,7 +127,7 @@ fn every_violation_is_found() {
         ("differ in shape", |g| {
             copy(g).src = Field::uniform(FieldId::new(0), &View::whole(VarId::new(0), &[10]));
         }),
-        ("stands where", |g| {
+        ("is in the position of", |g| {
             let root = &mut g.steps[StepId::new(0)].kind;
             *root = StepKind::Seq([4, 1].map(StepId::new).to_vec());
         }),

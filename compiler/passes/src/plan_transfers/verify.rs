@@ -78,13 +78,13 @@ fn copied(
     for family in &race_free.copies[id].families {
         let (dst, src, domain) = (&family.dst, &family.src, &family.domain);
         // Of one part each, all instances have the runs of the first one, moved by one distance.
-        let alike = dst.parts.len() == 1 && src.parts.len() == 1;
+        let single_parts = dst.parts.len() == 1 && src.parts.len() == 1;
         let mut runs = vec![];
         let mut like = (0, 0);
         for instance in 0..domain.count() {
             let first = |field: &Field| field.parts.first().map_or(0, |p| p.offset.at(domain, instance));
             let here = (first(dst), first(src));
-            if instance == 0 || !alike {
+            if instance == 0 || !single_parts {
                 runs = copy_runs(&dst.view(domain, instance), &src.view(domain, instance));
                 like = here;
             }

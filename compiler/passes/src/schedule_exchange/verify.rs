@@ -71,7 +71,7 @@ pub(super) fn phase(phase: &Phase, machine: &Machine, schedule: &PhaseSchedule) 
         }
     }
     if let Some(piece) = rest.first() {
-        return Err(format!("a piece of transfer {} does not stand with its transfer", piece.transfer));
+        return Err(format!("a piece of transfer {} is not next to its transfer", piece.transfer));
     }
     check_cycles(&cycles, phase, machine, schedule)?;
     holds.sort_unstable();

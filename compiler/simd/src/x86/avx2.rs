@@ -28,9 +28,9 @@ mod narrow;
 
 use super::inst::Reg;
 use super::pairs::*;
-use super::program::{Lanes, Program};
+use super::program::{Lanes, Program, moving};
 use super::table::Code;
-use super::{Level, Options, moving};
+use super::{Level, Options};
 use crate::ir::{Effect, Item, Kernel, Lane, Op, Value, ranges};
 use interleaved::Phases;
 use masks::Mask;

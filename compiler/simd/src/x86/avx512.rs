@@ -20,9 +20,9 @@ mod narrow;
 
 use super::inst::{Op as Machine, Reg};
 use super::pairs::*;
-use super::program::{Lanes, Program};
+use super::program::{Lanes, Program, moving};
 use super::table::Code;
-use super::{Level, Options, moving};
+use super::{Level, Options};
 use crate::ir::{Item, Kernel, Lane, Value, ranges};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};

@@ -21,6 +21,7 @@ use super::constants::{WINDOW, constants};
 use super::encode::{Bytes, Gpr, Jump, Masking, R14, RAX, RDI, RDX, RSI, RSP, Rm};
 use super::inst::{Class, Item, Reg};
 use super::interleave::interleaved;
+use super::level::{MOST_UNROLLED, SPARE};
 use super::pairs::*;
 use super::program::{Carried, Program};
 use super::registers::{Registers, TAIL, TAIL_UPPER, pressure};
@@ -39,11 +40,6 @@ pub(super) fn pointers(level: Level) -> &'static [Gpr] {
     let count = POINTERS.len() - usize::from(level == Level::Avx2);
     &POINTERS[..count]
 }
-
-/// The greatest unroll factor. Each unrolled group has accumulators of its own where their order does not matter.
-pub(super) const MOST_UNROLLED: usize = 4;
-/// Vector registers reserved for temporaries, besides those for the values of a body.
-pub(super) const SPARE: usize = 4;
 
 /// Emits the code of a pruned program.
 pub(super) fn emit(program: &Program, options: &Options) -> Machine {

@@ -12,8 +12,9 @@
 //! Invariant: the steps that follow alternate between groups: step n of a group is at `n * groups + group`.
 
 use super::Level;
-use super::emit::{MOST_UNROLLED, SPARE};
+
 use super::inst::{Class, Effect, Inst, Item, Op, Reg};
+use super::level::{MOST_UNROLLED, SPARE};
 use super::program::{Carried, Program};
 use super::registers::{MASKS, pressure};
 use rustc_hash::FxHashMap;

@@ -5,7 +5,7 @@
 use super::Level;
 use super::inst::{Elements, Op};
 use super::program::Program;
-use crate::ir::GROUP;
+use crate::ir::{GROUP, Lane};
 
 /// A group's elements with a stride of two to four elements, or in reverse order, and the elements between them.
 ///
@@ -144,4 +144,18 @@ impl Program {
             self.interleaved.len() - 1
         }) as u32
     }
+}
+
+/// Returns the stride in elements, if an access may be whole vectors whose lanes are permuted.
+pub fn interleaved_stride(lane: Lane, stride: i64) -> Option<i64> {
+    let bytes = i64::from(lane.bytes());
+    (bytes > 0 && stride % bytes == 0 && matches!(stride / bytes, -1 | 2..=4)).then(|| stride / bytes)
+}
+
+/// Returns the offset of the first iteration's element of phase 0 of an access with this stride, and the access's
+/// phase.
+pub fn phase(offset: i32, bytes: u32, steps: i64) -> (i32, u8) {
+    let bytes = bytes as i32;
+    let phase = if steps < 0 { 0 } else { offset.div_euclid(bytes).rem_euclid(steps as i32) };
+    (offset - phase * bytes, phase as u8)
 }

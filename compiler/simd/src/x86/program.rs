@@ -9,6 +9,7 @@ use super::inst::{Class, Effect, Inst, Item, Op, Reg};
 use super::interleaved::Interleaved;
 use super::pairs::IADD;
 use super::table::Code;
+use crate::ir::{self, Kernel};
 use rustc_hash::FxHashMap;
 
 /// A vector that is carried from group to group.
@@ -267,4 +268,32 @@ impl Program {
     pub fn is_fixed(&self, reg: Reg) -> bool {
         self.fixed[reg.0 as usize]
     }
+}
+
+/// Returns the program's form of each pointer of a kernel.
+pub(super) fn moving(kernel: &Kernel) -> Vec<Moving> {
+    let mut sizes: Vec<Option<u32>> = vec![None; kernel.pointers.len()];
+    let mut unit = vec![true; kernel.pointers.len()];
+    let mut note = |lane: ir::Lane, at: ir::Memory| {
+        let n = at.pointer.0 as usize;
+        let bytes = lane.bytes() * u32::from(kernel.per_iteration);
+        unit[n] &= kernel.is_contiguous(lane, at) && sizes[n].is_none_or(|b| b == bytes);
+        sizes[n] = Some(bytes);
+    };
+    for item in &kernel.items {
+        match item {
+            ir::Item::Make(value) => {
+                if let ir::Op::Load(from) = kernel.def(*value).op {
+                    note(kernel.lane(*value), from);
+                }
+            }
+            ir::Item::Do(ir::Effect::Store { to, value, .. }) => note(kernel.lane(*value), *to),
+            ir::Item::Do(ir::Effect::StoreInterleaved { to, values }) => {
+                values.iter().for_each(|v| note(kernel.lane(v.1), *to));
+            }
+            ir::Item::Do(_) => {}
+        }
+    }
+    let moving = |(n, p): (usize, &ir::Moving)| Moving { offset: p.offset, stride: p.stride, unit: unit[n] };
+    kernel.pointers.iter().enumerate().map(moving).collect()
 }

@@ -19,9 +19,6 @@ use super::table::Code;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The most vectors of one step: three operands and a result. At least as many registers are never held.
-pub(crate) const WIDEST: u8 = 4;
-
 /// Masks of the active lanes in the last group: all sixteen, and the upper eight.
 pub(super) const TAIL: u8 = 7;
 pub(super) const TAIL_UPPER: u8 = 6;

@@ -261,7 +261,7 @@ impl Balancer<'_> {
         }
         match self.suspect.take() {
             Some(span) if shown(missing[0]) == "{" => {
-                d = d.label(span, "or this one: the `}` it ends at stands further left")
+                d = d.label(span, "or this one: the `}` that closes it is indented less")
             }
             _ => {}
         }

@@ -277,7 +277,7 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         (_, Eq) if position.fits(":") && matches!(two, Some(Var | Param | Temp | Const)) => {
             "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"
         }
-        (_, Arrow) if position.fits("=>") => "the body of a case stands after `=>`",
+        (_, Arrow) if position.fits("=>") => "the body of a case follows `=>`",
         (_, Colon) if next.is_some_and(|l| l.token == Colon && l.span.lo == found.span.hi) => {
             "names are joined with `.`: `nn.relu`"
         }
@@ -290,7 +290,7 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         (_, Eq) if position.fits("<-") => "elements are copied with `<-`: `to <- from;`",
         (_, Eq) if position.fits(":") && in_parentheses(position) => "arguments are named with `:`, as in `f(x: 1)`",
         (_, Eq) if position.fits("==") => "`=` names a value, `==` compares",
-        (_, FatArrow | Colon) if position.fits("->") => "the type of the result stands after `->`",
+        (_, FatArrow | Colon) if position.fits("->") => "the type of the result follows `->`",
         (_, As) if position.tokens.first().is_some_and(|l| l.token == Use) => {
             "single names keep their names: import the module under another name, `use m as n;`, and write `n.a`"
         }
@@ -299,7 +299,7 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         _ if position.tokens.first().is_some_and(|l| l.token == Grad) && in_parentheses(position) => {
             "a gradient names parameters, results and their adjoints: `grad f(x, w; y; dy) { … }`"
         }
-        _ if one == Some(Else) => "after `else` stands a body `{ … }` or another `if`",
+        _ if one == Some(Else) => "`else` is followed by a body `{ … }` or another `if`",
         _ => return word_hint(position),
     };
     Some(text.into())
@@ -314,7 +314,7 @@ fn word_hint(position: &ErrorPosition) -> Option<String> {
         }
     }
     let needs_body = position.fits("{") && position.fits("+");
-    needs_body.then(|| "a body stands in braces: `{ … }`".into())
+    needs_body.then(|| "a body is written in braces: `{ … }`".into())
 }
 
 /// Returns whether the innermost open bracket is a parenthesis.
@@ -344,7 +344,7 @@ fn item_hint(word: &str) -> Option<String> {
         "pub" | "export" => "remove it: all items of a module can be used by others",
         _ => {
             "the words that start an item are `use fn codelet program let var param const map stream compute \
-              copy`, and some more; statements stand in the body of a `fn` or `program`"
+              copy`, and some more; statements belong in the body of a `fn` or `program`"
         }
     };
     Some(instead.into())

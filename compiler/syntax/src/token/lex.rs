@@ -160,7 +160,7 @@ fn unknown(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
     });
     let problem = Diagnostic::error("syntax::character", span, format!("unexpected character `{shown}`"));
     out.problems.push(match slice {
-        s if s.starts_with('\'') => problem.help("strings stand between double quotes: `\"…\"`"),
+        s if s.starts_with('\'') => problem.help("strings are written in double quotes: `\"…\"`"),
         s if s.starts_with('#') => problem.help("comments start with `//`, attributes are written `#[name]`"),
         "?" | "~" | "$" | "`" | "\\" => problem.help("remove it: no operator of the language is written so"),
         _ if !slice.is_ascii() => problem.help("names consist of the letters a to z, A to Z, digits and `_`"),

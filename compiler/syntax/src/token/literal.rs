@@ -39,7 +39,7 @@ impl NumberError {
             NumberError::Infinite => {
                 error(format!("the number `{text}` is larger than any float")).help("infinity is written `f32.inf`")
             }
-            NumberError::BadDigit(c) => error(format!("`{c}` cannot stand in the number `{text}`"))
+            NumberError::BadDigit(c) => error(format!("`{c}` is not allowed in the number `{text}`"))
                 .help("put a space or an operator after the number; types are converted by calls: `f32(1)`"),
         }
     }

@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
             Ok(read) if scheduled || read.schedule.is_none() => return Ok(read),
             Ok(_) => {
                 let message = format!("`{name}` has start cycles, but the header says that it is not scheduled");
-                bad_row(whole, &message, "say `after: \"schedule-exchange\"` in the header")
+                bad_row(whole, &message, "write `after: \"schedule-exchange\"` in the header")
             }
             Err((k, why)) => {
                 let span = spans.get(k).copied().unwrap_or(whole);
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         for row in table {
             let (span, read) = match row {
                 TableRow::On { place, .. } => {
-                    (self.values.tree().exprs[*place].span, Err("`on` does not stand here".into()))
+                    (self.values.tree().exprs[*place].span, Err("`on` is not allowed here".into()))
                 }
                 TableRow::Row { key, values, to, family, span } => {
                     (*span, self.family(family, |r| r.row(*key, values, *to, families)))

@@ -120,12 +120,12 @@ impl Lower<'_, '_> {
         } else {
             let per_iteration = LANES as u64 / lanes;
             self.row_iterations(row, vectors / per_iteration, LANES as u64, |l| {
-                l.take_abreast(r, &group, accumulators, per_iteration);
+                l.take_unrolled(r, &group, accumulators, per_iteration);
             });
             let done = vectors - vectors % per_iteration;
             let next = self.b.ins().iadd_imm_s(row.range.lo, (done * lanes) as i64);
             self.write(row.var, next);
-            self.take_abreast(r, &group, accumulators, vectors % per_iteration);
+            self.take_unrolled(r, &group, accumulators, vectors % per_iteration);
         }
         let last = if rotates { 0 } else { (vectors % (LANES as u64 / lanes)) as usize };
         for lane in 0..length % lanes {
@@ -144,7 +144,7 @@ impl Lower<'_, '_> {
     }
 
     /// Takes `count` groups in a row, each into its accumulator.
-    fn take_abreast(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, count: u64) {
+    fn take_unrolled(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, count: u64) {
         for n in 0..count {
             self.take(r, group, accumulators, n as usize, n);
         }

@@ -301,7 +301,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                         self.totals.push((total.local, total.op));
                     }
                 }
-                _ => return self.l().refuse("a loop stands under a condition that differs"),
+                _ => return self.l().refuse("a loop is under a condition that differs between iterations"),
             }
         }
         Some(())

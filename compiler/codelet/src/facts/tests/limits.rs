@@ -26,8 +26,8 @@ fn counter(b: &mut Builder, y: FieldId, n: ExprId, wrap: impl FnOnce(&mut Builde
     let (zero, one, vk) = (b.int(0), b.int(1), b.get(k));
     let next = b.binary(Add, vk, one);
     let store = b.store(y, &[vk], n);
-    let turn = wrap(b, vec![store, Stmt::Set { local: k, value: next }]);
-    vec![Stmt::Set { local: k, value: zero }, turn]
+    let iteration = wrap(b, vec![store, Stmt::Set { local: k, value: next }]);
+    vec![Stmt::Set { local: k, value: zero }, iteration]
 }
 
 #[test]

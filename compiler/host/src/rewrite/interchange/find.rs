@@ -42,16 +42,6 @@ pub(super) fn has_candidate(block: &StmtBlock) -> bool {
     })
 }
 
-/// Returns a label greater than all others.
-pub(in crate::rewrite) fn next_label(block: &StmtBlock) -> u32 {
-    let above = |stmt: &Stmt| match stmt {
-        Stmt::For { label, .. } | Stmt::While { label, .. } | Stmt::Labelled { label, .. } => label.0.saturating_add(1),
-        _ => 0,
-    };
-    let of = |stmt: &Stmt| stmt.blocks().map(next_label).fold(above(stmt), u32::max);
-    block.iter().map(of).max().unwrap_or(0)
-}
-
 impl<'a> Rewrite<'a> {
     /// Returns a statement as a loop over columns that qualifies for interchange.
     pub(super) fn columns(&self, stmt: &'a Stmt) -> Option<ColumnLoop<'a>> {

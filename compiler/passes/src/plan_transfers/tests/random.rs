@@ -47,10 +47,10 @@ impl Choices {
             edges.dedup();
             edges
         };
-        let (bands, alike, first) = (cut(self, rows), self.below(3) > 0, cut(self, cols));
+        let (bands, same_cut, first) = (cut(self, rows), self.below(3) > 0, cut(self, cols));
         let mut runs = vec![];
         for band in bands.windows(2) {
-            let columns = if alike { first.clone() } else { cut(self, cols) };
+            let columns = if same_cut { first.clone() } else { cut(self, cols) };
             let tiles: Vec<u32> = columns.iter().map(|_| self.below(4) as u32).collect();
             for row in band[0]..band[1] {
                 let run = |(w, &tile): (&[u64], &u32)| (row * cols + w[0], row * cols + w[1], tile);
@@ -64,7 +64,7 @@ impl Choices {
     fn reads(&mut self, of: &View, n: u64) -> Vec<View> {
         let shape = of.shape();
         let (rows, cols) = (shape[0], shape[1]);
-        let (form, turn) = (self.below(8), self.below(2) == 1);
+        let (form, flips) = (self.below(8), self.below(2) == 1);
         let (height, width) = (1 + self.below(rows), 1 + self.below(cols));
         let (count, step) = (1 + self.below(rows * cols / 2), 1 + self.below(3) as i64);
         let count = count.min((rows * cols - 1) / step as u64 + 1);
@@ -82,8 +82,8 @@ impl Choices {
             6 => of.slice(0, 0, height, 1).slice(1, c.below(cols - width + 1), width, 1).reverse(0).flatten(),
             _ => View::concat(&[of.index(1, c.below(cols)), of.index(0, 0)], 0),
         };
-        let turned = |v: View| if turn { v.reverse(0) } else { v };
-        (0..n).map(|_| turned(view(self))).collect()
+        let flipped = |v: View| if flips { v.reverse(0) } else { v };
+        (0..n).map(|_| flipped(view(self))).collect()
     }
 
     /// Disjoint views, of one signature, of a matrix whose rows (or columns) are as many as there are instances.

@@ -85,7 +85,7 @@ impl RowFamily {
         let base = self.first.numbers();
         let mut numbers = base.clone();
         loop {
-            f(self.first.with(&numbers).ok_or("a number of this family does not fit where it stands")?)?;
+            f(self.first.with(&numbers).ok_or("a number of this family is out of range in its row")?)?;
             let Some(d) = (0..at.len()).rev().find(|&d| at[d] + 1 < self.dims[d].count) else { return Ok(()) };
             at[d] += 1;
             at[d + 1..].fill(0);
