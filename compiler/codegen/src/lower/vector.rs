@@ -2,9 +2,9 @@
 //!
 //! An *iteration* is an iteration of the loop (or a vertex of the batch) that becomes a lane. All lanes of a group run
 //! the body together: control is the same for all of them, and values that differ are vectors. A body qualifies if all
-//! values that differ have four bytes, or all have eight (in vector kernels both may occur), no check in it can fail,
-//! and no two iterations access an element that either of them stores. Each iteration computes what scalar code would
-//! compute, in the same order, so the result has the same bits.
+//! values that differ have four bytes, or all have eight (in vector kernels the widths may be mixed), no check in it
+//! can fail, and no two iterations access an element that either of them stores. Each iteration computes what scalar
+//! code would compute, in the same order, so the result has the same bits.
 //!
 //! - `steps`: the statements that a body may contain
 //! - `totals`: locals that a loop only accumulates into

@@ -8,7 +8,7 @@ use girder_ir::codelet::Storage;
 use girder_simd::interleaved_stride;
 use girder_simd::ir::{Effect, Memory};
 
-/// Deferred stores whose elements are in the same vectors: the value of each phase.
+/// Deferred stores whose elements are in the same vectors, with the value of each phase.
 pub(super) struct Pending {
     storage: Storage,
     /// The element of phase 0.

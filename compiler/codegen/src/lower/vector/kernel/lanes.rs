@@ -1,6 +1,6 @@
 //! The language's types and operators in the vector IR.
 //!
-//! Invariant: each result is that of `girder_codelet::scalar`; any NaN is as good as any other.
+//! Invariant: each result is that of `girder_codelet::scalar`; all NaNs count as equal.
 
 use girder_ir::codelet::{BinaryOp, ReduceOp, UnaryOp};
 use girder_ir::types::ElemType;

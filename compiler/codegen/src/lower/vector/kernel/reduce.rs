@@ -97,8 +97,9 @@ impl Lower<'_, '_> {
         }
         self.b.func.sized_stack_slots[record].size = bytes;
         let all = together;
-        // If there is only one call, the kernel knows the start values of the lanes. If they were stored here in parts
-        // and loaded there as a whole, the kernel could not begin before all earlier stores are complete.
+        // If there is only one call, the kernel knows the start values of the lanes. If the lanes were stored here in
+        // parts and loaded there as a whole, store forwarding would fail, and the kernel would wait for all earlier
+        // stores.
         let once = outer.is_empty() && calls_once(row.range.poll, row.range.trips).is_some();
         if !once {
             all.iter().for_each(|one| self.begin_lanes((record, one.at), one.r.op, self.ty(one.r.value)));
