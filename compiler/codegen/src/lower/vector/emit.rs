@@ -199,8 +199,8 @@ impl Lower<'_, '_> {
 
     /// Emits `min` or `max` of floats. If one operand is a known number that is not NaN, one comparison is sufficient:
     /// it keeps a NaN of the other operand, and equal values have the same bits, except zeros. For `max` with `+0`,
-    /// `+0` is added to the result, which changes `-0` to `+0` and no other value. `min` with `-0` is not handled in
-    /// this way.
+    /// `+0` is added to the result, which changes `-0` to `+0` and no other value. `min` with `-0` uses the general
+    /// form.
     fn vector_extremum(
         &mut self,
         op: BinaryOp,
