@@ -1,45 +1,47 @@
-//! The calling convention between an engine and compiled codelets: everything that both must agree on stands here.
+//! The calling convention between an engine and compiled codelets. Everything that both must agree on is in this
+//! module.
 //!
-//! One [`KernelFn`] belongs to one *kernel*: a specialisation of a codelet with the concrete shape, byte strides and
-//! sizes of its fields. It runs vertices ("instances") `first..last` of a [`Batch`], in order, each `multi` one for
-//! worker 0, 1, … in turn, and stops at the first check that fails.
+//! One [`KernelFn`] belongs to one *kernel*: a specialisation of a codelet for concrete shapes, byte strides and sizes
+//! of its fields. It runs vertices ("instances") `first..last` of a [`Batch`] in order, and each instance of a `multi`
+//! codelet for workers 0, 1, … in order. It stops at the first check that fails.
 //!
 //! # Note: Addresses
-//! Instance `i` finds element (0, …, 0) of the view of edge field `f` at `base + offset(i, f)`, where edge fields are
-//! the fields that are not `const`, counted from 0 in the order of declaration. With
-//! [`Addressing::Affine`](girder_codelet::kernel::Addressing), `offset(i, f) = start[f] + i * step[f]` (wrapping); with
-//! a table, it is entry `i * edges + f` of `offsets`. With `Mixed` some fields are found in one way, the others in the
-//! other. Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs
-//! alignment. A kernel that was compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances
-//! together: its offsets and constants must be as regular as they say, whatever part of the batch a call is for.
+//! For instance `i`, element (0, …, 0) of the view of edge field `f` is at `base + offset(i, f)`. Edge fields are the
+//! fields that are not `const`, counted from 0 in the order of declaration. With
+//! [`Addressing::Affine`](girder_codelet::kernel::Addressing), `offset(i, f) = start[f] + i * step[f]` (wrapping). With
+//! a table, it is entry `i * edges + f` of `offsets`. With `Mixed`, some fields use the first way and the others the
+//! second. Element (i, j, …) is at that address plus the kernel's byte strides times the indices. Nothing needs
+//! alignment. A kernel that is compiled with [`Lines`](girder_codelet::kernel::Lines) runs neighbouring instances
+//! together: its offsets and constants must have the regularity that the lines specify, whatever part of the batch a
+//! call is for.
 //!
 //! # Note: Sound calls
-//! A call is sound if every element of every view of instances `first..last` lies in memory that the caller may read
-//! (`in`) or write (`out`, `inout`), no element written through one field is touched through another field or by
+//! A call is sound if every element of every view of instances `first..last` is in memory that the caller may read
+//! (`in`) or write (`out`, `inout`), no element written through one field is accessed through another field or by
 //! another thread (the race rule), every stored `bool` is 0 or 1, and all pointers of the batch are valid for
-//! `first..last`, `counters` for one word per point (and worker) of each instance. The kernel touches nothing else,
+//! `first..last`, `counters` for one word per point (and worker) of each instance. The kernel accesses nothing else,
 //! keeps no pointer, and never unwinds.
 //!
-//! Invariant: `repr(C)`, and the offsets in `offset` are those of the structures.
+//! Invariant: the structures are `repr(C)`, and the constants in `offset` are the offsets of their fields.
 
 use crate::helpers::Imports;
 
-/// A compiled kernel. See the notes of this module for what makes a call sound.
+/// A compiled kernel. The notes of this module state when a call is sound.
 pub type KernelFn = unsafe extern "C" fn(batch: *mut Batch, first: u64, last: u64) -> u64;
 
-/// What a [`KernelFn`] returns.
+/// The result of a [`KernelFn`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// All instances ran.
     Done,
-    /// A check failed; [`Batch::failure`] says which. Later instances did not run.
+    /// A check failed; [`Batch::failure`] identifies it. Later instances did not run.
     Failed,
-    /// [`Batch::cancel`] was seen set; an instance may have stopped half way.
+    /// [`Batch::cancel`] was set. An instance may be incomplete.
     Cancelled,
 }
 
 impl Status {
-    /// From what a kernel returned.
+    /// Returns the status of a return value.
     pub fn of(code: u64) -> Status {
         match code {
             0 => Status::Done,
@@ -57,38 +59,39 @@ impl Status {
     }
 }
 
-/// What a kernel works on. Pointers that the kernel's [addressing](girder_codelet::kernel::Addressing) does not name
+/// The arguments of a kernel. Pointers that the kernel's [addressing](girder_codelet::kernel::Addressing) does not use
 /// may be null.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Batch {
-    /// What offsets are relative to.
+    /// The address to which offsets are relative.
     pub base: *mut u8,
-    /// Instance-major, one entry per edge field that is not straight.
+    /// The table: instance-major, one entry per edge field that is not straight.
     pub offsets: *const u8,
     /// `Affine`, `Mixed`: one per edge field.
     pub start: *const u64,
     /// `Affine`, `Mixed`: one per edge field.
     pub step: *const i64,
-    /// Bits of the `const` fields, in the order of declaration, in the low end of a word each; those of instance `i`
-    /// begin at word `i * const_step`. May be null without `const` fields.
+    /// The bits of the `const` fields, in the order of declaration, each in the low bits of a word. Those of instance
+    /// `i` begin at word `i * const_step`. The pointer may be null if there are no `const` fields.
     pub consts: *const u64,
-    /// Words from one instance's `const` fields to the next one's; 0 if all share one record.
+    /// The number of words from one instance's `const` fields to those of the next; 0 if all instances share one
+    /// record.
     pub const_step: u64,
-    /// Not zero: stop soon. Another thread may set it.
+    /// The stop flag. If it is not zero, the kernel stops soon. Another thread may set it.
     pub cancel: *const u8,
-    /// Functions that compiled code calls.
+    /// The functions that compiled code calls.
     pub imports: *const Imports,
-    /// How many iterations one execution of a loop may have.
+    /// The greatest number of iterations of one execution of a loop.
     pub iterations: u64,
-    /// How many iterations all loops of one instance (of one worker's run) may have together.
+    /// The greatest number of iterations of all loops of one instance (of one worker's run) together.
     pub total_iterations: u64,
-    /// Workers of a tile, at least 1.
+    /// The number of workers of a tile, at least 1.
     pub workers: u64,
-    /// Where a kernel that [counts](girder_codelet::KernelSpec::points) adds its counters, instance-major; worker by
-    /// worker inside an instance of a `multi` codelet. Null for all other kernels.
+    /// The counters that a kernel that [counts](girder_codelet::KernelSpec::points) increments, instance-major; inside
+    /// an instance of a `multi` codelet, worker by worker. Null for all other kernels.
     pub counters: *mut u64,
-    /// Set when the kernel returns [`Status::Failed`].
+    /// The failed check, set when the kernel returns [`Status::Failed`].
     pub failure: Failure,
 }
 
@@ -96,17 +99,17 @@ pub struct Batch {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Failure {
-    /// Which instance of the batch.
+    /// The number of the instance in the batch.
     pub instance: u64,
-    /// [`SiteId`](girder_ir::ids::SiteId) of the codelet.
+    /// The [`SiteId`](girder_ir::ids::SiteId) in the codelet.
     pub site: u32,
-    /// Which worker, for a `multi` codelet, else 0.
+    /// The worker of a `multi` codelet; otherwise 0.
     pub worker: u32,
-    /// As `girder_codelet::interpret::Failure::values`.
+    /// The same values as `girder_codelet::interpret::Failure::values`.
     pub values: [i64; 2],
 }
 
-/// Offsets of what compiled code reads and writes.
+/// The offsets of the fields that compiled code reads and writes.
 pub(crate) mod offset {
     use super::{Batch, Failure};
     use std::mem::offset_of;

@@ -1,7 +1,7 @@
-//! Many specifications to code, in parallel.
+//! Compiles many specifications to code, in parallel.
 //!
-//! Invariant: the bytes depend on the specification and the host only; equal specifications are compiled once; an
-//! error is that of the first specification that has one.
+//! Invariant: the bytes depend only on the specification and the host. Equal specifications are compiled once. An error
+//! is that of the first specification that has one.
 
 use crate::host::Host;
 use crate::lower::{self, Lowered, NAMESPACE};
@@ -18,33 +18,33 @@ use girder_simd::Machine;
 use girder_source::par_map_uneven;
 use rustc_hash::FxHashMap;
 
-/// Bytes of stack that a kernel may use.
+/// The number of bytes of stack that a kernel may use.
 const FRAME_BYTES: u32 = 512 << 10;
 
-/// Machine code that is not yet in memory that may run.
+/// Machine code that is not yet in executable memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernels {
-    /// Position-free code of each distinct kernel.
+    /// The position-independent code of each distinct kernel.
     pub codes: Vec<Vec<u8>>,
-    /// Which of `codes` each specification has.
+    /// The index in `codes` for each specification.
     pub index: Vec<usize>,
 }
 
 impl Kernels {
-    /// Places the code in memory.
+    /// Places the code in executable memory.
     pub fn load(&self, host: &Host) -> Result<Code, CodegenError> {
         let codes: Vec<&[u8]> = self.codes.iter().map(Vec::as_slice).collect();
         Code::new(host, &codes, &self.index)
     }
 }
 
-/// Compiles for this machine; kernel n of the result is that of specification n.
+/// Compiles for this machine. Kernel n of the result is that of specification n.
 pub fn compile(kernels: &[KernelSpec<'_>]) -> Result<Code, CodegenError> {
     let host = Host::detect()?;
     compile_for(&host, kernels)?.load(&host)
 }
 
-/// Compiles for a given machine, to bytes.
+/// Compiles to bytes for a given machine.
 pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, CodegenError> {
     let (distinct, index) = distinct(kernels);
     let length = |&n: &usize| kernels[n].codelet.exprs.len() as u64;
@@ -52,7 +52,7 @@ pub fn compile_for(host: &Host, kernels: &[KernelSpec<'_>]) -> Result<Kernels, C
     Ok(Kernels { codes: codes.into_iter().collect::<Result<_, _>>()?, index })
 }
 
-/// One kernel in Cranelift's text, before its optimiser.
+/// Prints one kernel in Cranelift's text format, before Cranelift optimises it.
 pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
     Ok(lowered(host, kernel, false)?.function.display().to_string())
 }
@@ -60,13 +60,13 @@ pub fn clif_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, Codegen
 /// Prints the vector kernels of one kernel; the text is empty if it has none.
 ///
 /// # Errors
-/// If the specification is refused.
+/// If the specification is rejected.
 pub fn simd_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
     let kernels = lowered(host, kernel, true)?.kernels;
     Ok(kernels.into_iter().filter_map(|machine| machine.kernel).collect::<Vec<_>>().join("\n"))
 }
 
-/// One kernel in assembly: why loops stay scalar, what Cranelift makes of it, and its vector kernels.
+/// Prints one kernel in assembly: why loops stay scalar, the code from Cranelift, and the vector kernels.
 pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenError> {
     let Lowered { function, kernels, scalar } = lowered(host, kernel, true)?;
     let mut context = Context::for_function(function);
@@ -83,13 +83,13 @@ pub fn asm_text(host: &Host, kernel: &KernelSpec<'_>) -> Result<String, CodegenE
     Ok(text)
 }
 
-/// Cranelift's function for a kernel, its vector kernels, and why loops stay scalar.
+/// Lowers a kernel to a Cranelift function, its vector kernels, and the reasons why loops stay scalar.
 fn lowered(host: &Host, kernel: &KernelSpec<'_>, listed: bool) -> Result<Lowered, CodegenError> {
     validate(kernel)?;
     Ok(lower::lower(kernel, host, listed, &mut FunctionBuilderContext::new()))
 }
 
-/// The first of each group of equal specifications, and each one's group.
+/// Returns the first of each group of equal specifications, and the group of each specification.
 fn distinct(kernels: &[KernelSpec<'_>]) -> (Vec<usize>, Vec<usize>) {
     let mut distinct: Vec<usize> = Vec::new();
     let mut by_codelet: FxHashMap<*const girder_ir::codelet::Codelet, Vec<usize>> = FxHashMap::default();
@@ -124,7 +124,8 @@ fn machine_code(host: &Host, kernel: &KernelSpec<'_>) -> Result<Vec<u8>, Codegen
     Ok(linked)
 }
 
-/// The code of a kernel with its vector kernels behind it; `None` if it needs anything else.
+/// Appends the vector kernels to the code of a kernel and resolves the calls of them. Returns `None` if the code has
+/// any other relocation.
 fn link(code: &CompiledCode, kernels: &[Machine], params: &FunctionParameters) -> Option<Vec<u8>> {
     let mut bytes = code.code_buffer().to_vec();
     let entries: Vec<usize> = kernels

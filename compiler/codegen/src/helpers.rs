@@ -1,12 +1,12 @@
-//! The table of functions that compiled code calls: scalar operations that have no instruction, and native kernels.
+//! The table of functions that compiled code calls: scalar operations without an instruction, and native kernels.
 //!
-//! Invariants: [`Imports`] is `repr(C)` and all its entries are pointers, so that compiled code finds entry `n` at
-//! byte `8 n`; every scalar function agrees with `girder_codelet::scalar`.
+//! Invariants: [`Imports`] is `repr(C)` and all its entries are pointers, so that entry `n` is at byte `8 n`. Every
+//! scalar function agrees with `girder_codelet::scalar`.
 
 use crate::native::NativeKernels;
 use std::mem::offset_of;
 
-/// Functions that compiled code calls, by position.
+/// The functions that compiled code calls, by position.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Imports {
@@ -26,10 +26,10 @@ pub struct Imports {
 }
 
 impl Imports {
-    /// Byte of the native kernels.
+    /// The byte offset of the native kernels.
     pub(crate) const NATIVES: i32 = offset_of!(Imports, natives) as i32;
 
-    /// Returns the table with these native kernels, which must have the instructions of the host that calls them.
+    /// Returns the table with the given native kernels. They must use only instructions of the machine that calls them.
     pub const fn new(natives: NativeKernels) -> Imports {
         Imports {
             rem_f32,

@@ -1,6 +1,6 @@
-//! The machine that code is made for.
+//! The machine for which code is generated.
 //!
-//! Invariant: `features` says what Cranelift's backend can translate without a call into a library.
+//! Invariant: `features` records what Cranelift's backend can translate without a call of a library function.
 
 use crate::isa::Isa;
 use crate::lower::WRITTEN_OUT;
@@ -11,24 +11,24 @@ use girder_codelet::kernel::KernelTarget;
 use girder_simd::{Options, Reference};
 use std::sync::Arc;
 
-/// What the backend has instructions for.
+/// The operations for which the backend has instructions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
-    /// `fma`, of scalars and vectors.
+    /// `fma` of scalars and vectors.
     pub fma: bool,
-    /// `floor`, `ceil`, `trunc`, `nearest`, of scalars and vectors.
+    /// `floor`, `ceil`, `trunc` and `nearest` of scalars and vectors.
     pub round: bool,
     /// 128-bit vectors of 32- and 64-bit elements.
     pub vectors: bool,
     /// Vectors of more than 128 bits, which the backend does not lower.
     pub simd: Option<girder_simd::Level>,
-    /// How vector kernels are made.
+    /// The options for the assembly of vector kernels.
     pub options: Options,
-    /// What evaluates vector kernels instead.
+    /// A function that evaluates vector kernels in place of machine code.
     pub reference: Option<Reference>,
 }
 
-/// An instruction set with flags. Cheap to clone.
+/// An instruction set with flags. A clone is cheap.
 #[derive(Clone)]
 pub struct Host {
     pub(crate) isa: OwnedTargetIsa,
@@ -37,7 +37,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// This machine with all it can do, or with what `GIRDER_ISA` allows.
+    /// Returns this machine with its best level, or with the level that `GIRDER_ISA` specifies.
     pub fn detect() -> Result<Host, CodegenError> {
         match Isa::forced()? {
             Some(level) => Host::with(level),
@@ -45,7 +45,8 @@ impl Host {
         }
     }
 
-    /// This machine with a level of its instruction set. Code for a level that it does not have cannot run on it.
+    /// Returns this machine with a level of its instruction set. Code for a level that the machine does not have cannot
+    /// run on it.
     pub fn with(level: Isa) -> Result<Host, CodegenError> {
         if level == Isa::best() && level != Isa::Portable {
             return Host::native(level);
@@ -65,7 +66,7 @@ impl Host {
         Ok(Host { isa, features, level })
     }
 
-    /// The same machine with vectors of 128 bits only, as if functions were called by another convention.
+    /// Returns the same machine with vectors of 128 bits only, as for a host with another calling convention.
     pub fn without_vector_kernels(mut self) -> Host {
         self.features.simd = None;
         self
@@ -76,12 +77,12 @@ impl Host {
         self.level
     }
 
-    /// Returns what the gain of rewrites depends on.
+    /// Returns the properties on which the benefit of rewrites depends.
     pub fn target(&self) -> KernelTarget {
         KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: WRITTEN_OUT }
     }
 
-    /// The same machine with vector kernels as they are made for a level, but evaluated by a function. For tests: the
+    /// Returns the same machine with vector kernels for a level, but evaluated by a function. It is for tests: the
     /// kernels are never freed.
     pub fn with_reference(mut self, level: girder_simd::Level, reference: Reference) -> Host {
         if cfg!(target_arch = "x86_64") {
@@ -91,7 +92,7 @@ impl Host {
         self
     }
 
-    /// Architecture, level and instruction set flags, for the key of a code cache.
+    /// Returns the architecture, the level and the flags of the instruction set, for the key of a code cache.
     pub fn name(&self) -> String {
         let on = self.isa.isa_flags().into_iter().filter(|v| v.as_bool() == Some(true));
         let simd = if self.features.simd.is_some() { " simd" } else { "" };
@@ -110,8 +111,8 @@ impl std::fmt::Debug for Host {
     }
 }
 
-/// Never position-independent (code has no relocations at all), no unwinding through it, no stack probes (frames are
-/// limited by `validate`); the verifier where assertions are on.
+/// Returns the flags for code without unwind information and without stack probes (`validate` limits frames). The code
+/// need not be compiled as position-independent, because it has no relocations. The verifier runs if assertions are on.
 fn flags() -> Result<settings::Flags, settings::SetError> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;
@@ -126,7 +127,7 @@ fn refused(reason: impl std::fmt::Display) -> CodegenError {
     CodegenError::Host(reason.to_string())
 }
 
-/// Turns on what a level has. Nothing is on before.
+/// Enables the flags of a level. No flag is enabled before.
 fn levelled(builder: &mut Builder, level: Isa) -> Result<(), SetError> {
     const AVX2: [&str; 11] = [
         "has_sse3",

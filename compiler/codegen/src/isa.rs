@@ -1,14 +1,15 @@
-//! How far the instruction set of this machine is used.
+//! The level of the instruction set that compiled code uses.
 //!
-//! `GIRDER_ISA` forces a level; without it, the best one of the machine is taken. Results are the same at every level.
+//! `GIRDER_ISA` selects a level; without it, the best level of the machine is used. Results are the same at every
+//! level.
 //!
-//! Invariant: a level that [`Isa::chosen`] gives can run on this machine.
+//! Invariant: code for a level that [`Isa::chosen`] returns can run on this machine.
 
 use crate::validate::CodegenError;
 
 const VARIABLE: &str = "GIRDER_ISA";
 
-/// A level of the instruction set, the least first.
+/// A level of the instruction set. The least is first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Isa {
     /// The architecture without optional instructions.
@@ -20,10 +21,10 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All levels, the least first.
+    /// All levels. The least is first.
     pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
 
-    /// As `GIRDER_ISA` writes it.
+    /// Returns the name that `GIRDER_ISA` uses.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -32,18 +33,19 @@ impl Isa {
         }
     }
 
-    /// What `GIRDER_ISA` asks for, else the best of this machine. Refused if there is no such level, or not here.
+    /// Returns the level that `GIRDER_ISA` specifies, or else the best level of this machine. It is an error if there
+    /// is no such level, or if this machine does not have it.
     pub fn chosen() -> Result<Isa, CodegenError> {
         Ok(Isa::forced()?.unwrap_or_else(Isa::best))
     }
 
-    /// What `GIRDER_ISA` asks for, if it is set.
+    /// Returns the level that `GIRDER_ISA` specifies, if it is set.
     pub(crate) fn forced() -> Result<Option<Isa>, CodegenError> {
         let word = std::env::var_os(VARIABLE);
         word.map(|word| Isa::named(&word.to_string_lossy())).transpose()
     }
 
-    /// The best level of this machine.
+    /// Returns the best level of this machine.
     pub fn best() -> Isa {
         Isa::ALL.into_iter().rev().find(|isa| isa.is_here()).unwrap_or(Isa::Portable)
     }
@@ -84,7 +86,7 @@ impl Isa {
     }
 }
 
-/// Whether vectors of 512 bits have an instruction that counts the bits of lanes, which the level does not ask for.
+/// Whether the host has a population count of 512-bit vectors, which is not part of the level.
 pub(crate) fn counts_ones() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::is_x86_feature_detected!("avx512vpopcntdq");

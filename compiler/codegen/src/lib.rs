@@ -1,16 +1,16 @@
-//! From typed codelets to machine code, through Cranelift.
+//! The code generator: compiles typed codelets to machine code, with Cranelift.
 //!
-//! - [`abi`] is the calling convention: what an engine passes to compiled code, and what makes a call sound.
-//! - [`compile()`] turns kernel specifications (`girder_codelet::kernel`), which `girder_host` has rewritten, into
-//!   [`Code`], in parallel; [`clif_text`], [`simd_text`] and [`asm_text`] show one of them.
-//! - `validate` refuses what the rest could not translate, so that nothing after it can fail.
-//! - `lower` translates one codelet; the vectorised forms of loops and reductions stand in `lower::vector`.
-//!   Those with more than 128 bits are vector kernels, which `girder-simd` makes.
-//! - `helpers` is the table of functions that compiled code calls, so that code bytes stay position-free;
-//!   [`native`] names those of them that the engine supplies.
+//! - [`abi`] is the calling convention: what an engine passes to compiled code, and when a call is sound.
+//! - [`compile()`] compiles kernel specifications (`girder_codelet::kernel`), which `girder_host` has rewritten, to
+//!   [`Code`], in parallel; [`clif_text`], [`simd_text`] and [`asm_text`] print a single one.
+//! - `validate` rejects what the other modules cannot translate, so that they cannot fail.
+//! - `lower` translates one codelet; the vectorised forms of loops and reductions are in `lower::vector`. Those with
+//!   vectors of more than 128 bits are vector kernels, which `girder-simd` compiles.
+//! - `helpers` is the table of functions that compiled code calls, so that the code is position-independent; [`native`]
+//!   defines those that the engine supplies.
 //!
-//! Invariants: compiled code computes what `girder_codelet::interpret` does, to the bit (any NaN counts as any other);
-//! it never traps and never unwinds. `unsafe` stands in `memory` (code made executable) only.
+//! Invariants: compiled code computes the same bits as `girder_codelet::interpret` (all NaNs count as equal). It never
+//! traps and never unwinds. Only `memory` uses `unsafe`, to make code executable.
 
 pub mod abi;
 mod compile;

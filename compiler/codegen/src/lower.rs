@@ -1,11 +1,11 @@
-//! One codelet to one Cranelift function.
+//! Translates one codelet to one Cranelift function.
 //!
-//! - `frame`: the function around the body: instances, workers, field addresses, how it ends
+//! - `frame`: the function around the body: instances, workers, field addresses, exits
 //! - `stmt`: statements and loops
 //! - `expr`, `arith`, `convert`: expressions
-//! - `address`: where an element is, and whether its index is inside
+//! - `address`: the addresses of elements, and the bounds checks of their indices
 //! - `iterations`: the limits on loops
-//! - `reduce`, `amp`: the two big statements; `neighbours`: reductions that are taken together
+//! - `reduce`, `amp`: the two large statements; `neighbours`: reductions that are translated together
 //! - `vector`: innermost loops and reductions, four or two elements at a time
 //!
 //! # Note: Values
@@ -51,16 +51,17 @@ use girder_ir::types::ElemType;
 use girder_simd::Machine;
 use std::cell::Cell;
 
-/// What is made of a specification.
+/// The translation of a specification.
 pub(crate) struct Lowered {
     pub function: Function,
     /// The vector kernels that it calls.
     pub kernels: Vec<Machine>,
-    /// For people, a line for each loop that stays scalar.
+    /// A readable line for each loop that stays scalar.
     pub scalar: Vec<String>,
 }
 
-/// The function of a validated specification, and the vector kernels that it calls, with listings if they are wanted.
+/// Translates a validated specification to a function and the vector kernels that it calls. With `listed`, the result
+/// has listings.
 pub(crate) fn lower(spec: &KernelSpec<'_>, host: &Host, listed: bool, context: &mut FunctionBuilderContext) -> Lowered {
     let convention = host.isa.default_call_conv();
     let mut signature = Signature::new(convention);
@@ -75,11 +76,11 @@ pub(crate) fn lower(spec: &KernelSpec<'_>, host: &Host, listed: bool, context: &
     Lowered { function: func, kernels, scalar }
 }
 
-/// The Cranelift type that holds an element.
+/// Returns the Cranelift type that holds an element.
 pub(crate) fn clif(ty: ElemType) -> Type {
     match ty {
         ElemType::Bool | ElemType::U8 | ElemType::I8 => I8,
-        // `f16` is refused by `validate`; two bytes is what it takes.
+        // `validate` rejects `f16`. It takes two bytes.
         ElemType::U16 | ElemType::I16 | ElemType::F16 => I16,
         ElemType::U32 | ElemType::I32 => I32,
         ElemType::F32 => F32,
@@ -88,14 +89,14 @@ pub(crate) fn clif(ty: ElemType) -> Type {
     }
 }
 
-/// Where a local lives.
+/// The storage of a local.
 #[derive(Clone, Copy, Debug)]
 enum Home {
     Variable(Variable),
     Array(StackSlot),
 }
 
-/// Where `break` and `continue` of a label go, and whether any did.
+/// The targets of `break` and `continue` for a label, and whether they are used.
 struct Jump {
     label: Label,
     leave: Target,
@@ -108,7 +109,7 @@ struct Target {
     used: bool,
 }
 
-/// A loop, by what moves from iteration to iteration.
+/// An innermost loop, identified by what changes from iteration to iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Innermost {
     Index(LocalId),
@@ -118,20 +119,20 @@ enum Innermost {
 /// Values and blocks of the whole function.
 struct Frame {
     batch: Value,
-    /// Number of the instance.
+    /// The number of the instance.
     instance: Value,
     /// `I64`; zero unless the codelet is `multi`.
     worker: Value,
-    /// The counters of this instance and worker; meaningless if nothing is counted.
+    /// The counters of this instance and worker; unused if nothing is counted.
     counters: Value,
-    /// Table of imports.
+    /// The table of imports.
     imports: Value,
-    /// Address of the stop flag.
+    /// The address of the stop flag.
     cancel: Value,
-    /// Parameters: site (`I32`) and the two values of the failure.
+    /// Its parameters are the site (`I32`) and the two values of the failure.
     failed: Block,
     cancelled: Block,
-    /// What `return` goes to.
+    /// The target of `return`.
     end: Block,
 }
 
@@ -143,39 +144,40 @@ pub(crate) struct Lower<'a, 'b> {
     features: Features,
     convention: CallConv,
     folded: Folded,
-    /// How often each local is read.
+    /// The number of reads of each local.
     reads: SecondaryMap<LocalId, u32>,
-    /// Edge fields: address of element (0, …, 0). `const` fields: the value.
+    /// For edge fields, the address of element (0, …, 0). For `const` fields, the value.
     fields: SecondaryMap<FieldId, Option<Value>>,
     field_regions: SecondaryMap<FieldId, Option<AliasRegion>>,
     locals: SecondaryMap<LocalId, Option<Home>>,
     local_regions: SecondaryMap<LocalId, Option<AliasRegion>>,
-    /// In how many loops the code now emitted stands.
+    /// The loop depth at the current position.
     depth: u32,
-    /// In how many loops a local was last set.
+    /// The loop depth at which each local was last set.
     local_depths: SecondaryMap<LocalId, u32>,
-    /// What is added to an index where it is read; not zero only while `vector` runs several groups in a row.
+    /// The number that is added to an index where it is read. It is not zero only in copies of a body, for example for
+    /// the groups of `vector`.
     ahead: SecondaryMap<LocalId, i64>,
-    /// How many vertices after the first of a group the code now emitted is for.
+    /// The number of vertices between the first of the unrolled groups and the one for which code is emitted.
     vertices_ahead: i64,
-    /// The innermost loop whose body the code now emitted is part of, if all of that body runs in every iteration.
+    /// The innermost loop that encloses the current position, if the current code runs in every iteration.
     innermost: Option<Innermost>,
-    /// Which of the groups of `vector` that run side by side it is for.
+    /// The unrolled group of `vector` for which code is emitted.
     group: u64,
     jumps: Vec<Jump>,
-    /// Iterations of long loops of this vertex so far, `I64`.
+    /// The number of iterations that count towards the limit of this vertex so far, `I64`.
     spent: Variable,
-    /// Stack slots for lanes that no reduction uses now.
+    /// Stack slots for lanes that no reduction uses at present.
     free_slots: Vec<StackSlot>,
-    /// Vector kernels that are called.
+    /// The vector kernels that are called.
     kernels: Vec<Machine>,
-    /// Whether they are listed for people, with why loops stay scalar.
+    /// Whether to make readable listings of the kernels, and to record why loops stay scalar.
     listed: bool,
-    /// Why the loop that was looked at last has no plan.
+    /// Why the last loop that was analysed has no plan.
     refusal: Cell<Option<&'static str>>,
     /// A line for each loop that stays scalar.
     scalar: Vec<String>,
-    /// Places whose executions are counted.
+    /// The points whose executions are counted.
     points: Option<Located<'a>>,
     frame: Option<Frame>,
 }
@@ -219,18 +221,18 @@ impl<'a, 'b> Lower<'a, 'b> {
         }
     }
 
-    /// The frame; it is there as soon as the first instance begins.
+    /// Returns the frame. It exists once the first instance begins.
     fn frame(&self) -> &Frame {
         self.frame.as_ref().expect("a body is translated inside its frame")
     }
 
-    /// Notes why a body has no plan; what was noted first is closest to the cause.
+    /// Records why a body has no plan. The first recorded reason is kept, as it is closest to the cause.
     fn refuse<T>(&self, why: &'static str) -> Option<T> {
         self.refusal.set(self.refusal.get().or(Some(why)));
         None
     }
 
-    /// Notes that a loop stays scalar, for the reason that was noted since `refusal` was cleared.
+    /// Records that a loop stays scalar, with the reason recorded since `refusal` was last cleared.
     fn stays_scalar(&mut self, what: &str, index: LocalId) {
         if self.listed {
             let name = &self.codelet.locals[index].name;
@@ -247,29 +249,29 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.b.ins().iconst(I64, v)
     }
 
-    /// Starts emitting into a block whose predecessors are all known.
+    /// Seals a block, whose predecessors are all known, and continues in it.
     fn enter(&mut self, block: Block) {
         self.b.seal_block(block);
         self.b.switch_to_block(block);
     }
 
-    /// Flags of an access that nothing but accesses of the same region may touch.
+    /// Declares an alias region. An access of the region aliases only accesses of the same region.
     fn region(&mut self, id: u32, what: String) -> AliasRegion {
         self.b.func.dfg.alias_regions.insert(AliasRegionData { user_id: id, description: what.into() })
     }
 
-    /// Flags for an element of a field.
+    /// Returns the flags for an element of a field.
     fn field_flags(&self, field: FieldId) -> MemFlagsData {
         let flags = MemFlagsData::new().with_notrap().with_alias_region(self.field_regions[field]);
         if self.codelet.fields[field].dir == Dir::In { flags.with_readonly() } else { flags }
     }
 
-    /// Flags for an element of a local array.
+    /// Returns the flags for an element of a local array.
     fn local_flags(&self, local: LocalId) -> MemFlagsData {
         MemFlagsData::new().with_notrap().with_alias_region(self.local_regions[local])
     }
 
-    /// Fails at `site` if `bad`; the values are made only then.
+    /// Emits a check that fails at `site` if `bad` is true. The values are computed only then.
     fn guard(&mut self, bad: Value, site: SiteId, values: impl FnOnce(&mut Self) -> [Value; 2]) {
         let fails = self.b.create_block();
         let next = self.b.create_block();
@@ -283,7 +285,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.enter(next);
     }
 
-    /// As [`Lower::guard`], with zeros as values.
+    /// Like [`Lower::guard`], with zeros as values.
     fn guard_plain(&mut self, bad: Value, site: SiteId) {
         self.guard(bad, site, |l| {
             let zero = l.i64(0);
@@ -291,14 +293,14 @@ impl<'a, 'b> Lower<'a, 'b> {
         });
     }
 
-    /// Whether a check may be left out.
+    /// Whether a check may be omitted.
     fn is_proven(&self, site: SiteId) -> bool {
         self.spec.proven.contains(site)
     }
 
-    /// Leaves the function if the stop flag is set.
+    /// Emits code that returns from the function if the stop flag is set.
     ///
-    /// The load is atomic so that no two of them are merged.
+    /// The load is atomic so that the backend does not merge two of them.
     fn poll(&mut self) {
         let (cancel, cancelled) = (self.frame().cancel, self.frame().cancelled);
         let flag = self.b.ins().atomic_load(I8, MemFlagsData::new().with_notrap(), cancel);
@@ -307,19 +309,19 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.enter(next);
     }
 
-    /// The address of a function of [`Imports`](crate::Imports).
+    /// Loads the address of a function of [`Imports`](crate::Imports).
     fn import(&mut self, import: Import, ty: ElemType) -> Value {
         self.imported(8 * (import as i32 + i32::from(ty == ElemType::F64)))
     }
 
-    /// The function whose address stands at a byte of [`Imports`](crate::Imports).
+    /// Loads the address of a function from a byte offset of [`Imports`](crate::Imports).
     fn imported(&mut self, byte: i32) -> Value {
         let imports = self.frame().imports;
         let flags = MemFlagsData::new().with_notrap().with_readonly().with_can_move();
         self.b.ins().load(I64, flags, imports, Offset32::new(byte))
     }
 
-    /// Calls a function of [`Imports`](crate::Imports) that takes and gives values of one type.
+    /// Calls a function of [`Imports`](crate::Imports) whose parameters and result have one type.
     fn call_import(&mut self, import: Import, ty: ElemType, args: &[Value]) -> Value {
         let callee = self.import(import, ty);
         let mut signature = Signature::new(self.convention);

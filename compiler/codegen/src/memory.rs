@@ -1,6 +1,6 @@
 //! Executable memory.
 //!
-//! Invariant: the code behind [`Code::kernel`] stays mapped, readable and executable as long as its [`Code`] lives, and
+//! Invariant: the code of [`Code::kernel`] stays mapped, readable and executable as long as its [`Code`] lives, and
 //! nothing writes to it after `Code::new`.
 
 use crate::abi::KernelFn;
@@ -19,8 +19,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Places the machine code of kernels in executable memory; `index` says which code each kernel of the caller's
-    /// list has. The code has no relocations.
+    /// Places the machine code of kernels in executable memory; `index` records the code of each kernel in the caller's
+    /// list. The code has no relocations.
     pub(crate) fn new(host: &Host, codes: &[&[u8]], index: &[usize]) -> Result<Code, CodegenError> {
         let refused = |e: ModuleError| CodegenError::Backend { codelet: String::new(), reason: e.to_string() };
         let mut module = JITModule::new(JITBuilder::with_isa(host.isa(), default_libcall_names()));
@@ -35,7 +35,7 @@ impl Code {
         let entry = |&n: &usize| {
             let address: *const u8 = module.get_finalized_function(ids[n]);
             // SAFETY: the address is that of a finalised function, which `lower` gave the signature of `KernelFn` in
-            // the host's calling convention. `KernelFn` is itself unsafe to call; `abi` says when that is sound.
+            // the host's calling convention. `KernelFn` is itself unsafe to call; `abi` states when a call is sound.
             unsafe { std::mem::transmute::<*const u8, KernelFn>(address) }
         };
         let entries = index.iter().map(entry).collect();
@@ -43,25 +43,25 @@ impl Code {
         Ok(Code { module: Mutex::new(Some(module)), entries, bytes })
     }
 
-    /// The kernel of the n-th specification. It may be called while this value lives.
+    /// Returns the kernel of the n-th specification. It may be called while this value lives.
     ///
     /// # Panics
-    /// If there were not as many specifications.
+    /// If there is no n-th specification.
     pub fn kernel(&self, n: usize) -> KernelFn {
         self.entries[n]
     }
 
-    /// How many specifications there were.
+    /// Returns the number of specifications.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there were none.
+    /// Whether there are no specifications.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Bytes of machine code; equal kernels share theirs.
+    /// Returns the size of the machine code in bytes. Equal kernels share their code.
     pub fn code_bytes(&self) -> usize {
         self.bytes
     }

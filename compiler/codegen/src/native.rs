@@ -1,13 +1,13 @@
 //! Native kernels: functions that an engine supplies and compiled code calls through a table.
 //!
-//! Compiled code names a kernel by its [`NativeKernel`] and passes the address of a record of arguments on its stack.
-//! The engine fills [`NativeKernels`] with the functions for the instruction set that the code is compiled for.
+//! Compiled code identifies a kernel by its [`NativeKernel`] and passes the address of a record of arguments on its
+//! stack. The engine fills [`NativeKernels`] with functions for the instruction set for which the code is compiled.
 //!
 //! # Note: Sound native calls
-//! Compiled code calls a product only after it has checked, or its facts prove, that all corners of the three matrices
-//! lie inside their fields or arrays, and only if `c` shares no storage with `a` and `b`.
+//! Compiled code calls a product only if it has checked, or facts prove, that all corners of the three matrices are
+//! inside their fields or arrays, and only if `c` shares no storage with `a` and `b`.
 //!
-//! Invariant: argument records are `repr(C)`; a function keeps no pointer to them.
+//! Invariant: argument records are `repr(C)`. A function keeps no pointer to them.
 
 use girder_ir::types::ElemType;
 use std::mem::offset_of;
@@ -21,10 +21,11 @@ pub enum NativeKernel {
     ProductF64,
 }
 
-/// A product of matrices, `c = c + a b`. Every element of `c` takes its terms in the order of k, each by one `fma`.
+/// A product of matrices, `c = c + a b`. The terms are added to each element of `c` in the order of k, each by one
+/// `fma`.
 ///
 /// # Safety
-/// The arguments are valid for the call, and are as the note on sound native calls says.
+/// The arguments are valid for the call and satisfy the note on sound native calls.
 pub type ProductFn = unsafe extern "C" fn(*const ProductArgs);
 
 /// The functions of all native kernels.
@@ -37,15 +38,15 @@ pub struct NativeKernels {
     pub product_f64: ProductFn,
 }
 
-/// A matrix in memory, without any alignment.
+/// A matrix in memory, which need not be aligned.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixArg {
-    /// Address of element (0, 0).
+    /// The address of element (0, 0).
     pub at: *mut u8,
-    /// Bytes from row to row.
+    /// The bytes from row to row.
     pub row: i64,
-    /// Bytes from column to column.
+    /// The bytes from column to column.
     pub col: i64,
 }
 
@@ -59,11 +60,11 @@ pub struct ProductArgs {
     pub a: MatrixArg,
     /// The right operand, k × n.
     pub b: MatrixArg,
-    /// Rows of `c`.
+    /// The number of rows of `c`.
     pub m: u64,
-    /// Columns of `c`.
+    /// The number of columns of `c`.
     pub n: u64,
-    /// Terms of each sum.
+    /// The number of terms of each sum.
     pub k: u64,
 }
 
@@ -77,7 +78,7 @@ impl NativeKernel {
         }
     }
 
-    /// Byte of its function in [`NativeKernels`].
+    /// Returns the byte offset of its function in [`NativeKernels`].
     pub(crate) fn offset(self) -> i32 {
         let byte = match self {
             NativeKernel::ProductF32 => offset_of!(NativeKernels, product_f32),

@@ -1,19 +1,19 @@
-//! What can be compiled, and everything that can go wrong.
+//! Validation of specifications, and the errors of code generation.
 //!
-//! Invariant: a specification that [`validate`] accepts is translated without an error and without deep recursion;
-//! Cranelift is never asked for what it cannot do.
+//! Invariant: a specification that [`validate`] accepts is translated without an error and without deep recursion.
+//! Cranelift gets no code that it does not support.
 
 use girder_codelet::kernel::{ARRAY_BYTES, KernelSpec, MAX_DEPTH, array_bytes, depth, unsupported_type};
 use girder_ir::types::ElemType;
 
-/// Why nothing was compiled.
+/// The reason why nothing was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodegenError {
-    /// This host has no code generator.
+    /// There is no code generator for this host.
     Host(String),
-    /// `GIRDER_ISA` names no level that this machine has.
+    /// `GIRDER_ISA` is not a level that this machine has.
     Isa(String),
-    /// An element type that is not computed with.
+    /// The codelet computes with an unsupported element type.
     Type {
         /// The codelet's name.
         codelet: String,
@@ -24,23 +24,23 @@ pub enum CodegenError {
     Arrays {
         /// The codelet's name.
         codelet: String,
-        /// What they take.
+        /// The bytes that they take.
         bytes: u64,
-        /// What they may take.
+        /// The greatest number of bytes that they may take.
         limit: u64,
     },
     /// Expressions or statements are nested too deeply.
     Depth {
         /// The codelet's name.
         codelet: String,
-        /// How deeply they may be.
+        /// The greatest nesting depth.
         limit: u32,
     },
-    /// Cranelift refused what this crate made, or memory was refused: a bug, or the environment.
+    /// Cranelift rejected code, or executable memory was not available. The cause is a bug or the environment.
     Backend {
-        /// The codelet's name; empty if it was none.
+        /// The codelet's name; empty if the error concerns no codelet.
         codelet: String,
-        /// Its message.
+        /// The reported reason.
         reason: String,
     },
 }
@@ -64,7 +64,7 @@ impl std::fmt::Display for CodegenError {
 
 impl std::error::Error for CodegenError {}
 
-/// Accepts what the rest of the crate can translate.
+/// Accepts a specification if the rest of the crate can translate it.
 pub(crate) fn validate(spec: &KernelSpec<'_>) -> Result<(), CodegenError> {
     let codelet = spec.codelet;
     let name = || codelet.name.to_string();

@@ -1,10 +1,11 @@
-//! Where an element is.
+//! Addresses of elements.
 //!
-//! An address is the storage's own, plus a sum of values times byte strides, plus a number that goes into the
-//! instruction. Terms are added from the outermost loop inwards, so that what does not change in a loop leaves it.
+//! An address is the start of the storage, plus a sum of values times byte strides, plus a constant that is encoded in
+//! the instruction. Terms are added from the outermost loop inwards, so that what is invariant in a loop can be hoisted
+//! out of it.
 //!
-//! Invariant: no address is used before its unproven check; indices are evaluated from the first dimension on, then
-//! checked from the first on.
+//! Invariant: no address is used before its unproven checks. All indices are evaluated first, in the order of the
+//! dimensions; then they are checked in that order.
 
 use super::{Home, Innermost, Lower, clif};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -17,10 +18,10 @@ use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// A sum of values times factors, and a number; everything wraps.
+/// A sum of values times factors, plus a constant. All arithmetic wraps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
-    /// Value, factor, and in how many loops the value was made.
+    /// Each term has a value, a factor, and the loop depth of the value.
     terms: SmallVec<[(Value, i64, u32); 4]>,
     pub(super) constant: i64,
 }
@@ -33,14 +34,14 @@ type Unchecked = SmallVec<[(Value, i64); 3]>;
 pub(super) struct ElementAddress {
     storage: Storage,
     bytes: Sum,
-    /// What is still to be checked: each index with the length of its dimension.
+    /// The remaining checks: each index with the length of its dimension.
     unchecked: Option<(SiteId, Unchecked)>,
-    /// Whether the element may be read wherever its address is known.
+    /// Whether the load may be moved to any point where its address is known.
     floats: bool,
 }
 
 impl Lower<'_, '_> {
-    /// The element at an index.
+    /// Emits a load of the element at an index.
     pub(super) fn load(&mut self, storage: Storage, index: &Index, site: SiteId) -> Value {
         let element = self.located(storage, index, site);
         let ty = clif(self.element_type(storage));
@@ -50,7 +51,7 @@ impl Lower<'_, '_> {
         self.b.ins().load(ty, flags, address, offset)
     }
 
-    /// Sets the element at an iteration.
+    /// Emits a store to an element.
     pub(super) fn store(&mut self, element: &ElementAddress, value: Value) {
         let (address, offset) = self.address(element);
         let flags = self.flags(element.storage);
@@ -71,7 +72,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The length of each dimension, and its byte stride.
+    /// Returns the length and the byte stride of each dimension.
     pub(super) fn dims(&self, storage: Storage) -> SmallVec<[(i64, i64); 3]> {
         match storage {
             Storage::Field(field) => {
@@ -91,7 +92,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The address of element (0, …, 0).
+    /// Returns the address of element (0, …, 0).
     pub(super) fn storage_address(&mut self, storage: Storage) -> Value {
         match storage {
             Storage::Field(field) => self.fields[field].expect("fields are bound before the body"),
@@ -124,8 +125,8 @@ impl Lower<'_, '_> {
         ElementAddress { storage, bytes, unchecked: Some((site, unchecked)), floats: false }
     }
 
-    /// Whether every iteration of the innermost loop reads its own element: then nothing can be read where the program
-    /// would not, and the backend may read it where it is used.
+    /// Whether every iteration of the innermost loop reads its own element. The backend may then sink the load to its
+    /// use, because no element is read that the program would not read.
     fn floats(&mut self, storage: Storage, bytes: &Sum) -> bool {
         match (self.innermost, storage, &self.spec.lines) {
             (Some(Innermost::Index(local)), ..) => {
@@ -137,12 +138,13 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether an index is a number inside a dimension.
+    /// Whether an index is a known number inside a dimension.
     fn is_inside(&self, e: ExprId, length: i64) -> bool {
         self.known(e).is_some_and(|i| (0..length).contains(&i))
     }
 
-    /// Whether an access is proven and has the same address for the whole of an instance.
+    /// Whether an expression is a load whose indices are all known to be inside, so that it cannot fail and its address
+    /// is the same throughout an instance.
     pub(super) fn is_at_fixed_place(&self, e: ExprId) -> bool {
         let (storage, index) = match &self.codelet.exprs[e].kind {
             ExprKind::Load { field, index, .. } => (Storage::Field(*field), index),
@@ -152,7 +154,8 @@ impl Lower<'_, '_> {
         index.iter().zip(self.dims(storage)).all(|(&e, (length, _))| self.is_inside(e, length))
     }
 
-    /// The address of an element that is known to be inside, a number of bytes to add, and the flags of a load.
+    /// Returns the address of an element that is known to be inside, a byte offset to add to it, and the flags of a
+    /// load.
     pub(super) fn element_address(&mut self, storage: Storage, index: &Index) -> (Value, i64, MemFlagsData) {
         let mut sum = Sum::default();
         for (&e, (_, stride)) in index.iter().zip(self.dims(storage)) {
@@ -169,7 +172,7 @@ impl Lower<'_, '_> {
         (self.materialise(base, &sum).0, constant, flags)
     }
 
-    /// Checks what is still unchecked and forms the address.
+    /// Emits the remaining checks and computes the address.
     fn address(&mut self, element: &ElementAddress) -> (Value, Offset32) {
         if let Some((site, indices)) = &element.unchecked {
             for &(index, length) in indices {
@@ -181,7 +184,8 @@ impl Lower<'_, '_> {
         self.materialise(base, &element.bytes)
     }
 
-    /// An address and the offset that is left for the instruction.
+    /// Adds a byte offset to an address, unless it fits into the instruction. Returns the address and the offset for
+    /// the instruction.
     pub(super) fn with_offset(&mut self, address: Value, bytes: i64) -> (Value, Offset32) {
         match i32::try_from(bytes) {
             Ok(offset) => (address, Offset32::new(offset)),
@@ -189,7 +193,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `base + sum`, as an address and the part that fits into an instruction.
+    /// Computes `base + sum`, as an address and an offset that fits into an instruction.
     pub(super) fn materialise(&mut self, base: Value, sum: &Sum) -> (Value, Offset32) {
         let mut terms = sum.terms.clone();
         terms.sort_by_key(|&(_, _, depth)| depth);
@@ -201,7 +205,7 @@ impl Lower<'_, '_> {
         self.with_offset(address, sum.constant)
     }
 
-    /// `value * factor`, by a shift where that does.
+    /// Computes `value * factor`, by a shift where possible.
     pub(super) fn scaled(&mut self, value: Value, factor: i64) -> Value {
         match factor {
             1 => value,
@@ -210,7 +214,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Adds `e * factor` to a sum, term by term where `e` is itself a sum. Evaluates `e`.
+    /// Evaluates `e` and adds `e * factor` to a sum, term by term where `e` is itself a sum.
     pub(super) fn add_scaled(&mut self, sum: &mut Sum, e: ExprId, factor: i64) {
         if let Some(value) = self.known(e) {
             sum.constant = sum.constant.wrapping_add(value.wrapping_mul(factor));
@@ -247,7 +251,8 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// In how many loops the value of an expression changes, as far as locals tell.
+    /// Returns the depth of the innermost loop in which the value of an expression may change, as far as its locals
+    /// show.
     pub(super) fn depth_of(&self, e: ExprId) -> u32 {
         match self.codelet.exprs[e].kind {
             ExprKind::Local(local) => self.local_depths[local],
@@ -257,7 +262,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// As [`Lower::depth_of`] without looking further down.
+    /// Like [`Lower::depth_of`], without recursion into operands.
     fn shallow_depth(&self, e: ExprId) -> u32 {
         match self.codelet.exprs[e].kind {
             _ if self.folded[e].is_some() => 0,
@@ -266,19 +271,19 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Trip count of a range whose bounds are known.
+    /// Returns the trip count of a range whose bounds are known.
     pub(super) fn known_trips(&self, lo: ExprId, hi: ExprId, step: i64) -> Option<u64> {
         Some(trips(self.known(lo)?, self.known(hi)?, step))
     }
 }
 
 impl Sum {
-    /// The values with their factors.
+    /// Returns the values with their factors.
     pub(super) fn factors(&self) -> Vec<(Value, i64)> {
         self.terms.iter().map(|t| (t.0, t.1)).collect()
     }
 
-    /// Forgets a value that is zero.
+    /// Removes the term of a value that is known to be zero.
     pub(super) fn leave_out(&mut self, zero: Value) {
         self.terms.retain(|t| t.0 != zero);
     }

@@ -1,9 +1,9 @@
 //! The matrix-product unit.
 //!
-//! Matrices of the unit's own type whose result shares no storage with its operands go to a native kernel;
-//! others are three plain loops, in the order of the language.
+//! A product calls a native kernel if all matrices have one type, there is a kernel for that type, and the result
+//! shares no storage with the operands. Any other product becomes three plain loops, in the order of the language.
 //!
-//! Invariant: all shapes and corners are checked before the first element is touched; a corner is computed in 128
+//! Invariant: all shapes and corners are checked before the first element is accessed. A corner is computed in 128
 //! bits, so that no index overflows.
 
 use super::{Lower, clif};
@@ -21,7 +21,7 @@ use girder_ir::ids::{ExprId, SiteId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// A number that may be known.
+/// A number that may be known at compile time.
 #[derive(Clone, Copy)]
 struct Number {
     value: Value,
@@ -38,7 +38,7 @@ struct View {
     /// Byte strides.
     row_bytes: i64,
     col_bytes: i64,
-    /// Dimension and step of the index.
+    /// The dimension and the step of the index.
     row: (usize, i64),
     col: (usize, i64),
 }
@@ -99,7 +99,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Fails unless the first and the last index of every dimension are inside; an empty matrix lies anywhere.
+    /// Emits checks that the first and the last index of every dimension are inside. An empty matrix passes.
     fn check_corners(&mut self, view: &View, site: SiteId) {
         let (check, done) = (self.b.create_block(), self.b.create_block());
         match (view.rows.known, view.cols.known) {
@@ -108,7 +108,7 @@ impl Lower<'_, '_> {
                 self.b.ins().jump(check, &[]);
             }
             _ => {
-                // Neither is negative: the product of their being zero.
+                // Neither is negative, so the matrix is empty if either is zero.
                 let no_rows = self.b.ins().icmp_imm_u(IntCC::Equal, view.rows.value, 0);
                 let no_cols = self.b.ins().icmp_imm_u(IntCC::Equal, view.cols.value, 0);
                 let empty = self.b.ins().bor(no_rows, no_cols);
@@ -152,7 +152,7 @@ impl Lower<'_, '_> {
         self.guard(bad, site, |l| [l.saturate(index), end]);
     }
 
-    /// The `i64` nearest to an `I128`.
+    /// Returns the `i64` nearest to an `I128`.
     fn saturate(&mut self, wide: Value) -> Value {
         let low = self.b.ins().ireduce(I64, wide);
         let back = self.b.ins().sextend(I128, low);
@@ -165,7 +165,7 @@ impl Lower<'_, '_> {
         self.b.ins().select(fits, low, end)
     }
 
-    /// The address of element (0, 0).
+    /// Computes the address of element (0, 0).
     fn corner(&mut self, view: &View) -> Value {
         let mut sum = Sum::default();
         for (n, (_, stride)) in view.at.iter().zip(self.dims(view.storage)) {
@@ -179,7 +179,7 @@ impl Lower<'_, '_> {
         self.b.ins().iadd_imm_s(address, i64::from(offset))
     }
 
-    /// Calls a native kernel, whose arguments stand in memory.
+    /// Emits a call of a native kernel, with its arguments in memory.
     fn amp_native(&mut self, kernel: NativeKernel, c: &View, a: &View, b: &View) {
         let slot = self.slot(product_offset::SIZE);
         let args = self.b.ins().stack_addr(I64, slot, Offset32::new(0));
@@ -203,7 +203,7 @@ impl Lower<'_, '_> {
         self.b.ins().call_indirect(signature, callee, &[args]);
     }
 
-    /// Three loops over the matrices.
+    /// Emits three loops over the matrices.
     fn amp_loops(&mut self, c: &View, a: &View, b: &View) {
         let [ca, aa, ba] = [c, a, b].map(|v| self.corner(v));
         let known = [c.rows, c.cols, a.cols].map(|n| n.known.unwrap_or(1 << 20).max(0) as u64);
@@ -220,7 +220,7 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// `c += Σ a[k] b[k]`, in order; each element is read when its turn comes.
+    /// Emits `c += Σ a[k] b[k]`, in order. Each element is read just before its product is added.
     fn amp_element(&mut self, (c, at): (&View, Value), (a, a_row): (&View, Value), (b, b_col): (&View, Value)) {
         let zero = Offset32::new(0);
         let sum = self.b.declare_var(clif(c.ty));
@@ -246,7 +246,7 @@ impl Lower<'_, '_> {
         self.b.ins().iadd(address, ahead)
     }
 
-    /// `for n in 0..count`.
+    /// Emits `for n in 0..count`.
     fn upto(&mut self, count: Number, poll: bool, body: impl FnOnce(&mut Self, Value)) {
         let trips = count.known.map(|n| n.max(0) as u64);
         if trips == Some(0) {

@@ -11,7 +11,7 @@ use girder_ir::ids::SiteId;
 use girder_ir::types::ElemType;
 
 impl Lower<'_, '_> {
-    /// `op x`. The value may be a vector of `ty` if the operator is one of a vector (see `vector`).
+    /// Emits `op x`. The value may be a vector of `ty` if vectors support the operator (see `vector`).
     pub(super) fn unary(&mut self, op: UnaryOp, ty: ElemType, x: Value) -> Value {
         match op {
             UnaryOp::Neg if ty.is_float() => self.b.ins().fneg(x),
@@ -35,7 +35,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `a op b` for operands of type `ty`; `known` are the bits of `b` where they are known.
+    /// Emits `a op b` for operands of type `ty`; `known` has the bits of `b` if they are known.
     pub(super) fn binary(
         &mut self,
         op: BinaryOp,
@@ -54,7 +54,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An operator that neither fails nor compares; the values may be vectors.
+    /// Emits an operator that cannot fail and is not a comparison. The values may be vectors.
     pub(super) fn combine(&mut self, op: BinaryOp, ty: ElemType, a: Value, b: Value) -> Value {
         let float = ty.is_float();
         let signed = ty.is_signed_int();
@@ -80,7 +80,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A comparison; of vectors it gives a mask.
+    /// Emits a comparison. For vectors, the result is a mask.
     pub(super) fn compare(&mut self, op: BinaryOp, ty: ElemType, a: Value, b: Value) -> Value {
         if ty.is_float() {
             let code = match op {
@@ -108,7 +108,7 @@ impl Lower<'_, '_> {
         self.b.ins().icmp(code, a, b)
     }
 
-    /// Integer division: a zero divisor fails, and the one quotient that overflows wraps.
+    /// Emits an integer division. A zero divisor fails, and the one quotient that overflows wraps.
     fn divide(
         &mut self,
         op: BinaryOp,

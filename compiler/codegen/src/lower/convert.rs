@@ -10,7 +10,7 @@ use girder_codelet::scalar::{NAN_F32, NAN_F64, int_range};
 use girder_ir::types::ElemType;
 
 impl Lower<'_, '_> {
-    /// The value of `x` in another type.
+    /// Converts `x` to another type.
     pub(super) fn convert(&mut self, from: ElemType, to: ElemType, x: Value) -> Value {
         match (from, to) {
             _ if from == to => x,
@@ -32,7 +32,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Integers and `bool`: wraps, or extends by the source's sign.
+    /// Converts integers and `bool`: truncates, or extends according to the signedness of the source.
     fn resize(&mut self, from: ElemType, to: ElemType, x: Value) -> Value {
         match (from.bytes(), to.bytes()) {
             (a, b) if a == b => x,
@@ -42,13 +42,13 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An integer or `bool` as `I64`, as failures show it.
+    /// Extends an integer or `bool` to `I64`, as failures report it.
     pub(super) fn extend(&mut self, from: ElemType, x: Value) -> Value {
         self.resize(from, ElemType::I64, x)
     }
 
     fn int_to_float(&mut self, from: ElemType, to: ElemType, x: Value) -> Value {
-        // Every type but `u64` fits a signed one, whose conversion rounds once.
+        // Every type except `u64` fits into a signed type, whose conversion rounds once.
         let wide = match from {
             ElemType::I32 | ElemType::I64 | ElemType::U64 => x,
             ElemType::U32 => self.b.ins().uextend(I64, x),
@@ -67,7 +67,7 @@ impl Lower<'_, '_> {
             ElemType::I32 | ElemType::I64 => self.b.ins().fcvt_to_sint_sat(clif(to), x),
             ElemType::U32 | ElemType::U64 => self.b.ins().fcvt_to_uint_sat(clif(to), x),
             _ => {
-                // Saturating twice is saturating to the narrower range.
+                // Saturating twice is the same as saturating to the narrower range.
                 let (least, greatest) = int_range(to).expect("`to` is an integer");
                 let wide = self.b.ins().fcvt_to_sint_sat(I32, x);
                 let (least, greatest) = (
@@ -81,7 +81,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The bits of `x` as a type of the same width, with the canonical NaN.
+    /// Returns the bits of `x` as a type of the same width, with the canonical NaN.
     pub(super) fn bits(&mut self, from: ElemType, to: ElemType, x: Value) -> Value {
         let x = if from.is_float() { self.canonical(from, x) } else { x };
         if clif(from) == clif(to) { x } else { self.b.ins().bitcast(clif(to), MemFlagsData::new(), x) }

@@ -1,6 +1,7 @@
 //! Expressions.
 //!
-//! Invariant: operands are emitted left to right before their operator; what `fold` knows is emitted as a constant.
+//! Invariant: operands are emitted from left to right, before their operator. What `fold` has evaluated is emitted as a
+//! constant.
 
 use super::{Home, Lower, clif};
 use crate::helpers::Import;
@@ -11,7 +12,7 @@ use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 
 impl Lower<'_, '_> {
-    /// The value of an expression, here.
+    /// Emits an expression at the current position.
     pub(super) fn expr(&mut self, e: ExprId) -> Value {
         let codelet = self.codelet;
         let expr = &codelet.exprs[e];
@@ -48,7 +49,7 @@ impl Lower<'_, '_> {
             }
             ExprKind::Convert { x } => {
                 let v = self.expr(x);
-                // What is not negative takes no instruction to extend.
+                // A number that is not negative may be zero-extended, which takes no instruction.
                 let from = match self.ty(x) {
                     ElemType::I32 if !expr.ty.is_float() && self.is_masked(x) => ElemType::U32,
                     ty => ty,
@@ -62,7 +63,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether an integer is cut to the bits of a number that is not negative.
+    /// Whether an expression is an `and` with a number that is not negative.
     fn is_masked(&self, e: ExprId) -> bool {
         let positive = |x: ExprId| self.folded[x].is_some_and(|bits| bits <= i32::MAX as u64);
         match self.codelet.exprs[e].kind {
@@ -71,19 +72,19 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A value of a type from its bits.
+    /// Emits a constant of a type from its bits.
     pub(super) fn constant(&mut self, ty: ElemType, bits: u64) -> Value {
         match ty {
             ElemType::F32 => self.b.ins().f32const(f32::from_bits(bits as u32)),
             ElemType::F64 => self.b.ins().f64const(f64::from_bits(bits)),
             _ => {
-                // Cranelift wants bits above the type's width to be zero.
+                // Cranelift requires the bits above the type's width to be zero.
                 self.b.ins().iconst(clif(ty), bits as i64)
             }
         }
     }
 
-    /// A scalar local.
+    /// Reads a scalar local.
     pub(super) fn read(&mut self, local: LocalId) -> Value {
         let value = self.stored(local);
         match self.ahead[local] {
@@ -92,7 +93,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The variable of a scalar local.
+    /// Reads the variable of a scalar local, without the offset in `ahead`.
     pub(super) fn stored(&mut self, local: LocalId) -> Value {
         match self.locals[local] {
             Some(Home::Variable(v)) => self.b.use_var(v),
@@ -109,12 +110,12 @@ impl Lower<'_, '_> {
         self.local_depths[local] = self.depth;
     }
 
-    /// `a * b + c`, rounded once.
+    /// Emits `a * b + c`, rounded once.
     pub(super) fn fma(&mut self, ty: ElemType, a: Value, b: Value, c: Value) -> Value {
         if self.features.fma { self.b.ins().fma(a, b, c) } else { self.call_import(Import::Fma, ty, &[a, b, c]) }
     }
 
-    /// `a && b`, or `a || b` if `known` is what ends the evaluation.
+    /// Emits `a && b`, or `a || b` if `known` is true. The evaluation ends after `a` if `a` equals `known`.
     fn short_circuit(&mut self, a: ExprId, b: ExprId, known: bool) -> Value {
         let x = self.expr(a);
         if !self.can_fail(b) {
@@ -137,7 +138,7 @@ impl Lower<'_, '_> {
         result
     }
 
-    /// Whether evaluating an expression may fail a check, or is long enough that a branch is better.
+    /// Whether the evaluation of an expression may fail a check, or is so long that a branch is better.
     pub(super) fn can_fail(&self, e: ExprId) -> bool {
         let mut budget = 16;
         self.fails_within(e, &mut budget)
@@ -152,11 +153,11 @@ impl Lower<'_, '_> {
         }
         *budget -= 1;
         let kind = &self.codelet.exprs[e].kind;
-        // A load has a site: memory is not read where the program does not, proven or not.
+        // A load has a site. Even if it is proven, memory is not read where the program does not read it.
         kind.site().is_some() || kind.operands().iter().any(|&x| self.fails_within(x, budget))
     }
 
-    /// An `i64` that is known.
+    /// Returns the value of an `i64` expression, if it is known.
     pub(super) fn known(&self, e: ExprId) -> Option<i64> {
         self.folded[e].map(|bits| bits as i64)
     }

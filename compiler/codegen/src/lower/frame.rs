@@ -1,7 +1,7 @@
-//! The function around a body: it loops over instances and workers, finds each instance's fields, and ends.
+//! The function around a body: the loops over instances and workers, the fields of each instance, and the exits.
 //!
-//! Invariant: what is constant over instances is computed before the loop; what an instance needs is stepped from the
-//! one before it, or read from its row of the table.
+//! Invariant: what is constant over instances is computed before the loop. The addresses of an instance are computed
+//! from those of the previous instance, or read from its row of the table.
 
 use super::{Frame, Home, Lower, clif};
 use crate::abi::{Status, offset};
@@ -15,24 +15,24 @@ use girder_ir::codelet::Dir;
 use girder_ir::ids::FieldId;
 use smallvec::SmallVec;
 
-/// What an instance needs, as start values and steps.
+/// The addresses that an instance needs, as start values and steps.
 pub(super) struct Pointers {
     base: Value,
     starts: SmallVec<[Value; 8]>,
     steps: SmallVec<[Value; 8]>,
 }
 
-/// Below this much work per instance the stop flag is polled only every [`POLL_EVERY`] instances.
+/// If an instance has less work than this, the stop flag is polled only every [`POLL_EVERY`] instances.
 const SMALL_INSTANCE: u64 = 1 << 12;
 const POLL_EVERY: i64 = 256;
 
-/// Of values in the batch that do not change while the kernel runs.
+/// Returns the flags of loads of values that do not change while the kernel runs.
 fn fixed() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_readonly().with_can_move()
 }
 
 impl Lower<'_, '_> {
-    /// The whole function.
+    /// Emits the whole function.
     pub(super) fn kernel(&mut self) {
         self.regions();
         let entry = self.b.create_block();
@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// One instance after the other.
+    /// Emits a loop that runs one instance after another.
     fn instances(&mut self, pointers: &Pointers, (head, done): (Block, Block), (first, last): (Value, Value)) {
         let start = self.carried(pointers, first);
         for _ in &start {
@@ -115,8 +115,8 @@ impl Lower<'_, '_> {
         self.b.ins().brif(any, head, &args, done, &[]);
     }
 
-    /// Alias regions: one per field and per local array. The race rule keeps a field that is written apart from all
-    /// others.
+    /// Declares the alias regions: one per edge field and one per local array. By the race rule, no element written
+    /// through one field is accessed through another.
     fn regions(&mut self) {
         let mut next = 1;
         for (field, decl) in self.codelet.edges() {
@@ -131,14 +131,14 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Makes the variables and stack slots of locals.
+    /// Declares the variables and stack slots of locals.
     fn homes(&mut self) {
         for (local, decl) in &self.codelet.locals {
             let home = match &decl.array {
                 None => Home::Variable(self.b.declare_var(clif(decl.ty))),
                 Some(dims) => {
                     let elements: u32 = dims.iter().product();
-                    // `validate` has limited the product.
+                    // The product does not overflow: `validate` limits the size of arrays.
                     Home::Array(self.slot(elements * decl.ty.bytes()))
                 }
             };
@@ -146,12 +146,12 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A stack slot that vectors may be loaded from.
+    /// Creates a stack slot with the alignment of vectors.
     pub(super) fn slot(&mut self, bytes: u32) -> cranelift_codegen::ir::StackSlot {
         self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes.max(1), 4))
     }
 
-    /// Columns of the table.
+    /// Returns the number of columns of the table.
     fn columns(&self) -> i64 {
         let edges = 0..self.codelet.edges().count();
         edges.filter(|&edge| !self.spec.addressing.is_straight(edge)).count() as i64
@@ -161,9 +161,9 @@ impl Lower<'_, '_> {
         self.codelet.fields.iter().filter(|(_, f)| f.dir == Dir::Const).map(|(id, _)| id)
     }
 
-    /// What an instance needs, for instance 0, and what is added for each next one: the address of the row of the
-    /// table, if there is one; those of the edge fields that are not found there; then that of the `const` fields, if
-    /// there are any.
+    /// Computes the addresses of instance 0, and what is added to each from one instance to the next. They are the row
+    /// of the table, if there is one; the edge fields that are not in the table; and the record of the `const` fields,
+    /// if there are any.
     fn pointers(&mut self, batch: Value) -> Pointers {
         let base = self.b.ins().load(I64, fixed(), batch, offset::BASE);
         let mut pointers = Pointers { base, starts: SmallVec::new(), steps: SmallVec::new() };
@@ -190,7 +190,7 @@ impl Lower<'_, '_> {
         pointers
     }
 
-    /// What an instance needs.
+    /// Computes the addresses that an instance needs.
     fn carried(&mut self, pointers: &Pointers, instance: Value) -> SmallVec<[Value; 8]> {
         let moved = |(&start, &step): (&Value, &Value)| {
             let ahead = self.b.ins().imul(instance, step);
@@ -199,7 +199,7 @@ impl Lower<'_, '_> {
         pointers.starts.iter().zip(&pointers.steps).map(moved).collect()
     }
 
-    /// Addresses of edge fields and values of `const` fields of an instance.
+    /// Computes the addresses of the edge fields and loads the `const` fields of an instance.
     pub(super) fn bind_fields(&mut self, pointers: &Pointers, instance: Value) {
         let now = self.carried(pointers, instance);
         self.bind_carried(pointers, &now);
@@ -207,7 +207,7 @@ impl Lower<'_, '_> {
 
     fn bind_carried(&mut self, pointers: &Pointers, now: &[Value]) {
         let edges: SmallVec<[FieldId; 8]> = self.codelet.edges().map(|(f, _)| f).collect();
-        // A row of a table may not be read before its instance begins: it may be the one after the last.
+        // A row of the table must not be read before its instance begins: it may be the one after the last.
         let row = MemFlagsData::new().with_notrap().with_readonly();
         let addressing = self.spec.addressing;
         let (mut column, mut next) = (0, usize::from(self.columns() > 0));
@@ -247,7 +247,7 @@ impl Lower<'_, '_> {
         self.enter(next);
     }
 
-    /// The body; of a `multi` codelet once per worker.
+    /// Emits the body. For a `multi` codelet it runs once per worker.
     pub(super) fn workers(&mut self) {
         let codelet = self.codelet;
         if !codelet.multi {
@@ -285,7 +285,7 @@ impl Lower<'_, '_> {
         self.frame = self.frame.take().map(|f| Frame { end, ..f });
     }
 
-    /// Finds a row of counters, if anything is counted.
+    /// Computes the address of a row of counters, if anything is counted.
     fn bind_counters(&mut self, row: Value) {
         if self.points.is_none() {
             return;
@@ -298,19 +298,19 @@ impl Lower<'_, '_> {
         self.frame = self.frame.take().map(|f| Frame { counters, ..f });
     }
 
-    /// How many workers a tile has, `I64`.
+    /// Loads the number of workers of a tile, `I64`.
     pub(super) fn worker_count(&mut self) -> Value {
         let batch = self.frame().batch;
         self.b.ins().load(I64, fixed(), batch, offset::WORKERS)
     }
 
-    /// How many iterations a loop may have, `I64`.
+    /// Loads the number of iterations that one loop may have, `I64`.
     pub(super) fn iteration_limit(&mut self) -> Value {
         let batch = self.frame().batch;
         self.b.ins().load(I64, fixed(), batch, offset::ITERATIONS)
     }
 
-    /// How many iterations all loops of a vertex may have, `I64`.
+    /// Loads the number of iterations that all loops of a vertex may have together, `I64`.
     pub(super) fn total_limit(&mut self) -> Value {
         let batch = self.frame().batch;
         self.b.ins().load(I64, fixed(), batch, offset::TOTAL_ITERATIONS)
@@ -321,7 +321,7 @@ impl Lower<'_, '_> {
         self.b.ins().return_(&[code]);
     }
 
-    /// The blocks that end the run early.
+    /// Emits the blocks that end the run early.
     fn ends(&mut self) {
         let &Frame { batch, instance, worker, failed, cancelled, .. } = self.frame();
         let params = [I32, I64, I64].map(|ty| self.b.append_block_param(failed, ty));
@@ -339,7 +339,7 @@ impl Lower<'_, '_> {
         self.leave(Status::Cancelled);
     }
 
-    /// A `bool` constant.
+    /// Emits a `bool` constant.
     pub(super) fn bool(&mut self, v: bool) -> Value {
         self.b.ins().iconst(I8, i64::from(v))
     }

@@ -1,9 +1,9 @@
-//! The limits on the iterations of loops: see the note on iterations in `girder_codelet::interpret`.
+//! The limits on the iterations of loops. See the note on iterations in `girder_codelet::interpret`.
 //!
-//! A counted loop is held against them once, before its first iteration; where facts or constants show that it counts
+//! A counted loop is checked against them once, before its first iteration. If facts or constants show that it counts
 //! nothing, no code is emitted.
 //!
-//! Invariant: what `spent` holds is what the interpreter has spent at the same point.
+//! Invariant: `spent` has the number that the interpreter has at the same point.
 
 use super::Lower;
 use super::loops::Range;
@@ -14,35 +14,35 @@ use cranelift_frontend::Variable;
 use girder_codelet::interpret::{FREE_ITERATIONS, look_after, loop_limits};
 use girder_ir::ids::SiteId;
 
-/// What a `while` loop counts.
+/// The iteration count of a `while` loop.
 pub(super) struct IterationCount {
-    /// So far.
+    /// The iterations so far.
     now: Variable,
-    /// When to look at the limits again.
+    /// The count at which the limits are checked next.
     stop: Variable,
-    /// What each counts.
+    /// The weight of each iteration.
     weight: u64,
-    /// What was spent before the first iteration, if nothing else counts until the loop ends: then what the iterations
-    /// count is added when the loop ends, and not in each iteration.
+    /// The value of `spent` before the first iteration, if nothing else counts until the loop ends. The iterations are
+    /// then added when the loop ends, and not one by one.
     before: Option<Value>,
 }
 
 impl Lower<'_, '_> {
-    /// A vertex, or a worker's run of it, begins.
+    /// Resets `spent` at the start of a vertex, or of a worker's run of it.
     pub(super) fn nothing_spent(&mut self) {
         let (spent, zero) = (self.spent, self.i64(0));
         self.b.def_var(spent, zero);
     }
 
-    /// Whether a loop, or a reduction with its elements, is known to count nothing.
+    /// Whether a loop is known to count nothing. For a reduction, `trips` is the number of its elements.
     pub(super) fn is_free(&self, site: SiteId, trips: Option<u64>) -> bool {
         self.spec.weights[site] == 0 && (self.is_proven(site) || trips.is_some_and(|n| n <= FREE_ITERATIONS))
     }
 
-    /// Before the first iteration of a `for`.
+    /// Charges a `for` loop before its first iteration.
     pub(super) fn charge_loop(&mut self, range: &Range, site: SiteId) {
         let step = range.step.unsigned_abs();
-        // A range so wide that the product overflows does not exist.
+        // If the product overflows, no range is that wide.
         let Some(reach) = FREE_ITERATIONS.checked_mul(step).filter(|_| !self.is_free(site, range.trips)) else {
             return;
         };
@@ -64,7 +64,7 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// Before the first element of a reduction.
+    /// Charges a reduction before its first element.
     pub(super) fn charge_elements<'r>(&mut self, ranges: impl Iterator<Item = &'r Range> + Clone, site: SiteId) {
         let known = ranges.clone().try_fold(1u64, |n, r| Some(n.saturating_mul(r.trips?)));
         if self.is_free(site, known) {
@@ -91,14 +91,14 @@ impl Lower<'_, '_> {
         self.if_rare(long, |l| l.charge(elements, site));
     }
 
-    /// Whether a range has an iteration, and if so how far its ends are apart.
+    /// Returns whether a range has an iteration, and the distance between its bounds.
     fn span(&mut self, range: &Range) -> (Value, Value) {
         let (from, to) = if range.step > 0 { (range.lo, range.hi) } else { (range.hi, range.lo) };
         let any = self.b.ins().icmp(IntCC::SignedLessThan, from, to);
         (any, self.b.ins().isub(to, from))
     }
 
-    /// Iterations over a span that is not 0.
+    /// Returns the trip count over a span that is not 0.
     fn trips_of(&mut self, span: Value, step: u64) -> Value {
         if step == 1 {
             return span;
@@ -118,7 +118,7 @@ impl Lower<'_, '_> {
         self.enter(next);
     }
 
-    /// Iterations of a number that is known.
+    /// Charges a known number of iterations.
     fn charge_known(&mut self, trips: u64, site: SiteId) {
         let value = self.i64(trips as i64);
         if trips > FREE_ITERATIONS {
@@ -128,7 +128,7 @@ impl Lower<'_, '_> {
         self.spend(all, site);
     }
 
-    /// Iterations of any number that count whether or not they are many.
+    /// Charges any number of iterations, which count even if they are few.
     fn charge_always(&mut self, trips: Value, site: SiteId) {
         let free = self.i64(FREE_ITERATIONS as i64);
         let long = self.b.ins().icmp(IntCC::UnsignedGreaterThan, trips, free);
@@ -143,7 +143,7 @@ impl Lower<'_, '_> {
         self.spend(all, site);
     }
 
-    /// More iterations than are free, which count once each.
+    /// Charges more iterations than are free. Each counts once.
     fn charge(&mut self, trips: Value, site: SiteId) {
         self.limit(trips, site);
         self.spend(trips, site);
@@ -170,8 +170,8 @@ impl Lower<'_, '_> {
         [self.b.ins().umin(limit, greatest), self.i64(which)]
     }
 
-    /// Before a `while`, which looks at the limits before its first iteration; `alone` if nothing in it counts, and it
-    /// has no other end than its exit.
+    /// Begins the count of a `while`, which checks the limits before its first iteration. `alone` means that nothing in
+    /// the loop counts, and that control leaves it only through its exit.
     pub(super) fn begin_iterations(&mut self, site: SiteId, alone: bool) -> IterationCount {
         let weight = self.spec.weights[site].max(1);
         let before = alone.then(|| self.b.use_var(self.spent));
@@ -182,7 +182,7 @@ impl Lower<'_, '_> {
         IterationCount { now, stop, weight, before }
     }
 
-    /// Before an iteration of a `while`.
+    /// Counts an iteration of a `while` before it runs.
     pub(super) fn count_iteration(&mut self, iterations: &IterationCount, site: SiteId) {
         let (now, stop) = (self.b.use_var(iterations.now), self.b.use_var(iterations.stop));
         let look = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, now, stop);
@@ -206,7 +206,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Adds what iterations have counted, where that was put off.
+    /// Adds the iterations of a loop to `spent`, if that was deferred to its end.
     pub(super) fn add_iterations(&mut self, iterations: &IterationCount) {
         if let Some(before) = iterations.before {
             let now = self.b.use_var(iterations.now);

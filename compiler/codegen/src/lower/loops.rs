@@ -1,7 +1,6 @@
-//! Loops that stay scalar, written out or one iteration at a time, and what is left to do where vectors have taken
-//! some iterations.
+//! Scalar loops, fully unrolled or one iteration at a time, and the iterations that vectors leave over.
 //!
-//! Invariant: a loop is charged once, before its first iteration, however it is translated.
+//! Invariant: however a loop is translated, it is charged once, before its first iteration.
 
 use super::{Jump, Lower, Target};
 use crate::lower::vector::Rest;
@@ -12,24 +11,24 @@ use girder_codelet::work::{self, SHORT};
 use girder_ir::codelet::{Label, Stmt, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 
-/// `lo`, `lo + step`, … while less than `hi` (greater, for a negative step).
+/// The numbers `lo`, `lo + step`, … that are less than `hi` (greater, for a negative step).
 #[derive(Clone, Debug)]
 pub(super) struct Range {
     pub lo: Value,
     pub hi: Value,
     pub step: i64,
-    /// The trip count, if it is known; not 0 then.
+    /// The trip count, if it is known. It is not 0.
     pub trips: Option<u64>,
-    /// Whether to look at the stop flag each iteration.
+    /// Whether to poll the stop flag in each iteration.
     pub poll: bool,
 }
 
-/// Loops of at most so many iterations are written out, if that is not too much code.
+/// Loops of at most this many iterations are fully unrolled, if the code stays small.
 const WRITTEN_OUT: u64 = 8;
-/// Iterations of a short scalar loop that are written out in a row, and nodes of a body that is short.
+/// The unroll factor of short scalar loops, and the greatest number of nodes of a short body.
 const ABREAST: u64 = 4;
 const SHORT_BODY: u64 = 32;
-/// Nodes of code up to which it is repeated.
+/// The greatest number of nodes of a fully unrolled loop.
 const SMALL: u64 = 120;
 
 impl Lower<'_, '_> {
@@ -93,13 +92,13 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// Whether iterations of a loop are so short that some are written out in a row: a few plain statements.
+    /// Whether the body of a loop is so short that the loop is unrolled: a few plain statements.
     fn repeats(&self, body: &StmtBlock) -> bool {
         let plain = |s: &Stmt| matches!(s, Stmt::Set { .. } | Stmt::Store { .. } | Stmt::StoreLocal { .. });
         body.iter().all(plain) && work::code_of_block(self.codelet, body) <= SHORT_BODY
     }
 
-    /// As many iterations of a loop as can run in vectors; `None` if it has to stay as it is.
+    /// Emits as many iterations of a loop as can run in vectors. Returns `None` if the loop has to stay scalar.
     fn vectors(&mut self, index: (LocalId, ExprId, ExprId), range: &Range, body: (&StmtBlock, Label)) -> Option<Rest> {
         self.refusal.set(None);
         if let Some((plan, keeps)) = self.kernel_plan(index, range.trips, body) {
@@ -112,7 +111,7 @@ impl Lower<'_, '_> {
         Some(self.vector_loop(&plan, range, keeps))
     }
 
-    /// A loop without a loop: the body once per index.
+    /// Emits a fully unrolled loop: the body once per index.
     fn written_out(
         &mut self,
         var: LocalId,
@@ -149,8 +148,8 @@ impl Lower<'_, '_> {
         goes_on || left
     }
 
-    /// A loop over a range. The body gets the index and says whether it falls through; with a label, `break` and
-    /// `continue` may leave it. Whether control goes on after the loop.
+    /// Emits a loop over a range. `body` takes the index and returns whether control falls through. With a label,
+    /// `break` and `continue` may leave the body. Returns whether control continues after the loop.
     pub(super) fn counted(
         &mut self,
         range: Range,
@@ -173,7 +172,7 @@ impl Lower<'_, '_> {
             self.poll();
         }
         let target = |block| Target { block, used: false };
-        // Loops that the source does not name have a label that no `break` uses.
+        // A loop without a label in the source has one that no `break` uses.
         let label = label.unwrap_or(Label(u32::MAX));
         self.jumps.push(Jump { label, leave: target(exit), again: Some(target(latch)) });
         let falls = body(self, index);
@@ -189,7 +188,7 @@ impl Lower<'_, '_> {
         self.b.seal_block(head);
         self.depth -= 1;
         self.innermost = around;
-        // With a known trip count and no iteration, only `break` leads out.
+        // With a known trip count and no next iteration, only `break` reaches the exit.
         let leaves = range.trips.is_none() || iterations || jump.leave.used;
         if leaves {
             self.enter(exit);
@@ -197,7 +196,7 @@ impl Lower<'_, '_> {
         leaves
     }
 
-    /// The end of an iteration: on to the next, or out.
+    /// Emits the end of an iteration: a branch to the next one or to the exit.
     fn next_iteration(
         &mut self,
         range: &Range,
@@ -213,14 +212,14 @@ impl Lower<'_, '_> {
         let next = self.b.ins().iadd_imm_s(index, step);
         let more = match range.trips {
             Some(trips) => {
-                // Wraps as the index does, and no index of an earlier iteration equals it.
+                // It wraps as the index does, and no index of an earlier iteration equals it.
                 let end = self.b.ins().iadd_imm_s(lo, step.wrapping_mul(trips as i64));
                 self.b.ins().icmp(IntCC::NotEqual, next, end)
             }
             None if step == 1 => self.b.ins().icmp(IntCC::SignedLessThan, next, range.hi),
             None if step == -1 => self.b.ins().icmp(IntCC::SignedGreaterThan, next, range.hi),
             None => {
-                // What remains is positive as an unsigned number, also where `next` would overflow.
+                // The remaining distance is positive as an unsigned number, even if `next` would overflow.
                 let remains =
                     if step > 0 { self.b.ins().isub(range.hi, index) } else { self.b.ins().isub(index, range.hi) };
                 let stride = self.i64(step.unsigned_abs() as i64);
@@ -251,7 +250,7 @@ impl Lower<'_, '_> {
         if self.block(before) {
             ends = true;
             let more = self.expr(cond);
-            // The second target is the one that follows in the code.
+            // The second target is the block that follows in the code.
             let done = self.b.ins().icmp_imm_s(IntCC::Equal, more, 0);
             self.b.ins().brif(done, exit, &[], go, &[]);
             self.enter(go);
@@ -271,7 +270,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Whether the statements of a loop's body count no iterations, and leave no more than this loop.
+/// Whether the statements of a loop's body count no iterations and leave no outer loop.
 fn counts_nothing(block: &StmtBlock, label: Label) -> bool {
     block.iter().all(|stmt| match stmt {
         Stmt::For { .. } | Stmt::While { .. } | Stmt::Reduce(_) | Stmt::Amp(_) | Stmt::Return => false,

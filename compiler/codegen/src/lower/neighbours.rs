@@ -1,14 +1,15 @@
-//! Reductions that stand next to each other and have equal elements, taken in one go.
+//! Neighbouring reductions over equal ranges, translated together.
 //!
 //! ```text
 //! a = sum i in 0..n { x[i] * y[i] }; b = sum i in 0..n { x[i] * x[i] }; c = sum i in 0..n { y[i] * y[i] };
 //! ```
 //!
-//! reads its arrays three times, and each sum waits for nothing but its own lanes. In one vector kernel they share what
-//! they load, and none waits for another. What stands between them and is not part of any comes after all of them.
+//! reads its arrays three times, and the latency of each sum is exposed. In one vector kernel the sums share their
+//! loads, and their latencies overlap. Statements between the reductions run after all of them.
 //!
-//! Invariant: a reduction that is taken early cannot fail, and neither reads nor sets what any statement before it sets
-//! or stores; nothing before it reads or sets what it sets. Its result and its iterations are noted where it stands.
+//! Invariant: a reduction that is moved up cannot fail, and neither reads nor sets what any statement before it sets or
+//! stores. No statement before it reads or sets what it sets. Its result is written, and its iterations are charged, at
+//! its original position.
 
 use super::Lower;
 use cranelift_entity::SecondaryMap;
@@ -16,11 +17,11 @@ use girder_codelet::locals::{count_sets, reads, reads_of_reduce};
 use girder_ir::codelet::{ExprKind, Reduce, Stmt, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId};
 
-/// How many reductions are looked at together, and how many statements.
+/// The greatest number of reductions that are combined, and of statements that are searched.
 const MOST: usize = 8;
 const REACH: usize = 16;
 
-/// What statements read and set.
+/// The locals and storages that statements read and set.
 struct Touched {
     reads: SecondaryMap<LocalId, u32>,
     sets: SecondaryMap<LocalId, u32>,
@@ -28,8 +29,8 @@ struct Touched {
 }
 
 impl Lower<'_, '_> {
-    /// The first reduction of a block that begins with it, together with later ones, if they can run as one vector
-    /// kernel and that pays: how many statements that were.
+    /// Translates the reduction at the start of a block together with later ones, if they can run as one vector kernel
+    /// and this is profitable. Returns the number of statements that were translated.
     pub(super) fn neighbours(&mut self, block: &[Stmt]) -> Option<usize> {
         let Some(Stmt::Reduce(first)) = block.first() else { return None };
         self.features.simd?;
@@ -73,7 +74,7 @@ impl Lower<'_, '_> {
         Some(end)
     }
 
-    /// How many elements a reduction has, if that is known and it takes all of them.
+    /// Returns the number of elements of a reduction, if it is known and not 0 and the reduction has no filter.
     fn elements_of(&self, r: &Reduce) -> Option<u64> {
         let trips = |n: u64, b: &girder_ir::codelet::Binder| {
             Some(n.saturating_mul(self.known_trips(b.lo, b.hi, b.step).filter(|&n| n > 0)?))
@@ -81,7 +82,7 @@ impl Lower<'_, '_> {
         r.binders.iter().try_fold(1, trips).filter(|_| r.filter.is_none())
     }
 
-    /// Whether two reductions have equal elements.
+    /// Whether two reductions have equal, known ranges.
     fn have_same_ranges(&self, first: &Reduce, r: &Reduce) -> bool {
         let mut pairs = first.binders.iter().zip(&r.binders);
         let equal = |x: ExprId, y: ExprId| self.folded[x].is_some() && self.folded[x] == self.folded[y];
@@ -90,7 +91,7 @@ impl Lower<'_, '_> {
             && self.elements_of(r).is_some()
     }
 
-    /// Whether a reduction neither reads nor sets what statements before it do, nor the other way round.
+    /// Whether a reduction is independent of the statements before it.
     fn is_independent(&self, before: &Touched, (r, now): (&Reduce, &Touched)) -> bool {
         let mut locals = self.codelet.locals.keys();
         let clear = |local: LocalId| {
@@ -101,7 +102,7 @@ impl Lower<'_, '_> {
         locals.all(clear) && !before.stores.iter().any(loaded)
     }
 
-    /// What a plain statement or a reduction touches; `None` of any other.
+    /// Returns what a plain statement or a reduction reads and sets; `None` for any other statement.
     fn touched(&self, stmt: &[Stmt]) -> Option<Touched> {
         let mut touched = Touched { reads: reads(self.codelet, stmt), sets: SecondaryMap::new(), stores: Vec::new() };
         match stmt {

@@ -1,18 +1,18 @@
-//! Conditions whose branches only set a few integers, without a branch: both sides are evaluated, and the condition
-//! picks. A branch that data decide is often predicted wrong, which costs more than a few operations.
+//! If-conversion: conditions whose branches only set a few integers. Both sides are evaluated, and the condition
+//! selects the results. A branch that depends on data is often mispredicted, which costs more than a few operations.
 //!
-//! Invariant: what is evaluated on a side that the program does not take fails no check and touches no element.
+//! Invariant: code of a side that the program does not take fails no check and accesses no element.
 
 use super::{Home, Lower};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use girder_ir::codelet::{BinaryOp, ExprKind, Stmt, StmtBlock, UnaryOp};
 use girder_ir::ids::{ExprId, LocalId};
 
-/// Nodes of both branches up to which they are both evaluated.
+/// The greatest number of nodes of both branches for which both are evaluated.
 const CHEAP: u64 = 16;
 
 impl Lower<'_, '_> {
-    /// Emits a condition this way, if it is cheap enough.
+    /// Emits a condition without a branch and returns true, if both sides are cheap enough.
     pub(super) fn picks(&mut self, cond: ExprId, (then, els): (&StmtBlock, &StmtBlock)) -> bool {
         let nodes = [then, els].into_iter().try_fold(0u64, |sum, block| Some(sum + self.cheap_block(block)?));
         if self.counts_in(then) || self.counts_in(els) || nodes.is_none_or(|n| n == 0 || n > CHEAP) {
@@ -40,7 +40,8 @@ impl Lower<'_, '_> {
         true
     }
 
-    /// Nodes of a block that only sets integers to what is cheap and fails nothing.
+    /// Returns the number of nodes of a block that only sets integers to cheap values that cannot fail; otherwise
+    /// `None`.
     fn cheap_block(&self, block: &StmtBlock) -> Option<u64> {
         block.iter().try_fold(0, |sum, stmt| match *stmt {
             Stmt::Set { local, value } if self.is_picked(local) => Some(sum + self.cheap(value)?),

@@ -2,8 +2,8 @@
 //!
 //! # Note: Lanes
 //! Only float sums and products depend on their order. Integer and `bool` reductions, and `min` and `max` (NaN counts
-//! as one value), give the same result in any order, so they keep one accumulator. The sixteen lanes of the others
-//! live on the stack, where the position picks one.
+//! as one value), have the same result in any order, so they have one accumulator. The sixteen lanes of the others are
+//! on the stack, where the position selects one.
 //!
 //! Invariant: an element that is skipped still advances the position.
 
@@ -22,10 +22,10 @@ use girder_ir::ids::LocalId;
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// Lanes of a reduction.
+/// The number of lanes of a reduction.
 pub(super) const LANES: i64 = 16;
 
-/// Nodes of code up to which elements are written out.
+/// The greatest number of nodes of a fully unrolled reduction.
 const SMALL: u64 = 240;
 
 /// A binder with its bounds evaluated.
@@ -65,7 +65,7 @@ impl Lower<'_, '_> {
         kernel.or_else(|| self.kernel_best(r, bounds)).or_else(|| self.vector_reduce(r, bounds))
     }
 
-    /// Evaluates the bounds of all binders. `None` if the reduction is known to have no element.
+    /// Evaluates the bounds of all binders. Returns `None` if the reduction is known to have no element.
     pub(super) fn bounds(&mut self, r: &Reduce) -> Option<SmallVec<[Bound; 2]>> {
         let mut empty = false;
         let mut bounds: SmallVec<[Bound; 2]> = SmallVec::new();
@@ -85,7 +85,7 @@ impl Lower<'_, '_> {
         (!empty).then_some(bounds)
     }
 
-    /// The result of at most sixteen elements, each of which has a lane for itself, without a loop.
+    /// Emits a reduction of at most sixteen elements without a loop. Each element has a lane of its own.
     fn written_out_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let elements = bounds.iter().try_fold(1u64, |n, b| Some(n.saturating_mul(b.range.trips?)))?;
         let exprs = r.factors.map_or(work::code_of(self.codelet, r.value), |(x, y)| {
@@ -108,7 +108,7 @@ impl Lower<'_, '_> {
                 self.write(bound.var, index);
             }
             if !self.block(&r.before) {
-                // Control never comes back: what follows is not reached, but has to be some code.
+                // Control does not fall through. The code that follows is unreachable, but needs a block.
                 let unreachable = self.b.create_block();
                 self.enter(unreachable);
             }
@@ -117,7 +117,7 @@ impl Lower<'_, '_> {
         Some(self.fold_present(r.op.operator(), ty, lanes))
     }
 
-    /// What the current element makes of a lane that holds the identity.
+    /// Returns the lane after the current element, if it had the identity before.
     fn alone(&mut self, r: &Reduce) -> Value {
         match r.factors {
             // `fma(x, y, -0.0)` is the rounded product.
@@ -129,7 +129,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Folds the first lanes by 8, 4, 2, 1; those that are not there hold the identity.
+    /// Folds the first lanes by 8, 4, 2, 1. The missing lanes would have the identity.
     pub(super) fn fold_present(&mut self, op: BinaryOp, ty: ElemType, mut lanes: SmallVec<[Value; 16]>) -> Value {
         for s in [8, 4, 2, 1] {
             for l in s..lanes.len() {
@@ -140,7 +140,7 @@ impl Lower<'_, '_> {
         lanes[0]
     }
 
-    /// Runs `take` at every element that the filter lets through, with the position if there is a variable for it.
+    /// Runs `take` for every element that passes the filter, and counts the position if there is a variable for it.
     fn for_each_element(
         &mut self,
         r: &Reduce,
@@ -200,7 +200,7 @@ impl Lower<'_, '_> {
         true
     }
 
-    /// A reduction whose result does not depend on the order.
+    /// Emits a reduction whose result does not depend on the order.
     fn in_any_order(&mut self, r: &Reduce, bounds: Option<SmallVec<[Bound; 2]>>) -> Value {
         let ty = self.ty(r.value);
         let start = self.constant(ty, identity(r.op, ty));
@@ -215,7 +215,7 @@ impl Lower<'_, '_> {
         self.b.use_var(acc)
     }
 
-    /// A float sum or product.
+    /// Emits a float sum or product.
     fn in_lanes(&mut self, r: &Reduce, bounds: Option<SmallVec<[Bound; 2]>>) -> Value {
         let ty = self.ty(r.value);
         let lanes = self.take_slot();
@@ -239,7 +239,7 @@ impl Lower<'_, '_> {
         self.b.ins().select(any, folded, zero)
     }
 
-    /// Adds the value of the current element to the lane at an address.
+    /// Combines the value of the current element with the lane at an address.
     pub(super) fn take_into(&mut self, r: &Reduce, ty: ElemType, lane: Value) {
         let flags = MemFlagsData::new().with_notrap();
         let load = |l: &mut Self| l.b.ins().load(clif(ty), flags, lane, Offset32::new(0));
@@ -258,7 +258,7 @@ impl Lower<'_, '_> {
         self.b.ins().store(flags, new, lane, Offset32::new(0));
     }
 
-    /// A stack slot of sixteen lanes; one that an earlier reduction is done with, if there is one.
+    /// Returns a stack slot for sixteen lanes, and reuses that of an earlier reduction if there is one.
     pub(super) fn take_slot(&mut self) -> StackSlot {
         self.free_slots.pop().unwrap_or_else(|| self.slot(LANES as u32 * 8))
     }
@@ -282,7 +282,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `lane[l] = lane[l] op lane[l + s]` for s = 8, 4, 2, 1 and l < s: lane 0.
+    /// Folds the lanes: `lane[l] = lane[l] op lane[l + s]` for s = 8, 4, 2, 1 and l < s. Returns lane 0.
     pub(super) fn fold_lanes(&mut self, lanes: StackSlot, op: ReduceOp, ty: ElemType) -> Value {
         let base = self.b.ins().stack_addr(I64, lanes, Offset32::new(0));
         let flags = MemFlagsData::new().with_notrap();
@@ -299,7 +299,7 @@ impl Lower<'_, '_> {
         values[0]
     }
 
-    /// `argmin` or `argmax`: the first NaN, else the first of the best values.
+    /// Emits `argmin` or `argmax`: the first NaN, or else the first of the best values.
     fn best(&mut self, r: &Reduce, bounds: Option<SmallVec<[Bound; 2]>>) -> Value {
         let ty = self.ty(r.value);
         let position = self.b.declare_var(I64);
@@ -330,7 +330,7 @@ impl Lower<'_, '_> {
         self.b.use_var(element)
     }
 
-    /// Whether a later value replaces the best so far: the first NaN stays.
+    /// Whether a later value replaces the best so far. The first NaN is kept.
     fn beats(&mut self, op: ReduceOp, ty: ElemType, value: Value, best: Value) -> Value {
         let order = if op == ReduceOp::ArgMin { BinaryOp::Lt } else { BinaryOp::Gt };
         let better = self.compare(order, ty, value, best);

@@ -1,7 +1,7 @@
 //! Statements.
 //!
-//! Invariant: every translation of a statement says whether control goes on after it; if not, the current block is
-//! filled and the caller starts a new one or stops.
+//! Invariant: the translation of a statement returns whether control continues after it. If not, the current block is
+//! filled, and the caller starts a new one or stops.
 
 use super::loops::Range;
 use super::{Home, Jump, Lower, Target, clif};
@@ -14,7 +14,7 @@ use girder_ir::ids::{ExprId, LocalId, SiteId};
 use smallvec::SmallVec;
 
 impl Lower<'_, '_> {
-    /// Statements in order; whether control goes on after them.
+    /// Emits statements in order. Returns whether control continues after them.
     pub(super) fn block(&mut self, block: &StmtBlock) -> bool {
         if self.points.is_none() {
             let mut left = &block[..];
@@ -36,7 +36,7 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// Counts what is counted before a statement.
+    /// Increments the counters of the points before a statement.
     fn count(&mut self, block: &StmtBlock, stmt: usize) {
         let points = self.points.as_ref().map_or(&[][..], |p| p.of(block));
         let here: SmallVec<[u32; 2]> = points.iter().filter(|p| p.0 as usize == stmt).map(|p| p.1).collect();
@@ -50,7 +50,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Whether something inside a block is counted, so that it has to be run as it is written.
+    /// Whether a point inside a block is counted, so that the block has to run in its original form.
     pub(super) fn counts_in(&self, block: &StmtBlock) -> bool {
         self.points.as_ref().is_some_and(|p| p.any_in(block))
     }
@@ -156,7 +156,7 @@ impl Lower<'_, '_> {
         self.b.ins().jump(block, &[]);
     }
 
-    /// Every element of an array takes a value, sixteen bytes at a time.
+    /// Sets every element of an array to a value, sixteen bytes at a time.
     fn fill(&mut self, local: LocalId, value: ExprId) {
         let decl = &self.codelet.locals[local];
         let value = self.expr(value);
@@ -185,13 +185,13 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// A vector of sixteen bytes with the value in each lane.
+    /// Emits a vector of sixteen bytes with the value in each lane.
     pub(super) fn splat(&mut self, ty: cranelift_codegen::ir::Type, value: Value) -> Value {
         let vector = ty.by(I8X16.bytes() / ty.bytes()).expect("all element types divide sixteen bytes");
         self.b.ins().splat(vector, value)
     }
 
-    /// Runs `body` with `from`, `from + step`, … while less than `to`.
+    /// Emits a loop that runs `body` with `from`, `from + step`, … while less than `to`.
     fn each_offset(&mut self, from: i64, to: i64, step: i64, body: impl FnOnce(&mut Self, Value)) {
         if from >= to {
             return;

@@ -1,9 +1,9 @@
-//! Vertices of a batch in vectors, where they lie on lines.
+//! Vertices of a batch in vectors, if the vertices are on lines.
 //!
-//! The loop over instances takes what is left of a line: a vector kernel or groups of vertices while there are enough,
-//! else one vertex in scalar code.
+//! Each iteration of the loop over instances takes vertices from the rest of a line: by a vector kernel or in groups if
+//! there are enough, otherwise one vertex in scalar code.
 //!
-//! Invariant: groups never reach over the end of a line or of the batch.
+//! Invariant: groups never extend past the end of a line or of the batch.
 
 use super::Plan;
 use super::emit::Group;
@@ -17,22 +17,22 @@ use girder_codelet::kernel::Lines;
 use girder_ir::ids::FieldId;
 use girder_simd::ir::GROUP;
 
-/// How vertices run together.
+/// The way in which vertices run together.
 pub(in crate::lower) struct BatchPlan {
     plan: Plan,
-    /// As a vector kernel.
+    /// Whether they run as a vector kernel.
     as_kernel: bool,
 }
 
 impl BatchPlan {
-    /// Vertices that there must be.
+    /// Returns the least number of vertices that can run together.
     fn fewest(&self) -> u64 {
         if self.as_kernel { GROUP } else { self.plan.lanes() }
     }
 }
 
 impl Lower<'_, '_> {
-    /// A plan for vertices as iterations, if they lie on lines and vectors pay.
+    /// Returns a plan with vertices as iterations, if they are on lines and vectors are profitable.
     pub(in crate::lower) fn batch_plan(&self) -> Option<BatchPlan> {
         let lines = self.spec.lines.as_ref()?;
         if self.codelet.multi {
@@ -48,8 +48,8 @@ impl Lower<'_, '_> {
         found.filter(|found| found.plan.stores() && lines.length >= 2 * found.fewest())
     }
 
-    /// One iteration of the loop over instances: some groups from `instance` on, or the vertex alone. Goes to `again`
-    /// with the next instance.
+    /// Emits one iteration of the loop over instances: several groups from `instance` on, or the vertex alone. Jumps to
+    /// `again` with the next instance.
     pub(in crate::lower) fn batch_iteration(
         &mut self,
         batch: &BatchPlan,
@@ -84,7 +84,7 @@ impl Lower<'_, '_> {
         self.b.ins().jump(again, &[next.into()]);
     }
 
-    /// Instances from `instance` to the end of its line or of the batch.
+    /// Returns the number of instances from `instance` to the end of its line or of the batch.
     fn left_of_line(&mut self, lines: &Lines, instance: Value, last: Value) -> Value {
         let left = self.b.ins().isub(last, instance);
         if lines.length == u64::MAX {
@@ -96,7 +96,8 @@ impl Lower<'_, '_> {
         self.b.ins().umin(left, of_line)
     }
 
-    /// `whole` vertices from the one that the fields are bound to; a multiple of a vector's lanes.
+    /// Emits `whole` vertices from the one to which the fields are bound. The number is a multiple of the lanes of a
+    /// vector.
     fn groups(&mut self, plan: &Plan, lines: &Lines, whole: Value) {
         let (lanes, unroll) = (plan.lanes(), plan.unroll());
         let group = self.begin(plan, unroll);
@@ -111,7 +112,7 @@ impl Lower<'_, '_> {
     fn group_loop(&mut self, group: &Group<'_>, lines: &Lines, (lo, hi): (Value, Value), unroll: u64) {
         let first = self.fields.clone();
         let step = (group.plan.lanes() * unroll) as i64;
-        // One iteration does a bounded amount of work, or polls itself.
+        // One iteration does a bounded amount of work, or polls by itself.
         let range = Range { lo, hi, step, trips: None, poll: group.plan.nested };
         self.straight(range, None, |l, ahead| {
             let edges: Vec<FieldId> = l.codelet.edges().map(|(f, _)| f).collect();

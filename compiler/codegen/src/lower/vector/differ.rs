@@ -1,7 +1,7 @@
-//! Which locals differ from iteration to iteration: the least set that holds those whose values differ, and those that
-//! are set under a condition that differs.
+//! The locals that differ from iteration to iteration: the least set of those whose values differ and those that are
+//! set under a condition that differs.
 //!
-//! Invariant: what is not in the set has one value for all iterations of a group, whenever it is read.
+//! Invariant: whenever a local outside the set is read, it has the same value in all iterations of a group.
 
 use super::steps::Step;
 use crate::lower::Lower;
@@ -9,19 +9,19 @@ use cranelift_entity::EntitySet;
 use girder_ir::codelet::{ExprKind, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 
-/// What decides whether an expression differs.
+/// The information that decides whether an expression differs.
 pub(super) struct Differ<'l, 'a, 'b> {
     pub l: &'l Lower<'a, 'b>,
     pub var: Option<LocalId>,
     pub locals: EntitySet<LocalId>,
-    /// What the body stores.
+    /// The storages that the body stores to.
     pub stored: Vec<Storage>,
-    /// For a vector kernel: it has no branches, so every condition is one of iterations.
+    /// Whether it is for a vector kernel. A kernel has no branches, so every condition is evaluated for each iteration.
     pub mixed: bool,
 }
 
 impl Differ<'_, '_, '_> {
-    /// Adds locals until nothing changes; each round adds one at least.
+    /// Adds locals until nothing changes. Each round adds at least one.
     pub fn complete(&mut self, steps: &[Step]) {
         while self.round(steps, false) {}
     }
@@ -68,12 +68,12 @@ impl Differ<'_, '_, '_> {
         differs || expr.kind.operands().iter().any(|&x| self.differs(x))
     }
 
-    /// Whether the branches of a condition are both run, and each iteration keeps what its own has done.
+    /// Whether both branches of a condition run, and each iteration keeps the results of its own branch.
     pub fn divides(&self, cond: ExprId) -> bool {
         self.differs(cond) || self.mixed && self.l.folded[cond].is_none()
     }
 
-    /// Bytes from iteration to iteration, if iterations are vertices.
+    /// Returns the byte stride from iteration to iteration, if iterations are vertices; otherwise 0.
     pub fn step(&self, field: FieldId) -> i64 {
         match &self.l.spec.lines {
             Some(lines) if self.var.is_none() => lines.steps[field],

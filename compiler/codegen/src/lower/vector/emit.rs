@@ -1,13 +1,13 @@
 //! Expressions for one group of iterations.
 //!
-//! The loop's index is that of the group's first iteration; so are all addresses that are formed here.
+//! The index of the loop is that of the group's first iteration, and so are all addresses that are computed here.
 //!
 //! # Note: Masks
-//! A truth value that differs from iteration to iteration is a vector of integers as wide as the body's values, all
-//! ones or all zeros in each lane.
+//! A truth value that differs from iteration to iteration is a vector of integers of the same width as the body's
+//! values. Each lane is all ones or all zeros.
 //!
-//! Invariant: what differs is a vector of sixteen bytes; what does not is evaluated as scalar code evaluates it, where
-//! scalar code does, or early where the plan says so.
+//! Invariant: a value that differs is a vector of sixteen bytes. Any other value is evaluated as in scalar code and at
+//! the same point, or early if the plan states it.
 
 use super::Plan;
 use crate::lower::{Lower, clif};
@@ -23,16 +23,16 @@ use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::{ElemType, Scalar};
 use rustc_hash::FxHashMap;
 
-/// What the groups of a loop share.
+/// The state that the groups of a loop share.
 pub(super) struct Group<'p> {
     pub plan: &'p Plan,
-    /// Vectors of what was evaluated before the loop.
+    /// The vectors of expressions that were evaluated before the loop.
     early: FxHashMap<ExprId, Value>,
-    /// Variables of the locals that differ, one for each of the groups that run side by side.
+    /// The variables of the locals that differ, one for each unrolled group.
     locals: SecondaryMap<LocalId, Vec<Variable>>,
 }
 
-/// The vector of a type; masks of a width have the integers'.
+/// Returns the vector type of an element type. Masks have integer vectors of their width.
 pub(super) fn vector(ty: ElemType, width: u32) -> Type {
     match (ty, width) {
         (ElemType::F32, _) => F32X4,
@@ -42,7 +42,7 @@ pub(super) fn vector(ty: ElemType, width: u32) -> Type {
     }
 }
 
-/// Lanes in memory order, which a cast between vectors of different lanes has to name.
+/// Returns the flags for lanes in memory order. A cast between vectors of different lanes must specify the order.
 fn little() -> MemFlagsData {
     MemFlagsData::new().with_endianness(Endianness::Little)
 }
@@ -52,7 +52,7 @@ impl Group<'_> {
         vector(ty, self.plan.width)
     }
 
-    /// The variable of a local that differs, in the n-th group.
+    /// Returns the variable of a local that differs in the n-th group.
     pub fn variable(&self, local: LocalId, n: u64) -> Variable {
         let variables = &self.locals[local];
         variables[n as usize % variables.len()]
@@ -60,7 +60,7 @@ impl Group<'_> {
 }
 
 impl Lower<'_, '_> {
-    /// Evaluates what is needed before the first group; `unroll` groups may run side by side.
+    /// Evaluates what is needed before the first group. `unroll` is the number of groups that run together.
     pub(super) fn begin<'p>(&mut self, plan: &'p Plan, unroll: u64) -> Group<'p> {
         let mut group = Group { plan, early: FxHashMap::default(), locals: SecondaryMap::new() };
         for &e in &plan.early {
@@ -80,7 +80,7 @@ impl Lower<'_, '_> {
         group
     }
 
-    /// From here on, expressions are those of the n-th group after the one that the index stands at.
+    /// Selects the group for which expressions are emitted from here on: the n-th after that of the index.
     pub(super) fn move_to(&mut self, group: &Group<'_>, n: u64) {
         let ahead = (n * group.plan.lanes()) as i64;
         match group.plan.var {
@@ -95,14 +95,14 @@ impl Lower<'_, '_> {
         self.b.ins().vconst(ty, zeros)
     }
 
-    /// A scalar in every lane; a `bool` becomes a mask.
+    /// Broadcasts a scalar to every lane. A `bool` becomes a mask.
     pub(super) fn spread(&mut self, width: u32, ty: ElemType, value: Value) -> Value {
         let vector = vector(ty, width);
         let lane = if ty == ElemType::Bool { self.b.ins().bmask(vector.lane_type(), value) } else { value };
         self.b.ins().splat(vector, lane)
     }
 
-    /// The identity of a reduction in every lane.
+    /// Returns a vector with the identity of a reduction in every lane.
     pub(super) fn start_vector(&mut self, plan: &Plan, op: ReduceOp, ty: ElemType) -> Value {
         let vector = vector(ty, plan.width);
         if ty == ElemType::Bool {
@@ -113,7 +113,7 @@ impl Lower<'_, '_> {
         self.b.ins().splat(vector, lane)
     }
 
-    /// `mask ? a : b` in each lane.
+    /// Emits `mask ? a : b` in each lane.
     pub(super) fn blend(&mut self, mask: Value, a: Value, b: Value) -> Value {
         let ty = self.b.func.dfg.value_type(a);
         let mask = self.cast(ty, mask);
@@ -124,7 +124,7 @@ impl Lower<'_, '_> {
         if self.b.func.dfg.value_type(v) == ty { v } else { self.b.ins().bitcast(ty, little(), v) }
     }
 
-    /// The value of an expression in the group's iterations.
+    /// Emits the vector of an expression's values in the group's iterations.
     pub(super) fn vector_value(&mut self, group: &Group<'_>, e: ExprId) -> Value {
         if let Some(&v) = group.early.get(&e) {
             return v;
@@ -182,7 +182,7 @@ impl Lower<'_, '_> {
         let ty = self.ty(a);
         let x = self.vector_value(group, a);
         if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
-            // The width is a number, in range.
+            // The shift width is a known number, in range.
             let by = self.b.ins().iconst(I32, self.folded[b].unwrap_or(0) as i64);
             return match op {
                 BinaryOp::Shl => self.b.ins().ishl(x, by),
@@ -197,9 +197,10 @@ impl Lower<'_, '_> {
         if op.is_comparison() { self.compare(op, ty, x, y) } else { self.combine(op, ty, x, y) }
     }
 
-    /// `min` or `max` of floats. Against a number that is not NaN one comparison does: it keeps a NaN on the other
-    /// side, and equal values are the same but for zeros. There, `max(-0, +0)` is made `+0` by adding `+0`, which
-    /// changes no other value.
+    /// Emits `min` or `max` of floats. If one operand is a known number that is not NaN, one comparison is sufficient:
+    /// it keeps a NaN of the other operand, and equal values have the same bits, except zeros. For `max` with `+0`,
+    /// `+0` is added to the result, which changes `-0` to `+0` and no other value. `min` with `-0` uses the general
+    /// form.
     fn vector_extremum(
         &mut self,
         op: BinaryOp,
@@ -216,7 +217,7 @@ impl Lower<'_, '_> {
         if value.is_nan() || (op == BinaryOp::Min && below_zero) {
             return self.combine(op, ty, x, number);
         }
-        // The operands stand as the backend's rules for `minps` and `maxps` ask.
+        // The operands are in the order that the backend's rules for `minps` and `maxps` expect.
         let worse = match op {
             BinaryOp::Min => self.b.ins().fcmp(FloatCC::LessThan, number, x),
             _ => self.b.ins().fcmp(FloatCC::LessThan, x, number),
@@ -230,7 +231,7 @@ impl Lower<'_, '_> {
         match (from, to) {
             _ if from == to => v,
             (ElemType::Bool, _) => {
-                // One, where the mask is set.
+                // One in the lanes where the mask is set.
                 let one = match to {
                     ElemType::F32 => u64::from(1.0f32.to_bits()),
                     ElemType::F64 => 1.0f64.to_bits(),
@@ -267,7 +268,7 @@ impl Lower<'_, '_> {
         self.blend(is_nan, nans, v)
     }
 
-    /// An index in the group's iterations, as integers of the type's width.
+    /// Emits the values of an index in the group's iterations, as integers of the type's width.
     fn ramp(&mut self, group: &Group<'_>, e: ExprId, ty: Type) -> Value {
         let slope = group.plan.ramps.iter().find(|r| r.0 == e).map_or(0, |r| r.1);
         let start = self.expr(e);
@@ -321,7 +322,7 @@ impl Lower<'_, '_> {
         result.expect("a vector has lanes")
     }
 
-    /// Stores the lanes of `v`, `stride` bytes apart.
+    /// Stores the lanes of `v` at a stride of `stride` bytes.
     pub(super) fn vector_store(
         &mut self,
         group: &Group<'_>,

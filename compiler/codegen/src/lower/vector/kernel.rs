@@ -1,18 +1,21 @@
-//! Bodies as vector kernels: sixteen iterations at a time, where the host has vectors of 512 or 256 bits.
+//! Bodies as vector kernels: sixteen iterations at a time, on hosts with vectors of 512 or 256 bits.
 //!
-//! What is the same in all iterations is evaluated here, once, and put into a *record* on the stack, next to the
-//! address of the first iteration's elements; the kernel does the rest. Unlike [`Plan`]s for Cranelift's vectors, those
-//! for vector kernels may mix widths.
+//! Values that are the same in all iterations are evaluated here, once, and stored in a *record* on the stack, together
+//! with the addresses of the first iteration's elements. The kernel does the rest. Unlike [`Plan`]s for Cranelift's
+//! vectors, those for vector kernels may mix widths.
 //!
 //! - `lanes`: the language's types and operators in the vector IR
-//! - `body`: the steps of a plan; `nested`: loops and reductions inside; `interleaved`: stores that wait for neighbours
+//! - `body`: the steps of a plan; `nested`: inner loops and reductions; `interleaved`: stores that are combined with
+//!   neighbours
 //! - `reduce`, `totals`: reductions and totals of a loop
 //! - `narrow`: kernels over integers of 8 and 16 bits
 //!
 //! # Note: Chunks
-//! A kernel does not look at the stop flag. A long loop calls it for some iterations at a time, and looks in between.
+//! A kernel does not poll the stop flag. A long loop calls it for a limited number of iterations at a time, and polls
+//! in between.
 //!
-//! Invariant: a kernel is called for one iteration at least, and does what the body does for as many as it is told.
+//! Invariant: a kernel is called for at least one iteration, and runs the body for exactly the given number of
+//! iterations.
 
 mod body;
 mod interleaved;
@@ -43,38 +46,39 @@ use girder_simd::{Kernel, Level, Machine, Options, assemble};
 use rustc_hash::FxHashMap;
 use totals::KernelTotal;
 
-/// Fewer iterations than this do not pay for a call.
+/// The least number of iterations for which a call is profitable.
 const FEWEST: u64 = 16;
-/// Iterations after which a long loop looks at the stop flag.
+/// The number of iterations after which a long loop polls the stop flag.
 const CHUNK: u64 = 1 << 16;
-/// Of the names of vector kernels among the functions that a kernel calls.
+/// The namespace of vector kernels among the functions that a kernel calls.
 pub(crate) const NAMESPACE: u32 = 1;
 
-/// A vector kernel in the making.
+/// A vector kernel under construction.
 pub(super) struct VectorKernel<'p> {
     plan: &'p Plan,
     ir: Kernel,
     slot: StackSlot,
-    /// What is put into the record, and where.
+    /// The values that are stored in the record, with their offsets.
     record: Vec<(u32, Value)>,
-    /// Addresses of the first iteration's elements, with what they are made from.
+    /// The addresses of the first iteration's elements, with their origins.
     pointers: Vec<(Origin, Pointer, Value)>,
     bytes: u32,
     locals: SecondaryMap<LocalId, Option<Lanes>>,
-    /// The mask of the iterations that come to where the code stands, if not all do.
+    /// The mask of the iterations that reach the current position, if not all do.
     active: Option<Lanes>,
-    /// What is stored together with its neighbours.
+    /// Stores that are to be combined with their neighbours.
     pending: Vec<interleaved::Pending>,
-    /// What the indices of inner loops stand at, besides what is ahead.
+    /// The constant 0 that the variables of inner loops' indices have. Their values are in [`Lower::ahead`].
     zero: Option<Value>,
     totals: Vec<KernelTotal>,
-    /// What was evaluated early.
+    /// Values that were evaluated early.
     early: FxHashMap<ExprId, Lanes>,
-    /// Indices in the record: where, by how much they grow from iteration to iteration, and the first.
+    /// Indices in the record: the offset, the step from iteration to iteration, the type, and the value in the first
+    /// iteration.
     indices: Vec<(u32, i64, Type, Value)>,
 }
 
-/// What an address is made from, but for a number.
+/// The parts of an address, except its constant offset.
 #[derive(PartialEq)]
 struct Origin {
     storage: Storage,
@@ -83,7 +87,8 @@ struct Origin {
 }
 
 impl Lower<'_, '_> {
-    /// A plan for a vector kernel if it pays, and whether the last iteration of the loop has to stay scalar.
+    /// Returns a plan for a vector kernel if it is profitable, and whether the last iteration of the loop has to stay
+    /// scalar.
     pub(in crate::lower) fn kernel_plan(
         &self,
         index: (LocalId, ExprId, ExprId),
@@ -103,21 +108,22 @@ impl Lower<'_, '_> {
         (works && self.has_room_for_totals(&plan)).then_some((plan, keeps))
     }
 
-    /// Elements that do not lie side by side are moved one by one, so there must be enough work besides.
+    /// Whether a vector kernel is profitable. Elements that are not contiguous are moved one by one, so there must be
+    /// enough other work.
     pub(super) fn kernel_pays(&self, plan: &Plan) -> bool {
-        // What is strided could lie side by side for the loops inside, which could be the ones that become kernels.
+        // Strided elements could be contiguous for the inner loops, which could become kernels instead.
         let near = if plan.nested { plan.strided == 0 } else { plan.size >= 3 * plan.strided };
         let level = self.level();
         let vectors = self.layout(plan).iter().map(|kept| kept.vectors(level)).sum();
         near && carries(level, vectors, plan.ramp_uses)
     }
 
-    /// The level of the host's vectors, where there are any.
+    /// Returns the level of the host's vectors. It is meaningful only if there are any.
     pub(super) fn level(&self) -> Level {
         self.features.simd.unwrap_or(Level::Avx512)
     }
 
-    /// Runs iterations of a loop as a vector kernel; `keeps` leaves the last one.
+    /// Emits iterations of a loop as a vector kernel. With `keeps`, the last one is left over.
     pub(in crate::lower) fn kernel_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
         let var = plan.var.expect("a loop has an index");
         if let Some(trips) = range.trips {
@@ -139,7 +145,7 @@ impl Lower<'_, '_> {
         let (many, join) = (self.b.create_block(), self.b.create_block());
         let start = self.b.append_block_param(join, I64);
         let any = self.b.ins().icmp(IntCC::SignedLessThan, range.lo, range.hi);
-        // A span that overflows comes out negative and stays scalar.
+        // If the span overflows, it is negative, and the loop stays scalar.
         let span = self.b.ins().isub(range.hi, range.lo);
         let count = self.b.ins().iadd_imm_s(span, -i64::from(keeps));
         let enough = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, count, FEWEST as i64);
@@ -158,7 +164,7 @@ impl Lower<'_, '_> {
         Rest::From(start, None)
     }
 
-    /// Runs `count` iterations from the one that the index stands at.
+    /// Emits a kernel for `count` iterations from the current index on.
     pub(super) fn run_kernel(&mut self, plan: &Plan, count: Value, known: Option<u64>, poll: bool) {
         let record = self.slot(0);
         let totals = self.layout(plan);
@@ -171,7 +177,7 @@ impl Lower<'_, '_> {
         self.end_totals(record, &totals);
     }
 
-    /// Fills the record and calls the kernel for all iterations, in chunks if they may be many.
+    /// Assembles the kernel, fills the record and calls the kernel for all iterations, in chunks if they may be many.
     fn call_kernel(&mut self, vk: &mut VectorKernel<'_>, count: Value, known: Option<u64>, poll: bool) {
         let size = &mut self.b.func.sized_stack_slots[vk.slot].size;
         *size = vk.bytes.max(*size);
@@ -229,7 +235,7 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// The n-th vector kernel as a function.
+    /// Declares the n-th vector kernel as a function.
     fn kernel_function(&mut self, number: u32) -> cranelift_codegen::ir::FuncRef {
         let mut signature = Signature::new(self.convention);
         signature.params.extend([AbiParam::new(I64); 2]);
@@ -240,13 +246,13 @@ impl Lower<'_, '_> {
     }
 }
 
-/// The number of iterations, if it is known and one call runs all of them.
+/// Returns the number of iterations, if it is known and one call runs all of them.
 fn calls_once(poll: bool, known: Option<u64>) -> Option<u64> {
     known.filter(|&n| !poll || n <= CHUNK)
 }
 
-/// Whether a level has registers for what is carried from group to group: some registers of accumulators, and indices
-/// that are used as values so often.
+/// Whether a level has enough registers for the values that are carried from group to group: the registers of
+/// accumulators, and one index for each of `index_uses` uses.
 fn carries(level: Level, accumulators: usize, index_uses: u32) -> bool {
     let most = level.most_indices();
     let carried = accumulators + level.vectors(Lane::I64) * (index_uses as usize).min(most);
@@ -272,21 +278,21 @@ impl<'p> VectorKernel<'p> {
         }
     }
 
-    /// Room in the record.
+    /// Allocates space in the record and returns its offset.
     fn room(&mut self, bytes: u32) -> u32 {
         let offset = self.bytes.next_multiple_of(bytes.min(8));
         self.bytes = offset + bytes;
         offset
     }
 
-    /// A value that the kernel finds in the record.
+    /// Adds a value to the record and returns its offset.
     fn put(&mut self, value: Value, bytes: u32) -> u32 {
         let offset = self.room(bytes);
         self.record.push((offset, value));
         offset
     }
 
-    /// The pointer to elements, made by `address` if there is none.
+    /// Returns the pointer with an origin. If there is none, creates it with the address that `address` computes.
     fn pointer(&mut self, origin: Origin, address: impl FnOnce() -> Value) -> Pointer {
         if let Some((_, pointer, _)) = self.pointers.iter().find(|p| p.0 == origin) {
             return *pointer;

@@ -1,7 +1,7 @@
 //! `for` loops in vectors.
 //!
-//! Invariant: every iteration runs (twice only if that does no harm), and if a local that the body sets is read
-//! elsewhere, the last iteration runs in the scalar loop, which leaves the local's value behind.
+//! Invariant: every iteration runs, and twice only if the plan is idempotent. If a local that the body sets is read
+//! elsewhere, the last iteration runs in the scalar loop, which sets the local.
 
 use super::Plan;
 use super::emit::Group;
@@ -15,20 +15,20 @@ use cranelift_entity::SecondaryMap;
 use girder_ir::codelet::{Label, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 
-/// What is left of a loop for scalar code.
+/// The rest of a loop, for scalar code.
 pub(in crate::lower) enum Rest {
     Nothing,
-    /// The first iteration that has not run, and how many have not, if that is known (not 0 then).
+    /// The first iteration that has not run, and the number of those that have not, if it is known. It is not 0.
     From(Value, Option<u64>),
 }
 
-/// Up to so many groups are written out instead of looped over, if they are small.
+/// At most this many groups are fully unrolled, if they are small.
 const WRITTEN_OUT: u64 = 4;
-/// Operations up to which code is repeated.
+/// The greatest number of operations of fully unrolled groups.
 const SMALL: u64 = 96;
 
 impl Lower<'_, '_> {
-    /// A plan for a loop if vectors pay, and whether the last iteration has to stay scalar.
+    /// Returns a plan for a loop if vectors are profitable, and whether the last iteration has to stay scalar.
     pub(in crate::lower) fn loop_plan(
         &self,
         index: (LocalId, ExprId, ExprId),
@@ -40,18 +40,18 @@ impl Lower<'_, '_> {
         (plan.stores() && self.pays(&plan)).then_some((plan, keeps))
     }
 
-    /// Whether a local that the body sets is read more often than inside it.
+    /// Whether a local that the body sets is read outside the body.
     pub(super) fn outlives(&self, plan: &Plan, inside: &SecondaryMap<LocalId, u32>) -> bool {
         self.codelet.locals.keys().any(|l| plan.sets.contains(l) && inside[l] != self.reads[l])
     }
 
-    /// Elements that do not lie side by side are moved one by one: there must be enough work besides. Where loops
-    /// stand in the body, they could be the ones that become vectors.
+    /// Whether vectors are profitable. Elements that are not contiguous are moved one by one, so there must be enough
+    /// other work. If the body contains loops, those could become vectors instead.
     pub(super) fn pays(&self, plan: &Plan) -> bool {
         if plan.nested { plan.strided == 0 } else { plan.size >= 6 * plan.strided }
     }
 
-    /// Runs as many iterations as vectors can; `keeps` leaves the last one.
+    /// Emits as many iterations as vectors can run. With `keeps`, the last one is left over.
     pub(in crate::lower) fn vector_loop(&mut self, plan: &Plan, range: &Range, keeps: bool) -> Rest {
         match range.trips {
             Some(trips) => self.known_loop(plan, range, trips, keeps),
@@ -80,7 +80,7 @@ impl Lower<'_, '_> {
             return Rest::Nothing;
         }
         if plan.idempotent && !keeps {
-            // The last group ends with the last iteration; some of its iterations have run already.
+            // The last group ends with the last iteration. Some of its iterations have already run.
             let last = self.b.ins().iadd_imm_s(range.lo, (trips - lanes) as i64);
             self.write(var, last);
             self.run_steps(&group, 0..1);
@@ -89,7 +89,7 @@ impl Lower<'_, '_> {
         Rest::From(self.b.ins().iadd_imm_s(range.lo, (groups * lanes) as i64), Some(rest))
     }
 
-    /// A loop whose body has no condition thin all iterations share: what it reads may be read where it is used.
+    /// Emits a loop whose body all iterations run unconditionally, so that a load may be moved to its use.
     pub(super) fn straight(&mut self, range: Range, index: Option<LocalId>, body: impl FnOnce(&mut Self, Value)) {
         self.counted(range, None, |l, i| {
             index.into_iter().for_each(|index| l.write(index, i));
@@ -99,7 +99,8 @@ impl Lower<'_, '_> {
         });
     }
 
-    /// `count` iterations of `unroll` groups, from the `first` group on; `var` stands at the first iteration of all.
+    /// Emits `count` iterations of `unroll` groups, from group `first` on. The index is at the first iteration of the
+    /// loop.
     fn group_iterations(&mut self, group: &Group<'_>, (range, first): (&Range, u64), count: u64, unroll: u64) {
         if count == 0 {
             return;
@@ -115,7 +116,7 @@ impl Lower<'_, '_> {
         let (vectors, join) = (self.b.create_block(), self.b.create_block());
         let start = self.b.append_block_param(join, I64);
         let any = self.b.ins().icmp(IntCC::SignedLessThan, range.lo, range.hi);
-        // A span that overflows comes out negative and stays scalar.
+        // If the span overflows, it is negative, and the loop stays scalar.
         let span = self.b.ins().isub(range.hi, range.lo);
         let elements = self.b.ins().iadd_imm_s(span, -i64::from(keeps));
         let whole = self.b.ins().band_imm_s(elements, -lanes);

@@ -1,10 +1,10 @@
 //! Reductions in vectors.
 //!
 //! The sixteen lanes of the language are four vectors of four lanes, or eight of two. A row of elements (the innermost
-//! binder) is taken sixteen at a time; a large body is translated once and takes one vector per iteration, while the
-//! accumulators rotate. What is left at the end of a row goes to its lanes one by one.
+//! binder) is reduced sixteen elements at a time. A large body is translated once and reduces one vector per iteration,
+//! and the accumulators rotate. The remaining elements of a row go to their lanes one by one.
 //!
-//! Invariant: an element goes to the lane of its row-major position, except where the order does not matter.
+//! Invariant: an element goes to the lane of its row-major position, unless the order does not matter.
 
 use super::Plan;
 use super::emit::Group;
@@ -21,23 +21,23 @@ use girder_codelet::scalar::is_ordered;
 use girder_ir::codelet::{BinaryOp, Reduce, ReduceOp};
 use girder_ir::types::ElemType;
 
-/// Operations up to which a body is translated once per accumulator.
+/// The greatest number of operations of a body that is translated once per accumulator.
 const SMALL: u32 = 24;
 
 /// The accumulators of a reduction.
 struct Accumulators {
-    /// Sixteen lanes together.
+    /// Vectors of sixteen lanes in total.
     vectors: Vec<Variable>,
-    /// What does not fill a vector, where the order does not matter.
+    /// The accumulator of elements that do not fill a vector, if the order does not matter.
     rest: Option<Variable>,
     ty: ElemType,
     vector: Type,
-    /// How often they have rotated by the end.
+    /// The number of rotations by the end.
     rotated: u64,
 }
 
 impl Lower<'_, '_> {
-    /// The result, if the reduction qualifies; there is at least one element.
+    /// Emits a reduction in vectors and returns its result, if it qualifies. There is at least one element.
     pub(in crate::lower) fn vector_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (row, outer) = bounds.split_last()?;
         let binder = r.binders.last()?;
@@ -86,7 +86,7 @@ impl Lower<'_, '_> {
         Accumulators { vectors, rest, ty, vector, rotated: 0 }
     }
 
-    /// The loops of the outer binders around a row.
+    /// Emits the loops of the outer binders around a row.
     fn rows(
         &mut self,
         r: &Reduce,
@@ -133,7 +133,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `count` iterations, `elements` apart; a single one is not a loop.
+    /// Emits `count` iterations at a stride of `elements`. A single one needs no loop.
     fn row_iterations(&mut self, row: &Bound, count: u64, elements: u64, body: impl FnOnce(&mut Self)) {
         if count > 1 {
             let range = Range { step: elements as i64, trips: Some(count), ..row.range.clone() };
@@ -143,7 +143,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Takes `count` groups in a row, each into its accumulator.
+    /// Emits `count` consecutive groups, each into its accumulator.
     fn take_unrolled(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, count: u64) {
         for n in 0..count {
             self.take(r, group, accumulators, n as usize, n);
@@ -151,7 +151,7 @@ impl Lower<'_, '_> {
         self.move_to(group, 0);
     }
 
-    /// Takes the elements of the n-th group into the k-th accumulator.
+    /// Accumulates the elements of the n-th group in the k-th accumulator.
     fn take(&mut self, r: &Reduce, group: &Group<'_>, accumulators: &Accumulators, k: usize, n: u64) {
         self.run_steps(group, n..n + 1);
         self.move_to(group, n);
@@ -179,7 +179,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Takes one element into a lane, or into the rest.
+    /// Accumulates one element in a lane, or in the accumulator of the rest.
     fn take_one(&mut self, r: &Reduce, row: &Bound, element: i64, accumulators: &Accumulators, n: usize, lane: u8) {
         let at = self.b.ins().iadd_imm_s(row.range.lo, element);
         self.write(row.var, at);
@@ -212,8 +212,8 @@ impl Lower<'_, '_> {
         if accumulators.rest.is_some() { v } else { self.b.ins().extractlane(v, lane) }
     }
 
-    /// Folds the lanes by 8, 4, 2, 1, and takes in the rest. Vectors from `touched` on hold the identity, which
-    /// changes nothing.
+    /// Folds the lanes by 8, 4, 2, 1, and combines the result with the rest. Vectors from `touched` on have the
+    /// identity and are omitted.
     fn fold_vectors(&mut self, op: ReduceOp, accumulators: &Accumulators, touched: u64) -> Value {
         let Accumulators { vectors, rest, ty, vector, rotated } = accumulators;
         let count = vectors.len();

@@ -1,7 +1,7 @@
 //! Statements for one group of iterations.
 //!
-//! Invariant: indices of a store are evaluated before its value; a branch that differs runs both sides and keeps, in
-//! each lane, what its side has set.
+//! Invariant: the indices of a store are evaluated before its value. If a condition differs, both branches run, and
+//! each lane keeps what its own branch has set.
 
 use super::emit::Group;
 use super::steps::{self, Reduction, Step};
@@ -19,16 +19,16 @@ use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 use smallvec::SmallVec;
 
-/// Nodes of code up to which the elements of a reduction are written out for its lanes, of which few elements have few.
+/// The greatest number of nodes of a reduction whose lanes are unrolled. A reduction of few elements has few lanes.
 const SMALL: u64 = 12 * LANES as u64;
-/// Accumulators that are kept in registers at a time.
+/// The number of accumulators that are in registers at a time.
 const REGISTERS: usize = 8;
 
-/// Groups that run side by side, by number.
+/// The unrolled groups, by number.
 type Groups = std::ops::Range<u64>;
 
 impl Lower<'_, '_> {
-    /// Runs the plan's steps for some groups, counted from the one that the index stands at.
+    /// Emits the plan's steps for a range of groups, counted from the group of the index.
     pub(super) fn run_steps(&mut self, group: &Group<'_>, groups: Groups) {
         let plan = group.plan;
         self.run(group, &plan.steps, groups);
@@ -49,7 +49,7 @@ impl Lower<'_, '_> {
                     self.write(*local, v);
                 }
                 Step::Reduce(r) if !group.plan.differing.contains(r.source.dst) => {
-                    // Scalar statements may stand under conditions.
+                    // Scalar statements may be conditional.
                     let around = self.innermost.take();
                     self.reduce(&r.source);
                     self.innermost = around;
@@ -65,7 +65,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A step that differs, for one group.
+    /// Emits a step that differs, for one group.
     fn run_one(&mut self, group: &Group<'_>, step: &Step, n: u64) {
         self.move_to(group, n);
         match step {
@@ -88,7 +88,8 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Both branches of a condition that differs; if they end with one store, what it stores.
+    /// Emits both branches of a condition that differs. If they end with a common store, returns the value that it
+    /// stores.
     fn both(
         &mut self,
         group: &Group<'_>,
@@ -116,7 +117,7 @@ impl Lower<'_, '_> {
         yes.zip(no).map(|(yes, no)| self.blend(mask, yes, no))
     }
 
-    /// A branch; of one that joins the other, all but its last store, and what that stores.
+    /// Emits a branch. If it joins the other, emits all but its last store, and returns the value of that store.
     fn branch_of(&mut self, group: &Group<'_>, steps: &[Step], joins: bool, n: u64) -> Option<Value> {
         let (before, last) = match steps.split_last() {
             Some((last, before)) if joins => (before, last),
@@ -134,7 +135,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// One branch, the same for all iterations.
+    /// Emits a condition that is the same for all iterations.
     fn either(&mut self, group: &Group<'_>, cond: ExprId, (then, els): (&[Step], &[Step]), groups: Groups) {
         if let Some(bits) = self.folded[cond] {
             return self.run(group, if bits != 0 { then } else { els }, groups);
@@ -142,7 +143,7 @@ impl Lower<'_, '_> {
         let cond = self.expr(cond);
         let [yes, no, join] = [(); 3].map(|()| self.b.create_block());
         self.b.ins().brif(cond, yes, &[], no, &[]);
-        // What stands under the condition stays there.
+        // Loads under the condition must stay there.
         let around = self.innermost.take();
         for (block, steps) in [(yes, then), (no, els)] {
             self.enter(block);
@@ -166,13 +167,13 @@ impl Lower<'_, '_> {
         if trips == Some(0) {
             return;
         }
-        // How much an iteration does is not known here; looking at the stop flag costs little beside it.
+        // The work of an iteration is not known here. Polling the stop flag costs little in comparison.
         let poll = trips.is_none_or(|n| n >= 1 << 12);
         let range = Range { lo: from, hi: to, step, trips, poll };
         self.straight(range, Some(var), |l, _| l.run(group, body, groups));
     }
 
-    /// A reduction of each iteration's own elements, for each group.
+    /// Emits a reduction over each iteration's own elements, for each group.
     fn reduce_each(&mut self, group: &Group<'_>, r: &Reduction, groups: Groups) -> Vec<Value> {
         let (op, ty) = (r.source.op, self.ty(r.source.value));
         let start = self.start_vector(group.plan, op, ty);
@@ -198,7 +199,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A variable for each group.
+    /// Declares an accumulator for each group.
     fn sums(&mut self, start: Value, groups: Groups) -> Vec<Variable> {
         let vector = self.b.func.dfg.value_type(start);
         let sum = |_| {
@@ -209,7 +210,7 @@ impl Lower<'_, '_> {
         groups.map(sum).collect()
     }
 
-    /// The sum of no element.
+    /// Emits the sum of no elements.
     fn nothing(&mut self, group: &Group<'_>, ty: ElemType) -> Value {
         let zero = self.constant(ty, 0);
         self.spread(group.plan.width, ty, zero)
@@ -220,7 +221,7 @@ impl Lower<'_, '_> {
         self.straight(first.range.clone(), Some(first.var), |l, _| l.each_element(inner, take));
     }
 
-    /// Takes an element of each iteration of a group into an accumulator.
+    /// Accumulates an element of each iteration of a group.
     fn take_element(&mut self, group: &Group<'_>, r: &Reduction, sum: Variable, n: u64) {
         self.move_to(group, n);
         let new = match r.source.factors {
@@ -238,8 +239,8 @@ impl Lower<'_, '_> {
         self.b.def_var(sum, new);
     }
 
-    /// The sixteen lanes of each iteration, a few at a time: an iteration takes those of sixteen elements in a row, and
-    /// other passes take the others.
+    /// Emits the sixteen lanes of a reduction in several passes over its elements, each for a few lanes. Of sixteen
+    /// consecutive elements, a pass takes those of its lanes.
     fn lanes_unrolled(
         &mut self,
         group: &Group<'_>,
@@ -254,7 +255,7 @@ impl Lower<'_, '_> {
         for first in (0..LANES).step_by(unroll) {
             let sums: Vec<Vec<Variable>> = (0..unroll).map(|_| self.sums(start, groups.clone())).collect();
             self.pass(group, r, (bound, trips), (first, &sums), groups.clone());
-            // Lanes that no element comes to hold the identity, which changes nothing.
+            // Lanes without elements have the identity, which changes nothing.
             let touched = (trips as i64 - first).clamp(0, unroll as i64) as usize;
             for sums in &sums[..touched] {
                 for (lanes, &sum) in lanes.iter_mut().zip(sums) {
@@ -266,7 +267,7 @@ impl Lower<'_, '_> {
         lanes.into_iter().map(|lanes| self.fold_present(op, ty, lanes)).collect()
     }
 
-    /// All elements of the lanes from `first` on.
+    /// Emits a pass over all elements of the lanes from `first` on.
     fn pass(
         &mut self,
         group: &Group<'_>,
@@ -296,7 +297,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The sixteen lanes in memory, where the position picks one.
+    /// Emits a reduction with the sixteen lanes in memory, where the position selects one.
     fn lanes_in_memory(
         &mut self,
         group: &Group<'_>,

@@ -1,6 +1,6 @@
-//! Whether a body can be translated for several iterations at once.
+//! Decides whether a body can be translated for several iterations at once.
 //!
-//! Invariant: what is accepted here is all that `emit` and `run` meet.
+//! Invariant: `emit` and `run` get only bodies that are accepted here.
 
 use super::Plan;
 use super::differ::Differ;
@@ -12,12 +12,12 @@ use girder_ir::codelet::{Binder, ExprKind, Index, ReduceOp, StmtBlock, Storage};
 use girder_ir::ids::{ExprId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 
-/// A body with more operations than this stays scalar: its code would take long to make.
+/// A body with more operations than this stays scalar: it would take too long to compile.
 const GREATEST: u32 = 10_000;
-/// Nodes up to which a vector kernel's inner loops are written out.
+/// The greatest number of nodes of a vector kernel with its inner loops fully unrolled.
 pub(crate) const WRITTEN_OUT: u64 = 500;
 
-/// Why an access cannot be a vector.
+/// The reason why an access cannot be a vector.
 const UNEVEN: &str = "an index does not grow evenly from iteration to iteration";
 
 mod accesses;
@@ -25,21 +25,22 @@ mod values;
 
 pub(super) use values::takes_reduction;
 
-/// How many elements apart iterations lie, if vector kernels load and store them as whole vectors.
+/// Returns the stride in elements from iteration to iteration, if vector kernels load and store such elements as whole
+/// vectors.
 pub(super) fn near(ty: ElemType, stride: i64) -> Option<i64> {
     let steps = stride / i64::from(ty.bytes());
     (stride % i64::from(ty.bytes()) == 0 && matches!(steps, -1 | 2..=4)).then_some(steps)
 }
 
-/// What the decision has found so far.
+/// The state of the decision.
 struct Search<'l, 'a, 'b> {
     differ: Differ<'l, 'a, 'b>,
-    /// Least and greatest value of the loop's index, if they are known.
+    /// The least and the greatest value of the loop's index, if they are known.
     range: Option<(i128, i128)>,
     width: u32,
     sets: EntitySet<LocalId>,
     accesses: Vec<(Storage, Index)>,
-    /// Set already at the point where the search stands.
+    /// The locals that are already set at the current point of the search.
     assigned: EntitySet<LocalId>,
     early: Vec<ExprId>,
     same: EntitySet<ExprId>,
@@ -48,33 +49,33 @@ struct Search<'l, 'a, 'b> {
     loads_of_stored: bool,
     nested: bool,
     size: u32,
-    /// For a vector kernel: values may have any width.
+    /// Whether it is for a vector kernel, whose values may have any width.
     mixed: bool,
     strided: u32,
     narrow: EntitySet<ExprId>,
     ramp_uses: u32,
-    /// How often loops that are written out repeat what the search looks at.
+    /// The number of copies of the current step that unrolled inner loops make.
     repeated: u64,
-    /// What every iteration loads, at indices that the body does not change.
+    /// Elements that every iteration loads, at indices that the body does not change.
     sure: Vec<(Storage, Index)>,
     totals: Vec<(LocalId, ReduceOp)>,
 }
 
-/// Where an expression stands.
+/// The context of an expression.
 #[derive(Clone, Copy)]
 struct Context {
-    /// Some iterations may skip it.
+    /// Whether some iterations may skip it.
     conditional: bool,
-    /// All iterations may skip it, or come to it more than once.
+    /// Whether all iterations may skip it, or evaluate it more than once.
     inner: bool,
-    /// The other branch stores at the end what this one does.
+    /// Whether this branch and the other end with a store to the same element.
     joined: bool,
 }
 
 const TOP: Context = Context { conditional: false, inner: false, joined: false };
 
 impl<'a, 'b> Lower<'a, 'b> {
-    /// A plan for a body that is run for every value of a loop's index (or for every vertex) and gives `values`.
+    /// Returns a plan for a body that runs for every value of a loop's index (or for every vertex) and yields `values`.
     pub(in crate::lower) fn plan(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
@@ -84,7 +85,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.plan_of(index, (body, None), values, false)
     }
 
-    /// A plan for a vector kernel, whose values may have any width.
+    /// Returns a plan for a vector kernel, whose values may have any width.
     pub(in crate::lower) fn mixed_plan(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
@@ -94,7 +95,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         self.plan_of(index, (body, None), values, true)
     }
 
-    /// A plan for a body that may have an early end; `mixed` for a vector kernel.
+    /// Returns a plan for a body that may exit early. With `mixed`, the plan is for a vector kernel.
     pub(super) fn plan_of(
         &self,
         index: Option<(LocalId, ExprId, ExprId)>,
@@ -192,7 +193,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         self.differ.l
     }
 
-    /// Notes what the body sets and stores.
+    /// Records what the body sets and stores.
     fn collect(&mut self, steps: &[Step]) {
         for step in steps {
             match step {
@@ -223,7 +224,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         }
     }
 
-    /// The width of what is stored, of what differs, or of the values.
+    /// Returns the width of the stores, of the locals that differ, or of the values, whichever comes first.
     fn choose_width(&self, steps: &[Step], values: &[ExprId]) -> Option<u32> {
         let mut width = None;
         let mut note = |ty: ElemType| {
@@ -246,7 +247,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         width.filter(|&w| w == 4 || w == 8)
     }
 
-    /// The width of a value, or of what a truth value compares.
+    /// Returns the width of a value. For a truth value, it is that of the operands from which it is computed.
     fn width_of(&self, e: ExprId) -> Option<u32> {
         let expr = &self.l().codelet.exprs[e];
         if expr.ty != ElemType::Bool {
@@ -268,7 +269,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                 }
                 Step::Store { storage, index, value, site, stride } => {
                     let ty = self.l().element_type(*storage);
-                    // Only vector kernels leave out iterations of a store.
+                    // Only vector kernels have masked stores.
                     let every = !context.conditional || self.mixed || joined;
                     let proven = every && self.l().is_proven(*site);
                     if !proven || !self.fits(ty) || ty == ElemType::Bool && !self.mixed {
@@ -287,7 +288,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
                     self.branches(then, els, Context { conditional, inner: true, joined: *joins })?;
                 }
                 Step::For { var, lo, hi, step, body, site } if !context.conditional => {
-                    // A loop that counts iterations would have to count those of each iteration.
+                    // The iterations of an inner loop that counts would have to be counted for each lane.
                     let trips = self.l().known_trips(*lo, *hi, *step);
                     self.l().is_free(*site, trips).then_some(())?;
                     self.scalar(*lo, context)?;
@@ -312,8 +313,8 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         self.mixed || ty == ElemType::Bool || ty.bytes() == self.width
     }
 
-    /// Notes how elements lie, if they can be moved: where each iteration does, whole vectors of a vector kernel may
-    /// hold those that lie a few apart.
+    /// Records the stride of an access and accepts it, if its elements can be moved. If every iteration performs the
+    /// access, a vector kernel can move elements at small strides in whole vectors.
     fn take_stride(&mut self, ty: ElemType, stride: i64, context: Context, stored: bool) -> Option<()> {
         let whole = self.mixed && !context.conditional && (!stored || ty.bytes() >= 4);
         if stride == i64::from(ty.bytes()) || whole && near(ty, stride).is_some() {
@@ -335,7 +336,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         let vars: Vec<LocalId> = r.binders().iter().map(|b| b.var).collect();
         let values = r.values();
         if !self.differ.locals.contains(dst) {
-            // The same for all iterations: a reduction of its own.
+            // It is the same for all iterations, so it is an ordinary reduction.
             let mut before = self.assigned.clone();
             before.insert(dst);
             self.assigned.extend(vars);
@@ -354,7 +355,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         Some(())
     }
 
-    /// A body of its own, which may run any number of times.
+    /// Accepts an inner body, which may run any number of times.
     fn inner(
         &mut self,
         (vars, iterations): (&[LocalId], Option<u64>),
@@ -373,7 +374,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         Some(())
     }
 
-    /// After a condition, only what both branches have set is set.
+    /// Accepts both branches of a condition. After it, only those locals are set that both branches set.
     fn branches(&mut self, then: &mut [Step], els: &mut [Step], context: Context) -> Option<()> {
         let before = self.assigned.clone();
         self.steps(then, context)?;
@@ -387,7 +388,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         Some(())
     }
 
-    /// The value of a local: a vector, or the same for all iterations.
+    /// Accepts the value of a local: a vector, or a value that is the same for all iterations.
     fn set_value(&mut self, local: LocalId, value: ExprId, context: Context) -> Option<()> {
         if self.differ.locals.contains(local) { self.value(value, context) } else { self.scalar(value, context) }
     }
@@ -398,8 +399,8 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         (!self.differ.differs(e) && self.is_safe(e, context.conditional)).then_some(())
     }
 
-    /// Whether evaluating an expression here fails no check and reads only what is set. Where some iterations may skip
-    /// it, it has no check at all.
+    /// Whether the evaluation of an expression at this point fails no check and reads only locals that are set. An
+    /// expression that some iterations may skip must have no check at all.
     fn is_safe(&self, e: ExprId, conditional: bool) -> bool {
         if self.l().folded[e].is_some() {
             return true;
@@ -414,11 +415,11 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
             ExprKind::Local(l) => self.is_set(l),
             _ => true,
         };
-        // The second operand of `&&` and `||` is only evaluated where the scalar code does.
+        // The second operand of `&&` and `||` is evaluated only where scalar code evaluates it.
         safe && expr.kind.operands().iter().all(|&x| self.is_safe(x, conditional))
     }
 
-    /// Whether a local has its value of this iteration: the body does not set it, or already has.
+    /// Whether a local has its value of this iteration: the body does not set it, or has already set it.
     fn is_set(&self, l: LocalId) -> bool {
         !self.sets.contains(l) || self.assigned.contains(l)
     }
@@ -436,7 +437,7 @@ impl<'l, 'a, 'b> Search<'l, 'a, 'b> {
         early && expr.kind.operands().iter().all(|&x| self.is_early(x, context))
     }
 
-    /// Whether an expression may be evaluated anywhere.
+    /// Whether an expression can be evaluated anywhere without a failure.
     fn is_total(&self, e: ExprId) -> bool {
         let expr = &self.l().codelet.exprs[e];
         let total = match expr.kind {

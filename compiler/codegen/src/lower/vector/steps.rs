@@ -1,6 +1,6 @@
-//! The statements that a body in vectors may have.
+//! The statements that a vectorised body may contain.
 //!
-//! Invariant: steps run in the order of the statements that they come from; early returns have become branches.
+//! Invariant: steps run in the order of the statements from which they are made. Early exits have become branches.
 
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, Index, Label, Reduce, ReduceOp, Stmt, StmtBlock, Storage};
@@ -17,16 +17,17 @@ pub(in crate::lower) enum Step {
         index: Index,
         value: ExprId,
         site: SiteId,
-        /// Bytes from iteration to iteration; `search` fills it in.
+        /// The byte stride from iteration to iteration; set by `search`.
         stride: i64,
     },
     If {
         cond: ExprId,
         then: Vec<Step>,
         els: Vec<Step>,
-        /// Whether iterations may take different branches; `search` fills it in.
+        /// Whether iterations may take different branches; set by `search`.
         differs: bool,
-        /// Whether both branches end with a store of one element, so that one store does; `search` fills it in.
+        /// Whether both branches end with a store to the same element, so that one store is sufficient; set by
+        /// `search`.
         joins: bool,
     },
     For {
@@ -35,27 +36,27 @@ pub(in crate::lower) enum Step {
         hi: ExprId,
         step: i64,
         body: Vec<Step>,
-        /// How many iterations it may have.
+        /// The site of the limit on its iterations.
         site: SiteId,
     },
     Reduce(Reduction),
     Total(Total),
 }
 
-/// `local = local op value`, of a local that the body does nothing else with.
+/// `local = local op value`, for a local that the body uses in no other way.
 #[derive(Clone, Copy)]
 pub(in crate::lower) struct Total {
     pub local: LocalId,
     pub op: ReduceOp,
     pub value: ExprId,
-    /// `value` is their product, and the sum takes it in by one `fma`.
+    /// If set, `value` is their product, and each step of the sum is one `fma`.
     pub factors: Option<(ExprId, ExprId)>,
-    /// It is subtracted.
+    /// Whether `value` is subtracted.
     pub negated: bool,
 }
 
 impl Total {
-    /// Whin each iteration evaluates.
+    /// Returns the expressions that each iteration evaluates.
     pub fn values(&self) -> Vec<ExprId> {
         self.factors.map_or(vec![self.value], |(x, y)| vec![x, y])
     }
@@ -68,7 +69,7 @@ pub(in crate::lower) struct Reduction {
 }
 
 impl Reduction {
-    /// What each element evaluates.
+    /// Returns the expressions that each element evaluates.
     pub fn values(&self) -> Vec<ExprId> {
         values(&self.source)
     }
@@ -78,15 +79,15 @@ impl Reduction {
     }
 }
 
-/// What each element of a reduction evaluates.
+/// Returns the expressions that each element of a reduction evaluates.
 pub(super) fn values(r: &Reduce) -> Vec<ExprId> {
     r.factors.map_or(vec![r.value], |(x, y)| vec![x, y])
 }
 
-/// Nesting beyond which a body stays scalar; early returns nest too.
+/// The greatest nesting depth of a vectorised body. Early exits count as nesting.
 const NESTING: u32 = 32;
 
-/// What ends a body early.
+/// A statement that ends a body early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum Exit {
     Break(Label),
@@ -105,14 +106,14 @@ impl Exit {
     }
 }
 
-/// The steps of a block that `exit` ends, if it has no other statements.
+/// Returns the steps of a block that `exit` may end early; `None` if the block contains unsupported statements.
 pub(super) fn steps(block: &StmtBlock, exit: Option<Exit>) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     flatten(block, exit, NESTING, &mut steps)?;
     Some(steps)
 }
 
-/// An `exit` at the end of the block changes nothing.
+/// Appends the steps of a block. An `exit` at the end of the block has no effect.
 fn flatten(block: &[Stmt], exit: Option<Exit>, nesting: u32, out: &mut Vec<Step>) -> Option<()> {
     let nesting = nesting.checked_sub(1)?;
     for (n, stmt) in block.iter().enumerate() {
@@ -133,7 +134,7 @@ fn flatten(block: &[Stmt], exit: Option<Exit>, nesting: u32, out: &mut Vec<Step>
                     [then, els].map(|branch| branch.last().zip(exit).is_some_and(|(last, exit)| exit.is(last)));
                 flatten(then, tail.or(exit.filter(|_| then_leaves)), nesting, &mut yes)?;
                 flatten(els, tail.or(exit.filter(|_| els_leaves)), nesting, &mut no)?;
-                // What follows belongs to the branch that does not leave.
+                // The statements that follow belong to the branch that does not exit.
                 match (then_leaves, els_leaves) {
                     (true, false) => flatten(&block[n + 1..], exit, nesting, &mut no)?,
                     (false, true) => flatten(&block[n + 1..], exit, nesting, &mut yes)?,
@@ -167,7 +168,8 @@ pub(super) fn any_store(steps: &[Step]) -> bool {
     any(steps, &mut |s| matches!(s, Step::Store { .. }))
 }
 
-/// The store that steps end with, with its bytes from iteration to iteration, if they end with one on every path.
+/// Returns the store with which steps end on every path, if there is one, with its byte stride from iteration to
+/// iteration.
 pub(super) fn last_store(steps: &[Step]) -> Option<(Storage, &Index, i64)> {
     match steps.last()? {
         Step::Store { storage, index, stride, .. } => Some((*storage, index, *stride)),
@@ -176,7 +178,7 @@ pub(super) fn last_store(steps: &[Step]) -> Option<(Storage, &Index, i64)> {
     }
 }
 
-/// The locals that steps set.
+/// Returns the locals that steps set.
 pub(super) fn set_in<'s>(branches: impl IntoIterator<Item = &'s [Step]>) -> EntitySet<LocalId> {
     let mut set: EntitySet<LocalId> = EntitySet::new();
     for branch in branches {
@@ -190,7 +192,7 @@ pub(super) fn set_in<'s>(branches: impl IntoIterator<Item = &'s [Step]>) -> Enti
     set
 }
 
-/// Whether a step, or one inside it, is of some kind.
+/// Whether a step, or one inside it, satisfies a predicate.
 pub(super) fn any(steps: &[Step], is: &mut dyn FnMut(&Step) -> bool) -> bool {
     steps.iter().any(|step| {
         is(step)

@@ -1,9 +1,9 @@
-//! Totals: locals that a loop's body does nothing with but add to, so that a vector kernel can do it lane by lane.
+//! Totals: locals into which a loop's body only accumulates, so that a vector kernel can accumulate lane by lane.
 //!
-//! `count += 1` under a condition, `least = min(least, x[i])`. Sums and products of floats are none of them, for their
-//! order matters.
+//! Examples are `count += 1` under a condition, and `least = min(least, x[i])`. Sums and products of floats are not
+//! totals, because their order matters.
 //!
-//! Invariant: where a [`Step::Total`] stands, its local is read and set by such steps alone in all of the body.
+//! Invariant: if a body has a [`Step::Total`], only such steps read and set its local in the whole body.
 
 use super::steps::{Step, Total};
 use cranelift_entity::SecondaryMap;
@@ -12,17 +12,17 @@ use girder_codelet::scalar::is_ordered;
 use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, ReduceOp, StmtBlock};
 use girder_ir::ids::{ExprId, LocalId};
 
-/// What the steps do with a local.
+/// How the steps use a local.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Use {
     #[default]
     Nothing,
-    /// So many steps take something in.
+    /// The given number of steps accumulate into it.
     Takes(ReduceOp, u32),
     Other,
 }
 
-/// Makes totals of the steps that are some; `body` is what the steps were made from.
+/// Replaces steps by totals where possible; `body` has the statements from which the steps were made.
 pub(super) fn find(codelet: &Codelet, steps: &mut [Step], body: &StmtBlock) {
     let mut uses = SecondaryMap::new();
     note(codelet, steps, false, &mut uses);
@@ -60,7 +60,7 @@ fn note(codelet: &Codelet, steps: &[Step], repeated: bool, uses: &mut SecondaryM
     }
 }
 
-/// What a reduction's elements set is theirs.
+/// Marks the locals that the elements of a reduction set: they are no totals.
 fn sets(steps: &[Step], uses: &mut SecondaryMap<LocalId, Use>) {
     super::steps::any(steps, &mut |step| {
         if let Step::Set { local, .. } = step {
@@ -70,7 +70,8 @@ fn sets(steps: &[Step], uses: &mut SecondaryMap<LocalId, Use>) {
     });
 }
 
-/// `min` and `max` of floats take several instructions, which are made once for one accumulator.
+/// Whether a total is a `min` or `max` of floats. It takes several instructions, so it may be emitted only once per
+/// accumulator.
 fn is_put(codelet: &Codelet, total: &Total) -> bool {
     codelet.exprs[total.value].ty.is_float()
 }
@@ -93,7 +94,7 @@ fn change(codelet: &Codelet, steps: &mut [Step], is_total: &impl Fn(LocalId) -> 
     }
 }
 
-/// `local = value` as something that is taken in, if it has that form.
+/// Returns `local = value` as a total, if it has that form.
 fn total(codelet: &Codelet, local: LocalId, value: ExprId) -> Option<Total> {
     let ExprKind::Binary { op, a, b, site: None } = codelet.exprs[value].kind else { return None };
     let ty = codelet.exprs[value].ty;

@@ -1,6 +1,7 @@
-//! A plan's steps as a vector kernel.
+//! Translates the steps of a plan to a vector kernel.
 //!
-//! Invariant: steps are taken in order, so that what is the same in all iterations is evaluated where the body does.
+//! Invariant: steps are translated in order, so that values that are the same in all iterations are evaluated at the
+//! same point as in the body.
 
 use super::lanes::{binary, lane, memory_lane, unary};
 use super::{Lanes, Origin, VectorKernel};
@@ -14,7 +15,7 @@ use girder_ir::ids::ExprId;
 use girder_ir::types::ElemType;
 use girder_simd::ir::{Lane, Memory, Op};
 
-/// A number that is added to an address goes into the instruction up to this.
+/// The greatest constant offset of an address that is encoded in the instruction.
 const REACH: i64 = 1 << 28;
 
 impl Lower<'_, '_> {
@@ -59,7 +60,8 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Both branches; each iteration keeps what its own has set. If they end with one store, what it stores.
+    /// Translates both branches of a condition. Each iteration keeps what its own branch has set. If they end with a
+    /// common store, returns the value that it stores.
     fn kernel_branches(
         &mut self,
         vk: &mut VectorKernel<'_>,
@@ -76,14 +78,15 @@ impl Lower<'_, '_> {
         for local in set.keys().filter(|&l| set.contains(l)) {
             vk.locals[local] = match (after_then[local], vk.locals[local]) {
                 (Some(yes), Some(no)) => Some(vk.ir.select(mask, yes, no)),
-                // Read only where it is set.
+                // It is read only where it is set.
                 (yes, no) => yes.or(no),
             };
         }
         yes.zip(no).map(|(yes, no)| vk.ir.select(mask, yes, no))
     }
 
-    /// A branch; of one that joins the other, all but its last store, and what that stores.
+    /// Translates a branch. If it joins the other, translates all but its last store, and returns the value of that
+    /// store.
     fn kernel_branch(&mut self, vk: &mut VectorKernel<'_>, steps: &[Step], joins: bool) -> Option<Lanes> {
         let (before, last) = match steps.split_last() {
             Some((last, before)) if joins => (before, last),
@@ -100,7 +103,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// Code that only the iterations come to where a condition holds, or where it does not.
+    /// Runs `code` with only those iterations active for which a condition is true, or false if `holds` is false.
     fn kernel_where<R>(
         &mut self,
         vk: &mut VectorKernel<'_>,
@@ -119,7 +122,7 @@ impl Lower<'_, '_> {
         result
     }
 
-    /// The value of an expression in each iteration.
+    /// Translates an expression to its value in each iteration.
     pub(super) fn kernel_value(&mut self, vk: &mut VectorKernel<'_>, e: ExprId) -> Lanes {
         let codelet = self.codelet;
         let expr = &codelet.exprs[e];
@@ -190,7 +193,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A value that is the same in all iterations, by way of the record.
+    /// Returns a value that is the same in all iterations. It is passed in the record.
     fn same_value(&mut self, vk: &mut VectorKernel<'_>, e: ExprId) -> Lanes {
         if let Some(&known) = vk.early.get(&e) {
             return known;
@@ -204,7 +207,7 @@ impl Lower<'_, '_> {
         lanes
     }
 
-    /// An index in each iteration, as an integer of some width.
+    /// Returns the value of an index in each iteration, as an integer of type `ty`.
     fn kernel_index(&mut self, vk: &mut VectorKernel<'_>, e: ExprId, slope: i64, ty: ElemType) -> Lanes {
         let start = self.expr(e);
         let long = ty == ElemType::I64;
@@ -218,7 +221,7 @@ impl Lower<'_, '_> {
         vk.ir.index(lane(ty), offset, slope)
     }
 
-    /// The elements of an access, `stride` bytes from iteration to iteration.
+    /// Returns the elements of an access at a stride of `stride` bytes from iteration to iteration.
     pub(super) fn kernel_memory(
         &mut self,
         vk: &mut VectorKernel<'_>,
@@ -256,7 +259,7 @@ impl Lower<'_, '_> {
     }
 }
 
-/// A value in the record, in each iteration.
+/// Adds a scalar to the record and returns its value in each iteration.
 fn uniform(l: &mut Lower<'_, '_>, vk: &mut VectorKernel<'_>, ty: ElemType, value: Value) -> Lanes {
     let value = match ty {
         ElemType::Bool => l.b.ins().uextend(I32, value),

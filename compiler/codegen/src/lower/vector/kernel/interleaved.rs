@@ -1,13 +1,14 @@
-//! Stores a few elements apart, which wait for their neighbours as long as nothing else touches the storage.
+//! Stores at small strides. They are deferred and combined with their neighbours as long as nothing else accesses the
+//! storage.
 //!
-//! Invariant: only what every iteration stores unconditionally waits, so that its elements are there.
+//! Invariant: only stores that every iteration performs unconditionally are deferred, so that their elements exist.
 
 use super::{Lanes, VectorKernel};
 use girder_ir::codelet::Storage;
 use girder_simd::interleaved_stride;
 use girder_simd::ir::{Effect, Memory};
 
-/// Stores that share their elements' vectors and have not been made: the value of each phase.
+/// Deferred stores whose elements are in the same vectors, with the value of each phase.
 pub(super) struct Pending {
     storage: Storage,
     /// The element of phase 0.
@@ -17,13 +18,13 @@ pub(super) struct Pending {
 }
 
 impl VectorKernel<'_> {
-    /// How many elements apart a value is stored, if the store may wait for its neighbours.
+    /// Returns the stride of a store in elements, if the store may be deferred.
     pub(super) fn interleaved_stride(&self, to: Memory, value: Lanes) -> Option<i64> {
         let lane = self.ir.lane(value);
         interleaved_stride(lane, self.ir.stride(to)).filter(|_| self.active.is_none() && lane.bytes() >= 4)
     }
 
-    /// Stores a value together with its neighbours.
+    /// Defers a store to combine it with its neighbours.
     pub(super) fn store_later(&mut self, (storage, at): (Storage, Memory), value: Lanes) {
         let Some(steps) = self.interleaved_stride(at, value) else { return };
         let (offset, phase) = girder_simd::phase(at.offset, self.ir.lane(value).bytes(), steps);
@@ -42,7 +43,7 @@ impl VectorKernel<'_> {
         }
     }
 
-    /// Makes the stores of a storage, or of all, that have waited.
+    /// Emits the deferred stores of one storage, or of all.
     pub(super) fn store_pending(&mut self, storage: Option<Storage>) {
         let (now, later): (Vec<Pending>, Vec<Pending>) =
             std::mem::take(&mut self.pending).into_iter().partition(|p| storage.is_none_or(|s| s == p.storage));

@@ -1,12 +1,12 @@
 //! The language's types and operators in the vector IR.
 //!
-//! Invariant: each result is that of `girder_codelet::scalar`; any NaN is as good as any other.
+//! Invariant: each result is that of `girder_codelet::scalar`; all NaNs count as equal.
 
 use girder_ir::codelet::{BinaryOp, ReduceOp, UnaryOp};
 use girder_ir::types::ElemType;
 use girder_simd::ir::{Cond, Kernel, Lane, Op, Reduction, Rounding, Value};
 
-/// The lane of values of a type.
+/// Returns the lane of values of a type.
 pub(in crate::lower::vector) fn lane(ty: ElemType) -> Lane {
     match ty {
         ElemType::Bool => Lane::Mask,
@@ -14,7 +14,7 @@ pub(in crate::lower::vector) fn lane(ty: ElemType) -> Lane {
     }
 }
 
-/// The lane of elements of a type in memory: a `bool` is a byte there.
+/// Returns the lane of elements of a type in memory, where a `bool` is a byte.
 pub(super) fn memory_lane(ty: ElemType) -> Lane {
     match ty {
         ElemType::Bool | ElemType::U8 => Lane::U8,
@@ -31,7 +31,7 @@ pub(super) fn memory_lane(ty: ElemType) -> Lane {
     }
 }
 
-/// `op x`
+/// Adds `op x`.
 pub(super) fn unary(kernel: &mut Kernel, op: UnaryOp, x: Value) -> Value {
     let op = match op {
         UnaryOp::Neg => Op::Neg,
@@ -48,7 +48,7 @@ pub(super) fn unary(kernel: &mut Kernel, op: UnaryOp, x: Value) -> Value {
     kernel.unary(op, x)
 }
 
-/// What a comparison asks.
+/// Returns the condition of a comparison.
 pub(super) fn cond(op: BinaryOp) -> Option<Cond> {
     Some(match op {
         BinaryOp::Eq => Cond::Eq,
@@ -61,7 +61,7 @@ pub(super) fn cond(op: BinaryOp) -> Option<Cond> {
     })
 }
 
-/// `a op b`, but for shifts, remainders and the division of integers.
+/// Adds `a op b`. Shifts, remainders and the division of integers are not supported.
 pub(super) fn binary(kernel: &mut Kernel, op: BinaryOp, a: Value, b: Value) -> Value {
     if let Some(cond) = cond(op) {
         return kernel.compare(cond, a, b);
@@ -81,7 +81,7 @@ pub(super) fn binary(kernel: &mut Kernel, op: BinaryOp, a: Value, b: Value) -> V
     kernel.binary(op, a, b)
 }
 
-/// How an accumulator takes a value of a reduction; `any` and `all` are of -1 and 0.
+/// Returns how an accumulator combines the values of a reduction. Those of `any` and `all` are -1 and 0.
 pub(super) fn reduction(op: ReduceOp) -> Reduction {
     match op {
         ReduceOp::Sum => Reduction::Sum,

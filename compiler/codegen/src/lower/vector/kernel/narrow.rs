@@ -1,12 +1,12 @@
-//! Kernels over narrow integers: sixty-four bytes of elements at a time, in lanes of 8 or 16 bits.
+//! Kernels over narrow integers: sixty-four bytes of elements per group, in lanes of 8 or 16 bits.
 //!
-//! An iteration of such a kernel is four bytes of memory: four elements of 8 bits, or two of 16. What the language
-//! computes in 32 bits (`u8((i32(x) + i32(w) + 1) >> 1)`) is computed in as few as give the same result: only the low
-//! bits of a sum or a product decide those of what is stored, and where all bits count, `ranges` says how many there
-//! are.
+//! An iteration of such a kernel is four bytes of memory: four elements of 8 bits, or two of 16. An expression that the
+//! language computes in 32 bits, such as `u8((i32(x) + i32(w) + 1) >> 1)`, is computed in the fewest bits that give the
+//! same result. The low bits of a sum or a product depend only on the low bits of the operands. If all bits are
+//! significant, `ranges` computes how many there are.
 //!
-//! Invariant: a value that is [`exact`](Known::exact) has the value of its expression in each lane, signed if its range
-//! has negative numbers; any other has its low bits.
+//! Invariant: if a value is [`exact`](Known::exact), each lane has the value of the expression, signed if its range has
+//! negative numbers. Otherwise each lane has the low bits of the expression.
 
 mod ranges;
 mod values;
@@ -22,22 +22,22 @@ use girder_ir::ids::{ExprId, LocalId};
 use girder_ir::types::ElemType;
 use girder_simd::ir::{Lane, Memory};
 
-/// Bytes of memory of an iteration.
+/// The bytes of memory of an iteration.
 const BYTES: u64 = 4;
-/// A longer body has wider values sooner or later.
+/// The greatest number of operations of a body. A longer body is likely to have wider values.
 const LONGEST: u32 = 80;
 
-/// A kernel over narrow integers in the making.
+/// A kernel over narrow integers under construction.
 struct Narrow<'p> {
     vk: VectorKernel<'p>,
-    /// Bits of an element.
+    /// The number of bits of an element.
     element: u8,
     locals: SecondaryMap<LocalId, Option<Known>>,
-    /// Some elements may not come here, so that nothing may be loaded that was not before.
+    /// Whether some elements may skip the current position. Only elements that are already loaded may then be loaded.
     conditional: bool,
 }
 
-/// What is known of a local.
+/// The value of a local and what is known of it.
 #[derive(Clone, Copy)]
 struct Known {
     value: Lanes,
@@ -46,8 +46,8 @@ struct Known {
 }
 
 impl Lower<'_, '_> {
-    /// Bits of the elements of a plan's body, if it might run on narrow integers: all lie side by side and have one
-    /// size.
+    /// Returns the bits of the elements that a plan's body loads, if it could run on narrow integers: all are
+    /// contiguous and have the same size.
     fn narrow_element(&self, plan: &Plan) -> Option<u8> {
         let plain = plan.ramps.is_empty() && plan.totals.is_empty() && !plan.nested && plan.size <= LONGEST;
         if !plain {
@@ -63,8 +63,8 @@ impl Lower<'_, '_> {
         narrow.then_some(8 * bytes as u8)
     }
 
-    /// Runs elements of a loop as a kernel over narrow integers, if its body allows that: how many of `count`, and how
-    /// many are left out, if that is known.
+    /// Emits elements of a loop as a kernel over narrow integers, if its body allows this. Returns how many of `count`
+    /// elements the kernel processes, and how many are left over, if that is known.
     pub(super) fn narrow_kernel(
         &mut self,
         plan: &Plan,
@@ -94,8 +94,9 @@ impl Lower<'_, '_> {
         Some((done, left_out))
     }
 
-    /// A kernel with what the elements of a row add to the lanes of a sum of integers, if that can be done in narrow
-    /// ones, and how many of them are one iteration. The record has so many bytes already.
+    /// Translates the terms of a row of an integer sum to a kernel over narrow integers, if possible. Returns the
+    /// kernel, the value that each iteration adds to the lanes, and the number of elements per iteration. The record
+    /// already has `bytes` bytes.
     pub(super) fn narrow_sum<'p>(
         &mut self,
         plan: &'p Plan,
@@ -146,7 +147,8 @@ impl Lower<'_, '_> {
         Some(())
     }
 
-    /// Both branches; each element keeps what its own has set. If they end with one store, what it stores.
+    /// Translates both branches of a condition. Each element keeps what its own branch has set. If they end with a
+    /// common store, returns the value that it stores.
     fn narrow_branches(
         &mut self,
         narrow: &mut Narrow<'_>,
@@ -154,7 +156,7 @@ impl Lower<'_, '_> {
         (then, els): (&[Step], &[Step]),
         joins: bool,
     ) -> Option<Option<Known>> {
-        // What the condition loads is there for the branches.
+        // The condition is evaluated first, so that its loads are available to the branches.
         let bits = self.narrow_cond_bits(narrow, cond)?;
         self.narrow_mask(narrow, cond, bits)?;
         let before = narrow.locals.clone();
@@ -162,7 +164,7 @@ impl Lower<'_, '_> {
         let yes = self.narrow_branch(narrow, then, joins)?;
         let after_then = std::mem::replace(&mut narrow.locals, before.clone());
         let no = self.narrow_branch(narrow, els, joins)?;
-        // The condition is that of before both.
+        // The condition is evaluated with the locals from before both branches.
         let after_els = std::mem::replace(&mut narrow.locals, before);
         narrow.conditional = around;
         let set = steps::set_in([then, els]);
@@ -170,7 +172,7 @@ impl Lower<'_, '_> {
         for local in set.keys().filter(|&l| set.contains(l)) {
             let value = match (after_then[local], after_els[local]) {
                 (Some(yes), Some(no)) => Some(self.narrow_chosen(narrow, cond, yes, no)?),
-                // Read only where it is set.
+                // It is read only where it is set.
                 (yes, no) => yes.or(no),
             };
             chosen.push((local, value));
@@ -183,7 +185,8 @@ impl Lower<'_, '_> {
         Some(stored)
     }
 
-    /// A branch; of one that joins the other, all but its last store, and what that stores.
+    /// Translates a branch. If it joins the other, translates all but its last store, and returns the value of that
+    /// store.
     fn narrow_branch(&mut self, narrow: &mut Narrow<'_>, steps: &[Step], joins: bool) -> Option<Option<Known>> {
         let Some((last, before)) = steps.split_last().filter(|_| joins) else {
             let stores = steps::any_store(steps);
@@ -199,7 +202,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The elements of an access, four bytes for each iteration.
+    /// Returns the elements of an access: four bytes for each iteration.
     fn narrow_memory(&mut self, narrow: &mut Narrow<'_>, at: (Storage, &Index), stride: i64) -> Option<Memory> {
         let ty = self.element_type(at.0);
         let fits = ty.is_int() && 8 * ty.bytes() == u32::from(narrow.element) && stride == i64::from(ty.bytes());
@@ -208,12 +211,12 @@ impl Lower<'_, '_> {
 }
 
 impl Narrow<'_> {
-    /// The unsigned lane of some bits, which values are kept in.
+    /// Returns the unsigned lane of a number of bits, which values have by default.
     fn lane(bits: u8) -> Lane {
         if bits == 8 { Lane::U8 } else { Lane::U16 }
     }
 
-    /// Bits of the lanes of a value.
+    /// Returns the bits of the lanes of a value.
     fn bits(&self, value: Lanes) -> u8 {
         self.vk.ir.lane(value).bits() as u8
     }

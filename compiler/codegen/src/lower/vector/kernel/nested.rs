@@ -1,9 +1,9 @@
-//! Loops and reductions inside a vector kernel's body, written out.
+//! Loops and reductions inside the body of a vector kernel, fully unrolled.
 //!
-//! An index of theirs is a number in each iteration: nothing but [`Lower::ahead`] says which, so what it scales goes
-//! into the offsets of instructions.
+//! In each copy of the body, the index of such a loop is a constant. Only [`Lower::ahead`] has it, so that its
+//! multiples become offsets in instructions.
 //!
-//! Invariant: an iteration takes the elements of its reduction in the order of the language.
+//! Invariant: an iteration reduces its elements in the order of the language.
 
 use super::lanes::{binary, lane};
 use super::{Lanes, VectorKernel};
@@ -16,10 +16,11 @@ use girder_codelet::work;
 use girder_ir::codelet::{BinaryOp, ReduceOp};
 use girder_ir::ids::{ExprId, LocalId};
 
-/// Lanes of a reduction whose order does not matter: its steps take a few cycles each.
+/// The number of lanes of a reduction whose order does not matter. It hides the latency of a step, which is a few
+/// cycles.
 const UNORDERED: usize = 4;
 
-/// The range of an inner loop: its index, the first value, by how much it grows, and the trip count.
+/// The range of an inner loop: its index, the first value, the step and the trip count.
 #[derive(Clone, Copy)]
 pub(super) struct InnerRange {
     index: LocalId,
@@ -29,7 +30,7 @@ pub(super) struct InnerRange {
 }
 
 impl Lower<'_, '_> {
-    /// Nodes of steps whose inner loops are written out; `None` if a trip count is not known.
+    /// Returns the number of nodes of steps with their inner loops fully unrolled; `None` if a trip count is not known.
     pub(in crate::lower::vector) fn written_out_size(&self, steps: &[Step]) -> Option<u64> {
         let code = |e: ExprId| work::code_of(self.codelet, e);
         steps.iter().try_fold(0u64, |sum, step| {
@@ -53,14 +54,14 @@ impl Lower<'_, '_> {
         })
     }
 
-    /// The range of a loop whose bounds are known.
+    /// Returns the range of a loop whose bounds are known.
     pub(super) fn inner_range(&self, index: LocalId, (lo, hi, step): (ExprId, ExprId, i64)) -> InnerRange {
         let count =
             self.known_trips(lo, hi, step).expect("a plan for a vector kernel knows the trip counts of inner loops");
         InnerRange { index, first: self.known(lo).unwrap_or(0), step, count }
     }
 
-    /// Runs `body` for each value of some indices, which are numbers there.
+    /// Runs `body` for each combination of values of several indices, which are constants there.
     pub(super) fn written_out_range<'p>(
         &mut self,
         vk: &mut VectorKernel<'p>,
@@ -80,8 +81,8 @@ impl Lower<'_, '_> {
         self.ahead[range.index] = 0;
     }
 
-    /// A reduction of each iteration's own elements: sixteen lanes, folded by 8, 4, 2, 1, if their order matters, else
-    /// as many as do not wait for each other.
+    /// Translates a reduction over each iteration's own elements. If the order matters, it has sixteen lanes, folded by
+    /// 8, 4, 2, 1. Otherwise it has enough lanes to hide the latency.
     pub(super) fn kernel_reduction(&mut self, vk: &mut VectorKernel<'_>, r: &Reduction) -> Lanes {
         let (op, ty) = (r.source.op.operator(), self.ty(r.source.value));
         let count = if is_ordered(r.source.op, ty) { LANES as usize } else { UNORDERED };
@@ -98,7 +99,7 @@ impl Lower<'_, '_> {
             }
             element += 1;
         });
-        // Lanes that no element comes to hold the identity, which changes nothing.
+        // Lanes without elements have the identity, which changes nothing.
         for s in [8, 4, 2, 1] {
             for n in s..lanes.len() {
                 lanes[n - s] = binary(&mut vk.ir, op, lanes[n - s], lanes[n]);
@@ -109,7 +110,7 @@ impl Lower<'_, '_> {
         lanes.pop().unwrap_or_else(|| vk.ir.constant(lane(ty), nothing))
     }
 
-    /// A lane of a reduction that has taken an element; the first one alone if there is no `lane`.
+    /// Combines an element with a lane of a reduction. If there is no `lane`, returns the element alone.
     fn taken(&mut self, vk: &mut VectorKernel<'_>, r: &Reduction, lane: Option<Lanes>) -> Lanes {
         match (r.source.factors, lane) {
             (Some((x, y)), lane) => {

@@ -1,10 +1,9 @@
 //! Reductions as vector kernels.
 //!
-//! The sixteen lanes of the language stand in the record: a kernel begins with them and leaves them there, row after
-//! row.
-//! Reductions over equal ranges may share a kernel, each with lanes of its own.
+//! The sixteen lanes of the language are in the record. For each row, a kernel loads them from there and stores them
+//! back. Reductions over equal ranges may share a kernel; each has its own lanes.
 //!
-//! Invariant: an iteration goes to the lane of its row-major position, except where the order does not matter.
+//! Invariant: an iteration goes to the lane of its row-major position, unless the order does not matter.
 
 use super::lanes::{lane, reduction};
 use super::{Lanes, VectorKernel, calls_once, carries};
@@ -29,25 +28,25 @@ use smallvec::SmallVec;
 struct One<'r> {
     r: &'r Reduce,
     plan: &'r Plan,
-    /// Where its lanes stand in the record.
+    /// The offset of its lanes in the record.
     at: u32,
 }
 
-/// A row of fewer iterations does not pay for a call and for lanes in memory.
+/// The least number of iterations of a row for which a call, and lanes in memory, are profitable.
 const FEWEST: u64 = 64;
 
-/// Steps that reductions in one kernel may have together.
+/// The greatest number of operations that the reductions of one kernel may have together.
 const LONGEST: u32 = 160;
 
 impl Lower<'_, '_> {
-    /// The result, if the reduction can run as a vector kernel and that pays.
+    /// Emits a reduction as a vector kernel and returns its result, if this is possible and profitable.
     pub(in crate::lower) fn kernel_reduce(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let plans = self.kernel_plans(&[r], bounds);
         (plans.len() == 1).then_some(())?;
         self.kernel_reductions(&[r], &plans, bounds).pop()
     }
 
-    /// A plan for a reduction, if it can run as a vector kernel and that pays.
+    /// Returns a plan for a reduction as a vector kernel, if this is possible and profitable.
     fn kernel_reduce_plan(&self, r: &Reduce, bounds: &[Bound]) -> Option<Plan> {
         let (row, outer) = bounds.split_last()?;
         let binder = r.binders.last()?;
@@ -59,12 +58,13 @@ impl Lower<'_, '_> {
         let plan = self.mixed_plan(Some((binder.var, binder.lo, binder.hi)), &r.before, &steps::values(r))?;
         let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
         let straight = !plan.stores() && !plan.nested && !self.outlives(&plan, &inside) && !plan.loads.is_empty();
-        // Each row begins with the first lane.
+        // Each row begins at the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
         (straight && in_place && self.kernel_pays(&plan)).then_some(plan)
     }
 
-    /// Plans for as many reductions over equal ranges as one kernel has registers for, from the first on.
+    /// Returns plans for as many of the reductions, from the first on, as one kernel has registers for. Their ranges
+    /// are equal.
     pub(in crate::lower) fn kernel_plans(&self, all: &[&Reduce], bounds: &[Bound]) -> Vec<Plan> {
         let level = self.level();
         let (mut lanes, mut ramps, mut size) = (0, 0, 0);
@@ -73,14 +73,14 @@ impl Lower<'_, '_> {
             lanes += lane_vectors(r.op, self.ty(r.value), level);
             ramps += plan.ramp_uses;
             size += plan.size;
-            // What bodies make has the other half of the registers.
+            // The other half of the registers is for the values of the bodies.
             let most = level.spare_registers();
             (lanes <= most && size <= LONGEST && carries(level, lanes, ramps)).then_some(plan)
         };
         all.iter().map_while(plan).collect()
     }
 
-    /// The results of reductions over equal ranges, in one kernel.
+    /// Emits reductions over equal ranges as one kernel and returns their results.
     pub(in crate::lower) fn kernel_reductions(
         &mut self,
         all: &[&Reduce],
@@ -97,8 +97,9 @@ impl Lower<'_, '_> {
         }
         self.b.func.sized_stack_slots[record].size = bytes;
         let all = together;
-        // Of one call the kernel knows with what lanes begin. Lanes that are stored here in pieces and loaded there at
-        // once would keep it from beginning before all that stands before is done.
+        // If there is only one call, the kernel knows the start values of the lanes. If the lanes were stored here in
+        // parts and loaded there as a whole, store forwarding would fail, and the kernel would wait for all earlier
+        // stores.
         let once = outer.is_empty() && calls_once(row.range.poll, row.range.trips).is_some();
         if !once {
             all.iter().for_each(|one| self.begin_lanes((record, one.at), one.r.op, self.ty(one.r.value)));
@@ -108,7 +109,7 @@ impl Lower<'_, '_> {
         let result = |one: &One<'_>| {
             let ty = self.ty(one.r.value);
             let folded = self.fold_record((record, one.at), one.r.op, ty);
-            // A float sum of no element is +0, where its lanes hold -0.
+            // A float sum of no elements is +0, but its lanes have -0.
             let may_be_empty = is_ordered(one.r.op, ty) && one.r.op == ReduceOp::Sum;
             let Some(any) = any.filter(|_| may_be_empty) else { return folded };
             let zero = self.constant(ty, 0);
@@ -117,8 +118,8 @@ impl Lower<'_, '_> {
         all.iter().map(result).collect()
     }
 
-    /// The position that `argmin` or `argmax` gives, if its least or greatest value can be found by a vector kernel:
-    /// the first element that has it is then looked for, which is cheaper than to carry it along.
+    /// Emits `argmin` or `argmax`, if a vector kernel can find the least or the greatest value. The first element with
+    /// that value is then searched for, which is cheaper than carrying the position along.
     pub(in crate::lower) fn kernel_best(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (op, at_least) = match r.op {
             ReduceOp::ArgMin => (ReduceOp::Min, FloatCC::LessThanOrEqual),
@@ -130,7 +131,7 @@ impl Lower<'_, '_> {
         let found = self.b.create_block();
         let index = self.b.append_block_param(found, I64);
         if self.ty(r.value).is_float() {
-            // Nothing is better than a number that is the best, and if that is NaN the first NaN wins.
+            // If the best value is a number, no value is better. If it is NaN, the result is the first NaN.
             let [numbers, nans] = [(); 2].map(|()| self.b.create_block());
             let is_nan = self.b.ins().fcmp(FloatCC::Unordered, best, best);
             self.b.ins().brif(is_nan, nans, &[], numbers, &[]);
@@ -145,7 +146,8 @@ impl Lower<'_, '_> {
         Some(self.b.ins().isub(index, row.range.lo))
     }
 
-    /// Goes to `found` with the index of the first element whose value is as wanted; there is one.
+    /// Emits a search that jumps to `found` with the index of the first element for which `is_wanted` is true. There is
+    /// one.
     fn first_element(
         &mut self,
         r: &Reduce,
@@ -166,7 +168,7 @@ impl Lower<'_, '_> {
         self.b.ins().jump(found, &[row.range.lo.into()]);
     }
 
-    /// Whether the outer binders come to any row; `None` if they are known to.
+    /// Emits whether the outer binders have any row. Returns `None` if they are known to have one.
     fn any_row(&mut self, outer: &[Bound]) -> Option<Value> {
         let mut any = None;
         for Range { lo, hi, step, .. } in outer.iter().map(|b| &b.range).filter(|range| range.trips.is_none()) {
@@ -177,7 +179,7 @@ impl Lower<'_, '_> {
         any
     }
 
-    /// The vector that holds lanes of a type in the record; truth values are 0 or -1.
+    /// Returns the 128-bit vector type for lanes of a type in the record. Truth values are 0 or -1.
     fn lane_vector(ty: ElemType) -> Type {
         let ty = if ty == ElemType::Bool { I32 } else { crate::lower::clif(ty) };
         ty.by(16 / ty.bytes()).unwrap_or(I32X4)
@@ -197,7 +199,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The loops of the outer binders around a row.
+    /// Emits the loops of the outer binders around a row.
     fn kernel_rows(&mut self, all: &[One<'_>], (outer, row): (&[Bound], &Bound), record: StackSlot, once: bool) {
         let Some(last) = all.last() else { return };
         let binder = last.r.binders.len() - 1 - outer.len();
@@ -232,7 +234,7 @@ impl Lower<'_, '_> {
         self.call_kernel(&mut vk, count, Some(length), row.range.poll);
     }
 
-    /// What each group of iterations does to the lanes; `once` for all iterations in one call.
+    /// Accumulates each group of iterations in the lanes. `once` means that one call runs all iterations.
     fn kernel_take(&mut self, vk: &mut VectorKernel<'_>, r: &Reduce, lanes: u32, once: bool) {
         if let Some((x, y)) = r.factors {
             let factors = [self.kernel_value(vk, x), self.kernel_value(vk, y)];
@@ -247,7 +249,7 @@ impl Lower<'_, '_> {
         self.kernel_take_value(vk, r, (lanes, once), value);
     }
 
-    /// Takes a value into the lanes.
+    /// Accumulates a value in the lanes.
     fn kernel_take_value(&mut self, vk: &mut VectorKernel<'_>, r: &Reduce, (lanes, once): (u32, bool), value: Lanes) {
         let accumulator = self.kernel_accumulator(vk, r, (lanes, once));
         let lane = vk.ir.accumulators[accumulator.0 as usize].lane;
@@ -255,7 +257,7 @@ impl Lower<'_, '_> {
         vk.ir.accumulate(accumulator, reduction(r.op), value, None);
     }
 
-    /// The accumulator of the lanes of a reduction.
+    /// Declares the accumulator for the lanes of a reduction.
     fn kernel_accumulator(
         &mut self,
         vk: &mut VectorKernel<'_>,
@@ -268,7 +270,7 @@ impl Lower<'_, '_> {
         vk.ir.accumulator(Accumulator { lane, offset, start, any_order: !is_ordered(r.op, ty) })
     }
 
-    /// Folds the lanes of the record by 8, 4, 2, 1.
+    /// Emits the fold of the lanes in the record by 8, 4, 2, 1.
     pub(super) fn fold_record(&mut self, (record, at): (StackSlot, u32), op: ReduceOp, ty: ElemType) -> Value {
         let vector = Self::lane_vector(ty);
         let base = self.b.ins().stack_addr(I64, record, Offset32::new(at as i32));
@@ -289,14 +291,14 @@ impl Lower<'_, '_> {
     }
 }
 
-/// Registers that the lanes of a reduction may take: where their order does not matter, groups in a row have lanes of
-/// their own, if there are registers enough for that.
+/// Returns the number of registers that the lanes of a reduction may take. If their order does not matter, consecutive
+/// groups have their own lanes as far as there are enough registers.
 pub(super) fn lane_vectors(op: ReduceOp, ty: ElemType, level: Level) -> usize {
     let lane = if ty == ElemType::Bool { Lane::I32 } else { lane(ty) };
     level.vectors(lane) * if is_ordered(op, ty) { 1 } else { level.parallel_accumulators() }
 }
 
-/// Bytes of sixteen lanes in the record.
+/// Returns the number of bytes of sixteen lanes in the record.
 fn lane_bytes(ty: ElemType) -> u32 {
     if ty.bytes() == 8 { 128 } else { 64 }
 }

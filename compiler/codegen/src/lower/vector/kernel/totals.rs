@@ -1,8 +1,8 @@
-//! Totals in a vector kernel: sixteen lanes each, which begin with what changes nothing and stand in the record.
+//! Totals in a vector kernel. Each has sixteen lanes in the record, which start with the identity.
 //!
-//! A reduction that leaves iterations out is a loop with one total.
+//! A reduction with a filter is a loop with one total.
 //!
-//! Invariant: an iteration that is left out changes no lane.
+//! Invariant: an iteration that the mask excludes changes no lane.
 
 use super::lanes::{lane, reduction};
 use super::reduce::lane_vectors;
@@ -20,21 +20,22 @@ use girder_ir::types::ElemType;
 use girder_simd::Level;
 use girder_simd::ir::{Accumulator, AccumulatorId, Effect, Lane, Op, Reduction};
 
-/// A reduction over fewer iterations does not pay for a call and for lanes in memory.
+/// The least number of iterations of a reduction for which a call, and lanes in memory, are profitable.
 const FEWEST: u64 = 64;
 
-/// A total's lanes in the record.
+/// The lanes of a total in the record.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     local: LocalId,
     op: ReduceOp,
     ty: ElemType,
     at: u32,
-    /// Where it says of each lane whether something came to it: an empty float sum is +0, but its lanes hold -0.
+    /// The offset of flags that record for each lane whether it has any element: an empty float sum is +0, but its
+    /// lanes have -0.
     any: Option<u32>,
 }
 
-/// A total while the kernel is made.
+/// A total during the construction of the kernel.
 #[derive(Clone, Copy)]
 pub(super) struct KernelTotal {
     kept: Kept,
@@ -47,14 +48,14 @@ impl Kept {
         16 * self.ty.bytes().max(4)
     }
 
-    /// Registers that it may take.
+    /// Returns the number of registers that it may take.
     pub(super) fn vectors(self, level: Level) -> usize {
         lane_vectors(self.op, self.ty, level) + self.any.map_or(0, |_| level.vectors(Lane::I32))
     }
 }
 
 impl Lower<'_, '_> {
-    /// Where the totals of a plan stand: at the start of the record.
+    /// Returns the layout of a plan's totals at the start of the record.
     pub(super) fn layout(&self, plan: &Plan) -> Vec<Kept> {
         let mut at = 0;
         let kept = plan.totals.iter().map(|&(local, op)| {
@@ -70,10 +71,10 @@ impl Lower<'_, '_> {
         kept.collect()
     }
 
-    /// Whether a kernel has registers for the totals of a plan.
+    /// Whether a kernel has enough registers for the totals of a plan.
     pub(super) fn has_room_for_totals(&self, plan: &Plan) -> bool {
         let level = self.level();
-        // Where there are few registers, those that say whether there was any count too.
+        // At levels with few registers, the flags also count.
         let (most, any) = match level {
             Level::Avx2 => (6, level.vectors(Lane::I32)),
             Level::Avx512 => (4, 0),
@@ -82,7 +83,7 @@ impl Lower<'_, '_> {
         self.layout(plan).iter().map(vectors).sum::<usize>() <= most
     }
 
-    /// Puts what changes nothing into the lanes.
+    /// Stores the identity in all lanes.
     pub(super) fn begin_totals(&mut self, record: StackSlot, totals: &[Kept]) {
         for kept in totals {
             self.begin_lanes((record, kept.at), kept.op, kept.ty);
@@ -90,7 +91,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// What the lanes come to.
+    /// Emits the result of a total from its lanes.
     fn total(&mut self, record: StackSlot, kept: &Kept) -> Value {
         let folded = self.fold_record((record, kept.at), kept.op, kept.ty);
         let Some(at) = kept.any else { return folded };
@@ -99,7 +100,7 @@ impl Lower<'_, '_> {
         self.b.ins().select(any, folded, zero)
     }
 
-    /// Takes the lanes into the locals.
+    /// Combines the results of the totals with the locals.
     pub(super) fn end_totals(&mut self, record: StackSlot, totals: &[Kept]) {
         for kept in totals {
             let new = self.total(record, kept);
@@ -109,7 +110,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// What each group of iterations does to a total.
+    /// Accumulates each group of iterations in a total.
     pub(super) fn take_total(&mut self, vk: &mut VectorKernel<'_>, total: &Total) {
         let n = vk.totals.iter().position(|t| t.kept.local == total.local);
         let n = n.expect("a plan names the totals of its steps");
@@ -131,7 +132,7 @@ impl Lower<'_, '_> {
         vk.ir.accumulate(accumulator, reduction(kept.op), value, mask);
     }
 
-    /// A reduction over the elements that its filter lets through, if it can run as a vector kernel and that pays.
+    /// Emits a reduction with a filter as a vector kernel, if this is possible and profitable.
     pub(in crate::lower) fn kernel_filtered(&mut self, r: &Reduce, bounds: &[Bound]) -> Option<Value> {
         let (row, outer) = bounds.split_last()?;
         let binder = r.binders.last()?;
@@ -147,7 +148,7 @@ impl Lower<'_, '_> {
         body.push(Step::If { cond, then, els: Vec::new(), differs: true, joins: false });
         let plan = self.plan_of_steps(Some((binder.var, binder.lo, binder.hi)), body, &[], true)?;
         let inside = girder_codelet::locals::reads_of_reduce(self.codelet, r);
-        // Each row begins with the first lane.
+        // Each row begins at the first lane.
         let in_place = outer.is_empty() || !is_ordered(r.op, ty) || length % LANES as u64 == 0;
         if plan.stores() || self.outlives(&plan, &inside) || !in_place || !self.kernel_pays(&plan) {
             return None;
@@ -159,7 +160,7 @@ impl Lower<'_, '_> {
         Some(self.total(record, &totals[0]))
     }
 
-    /// The loops of the outer binders around a row.
+    /// Emits the loops of the outer binders around a row.
     fn filtered_rows(&mut self, plan: &Plan, (outer, row): (&[Bound], &Bound), record: StackSlot, totals: &[Kept]) {
         if let Some((first, inner)) = outer.split_first() {
             self.counted(first.range.clone(), None, |l, index| {
@@ -180,7 +181,7 @@ impl Lower<'_, '_> {
 }
 
 impl VectorKernel<'_> {
-    /// Keeps totals in registers.
+    /// Adds the accumulators of totals.
     pub(super) fn add_totals(&mut self, totals: &[Kept]) {
         for &kept in totals {
             let lane = lane(kept.ty);

@@ -1,6 +1,7 @@
-//! Where the accesses of a body are, from iteration to iteration.
+//! The addresses of a body's accesses, from iteration to iteration.
 //!
-//! Invariant: two accesses are taken for one only if no value that the body changes could tell them apart.
+//! Invariant: two accesses are treated as the same only if their indices are equal and depend on nothing that the body
+//! changes.
 
 use super::Search;
 use crate::lower::vector::steps::Step;
@@ -8,7 +9,7 @@ use girder_ir::codelet::{BinaryOp, ExprKind, Index, Storage, UnaryOp};
 use girder_ir::ids::ExprId;
 
 impl Search<'_, '_, '_> {
-    /// By how much an `i64` expression grows from iteration to iteration, if that is a number.
+    /// Returns the step of an `i64` expression from iteration to iteration, if it is a known constant.
     pub(super) fn slope(&self, e: ExprId, conditional: bool) -> Option<i64> {
         if !self.differ.differs(e) {
             return self.is_safe(e, conditional).then_some(0);
@@ -31,7 +32,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// The store that both branches of a condition end with, if it is the same but for the value.
+    /// Returns the store with which both branches of a condition end, if they differ only in the value.
     pub(super) fn join<'s>(&self, then: &'s [Step], els: &'s [Step]) -> Option<(Storage, &'s Index)> {
         let ((a, at), (b, other)) = (self.last_store(then)?, self.last_store(els)?);
         (a == b && self.is_same_element(at, other)).then_some((a, at))
@@ -45,12 +46,12 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether two indices are that are the same expression of what the body does not change.
+    /// Whether two accesses have the same indices, and these depend on nothing that the body changes.
     pub(super) fn is_same_element(&self, a: &Index, b: &Index) -> bool {
         a.iter().zip(b).all(|(&x, &y)| self.is_fixed(x) && self.is_same_expression(x, y))
     }
 
-    /// Bytes from iteration to iteration.
+    /// Returns the byte stride of an access from iteration to iteration.
     pub(super) fn stride(&self, storage: Storage, index: &Index, conditional: bool) -> Option<i64> {
         let start = if let Storage::Field(field) = storage { self.differ.step(field) } else { 0 };
         let dims = self.l().dims(storage);
@@ -59,9 +60,9 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Whether no two iterations touch an element that either stores. Vertices never do in fields, by the race rule,
-    /// and always in local arrays, of which there is one; iterations of a loop do not if, for any two accesses, some
-    /// index keeps them apart.
+    /// Checks that no two iterations access an element that either of them stores. Vertices never do so in fields, by
+    /// the race rule, and always do in local arrays, because all vertices share one. Iterations of a loop do not if any
+    /// two accesses have an index that always differs.
     pub(super) fn stores_are_disjoint(&self) -> Option<()> {
         let apart = |storage: Storage| {
             let of: Vec<&Index> = self.accesses.iter().filter(|(s, _)| *s == storage).map(|(_, index)| index).collect();
@@ -76,8 +77,8 @@ impl Search<'_, '_, '_> {
         all.then_some(())
     }
 
-    /// Whether two indices differ in any two iterations: they grow equally, and are equal in each iteration or as far
-    /// apart as they never come by growing.
+    /// Whether two indices differ in any two different iterations. They must have equal steps, and their difference
+    /// within an iteration must be 0 or not a multiple of the step.
     fn are_disjoint(&self, a: ExprId, b: ExprId) -> bool {
         let ((x, m), (y, n)) = (self.without_number(a), self.without_number(b));
         let Some(slope) = self.slope(x, false).filter(|&s| s != 0) else { return false };
@@ -85,7 +86,7 @@ impl Search<'_, '_, '_> {
         self.is_fixed(x) && self.is_same_expression(x, y) && (apart == 0 || apart % i128::from(slope) != 0)
     }
 
-    /// An index as an expression and a number to be added.
+    /// Splits an index into an expression and a constant to be added.
     fn without_number(&self, e: ExprId) -> (ExprId, i64) {
         let ExprKind::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), a, b, .. } = self.l().codelet.exprs[e].kind
         else {
@@ -104,7 +105,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether an index depends on nothing that the body sets.
+    /// Whether an index depends on no local that the body sets and on no load.
     fn is_fixed(&self, e: ExprId) -> bool {
         let expr = &self.l().codelet.exprs[e];
         let fixed = match expr.kind {
@@ -115,7 +116,7 @@ impl Search<'_, '_, '_> {
         fixed && expr.kind.operands().iter().all(|&x| self.is_fixed(x))
     }
 
-    /// Whether two expressions are the same expression.
+    /// Whether two expressions are structurally equal.
     fn is_same_expression(&self, a: ExprId, b: ExprId) -> bool {
         let l = self.l();
         if a == b || l.folded[a].is_some() && l.folded[a] == l.folded[b] {

@@ -1,6 +1,6 @@
-//! Which expressions can be vectors.
+//! Decides which expressions can be vectors.
 //!
-//! Invariant: an operator is accepted only for types that the backend has the vector instruction for.
+//! Invariant: an operator is accepted only for types for which the backend has a vector instruction.
 
 use super::{Context, GREATEST, Search, UNEVEN};
 use crate::lower::vector::kernel::lane;
@@ -71,7 +71,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Whether vectors are converted so.
+    /// Whether vectors have a conversion between two types.
     fn converts(&self, from: ElemType, to: ElemType) -> bool {
         match self.mixed {
             true => self.l().level().converts(lane(from), lane(to)),
@@ -87,7 +87,7 @@ impl Search<'_, '_, '_> {
         let ty = self.l().element_type(storage);
         let sure =
             context.conditional && self.sure.iter().any(|(s, at)| *s == storage && self.is_same_element(at, index));
-        // In vector kernels, iterations that skip a load leave it out.
+        // In vector kernels, loads are masked, so that iterations may skip them.
         let proven = self.l().is_proven(site) && (!context.conditional || self.mixed || sure);
         if !(proven || self.l().is_at_fixed_place(e)) || ty == ElemType::Bool && !self.mixed {
             return self.l().refuse("an index of a load may be outside");
@@ -107,14 +107,15 @@ impl Search<'_, '_, '_> {
         Some(())
     }
 
-    /// Whether an expression is an `i64` that grows from iteration to iteration.
+    /// Whether an expression is an `i64` that changes by a constant step from iteration to iteration.
     fn is_index(&self, e: ExprId, context: Context) -> bool {
         self.l().ty(e) == ElemType::I64 && self.slope(e, context.conditional).is_some()
     }
 
-    /// An index that becomes an integer of the body's width, or is known to be narrow and becomes a float.
+    /// Accepts the conversion of an index to an integer of the body's width, or to a float if the index is known to fit
+    /// into 32 bits.
     fn converted_index(&mut self, x: ExprId, ty: ElemType, context: Context) -> Option<()> {
-        // Longer integers are not made from shorter ones.
+        // A 64-bit integer is not made from a 32-bit index.
         if ty == ElemType::Bool || self.mixed && ty.is_int() && ty.bytes() == 8 {
             return None;
         }
@@ -127,7 +128,7 @@ impl Search<'_, '_, '_> {
         self.ramp(x, context)
     }
 
-    /// Notes an index whose value is used.
+    /// Records an index whose value is used.
     fn ramp(&mut self, e: ExprId, context: Context) -> Option<()> {
         self.ramp_uses = self.ramp_uses.saturating_add(self.repeated.try_into().unwrap_or(u32::MAX));
         if self.ramps.iter().all(|r| r.0 != e) {
@@ -137,7 +138,7 @@ impl Search<'_, '_, '_> {
         Some(())
     }
 
-    /// Least and greatest value of an index that depends on nothing but the loop's.
+    /// Returns the least and the greatest value of an index that depends only on that of the loop.
     fn interval(&self, e: ExprId) -> Option<(i128, i128)> {
         if let Some(v) = self.l().known(e) {
             return Some((i128::from(v), i128::from(v)));
@@ -169,7 +170,7 @@ impl Search<'_, '_, '_> {
     fn takes_binary(&self, op: BinaryOp, ty: ElemType, b: ExprId) -> bool {
         let wide_int = !self.mixed && matches!(ty, ElemType::I64 | ElemType::U64);
         let known_width = self.fits(ty) && self.l().folded[b].is_some_and(|n| n < 8 * u64::from(ty.bytes()));
-        // Such a division has no check that could fail.
+        // Such a division cannot fail.
         let by_number = self.mixed && ty.is_int() && ty.bytes() <= 4 && self.l().folded[b].is_some_and(|n| n != 0);
         match op {
             BinaryOp::Rem => by_number,
@@ -201,7 +202,7 @@ fn takes_conversion(from: ElemType, to: ElemType) -> bool {
     }
 }
 
-/// Whether there are vector operations for a reduction.
+/// Whether vectors have the operation of a reduction.
 pub(in crate::lower::vector) fn takes_reduction(op: ReduceOp, ty: ElemType) -> bool {
     match op {
         ReduceOp::ArgMin | ReduceOp::ArgMax => false,

@@ -1,6 +1,6 @@
-//! Between what numbers the integers of a body lie, and how many bits those take.
+//! The ranges of the integers of a body, and the number of bits that they need.
 //!
-//! Invariant: a range holds every value that its expression may have.
+//! Invariant: a range contains every value that its expression may have.
 
 use super::Narrow;
 use crate::lower::Lower;
@@ -11,7 +11,7 @@ use girder_ir::types::ElemType;
 
 pub(super) type Span = (i128, i128);
 
-/// The bits of lanes that hold all numbers of a range, and whether they are signed.
+/// Returns the bits of the narrowest lanes that hold all numbers of a range, and whether they are signed.
 pub(super) fn lanes((lo, hi): Span) -> Option<(u8, bool)> {
     let signed = lo < 0;
     let holds = |bits: &u8| match signed {
@@ -22,7 +22,7 @@ pub(super) fn lanes((lo, hi): Span) -> Option<(u8, bool)> {
 }
 
 impl Lower<'_, '_> {
-    /// The range of an integer.
+    /// Returns the range of an integer expression.
     pub(super) fn narrow_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<Span> {
         let ty = self.ty(e);
         let all = int_range(ty).filter(|_| ty.is_int())?;
@@ -33,11 +33,11 @@ impl Lower<'_, '_> {
         if narrow.vk.plan.same.contains(e) {
             return Some(all);
         }
-        // Beyond its type a result wraps around.
+        // A result outside the range of its type wraps around.
         Some(self.unwrapped_range(narrow, e).filter(|r| all.0 <= r.0 && r.1 <= all.1).unwrap_or(all))
     }
 
-    /// The range before a result is brought into that of its type; `None` if it may be anything.
+    /// Returns the range of a result before it wraps around; `None` if it is not known.
     pub(super) fn unwrapped_range(&self, narrow: &Narrow<'_>, e: ExprId) -> Option<Span> {
         let range = |e: ExprId| self.narrow_range(narrow, e);
         let either = |(a, b): Span, (c, d): Span| (a.min(c), b.max(d));

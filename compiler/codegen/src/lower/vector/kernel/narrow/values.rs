@@ -1,6 +1,6 @@
 //! Values in lanes of 8 or 16 bits.
 //!
-//! Invariant: what is asked for in lanes of some bits has at least the low bits of its expression's value there.
+//! Invariant: a value that is requested in lanes of n bits has at least the low n bits of its expression's value.
 
 use super::ranges::lanes;
 use super::{Known, Lanes, Narrow};
@@ -14,7 +14,7 @@ use girder_ir::types::ElemType;
 use girder_simd::ir::{Lane, Op};
 
 impl Narrow<'_> {
-    /// A value in lanes of some bits; wider ones only of what is exact.
+    /// Converts a value to lanes of the given bits. Only an exact value can be widened.
     pub(super) fn fit(&mut self, known: Known, bits: u8) -> Option<Lanes> {
         match self.bits(known.value) {
             from if from == bits => Some(known.value),
@@ -28,21 +28,21 @@ impl Narrow<'_> {
         }
     }
 
-    /// An operation on one value, in signed lanes or unsigned ones.
+    /// Adds an operation on one value, in signed or unsigned lanes.
     fn unary(&mut self, op: Op, x: Lanes, signed: bool) -> Lanes {
         let x = self.typed(x, signed);
         let result = self.vk.ir.unary(op, x);
         self.typed(result, false)
     }
 
-    /// An operation on two values, in signed lanes or unsigned ones.
+    /// Adds an operation on two values, in signed or unsigned lanes.
     fn binary(&mut self, op: Op, x: Lanes, y: Lanes, signed: bool) -> Lanes {
         let (x, y) = (self.typed(x, signed), self.typed(y, signed));
         let result = self.vk.ir.binary(op, x, y);
         self.typed(result, false)
     }
 
-    /// The same bits in signed lanes or unsigned ones.
+    /// Returns the same bits in signed or unsigned lanes.
     fn typed(&mut self, x: Lanes, signed: bool) -> Lanes {
         let lane = match (self.bits(x), signed) {
             (8, false) => Lane::U8,
@@ -57,19 +57,19 @@ impl Narrow<'_> {
         self.vk.ir.constant(Self::lane(bits), number as u64)
     }
 
-    /// The lanes that a range takes: no narrower than an element.
+    /// Returns the lanes that a range needs. They are not narrower than an element.
     fn lanes(&self, range: (i128, i128)) -> Option<(u8, bool)> {
         lanes(range).map(|(bits, signed)| (bits.max(self.element), signed))
     }
 
-    /// The lanes that two ranges take, both signed or both unsigned.
+    /// Returns the lanes that two ranges need, with the same signedness.
     fn lanes_of_both(&self, x: (i128, i128), y: (i128, i128)) -> Option<(u8, bool)> {
         self.lanes((x.0.min(y.0), x.1.max(y.1)))
     }
 }
 
 impl Lower<'_, '_> {
-    /// A value in the lanes that its range takes, or the low bits if that is too large.
+    /// Translates an expression in the lanes that its range needs, or only its low bits if the range is too large.
     pub(super) fn narrow_known(&mut self, narrow: &mut Narrow<'_>, e: ExprId) -> Option<Known> {
         let range = self.narrow_range(narrow, e)?;
         let lanes = narrow.lanes(range);
@@ -77,7 +77,7 @@ impl Lower<'_, '_> {
         Some(Known { value, range, exact: lanes.is_some() })
     }
 
-    /// A value in lanes of some bits.
+    /// Translates an expression in lanes of the given bits.
     pub(super) fn narrow_value(&mut self, narrow: &mut Narrow<'_>, e: ExprId, bits: u8) -> Option<Lanes> {
         let ty = self.ty(e);
         let range = self.narrow_range(narrow, e)?;
@@ -87,7 +87,7 @@ impl Lower<'_, '_> {
         if narrow.vk.plan.same.contains(e) {
             return Some(self.narrow_uniform(narrow, e, bits));
         }
-        // Wider lanes than its type's: it wraps around in its own.
+        // The lanes are wider than the type. The value must wrap around in lanes of its own width.
         if 8 * ty.bytes() < bits.into() {
             (8 * ty.bytes() >= narrow.element.into()).then_some(())?;
             let value = self.narrow_value(narrow, e, narrow.element)?;
@@ -130,7 +130,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// A value that is the same for all elements, by way of the record.
+    /// Returns a value that is the same for all elements. It is passed in the record.
     fn narrow_uniform(&mut self, narrow: &mut Narrow<'_>, e: ExprId, bits: u8) -> Lanes {
         let value = self.expr(e);
         let value = match self.ty(e).bytes() {
@@ -186,7 +186,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The absolute value of a difference of unsigned lanes, which takes a bit less than the difference.
+    /// Returns the absolute difference of unsigned lanes, which needs one bit less than the difference.
     fn narrow_distance(&mut self, narrow: &mut Narrow<'_>, x: ExprId) -> Option<Option<Lanes>> {
         let ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } = self.codelet.exprs[x].kind else { return Some(None) };
         let (p, q) = (self.narrow_range(narrow, a)?, self.narrow_range(narrow, b)?);
@@ -238,7 +238,7 @@ impl Lower<'_, '_> {
         Some(narrow.binary(op, x, y, false))
     }
 
-    /// A result in lanes that are signed or not, in lanes of some bits.
+    /// Converts a result in signed or unsigned lanes to lanes of the given bits.
     fn narrow_signed(
         &mut self,
         narrow: &mut Narrow<'_>,
@@ -250,7 +250,7 @@ impl Lower<'_, '_> {
         narrow.fit(Known { value, range, exact: true }, bits)
     }
 
-    /// `a >> b`, by a number.
+    /// Translates `a >> b`, where `b` is a known number.
     fn narrow_right(
         &mut self,
         narrow: &mut Narrow<'_>,
@@ -277,7 +277,7 @@ impl Lower<'_, '_> {
         self.narrow_signed(narrow, value, (range, signed), bits)
     }
 
-    /// Half of `x + y + 1`, of unsigned lanes that need not hold the sum.
+    /// Returns half of `x + y + 1`, in unsigned lanes that need not hold the sum.
     fn narrow_average(&mut self, narrow: &mut Narrow<'_>, sum: ExprId) -> Option<Lanes> {
         let add = |e: ExprId| match self.codelet.exprs[e].kind {
             ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => Some((a, b)),
@@ -292,7 +292,7 @@ impl Lower<'_, '_> {
         Some(narrow.binary(Op::Average, x, y, false))
     }
 
-    /// `cond ? yes : no`
+    /// Returns `cond ? yes : no`.
     pub(super) fn narrow_chosen(
         &mut self,
         narrow: &mut Narrow<'_>,
@@ -311,14 +311,14 @@ impl Lower<'_, '_> {
                 bits
             }
         };
-        // What is not exact has no more bits than it has.
+        // A value that is not exact cannot be widened.
         let (yes, no) = (narrow.fit(yes, bits)?, narrow.fit(no, bits)?);
         let mask = self.narrow_mask(narrow, cond, bits)?;
         let value = narrow.vk.ir.select(mask, yes, no);
         Some(Known { value, range, exact })
     }
 
-    /// The least bits of lanes in which a condition can be evaluated.
+    /// Returns the bits of the narrowest lanes in which a condition can be evaluated.
     pub(super) fn narrow_cond_bits(&self, narrow: &Narrow<'_>, cond: ExprId) -> Option<u8> {
         match self.codelet.exprs[cond].kind {
             _ if self.folded[cond].is_some() || narrow.vk.plan.same.contains(cond) => None,
@@ -337,7 +337,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The mask of the lanes where a condition holds.
+    /// Returns the mask of the lanes in which a condition is true.
     pub(super) fn narrow_mask(&mut self, narrow: &mut Narrow<'_>, cond: ExprId, bits: u8) -> Option<Lanes> {
         let codelet = self.codelet;
         match codelet.exprs[cond].kind {
@@ -371,7 +371,7 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// The sum of what the elements of an iteration are.
+    /// Returns the sum of the values of an iteration's elements.
     pub(super) fn narrow_terms(&mut self, narrow: &mut Narrow<'_>, e: ExprId) -> Option<Lanes> {
         let word = |range: (i128, i128)| range.0 >= -(1 << 15) && range.1 < 1 << 15;
         if let ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } = self.codelet.exprs[e].kind
