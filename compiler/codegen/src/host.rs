@@ -3,13 +3,15 @@
 //! Invariant: `features` records what Cranelift's backend can translate without a call of a library function.
 
 use crate::isa::Isa;
-use crate::lower::WRITTEN_OUT;
 use crate::validate::CodegenError;
 use cranelift_codegen::isa::{Builder, CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use girder_codelet::kernel::KernelTarget;
 use girder_simd::{Options, Reference};
 use std::sync::Arc;
+
+/// The greatest number of nodes of a vector kernel with its inner loops fully unrolled.
+pub(crate) const UNROLLED_NODES: u64 = 500;
 
 /// The operations for which the backend has instructions.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +81,7 @@ impl Host {
 
     /// Returns the properties on which the benefit of rewrites depends.
     pub fn target(&self) -> KernelTarget {
-        KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: WRITTEN_OUT }
+        KernelTarget { vector_kernels: self.features.simd.is_some(), unrolled_nodes: UNROLLED_NODES }
     }
 
     /// Returns the same machine with vector kernels for a level, but evaluated by a function. It is for tests: the

@@ -29,7 +29,7 @@ mod stmt;
 mod iterations;
 mod vector;
 
-pub(crate) use vector::{NAMESPACE, WRITTEN_OUT};
+pub(crate) use vector::NAMESPACE;
 
 use crate::helpers::Import;
 use crate::host::{Features, Host};

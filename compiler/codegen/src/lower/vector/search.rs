@@ -6,6 +6,7 @@ use super::Plan;
 use super::differ::Differ;
 use super::steps::{self, Exit, Reduction, Step};
 use super::totals;
+use crate::host::UNROLLED_NODES;
 use crate::lower::Lower;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Binder, ExprKind, Index, ReduceOp, StmtBlock, Storage};
@@ -14,8 +15,6 @@ use girder_ir::types::ElemType;
 
 /// A body with more operations than this stays scalar: it would take too long to compile.
 const GREATEST: u32 = 10_000;
-/// The greatest number of nodes of a vector kernel with its inner loops fully unrolled.
-pub(crate) const WRITTEN_OUT: u64 = 500;
 
 /// The reason why an access cannot be a vector.
 const UNEVEN: &str = "an index does not grow evenly from iteration to iteration";
@@ -154,7 +153,7 @@ impl<'a, 'b> Lower<'a, 'b> {
         search.differ.complete(&steps);
         if !mixed {
             search.width = search.choose_width(&steps, values)?;
-        } else if search.nested && self.written_out_size(&steps).is_none_or(|size| size > WRITTEN_OUT) {
+        } else if search.nested && self.written_out_size(&steps).is_none_or(|size| size > UNROLLED_NODES) {
             return self.refuse("its inner loops are long");
         }
         search.steps(&mut steps, TOP)?;
