@@ -108,13 +108,14 @@ impl Elaborator<'_> {
             "permute" => {
                 let [axes] = self.arguments("permute", ["axes"], given, span)?;
                 let axes = self.int_list(axes)?;
+                let axes = axes.into_iter().map(|a| self.axis_below(a, v.rank(), span)).collect::<Result<Vec<_>>>()?;
                 let mut sorted = axes.clone();
-                sorted.sort();
-                if sorted != (0..v.rank() as i64).collect::<Vec<_>>() {
+                sorted.sort_unstable();
+                if !sorted.into_iter().eq(0..v.rank()) {
                     let message = format!("`permute` takes each axis of 0..{} once", v.rank());
                     return Err(self.error("elaborate::axis", span, message));
                 }
-                v.permute(&axes.iter().map(|&a| a as usize).collect::<Vec<_>>())
+                v.permute(&axes)
             }
             "reverse" => {
                 let [axis] = self.arguments("reverse", ["axis?"], given, span)?;
@@ -234,17 +235,25 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns an axis below `rank`; 0 if none is given.
+    /// Returns an axis below `rank`; 0 if none is given. A negative axis counts from the end.
     pub fn axis_of(&mut self, given: Option<Given>, rank: usize, span: Span) -> Result<usize> {
         let (axis, at) = match given {
             None => (0, span),
             Some(Given { value: Value::Int(a), span, .. }) => (a, span),
             Some(g) => return Err(self.expected("an axis (an integer)", &g.value, g.span)),
         };
-        if axis < 0 || axis as usize >= rank {
-            return Err(self.error("elaborate::axis", at, format!("there is no axis {axis} of {rank}")));
+        self.axis_below(axis, rank, at)
+    }
+
+    /// Returns an axis as its number from the start; a negative one counts from the end.
+    fn axis_below(&mut self, axis: i64, rank: usize, at: Span) -> Result<usize> {
+        let n = rank as i64;
+        if (-n..n).contains(&axis) {
+            return Ok(axis.rem_euclid(n) as usize);
         }
-        Ok(axis as usize)
+        let message = format!("there is no axis {axis}: the rank is {rank}");
+        let help = if rank == 0 { "a single value has no axes".into() } else { format!("write one of {}..{rank}", -n) };
+        Err(self.error_help("elaborate::axis", at, message, help))
     }
 
     /// Evaluates a size: an integer that is not negative.

@@ -23,6 +23,13 @@ impl Elaborator<'_> {
             (Value::List(a), Value::List(b)) => self.charge_values((a.len() + b.len()) as u64, span)?,
             _ => {}
         }
+        // An optional argument `= ()` can be tested, whatever value was given.
+        if let (BinaryOp::Eq | BinaryOp::Ne, Value::Unit, _) | (BinaryOp::Eq | BinaryOp::Ne, _, Value::Unit) =
+            (op, &left, &right)
+        {
+            let equal = matches!((&left, &right), (Value::Unit, Value::Unit));
+            return Ok(Value::Bool(equal == (op == BinaryOp::Eq)));
+        }
         if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
             return self.prelude_call(prelude_name(op), vec![left, right], span);
         }
@@ -65,6 +72,8 @@ impl Elaborator<'_> {
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Type(a), Value::Type(b)) => a == b,
             (Value::Range(a), Value::Range(b)) => a == b,
+            (Value::Unit, Value::Unit) => true,
+            (Value::Unit, _) | (_, Value::Unit) => false,
             (Value::List(a), Value::List(b)) => {
                 a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| self.same(a, b) == Some(true))
             }

@@ -43,6 +43,10 @@ impl Elaborator<'_> {
                 if name == "len" {
                     return self.count(&x.value, x.span).map(|n| Value::Int(n as i64));
                 }
+                if let ("list", Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_)) = (name, &x.value) {
+                    self.charge_values(1, x.span)?;
+                    return items(vec![x.value]);
+                }
                 let mut values = self.items(x)?;
                 match name {
                     "enumerate" => {
@@ -68,15 +72,16 @@ impl Elaborator<'_> {
 
     /// Returns the tensors in a nested value, in order.
     fn leaves(&mut self, value: &Value, span: Span, out: &mut Vec<Value>) -> Result<()> {
+        self.charge(span)?;
         match value {
             Value::List(l) => l.iter().try_for_each(|v| self.leaves(v, span, out)),
             Value::Tuple(t) => t.values.iter().try_for_each(|v| self.leaves(v, span, out)),
-            Value::Unit => Ok(()),
-            other => {
+            Value::Tensor(_) => {
                 self.charge_values(1, span)?;
-                out.push(other.clone());
+                out.push(value.clone());
                 Ok(())
             }
+            _ => Ok(()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Diagnostics with the calls that led to them.
 //!
-//! Invariant: an error in the library has its first label at the call that the user wrote.
+//! Invariant: an error in the library has its first label at the call that the user wrote, and none at calls inside the
+//! library.
 
 use girder_source::{Diagnostic, Diagnostics, Failed, Label, SourceMap, Span};
 
@@ -23,9 +24,15 @@ impl<'a> Reporter<'a> {
         let in_library = d.labels.first().is_some_and(|l| self.in_library(l.span));
         let own = self.calls.iter().rev().copied().find(|&s| !self.in_library(s)).filter(|_| in_library);
         if let Some(call) = own {
-            d.labels.insert(0, Label { span: call, text: "in this call".into() });
+            // An assertion of the library is about the arguments of the call.
+            if d.code == "elaborate::assertion" {
+                d.labels.clear();
+            }
+            let text = if d.labels.is_empty() { "" } else { "in this call" };
+            d.labels.insert(0, Label { span: call, text: text.into() });
         }
-        for &span in self.calls.iter().rev().take(3).filter(|s| Some(**s) != own) {
+        let calls = self.calls.iter().rev().filter(|&&s| Some(s) != own && (own.is_none() || !self.in_library(s)));
+        for &span in calls.take(3) {
             d = d.label(span, "in this call");
         }
         self.diagnostics.push(d);

@@ -1,0 +1,69 @@
+//! Library results have the same bits on every machine, in every mode.
+
+use girder_engine::Mode;
+use girder_tests::{Outcome, Program};
+
+const MACHINES: [&str; 4] = ["small", "small-8", "gc200", "bow-pod16"];
+const MODES: [Mode; 3] = [Mode::Interpret, Mode::Exact, Mode::Fast];
+
+/// A program that reduces, normalises and multiplies `n` elements.
+fn program(n: usize) -> String {
+    format!(
+        "use nn;
+        codelet harmonic(out x: f32[n]) {{ for i in 0..n {{ x[i] = 1.0 / f32(i + 1); }} }}
+        var x: f32[{n}];
+        var total: f32;
+        var average: f32;
+        var dot: f32;
+        var row: f32[1, {n}];
+        var by_rows: f32[10];
+        var by_columns: f32[{columns}];
+        program main() {{
+            compute {{ vertex harmonic(x: x); }}
+            total <- sum(x);
+            average <- mean(x);
+            dot <- x @ x;
+            row <- nn.softmax(x.expand(0));
+            by_rows <- sum(x.reshape([10, {columns}]), axis: 1);
+            by_columns <- sum(x.reshape([10, {columns}]), axis: 0);
+        }}",
+        columns = n / 10
+    )
+}
+
+fn results(outcome: &Outcome) -> Vec<Vec<u8>> {
+    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+    let names = ["total", "average", "dot", "row", "by_rows", "by_columns"];
+    names.iter().map(|name| outcome.array(name).bytes.to_vec()).collect()
+}
+
+fn same_everywhere(n: usize, modes: &[Mode]) {
+    let mut first: Option<Vec<Vec<u8>>> = None;
+    for machine in MACHINES {
+        let compiled = Program::text(program(n)).target(machine).over_memory().compile(modes);
+        for &mode in modes {
+            let found = results(&compiled.run(mode, 2));
+            assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{n} elements on {machine}, {mode:?}");
+        }
+    }
+    let total = f32::from_le_bytes(first.expect("there are machines")[0][..].try_into().expect("one f32"));
+    let expected: f64 = (1..=n).map(|i| f64::from(1.0 / i as f32)).sum();
+    assert!((f64::from(total) / expected - 1.0).abs() < 1e-6, "{total} {expected}");
+}
+
+#[test]
+fn sums_of_many_elements_are_the_same_on_every_machine() {
+    same_everywhere(100_000, &MODES);
+}
+
+#[test]
+fn sums_of_a_million_elements_are_the_same_on_every_machine() {
+    same_everywhere(1_000_000, &[Mode::Fast]);
+}
+
+#[test]
+fn sums_around_the_length_of_two_blocks_are_the_same_on_every_machine() {
+    for n in [10, 60, 70, 130, 640, 650, 1290] {
+        same_everywhere(n, &MODES);
+    }
+}
