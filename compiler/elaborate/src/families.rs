@@ -7,6 +7,9 @@
 //! loops' indices are stored as closed forms; the others are tables. Whether a loop was batched never changes the
 //! graph: a [`VertexBlock`] makes the same family as its vertices, added one by one.
 //!
+//! The printed text of a stage has one statement for each family, and its tables name families by number. There each
+//! statement is a family of its own, even if another one has the same signature.
+//!
 //! Invariant: families are in the order of their first vertices.
 
 mod block;
@@ -40,18 +43,25 @@ pub struct Families {
     groups: IndexMap<Key, Group, FxBuildHasher>,
     /// The group that the last vertex joined; the next one usually joins it too.
     last: usize,
+    /// Whether each statement is a family of its own.
+    by_statement: bool,
     /// The number of vertices that were added.
     pub count: u64,
 }
 
 impl Families {
+    /// Creates an empty list; `by_statement` makes a family of each statement.
+    pub fn new(by_statement: bool) -> Families {
+        Families { by_statement, ..Families::default() }
+    }
+
     /// Adds a vertex; returns whether it is the first of its key.
     pub fn add(&mut self, mut vertex: Instance, loops: &Loops) -> bool {
         self.count += 1;
         if !vertex.views.iter().all(View::is_plain) {
             vertex.views = vertex.views.into_iter().map(View::canonical).collect();
         }
-        let span = (!loops.extents.is_empty()).then_some(vertex.span);
+        let span = (self.by_statement || !loops.extents.is_empty()).then_some(vertex.span);
         let head = Head { spec: vertex.spec, span, placed: vertex.tile.is_some() };
         if !self.last_is(&head, &vertex.views) {
             let entry = self.groups.entry(Key::new(head, &vertex.views));
@@ -96,7 +106,7 @@ impl Families {
     fn into_groups(self) -> IndexMap<Key, Group, FxBuildHasher> {
         let mut groups: IndexMap<Key, Group, FxBuildHasher> = IndexMap::default();
         for (mut key, group) in self.groups {
-            if group.domain().0.0.is_empty() {
+            if !self.by_statement && group.domain().0.0.is_empty() {
                 key.head.span = None;
             }
             match groups.entry(key) {

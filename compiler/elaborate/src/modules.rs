@@ -5,6 +5,8 @@
 //! (`references`) spans all modules.
 
 mod attributes;
+
+pub use attributes::unknown_attribute;
 mod duplicates;
 
 use girder_source::{Diagnostic, Diagnostics, FileId, Session, SourceMap, Span};
@@ -124,6 +126,12 @@ impl Modules {
         let word = girder_syntax::token::lex(&name, 0).lexemes.first().map(|l| l.token);
         let is_name = word.is_some_and(|t| t == Token::Ident && name != "_" || t.is_contextual());
         if is_name { name.into() } else { format!("m_{name}").into() }
+    }
+
+    /// Returns whether the text is the printed text of a stage.
+    pub fn is_printed(&self) -> bool {
+        let header = self.get(Modules::ROOT).tree.header.as_ref();
+        header.is_some_and(|h| h.options.iter().any(|o| o.name.as_ref().is_some_and(|n| n.name == "after")))
     }
 
     /// Returns a module.

@@ -4,6 +4,7 @@
 //! have bound are [`Value::Error`].
 
 use crate::elaborator::Elaborator;
+use crate::modules::unknown_attribute;
 use crate::value::Value;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
@@ -104,10 +105,17 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Reports attributes where none has a meaning.
+    pub fn no_attributes(&mut self, attrs: &[ast::Attr], what: &str) -> Result<()> {
+        let wrong = attrs.iter().filter(|a| a.name.name != "at");
+        wrong.fold(Ok(()), |_, a| Err(self.report(unknown_attribute(a, what))))
+    }
+
     /// Runs one statement. If it is a block form and the last of its block, its value is the value of the block.
     fn statement(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
         self.charge(stmt.span)?;
+        self.no_attributes(&stmt.attrs, "a statement")?;
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::Decl(decl) => self.declaration(decl)?,

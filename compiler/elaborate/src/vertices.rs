@@ -26,7 +26,7 @@ impl<'a> Elaborator<'a> {
 
     /// Elaborates `compute name { … }`.
     pub fn compute_set(&mut self, name: SmolStr, items: &'a [VertexItem], span: Span) -> Result<ComputeSetId> {
-        let mut families = Families::default();
+        let mut families = Families::new(self.modules.is_printed());
         self.vertex_items(items, &mut Loops::default(), &mut families)?;
         self.finish_set(name, families, span)
     }
@@ -80,7 +80,7 @@ impl<'a> Elaborator<'a> {
     /// Evaluates repeated statements: batched if possible, otherwise one by one.
     fn repeated(&mut self, id: ast::RepeatedId, loops: &mut Loops, out: &mut Families) -> Result<()> {
         let exprs = &self.tree().exprs;
-        if loops.extents.is_empty() && self.repeated_batched(exprs.repeated(id), out) {
+        if !self.modules.is_printed() && loops.extents.is_empty() && self.repeated_batched(exprs.repeated(id), out) {
             return Ok(());
         }
         self.vertex_items(exprs.others(id), loops, out)
@@ -147,6 +147,7 @@ impl<'a> Elaborator<'a> {
                 "`--limit instances=N` allows more",
             ));
         }
+        self.no_attributes(&v.attrs, "a vertex")?;
         let (module, item) = self.find_codelet(&v.codelet)?;
         let header = self.header(module, item)?;
         let slots = self.vertex_arguments(v, &header)?;

@@ -43,15 +43,22 @@ impl Generator<'_> {
         let (rows, length) = (y.shape[0], y.shape[1..].iter().product::<u64>());
         let Some((x, room)) = self.source(&y, length) else { return String::new() };
         let (order, starts) = (self.row_of(rows), self.start_of(rows, room));
-        let place = self.vertex_place(rows);
         let written = if y.shape.len() == 1 { format!("{}[{order}].expand(0)", y.name) } else { flat(&y, &order) };
         let read = format!("{}.flatten()[{starts}..{starts} + {length}]", x.name);
         let vertex = |g: &mut Self| {
             let (codelet, k) = (g.choices.pick(&NAMES), literal(y.ty, g.choices.below(4)));
+            let place = g.vertex_place(rows);
             format!("vertex {codelet}(x: {read}, k: {k}, y: {written}){place};")
         };
+        let form = self.choices.below(4);
+        if form == 3 && rows <= 4 {
+            // Statements outside loops: some with a place, some without.
+            let one = |g: &mut Self, i: u64| format!("let i = {i}; {} ", vertex(g));
+            let all: String = (0..rows).map(|i| one(self, i)).collect();
+            return format!("compute {{ {all}}}\n");
+        }
         let first = vertex(self);
-        let body = match self.choices.below(3) {
+        let body = match form {
             0 => {
                 let (second, by) = (vertex(self), self.choices.below(3) + 2);
                 format!("if i % {by} == 1 {{ {first} }} else {{ {second} }}")

@@ -92,6 +92,9 @@ impl<'a> Evaluator<'_, 'a> {
         for (k, &stmt) in body.stmts.iter().enumerate() {
             let last = k + 1 == body.stmts.len() && body.value.is_none();
             self.base.charge(tree.stmts[stmt].span)?;
+            if !tree.stmts[stmt].attrs.is_empty() {
+                return Err(Stop::Leave);
+            }
             match &tree.stmts[stmt].kind {
                 StmtKind::Decl(ast::Decl::Let(l)) if !l.mutable => {
                     let value = self.expr(l.value)?;

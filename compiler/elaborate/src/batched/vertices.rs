@@ -82,6 +82,9 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Evaluates a vertex statement.
     pub(super) fn vertex(&mut self, v: &'a ast::Vertex) -> Found<()> {
+        if !v.attrs.is_empty() {
+            return Err(Stop::Leave);
+        }
         let codelet = self.base.find_codelet(&v.codelet)?;
         let header = self.base.header(codelet.0, codelet.1)?;
         let position = |name: &str| header.fields.iter().position(|f| f.name == name);

@@ -25,12 +25,13 @@ pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
             if known.contains(&name) {
                 continue;
             }
-            diagnostics.push(unknown(a, what));
+            diagnostics.push(unknown_attribute(a, what));
         }
     }
 }
 
-fn unknown(a: &ast::Attr, what: &str) -> Diagnostic {
+/// Returns the error of an attribute that has no meaning on something.
+pub fn unknown_attribute(a: &ast::Attr, what: &str) -> Diagnostic {
     let name = a.name.name.as_str();
     if LATER.contains(&name) {
         let message = format!("the attribute `{name}` is not yet supported");
@@ -39,7 +40,7 @@ fn unknown(a: &ast::Attr, what: &str) -> Diagnostic {
     let written = ["pipelined", "cycles"];
     let d = Diagnostic::error("names::unknown", a.name.span, format!("`{name}` is not an attribute of {what}"));
     d.help(match girder_source::closest(name, written.iter().copied()) {
-        Some(near) if near != name => format!("did you mean `{near}`?"),
+        Some(near) if near != name && what == "a codelet" => format!("did you mean `{near}`?"),
         _ => "a codelet may have `pipelined` and `cycles(n)`; nothing else has attributes".to_string(),
     })
 }
