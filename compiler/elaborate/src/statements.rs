@@ -107,8 +107,11 @@ impl Elaborator<'_> {
 
     /// Reports attributes where none has a meaning.
     pub fn no_attributes(&mut self, attrs: &[ast::Attr], what: &str) -> Result<()> {
-        let wrong = attrs.iter().filter(|a| a.name.name != "at");
-        wrong.fold(Ok(()), |_, a| Err(self.report(unknown_attribute(a, what))))
+        let mut result = Ok(());
+        for attr in attrs.iter().filter(|a| a.name.name != "at") {
+            result = Err(self.report(unknown_attribute(attr, what)));
+        }
+        result
     }
 
     /// Runs one statement. If it is a block form and the last of its block, its value is the value of the block.
