@@ -2,6 +2,7 @@
 //! holds for families of `amp` vertices, whether they tile a larger product or not.
 
 use girder::{AnyStage, Stage};
+use girder_codegen::{Isa, clif_text};
 use girder_tests::{Outcome, Program};
 
 /// Codelets of all programs here. Some elements are infinite or -0, so that some sums are NaN.
@@ -191,4 +192,24 @@ fn a_block_may_begin_at_any_number() {
     );
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     assert_eq!(outcome.array("z").bytes, expected.array("z").bytes);
+}
+
+/// A short loop around rows is unrolled. The rows stay vectors only if the copies share no locals.
+#[test]
+fn rows_of_an_unrolled_loop_are_vectors() {
+    let text = "
+        codelet products(in x: f32[m, 16], in w: f32[m, 16], out y: f32[m, 16]) {
+            for t in 0..m, i in 0..4, j in 0..4 {
+                y[t, 4 * i + j] = sum k in 0..4 { x[t, 4 * i + k] * w[t, 4 * k + j] };
+            }
+        }
+        var x: f32[40, 16] on tile(0);
+        var w: f32[40, 16] on tile(0);
+        var y: f32[40, 16] on tile(0);
+        program main() { compute { vertex products(x: x, w: w, y: y) on tile(0); } }";
+    let kernels = Program::text(text).kernels(Isa::Avx2, clif_text);
+    let [kernel] = &kernels[..] else { panic!("one kernel, not {}", kernels.len()) };
+    // One fused multiplication and addition for each row and term.
+    let products = kernel.lines().filter(|line| line.contains("= fma ")).count();
+    assert!(products == 16 && kernel.contains("f32x4"), "{products} products in\n{kernel}");
 }
