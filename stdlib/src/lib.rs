@@ -1,9 +1,10 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 4] = [
+const MODULES: [(&str, &str); 5] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
+    ("rows", include_str!("../rows.gir")),
     ("nn", include_str!("../nn.gir")),
 ];
 

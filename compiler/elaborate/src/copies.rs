@@ -110,7 +110,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns a list or array as a constant of the target's type.
-    fn constant_array(&mut self, value: &Value, target: &Tensor, span: Span) -> Result<Tensor> {
+    pub fn constant_array(&mut self, value: &Value, target: &Tensor, span: Span) -> Result<Tensor> {
         let shape: Vec<u64> = match value {
             Value::Array(a) => a.shape.clone(),
             _ => {
@@ -129,6 +129,9 @@ impl Elaborator<'_> {
             return Err(self.error("elaborate::aliased_target", span, message));
         }
         for var in view.vars() {
+            if self.entities.copies_of_rows.contains(&var) {
+                return Err(self.copy_of_rows(span));
+            }
             let v = &self.graph.vars[var];
             if v.class == VarClass::Const {
                 let (name, at) = (v.name.clone(), self.graph.origins.span(v.origin));
@@ -141,6 +144,13 @@ impl Elaborator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Reports that a copy of rows would be written instead of the rows.
+    pub fn copy_of_rows(&mut self, span: Span) -> girder_source::Failed {
+        let message = "this is a copy of the elements that an index selected at run time, so writing it is lost";
+        let help = "write `x[k, …] <- …` with all indices in one pair of brackets; `copy(x[k])` is a tensor of its own";
+        self.error_help("elaborate::copied_target", span, message, help)
     }
 
     /// Elaborates `copy(x)`: a fresh temporary with the elements of `x`.

@@ -110,7 +110,28 @@ impl Elaborator<'_> {
     }
 
     fn range(&mut self, start: ExprId, end: ExprId, closed: bool, by: Option<ExprId>, span: Span) -> Result<Value> {
-        let (start, end) = (self.int(start)?, self.int(end)?);
+        let bounds = (start, end);
+        let start = match self.expr(start)? {
+            Value::Tensor(start) => {
+                let value = self.run_time_range(Arc::unwrap_or_clone(start), bounds, closed, span)?;
+                if let Some(by) = by
+                    && self.int(by)? != 1
+                {
+                    let at = self.tree().exprs[by].span;
+                    let help = "index the result with the step: `x[t..t + 8][.. by 2]`";
+                    let message = "a range that starts at run time goes up by 1";
+                    return Err(self.error_help("elaborate::run_time_length", at, message, help));
+                }
+                return Ok(value);
+            }
+            Value::Int(start) => start,
+            other => return Err(self.expected("an integer", &other, self.tree().exprs[start].span)),
+        };
+        let end = match self.expr(end)? {
+            Value::Tensor(_) => return Err(self.no_length(span)),
+            Value::Int(end) => end,
+            other => return Err(self.expected("an integer", &other, self.tree().exprs[end].span)),
+        };
         let step = by.map_or(Ok(1), |b| self.int(b))?;
         self.make_range(start, end, closed, step, span).map(Value::Range)
     }

@@ -125,6 +125,12 @@ impl Elaborator<'_> {
     pub fn finish_set(&mut self, name: SmolStr, families: Families, span: Span) -> Result<ComputeSetId> {
         let origin = self.origin_at(span);
         let set = self.graph.sets.push(ComputeSet { name, families: vec![], origin });
+        self.add_families(set, families);
+        Ok(set)
+    }
+
+    /// Adds families to a compute set.
+    pub fn add_families(&mut self, set: ComputeSetId, families: Families) {
         for (key, mut group) in families.into_groups() {
             let indices = std::mem::take(&mut group.indices);
             let family = self.family(set, key, group);
@@ -133,7 +139,6 @@ impl Elaborator<'_> {
             self.graph.indices[id] = indices;
             self.graph.sets[set].families.push(id);
         }
-        Ok(set)
     }
 
     /// Makes the family of a group. If the group does not fill a box, the domain has one dimension.

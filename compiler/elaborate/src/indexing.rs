@@ -4,11 +4,12 @@
 //! parts.
 
 use crate::elaborator::Elaborator;
+use crate::rows::{RunTimeIndex, Selection};
 use crate::value::{Range, Tensor, Value};
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Result, Span};
-use girder_syntax::ast::Index;
+use girder_syntax::ast::{ExprId, Index, Module};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -28,6 +29,11 @@ impl Elaborator<'_> {
                         Ok(Value::List(Arc::new(r.iter().map(|i| items[i as usize].clone()).collect())))
                     }
                     AxisIndex::Rest => Ok(Value::List(items)),
+                    AxisIndex::RunTime(..) => {
+                        let message = "the elements of a list are picked while the graph is built";
+                        let help = "put them into one variable, as rows, to pick one at run time";
+                        Err(self.error_help("elaborate::index", span, message, help))
+                    }
                 }
             }
             Value::Tuple(t) => {
@@ -54,6 +60,15 @@ impl Elaborator<'_> {
     }
 
     fn index_tensor(&mut self, t: &Tensor, index: &[Index], span: Span) -> Result<Value> {
+        let selection = self.select(t, index, span)?;
+        if selection.at.is_empty() {
+            return Ok(selection.base.into());
+        }
+        self.read_selection(&selection, span).map(Value::from)
+    }
+
+    /// Applies the static indices and collects those that are known only at run time.
+    pub fn select(&mut self, t: &Tensor, index: &[Index], span: Span) -> Result<Selection> {
         let rank = t.view.rank();
         let named = index.iter().filter(|i| !matches!(i, Index::Rest(_))).count();
         if named > rank {
@@ -65,6 +80,7 @@ impl Elaborator<'_> {
         }
         let mut view = Cow::Borrowed(&t.view);
         let mut axis = 0;
+        let mut at = vec![];
         for one in index {
             let len = view.shape().get(axis).copied().unwrap_or(0);
             match self.one_index(one, len, span)? {
@@ -81,12 +97,19 @@ impl Elaborator<'_> {
                     axis += 1;
                 }
                 AxisIndex::Rest => axis += rank - named,
+                AxisIndex::RunTime(start, count) => {
+                    let span = index_span(self.tree(), one).unwrap_or(span);
+                    at.push(RunTimeIndex { axis, start, count, span });
+                    axis += 1;
+                }
             }
         }
-        self.checked_view(view.into_owned(), t.ty, span)
+        let base = self.checked_view(view.into_owned(), t.ty, span)?;
+        Ok(Selection { base, at })
     }
 
-    pub fn checked_view(&mut self, view: View, ty: ElemType, span: Span) -> Result<Value> {
+    /// Returns a view as a tensor; reports one of too many parts.
+    pub fn checked_view(&mut self, view: View, ty: ElemType, span: Span) -> Result<Tensor> {
         let limit = self.session.limits.view_parts;
         if view.parts.len() > limit as usize {
             let message = format!("this view falls into {} parts; at most {limit} are allowed", view.parts.len());
@@ -96,7 +119,7 @@ impl Elaborator<'_> {
         // A view needs memory for its parts.
         self.charge_many(4 * (view.parts.len() as u64).saturating_sub(1), span)?;
         self.bounded_shape(&view.shape(), ty, span)?;
-        Ok(Tensor { view, ty }.into())
+        Ok(Tensor { view, ty })
     }
 
     /// Evaluates one index of an axis of length `len`.
@@ -111,12 +134,11 @@ impl Elaborator<'_> {
                     }
                     Value::Int(i) => return Ok(AxisIndex::One(i)),
                     Value::Range(r) => (r, at),
-                    Value::Tensor(_) => {
-                        let message = "an index is static";
-                        let help =
-                            "a tensor of indices picks elements with `gather`; inside a codelet any index is allowed";
-                        return Err(self.error_help("elaborate::index", at, message, help));
+                    Value::Tensor(t) => {
+                        let start = self.run_time_number(Arc::unwrap_or_clone(t), at)?;
+                        return Ok(AxisIndex::RunTime(start, None));
                     }
+                    Value::RunTimeRange(r) => return Ok(AxisIndex::RunTime(r.start.clone(), Some(r.count))),
                     other => return Err(self.expected("an integer or a range", &other, at)),
                 }
             }
@@ -124,8 +146,13 @@ impl Elaborator<'_> {
                 let at = if at.is_none() { span } else { *at };
                 let step = by.map_or(Ok(1), |b| self.int(b))?;
                 let (first, last) = if step < 0 { (len as i64 - 1, -1) } else { (0, len as i64) };
-                let start = start.map_or(Ok(first), |s| self.int(s))?;
-                let end = end.map_or(Ok(last), |e| self.int(e))?;
+                let mut bound = |e: Option<ExprId>, open: i64| match e.map(|e| Ok((self.expr(e)?, e))).transpose()? {
+                    None => Ok(open),
+                    Some((Value::Int(i), _)) => Ok(i),
+                    Some((Value::Tensor(_), _)) => Err(self.no_length(at)),
+                    Some((other, e)) => Err(self.expected("an integer", &other, self.tree().exprs[e].span)),
+                };
+                let (start, end) = (bound(*start, first)?, bound(*end, last)?);
                 (self.make_range(start, end, false, step, at)?, at)
             }
         };
@@ -147,8 +174,12 @@ impl Elaborator<'_> {
     fn index_array(&mut self, a: &crate::modules::Array, index: &[Index], span: Span) -> Result<Value> {
         // A view of a placeholder variable selects the elements.
         let view = View::whole(girder_ir::ids::VarId::from_u32(0), &a.shape);
-        let picked = self.index_tensor(&Tensor { view, ty: a.ty }, index, span)?;
-        let Value::Tensor(t) = picked else { return Err(girder_source::Failed) };
+        let Selection { base: t, at } = self.select(&Tensor { view, ty: a.ty }, index, span)?;
+        if let Some(first) = at.first() {
+            let message = "the elements of an array from a file are picked while the graph is built";
+            let help = "initialise a variable with it to pick its rows at run time";
+            return Err(self.error_help("elaborate::index", first.span, message, help));
+        }
         let size = a.ty.bytes() as usize;
         self.charge_many(t.view.len(), span)?;
         let bytes: Vec<u8> =
@@ -164,6 +195,16 @@ enum AxisIndex {
     One(i64),
     /// A range of elements.
     Many(Range),
+    /// One element, or some from there on, known only at run time.
+    RunTime(Tensor, Option<u64>),
     /// Whole axes.
     Rest,
+}
+
+/// Returns the span of an index.
+fn index_span(tree: &Module, index: &Index) -> Option<Span> {
+    match index {
+        Index::Expr(e) => Some(tree.exprs[*e].span),
+        _ => None,
+    }
 }

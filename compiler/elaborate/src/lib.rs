@@ -24,6 +24,8 @@ mod expr;
 mod integers;
 mod operators;
 mod indexing;
+mod lengths;
+mod rows;
 mod members;
 mod binding;
 mod types;

@@ -163,7 +163,7 @@ impl Elaborator<'_> {
                 return Err(self.error_help("names::unknown", name.span, message, help));
             }
         };
-        self.checked_view(view, t.ty, span)
+        self.checked_view(view, t.ty, span).map(Value::from)
     }
 
     /// Evaluates `.strided(offset, dims, strides)` of printed text: equally spaced elements of the flattened tensor.

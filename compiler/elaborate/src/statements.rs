@@ -5,6 +5,7 @@
 
 use crate::elaborator::Elaborator;
 use crate::modules::unknown_attribute;
+use crate::rows::Selection;
 use crate::value::Value;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
@@ -20,6 +21,14 @@ pub enum Flow {
     Continue(Span),
     /// `return`, with its span.
     Return(Value, Span),
+}
+
+/// What an assignment writes.
+enum Target {
+    /// A tensor or a stream.
+    Value(Value),
+    /// Elements that a number known only at run time selects.
+    Rows(Selection),
 }
 
 /// The value of a block and how it ended.
@@ -214,7 +223,20 @@ impl Elaborator<'_> {
                 }
             };
         }
-        let old = self.expr(target)?;
+        let old = match self.target(target)? {
+            Target::Value(value) => value,
+            Target::Rows(selection) => {
+                let value = match op {
+                    AssignOp::With(operator) => {
+                        let old = self.read_selection(&selection, span)?.into();
+                        let right = self.expr(value)?;
+                        self.binary(operator, old, right, span)?
+                    }
+                    _ => self.expr(value)?,
+                };
+                return self.write_selection(&selection, value, span);
+            }
+        };
         let AssignOp::With(operator) = op else {
             return match old {
                 Value::Stream(stream) => {
@@ -239,6 +261,22 @@ impl Elaborator<'_> {
                 self.rename(name, new, span)
             }
         }
+    }
+
+    /// Evaluates what an assignment writes.
+    fn target(&mut self, id: ast::ExprId) -> Result<Target> {
+        let e = &self.tree().exprs[id];
+        if let ExprKind::Index { base, index } = &e.kind {
+            self.charge(e.span)?;
+            let base = self.expr(*base)?;
+            let Value::Tensor(t) = base else { return self.index(base, index, e.span).map(Target::Value) };
+            let selection = self.select(&t, index, e.span)?;
+            return Ok(match selection.at.is_empty() {
+                true => Target::Value(selection.base.into()),
+                false => Target::Rows(selection),
+            });
+        }
+        self.expr(id).map(Target::Value)
     }
 
     fn not_writable(&mut self, found: &Value, span: Span) -> Failed {

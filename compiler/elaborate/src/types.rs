@@ -237,10 +237,13 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns whether a bare name in a dimension already has a value, as a constant of the module.
+    /// Returns whether a bare name in a dimension already has a value, as a constant of the module. A function's name is
+    /// free as the name of a size, so that those of the library are not reserved.
     fn is_known(&self, name: &str) -> bool {
-        let module = self.module();
-        self.modules.find(module, name, |m| &m.values).is_some() || matches!(name, "tiles" | "workers" | "ipus")
+        let found = self.modules.find(self.module(), name, |m| &m.values);
+        let item = found.and_then(|(m, entry)| self.modules.item(m, entry));
+        let is_function = matches!(item, Some((_, _, ast::Item { kind: ast::ItemKind::Fn(_), .. })));
+        found.is_some() && !is_function || matches!(name, "tiles" | "workers" | "ipus")
     }
 
     fn bind_size(

@@ -29,6 +29,8 @@ pub enum Value {
     Type(ElemType),
     /// A range of integers.
     Range(Range),
+    /// A range of integers that starts at a number known only at run time.
+    RunTimeRange(Arc<RunTimeRange>),
     /// `[a, b]`
     List(Arc<Vec<Value>>),
     /// `(a, b)`, `(w: a, b: c)`
@@ -72,6 +74,15 @@ impl Range {
     pub fn iter(self) -> impl Iterator<Item = i64> {
         (0..self.count).map(move |k| self.at(k))
     }
+}
+
+/// `count` consecutive integers from a number known only at run time.
+#[derive(Clone, Debug)]
+pub struct RunTimeRange {
+    /// The first integer, an `i32` of rank 0.
+    pub start: Tensor,
+    /// The number of integers.
+    pub count: u64,
 }
 
 /// Values in order, perhaps with names.
@@ -165,6 +176,7 @@ impl Value {
             Value::Str(_) => "a string".into(),
             Value::Type(_) => "a type".into(),
             Value::Range(_) => "a range".into(),
+            Value::RunTimeRange(_) => "a range that starts at run time".into(),
             Value::List(_) => "a list".into(),
             Value::Tuple(_) => "a tuple".into(),
             Value::Tensor(t) => format!("a tensor {}", t.type_name()),

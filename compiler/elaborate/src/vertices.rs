@@ -19,6 +19,12 @@ use smol_str::SmolStr;
 impl<'a> Elaborator<'a> {
     /// Elaborates `compute name { … }` in a body: makes the set and executes it.
     pub fn compute_statement(&mut self, name: Option<&str>, items: &'a [VertexItem], span: Span) -> Result<()> {
+        if let Some(set) = self.emission.take_join() {
+            let mut families = Families::new(false);
+            self.vertex_items(items, &mut Loops::default(), &mut families)?;
+            self.add_families(set, families);
+            return Ok(());
+        }
         let name = self.unique_set_name(name, "set");
         let set = self.compute_set(name, items, span)?;
         self.push(NodeKind::Execute(set), span)

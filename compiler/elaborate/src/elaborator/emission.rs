@@ -21,6 +21,7 @@ pub struct Emission {
     origin: Option<OriginId>,
     places: Vec<Place>,
     computed_last: Option<(VarId, ComputeSetId)>,
+    join: Option<ComputeSetId>,
 }
 
 impl Emission {
@@ -88,6 +89,21 @@ impl Emission {
     /// Notes the temporary that an element-wise step, which was just emitted, computed.
     pub fn note_computed(&mut self, computed: Option<(VarId, ComputeSetId)>) {
         self.computed_last = computed;
+    }
+
+    /// Returns the innermost body.
+    pub fn body_mut(&mut self) -> Option<&mut Body> {
+        self.bodies.last_mut()
+    }
+
+    /// Sets the set that the vertices of the next compute statement join; `None` for a set of their own.
+    pub fn join_next(&mut self, set: Option<ComputeSetId>) {
+        self.join = set;
+    }
+
+    /// Returns the set that the vertices of this compute statement join.
+    pub fn take_join(&mut self) -> Option<ComputeSetId> {
+        self.join.take()
     }
 
     /// Returns the names of the calls around, outermost first.

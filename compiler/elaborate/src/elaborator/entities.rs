@@ -6,7 +6,7 @@
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, VarId};
 use girder_ir::types::Scalar;
 use girder_typing::ModuleRef;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 /// The target of an `execute`.
@@ -36,6 +36,8 @@ pub struct Entities {
     pub made_programs: FxHashMap<ProgramKey, ProgramId>,
     /// Read-only scalars: equal ones are one variable.
     pub constants: FxHashMap<Scalar, VarId>,
+    /// Temporaries that hold copies of rows selected at run time; they cannot be written.
+    pub copies_of_rows: FxHashSet<VarId>,
 }
 
 /// Names in use, each with the last number that was appended to it.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a sequence is never a direct child of a sequence, so that printed text reads back to the same tree.
 
+use crate::rows::RowsSet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
 use girder_ir::program::{Effect, Step, StepKind};
@@ -13,6 +14,8 @@ use girder_source::OriginId;
 pub struct Body {
     /// The steps, in order.
     pub nodes: Vec<Node>,
+    /// Steps that read rows at run time.
+    pub rows: Vec<RowsSet>,
 }
 
 /// A step and its origin.

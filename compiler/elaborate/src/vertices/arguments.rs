@@ -100,6 +100,10 @@ impl Elaborator<'_> {
             }
             other => return Err(self.expected("a tensor", &other, span)),
         };
+        let written = matches!(field.dir, Dir::Out | Dir::InOut);
+        if written && t.view.parts.iter().any(|p| self.entities.copies_of_rows.contains(&p.var)) {
+            return Err(self.copy_of_rows(span));
+        }
         let rank = t.view.rank();
         if rank != field.rank {
             let message = format!(

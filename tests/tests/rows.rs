@@ -1,0 +1,145 @@
+//! Indexing by numbers that are known only at run time gives what static indexing gives, and costs little.
+
+use girder_tests::Program;
+
+/// Reads and writes the same elements by static indices and by those of a variable, and counts the differences.
+fn program(shape: [usize; 3], axis: usize, count: usize) -> String {
+    let [a, b, c] = shape;
+    let len = shape[axis];
+    let index = |text: &str| (0..3).map(|k| if k == axis { text } else { ".." }).collect::<Vec<_>>().join(", ");
+    let (one, many) = (index("k"), index(&format!("k..k + {count}")));
+    format!(
+        "let (a, b, c) = ({a}, {b}, {c});
+        var x: f32[a, b, c] = list i in 0..a {{ list j in 0..b {{ list l in 0..c {{ (i * b + j) * c + l }} }} }};
+        var y: f32[a, b, c];
+        var z: f32[a, b, c];
+        var differences: i32;
+        fn read(k, s: int) {{ if s == 0 {{ x[{one}] }} else {{ x[{many}] }} }}
+        fn write(to: f32[..d], k, s: int) {{
+            if s == 0 {{ to[{one}] <- 1000.0 + x[{one}]; to[{one}] += 1.0; }}
+            else {{ to[{many}] <- x[{many}] * 3.0; to[{many}] <- -to[{many}]; }}
+        }}
+        program main() {{
+            y <- x;
+            z <- x;
+            for s in 0..2, i in 0..{len} {{
+                if s == 1 && i + {count} > {len} {{ continue; }}
+                let k = differences * 0 + i;
+                differences += sum(i32(read(k, s) != read(i, s)).flatten());
+                write(y, k, s);
+                write(z, i, s);
+                differences += sum(i32(y != z).flatten());
+            }}
+        }}"
+    )
+}
+
+#[test]
+fn they_select_what_static_indices_select() {
+    // Strips of columns; groups of rows, some of them ragged; several levels of groups; rows of one element.
+    let cases = [
+        ([5, 3, 2], 0, 2),
+        ([5, 3, 2], 1, 3),
+        ([3, 2, 7], 2, 4),
+        ([3, 40, 16], 0, 2),
+        ([6, 1, 1], 0, 6),
+        ([7, 3, 90], 0, 3),
+    ];
+    for (shape, axis, count) in cases {
+        let outcome = Program::text(program(shape, axis, count)).run_everywhere();
+        assert!(outcome.failure.is_none(), "{shape:?}, {axis}, {count}: {:?}", outcome.failure);
+        assert_eq!(outcome.get::<i32>("differences"), [0], "{shape:?}, {axis}, {count}");
+    }
+}
+
+#[test]
+fn long_arrays_are_cut_into_groups_of_rows() {
+    // On `small`, a strip of these does not fit a tile.
+    for (n, k) in [(100_000, 1), (30_011, 3), (1_001, 70)] {
+        let (third, half, last) = (n / 3, n / 2, n - 5);
+        let text = format!(
+            "codelet number(out x: f32[n], const first: i32) {{ for i in 0..n {{ x[i] = f32(i32(i) + first); }} }}
+            var x: f32[{n} * {k}];
+            var at: i32[6] = [0, 1, 699, {third}, {half}, {last}];
+            var numbers: f32[5, {k}] = list i in 0..5 {{ list j in 0..{k} {{ i * {k} + j }} }};
+            var wrong: i32;
+            program main() {{
+                compute {{ for i in 0..{n} by 100 {{
+                    let part = i * {k}..min(i + 100, {n}) * {k};
+                    vertex number(x: x[part], first: i * {k});
+                }} }}
+                let rows = x.reshape([{n}, {k}]);
+                repeat i in 0..6 {{
+                    let t = at[i];
+                    let first = f32(t * {k});
+                    wrong += sum(i32(rows[t] != numbers[0] + first));
+                    wrong += sum(i32(rows[t..t + 5] != numbers + first));
+                    rows[t] <- -rows[t];
+                    rows[t + 1..t + 4] <- numbers[2..5];
+                    wrong += sum(i32(rows[t] != -(numbers[0] + first))) + sum(i32(rows[t + 1..t + 4] != numbers[2..5]));
+                    rows[t..t + 5] <- numbers + first;
+                }}
+                wrong += sum(i32(x[0..1000] + 1.0 != x[1..1001]));
+                wrong += sum(i32(x[{n} * {k} - 1000..] - 1.0 != x[{n} * {k} - 1001..{n} * {k} - 1]));
+            }}"
+        );
+        let outcome = Program::text(text).run_everywhere();
+        assert!(outcome.failure.is_none(), "{n}, {k}: {:?}", outcome.failure);
+        assert_eq!(outcome.get::<i32>("wrong"), [0], "{n}, {k}");
+    }
+}
+
+#[test]
+fn layers_in_a_repeat_over_stacked_weights_cost_little_more_than_their_text_repeated() {
+    let layers = |weights: &str, body: &str| {
+        Program::text(format!(
+            "//! girder: --target gc200 --allow-over-memory
+            {weights} var x: f32[64, 512]; var y: f32[64, 512];
+            program main() {{ var h: f32[64, 512] = 0; h <- x; {body} y <- h; }}"
+        ))
+    };
+    for count in [24, 96] {
+        let stacked = format!("param w: f32[{count}, 512, 512]; param b: f32[{count}, 512];");
+        let repeat = layers(&stacked, &format!("repeat i in 0..{count} {{ h <- relu(h @ w[i] + b[i]); }}"));
+        let (_, codes) = repeat.stage_and_codes(girder::Stage::Allocated);
+        assert!(codes.is_empty(), "{count} layers do not fit the memory: {codes:?}");
+        let (mut separate, mut steps) = (String::new(), String::new());
+        for i in 0..count {
+            separate += &format!("param w{i}: f32[512, 512]; param b{i}: f32[512];");
+            steps += &format!("h <- relu(h @ w{i} + b{i});");
+        }
+        let cycles = repeat.estimate("main").cycles;
+        let repeated = layers(&separate, &steps).estimate("main").cycles;
+        println!("{count} layers: {cycles} cycles in a repeat, {repeated} repeated");
+        assert!(cycles as f64 <= 1.08 * repeated as f64, "{count} layers: {cycles} against {repeated}");
+    }
+}
+
+#[test]
+fn an_index_outside_its_axis_is_named() {
+    let cases = [
+        ("5, 300", "x[at[i]]", "[4, 0, 5]", "index 5 is out of range for a dimension of length 5"),
+        ("5, 300", "x[at[i]..at[i] + 2]", "[3, 0, 4]", "index 5 is out of range for a dimension of length 5"),
+        ("300, 2", "x[.., at[i]]", "[1, 0, -1]", "index -1 is out of range for a dimension of length 2"),
+        ("90000, 1", "x[at[i]]", "[1, 89999, 90000]", "index 90000 is out of range for a dimension of length 90000"),
+        (
+            "90000, 1",
+            "x[at[i]..at[i] + 9]",
+            "[1, 89991, -2]",
+            "index -2 is out of range for a dimension of length 90000",
+        ),
+    ];
+    for (shape, index, at, message) in cases {
+        for step in ["print(\"sum\", sum(INDEX));", "INDEX <- 1.0;"] {
+            let step = step.replace("INDEX", index);
+            let text = format!(
+                "var x: f32[{shape}]; var at: i32[3] = {at};
+                program main() {{ repeat i in 0..3 {{ {step} print(\"done\"); }} }}"
+            );
+            let outcome = Program::text(text).run_everywhere();
+            let failure = outcome.failure.unwrap_or_else(|| panic!("{shape}, {step}: no failure"));
+            assert_eq!((failure.code, &failure.message[..]), ("run::index_out_of_range", message), "{shape}, {step}");
+            assert_eq!(outcome.prints.iter().filter(|p| *p == "done").count(), 2, "{shape}, {step}");
+        }
+    }
+}
