@@ -1,9 +1,10 @@
 //! `c = c + a b`, or `start + a b`, of matrices of `f32` or `f64` in memory.
 //!
 //! # Note: Order
-//! Every element of `c` takes its terms in the order of k, each by one `fma`. Elements are independent, so a tile of
-//! them is computed at once, and several threads may compute parts of `c`; blocks of k are taken one after another.
-//! However a product is cut, the bits are those of three plain loops.
+//! The terms of an element of `c` are taken in blocks of `Product::block` terms, the last of which may be shorter. A
+//! block is a chain of `fma`s in the order of k. The chain of the first block begins at the [`Start`], the others at
+//! +0; their sums are added to `c` in the order of the blocks. Elements are independent, so a tile of them is computed
+//! at once, and several threads may compute parts of `c`. However a product is cut, the bits are those of plain loops.
 //!
 //! # Note: Sound access
 //! A call is sound if all elements of the three matrices may be read, those of `c` written, no two elements of `c`

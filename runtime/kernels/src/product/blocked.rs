@@ -26,10 +26,6 @@ pub(super) struct Kernels<F: 'static> {
 /// # Safety
 /// The machine has the instructions, and the call satisfies the note on sound access.
 pub(super) unsafe fn product<V: Vector>(call: &Product, start: Start<V::Float>, kernels: &Kernels<V::Float>) {
-    let start = match start {
-        Start::Old => None,
-        Start::Value(value) => Some(value),
-    };
     let call = if is_better_transposed::<V>(call) { call.transposed() } else { *call };
     let element = size_of::<V::Float>() as i64;
     if call.m == 0 || call.n == 0 {
@@ -39,7 +35,8 @@ pub(super) unsafe fn product<V: Vector>(call: &Product, start: Start<V::Float>, 
         // SAFETY: passed on; the function is that of so many rows.
         return unsafe { kernels.flats[call.m as usize - 1](&call, start) };
     }
-    let plan = Plan::of::<V>(&call);
+    // A sum that is added to another cannot be continued, so slabs then are whole blocks of terms.
+    let plan = Plan::of::<V>(&call, call.block < call.k || matches!(start, Start::Added));
     let (b, a) = plan.packed::<V>();
     scratch::with((a + b) * size_of::<V::Float>(), |at| {
         let packed_b = at.cast::<V::Float>();
@@ -64,7 +61,7 @@ struct Slab<F> {
     vectors: u64,
     term: u64,
     terms: u64,
-    start: Option<F>,
+    start: Start<F>,
 }
 
 /// The inputs of a tile: address, bytes from row to row (or vector to vector), bytes from term to term.
@@ -73,7 +70,7 @@ type Reads = (*const u8, i64, i64);
 impl<F: Float> BlockedProduct<'_, F> {
     /// # Safety
     /// As [`product`]; the scratch has room.
-    unsafe fn run<V: Vector<Float = F>>(&self, start: Option<F>) {
+    unsafe fn run<V: Vector<Float = F>>(&self, start: Start<F>) {
         let vectors = self.call.n.div_ceil(V::LANES as u64);
         let mut vector = 0;
         while vector < vectors {
@@ -82,7 +79,11 @@ impl<F: Float> BlockedProduct<'_, F> {
             // At least once: sums without terms are their start.
             loop {
                 let terms = (self.call.k - term).min(self.plan.terms);
-                let start = if term == 0 { start } else { None };
+                let start = match term {
+                    0 => start,
+                    _ if self.call.block >= self.call.k => Start::Old,
+                    _ => Start::Added,
+                };
                 // SAFETY: the vectors and terms are inside.
                 unsafe { self.slab::<V>(Slab { vector, vectors: count, term, terms, start }) };
                 term += terms;
@@ -209,6 +210,7 @@ impl<F: Float> BlockedProduct<'_, F> {
             b_step,
             padded: self.plan.pack_b,
             terms: slab.terms,
+            block: self.call.block,
             start: slab.start,
         };
         let run = self.kernels.tiles[rows as usize - 1][vectors - 1];

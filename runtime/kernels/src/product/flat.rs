@@ -3,7 +3,8 @@
 //! Invariant: as in `tile`.
 
 use super::vector::{Float, Vector};
-use super::{Matrix, Product};
+use super::{Matrix, Product, Start};
+use std::mem::MaybeUninit;
 
 /// Maximal number of rows.
 pub(super) const ROWS: u64 = 4;
@@ -14,35 +15,82 @@ const TERMS: usize = 4;
 const SPAN: u64 = 4096;
 
 /// A product of `M` rows.
-pub(super) type FlatFn<F> = unsafe fn(&Product, Option<F>);
+pub(super) type FlatFn<F> = unsafe fn(&Product, Start<F>);
 
 /// Computes a product whose `c` and `b` have contiguous rows.
 ///
 /// # Safety
 /// The call satisfies the note on sound access and has `M` rows; the machine has the instructions of `V`.
 #[inline(always)]
-pub(super) unsafe fn flat<V: Vector, const M: usize>(call: &Product, start: Option<V::Float>) {
+pub(super) unsafe fn flat<V: Vector, const M: usize>(call: &Product, start: Start<V::Float>) {
     let span = SPAN / size_of::<V::Float>() as u64;
     let mut j = 0;
     while j < call.n {
         let columns = (call.n - j).min(span) as usize;
-        let (c, b) = (call.c.from(0, j), call.b.from(0, j));
-        let mut k = 0;
-        // SAFETY: columns j.. and terms k.. of the call, as many as there are.
+        // SAFETY: columns j.. of the call, as many as there are.
+        unsafe { chunk::<V, M>(&Product { c: call.c.from(0, j), b: call.b.from(0, j), ..*call }, columns, start) };
+        j += columns as u64;
+    }
+}
+
+/// Computes some columns, whose rows fit into the first-level cache.
+///
+/// # Safety
+/// As [`flat`]; a row has at most `SPAN` bytes.
+#[inline(always)]
+unsafe fn chunk<V: Vector, const M: usize>(call: &Product, columns: usize, start: Start<V::Float>) {
+    let mut scratch = [[const { MaybeUninit::<u8>::uninit() }; SPAN as usize]; M];
+    let sums = Matrix { at: scratch.as_mut_ptr().cast(), row: SPAN as i64, col: call.c.col };
+    let (mut k, mut start) = (0u64, start);
+    // At least once: sums without terms are their start.
+    loop {
+        let end = call.k.min(k.saturating_add(call.block));
+        // SAFETY: terms k..end of the call; the scratch has room for the columns.
         unsafe {
-            if let Some(value) = start {
-                fill::<V, M>(c, columns, value);
-            }
-            while k + TERMS as u64 <= call.k {
-                terms::<V, M, TERMS>(c, call.a.from(0, k), b.from(k, 0), columns);
+            let to = match start {
+                Start::Old => call.c,
+                Start::Value(value) => {
+                    fill::<V, M>(call.c, columns, value);
+                    call.c
+                }
+                Start::Added => {
+                    fill::<V, M>(sums, columns, V::Float::ZERO);
+                    sums
+                }
+            };
+            while k + TERMS as u64 <= end {
+                terms::<V, M, TERMS>(to, call.a.from(0, k), call.b.from(k, 0), columns);
                 k += TERMS as u64;
             }
-            while k < call.k {
-                terms::<V, M, 1>(c, call.a.from(0, k), b.from(k, 0), columns);
+            while k < end {
+                terms::<V, M, 1>(to, call.a.from(0, k), call.b.from(k, 0), columns);
                 k += 1;
             }
+            if let Start::Added = start {
+                add::<V, M>(call.c, sums, columns);
+            }
         }
-        j += columns as u64;
+        if k == call.k {
+            break;
+        }
+        start = Start::Added;
+    }
+}
+
+/// # Safety
+/// Both matrices have `M` rows and the columns.
+#[inline(always)]
+unsafe fn add<V: Vector, const M: usize>(c: Matrix, sums: Matrix, columns: usize) {
+    for i in 0..M {
+        let (to, from) = (c.element(i as u64, 0).cast::<V::Float>(), sums.element(i as u64, 0).cast::<V::Float>());
+        for j in (0..columns).step_by(V::LANES) {
+            let mask = V::first((columns - j).min(V::LANES));
+            // SAFETY: the mask selects columns inside.
+            unsafe {
+                let (to, from) = (to.wrapping_add(j), from.wrapping_add(j));
+                V::load_some(to, mask).add(V::load_some(from, mask)).store_some(to, mask);
+            }
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Product {
     pub n: u64,
     /// Terms of each sum.
     pub k: u64,
+    /// Terms of a block of the sum, at least one; one block if they are `k` or more.
+    pub block: u64,
 }
 
 /// The initial value of the sums.
@@ -42,6 +44,8 @@ pub enum Start<F> {
     Old,
     /// One number, whatever `c` contains.
     Value(F),
+    /// +0; the sum of the first block is added to the element of `c`, as those of the others are.
+    Added,
 }
 
 impl Matrix {
@@ -66,7 +70,7 @@ impl Product {
     /// changes no bit.
     pub(super) fn transposed(self) -> Product {
         let [c, a, b] = [self.c, self.b, self.a].map(Matrix::transposed);
-        Product { c, a, b, m: self.n, n: self.m, k: self.k }
+        Product { c, a, b, m: self.n, n: self.m, ..self }
     }
 
     /// Returns the part that computes some rows and columns of `c`.
@@ -77,7 +81,7 @@ impl Product {
             b: self.b.from(0, columns.start),
             m: rows.end - rows.start,
             n: columns.end - columns.start,
-            k: self.k,
+            ..*self
         }
     }
 

@@ -28,7 +28,7 @@ const SCATTERED: u64 = 2;
 
 /// The blocking of a product whose `c` has contiguous rows, or none.
 pub(super) struct Plan {
-    /// Terms of a block.
+    /// Terms of a block in the cache.
     pub terms: u64,
     /// Rows of a block.
     pub rows: u64,
@@ -41,7 +41,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of<V: Vector>(call: &Product) -> Plan {
+    /// Plans a product; `whole` asks for whole blocks of the sums.
+    pub(super) fn of<V: Vector>(call: &Product, whole: bool) -> Plan {
         let (element, lanes) = (size_of::<V::Float>() as u64, V::LANES as u64);
         let vectors = call.n.div_ceil(lanes);
         let contiguous = call.b.col == element as i64;
@@ -49,11 +50,18 @@ impl Plan {
         let pack_b = !contiguous || (call.m >= ROWS_WORTH_PACKING && large);
         let pack_a = call.a.col != element as i64 && vectors > 2 * V::WIDTH as u64;
         let few = pack_b && call.m <= 2 * V::ROWS as u64;
-        let bytes = if few { SHORT_TERM_BYTES } else { TERM_BYTES };
+        let most = if few { SHORT_TERM_BYTES } else { TERM_BYTES } / element;
+        let terms = if whole { most.next_multiple_of(call.block.min(call.k.max(1))) } else { most };
+        // A block of many terms leaves room for fewer columns and rows.
+        let room = |length: u64, least: u64| (length * most / terms).max(least);
         Plan {
-            terms: (bytes / element).min(call.k.max(1)),
-            rows: if pack_a { PACKED_ROWS.min(call.m.next_multiple_of(lanes)) } else { call.m },
-            vectors: vectors.min(if few { V::WIDTH as u64 } else { COLUMN_BYTES / element / lanes }),
+            terms: terms.min(call.k.max(1)),
+            rows: if pack_a { room(PACKED_ROWS, lanes).min(call.m.next_multiple_of(lanes)) } else { call.m },
+            vectors: vectors.min(if few {
+                V::WIDTH as u64
+            } else {
+                room(COLUMN_BYTES / element / lanes, V::WIDTH as u64)
+            }),
             pack_a,
             pack_b,
         }

@@ -48,7 +48,7 @@ impl Memory {
 }
 
 /// The element types under test.
-trait Number: Float + PartialEq + 'static {
+trait Number: Float + PartialEq + std::fmt::Debug + 'static {
     fn of(x: f64) -> Self;
     fn bytes(self) -> Vec<u8>;
     fn is_nan(self) -> bool;
@@ -78,13 +78,19 @@ number!(f32, product_f32);
 number!(f64, product_f64);
 
 /// Runs a product in separate memory, and returns all bytes of `c`'s memory, with NaNs made equal.
-fn run<F: Number>((m, n, k): (u64, u64, u64), layouts: [Layout; 3], special: bool, f: impl Fn(&Product)) -> Vec<u8> {
+fn run<F: Number>(
+    (m, n, k): (u64, u64, u64),
+    block: u64,
+    layouts: [Layout; 3],
+    special: bool,
+    f: impl Fn(&Product),
+) -> Vec<u8> {
     let element = size_of::<F>() as i64;
     let fill = |seed: u64, special: bool| move |i: u64| F::of(value(i + seed, special)).bytes();
     let mut c = Memory::new(m, n, element, layouts[0], fill(0, special));
     let mut a = Memory::new(m, k, element, layouts[1], fill(3, special));
     let mut b = Memory::new(k, n, element, layouts[2], fill(7, false));
-    f(&Product { c: c.matrix(m), a: a.matrix(m), b: b.matrix(k), m, n, k });
+    f(&Product { c: c.matrix(m), a: a.matrix(m), b: b.matrix(k), m, n, k, block });
     let at = c.matrix(m);
     for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
         // SAFETY: inside the matrix, which lies inside its memory.
@@ -98,17 +104,31 @@ fn run<F: Number>((m, n, k): (u64, u64, u64), layouts: [Layout; 3], special: boo
     c.bytes
 }
 
+/// Compares all levels, for all starts, with one block of terms and with several.
 fn agree<F: Number>(shape: (u64, u64, u64), layouts: [Layout; 3], special: bool) {
-    for start in [Start::Old, Start::Value(F::of(-0.0)), Start::Value(F::of(2.5))] {
-        // SAFETY: the matrices lie in memory of their own, and only levels of this machine run.
-        let plain = run::<F>(shape, layouts, special, |call| unsafe { plain::product(call, start) });
-        for level in Level::ALL.into_iter().filter(|l| l.is_here()) {
-            // SAFETY: as above.
-            let found = run::<F>(shape, layouts, special, |call| unsafe { F::product(level, call, start) });
-            assert!(plain == found, "{shape:?} {layouts:?} {level:?} {special}");
-            let parts = |call: &Product| call.parts(3).iter().for_each(|p| unsafe { F::product(level, p, start) });
-            assert!(plain == run::<F>(shape, layouts, special, parts), "{shape:?} {layouts:?} {level:?} in parts");
-        }
+    let starts = [Start::Old, Start::Value(F::of(-0.0)), Start::Value(F::of(2.5)), Start::Added];
+    for (number, start) in starts.into_iter().enumerate() {
+        agree_in_blocks::<F>(shape, u64::MAX, start, layouts, special);
+        agree_in_blocks::<F>(shape, [8, 3, 72, 16][number], start, layouts, special);
+    }
+}
+
+fn agree_in_blocks<F: Number>(
+    shape: (u64, u64, u64),
+    block: u64,
+    start: Start<F>,
+    layouts: [Layout; 3],
+    special: bool,
+) {
+    let run = |f: &dyn Fn(&Product)| run::<F>(shape, block, layouts, special, f);
+    // SAFETY: the matrices lie in memory of their own, and only levels of this machine run.
+    let plain = run(&|call| unsafe { plain::product(call, start) });
+    for level in Level::ALL.into_iter().filter(|l| l.is_here()) {
+        // SAFETY: as above.
+        let found = run(&|call| unsafe { F::product(level, call, start) });
+        assert!(plain == found, "{shape:?} {block} {start:?} {layouts:?} {level:?} {special}");
+        let parts = run(&|call| call.parts(3).iter().for_each(|p| unsafe { F::product(level, p, start) }));
+        assert!(plain == parts, "{shape:?} {block} {start:?} {layouts:?} {level:?} in parts");
     }
 }
 
@@ -146,10 +166,38 @@ fn levels_agree_across_blocks() {
 }
 
 #[test]
+fn blocks_longer_than_those_of_the_cache() {
+    let layouts = [Layout::Rows; 3];
+    agree_in_blocks::<f32>((60, 70, 1500), 700, Start::Value(0.0), layouts, false);
+    agree_in_blocks::<f32>((9, 70, 1500), 1000, Start::Added, [Layout::Rows, Layout::Columns, Layout::Columns], false);
+    agree_in_blocks::<f32>((3, 1200, 700), 300, Start::Added, layouts, false);
+}
+
+#[test]
+fn blocks_of_terms_are_sums_of_their_own() {
+    // 2^24 absorbs single ones that are added to it, but not the sum of a block of them.
+    let values = [16777216f32, 1.0, 1.0, 1.0, 1.0, 1.0];
+    let ones = [1f32; 6];
+    let sum = |block: u64, start: Start<f32>| {
+        let mut c = 10f32;
+        let row = |at: *mut u8| Matrix { at, row: 4, col: 4 };
+        let (a, b) = (row(values.as_ptr().cast_mut().cast()), row(ones.as_ptr().cast_mut().cast()));
+        let c_matrix = Matrix { at: (&raw mut c).cast(), row: 0, col: 0 };
+        // SAFETY: all elements are inside their arrays.
+        unsafe { product_f32(Level::Portable, &Product { c: c_matrix, a, b, m: 1, n: 1, k: 6, block }, start) };
+        c
+    };
+    assert_eq!(sum(6, Start::Value(0.0)), 16777216.0);
+    assert_eq!(sum(2, Start::Value(0.0)), 16777220.0);
+    assert_eq!(sum(2, Start::Value(4.0)), 16777224.0);
+    assert_eq!(sum(2, Start::Added), 16777230.0);
+}
+
+#[test]
 fn parts_are_of_whole_units() {
     let matrix = Matrix { at: std::ptr::null_mut(), row: 0, col: 0 };
     let sizes = |m, n, parts| {
-        let call = Product { c: matrix, a: matrix, b: matrix, m, n, k: 1 };
+        let call = Product { c: matrix, a: matrix, b: matrix, m, n, k: 1, block: 1 };
         call.parts(parts).iter().map(|p| (p.m, p.n)).collect::<Vec<_>>()
     };
     assert_eq!(sizes(64, 100, 2), [(64, 48), (64, 52)]);

@@ -3,6 +3,7 @@
 //! Invariant: the last vector of a row of `c` is loaded and stored under a mask, so that no column beyond the last is
 //! touched.
 
+use super::Start;
 use super::vector::{Float, Vector};
 
 /// Up to `ROWS` rows of up to `WIDTH` vectors of `c`, whose columns are contiguous.
@@ -27,8 +28,10 @@ pub(super) struct Tile<F> {
     pub padded: bool,
     /// Terms.
     pub terms: u64,
-    /// The initial value of the sums; `None` stands for the elements of `c`.
-    pub start: Option<F>,
+    /// Terms of a block of the sums.
+    pub block: u64,
+    /// The initial value of the sums of the first block.
+    pub start: Start<F>,
 }
 
 /// The function for tiles of certain rows and vectors.
@@ -48,31 +51,53 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
     // vector; row k of `b` has the columns, or all lanes if it is padded.
     unsafe {
         let last = V::first(t.columns - (N - 1) * V::LANES);
-        let mut sums = [[V::splat(t.start.unwrap_or(V::Float::ZERO)); N]; M];
-        if t.start.is_none() {
+        let (mut a, mut b, mut left) = (t.a, t.b, t.terms);
+        let mut start = t.start;
+        // At least once: sums without terms are their start.
+        loop {
+            let terms = left.min(t.block);
+            let first = if let Start::Value(value) = start { value } else { V::Float::ZERO };
+            let mut sums = [[V::splat(first); N]; M];
+            if let Start::Old = start {
+                for i in 0..M {
+                    for n in 0..N - 1 {
+                        sums[i][n] = V::load(at(i, n));
+                    }
+                    sums[i][N - 1] = V::load_some(at(i, N - 1), last);
+                }
+            }
+            // If there are few vector registers, the loop has none left for a mask.
+            if t.padded || t.columns == N * V::LANES {
+                take::<V, M, N, true>(t, (a, b, terms), &mut sums, last);
+            } else {
+                take::<V, M, N, false>(t, (a, b, terms), &mut sums, last);
+            }
+            if let Start::Added = start {
+                for i in 0..M {
+                    for n in 0..N - 1 {
+                        sums[i][n] = V::load(at(i, n)).add(sums[i][n]);
+                    }
+                    sums[i][N - 1] = V::load_some(at(i, N - 1), last).add(sums[i][N - 1]);
+                }
+            }
             for i in 0..M {
                 for n in 0..N - 1 {
-                    sums[i][n] = V::load(at(i, n));
+                    sums[i][n].store(at(i, n));
                 }
-                sums[i][N - 1] = V::load_some(at(i, N - 1), last);
+                sums[i][N - 1].store_some(at(i, N - 1), last);
             }
-        }
-        // If there are few vector registers, the loop has none left for a mask.
-        if t.padded || t.columns == N * V::LANES {
-            take::<V, M, N, true>(t, &mut sums, last);
-        } else {
-            take::<V, M, N, false>(t, &mut sums, last);
-        }
-        for i in 0..M {
-            for n in 0..N - 1 {
-                sums[i][n].store(at(i, n));
+            left -= terms;
+            if left == 0 {
+                break;
             }
-            sums[i][N - 1].store_some(at(i, N - 1), last);
+            a = a.wrapping_offset((t.a_step.wrapping_mul(terms as i64)) as isize);
+            b = b.wrapping_offset((t.b_step.wrapping_mul(terms as i64)) as isize);
+            start = Start::Added;
         }
     }
 }
 
-/// Adds all terms; rows of `b` have all lanes if they are `WHOLE`, otherwise those of `last` in the last vector.
+/// Adds some terms, from some addresses of `a` and `b` on; rows of `b` have all lanes if they are `WHOLE`, otherwise those of `last` in the last vector.
 ///
 /// # Safety
 /// As [`tile`].
@@ -80,11 +105,11 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
 #[inline(always)]
 unsafe fn take<V: Vector, const M: usize, const N: usize, const WHOLE: bool>(
     t: &Tile<V::Float>,
+    (mut a, mut b, terms): (*const u8, *const u8, u64),
     sums: &mut [[V; N]; M],
     last: V::Mask,
 ) {
-    let (mut a, mut b) = (t.a, t.b);
-    for _ in 0..t.terms {
+    for _ in 0..terms {
         let row = b.cast::<V::Float>();
         // SAFETY: (i, k) is inside `a`, and row k of `b` has the columns.
         unsafe {

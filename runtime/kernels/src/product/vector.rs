@@ -6,6 +6,8 @@ pub(super) trait Float: Copy {
     const ZERO: Self;
     /// `self * b + c`, rounded once.
     fn mul_add(self, b: Self, c: Self) -> Self;
+    /// `self + b`, rounded.
+    fn add(self, b: Self) -> Self;
 }
 
 impl Float for f32 {
@@ -13,12 +15,18 @@ impl Float for f32 {
     fn mul_add(self, b: f32, c: f32) -> f32 {
         f32::mul_add(self, b, c)
     }
+    fn add(self, b: f32) -> f32 {
+        self + b
+    }
 }
 
 impl Float for f64 {
     const ZERO: f64 = 0.0;
     fn mul_add(self, b: f64, c: f64) -> f64 {
         f64::mul_add(self, b, c)
+    }
+    fn add(self, b: f64) -> f64 {
+        self + b
     }
 }
 
@@ -55,6 +63,8 @@ pub(super) trait Vector: Copy {
     unsafe fn store_some(self, at: *mut Self::Float, mask: Self::Mask);
     /// Returns `a * b + self`, rounded once.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
+    /// Returns `self + b`, rounded.
+    unsafe fn add(self, b: Self) -> Self;
     /// Reads `QUAD` elements at each of `LANES` addresses at a stride of `step` bytes, and writes them by columns:
     /// vector q goes to `to + q * ahead` elements and holds element q of each.
     unsafe fn transpose(from: *const u8, step: i64, to: *mut Self::Float, ahead: usize);

@@ -36,7 +36,7 @@ macro_rules! kernel {
             /// # Safety
             /// As `flat::flat`.
             #[target_feature(enable = $features)]
-            unsafe fn flat<const M: usize>(call: &Product, start: Option<Float>) {
+            unsafe fn flat<const M: usize>(call: &Product, start: Start<Float>) {
                 // SAFETY: passed on.
                 unsafe { flat::flat::<$vector, M>(call, start) }
             }
@@ -86,7 +86,7 @@ pub(super) struct F32x8(__m256);
 pub(super) struct F64x4(__m256d);
 
 macro_rules! common {
-    ($splat:ident, $load:ident, $store:ident, $fma:ident) => {
+    ($splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
         #[inline(always)]
         unsafe fn splat(x: Self::Float) -> Self {
             // SAFETY: the caller's promise, here and below.
@@ -103,6 +103,10 @@ macro_rules! common {
         #[inline(always)]
         unsafe fn fma(self, a: Self, b: Self) -> Self {
             unsafe { Self($fma(a.0, b.0, self.0)) }
+        }
+        #[inline(always)]
+        unsafe fn add(self, b: Self) -> Self {
+            unsafe { Self($add(self.0, b.0)) }
         }
     };
 }
@@ -157,7 +161,7 @@ impl Vector for F32x16 {
     const LANES: usize = 16;
     const ROWS: usize = 8;
     const WIDTH: usize = 3;
-    common!(_mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
+    common!(_mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps);
     masks_512!(__mmask16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps);
 
     #[inline(always)]
@@ -194,7 +198,7 @@ impl Vector for F64x8 {
     const LANES: usize = 8;
     const ROWS: usize = 8;
     const WIDTH: usize = 3;
-    common!(_mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+    common!(_mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd);
     masks_512!(__mmask8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd);
 
     #[inline(always)]
@@ -226,7 +230,7 @@ impl Vector for F32x8 {
     const LANES: usize = 8;
     const ROWS: usize = 6;
     const WIDTH: usize = 2;
-    common!(_mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
+    common!(_mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps);
     masks_256!(i32, _mm256_maskload_ps, _mm256_maskstore_ps);
 
     #[inline(always)]
@@ -260,7 +264,7 @@ impl Vector for F64x4 {
     const LANES: usize = 4;
     const ROWS: usize = 6;
     const WIDTH: usize = 2;
-    common!(_mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
+    common!(_mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd);
     masks_256!(i64, _mm256_maskload_pd, _mm256_maskstore_pd);
 
     #[inline(always)]
