@@ -35,7 +35,8 @@ impl Program {
         let stage = self.stage(Stage::Allocated).unwrap_or_else(|e| panic!("the program does not compile\n{e}"));
         let AnyStage::Allocated(allocated) = stage else { panic!("the stage is not allocated") };
         let host = Host::with(level).expect("a host of any level can be described");
-        let plan = plan(HostedGraph::of(&allocated), None, host.target()).expect("the program has a plan");
+        let hosted = HostedGraph::of(&allocated, self.machine.chip.workers);
+        let plan = plan(hosted, None, host.target()).expect("the program has a plan");
         (host, allocated, plan)
     }
 }

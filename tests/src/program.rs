@@ -19,7 +19,7 @@ pub const MODES: [Mode; 3] = [Mode::Interpret, Mode::Fast, Mode::Exact];
 pub struct Program {
     path: String,
     text: String,
-    machine: Machine,
+    pub(crate) machine: Machine,
     arguments: Arguments,
     limits: Limits,
     allow_over_memory: bool,

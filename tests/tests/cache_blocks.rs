@@ -153,7 +153,7 @@ proptest! {
 fn fused(text: &str) -> Vec<String> {
     let stage = Program::text(text).stage(Stage::Allocated).unwrap_or_else(|e| panic!("{e}"));
     let AnyStage::Allocated(allocated) = stage else { panic!("it is allocated") };
-    let code = Executable::code_text(&allocated, CodeForm::Clif).expect("it compiles");
+    let code = Executable::code_text(&allocated, 6, CodeForm::Clif).expect("it compiles");
     code.lines().filter_map(|l| l.split_once(": codelet fused")).map(|(_, fields)| fields.to_string()).collect()
 }
 

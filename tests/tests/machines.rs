@@ -17,6 +17,7 @@ fn program(n: usize) -> String {
         var dot: f32;
         var row: f32[1, {n}];
         var by_rows: f32[10];
+        var long: f32[10, 10];
         var by_columns: f32[{columns}];
         program main() {{
             compute {{ vertex harmonic(x: x); }}
@@ -24,6 +25,7 @@ fn program(n: usize) -> String {
             average <- mean(x);
             dot <- x @ x;
             row <- nn.softmax(x.expand(0));
+            long <- x.reshape([10, {columns}]) @ x.reshape([{columns}, 10]);
             by_rows <- sum(x.reshape([10, {columns}]), axis: 1);
             by_columns <- sum(x.reshape([10, {columns}]), axis: 0);
         }}",
@@ -33,7 +35,7 @@ fn program(n: usize) -> String {
 
 fn results(outcome: &Outcome) -> Vec<Vec<u8>> {
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-    let names = ["total", "average", "dot", "row", "by_rows", "by_columns"];
+    let names = ["total", "average", "dot", "row", "by_rows", "by_columns", "long"];
     names.iter().map(|name| outcome.array(name).bytes.to_vec()).collect()
 }
 

@@ -1,5 +1,5 @@
-//! Matrix products: `x @ y` has the same bits as three plain loops, in every mode on any number of threads. The same
-//! holds for families of `amp` vertices, whether they tile a larger product or not.
+//! Matrix products: `x @ y` has the same bits as plain loops, in every mode on any number of threads, and long sums are
+//! cut into blocks. Families of `amp` vertices have the bits of loops, whether they tile a larger product or not.
 
 use girder::{AnyStage, Stage};
 use girder_codegen::{Isa, clif_text};
@@ -93,21 +93,83 @@ fn large_products_are_shared_by_threads() {
     same(&Program::text(text).target("gc200").run_everywhere(), "90 x 70 x 80");
 }
 
+/// Returns the terms of a block of a long sum, by the rule of the language reference.
+fn block_terms(m: u64, n: u64, k: u64) -> u64 {
+    if k <= 128 {
+        return k.max(1);
+    }
+    let side = (1..).find(|&s: &u64| s * s * s >= m * n * k).expect("there is a root");
+    let least = 8 * side.div_ceil(36).min(64).max(k.div_ceil(1024));
+    8 * k.div_ceil(8 * k.div_ceil(least))
+}
+
+/// Makes a program that compares `z`, a product of `m` by `k` and `k` by `n` elements, with loops that add blocks.
+fn in_blocks(ty: &str, (m, k, n): (u64, u64, u64), z: &str) -> String {
+    let block = block_terms(m, n, k);
+    format!(
+        "{CODELETS}
+        codelet blocks<T: float>(in a: T[m, k], in b: T[k, n], out c: T[m, n], const block: i64) {{
+            for i in 0..m, j in 0..n {{
+                let mut total = T(0.0);
+                for first in 0..(k + block - 1) / block {{
+                    let mut sum = T(0.0);
+                    for l in first * block..min((first + 1) * block, k) {{ sum = fma(a[i, l], b[l, j], sum); }}
+                    if first == 0 {{ total = sum; }} else {{ total += sum; }}
+                }}
+                c[i, j] = total;
+            }}
+        }}
+        use linalg.{{matmul}};
+        var x: {ty}[{m}, {k}];
+        var y: {ty}[{k}, {n}];
+        var z: {ty}[{m}, {n}];
+        var expected: {ty}[{m}, {n}];
+        program main() {{
+            compute {{
+                vertex numbers(x: x.flatten(), seed: 5, special: true);
+                vertex numbers(x: y.flatten(), seed: 11, special: false);
+            }}
+            z <- {z};
+            compute {{ vertex blocks(a: x, b: y, c: expected, block: {block}); }}
+        }}"
+    )
+}
+
+#[test]
+fn long_sums_are_those_of_blocks_on_every_machine() {
+    for (m, k, n) in [(5, 300, 7), (1, 700, 90), (33, 129, 1), (40, 513, 24), (2, 20_000, 3)] {
+        for (ty, target) in [("f32", "gc200"), ("f32", "small-8"), ("f64", "small"), ("f32", "bow-pod16")] {
+            let text = in_blocks(ty, (m, k, n), "x @ y");
+            let program = Program::text(text).target(target).over_memory();
+            same(&program.run_everywhere(), &format!("{ty}, {m} x {k} x {n} on {target}"));
+        }
+    }
+}
+
+#[test]
+fn plans_change_no_bits() {
+    let plans = [
+        "room: 0.001",
+        "partials: f32",
+        "plan: (height: 3, width: 5, blocks: 2, depth: 16, turned: false, down: false)",
+        "plan: (height: 9, width: 2, blocks: 1, depth: 8, turned: true, down: true)",
+    ];
+    for plan in plans {
+        let text = in_blocks("f32", (20, 400, 11), &format!("matmul(x, y, {plan})"));
+        let outcome = Program::text(text).target("gc200").run_everywhere();
+        assert!(outcome.failure.is_none(), "{plan}: {:?}", outcome.failure);
+        same(&outcome, plan);
+    }
+}
+
 #[test]
 fn terms_that_do_not_fit_are_added_in_steps() {
-    let text = "
-        let numbers = list i in 0..8, j in 0..1800 { float((7919 * i + 31 * j) % 1009) / 37.0 - 11.0 };
-        var x: f32[14400] = numbers;
-        var y: f32[14400] = numbers;
-        var z: f32[8, 8];
-        program main() { z <- x.reshape([8, 1800]) @ y.reshape([1800, 8]); }";
-    let outcomes = [("small", true), ("gc200", false)].map(|(target, in_steps)| {
-        let program = Program::text(text).target(target);
+    let steps = |z: &str| {
+        let program = Program::text(in_blocks("f32", (64, 100, 64), z)).target("small");
         let Ok(AnyStage::Graph(graph)) = program.stage(Stage::Graph) else { panic!("the program does not compile") };
-        assert_eq!(graph.sets.values().any(|s| s.name.contains("product_2")), in_steps, "{target}");
-        program.run_everywhere()
-    });
-    assert_eq!(outcomes[0].array("z").bytes, outcomes[1].array("z").bytes);
+        graph.sets.values().filter(|s| s.name.contains("product")).count()
+    };
+    assert_eq!([steps("x @ y"), steps("matmul(x, y, room: 0.001)")], [1, 13]);
 }
 
 /// Makes vertices at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.

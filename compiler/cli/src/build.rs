@@ -58,10 +58,12 @@ impl Build {
                 let AnyStage::Allocated(allocated) = input.stage(Stage::Allocated, report)? else {
                     unreachable!("it was brought to this stage")
                 };
-                Executable::code_text(&allocated, form).map_err(|e| {
-                    report.emit(&e.diagnostic(), &input.compilation.map);
-                    Stop::User
-                })?
+                Executable::code_text(&allocated, input.compilation.options.machine.chip.workers, form).map_err(
+                    |e| {
+                        report.emit(&e.diagnostic(), &input.compilation.map);
+                        Stop::User
+                    },
+                )?
             }
         };
         match &self.output {

@@ -109,10 +109,11 @@ impl Compilation {
     pub fn stage_and_code(&mut self, root: FileId) -> Result<(AnyStage, Option<FastCode>)> {
         let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
         let Options { machine, session, .. } = &self.options;
+        let workers = machine.chip.workers;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
         let (lowered, code) = match (stage, printed) {
             (AnyStage::Graph(graph), None) => {
-                pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph| ahead(graph, session))
+                pipeline::lower_beside(graph, Stage::Allocated, &mut cx, |graph| ahead(graph, workers, session))
             }
             (stage, printed) => {
                 let after = printed.unwrap_or(stage.stage().into());
@@ -205,10 +206,10 @@ impl Compilation {
 }
 
 /// Compiles the code of mode fast if the host has the memory for it. Also returns the time that this took.
-fn ahead(graph: &Graph, session: &Session) -> Option<(FastCode, Duration)> {
+fn ahead(graph: &Graph, workers: u32, session: &Session) -> Option<(FastCode, Duration)> {
     let start = Instant::now();
     let limit = session.limits.host_bytes;
     let host = pack_for_host(graph, &Liveness::of(graph), limit);
-    let code = FastCode::ahead(graph, &host).ok().filter(|_| host.bytes <= limit)?;
+    let code = FastCode::ahead(graph, &host, workers).ok().filter(|_| host.bytes <= limit)?;
     Some((code, start.elapsed()))
 }

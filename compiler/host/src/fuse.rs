@@ -13,7 +13,7 @@
 
 mod space;
 mod map;
-mod lifetimes;
+pub(crate) mod lifetimes;
 mod chain;
 pub(crate) mod signature;
 mod codelet;

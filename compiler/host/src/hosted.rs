@@ -15,12 +15,14 @@ pub struct HostedGraph<'g> {
     pub graph: &'g Graph,
     /// The addresses of its variables.
     pub layout: &'g HostLayout,
+    /// The number of workers of a tile.
+    pub workers: u32,
 }
 
 impl<'g> HostedGraph<'g> {
-    /// Returns the graph and layout of an allocated stage.
-    pub fn of(allocated: &'g Allocated) -> HostedGraph<'g> {
-        HostedGraph { graph: allocated, layout: &allocated.host }
+    /// Returns the graph and layout of an allocated stage, for a machine with some workers on a tile.
+    pub fn of(allocated: &'g Allocated, workers: u32) -> HostedGraph<'g> {
+        HostedGraph { graph: allocated, layout: &allocated.host, workers }
     }
 
     /// Returns the byte of an element of a variable.

@@ -19,7 +19,7 @@ use crate::error::HostError;
 use crate::fuse::{FusedSteps, fuse_steps};
 use crate::hosted::HostedGraph;
 use crate::kernels::{KernelSet, KernelTable};
-use crate::products::{MatrixProduct, join, products_of};
+use crate::products::{MatrixProduct, SummedProducts, join, products_of, sum_products};
 use crate::windows::joined;
 use cranelift_entity::SecondaryMap;
 use families::{ScratchFamily, request_kernels};
@@ -44,6 +44,8 @@ pub struct HostPlan {
     pub families: SecondaryMap<FamilyId, Option<FamilyPlan>>,
     /// The matrix products of each compute set, joined.
     pub products: SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
+    /// Products with the step that adds them, keyed by the step of the products. There are none if blocks are counted.
+    pub summed: SecondaryMap<StepId, Option<SummedProducts>>,
     /// Fused steps, keyed by the first of them. Nothing is fused if blocks are counted.
     pub fused: SecondaryMap<StepId, Option<FusedSteps>>,
     /// Neighbouring steps that may run block by block, in the order of the enclosing steps. There are none if blocks
@@ -91,15 +93,19 @@ pub fn plan(
     }
     products.values_mut().for_each(|all| *all = join(std::mem::take(all)));
     let var_bytes = hosted.layout.bytes.next_multiple_of(64);
+    let summed = match counted {
+        Some(_) => SecondaryMap::new(),
+        None => sum_products(hosted, &mut kernels, &products)?,
+    };
     let families = request_kernels(hosted.graph, &mut kernels, families, var_bytes + scratch_bytes);
     let (fused, sequences) = match counted {
         Some(_) => (SecondaryMap::new(), Vec::new()),
         None => {
             let fused = fuse_steps(hosted, &mut kernels)?;
-            let sequences = sequences(hosted.graph, &fused);
+            let sequences = sequences(hosted.graph, &summed, &fused);
             (fused, sequences)
         }
     };
     let (layout, kernels) = (hosted.layout.clone(), kernels.finish(target));
-    Ok(HostPlan { layout, var_bytes, scratch_bytes, kernels, families, products, fused, sequences })
+    Ok(HostPlan { layout, var_bytes, scratch_bytes, kernels, families, products, summed, fused, sequences })
 }

@@ -2,12 +2,14 @@
 //! products; those that tile a larger product run as one.
 //!
 //! - `recognise` finds codelets that are a product, and the matrices in their fields;
-//! - `join` merges many small products to few large ones.
+//! - `join` merges many small products to few large ones;
+//! - `sums` merges products with the step that adds them.
 //!
 //! Invariant: every element of a `c` adds the terms of its vertex in the order of k.
 
 mod join;
 mod recognise;
+mod sums;
 
 use crate::hosted::HostedGraph;
 use crate::strides::field_strides;
@@ -18,6 +20,9 @@ use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 pub(crate) use join::join;
 use recognise::{MatrixField, ProductBody};
+use std::ops::Range;
+pub use sums::SummedProducts;
+pub(crate) use sums::sum_products;
 
 /// A matrix in the host's memory: the byte of element (0, 0), and bytes from row to row and from column to column. The
 /// stride of an axis of length 1 is 0.
@@ -31,7 +36,19 @@ pub struct MatrixLayout {
     pub col: i64,
 }
 
-/// A product of matrices in the host's memory, `c = c + a b` or `c = start + a b`.
+/// The initial value of the sums of a product.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ProductStart {
+    /// The element of `c`.
+    Old,
+    /// A number, by its bits.
+    Number(u64),
+    /// +0; the sum of the first block is added to the element of `c`, as those of the others are.
+    Added,
+}
+
+/// A product of matrices in the host's memory, `c = c + a b` or `c = start + a b`. The sum of each block of terms but
+/// the first begins at +0 and is added to `c` when it is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MatrixProduct {
     /// The result, m × n.
@@ -48,8 +65,23 @@ pub struct MatrixProduct {
     pub k: u64,
     /// Element type: `f32` or `f64`.
     pub ty: ElemType,
-    /// Bits of the initial value of every sum; `None` for the element of `c`.
-    pub start: Option<u64>,
+    /// The initial value of every sum.
+    pub start: ProductStart,
+    /// Terms of a block; `u64::MAX` if all terms are one block.
+    pub block: u64,
+}
+
+impl MatrixProduct {
+    /// Returns the bytes between the first and the last element of one of its matrices.
+    fn bytes(&self, matrix: MatrixLayout, rows: u64, cols: u64) -> Range<i64> {
+        if rows == 0 || cols == 0 {
+            return matrix.at..matrix.at;
+        }
+        let reach = |length: u64, stride: i64| (length as i64 - 1).saturating_mul(stride);
+        let (down, across) = (reach(rows, matrix.row), reach(cols, matrix.col));
+        let end = matrix.at + down.max(0) + across.max(0) + i64::from(self.ty.bytes());
+        matrix.at + down.min(0) + across.min(0)..end
+    }
 }
 
 /// Returns the vertices of a family as products, or `None` if they are not products.
@@ -60,12 +92,13 @@ pub(crate) fn products_of(
     facts: &Facts,
 ) -> Option<Vec<MatrixProduct>> {
     let codelet = &hosted.codelets[family.codelet];
-    let body = ProductBody::of(codelet, sizes, facts)?;
+    let body = ProductBody::of(codelet, sizes, facts, hosted.workers)?;
     let [c, a, b] = [&body.c, &body.a, &body.b].map(|field| FamilyMatrices::of(hosted, family, field));
     let (c, a, b) = (c?, a?, b?);
     let matrices = c.layouts().zip(a.layouts()).zip(b.layouts());
     let (m, n, k) = (body.c.rows, body.c.cols, body.a.cols);
-    let product = |((c, a), b)| MatrixProduct { c, a, b, m, n, k, ty: body.ty, start: body.start };
+    let start = body.start.map_or(ProductStart::Old, ProductStart::Number);
+    let product = |((c, a), b)| MatrixProduct { c, a, b, m, n, k, ty: body.ty, start, block: u64::MAX };
     // Without rows or columns nothing is written.
     Some(if m == 0 || n == 0 { vec![] } else { matrices.map(product).collect() })
 }

@@ -61,16 +61,17 @@ impl Executable {
         Ok(executable)
     }
 
-    /// Returns the kernels of mode fast as text.
-    pub fn code_text(allocated: &Allocated, form: CodeForm) -> Result<String, EngineError> {
-        FastCode::text(HostedGraph::of(allocated), form)
+    /// Returns the kernels of mode fast as text, for a machine with some workers on a tile.
+    pub fn code_text(allocated: &Allocated, workers: u32, form: CodeForm) -> Result<String, EngineError> {
+        FastCode::text(HostedGraph::of(allocated, workers), form)
     }
 
     /// Compiles the kernels of one more mode, if they are missing.
     pub fn prepare(&mut self, mode: Mode) -> Result<(), EngineError> {
         match mode {
             Mode::Fast if self.fast.is_none() => {
-                self.fast = Some(FastCode::compile(HostedGraph::of(&self.allocated), self.counting.as_ref())?)
+                let hosted = HostedGraph::of(&self.allocated, self.machine.chip.workers);
+                self.fast = Some(FastCode::compile(hosted, self.counting.as_ref())?)
             }
             Mode::Exact if self.exact.is_none() => {
                 self.exact = Some(ExactCode::compile(&self.allocated, self.counting.as_ref())?)

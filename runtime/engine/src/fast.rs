@@ -25,7 +25,7 @@ use crate::task::{Task, Tasks};
 use build::Build;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::CountedBlocks;
-use girder_host::StepGroup;
+use girder_host::{StepGroup, SummedProducts};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, StepId, VarId};
 use girder_ir::program::StepKind;
@@ -70,6 +70,12 @@ impl<'e> Fast<'e> {
             tasks.push(Task::moves(build.copy(id), threads, build.bytes)?);
         }
         let mut grouped: SecondaryMap<StepId, Option<(usize, usize)>> = SecondaryMap::new();
+        for (step, summed) in code.plan.summed.iter() {
+            if let Some(summed) = summed {
+                grouped[step] = Some((SummedProducts::STEPS, tasks.len()));
+                tasks.push(build.summed(summed, threads)?);
+            }
+        }
         for (step, fused) in code.plan.fused.iter() {
             if let Some(fused) = fused {
                 grouped[step] = Some((fused.steps, tasks.len()));

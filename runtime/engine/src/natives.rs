@@ -29,7 +29,15 @@ pub(crate) fn level(isa: Isa) -> Level {
 
 fn product(args: &ProductArgs) -> Product {
     let matrix = |m: MatrixArg| Matrix { at: m.at, row: m.row, col: m.col };
-    Product { c: matrix(args.c), a: matrix(args.a), b: matrix(args.b), m: args.m, n: args.n, k: args.k, block: u64::MAX }
+    Product {
+        c: matrix(args.c),
+        a: matrix(args.a),
+        b: matrix(args.b),
+        m: args.m,
+        n: args.n,
+        k: args.k,
+        block: u64::MAX,
+    }
 }
 
 macro_rules! entries {

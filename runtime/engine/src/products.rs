@@ -5,13 +5,13 @@
 //! vertex of the compute set, nor the same one through another field, touches an element of a `c`, and no two elements
 //! of a `c` share memory. So products may run at the same time on several threads, whole or cut along `c`.
 //!
-//! Invariant: every element of a `c` takes its terms in the order of k, whatever the cuts.
+//! Invariant: every element of a `c` takes its terms in the order of k and in the same blocks, whatever the cuts.
 
 use crate::arena::{Arena, inside};
 use crate::error::EngineError;
 use crate::natives::level;
 use girder_codegen::Isa;
-use girder_host::{MatrixLayout, MatrixProduct};
+use girder_host::{MatrixLayout, MatrixProduct, ProductStart};
 use girder_ir::types::ElemType;
 use girder_kernels::{Level, Matrix, Product, Start, product_f32, product_f64};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,11 @@ impl Products {
 }
 
 fn start<F>(product: &MatrixProduct, number: impl Fn(u64) -> F) -> Start<F> {
-    product.start.map_or(Start::Old, |bits| Start::Value(number(bits)))
+    match product.start {
+        ProductStart::Old => Start::Old,
+        ProductStart::Number(bits) => Start::Value(number(bits)),
+        ProductStart::Added => Start::Added,
+    }
 }
 
 /// Counts the multiply-adds of a product.
@@ -78,7 +82,7 @@ fn work(product: &MatrixProduct) -> u64 {
 fn at_base(product: &MatrixProduct, base: *mut u8) -> Product {
     let matrix = |m: MatrixLayout| Matrix { at: base.wrapping_offset(m.at as isize), row: m.row, col: m.col };
     let [c, a, b] = [product.c, product.a, product.b].map(matrix);
-    Product { c, a, b, m: product.m, n: product.n, k: product.k }
+    Product { c, a, b, m: product.m, n: product.n, k: product.k, block: product.block }
 }
 
 /// Returns whether all elements of the three matrices lie below a byte.
@@ -141,7 +145,17 @@ mod tests {
 
     fn product(m: u64, n: u64, k: u64) -> MatrixProduct {
         let matrix = |row: u64| MatrixLayout { at: 64, row: 4 * row as i64, col: 4 };
-        MatrixProduct { c: matrix(n), a: matrix(k), b: matrix(n), m, n, k, ty: ElemType::F32, start: None }
+        MatrixProduct {
+            c: matrix(n),
+            a: matrix(k),
+            b: matrix(n),
+            m,
+            n,
+            k,
+            ty: ElemType::F32,
+            start: ProductStart::Old,
+            block: u64::MAX,
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use girder_ir::program::{Effect, StepKind};
 use girder_ir::view::View;
 
 /// The first and the last step that touch each variable.
-pub(super) struct Lifetimes(SecondaryMap<VarId, Option<(StepId, StepId)>>);
+pub(crate) struct Lifetimes(SecondaryMap<VarId, Option<(StepId, StepId)>>);
 
 impl Lifetimes {
     /// Finds the lifetimes of all variables of a graph.

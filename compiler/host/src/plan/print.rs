@@ -5,7 +5,7 @@
 use super::{FamilyPlan, FieldAccess, HostPlan, StepGroup};
 use crate::fuse::FusedSteps;
 use crate::kernels::{CodeletSource, KernelId};
-use crate::products::{MatrixLayout, MatrixProduct};
+use crate::products::{MatrixLayout, MatrixProduct, ProductStart, SummedProducts};
 use girder_codelet::kernel::{Addressing, FieldLayout};
 use girder_ir::codelet::{Dir, FieldDecl};
 use girder_ir::family::Family;
@@ -22,6 +22,13 @@ impl HostPlan {
             .line(0, format_args!("memory: {} bytes of variables, {} of scratch", self.var_bytes, self.scratch_bytes));
         self.kernels.kernels.keys().for_each(|id| printer.kernel(id));
         graph.sets.keys().for_each(|set| printer.set(set));
+        for (step, summed) in self.summed.iter() {
+            if let Some(summed) = summed {
+                let group = printer.group(StepGroup { first: step, steps: SummedProducts::STEPS });
+                printer.line(0, format_args!("products {group}:"));
+                summed.products.iter().for_each(|p| printer.product(p));
+            }
+        }
         for (step, fused) in self.fused.iter() {
             if let Some(fused) = fused {
                 printer.fused(step, fused);
@@ -92,13 +99,15 @@ impl Printer<'_> {
     fn product(&mut self, p: &MatrixProduct) {
         let matrix = |m: MatrixLayout| format!("{} by {} {}", m.at, m.row, m.col);
         let start = match p.start {
-            None => String::new(),
-            Some(bits) => format!(", from {:#x}", bits),
+            ProductStart::Old => String::new(),
+            ProductStart::Number(bits) => format!(", from {:#x}", bits),
+            ProductStart::Added => ", added to c".to_string(),
         };
+        let blocks = if p.block < p.k { format!(", in blocks of {}", p.block) } else { String::new() };
         self.line(
             1,
             format_args!(
-                "product {} {}×{}×{}: c at {}, a at {}, b at {}{start}",
+                "product {} {}×{}×{}: c at {}, a at {}, b at {}{start}{blocks}",
                 p.ty,
                 p.m,
                 p.n,

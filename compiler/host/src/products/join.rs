@@ -65,6 +65,7 @@ impl MatrixProduct {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::products::ProductStart;
     use girder_ir::types::ElemType;
 
     /// The part of a row-major product of 12 × 20 sums of 7 terms that computes some rows and columns.
@@ -82,7 +83,8 @@ mod tests {
             n,
             k: 7,
             ty: ElemType::F32,
-            start: Some(0),
+            start: ProductStart::Number(0),
+            block: u64::MAX,
         }
     }
 
@@ -133,7 +135,7 @@ mod tests {
         calls[1].a.at += 28;
         assert_eq!(join(calls.clone()), calls);
         let mut calls = grid(&[6, 6], &[20]);
-        calls[1].start = None;
+        calls[1].start = ProductStart::Old;
         assert_eq!(join(calls).len(), 2);
         let mut calls = grid(&[6], &[10, 10]);
         let (first, second) = (calls[0].c.at, calls[1].c.at);

@@ -7,6 +7,7 @@ use girder_codelet::sizes::Sizes;
 use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, Matrix, Stmt, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType;
+use std::ops::Range;
 
 /// `c = c + a b`, or `start + a b`.
 pub(super) struct ProductBody {
@@ -23,6 +24,7 @@ pub(super) struct ProductBody {
 }
 
 /// A matrix in a field.
+#[derive(Clone, PartialEq, Debug)]
 pub(super) struct MatrixField {
     /// The field.
     pub field: FieldId,
@@ -39,18 +41,36 @@ pub(super) struct MatrixField {
 }
 
 impl ProductBody {
-    /// Returns a codelet as a product, or `None` if it is not one for these sizes.
-    pub(super) fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts) -> Option<ProductBody> {
+    /// Returns a codelet as a product, or `None` if it is not one for these sizes. A `multi` codelet is one if the rows
+    /// of its workers follow one another.
+    pub(super) fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts, workers: u32) -> Option<ProductBody> {
+        if codelet.sites.keys().any(|site| !facts.proven.contains(site)) {
+            return None;
+        }
+        if !codelet.multi {
+            return ProductBody::of_worker(&Known { codelet, sizes, worker: (0, 1) });
+        }
+        let bodies = (0..workers).map(|w| ProductBody::of_worker(&Known { codelet, sizes, worker: (w, workers) }));
+        let mut whole: Option<ProductBody> = None;
+        for body in bodies {
+            let body = body?;
+            whole = match whole {
+                Some(above) if body.c.rows > 0 => Some(above.above(body)?),
+                Some(above) if above.c.rows > 0 => Some(above),
+                _ => Some(body),
+            };
+        }
+        whole
+    }
+
+    /// Returns what one worker runs as a product.
+    fn of_worker(known: &Known) -> Option<ProductBody> {
+        let codelet = known.codelet;
         let (amp, before) = match &codelet.body[..] {
             [before @ .., Stmt::Amp(amp)] => (amp, before),
             _ => return None,
         };
-        if codelet.multi || codelet.sites.keys().any(|site| !facts.proven.contains(site)) {
-            return None;
-        }
-        let known = Known { codelet, sizes };
-        let matrix = |m: &Matrix| known.matrix(m);
-        let (c, a, b) = (matrix(&amp.c)?, matrix(&amp.a)?, matrix(&amp.b)?);
+        let (c, a, b) = (known.matrix(&amp.c)?, known.matrix(&amp.a)?, known.matrix(&amp.b)?);
         let ty = codelet.fields[c.field].ty;
         let one_type = [&a, &b].iter().all(|p| codelet.fields[p.field].ty == ty);
         if !one_type || !matches!(ty, ElemType::F32 | ElemType::F64) {
@@ -63,12 +83,40 @@ impl ProductBody {
         };
         Some(ProductBody { c, a, b, ty, start })
     }
+
+    /// Returns both as one product, if `below` has the next rows.
+    fn above(self, below: ProductBody) -> Option<ProductBody> {
+        let [c, a] = [self.c.above(&below.c)?, self.a.above(&below.a)?];
+        (self.b == below.b && self.start == below.start).then_some(ProductBody { c, a, ..self })
+    }
 }
 
-/// The values of a codelet's expressions that are determined by sizes.
+impl MatrixField {
+    /// Returns both as one matrix, if `below` has the next rows.
+    fn above(&self, below: &MatrixField) -> Option<MatrixField> {
+        let mut next = self.at.clone();
+        next[self.row.0] += i64::try_from(self.rows).ok()?.checked_mul(self.row.1)?;
+        let expected = MatrixField { at: next, rows: below.rows, ..self.clone() };
+        (expected == *below).then(|| MatrixField { rows: self.rows + below.rows, ..self.clone() })
+    }
+
+    /// Returns the indices of its elements along each dimension, if they are the whole of a box.
+    fn extents(&self) -> Option<Vec<Range<i64>>> {
+        let mut extents: Vec<Range<i64>> = self.at.iter().map(|&at| at..at + 1).collect();
+        if self.row.0 == self.col.0 || self.row.1 != 1 || self.col.1 != 1 {
+            return None;
+        }
+        extents[self.row.0].end = extents[self.row.0].start + i64::try_from(self.rows).ok()?;
+        extents[self.col.0].end = extents[self.col.0].start + i64::try_from(self.cols).ok()?;
+        Some(extents)
+    }
+}
+
+/// The values of a codelet's expressions that are determined by sizes, on one worker of some.
 struct Known<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
+    worker: (u32, u32),
 }
 
 impl Known<'_> {
@@ -76,9 +124,21 @@ impl Known<'_> {
         match &self.codelet.exprs[e].kind {
             ExprKind::Const(value) => value.as_int().and_then(|n| i64::try_from(n).ok()),
             ExprKind::Size(size) => Some(self.sizes.sizes[*size]),
-            ExprKind::Binary { op: BinaryOp::Add, a, b, .. } => self.value(*a)?.checked_add(self.value(*b)?),
-            ExprKind::Binary { op: BinaryOp::Sub, a, b, .. } => self.value(*a)?.checked_sub(self.value(*b)?),
-            ExprKind::Binary { op: BinaryOp::Mul, a, b, .. } => self.value(*a)?.checked_mul(self.value(*b)?),
+            ExprKind::Worker => Some(i64::from(self.worker.0)),
+            ExprKind::Workers => Some(i64::from(self.worker.1)),
+            ExprKind::Binary { op, a, b, .. } => {
+                let (a, b) = (self.value(*a)?, self.value(*b)?);
+                match op {
+                    BinaryOp::Add => a.checked_add(b),
+                    BinaryOp::Sub => a.checked_sub(b),
+                    BinaryOp::Mul => a.checked_mul(b),
+                    BinaryOp::Div => a.checked_div(b),
+                    BinaryOp::Rem => a.checked_rem(b),
+                    BinaryOp::Min => Some(a.min(b)),
+                    BinaryOp::Max => Some(a.max(b)),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
@@ -95,32 +155,32 @@ impl Known<'_> {
         })
     }
 
-    /// Returns the bits of the number to which loops set every element of the field of `c`, which `c` covers; `None` if
-    /// the statement is not such a loop.
+    /// Returns the bits of the number to which loops set every element of `c`, and no other; `None` if the statement is
+    /// not such a loop.
     fn fill(&self, mut stmt: &Stmt, c: &MatrixField) -> Option<u64> {
-        let shape = &self.sizes.shapes[c.field];
-        let whole = shape.len() == 2 && c.rows.checked_mul(c.cols) == shape[0].checked_mul(shape[1]);
-        let mut loops: Vec<(LocalId, i64)> = Vec::new();
+        let mut loops: Vec<(LocalId, Range<i64>)> = Vec::new();
         while let Stmt::For { var, lo, hi, step: 1, body, .. } = stmt {
-            let (lo, hi) = (self.value(*lo)?, self.value(*hi)?);
             let [only] = &body[..] else { return None };
-            loops.push((*var, hi));
-            if lo != 0 {
-                return None;
-            }
+            loops.push((*var, self.value(*lo)?..self.value(*hi)?));
             stmt = only;
         }
         let Stmt::Store { field, index, value, .. } = stmt else { return None };
-        // Each index is the variable of its own loop over a whole dimension, so that no element is left out.
-        let runs_over = |(&e, &length): (&ExprId, &u64)| match self.codelet.exprs[e].kind {
-            ExprKind::Local(var) => loops.iter().any(|l| l.0 == var && l.1 == length as i64).then_some(var),
-            _ => None,
-        };
-        let vars = index.iter().zip(shape).map(runs_over).collect::<Option<Vec<_>>>()?;
-        let [i, j] = vars[..] else { return None };
-        match self.codelet.exprs[*value].kind {
-            ExprKind::Const(value) if whole && *field == c.field && i != j && loops.len() == 2 => Some(value.bits),
-            _ => None,
+        let ExprKind::Const(value) = self.codelet.exprs[*value].kind else { return None };
+        if c.rows == 0 || c.cols == 0 {
+            return loops.iter().any(|l| l.1.is_empty()).then_some(value.bits);
         }
+        let extents = c.extents().filter(|_| *field == c.field && loops.len() == 2)?;
+        // Each index that varies is the variable of its own loop, so that no element is left out.
+        let (mut vars, mut whole) = (Vec::new(), true);
+        for (&e, extent) in index.iter().zip(&extents) {
+            match self.codelet.exprs[e].kind {
+                ExprKind::Local(var) => {
+                    whole &= loops.iter().any(|l| l.0 == var && l.1 == *extent) && !vars.contains(&var);
+                    vars.push(var);
+                }
+                _ => whole &= self.value(e).is_some_and(|at| *extent == (at..at + 1)),
+            }
+        }
+        (whole && vars.len() == 2).then_some(value.bits)
     }
 }

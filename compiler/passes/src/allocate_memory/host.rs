@@ -6,8 +6,10 @@
 use super::pack::{Effort, Item, STEPS, pack};
 use super::space::Space;
 use crate::liveness::Liveness;
-use cranelift_entity::EntityRef;
+use cranelift_entity::{EntityRef, EntitySet};
+use girder_ir::codelet::Stmt;
 use girder_ir::graph::Graph;
+use girder_ir::ids::VarId;
 use girder_ir::layout::HostLayout;
 
 /// The size of a cache line, which is also the widest vector of any host.
@@ -21,10 +23,21 @@ fn alignment(bytes: u64) -> u64 {
     if bytes >= 4 * PAGE { PAGE } else { ALIGN }
 }
 
+/// Returns the variables that products read. They stay for one more step, so that the product can write the result of
+/// that step, the sums of its parts, in place.
+fn factors(graph: &Graph) -> EntitySet<VarId> {
+    let has_amp = |spec| graph.codelets[spec].body.iter().any(|s| matches!(s, Stmt::Amp(_)));
+    let products = graph.families.values().filter(|f| has_amp(f.codelet));
+    let mut vars = EntitySet::new();
+    products.flat_map(|f| &f.fields).flat_map(|f| &f.parts).for_each(|p| _ = vars.insert(p.var));
+    vars
+}
+
 /// Returns one block for all variables: persistent ones in the order of their ids, then temporaries by live range. The
 /// search is longer if the result exceeds `limit` bytes.
 pub fn pack_for_host(graph: &Graph, liveness: &Liveness, limit: u64) -> HostLayout {
     let mut layout = HostLayout { offsets: vec![0; graph.vars.len()], bytes: 0 };
+    let factors = factors(graph);
     let (mut items, mut vars) = (vec![], vec![]);
     for (id, var) in &graph.vars {
         if var.is_persistent() {
@@ -32,7 +45,9 @@ pub fn pack_for_host(graph: &Graph, liveness: &Liveness, limit: u64) -> HostLayo
             layout.offsets[id.index()] = offset;
             layout.bytes = offset + var.bytes().next_multiple_of(ALIGN);
         } else {
-            items.push(Item::plain(var.bytes(), liveness.ranges[id.index()].clone().unwrap_or(0..0)));
+            let mut range = liveness.ranges[id.index()].clone().unwrap_or(0..0);
+            range.end += u32::from(factors.contains(id));
+            items.push(Item::plain(var.bytes(), range));
             vars.push(id);
         }
     }

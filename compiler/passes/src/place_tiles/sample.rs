@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// The number of vertices up to which all are sampled.
 const FEW: u64 = 128;
-/// The number of sampled tiles if there are more vertices.
+/// The number of sampled tiles if there are more vertices: pairs, whose tiles may take a stream together.
 const TILES: usize = 8;
 /// The number of sampled vertices of a family on one tile.
 const DEPTH: usize = 64;
@@ -63,6 +63,11 @@ impl Tiles<'_> {
     }
 }
 
+/// Returns the positions of half of the sampled tiles in a list, from the first to the last.
+fn spaced(length: usize) -> impl Iterator<Item = usize> {
+    (0..TILES / 2).map(move |k| k * (length - 1) / (TILES / 2 - 1))
+}
+
 impl Sample {
     pub(super) fn of(families: &[FamilyAccess], tiles: &[Tiles], costs: &TileCosts) -> Sample {
         let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
@@ -85,9 +90,13 @@ impl Sample {
         let all = total <= FEW || used.len() <= TILES;
         let mut chosen = match all {
             true => used.clone(),
-            false => (0..TILES).map(|k| used[k * (used.len() - 1) / (TILES - 1)]).collect(),
+            false => spaced(used.len()).map(|k| used[k]).collect(),
         };
         chosen.extend(fullest);
+        let is_used = |tile: u32| counts.get(tile as usize).is_some_and(|&n| n > 0);
+        chosen.extend_from_within(..);
+        let partners = chosen.len() / 2;
+        chosen[partners..].iter_mut().for_each(|tile| *tile ^= u32::from(is_used(*tile ^ 1)));
         chosen.sort_unstable();
         chosen.dedup();
         let place: FxHashMap<u32, usize> = chosen.iter().copied().zip(0..).collect();
@@ -123,9 +132,11 @@ impl Sample {
         let mut chosen: Vec<u32> = vec![];
         for (vertices, tiles) in families.iter().zip(tiles) {
             let last = vertices.family.domain.count() - 1;
-            let some = (TILES / families.len()).max(2) as u64;
+            let some = (TILES / 2 / families.len()).max(2) as u64;
             chosen.extend((0..some).map(|k| tiles.at(vertices, (k * last / (some - 1)) as u32)));
         }
+        let partners: Vec<u32> = chosen.iter().map(|tile| tile ^ 1).collect();
+        chosen.extend(partners);
         chosen.sort_unstable();
         chosen.dedup();
         let on = |&tile: &u32| {
@@ -142,7 +153,7 @@ impl Sample {
             looked
         };
         let total: u64 = families.iter().map(|v| v.family.domain.count()).sum();
-        let found: Vec<SampledTile> = chosen.iter().map(on).collect();
+        let found: Vec<SampledTile> = chosen.iter().map(on).filter(|tile| !tile.vertices.is_empty()).collect();
         let seen: f64 = found.iter().map(|l| l.vertices.len() as f64 * l.each).sum();
         let used = (total as f64 / seen * found.len() as f64).round().clamp(1.0, total.max(1) as f64);
         Sample { ratio: used / found.len() as f64, used: used as u32, tiles: found, cycles: 0, work: DEPTH as u64 }

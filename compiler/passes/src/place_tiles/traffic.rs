@@ -3,7 +3,8 @@
 //! # Note: Samples
 //! Elements are sent for some sampled receivers, which stand for all. The words that a sampled tile receives are exact,
 //! and other tiles are assumed to receive as many. A sender sends at least the words that were seen, and on average the
-//! words of all receivers divided by the tiles that hold the elements.
+//! words of all receivers divided by the tiles that hold the elements. Tiles are sampled in pairs: runs that both tiles
+//! of a pair receive come at the rate of a pair.
 //!
 //! # Note: Small pieces
 //! `plan-transfers` makes many small pieces contiguous before they are sent, or sends them together and separates them
@@ -22,6 +23,8 @@ use std::collections::BTreeMap;
 struct Load {
     sent: f64,
     received: f64,
+    /// Received together with the other tile of the pair.
+    paired: f64,
     before: f64,
     after: f64,
 }
@@ -54,6 +57,8 @@ pub(super) struct Traffic {
     small: FxHashMap<(u32, u32), Small>,
     /// The runs that have been sent: more receivers cost the sender nothing.
     sent: FxHashSet<(VarId, u64, u64)>,
+    /// The runs that one tile of a pair receives, with this tile, by the number of the pair.
+    halves: FxHashMap<(u32, VarId, u64, u64), u32>,
     /// The bytes between processors. An element crosses to a processor once, however many tiles there receive it.
     flows: BTreeMap<(u32, u32), f64>,
     crossed: FxHashSet<(VarId, u64, u64, u32)>,
@@ -87,7 +92,7 @@ impl Traffic {
     /// before they go. Returns whether the elements have not been sent before, and whether they are strided.
     pub(super) fn send(&mut self, s: Sent, gathers: bool, machine: &Machine) -> (bool, bool) {
         self.any = true;
-        self.loads.entry(s.to).or_default().received += s.bytes;
+        self.receive(s, machine);
         let fresh = !gathers || self.sent.insert((s.var, s.start, s.len));
         if fresh {
             self.loads.entry(s.from).or_default().sent += s.bytes;
@@ -109,6 +114,25 @@ impl Traffic {
         small.bytes += s.bytes;
         small.end = Some((s.var, s.start + s.len));
         (fresh, strided)
+    }
+
+    /// Adds elements to what a tile receives. If both tiles of a pair receive them, they come at the rate of a pair.
+    fn receive(&mut self, s: Sent, machine: &Machine) {
+        let exchange = &machine.exchange;
+        let key = (s.to / 2, s.var, s.start, s.len);
+        let has_pairs = exchange.pair_bytes_per_cycle > exchange.bytes_per_cycle;
+        match self.halves.remove(&key).filter(|_| has_pairs) {
+            Some(first) if first != s.to => {
+                self.loads.entry(s.to).or_default().paired += s.bytes;
+                let partner = self.loads.entry(first).or_default();
+                partner.received -= s.bytes;
+                partner.paired += s.bytes;
+            }
+            _ => {
+                self.halves.insert(key, s.to);
+                self.loads.entry(s.to).or_default().received += s.bytes;
+            }
+        }
     }
 
     /// Adds bytes that each tile at the other end sends, some of which it makes contiguous.
@@ -149,8 +173,11 @@ impl Traffic {
         }
         let (mut port, mut before, mut after) =
             (self.average.sent.max(self.average.received), self.average.before, self.average.after);
+        let exchange = &machine.exchange;
+        // At the rate of a pair, bytes keep the port for a shorter time.
+        let share = f64::from(exchange.bytes_per_cycle) / f64::from(exchange.pair_bytes_per_cycle.max(1));
         for load in self.loads.values() {
-            port = port.max(load.sent).max(load.received);
+            port = port.max(load.sent).max(load.received + load.paired * share.min(1.0));
             before = before.max(load.before);
             after = after.max(load.after);
         }

@@ -13,7 +13,7 @@ use crate::task::{Group, Landing, RowMoves, Task};
 use girder_codelet::cost::CountedBlocks;
 use girder_codelet::kernel::Addressing;
 use girder_host::strides::{all_instances, const_table, line};
-use girder_host::{FamilyPlan, FieldAccess, FusedRows, FusedSteps};
+use girder_host::{FamilyPlan, FieldAccess, FusedRows, FusedSteps, SummedProducts};
 use girder_ir::family::{CopyFamily, Family, Field};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId};
 use girder_ir::stage::Allocated;
@@ -36,6 +36,11 @@ impl Build<'_> {
         }
         let products = Products::new(products, threads, self.bytes)?;
         Ok(Task::Products { products, others: Box::new(others) })
+    }
+
+    pub fn summed(&self, summed: &SummedProducts, threads: usize) -> Result<Task, EngineError> {
+        let products = Products::new(&summed.products, threads, self.bytes)?;
+        Ok(Task::Products { products, others: Box::new(Task::vertices(Vec::new(), threads)) })
     }
 
     pub fn fused(&self, fused: &FusedSteps, threads: usize) -> Result<Task, EngineError> {

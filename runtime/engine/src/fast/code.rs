@@ -27,12 +27,12 @@ impl FastCode {
     }
 
     /// Compiles a graph before it is placed on tiles, because the code does not depend on them. `layout` has the
-    /// addresses of the variables in the fast engine. No blocks are counted.
+    /// addresses of the variables in the fast engine, `workers` is the number of workers of a tile. No blocks are counted.
     ///
     /// # Errors
     /// As [`Executable::compile`](crate::Executable::compile).
-    pub fn ahead(graph: &Graph, layout: &HostLayout) -> Result<FastCode, EngineError> {
-        FastCode::compile(HostedGraph { graph, layout }, None)
+    pub fn ahead(graph: &Graph, layout: &HostLayout, workers: u32) -> Result<FastCode, EngineError> {
+        FastCode::compile(HostedGraph { graph, layout, workers }, None)
     }
 
     /// Returns whether it is the code for variables at these addresses.

@@ -1,0 +1,403 @@
+//! Recognises a step that adds the parts of products which the step before computes: both run as one product, whose
+//! terms are in blocks, and the parts are never in memory.
+//!
+//! # Note: Products in blocks
+//! The first step computes products `p[l] = a[.., block l] b[block l, ..]`, each from +0. The second step computes
+//! `y = p[0] + p[1] + …` element by element, or `y = y + p[0] + …`. The bits are those of one product that takes its
+//! terms in blocks. It writes `y` while it reads `a` and `b`, so `y` shares no byte with them.
+//!
+//! Invariant: no step but these two touches the parts.
+
+use super::{MatrixLayout, MatrixProduct, ProductStart};
+use crate::error::HostError;
+use crate::fuse::lifetimes::Lifetimes;
+use crate::hosted::HostedGraph;
+use crate::kernels::KernelSet;
+use crate::strides::field_strides;
+use cranelift_entity::SecondaryMap;
+use girder_codelet::facts::Facts;
+use girder_codelet::sizes::Sizes;
+use girder_ir::codelet::{BinaryOp, Codelet, Dir, ExprKind, Stmt, StmtBlock};
+use girder_ir::family::Family;
+use girder_ir::ids::{ComputeSetId, ExprId, FieldId, LocalId, StepId, VarId};
+use girder_ir::program::StepKind;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Statements and operands of a codelet that are evaluated to recognise it.
+const MOST_EVALUATED: u32 = 1 << 20;
+
+/// The products of a step and of the next one, which adds them.
+#[derive(Clone, Debug)]
+pub struct SummedProducts {
+    /// The products, joined.
+    pub products: Vec<MatrixProduct>,
+}
+
+impl SummedProducts {
+    /// The number of steps that they stand for.
+    pub const STEPS: usize = 2;
+}
+
+/// Finds all products that the next step adds, keyed by the step of the products.
+pub(crate) fn sum_products<'g>(
+    hosted: HostedGraph<'g>,
+    kernels: &mut KernelSet<'g>,
+    products: &SecondaryMap<ComputeSetId, Vec<MatrixProduct>>,
+) -> Result<SecondaryMap<StepId, Option<SummedProducts>>, HostError> {
+    let mut summed = SecondaryMap::new();
+    if products.values().all(Vec::is_empty) {
+        return Ok(summed);
+    }
+    let lifetimes = Lifetimes::of(&hosted);
+    for step in hosted.graph.steps.values() {
+        let StepKind::Seq(steps) = &step.kind else { continue };
+        for pair in steps.windows(2) {
+            let [first, last] = [&hosted.graph.steps[pair[0]], &hosted.graph.steps[pair[1]]];
+            let (&StepKind::Execute(set), &StepKind::Execute(sums)) = (&first.kind, &last.kind) else { continue };
+            let Some(parts) = parts_of(hosted, set).filter(|_| !products[set].is_empty()) else { continue };
+            if !lifetimes.is_within(parts, pair[0], pair[1]) {
+                continue;
+            }
+            let Some(layout) = sums_of(hosted, kernels, sums, parts)? else { continue };
+            summed[pair[0]] = layout.of_products(&products[set]).map(|products| SummedProducts { products });
+        }
+    }
+    Ok(summed)
+}
+
+/// Returns the variable to which all vertices of a compute set write, if there is only one.
+fn parts_of(hosted: HostedGraph<'_>, set: ComputeSetId) -> Option<VarId> {
+    let mut parts = None;
+    for &id in &hosted.graph.sets[set].families {
+        let family = &hosted.graph.families[id];
+        let codelet = &hosted.codelets[family.codelet];
+        let written = family.fields.iter().filter(|f| codelet.fields[f.field].dir != Dir::In);
+        for part in written.flat_map(|f| &f.parts) {
+            if *parts.get_or_insert(part.var) != part.var {
+                return None;
+            }
+        }
+    }
+    parts
+}
+
+/// Returns the sums of a compute set, if it does nothing but add elements of a variable.
+fn sums_of<'g>(
+    hosted: HostedGraph<'g>,
+    kernels: &mut KernelSet<'g>,
+    set: ComputeSetId,
+    parts: VarId,
+) -> Result<Option<SumsLayout>, HostError> {
+    let mut layout: Option<SumsLayout> = None;
+    for &id in &hosted.graph.sets[set].families {
+        let family = &hosted.graph.families[id];
+        let Some(shaped) = kernels.shaped(family)? else { continue };
+        let (sizes, facts) = kernels.known(shaped);
+        let Some(of_family) = SumsLayout::of(hosted, (family, parts), sizes, facts) else { return Ok(None) };
+        layout = match layout {
+            None => Some(of_family),
+            Some(all) => match all.and(of_family) {
+                Some(both) => Some(both),
+                None => return Ok(None),
+            },
+        };
+    }
+    Ok(layout)
+}
+
+/// A codelet with `y[e] = parts[0, e] + parts[1, e] + …` for all elements e of `y`, in this order.
+struct SumBody {
+    parts: FieldId,
+    y: FieldId,
+    /// The number of parts.
+    count: u64,
+    /// Whether the old element of `y` is the first summand.
+    adds: bool,
+}
+
+/// The addresses that a step of sums adds.
+#[derive(Debug)]
+struct SumsLayout {
+    /// Bytes from part to part.
+    step: i64,
+    /// Bytes from an element of the first part to that of `y`.
+    ahead: i64,
+    /// The number of parts.
+    count: u64,
+    /// Whether the old element of `y` is the first summand.
+    adds: bool,
+    /// The bytes of the first part.
+    first: Range<i64>,
+    /// The elements of `y`.
+    elements: u64,
+}
+
+impl SumsLayout {
+    /// Returns the sums of a family, or `None` if they are not sums of parts at one distance from their results.
+    fn of(
+        hosted: HostedGraph<'_>,
+        (family, of_parts): (&Family, VarId),
+        sizes: &Sizes,
+        facts: &Facts,
+    ) -> Option<SumsLayout> {
+        let codelet = &hosted.codelets[family.codelet];
+        let body = SumBody::of(codelet, sizes, facts)?;
+        let field = |id: FieldId| family.fields.iter().find(|f| f.field == id);
+        let (parts, y) = (field(body.parts)?, field(body.y)?);
+        let size = codelet.fields[body.y].ty.bytes();
+        let (along, inner) = (field_strides(parts, size)?, field_strides(y, size)?);
+        let shape = &sizes.shapes[body.y];
+        let is_parallel = |(k, &n): (usize, &u64)| n == 1 || along[k + 1] == inner[k];
+        let ([from], [to]) = (&parts.parts[..], &y.parts[..]) else { return None };
+        if from.var != of_parts || !shape.iter().enumerate().all(is_parallel) {
+            return None;
+        }
+        let reach = |(k, &n): (usize, &u64)| (n as i64 - 1) * inner[k];
+        let reaches = || shape.iter().enumerate().map(reach);
+        let (lo, hi) = (reaches().map(|r| r.min(0)).sum::<i64>(), reaches().map(|r| r.max(0)).sum::<i64>());
+        let bytes = i64::from(size);
+        let (start, end) = (hosted.byte(from.var, 0), hosted.byte(to.var, 0));
+        let mut layout: Option<SumsLayout> = None;
+        let instances = from.offset.values(&family.domain).zip(to.offset.values(&family.domain));
+        for (e, f) in instances {
+            let (at, ahead) = (start + e * bytes, end + f * bytes - (start + e * bytes));
+            let one = SumsLayout {
+                step: along[0],
+                ahead,
+                count: body.count,
+                adds: body.adds,
+                first: at + lo..at + hi + bytes,
+                elements: shape.iter().product(),
+            };
+            layout = Some(match layout {
+                None => one,
+                Some(all) => all.and(one)?,
+            });
+        }
+        layout
+    }
+
+    /// Returns two layouts as one, if they add the same parts.
+    fn and(self, other: SumsLayout) -> Option<SumsLayout> {
+        let same = |s: &SumsLayout| (s.step, s.ahead, s.count, s.adds);
+        (same(&self) == same(&other)).then(|| SumsLayout {
+            first: self.first.start.min(other.first.start)..self.first.end.max(other.first.end),
+            elements: self.elements + other.elements,
+            ..self
+        })
+    }
+
+    /// Returns products and these sums of them as products in blocks, or `None` if some product is no part, some part
+    /// is not a product, or a result shares a byte with an operand.
+    fn of_products(&self, products: &[MatrixProduct]) -> Option<Vec<MatrixProduct>> {
+        let is_first = |p: &&MatrixProduct| {
+            let bytes = p.bytes(p.c, p.m, p.n);
+            self.first.start <= bytes.start && bytes.end <= self.first.end
+        };
+        let firsts: Vec<&MatrixProduct> = products.iter().filter(is_first).collect();
+        let elements: u64 = firsts.iter().map(|p| p.m * p.n).sum();
+        // All elements of the sums are different and lie in the first part, so that equal counts mean equal sets.
+        let size = firsts.first()?.ty.bytes();
+        let is_packed = self.first.end - self.first.start == elements as i64 * i64::from(size);
+        if elements != self.elements || !is_packed || firsts.len() as u64 * self.count != products.len() as u64 {
+            return None;
+        }
+        let by_result: FxHashMap<i64, &MatrixProduct> = products.iter().map(|p| (p.c.at, p)).collect();
+        let whole: Vec<MatrixProduct> = firsts.iter().map(|p| self.whole(p, &by_result)).collect::<Option<_>>()?;
+        let results = whole.iter().map(|p| p.bytes(p.c, p.m, p.n));
+        let results = results.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))?;
+        let is_apart = |bytes: Range<i64>| bytes.end <= results.start || results.end <= bytes.start;
+        let is_free = |p: &MatrixProduct| is_apart(p.bytes(p.a, p.m, p.k)) && is_apart(p.bytes(p.b, p.k, p.n));
+        whole.iter().all(is_free).then_some(whole)
+    }
+
+    /// Returns the product whose first block of terms is given.
+    fn whole(&self, first: &MatrixProduct, by_result: &FxHashMap<i64, &MatrixProduct>) -> Option<MatrixProduct> {
+        // The strides along terms are those of a block of several.
+        if first.start != ProductStart::Number(0) || first.k < 2 && self.count > 1 {
+            return None;
+        }
+        let mut whole = MatrixProduct {
+            c: MatrixLayout { at: first.c.at + self.ahead, ..first.c },
+            start: if self.adds { ProductStart::Added } else { first.start },
+            block: first.k,
+            ..*first
+        };
+        for l in 1..self.count as i64 {
+            let block = by_result.get(&(first.c.at + l * self.step))?;
+            let same = |p: &MatrixProduct| (p.m, p.n, p.c.row, p.c.col, p.a.row, p.b.col, p.ty, p.start);
+            let is_straight = block.k == 1 || (block.a.col, block.b.row) == (first.a.col, first.b.row);
+            let ahead = |at: i64, stride: i64| at + whole.k as i64 * stride;
+            let follows = block.a.at == ahead(first.a.at, first.a.col) && block.b.at == ahead(first.b.at, first.b.row);
+            // Only the last block may be shorter.
+            let is_in_order = whole.k == l as u64 * first.k && block.k <= first.k;
+            if same(block) != same(first) || !is_straight || !follows || !is_in_order {
+                return None;
+            }
+            whole.k += block.k;
+        }
+        Some(whole)
+    }
+}
+
+/// A value of a codelet that adds parts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Value {
+    Int(i64),
+    /// An element of a field.
+    Element {
+        field: FieldId,
+        at: u64,
+    },
+    /// The sum of the first parts of an element, perhaps after its old value.
+    Sum {
+        parts: FieldId,
+        at: u64,
+        count: u64,
+        adds: Option<FieldId>,
+    },
+}
+
+/// The evaluation of a codelet for given sizes.
+struct Evaluation<'a> {
+    codelet: &'a Codelet,
+    sizes: &'a Sizes,
+    locals: FxHashMap<LocalId, Value>,
+    /// The sum in each element that was written.
+    written: FxHashMap<(FieldId, u64), Value>,
+    left: u32,
+}
+
+impl SumBody {
+    /// Returns a codelet as sums, or `None` if it is something else for these sizes.
+    fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts) -> Option<SumBody> {
+        if codelet.multi || codelet.sites.keys().any(|site| !facts.proven.contains(site)) {
+            return None;
+        }
+        let (locals, written) = (FxHashMap::default(), FxHashMap::default());
+        let mut evaluation = Evaluation { codelet, sizes, locals, written, left: MOST_EVALUATED };
+        evaluation.block(&codelet.body)?;
+        let written = evaluation.written;
+        let (&(y, _), &Value::Sum { parts, count, adds, .. }) = written.iter().next()? else { return None };
+        let is_alike = |(&(field, at), &value): (&(FieldId, u64), &Value)| {
+            field == y && value == Value::Sum { parts, at, count, adds }
+        };
+        let (y_shape, parts_shape) = (&sizes.shapes[y], &sizes.shapes[parts]);
+        let is_whole = parts_shape.first() == Some(&count)
+            && parts_shape[1..] == y_shape[..]
+            && written.len() as u64 == y_shape.iter().product::<u64>();
+        let one_type = codelet.fields[y].ty == codelet.fields[parts].ty && codelet.fields[y].ty.is_float();
+        let fits = is_whole && one_type && adds.is_none_or(|old| old == y) && written.iter().all(is_alike);
+        fits.then_some(SumBody { parts, y, count, adds: adds.is_some() })
+    }
+}
+
+impl Evaluation<'_> {
+    fn block(&mut self, block: &StmtBlock) -> Option<()> {
+        block.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Option<()> {
+        match stmt {
+            Stmt::Set { local, value } => {
+                let value = self.value(*value)?;
+                self.locals.insert(*local, value);
+            }
+            Stmt::For { var, lo, hi, step, body, .. } => {
+                let (lo, hi) = (self.int(*lo)?, self.int(*hi)?);
+                let mut i = lo;
+                while if *step > 0 { i < hi } else { i > hi } {
+                    self.locals.insert(*var, Value::Int(i));
+                    self.block(body)?;
+                    i = i.checked_add(*step)?;
+                }
+            }
+            Stmt::Store { field, index, value, .. } => {
+                let at = self.element(*field, index)?;
+                let value = match self.value(*value)? {
+                    Value::Element { field: parts, at: e } => self.first(parts, e)?,
+                    value => value,
+                };
+                // An element that is written twice is not the sum alone.
+                if self.written.insert((*field, at), value).is_some() {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn value(&mut self, e: ExprId) -> Option<Value> {
+        self.left = self.left.checked_sub(1)?;
+        match &self.codelet.exprs[e].kind {
+            ExprKind::Const(value) => Some(Value::Int(value.as_int().and_then(|n| i64::try_from(n).ok())?)),
+            ExprKind::Size(size) => Some(Value::Int(self.sizes.sizes[*size])),
+            ExprKind::Local(local) => self.locals.get(local).copied(),
+            ExprKind::Load { field, index, .. } => {
+                let at = self.element(*field, index)?;
+                (!self.written.contains_key(&(*field, at))).then_some(Value::Element { field: *field, at })
+            }
+            ExprKind::Binary { op, a, b, .. } => {
+                let (a, b) = (self.value(*a)?, self.value(*b)?);
+                match (op, a, b) {
+                    (BinaryOp::Add, Value::Int(a), Value::Int(b)) => a.checked_add(b).map(Value::Int),
+                    (BinaryOp::Sub, Value::Int(a), Value::Int(b)) => a.checked_sub(b).map(Value::Int),
+                    (BinaryOp::Mul, Value::Int(a), Value::Int(b)) => a.checked_mul(b).map(Value::Int),
+                    (BinaryOp::Add, a, Value::Element { field, at }) => self.add(a, field, at),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn int(&mut self, e: ExprId) -> Option<i64> {
+        match self.value(e)? {
+            Value::Int(i) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// Returns the position of an element in its field.
+    fn element(&mut self, field: FieldId, index: &[ExprId]) -> Option<u64> {
+        let mut at = 0u64;
+        for (&e, n) in index.iter().zip(self.sizes.shapes[field].clone()) {
+            at = at * n + u64::try_from(self.int(e)?).ok().filter(|&i| i < n)?;
+        }
+        Some(at)
+    }
+
+    /// Returns the part and the position in it of an element of a field of parts.
+    fn part(&self, field: FieldId, at: u64) -> Option<(u64, u64)> {
+        let size = self.sizes.shapes[field].get(1..)?.iter().product::<u64>();
+        Some((at.checked_div(size)?, at % size))
+    }
+
+    /// Returns an element of the first part as a sum.
+    fn first(&self, parts: FieldId, at: u64) -> Option<Value> {
+        let (part, at) = self.part(parts, at)?;
+        (part == 0).then_some(Value::Sum { parts, at, count: 1, adds: None })
+    }
+
+    /// Returns a value with an element of the next part added.
+    fn add(&self, to: Value, field: FieldId, element: u64) -> Option<Value> {
+        let (part, at) = self.part(field, element)?;
+        let next = |before: Value| match before {
+            Value::Sum { parts, at: e, count, adds } => {
+                let follows = (parts, e, count) == (field, at, part);
+                follows.then_some(Value::Sum { parts, at, count: count + 1, adds })
+            }
+            _ => None,
+        };
+        match to {
+            Value::Element { field: old, at: e } if old != field => {
+                let starts = part == 0 && e == at;
+                starts.then_some(Value::Sum { parts: field, at, count: 1, adds: Some(old) })
+            }
+            Value::Element { at: e, .. } => next(self.first(field, e)?),
+            sum => next(sum),
+        }
+    }
+}
