@@ -4,9 +4,10 @@
 
 use girder_codelet::facts::Facts;
 use girder_codelet::sizes::Sizes;
-use girder_ir::codelet::{BinaryOp, Codelet, ExprKind, Matrix, Stmt, Storage};
+use girder_ir::codelet::{BinaryOp, Check, Codelet, ExprKind, Matrix, Stmt, Storage};
 use girder_ir::ids::{ExprId, FieldId, LocalId};
 use girder_ir::types::ElemType;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// `c = c + a b`, or `start + a b`.
@@ -44,13 +45,15 @@ impl ProductBody {
     /// Returns a codelet as a product, or `None` if it is not one for these sizes. A `multi` codelet is one if the rows
     /// of its workers follow one another.
     pub(super) fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts, workers: u32) -> Option<ProductBody> {
-        if codelet.sites.keys().any(|site| !facts.proven.contains(site)) {
+        // Indices, shapes and divisors are evaluated below.
+        let is_evaluated = |check: Check| matches!(check, Check::Index | Check::Shape | Check::Division);
+        if codelet.sites.iter().any(|(id, site)| !is_evaluated(site.check) && !facts.proven.contains(id)) {
             return None;
         }
         if !codelet.multi {
-            return ProductBody::of_worker(&Known { codelet, sizes, worker: (0, 1) });
+            return ProductBody::of_worker(Known::of(codelet, sizes, (0, 1)));
         }
-        let bodies = (0..workers).map(|w| ProductBody::of_worker(&Known { codelet, sizes, worker: (w, workers) }));
+        let bodies = (0..workers).map(|w| ProductBody::of_worker(Known::of(codelet, sizes, (w, workers))));
         let mut whole: Option<ProductBody> = None;
         for body in bodies {
             let body = body?;
@@ -64,19 +67,30 @@ impl ProductBody {
     }
 
     /// Returns what one worker runs as a product.
-    fn of_worker(known: &Known) -> Option<ProductBody> {
+    fn of_worker(mut known: Known) -> Option<ProductBody> {
         let codelet = known.codelet;
         let (amp, before) = match &codelet.body[..] {
             [before @ .., Stmt::Amp(amp)] => (amp, before),
             _ => return None,
         };
+        let mut fills = Vec::new();
+        for stmt in before {
+            match stmt {
+                Stmt::Set { local, value } => _ = known.locals.insert(*local, known.value(*value)?),
+                _ => fills.push(stmt),
+            }
+        }
         let (c, a, b) = (known.matrix(&amp.c)?, known.matrix(&amp.a)?, known.matrix(&amp.b)?);
         let ty = codelet.fields[c.field].ty;
+        let fits = c.rows == a.rows && c.cols == b.cols && a.cols == b.rows;
+        if !fits || [&c, &a, &b].iter().any(|m| !m.is_inside(&known.sizes.shapes[m.field])) {
+            return None;
+        }
         let one_type = [&a, &b].iter().all(|p| codelet.fields[p.field].ty == ty);
         if !one_type || !matches!(ty, ElemType::F32 | ElemType::F64) {
             return None;
         }
-        let start = match before {
+        let start = match fills[..] {
             [] => None,
             [fill] => Some(known.fill(fill, &c)?),
             _ => return None,
@@ -100,6 +114,22 @@ impl MatrixField {
         (expected == *below).then(|| MatrixField { rows: self.rows + below.rows, ..self.clone() })
     }
 
+    /// Returns whether all its elements are inside a field of some shape.
+    fn is_inside(&self, shape: &[u64]) -> bool {
+        let last = |dim: usize, (own, step): (usize, i64), length: u64| match dim == own {
+            true => i128::from(step) * (i128::from(length) - 1),
+            false => 0,
+        };
+        let dims = self.at.iter().zip(shape).enumerate();
+        let inside = |(dim, (&at, &n)): (usize, (&i64, &u64))| {
+            let first = i128::from(at);
+            let ends =
+                [0, last(dim, self.row, self.rows)].map(|r| [0, last(dim, self.col, self.cols)].map(|c| first + r + c));
+            ends.as_flattened().iter().all(|i| (0..i128::from(n)).contains(i))
+        };
+        self.rows == 0 || self.cols == 0 || dims.into_iter().all(inside)
+    }
+
     /// Returns the indices of its elements along each dimension, if they are the whole of a box.
     fn extents(&self) -> Option<Vec<Range<i64>>> {
         let mut extents: Vec<Range<i64>> = self.at.iter().map(|&at| at..at + 1).collect();
@@ -117,15 +147,22 @@ struct Known<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
     worker: (u32, u32),
+    /// The locals that are set before the product.
+    locals: FxHashMap<LocalId, i64>,
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
+    fn of(codelet: &'a Codelet, sizes: &'a Sizes, worker: (u32, u32)) -> Known<'a> {
+        Known { codelet, sizes, worker, locals: FxHashMap::default() }
+    }
+
     fn value(&self, e: ExprId) -> Option<i64> {
         match &self.codelet.exprs[e].kind {
             ExprKind::Const(value) => value.as_int().and_then(|n| i64::try_from(n).ok()),
             ExprKind::Size(size) => Some(self.sizes.sizes[*size]),
             ExprKind::Worker => Some(i64::from(self.worker.0)),
             ExprKind::Workers => Some(i64::from(self.worker.1)),
+            ExprKind::Local(local) => self.locals.get(local).copied(),
             ExprKind::Binary { op, a, b, .. } => {
                 let (a, b) = (self.value(*a)?, self.value(*b)?);
                 match op {
@@ -174,7 +211,7 @@ impl Known<'_> {
         let (mut vars, mut whole) = (Vec::new(), true);
         for (&e, extent) in index.iter().zip(&extents) {
             match self.codelet.exprs[e].kind {
-                ExprKind::Local(var) => {
+                ExprKind::Local(var) if loops.iter().any(|l| l.0 == var) => {
                     whole &= loops.iter().any(|l| l.0 == var && l.1 == *extent) && !vars.contains(&var);
                     vars.push(var);
                 }
