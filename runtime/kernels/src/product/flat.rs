@@ -83,11 +83,14 @@ unsafe fn chunk<V: Vector, const M: usize>(call: &Product, columns: usize, start
 unsafe fn add<V: Vector, const M: usize>(c: Matrix, sums: Matrix, columns: usize) {
     for i in 0..M {
         let (to, from) = (c.element(i as u64, 0).cast::<V::Float>(), sums.element(i as u64, 0).cast::<V::Float>());
-        for j in (0..columns).step_by(V::LANES) {
-            let mask = V::first((columns - j).min(V::LANES));
-            // SAFETY: the mask selects columns inside.
-            unsafe {
-                let (to, from) = (to.wrapping_add(j), from.wrapping_add(j));
+        let whole = columns / V::LANES * V::LANES;
+        // SAFETY: the vectors are inside, and the mask selects the columns after them.
+        unsafe {
+            for j in (0..whole).step_by(V::LANES) {
+                V::load(to.wrapping_add(j)).add(V::load(from.wrapping_add(j))).store(to.wrapping_add(j));
+            }
+            if whole < columns {
+                let (to, from, mask) = (to.wrapping_add(whole), from.wrapping_add(whole), V::first(columns - whole));
                 V::load_some(to, mask).add(V::load_some(from, mask)).store_some(to, mask);
             }
         }
@@ -123,22 +126,47 @@ unsafe fn terms<V: Vector, const M: usize, const K: usize>(c: Matrix, a: Matrix,
             }
         }
         let mut j = 0;
-        while j < columns {
-            let mask = V::first((columns - j).min(V::LANES));
-            let mut sums = [V::splat(V::Float::ZERO); M];
-            for i in 0..M {
-                sums[i] = V::load_some(c.element(i as u64, 0).cast::<V::Float>().wrapping_add(j), mask);
-            }
-            for k in 0..K {
-                let row = V::load_some(b.element(k as u64, 0).cast::<V::Float>().wrapping_add(j), mask);
-                for i in 0..M {
-                    sums[i] = sums[i].fma(factors[i][k], row);
-                }
-            }
-            for i in 0..M {
-                sums[i].store_some(c.element(i as u64, 0).cast::<V::Float>().wrapping_add(j), mask);
-            }
+        while j + V::LANES <= columns {
+            vector::<V, M, K, true>((c, b, j), &factors, V::first(V::LANES));
             j += V::LANES;
+        }
+        if j < columns {
+            vector::<V, M, K, false>((c, b, j), &factors, V::first(columns - j));
+        }
+    }
+}
+
+/// Adds `K` terms to the elements of one vector in each row, from a column on: all lanes if `WHOLE`, otherwise those of
+/// a mask. Masked stores are slow on some processors.
+///
+/// # Safety
+/// As [`terms`].
+#[expect(clippy::needless_range_loop, reason = "registers are named by row and vector, as in the formula")]
+#[inline(always)]
+unsafe fn vector<V: Vector, const M: usize, const K: usize, const WHOLE: bool>(
+    (c, b, j): (Matrix, Matrix, usize),
+    factors: &[[V; K]; M],
+    mask: V::Mask,
+) {
+    let at = |m: Matrix, row: usize| m.element(row as u64, 0).cast::<V::Float>().wrapping_add(j);
+    // SAFETY: all lanes, or those of the mask, are inside.
+    unsafe {
+        let load = |at: *mut V::Float| if WHOLE { V::load(at) } else { V::load_some(at, mask) };
+        let mut sums = [V::splat(V::Float::ZERO); M];
+        for i in 0..M {
+            sums[i] = load(at(c, i));
+        }
+        for k in 0..K {
+            let row = load(at(b, k));
+            for i in 0..M {
+                sums[i] = sums[i].fma(factors[i][k], row);
+            }
+        }
+        for i in 0..M {
+            match WHOLE {
+                true => sums[i].store(at(c, i)),
+                false => sums[i].store_some(at(c, i), mask),
+            }
         }
     }
 }

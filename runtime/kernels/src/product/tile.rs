@@ -51,6 +51,12 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
     // vector; row k of `b` has the columns, or all lanes if it is padded.
     unsafe {
         let last = V::first(t.columns - (N - 1) * V::LANES);
+        // Masked stores are slow on some processors.
+        let is_whole = t.columns == N * V::LANES;
+        let load = |i: usize, n: usize| match n == N - 1 && !is_whole {
+            true => V::load_some(at(i, n), last),
+            false => V::load(at(i, n)),
+        };
         let (mut a, mut b, mut left) = (t.a, t.b, t.terms);
         let mut start = t.start;
         // At least once: sums without terms are their start.
@@ -60,31 +66,32 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
             let mut sums = [[V::splat(first); N]; M];
             if let Start::Old = start {
                 for i in 0..M {
-                    for n in 0..N - 1 {
-                        sums[i][n] = V::load(at(i, n));
+                    for n in 0..N {
+                        sums[i][n] = load(i, n);
                     }
-                    sums[i][N - 1] = V::load_some(at(i, N - 1), last);
                 }
             }
             // If there are few vector registers, the loop has none left for a mask.
-            if t.padded || t.columns == N * V::LANES {
+            if t.padded || is_whole {
                 take::<V, M, N, true>(t, (a, b, terms), &mut sums, last);
             } else {
                 take::<V, M, N, false>(t, (a, b, terms), &mut sums, last);
             }
             if let Start::Added = start {
                 for i in 0..M {
-                    for n in 0..N - 1 {
-                        sums[i][n] = V::load(at(i, n)).add(sums[i][n]);
+                    for n in 0..N {
+                        sums[i][n] = load(i, n).add(sums[i][n]);
                     }
-                    sums[i][N - 1] = V::load_some(at(i, N - 1), last).add(sums[i][N - 1]);
                 }
             }
             for i in 0..M {
                 for n in 0..N - 1 {
                     sums[i][n].store(at(i, n));
                 }
-                sums[i][N - 1].store_some(at(i, N - 1), last);
+                match is_whole {
+                    true => sums[i][N - 1].store(at(i, N - 1)),
+                    false => sums[i][N - 1].store_some(at(i, N - 1), last),
+                }
             }
             left -= terms;
             if left == 0 {
