@@ -172,6 +172,50 @@ fn terms_that_do_not_fit_are_added_in_steps() {
     assert_eq!([steps("x @ y"), steps("matmul(x, y, room: 0.001)")], [1, 13]);
 }
 
+/// Checks that a product that starts at 0 has the bits of loops, whether an element is undefined before or not.
+#[test]
+fn products_that_start_at_zero_read_nothing() {
+    for (m, k, n) in [(1, 1, 1), (7, 5, 3), (6, 0, 4), (33, 20, 17)] {
+        let shapes = format!("let (a, b) = (x.reshape([{m}, {k}]), y.reshape([{k}, {n}]));");
+        let text = format!(
+            "{CODELETS}
+            codelet start<T: float>(in a: T[m, k], in b: T[k, n], out c: T[m, n]) {{ amp(c, a, b, first: true); }}
+            codelet turned_start(in a: f32[m, k], in b: f32[k, n], out c: f32[n, m]) {{
+                amp(c.transpose(), a, b, first: true);
+            }}
+            multi codelet shared(in a: f32[m, k], in b: f32[k, n], inout c: f32[m, n]) {{
+                let (lo, hi) = (worker * m / workers, (worker + 1) * m / workers);
+                amp(c[lo..hi], a[lo..hi], b, first: true);
+            }}
+            var x: f32[{xs}];
+            var y: f32[{ys}];
+            var z: f32[4, {m}, {n}] = 1.0 / 0.0;
+            var expected: f32[4, {m}, {n}];
+            program main() {{
+                compute {{
+                    vertex numbers(x: x, seed: 5, special: true);
+                    vertex numbers(x: y, seed: 11, special: false);
+                }}
+                {shapes}
+                var turned: f32[{n}, {m}];
+                var fresh: f32[{m}, {n}];
+                compute {{
+                    vertex start(a: a, b: b, c: z[0]);
+                    vertex turned_start(a: a, b: b, c: turned);
+                    vertex shared(a: a, b: b, c: z[2]);
+                    vertex start(a: a, b: b, c: fresh);
+                    for i in 0..4 {{ vertex loops(a: a, b: b, c: expected[i]); }}
+                }}
+                z[1] <- turned.transpose();
+                z[3] <- fresh;
+            }}",
+            xs = m * k,
+            ys = k * n,
+        );
+        same(&Program::text(text).run_everywhere(), &format!("{m} x {k} x {n}"));
+    }
+}
+
 /// Makes vertices at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.
 fn family(vertices: &str) -> Outcome {
     let text = format!(

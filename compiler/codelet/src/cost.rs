@@ -5,7 +5,7 @@
 //!   which a vertex occupies its tile, and [`tile_cycles`] the cycles of a tile's queue.
 //! - `walk` turns the body into values and regions (`graph`; `poly` holds indices as sums of products). `demand` finds
 //!   the values that are computed, `pairs` those that are computed two lanes at a time. `pipeline` models
-//!   `#[pipelined]`.
+//!   `#[pipelined]`, `unit` the matrix unit.
 //! - [`Points`] are the program points whose executions the interpreter and compiled code count while a vertex runs.
 //!
 //! # Note: Two kinds of code
@@ -26,6 +26,7 @@ mod walk;
 mod pairs;
 mod demand;
 mod pipeline;
+mod unit;
 mod tile;
 
 pub use counted::CountedBlocks;
@@ -40,6 +41,8 @@ use girder_ir::types::ElemType;
 use graph::{Count, RegionId};
 use pipeline::Pipeline;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use unit::UnitTerm;
 use walk::BodyWalk;
 
 /// The cost of a codelet's vertices.
@@ -49,7 +52,10 @@ pub struct Cost {
     stated: Option<Quantity>,
     terms: Vec<Term>,
     pipelines: Vec<Pipeline>,
+    units: Vec<UnitTerm>,
     points: Points,
+    /// Upper bounds of the counters, where the text determines them.
+    bounds: Vec<Option<Quantity>>,
     wants: Vec<Want>,
     is_multi: bool,
     period: u32,
@@ -115,7 +121,9 @@ impl Cost {
             stated: None,
             terms: vec![],
             pipelines: vec![],
+            units: vec![],
             points: Points::default(),
+            bounds: vec![],
             wants: vec![],
             is_multi: codelet.multi,
             period: costs.period,
@@ -157,23 +165,40 @@ impl Cost {
             }
             self.pipelines.push(line);
         }
+        let mut passes = vec![];
         for p in &walk.products {
             let count = &walk.graph.regions[p.region].count;
-            let factor = count.factor.clone().mul(demand::product_bundles(p, costs));
-            found.push((Bundles::Fixed(1), Count { counted: count.counted, factor }));
+            match UnitTerm::of(p, count, costs) {
+                Some((term, count)) => {
+                    self.wants.extend(term.want().filter(|_| walk.codelet.separate_elements));
+                    self.units.push(term);
+                    passes.push(count);
+                }
+                None => {
+                    let factor = count.factor.clone().mul(unit::emulated(p, costs));
+                    found.push((Bundles::Fixed(1), Count { counted: count.counted, factor }));
+                }
+            }
         }
         self.wants.sort();
         self.wants.dedup();
-        self.number(found);
+        self.number(found, passes, &walk.bounds);
     }
 
     /// Numbers the points that are counted, and adds up the bundles that are issued equally often.
-    fn number(&mut self, found: Vec<(Bundles, Count)>) {
-        let mut points: Vec<Point> = found.iter().filter_map(|(_, c)| c.counted).collect();
+    fn number(&mut self, found: Vec<(Bundles, Count)>, passes: Vec<Count>, bounds: &FxHashMap<Point, Quantity>) {
+        let mut points: Vec<Point> = found.iter().map(|f| &f.1).chain(&passes).filter_map(|c| c.counted).collect();
         points.sort_unstable();
         points.dedup();
+        let counter = |count: &Count| count.counted.and_then(|p| points.binary_search(&p).ok());
+        for (unit, count) in self.units.iter_mut().zip(passes) {
+            unit.passes = match counter(&count) {
+                Some(k) => Quantity::Counter(k as u32).mul(count.factor),
+                None => count.factor,
+            };
+        }
         for (bundles, count) in found {
-            let counted = count.counted.and_then(|p| points.binary_search(&p).ok());
+            let counted = counter(&count);
             let count = match (counted, bundles) {
                 (None, _) => count.factor,
                 (Some(k), Bundles::Interval(at)) if count.factor == Quantity::Number(1) => {
@@ -189,6 +214,7 @@ impl Cost {
         }
         self.terms.retain(|t| t.bundles != Bundles::Fixed(0) && t.count != Quantity::Number(0));
         self.terms.sort_by(|a, b| a.count.cmp(&b.count));
+        self.bounds = points.iter().map(|p| bounds.get(p).cloned()).collect();
         self.points = Points::new(points);
     }
 
@@ -204,34 +230,88 @@ impl Cost {
         }
     }
 
-    /// Returns the bundles that one worker issues for a vertex; saturates. Stated cycles are rounded up to whole
-    /// bundles.
+    /// Returns the bundles that one worker issues for a vertex, those for which it waits for its own products in the
+    /// matrix unit included; saturates. Stated cycles are rounded up to whole bundles.
     pub fn eval(&self, at: &CostInputs<'_>) -> u64 {
+        let period = u64::from(self.period.max(1));
         if let Some(cycles) = &self.stated {
-            return self.value(cycles, at).div_ceil(u64::from(self.period.max(1)));
+            return self.value(cycles, at).div_ceil(period);
         }
+        let filled = self.filled(at);
+        let at = &CostInputs { counters: &filled, ..*at };
+        let unit = self.units.iter().fold(0, |sum: u64, u| sum.saturating_add(self.unit_cycles(u, at)));
+        self.code(at).saturating_add(unit.div_ceil(period))
+    }
+
+    /// Returns the bundles of one worker without the matrix unit.
+    fn code(&self, at: &CostInputs<'_>) -> u64 {
         let of = |t: &Term| self.bundles_of(t.bundles, at.facts).saturating_mul(self.value(&t.count, at));
         self.terms.iter().fold(0, |sum, t| sum.saturating_add(of(t)))
     }
 
-    /// Returns the cycles for which a vertex keeps one context, or all of them, busy.
+    /// Returns the cycles of a product for the rows of one worker.
+    fn unit_cycles(&self, unit: &UnitTerm, at: &CostInputs<'_>) -> u64 {
+        let pass = unit.pass(self.value(&unit.rows, at), at.facts, self.period);
+        self.value(&unit.passes, at).saturating_mul(pass)
+    }
+
+    /// Returns the counters of one worker: those that are given, else upper bounds or 0.
+    fn filled<'a>(&self, at: &CostInputs<'a>) -> Cow<'a, [u64]> {
+        match at.counters.is_empty() && !self.points.is_empty() {
+            true => Cow::Owned(self.counters_of(at, 0)),
+            false => Cow::Borrowed(at.counters),
+        }
+    }
+
+    fn counters_of(&self, at: &CostInputs<'_>, unknown: u64) -> Vec<u64> {
+        self.bounds.iter().map(|b| b.as_ref().map_or(unknown, |q| self.value(q, at))).collect()
+    }
+
+    /// Returns counters for a vertex that has not run: upper bounds where the text determines them, else `unknown`. For
+    /// a `multi` codelet they are those of worker 0, 1, … one after another. `at.counters` is not read.
+    pub fn counters(&self, at: &CostInputs<'_>, unknown: u64) -> Vec<u64> {
+        let workers = if self.is_multi { at.workers.max(1) } else { 1 };
+        (0..workers).flat_map(|worker| self.counters_of(&CostInputs { worker, ..*at }, unknown)).collect()
+    }
+
+    /// Returns the cycles for which a vertex keeps one context, or all of them, and the matrix unit busy.
     ///
     /// For a `multi` codelet, `at.counters` holds the counters of worker 0, 1, … one after another, and `at.worker` is
     /// not read.
     pub fn busy(&self, at: &CostInputs<'_>) -> Busy {
-        let cycles = |at: &CostInputs<'_>| match &self.stated {
-            Some(cycles) => self.value(cycles, at),
-            None => self.eval(at).saturating_mul(u64::from(self.period)),
-        };
+        let period = u64::from(self.period);
         if !self.is_multi {
-            return Busy::One(cycles(at));
+            let filled = self.filled(at);
+            let at = &CostInputs { counters: &filled, ..*at };
+            let code = || self.code(at).saturating_mul(period);
+            return match (&self.stated, &self.units[..]) {
+                (Some(cycles), _) => Busy::One(self.value(cycles, at)),
+                (None, []) => Busy::One(code()),
+                (None, units) => {
+                    let unit = units.iter().fold(0, |sum: u64, u| sum.saturating_add(self.unit_cycles(u, at)));
+                    Busy::Unit { code: code(), unit }
+                }
+            };
         }
         let own = self.points.len();
-        let of_worker = |worker: u32| {
+        let (mut code, mut units) = (0, vec![0u64; self.units.len()]);
+        for worker in 0..at.workers.max(1) {
             let start = (worker as usize).saturating_mul(own).min(at.counters.len());
-            cycles(&CostInputs { worker, counters: &at.counters[start..], ..*at })
-        };
-        Busy::All((0..at.workers.max(1)).map(of_worker).max().unwrap_or(0))
+            let at = &CostInputs { worker, counters: &at.counters[start..], ..*at };
+            let filled = self.filled(at);
+            let at = &CostInputs { counters: &filled, ..*at };
+            let cycles = match &self.stated {
+                Some(cycles) => self.value(cycles, at),
+                None => self.code(at).saturating_mul(period),
+            };
+            code = code.max(cycles);
+            // Workers that share coefficients run in the same passes; others take turns.
+            for (sum, unit) in units.iter_mut().zip(&self.units) {
+                let cycles = self.unit_cycles(unit, at);
+                *sum = if unit.is_shared { cycles.max(*sum) } else { sum.saturating_add(cycles) };
+            }
+        }
+        Busy::All(units.into_iter().fold(code, u64::saturating_add))
     }
 
     /// Returns the bundles of its code, each counted once; `None` if its cycles are stated.
@@ -253,7 +333,8 @@ impl Cost {
 
     /// Returns whether vertices with equal sizes may differ in cost because their constants do.
     pub fn reads_constants(&self) -> bool {
-        let counts = self.terms.iter().map(|t| &t.count).chain(&self.stated);
+        let units = self.units.iter().flat_map(|u| [&u.passes, &u.rows]);
+        let counts = self.terms.iter().map(|t| &t.count).chain(&self.stated).chain(units);
         counts.into_iter().any(|q| q.any(&mut |p| matches!(p, Quantity::Const(_))))
     }
 
@@ -264,7 +345,7 @@ impl Cost {
 }
 
 /// Writes the bundles of one worker, such as `8 + 6·n + 3·⌈n/2⌉`, with all wants of the codelet granted; stated cycles
-/// appear with their unit. `#k` is the k-th counter.
+/// and those of the matrix unit appear with their unit. `#k` is the k-th counter.
 impl std::fmt::Display for Cost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(cycles) = &self.stated {
@@ -287,6 +368,10 @@ impl std::fmt::Display for Cost {
             }
         });
         let text = quantity::sum(parts);
-        f.write_str(if text.is_empty() { "0" } else { &text })
+        f.write_str(if text.is_empty() { "0" } else { &text })?;
+        self.units.iter().try_for_each(|u| {
+            let (passes, rows) = (u.passes.factor(&self.names), u.rows.factor(&self.names));
+            write!(f, ", {}", u.text(&passes, &rows, &granted, self.period))
+        })
     }
 }

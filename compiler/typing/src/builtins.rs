@@ -24,13 +24,14 @@ pub fn is_builtin(name: &str) -> bool {
 impl<'a> Builder<'a, '_> {
     /// Translates a call of a function of this file.
     pub(super) fn builtin(&mut self, name: &str, args: &'a [ast::Arg], span: Span) -> Value {
+        if name == "amp" {
+            return self.amp(args, span);
+        }
         if let Some(n) = args.iter().find_map(|a| a.name.as_ref()) {
             return self.error("codelet::argument", n.span, format!("arguments of `{name}` have no names"));
         }
-        match name {
-            "assert" => return self.assert(args, span),
-            "amp" => return self.amp(args, span),
-            _ => {}
+        if name == "assert" {
+            return self.assert(args, span);
         }
         let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
         let values = self.values(&exprs);

@@ -11,10 +11,21 @@ use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
 impl<'a> Builder<'a, '_> {
-    /// Translates `amp(c, a, b);`.
+    /// Translates `amp(c, a, b);` and `amp(c, a, b, first: true);`.
     pub(super) fn amp(&mut self, args: &'a [ast::Arg], span: Span) -> Value {
-        let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
+        let (named, matrices): (Vec<&ast::Arg>, Vec<&ast::Arg>) = args.iter().partition(|a| a.name.is_some());
+        let exprs: Vec<_> = matrices.iter().map(|a| a.value).collect();
         let values = self.values(&exprs);
+        let first = match named[..] {
+            [] => Some(false),
+            [ast::Arg { name: Some(name), value }] if name.name == "first" => self.zero_start(*value),
+            _ => {
+                let at = named.iter().filter_map(|a| a.name.as_ref()).find(|n| n.name != "first");
+                let at = at.map_or(span, |n| n.span);
+                return self.error("codelet::argument", at, "the only argument of `amp` with a name is `first`");
+            }
+        };
+        let Some(first) = first else { return Value::Error };
         let Ok([c, a, b]) = <[Value; 3]>::try_from(values) else {
             return self.error("codelet::argument", span, "`amp` has three arguments: `amp(c, a, b)`");
         };
@@ -36,8 +47,23 @@ impl<'a> Builder<'a, '_> {
             return Value::Error;
         };
         let site = self.site(Check::Shape, span, None);
-        self.emit(Stmt::Amp(Box::new(Amp { c, a, b, site })));
+        self.emit(Stmt::Amp(Box::new(Amp { c, a, b, first, site })));
         Value::Unit
+    }
+
+    /// Evaluates the argument `first`.
+    fn zero_start(&mut self, value: ast::ExprId) -> Option<bool> {
+        match self.expr(value) {
+            Value::Bool(first) => Some(first),
+            Value::Error | Value::Never => None,
+            v => {
+                let at = self.tree().exprs[value].span;
+                let message = format!("`first` is `true` or `false`, and this is {}", v.noun());
+                let d = Diagnostic::error("codelet::argument", at, message);
+                self.report(d.help("write `if … { amp(c, a, b, first: true); } else { amp(c, a, b); }`"));
+                None
+            }
+        }
     }
 
     fn operand(&mut self, v: Value, span: Span) -> Option<View> {

@@ -1,7 +1,8 @@
 //! The matrix-product unit.
 //!
 //! A product calls a native kernel if all matrices have one type, there is a kernel for that type, and the result
-//! shares no storage with the operands. Any other product becomes three plain loops, in the order of the language.
+//! shares no storage with the operands; a kernel adds, so a result that starts at 0 is filled with zeros first. Any
+//! other product becomes three plain loops, in the order of the language.
 //!
 //! Invariant: all shapes and corners are checked before the first element is accessed. A corner is computed in 128
 //! bits, so that no index overflows.
@@ -54,10 +55,17 @@ impl Lower<'_, '_> {
                 self.check_corners(view, amp.site);
             }
         }
-        let apart = c.storage != a.storage && c.storage != b.storage;
+        // With a step of 0, elements are written several times, and each time start at 0 again.
+        let again = amp.first && (c.row.1 == 0 || c.col.1 == 0);
+        let apart = c.storage != a.storage && c.storage != b.storage && !again;
         match NativeKernel::product(c.ty).filter(|_| apart && a.ty == c.ty && b.ty == c.ty) {
-            Some(kernel) => self.amp_native(kernel, &c, &a, &b),
-            None => self.amp_loops(&c, &a, &b),
+            Some(kernel) => {
+                if amp.first {
+                    self.clear(&c);
+                }
+                self.amp_native(kernel, &c, &a, &b);
+            }
+            None => self.amp_loops(&c, &a, &b, amp.first),
         }
     }
 
@@ -203,8 +211,30 @@ impl Lower<'_, '_> {
         self.b.ins().call_indirect(signature, callee, &[args]);
     }
 
+    /// Emits loops that set a matrix to 0.
+    fn clear(&mut self, c: &View) {
+        let corner = self.corner(c);
+        let zero = self.zero(c.ty);
+        let poll = c.rows.known.zip(c.cols.known).is_none_or(|(m, n)| m.saturating_mul(n).unsigned_abs() >= SHORT);
+        self.upto(c.rows, poll, |l, i| {
+            let row = l.step_to(corner, i, c.row_bytes);
+            l.upto(c.cols, poll, |l, j| {
+                let at = l.step_to(row, j, c.col_bytes);
+                let flags = l.flags(c.storage);
+                l.b.ins().store(flags, zero, at, Offset32::new(0));
+            });
+        });
+    }
+
+    fn zero(&mut self, ty: ElemType) -> Value {
+        match ty {
+            ElemType::F64 => self.b.ins().f64const(0.0),
+            _ => self.b.ins().f32const(0.0),
+        }
+    }
+
     /// Emits three loops over the matrices.
-    fn amp_loops(&mut self, c: &View, a: &View, b: &View) {
+    fn amp_loops(&mut self, c: &View, a: &View, b: &View, first: bool) {
         let [ca, aa, ba] = [c, a, b].map(|v| self.corner(v));
         let known = [c.rows, c.cols, a.cols].map(|n| n.known.unwrap_or(1 << 20).max(0) as u64);
         let total = known.into_iter().fold(1, u64::saturating_mul);
@@ -215,17 +245,23 @@ impl Lower<'_, '_> {
             l.upto(c.cols, poll, |l, j| {
                 let at = l.step_to(c_row, j, c.col_bytes);
                 let b_col = l.step_to(ba, j, b.col_bytes);
-                l.amp_element((c, at), (a, a_row), (b, b_col));
+                l.amp_element((c, at), (a, a_row), (b, b_col), first);
             });
         });
     }
 
-    /// Emits `c += Σ a[k] b[k]`, in order. Each element is read just before its product is added.
-    fn amp_element(&mut self, (c, at): (&View, Value), (a, a_row): (&View, Value), (b, b_col): (&View, Value)) {
+    /// Emits `c += Σ a[k] b[k]`, or `c = Σ a[k] b[k]`, in order. Each element is read just before its product is added.
+    fn amp_element(
+        &mut self,
+        (c, at): (&View, Value),
+        (a, a_row): (&View, Value),
+        (b, b_col): (&View, Value),
+        first: bool,
+    ) {
         let zero = Offset32::new(0);
         let sum = self.b.declare_var(clif(c.ty));
         let flags = self.flags(c.storage);
-        let start = self.b.ins().load(clif(c.ty), flags, at, zero);
+        let start = if first { self.zero(c.ty) } else { self.b.ins().load(clif(c.ty), flags, at, zero) };
         self.b.def_var(sum, start);
         self.upto(a.cols, false, |l, k| {
             let (x_at, y_at) = (l.step_to(a_row, k, a.col_bytes), l.step_to(b_col, k, b.row_bytes));

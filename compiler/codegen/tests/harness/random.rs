@@ -303,7 +303,8 @@ impl Random<'_, '_> {
         }
         let site = self.b.site(Check::Shape);
         let [c, a, b] = <[Matrix; 3]>::try_from(matrices).expect("three were made");
-        Stmt::Amp(Box::new(Amp { c, a, b, site }))
+        let first = self.choices.below(2) == 0;
+        Stmt::Amp(Box::new(Amp { c, a, b, first, site }))
     }
 
     /// A matrix in a field or array with two dimensions.

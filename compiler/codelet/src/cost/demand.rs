@@ -26,7 +26,7 @@ use super::graph::{Access, Op, RegionId, Val};
 use super::pairs::Pairs;
 use super::poly::Moving;
 use super::quantity::Quantity;
-use super::walk::{BodyWalk, Effect, Product};
+use super::walk::{BodyWalk, Effect};
 use girder_ir::codelet::{BinaryOp, Storage, UnaryOp};
 use girder_ir::types::ElemType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -87,6 +87,7 @@ pub(super) fn demand<'w, 'c>(
     let pairs = Pairs::find(walk, costs, |r| demand.pipelined.contains_key(&r));
     demand.pairs(&pairs);
     demand.effects(&pairs);
+    walk.products.iter().flat_map(|p| p.operands).for_each(|storage| demand.field(storage));
     demand.charge_loops();
     demand.charge(walk.graph.root(), costs.vertex_bundles.into());
     if demand.finds_share {
@@ -170,12 +171,17 @@ impl Demand<'_, '_> {
         }
     }
 
+    /// Charges the start of a field, once.
+    fn field(&mut self, storage: Storage) {
+        if self.fields.insert(storage) && matches!(storage, Storage::Field(_)) {
+            self.charge(self.walk.graph.root(), self.costs.field_bundles.into());
+        }
+    }
+
     /// Charges the address of an access and pushes the values that it needs.
     fn access(&mut self, access: Access, region: RegionId) {
         let graph = &self.walk.graph;
-        if self.fields.insert(access.storage) && matches!(access.storage, Storage::Field(_)) {
-            self.charge(graph.root(), self.costs.field_bundles.into());
-        }
+        self.field(access.storage);
         let moving: Moving = graph.moving(access.moving).clone();
         if moving.is_empty() {
             return;
@@ -339,23 +345,4 @@ fn convert_slots(from: ElemType, to: ElemType, costs: &TileCosts) -> u32 {
         (false, false) if to == ElemType::Bool && from != ElemType::Bool => 1,
         (false, false) => u32::from(to.bytes() < from.bytes().min(4)),
     }
-}
-
-/// Columns of the result, and terms of its sums, that one pass of the matrix unit takes.
-const PASS: i64 = 8;
-/// Bundles of a pass beyond its rows, and per row: PopLibs' estimate of an f32 partial convolution, `46 + 8 · (e - 3)`.
-const PASS_BUNDLES: (i64, i64) = (22, 8);
-
-/// Returns the bundles of a matrix product.
-pub(super) fn product_bundles(p: &Product, costs: &TileCosts) -> Quantity {
-    let [rows, cols, sums] = p.shape.clone();
-    if p.ty == ElemType::F64 {
-        return rows.mul(cols).mul(sums).mul(Quantity::Number(i64::from(costs.emulated)));
-    }
-    let units = i64::from(costs.matrix_f32.max(1));
-    // Coefficients of a pass, loaded for all workers together.
-    let loaded = u64::from(costs.load_bytes * costs.period).max(1);
-    let weights = (units * PASS * 4).unsigned_abs().div_ceil(loaded) as i64;
-    let passes = sums.ceil(PASS).mul(cols.ceil(units));
-    passes.mul(Quantity::Number(PASS_BUNDLES.0 + weights).add(rows.mul(Quantity::Number(PASS_BUNDLES.1))))
 }

@@ -46,7 +46,7 @@ pub struct CostInputs<'a> {
     pub worker: u32,
     /// The number of workers of a tile.
     pub workers: u32,
-    /// The counts at the codelet's points; missing ones count as 0.
+    /// The counts at the codelet's points. Without any, each is its upper bound if the text determines one, else 0.
     pub counters: &'a [u64],
     /// The placement of its fields in memory.
     pub facts: &'a MemFacts,

@@ -120,7 +120,8 @@ pub(super) fn innermost(walk: &BodyWalk<'_>) -> Result<FxHashMap<RegionId, u32>,
     for (n, l) in walk.loops.iter().enumerate().filter(|(_, l)| !l.has_inner) {
         found.insert(l.region, n as u32);
     }
-    if found.is_empty() {
+    // The matrix unit is a pipeline of its own: the loops around an `amp` only start it.
+    if found.is_empty() && walk.products.is_empty() {
         return refuse(walk.codelet.span, "there is no loop");
     }
     for region in walk.graph.regions.values() {
@@ -133,9 +134,8 @@ pub(super) fn innermost(walk: &BodyWalk<'_>) -> Result<FxHashMap<RegionId, u32>,
             return refuse(walk.loops[n as usize].span, "there is a branch in the loop");
         }
     }
-    let extra = walk.extra.iter().map(|e| e.0).chain(walk.products.iter().map(|p| p.region));
-    for region in extra {
-        if let Some(&n) = found.get(&region) {
+    for (region, _) in &walk.extra {
+        if let Some(&n) = found.get(region) {
             return refuse(walk.loops[n as usize].span, "the loop does more than operations on elements");
         }
     }

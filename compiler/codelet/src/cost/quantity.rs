@@ -3,6 +3,7 @@
 //! Invariants: a quantity has at most [`LIMIT`] nodes, so that evaluating it is cheap; forms that differ only in the
 //! order of summands or factors are equal.
 
+mod bounds;
 mod eval;
 mod text;
 

@@ -4,6 +4,9 @@
 //! A tile has `workers` contexts. Each issues one bundle every `period` cycles, whether the others work or not.
 //! Vertices start in the order of the queue, each on the context that is free first (the lowest of several). A `multi`
 //! vertex takes all contexts: it starts when all are free, and the next vertex starts when its last worker has ended.
+//!
+//! A tile has one matrix unit. A vertex of one context that uses it has the unit to itself for that time: vertices run
+//! their other code beside each other, and their products one after another.
 
 use girder_ir::codelet::Elementary;
 use girder_machine::Machine;
@@ -47,6 +50,8 @@ pub struct TileCosts {
     pub emulated: u32,
     /// Multiply-adds of `f32` that the matrix unit does in a cycle.
     pub matrix_f32: u32,
+    /// Bytes of the unit's coefficients that are loaded in a cycle: from interleaved memory, and from other memory.
+    pub coefficient_bytes: [u32; 2],
 }
 
 impl From<&Machine> for TileCosts {
@@ -71,6 +76,7 @@ impl From<&Machine> for TileCosts {
             div_int: tile.int.div,
             emulated: tile.emulated_bundles,
             matrix_f32: tile.multiply_adds.f32,
+            coefficient_bytes: [tile.multiply_adds.coefficient_bytes, tile.multiply_adds.plain_coefficient_bytes],
         }
     }
 }
@@ -110,6 +116,7 @@ impl TileCosts {
             div_int: 1,
             emulated: 1,
             matrix_f32: 1,
+            coefficient_bytes: [1, 1],
         }
     }
 }
@@ -119,6 +126,13 @@ impl TileCosts {
 pub enum Busy {
     /// One context.
     One(u64),
+    /// One context: its code, then a time for which it has the matrix unit to itself.
+    Unit {
+        /// Cycles of the code.
+        code: u64,
+        /// Cycles of the matrix unit.
+        unit: u64,
+    },
     /// All contexts.
     All(u64),
 }
@@ -129,21 +143,30 @@ pub enum Busy {
 pub struct TileQueue {
     multi: u64,
     single: bool,
+    /// When the matrix unit becomes free.
+    unit: u64,
 }
 
 impl TileQueue {
     /// Starts the next vertex on the context that is free first, or on all of them when the last is free.
     pub fn start(&mut self, vertex: &Busy, ends: &mut [u64]) {
-        match vertex {
+        match *vertex {
             Busy::One(cycles) => {
                 self.single = true;
                 if let Some(first) = ends.iter_mut().min() {
-                    *first = first.saturating_add(*cycles);
+                    *first = first.saturating_add(cycles);
+                }
+            }
+            Busy::Unit { code, unit } => {
+                self.single = true;
+                if let Some(first) = ends.iter_mut().min() {
+                    *first = first.saturating_add(code).max(self.unit).saturating_add(unit);
+                    self.unit = *first;
                 }
             }
             Busy::All(cycles) => {
                 self.multi += 1;
-                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(*cycles);
+                let end = ends.iter().copied().max().unwrap_or(0).saturating_add(cycles);
                 ends.fill(end);
             }
         }
@@ -168,13 +191,52 @@ pub fn tile_cycles(vertices: impl IntoIterator<Item = Busy>, costs: &TileCosts) 
     queue.cycles(&ends, costs)
 }
 
-/// Works like [`tile_cycles`] for `count` vertices that each keep one context busy for `cycles`.
-pub fn equal_vertices(count: u64, cycles: u64, costs: &TileCosts) -> u64 {
-    match count.div_ceil(u64::from(costs.workers.max(1))) {
-        0 => 0,
-        rounds => {
-            let fixed = costs.launch_cycles.saturating_add(costs.supervisor_cycles);
-            rounds.saturating_mul(cycles).saturating_add(fixed)
+/// Works like [`tile_cycles`] for `count` vertices that take the same time.
+pub fn equal_vertices(count: u64, vertex: &Busy, costs: &TileCosts) -> u64 {
+    let workers = u64::from(costs.workers.max(1));
+    let Some(last) = count.checked_sub(1) else { return 0 };
+    let (time, starts) = match *vertex {
+        Busy::One(cycles) => (cycles.saturating_mul(last / workers + 1), 1),
+        // In a round, each vertex waits for the unit of the one before it. The next round begins when the first vertex
+        // has ended, and does not get the unit before the last has.
+        Busy::Unit { code, unit } => {
+            let one = code.saturating_add(unit);
+            let round = unit.saturating_mul(workers).max(one);
+            let before = round.saturating_mul(last / workers).saturating_add(unit.saturating_mul(last % workers));
+            (one.saturating_add(before), 1)
         }
+        Busy::All(cycles) => (cycles.saturating_mul(count), count),
+    };
+    let supervisor = costs.supervisor_cycles.saturating_mul(starts);
+    time.saturating_add(supervisor).saturating_add(costs.launch_cycles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_vertices_take_the_time_of_their_queue() {
+        for workers in [1, 2, 6] {
+            let costs = TileCosts { workers, launch_cycles: 7, supervisor_cycles: 3, ..TileCosts::unit() };
+            for count in 0..20 {
+                for (code, unit) in [(0, 0), (5, 0), (0, 5), (100, 1), (10, 2), (9, 2), (1, 9)] {
+                    for vertex in [Busy::One(code), Busy::Unit { code, unit }, Busy::All(code)] {
+                        let queue = tile_cycles((0..count).map(|_| vertex.clone()), &costs);
+                        assert_eq!(equal_vertices(count, &vertex, &costs), queue, "{count} of {vertex:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn vertices_wait_for_the_matrix_unit_but_not_with_other_code() {
+        let costs = TileCosts { workers: 6, launch_cycles: 0, supervisor_cycles: 0, ..TileCosts::unit() };
+        let product = || Busy::Unit { code: 10, unit: 100 };
+        assert_eq!(tile_cycles([product()], &costs), 110);
+        assert_eq!(tile_cycles([product(), product(), product()], &costs), 310);
+        assert_eq!(tile_cycles([product(), product(), Busy::One(150)], &costs), 210);
+        assert_eq!(tile_cycles([product(), Busy::All(50), product()], &costs), 270);
     }
 }

@@ -41,6 +41,10 @@ pub(super) struct Loop {
     pub around: RegionId,
     /// The first index, if it is the same in all runs.
     pub first: Option<Quantity>,
+    /// The bounds of the index as they are written, which may depend on outer indices.
+    pub bounds: Option<(Quantity, Quantity)>,
+    /// The first index.
+    pub start: Val,
     /// Instructions before the loop.
     pub setup: u64,
     /// The step of the index.
@@ -71,8 +75,13 @@ pub(super) struct Open {
 pub(super) struct Product {
     pub region: RegionId,
     pub ty: ElemType,
-    /// Rows and columns of the result, and the length of its sums.
+    /// Rows and columns of the result, and the length of its sums; upper bounds where they depend on data or on the
+    /// index of a loop.
     pub shape: [Quantity; 3],
+    /// The fields or arrays of the result and of both factors. The unit holds the second factor as coefficients.
+    pub operands: [Storage; 3],
+    /// Whether all workers of a `multi` codelet use the same coefficients.
+    pub is_shared: bool,
 }
 
 /// A local array that must be in memory; the walk restarts with this knowledge.
@@ -104,6 +113,8 @@ pub(super) struct BodyWalk<'c> {
     pub loops: Vec<Loop>,
     pub open: Vec<Open>,
     pub products: Vec<Product>,
+    /// Upper bounds of what points count, where the text determines them.
+    pub bounds: FxHashMap<Point, Quantity>,
     numbers: FxHashMap<*const StmtBlock, u32>,
     /// Whether counts may be closed forms.
     closed: bool,
@@ -162,6 +173,7 @@ impl<'c> BodyWalk<'c> {
             loops: vec![],
             open: vec![],
             products: vec![],
+            bounds: FxHashMap::default(),
             numbers,
             closed,
             in_memory,

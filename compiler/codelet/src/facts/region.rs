@@ -87,6 +87,19 @@ impl Region {
         Region { field, axes: index.map(Axis::point).collect(), together: false }
     }
 
+    /// Returns the union of `count` copies of the region, each `step` indices further along an axis.
+    pub fn repeated(mut self, axis: usize, step: i64, count: i64) -> Option<Region> {
+        let axis = self.axes.get_mut(axis)?;
+        if step == 0 {
+            return Some(self);
+        }
+        if step < 0 {
+            axis.start.base = axis.start.base.checked_add(step.checked_mul(count - 1)?)?;
+        }
+        axis.push(step.checked_abs()?, count)?;
+        Some(self)
+    }
+
     pub fn mentions(&self, s: Symbol) -> bool {
         self.axes.iter().any(|a| a.start.factor(s) != 0)
     }

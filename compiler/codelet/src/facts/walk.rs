@@ -12,7 +12,7 @@ use super::value::{Context, State, Value};
 use crate::sizes::Sizes;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, Storage};
-use girder_ir::ids::{LocalId, SiteId};
+use girder_ir::ids::{FieldId, LocalId, SiteId};
 use rustc_hash::FxHashMap;
 
 /// The results of the walk.
@@ -136,7 +136,7 @@ impl<'a> FactsWalk<'a> {
                 return state.assume(self.context(), *cond, true);
             }
             Stmt::Reduce(reduce) => return Some(self.reduce(reduce, state)),
-            Stmt::Amp(amp) => self.amp(amp, &state),
+            Stmt::Amp(amp) => self.amp(amp, &mut state),
         }
         Some(state)
     }
@@ -158,14 +158,29 @@ impl<'a> FactsWalk<'a> {
         self.check(site, holds);
     }
 
-    /// An `amp` reads the elements before it writes them, so they do not count as covered.
-    fn amp(&mut self, amp: &Amp, state: &State) {
+    /// An `amp` that adds reads the elements before it writes them, so they do not count as covered.
+    fn amp(&mut self, amp: &Amp, state: &mut State) {
         let views = [&amp.c, &amp.a, &amp.b].map(|m| self.matrix(m, state));
         let holds = match views {
             [Some(c), Some(a), Some(b)] => c == (a.0, b.1) && a.1 == b.0,
             _ => false,
         };
         self.check(amp.site, holds);
+        if let (true, Storage::Field(field)) = (amp.first, amp.c.base) {
+            let region = self.written_by(field, &amp.c, state);
+            region.into_iter().for_each(|r| region::push(&mut state.written, r));
+        }
+    }
+
+    /// Returns the region of a matrix in a field; `None` if its lengths are not known or it is empty.
+    fn written_by(&mut self, field: FieldId, m: &Matrix, state: &State) -> Option<Region> {
+        let at = self.index(&m.at, state).into_iter().map(|v| v.affine).collect::<Option<Vec<_>>>()?;
+        let mut length = |e| i64::try_from(self.eval(e, state).range.is_point()?).ok().filter(|&n| n > 0);
+        let (rows, cols) = (length(m.rows)?, length(m.cols)?);
+        let digits = [(m.row_dim, m.row_step, rows), (m.col_dim, m.col_step, cols)];
+        digits.iter().try_fold(Region::element(field, at.into_iter()), |region, &(dim, step, count)| {
+            region.repeated(dim.into(), step, count)
+        })
     }
 
     /// Returns rows and columns of a matrix if it certainly lies inside its storage.

@@ -1,4 +1,5 @@
-//! The matrix-product unit: `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, with k ascending.
+//! The matrix-product unit: `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, with k ascending; with `first`, each `c[i, j]`
+//! is 0 before.
 //!
 //! Invariant: all shapes and corners are checked before the first element is accessed.
 
@@ -41,7 +42,7 @@ impl<'a> Frame<'a> {
             for j in 0..c.cols {
                 self.tick()?;
                 let at = self.position(&c, i, j);
-                let mut sum = self.element(c.base, at, amp.site)?;
+                let mut sum = if amp.first { 0 } else { self.element(c.base, at, amp.site)? };
                 for k in 0..a.cols {
                     let (x, y) = (self.position(&a, i, k), self.position(&b, k, j));
                     let x = scalar::convert(a.ty, c.ty, self.element(a.base, x, amp.site)?);

@@ -257,6 +257,7 @@ fn product(rows: i64) -> Codelet {
         cols,
     };
     let amp = Amp {
+        first: false,
         c: matrix(Storage::Field(c), [one, zero], (0, 1), rows, two),
         a: matrix(Storage::Field(a), [zero, zero], (1, 0), rows, two),
         b: matrix(Storage::Local(array), [zero, zero], (0, 1), two, two),

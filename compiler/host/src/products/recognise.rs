@@ -95,6 +95,7 @@ impl ProductBody {
             [fill] => Some(known.fill(fill, &c)?),
             _ => return None,
         };
+        let start = if amp.first { Some(0) } else { start };
         Some(ProductBody { c, a, b, ty, start })
     }
 

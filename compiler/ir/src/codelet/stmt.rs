@@ -114,7 +114,8 @@ pub enum Stmt {
     Return,
     /// A reduction in the fixed order of the language.
     Reduce(Box<Reduce>),
-    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`.
+    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`. With `first: true` each
+    /// element of `c` starts at 0 and is not read.
     Amp(Box<Amp>),
 }
 
@@ -302,12 +303,14 @@ pub struct Binder {
 /// A matrix product into `c`. All three are two-dimensional.
 #[derive(Clone, Debug)]
 pub struct Amp {
-    /// m × n, read and written; a float type.
+    /// m × n, written, and read unless `first`; a float type.
     pub c: Matrix,
     /// m × k
     pub a: Matrix,
     /// k × n
     pub b: Matrix,
+    /// Whether sums start at 0, not at the elements of `c`.
+    pub first: bool,
     /// [`Check::Shape`](super::Check::Shape): the shapes must fit, and each matrix lie inside its field or array.
     pub site: SiteId,
 }

@@ -84,7 +84,8 @@ impl<'a> Counted<'a> {
         self.is_counted(set).then(|| self.by_ipu(set, counts))
     }
 
-    /// Returns the time of a set's vertices by IPU as if every counted block ran zero times.
+    /// Returns the time of a set's vertices by IPU as if every counted block ran as often as it can by
+    /// the sizes of its vertex, or zero times if only the data decide.
     pub(super) fn without_counts(&self, set: ComputeSetId) -> Vec<(u32, ComputeTime)> {
         self.by_ipu(set, &NoCounts)
     }
@@ -94,10 +95,10 @@ impl<'a> Counted<'a> {
         let mut ipus: BTreeMap<u32, ComputeTime> = BTreeMap::new();
         let mut add = |tile: u32, cycles: u64| ipus.entry(self.machine.ipu_of(tile)).or_default().add(tile, cycles);
         match self.equal_everywhere(&families) {
-            Some((count, Busy::One(cycles))) => {
-                count.into_iter().for_each(|(tile, n)| add(tile, equal_vertices(n, cycles, &self.costs)));
+            Some((count, busy)) => {
+                count.into_iter().for_each(|(tile, n)| add(tile, equal_vertices(n, &busy, &self.costs)));
             }
-            _ => {
+            None => {
                 for (tile, queue) in self.queues(&families) {
                     let vertices = queue.into_iter().map(|(f, i)| self.vertex(families[f as usize], i, counts));
                     add(tile, tile_cycles(vertices, &self.costs));

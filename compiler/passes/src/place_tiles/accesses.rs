@@ -214,13 +214,12 @@ impl PartAccess<'_> {
 }
 
 /// Returns the times of a family's vertices as modelled time has them, except that a block whose number of executions
-/// depends on data counts once for each element of the vertex.
+/// only the data decide counts once for each element of the vertex.
 fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) -> Option<VertexTimes> {
     let (cost, sizes) = (cost?, bind_family(graph, family).ok()??);
     let facts = MemFacts::granting(cost.wants());
     let workers = if cost.is_multi() { costs.workers as usize } else { 1 };
     let elements: u64 = family.fields.iter().map(Field::len).sum();
-    let counters = vec![elements.div_ceil(workers as u64); cost.points().len() * workers];
     let of = |instance: u64| {
         let consts = vertex_consts(&graph.codelets[family.codelet], family, instance);
         let at = CostInputs {
@@ -228,10 +227,11 @@ fn busy(graph: &Graph, family: &Family, cost: Option<&Cost>, costs: &TileCosts) 
             consts: &consts,
             worker: 0,
             workers: costs.workers,
-            counters: &counters,
+            counters: &[],
             facts: &facts,
         };
-        cost.busy(&at)
+        let counters = cost.counters(&at, elements.div_ceil(workers as u64));
+        cost.busy(&CostInputs { counters: &counters, ..at })
     };
     let count = family.domain.count();
     Some(match cost.reads_constants() && count <= DISTINGUISHED {

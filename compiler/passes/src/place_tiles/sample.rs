@@ -163,8 +163,8 @@ impl Sample {
 /// Returns the cycles of the slowest of the first `count` tiles; the fullest tile has `most` vertices.
 fn slowest_tile(families: &[FamilyAccess], tiles: &[Tiles], most: u64, count: usize, costs: &TileCosts) -> u64 {
     let mut kinds = families.iter().map(|v| match &v.busy {
-        VertexTimes::Equal(Busy::One(cycles)) => Some(*cycles),
-        _ => None,
+        VertexTimes::Equal(busy) => Some(busy),
+        VertexTimes::Each(_) => None,
     });
     if let Some(Some(first)) = kinds.next()
         && kinds.all(|k| k == Some(first))

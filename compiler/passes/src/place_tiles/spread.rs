@@ -213,6 +213,7 @@ fn points(graph: &Graph, families: &[&FamilyAccess]) -> Option<Points> {
 fn weights(families: &[&FamilyAccess], workers: u64) -> Option<Vec<u64>> {
     let weight = |busy: &Busy| match busy {
         Busy::One(cycles) => (*cycles).max(1),
+        Busy::Unit { code, unit } => unit.saturating_mul(workers).saturating_add(*code).max(1),
         Busy::All(cycles) => cycles.saturating_mul(workers).max(1),
     };
     let of = |v: &&FamilyAccess| (0..v.family.domain.count() as u32).map(|i| weight(v.busy.of(i))).collect::<Vec<_>>();

@@ -105,6 +105,18 @@ fn the_matrix_unit_adds_a_product() {
 }
 
 #[test]
+fn a_product_may_start_at_zero() {
+    let source = "codelet c(in a: f32[m, k], in b: f32[k, n], out c: f32[m, n]) { amp(c, a, b, first: true); }";
+    let (a, b) = (array(&[1, 2], &[1.0f32, 2.0]), array(&[2, 2], &[3.0f32, 4.0, 5.0, 6.0]));
+    assert_eq!(last(source, &[a, b, array(&[1, 2], &[f32::NAN, 7.0])]), array(&[1, 2], &[13.0f32, 16.0]));
+    // No terms are +0, and so is the sum of a product that is -0.
+    let none = [array(&[1, 0], &[0.0f32; 0]), array(&[0, 2], &[0.0f32; 0]), array(&[1, 2], &[9.0f32, -0.0])];
+    assert_eq!(last(source, &none), array(&[1, 2], &[0.0f32, 0.0]));
+    let negative = [array(&[1, 1], &[-1.0f32]), array(&[1, 1], &[0.0f32]), array(&[1, 1], &[9.0f32])];
+    assert_eq!(last(source, &negative), array(&[1, 1], &[0.0f32]));
+}
+
+#[test]
 fn a_product_of_wrong_shapes_fails() {
     let source = "codelet c(in a: f32[m, k], in b: f32[l, n], inout c: f32[m, n]) { amp(c, a, b); }";
     let (a, b) = (array(&[1, 2], &[1.0f32, 2.0]), array(&[1, 2], &[3.0f32, 4.0]));

@@ -83,6 +83,17 @@ fn directions_are_kept() {
 }
 
 #[test]
+fn the_start_of_a_product_is_static() {
+    let amp = |rest: &str| {
+        format!("codelet c(in a: f32[m, m], in t: bool, out y: f32[m, m]) {{ amp(y, a, a{rest}); }}")
+    };
+    reports(&amp(", first: true"), &[]);
+    reports(&amp(", first: t"), &[("codelet::argument", "t")]);
+    reports(&amp(", last: true"), &[("codelet::argument", "last")]);
+    reports(&amp(", first: true, first: true"), &[("codelet::argument", "amp(y, a, a, first: true, first: true)")]);
+}
+
+#[test]
 fn only_mut_names_are_assigned() {
     body_reports("let x = 1.0; x = 2.0; x += 1.0;", &[("codelet::immutable", "x"), ("codelet::immutable", "x")]);
     body_reports("for i in 0..n { i = 2; }", &[("codelet::immutable", "i")]);

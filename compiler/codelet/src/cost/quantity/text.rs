@@ -21,6 +21,11 @@ impl Quantity {
         self.write(names, 0)
     }
 
+    /// Returns the text as a factor of a product.
+    pub(in crate::cost) fn factor(&self, names: &Names) -> String {
+        self.write(names, 2)
+    }
+
     fn write(&self, names: &Names, strength: u8) -> String {
         let call =
             |name: &str, p: &[Quantity; 2]| format!("{name}({}, {})", p[0].write(names, 0), p[1].write(names, 0));

@@ -5,6 +5,7 @@
 use super::{BodyWalk, Effect, InMemory, WalkResult, Written};
 use crate::cost::graph::{Access, Op, Val};
 use crate::cost::poly::Moving;
+use crate::cost::quantity::Quantity;
 use crate::cost::walk::Product;
 use girder_ir::codelet::{Amp, BinaryOp, DimDecl, ExprKind, Index, Storage};
 use girder_ir::ids::ExprId;
@@ -139,14 +140,15 @@ impl BodyWalk<'_> {
     }
 
     pub(super) fn amp(&mut self, amp: &Amp) -> WalkResult {
-        let mut shape = [const { super::Quantity::Number(1) }; 3];
-        for (length, e) in shape.iter_mut().zip([amp.c.rows, amp.c.cols, amp.a.cols]) {
+        let mut shape = [const { Quantity::Number(1) }; 3];
+        let rows = [(&amp.c, amp.c.row_dim, amp.c.row_step), (&amp.a, amp.a.row_dim, amp.a.row_step)];
+        let cols = [(&amp.c, amp.c.col_dim, amp.c.col_step), (&amp.b, amp.b.col_dim, amp.b.col_step)];
+        let terms = [(&amp.a, amp.a.col_dim, amp.a.col_step), (&amp.b, amp.b.row_dim, amp.b.row_step)];
+        let lengths = [(amp.c.rows, rows), (amp.c.cols, cols), (amp.a.cols, terms)];
+        for (length, (e, axes)) in shape.iter_mut().zip(lengths) {
             let v = self.expr(e)?;
             self.effect(Effect::Use(v));
-            // A length that depends on data counts as one.
-            let known = self.graph.nodes[v].quantity.clone();
-            let plain = known.filter(|q| !q.any(&mut |p| matches!(p, super::Quantity::Index(_))));
-            *length = plain.unwrap_or(super::Quantity::Number(1));
+            *length = self.most(v, axes.map(|(m, dim, step)| (m.base, dim, step)))?;
         }
         for matrix in [&amp.c, &amp.a, &amp.b] {
             if let Storage::Local(local) = matrix.base
@@ -159,9 +161,61 @@ impl BodyWalk<'_> {
             Storage::Field(f) => self.codelet.fields[f].ty,
             Storage::Local(l) => self.codelet.locals[l].ty,
         };
-        self.products.push(Product { region: self.here, ty, shape });
+        // Each worker has a local array of its own.
+        let mut is_shared = matches!(amp.b.base, Storage::Field(_));
+        for &e in amp.b.at.iter().chain([&amp.b.rows, &amp.b.cols]) {
+            let v = self.expr(e)?;
+            is_shared &= !self.is_of_worker(v);
+        }
+        self.inner_loop_of(self.here);
+        let operands = [amp.c.base, amp.a.base, amp.b.base];
+        self.products.push(Product { region: self.here, ty, shape, operands, is_shared });
         self.barrier(&FxHashSet::from_iter([amp.c.base]));
         Ok(())
+    }
+
+    /// Returns a length along axes of matrices, or an upper bound if it is not known before the vertex runs or depends
+    /// on the index of a loop: no matrix is longer than the array that contains it.
+    fn most<const N: usize>(&mut self, length: Val, axes: [(Storage, u8, i64); N]) -> WalkResult<Quantity> {
+        let known = self.graph.nodes[length].quantity.clone();
+        if let Some(q) = known.as_ref().filter(|q| !q.has_index()) {
+            return Ok(q.clone());
+        }
+        let mut most = known.and_then(|q| self.upper(&q));
+        for (base, dim, step) in axes {
+            let v = self.length(base, dim.into())?;
+            let Some(whole) = self.graph.nodes[v].quantity.clone().filter(|q| !q.has_index()) else { continue };
+            let whole = whole.ceil(i64::try_from(step.unsigned_abs()).unwrap_or(i64::MAX));
+            most = Some(most.map_or(whole.clone(), |m| m.min(whole)));
+        }
+        Ok(most.and_then(Quantity::fits).unwrap_or(Quantity::Number(1)))
+    }
+
+    /// Returns whether a value may differ between the workers of a `multi` codelet.
+    fn is_of_worker(&self, v: Val) -> bool {
+        let paths = self.effects.iter().any(|&(_, e)| matches!(e, Effect::Branch(c) if self.reads_worker(c, false)))
+            || self.loops.iter().any(|l| self.reads_worker(l.start, false) || self.reads_worker(l.end, false));
+        self.reads_worker(v, paths)
+    }
+
+    /// Returns whether a value is computed from the worker's number; `paths` is whether workers may take different
+    /// paths, so that a value where paths join may differ.
+    fn reads_worker(&self, v: Val, paths: bool) -> bool {
+        let (mut open, mut seen) = (vec![v], FxHashSet::default());
+        while let Some(v) = open.pop() {
+            if !seen.insert(v) {
+                continue;
+            }
+            let node = &self.graph.nodes[v];
+            match node.op {
+                Op::Worker => return true,
+                Op::Load(access) if matches!(access.storage, Storage::Local(_)) => return true,
+                Op::Join | Op::Phi if paths => return true,
+                Op::Index(n) => open.extend(self.loops.get(n as usize).map(|l| l.start)),
+                _ => open.extend(node.args.iter().copied()),
+            }
+        }
+        false
     }
 
     /// Returns the initial value of a reduction.

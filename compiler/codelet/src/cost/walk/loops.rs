@@ -71,18 +71,24 @@ impl BodyWalk<'_> {
         changes.locals.remove(&counted.var);
         let number = self.loops.len() as u32;
         let (count, own, trip_count) = self.count(&counted);
+        if count.counted == counted.point {
+            self.bound(&counted);
+        }
         let setup = self.before_loop(&counted);
         let around = self.here;
         self.inner_loop_of(around);
         let region = self.graph.region(around, Some(number), count, own);
         let plain = |q: &Quantity| !q.any(&mut |p| matches!(p, Quantity::Index(_)));
         let first = self.graph.nodes[counted.lo].quantity.clone().filter(plain);
-        let Counted { step, span, is_cut_short, hi: end, .. } = counted;
+        let bounds = self.bounds_of(&counted);
+        let Counted { step, span, is_cut_short, lo: start, hi: end, .. } = counted;
         let (has_inner, strided) = (false, None);
         self.loops.push(Loop {
             region,
             around,
             first,
+            bounds,
+            start,
             setup,
             step,
             trip_count,
@@ -193,7 +199,8 @@ impl BodyWalk<'_> {
         if from_zero { 2 } else { 3 }
     }
 
-    fn inner_loop_of(&mut self, region: RegionId) {
+    /// Marks the loops around a region as loops that contain another one.
+    pub(super) fn inner_loop_of(&mut self, region: RegionId) {
         let mut at = Some(region);
         while let Some(r) = at {
             if let Some(n) = self.graph.regions[r].iteration_of {
@@ -206,6 +213,33 @@ impl BodyWalk<'_> {
         }
     }
 
+    fn bounds_of(&self, counted: &Counted) -> Option<(Quantity, Quantity)> {
+        self.graph.nodes[counted.lo].quantity.clone().zip(self.graph.nodes[counted.hi].quantity.clone())
+    }
+
+    /// Returns an upper bound of a quantity for all values of the loop indices that it mentions.
+    pub(super) fn upper(&self, q: &Quantity) -> Option<Quantity> {
+        q.upper(&|n| {
+            let l = self.loops.get(n as usize)?;
+            let (lo, hi) = l.bounds.clone()?;
+            Some(if l.step > 0 { (lo, hi.add(Quantity::Number(-1))) } else { (hi.add(Quantity::Number(1)), lo) })
+        })
+    }
+
+    /// Bounds the number of times that the body of a counted loop begins.
+    fn bound(&mut self, counted: &Counted) {
+        let Some((point, (lo, hi))) = counted.point.zip(self.bounds_of(counted)) else { return };
+        let around = &self.graph.regions[self.here].count;
+        let runs = match around.counted {
+            Some(p) => self.bounds.get(&p).cloned().map(|n| n.mul(around.factor.clone())),
+            None => Some(around.factor.clone()),
+        };
+        let trips = self.upper(&Quantity::trips(lo, hi, counted.step));
+        if let Some(total) = runs.zip(trips).and_then(|(n, trips)| n.mul(trips).fits()) {
+            self.bounds.insert(point, total);
+        }
+    }
+
     /// Returns how often a loop's body begins, the ratio of that to its surroundings, and the trip count of one run.
     fn count(&self, counted: &Counted) -> (Count, Option<Quantity>, Option<Quantity>) {
         // An outer level of a reduction has no point: its few instructions are left out if its trip count is not known.
@@ -213,7 +247,7 @@ impl BodyWalk<'_> {
             let factor = Quantity::Number(point.is_some().into());
             (Count { counted: point, factor }, None, None)
         };
-        let bounds = self.graph.nodes[counted.lo].quantity.clone().zip(self.graph.nodes[counted.hi].quantity.clone());
+        let bounds = self.bounds_of(counted);
         let may_be_closed = (self.closed || counted.point.is_none()) && !counted.is_cut_short;
         let around = &self.graph.regions[self.here].count;
         let may_be_closed = may_be_closed && around.factor != Quantity::Number(0);

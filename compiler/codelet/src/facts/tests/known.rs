@@ -225,7 +225,14 @@ fn time_does_not_follow_sizes() {
 }
 
 #[test]
-fn amp_is_proven_but_does_not_write_purely() {
+fn only_an_amp_that_starts_at_zero_writes_purely() {
+    for first in [false, true] {
+        let (facts, field) = facts_of_amp(first);
+        assert_eq!(facts.cover[field], if first { Cover::Full } else { Cover::Partial });
+    }
+}
+
+fn facts_of_amp(first: bool) -> (Facts, FieldId) {
     let mut b = Builder::new();
     let n = b.size("n");
     let dims = [DimDecl::Size(n), DimDecl::Size(n)];
@@ -243,11 +250,11 @@ fn amp_is_proven_but_does_not_write_purely() {
     };
     let [mc, ma, mb] = fields.map(matrix);
     let site = b.site(Check::Shape);
-    let c = b.finish(vec![Stmt::Amp(Box::new(Amp { c: mc, a: ma, b: mb, site }))]);
+    let c = b.finish(vec![Stmt::Amp(Box::new(Amp { c: mc, a: ma, b: mb, first, site }))]);
     let shape = Shape::from_slice(&[3, 3]);
     let facts = compare(&c, &[shape.clone(), shape.clone(), shape]);
     assert!(all_proven(&c, &facts));
-    assert_eq!(facts.cover[fields[0]], Cover::Partial);
+    (facts, fields[0])
 }
 
 #[test]
