@@ -23,6 +23,7 @@ mod views;
 mod vertices;
 mod blocks;
 mod repeated;
+mod cycles;
 mod reductions;
 mod maps;
 

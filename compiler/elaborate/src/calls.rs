@@ -5,7 +5,7 @@
 
 use crate::binding::{Misplaced, bind, takes};
 use crate::elaborator::Elaborator;
-use crate::references::{References, cycle_text};
+use crate::references::{ItemId, References, cycle_text};
 use crate::statements::Flow;
 use crate::types::Sizes;
 use crate::value::{Given, Value};
@@ -21,6 +21,10 @@ impl Elaborator<'_> {
         if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
             let is_path = crate::trees::dotted(tree, callee).is_some_and(|p| self.names_value(&p));
             if !is_path {
+                if self.is_target(*base) {
+                    let given = self.given(args)?;
+                    return self.target_rate(name, given, span);
+                }
                 let base = self.expr(*base)?;
                 if let Value::Module(_) = base {
                     let callee = self.member(base, name, tree.exprs[callee].span)?;
@@ -38,7 +42,11 @@ impl Elaborator<'_> {
             Some(value) => value,
             None => self.expr(callee)?,
         };
-        self.call_value(callee, args, span)
+        match callee {
+            // Its first argument is a codelet, which is no value.
+            Value::Builtin("cycles") => self.cycles(args, span),
+            callee => self.call_value(callee, args, span),
+        }
     }
 
     /// Returns whether a name is a variable's or a stream's: these cannot be called, so they do not hide built-in
@@ -82,7 +90,7 @@ impl Elaborator<'_> {
         Ok(out)
     }
 
-    /// Calls a function of a module.
+    /// Calls a function of a module. The value of a call that depends on static arguments only is remembered.
     pub fn call_fn(&mut self, module: ModuleRef, item: usize, given: Vec<Given>, span: Span) -> Result<Value> {
         let ItemKind::Fn(f) = &self.modules.get(module).tree.items[item].kind else {
             return Err(girder_source::Failed);
@@ -90,6 +98,20 @@ impl Elaborator<'_> {
         if f.codelet {
             return self.apply_each((module, item), f, given, span);
         }
+        let key = self.static_call((module, item), &given);
+        if let Some(value) = key.as_ref().and_then(|k| self.static_calls.value(k)) {
+            return Ok(value);
+        }
+        let before = self.state();
+        let value = self.enter_call((module, item), f, given, span)?;
+        if let Some(key) = key.filter(|_| self.state() == before) {
+            self.static_calls.remember(key, &value);
+        }
+        Ok(value)
+    }
+
+    fn enter_call(&mut self, id: ItemId, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Value> {
+        let (module, item) = id;
         let limit = self.session.limits.nesting as usize;
         if self.functions.len() >= limit {
             let name = f.name.dotted();

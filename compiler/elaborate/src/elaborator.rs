@@ -22,6 +22,7 @@ pub use scopes::{Binding, Global, Scopes};
 use crate::context::{Arguments, Context};
 use crate::maps::rows::VarRows;
 use crate::modules::{Loader, Modules};
+use crate::static_calls::StaticCalls;
 use crate::value::Value;
 use budget::Budget;
 use emission::Emission;
@@ -64,6 +65,8 @@ pub struct Elaborator<'a> {
     pub entities: Entities,
     /// Codelets; each is read, generated and specialised once.
     pub codelets: CodeletTable,
+    /// The values of static calls.
+    pub static_calls: StaticCalls,
     /// The mapped rows of `map` statements, in their order.
     pub mapped: Vec<VarRows>,
 }
@@ -86,6 +89,7 @@ impl<'a> Elaborator<'a> {
             programs: vec![],
             entities: Entities::default(),
             codelets: CodeletTable::default(),
+            static_calls: StaticCalls::default(),
             mapped: vec![],
         }
     }

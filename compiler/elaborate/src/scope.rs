@@ -3,7 +3,7 @@
 use crate::elaborator::{Binding, Elaborator, Global};
 use crate::modules::{Entry, Modules};
 use crate::references::{ItemId, References, cycle_text};
-use crate::value::Value;
+use crate::value::{Given, Value};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast::{self, ExprId, ItemKind};
@@ -162,13 +162,49 @@ impl Elaborator<'_> {
             "tiles_per_ipu" => Value::Int(m.chip.tiles as i64),
             "clock" => Value::Float(m.chip.clock_hz),
             "store_bytes" => Value::Int(m.memory.store_bytes as i64),
+            "memory_free" => Value::Int(m.usable_bytes() as i64),
+            "pair_bytes" => Value::Int(m.exchange.pair_bytes_per_cycle as i64),
+            "sync" => Value::Int(m.sync.internal_cycles as i64),
+            "latency" => Value::Int(m.latency_bound() as i64),
+            "arrange_before" => Value::Int(m.arrange.before.fixed_cycles as i64),
+            "arrange_after" => Value::Int(m.arrange.after.fixed_cycles as i64),
+            "arrange_bytes" => Value::Float(m.arrange.before.bytes_per_cycle),
+            "worker_period" => Value::Int(m.tile.worker_period as i64),
+            "send_words" => Value::Int(m.exchange.words_per_send as i64),
+            "receive_instructions" => Value::Int(m.exchange.receive_instructions as i64),
+            "instruction_bytes" => Value::Int(m.exchange.instruction_bytes as i64),
             "name" => Value::Str(m.name.as_str().into()),
-            _ => {
-                let message = format!("the target has no fact `{name}`");
-                let help = "it has bytes_per_tile, exchange_bytes, tiles_per_ipu, clock, store_bytes and name";
-                return Err(self.error_help("names::unknown", span, message, help));
-            }
+            _ => return Err(self.no_fact(name, span)),
         })
+    }
+
+    fn no_fact(&mut self, name: &str, span: Span) -> Failed {
+        let message = format!("the target has no fact `{name}`");
+        let help = match girder_source::closest(name, FACTS.into_iter()) {
+            Some(near) => format!("did you mean `target.{near}`?"),
+            None => format!("it has {}", FACTS.join(", ")),
+        };
+        self.error_help("names::unknown", span, message, help)
+    }
+
+    /// Returns whether an expression is the built-in name `target`.
+    pub fn is_target(&self, e: ExprId) -> bool {
+        matches!(&self.tree().exprs[e].kind, ast::ExprKind::Name(n) if n == "target" && !self.is_name("target"))
+    }
+
+    /// Evaluates `target.multiply_adds(T)`: the multiply-adds of the matrix unit per cycle, 0 for a type that it does
+    /// not compute.
+    pub fn target_rate(&mut self, name: &ast::Ident, given: Vec<Given>, span: Span) -> Result<Value> {
+        if name.name != "multiply_adds" {
+            return Err(self.no_fact(&name.name, name.span));
+        }
+        let [ty] = self.arguments("multiply_adds", ["T"], given, span)?;
+        match ty.map(|g| (g.value, g.span)) {
+            Some((Value::Type(ElemType::F32), _)) => Ok(Value::Int(self.machine.tile.multiply_adds.f32 as i64)),
+            Some((Value::Type(_), _)) => Ok(Value::Int(0)),
+            Some((other, at)) => Err(self.expected("a type", &other, at)),
+            None => Err(Failed),
+        }
     }
 
     /// Binds the names of a pattern to a value.
@@ -237,6 +273,28 @@ impl Elaborator<'_> {
         }
     }
 }
+
+/// The names of `target`'s facts.
+const FACTS: [&str; 18] = [
+    "arrange_after",
+    "arrange_before",
+    "arrange_bytes",
+    "bytes_per_tile",
+    "clock",
+    "exchange_bytes",
+    "instruction_bytes",
+    "latency",
+    "memory_free",
+    "multiply_adds(T)",
+    "name",
+    "pair_bytes",
+    "receive_instructions",
+    "send_words",
+    "store_bytes",
+    "sync",
+    "tiles_per_ipu",
+    "worker_period",
+];
 
 /// Returns the diagnostic for a value that depends on itself, along a cycle of names.
 fn cyclic(name: &str, span: Span, cycle: &[SmolStr]) -> Diagnostic {

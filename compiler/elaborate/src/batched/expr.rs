@@ -163,6 +163,10 @@ impl<'a> Evaluator<'_, 'a> {
                     Some(_) => Err(Stop::Leave),
                 };
             }
+            if self.base.is_target(*base) {
+                let given = self.uniform_args(args)?;
+                return Ok(Batch::Uniform(self.base.target_rate(name, given, span)?));
+            }
             let base = self.expr(*base)?;
             if name.name == "strided" {
                 return self.strided(base, name, args, span);
@@ -178,6 +182,7 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let builtin = match builtin {
             Some(Value::Builtin(builtin)) if PURE.contains(&builtin) => builtin,
+            Some(Value::Builtin("cycles")) => return self.cycles(args, span),
             Some(Value::Fn(module, item)) => return self.call_named(module, item, args, span),
             _ => return Err(Stop::Leave),
         };

@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 36] = [
+pub const NAMES: [&str; 37] = [
     "tile",
     "ipu",
     "linear",
@@ -38,6 +38,7 @@ pub const NAMES: [&str; 36] = [
     "list",
     "reversed",
     "zeros",
+    "cycles",
 ];
 
 /// Functions of the prelude that also apply to static numbers.

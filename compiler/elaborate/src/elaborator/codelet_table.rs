@@ -2,6 +2,7 @@
 //!
 //! Invariant: a codelet that failed is remembered as failed, so that its errors are reported once.
 
+use crate::cycles::CodeletCost;
 use girder_ir::codelet::GenericArg;
 use girder_ir::ids::{FieldId, SpecId};
 use girder_syntax::ast;
@@ -35,6 +36,8 @@ pub struct Generated {
 pub struct CodeletTable {
     /// Specialisations; `None` for one that failed.
     pub specs: FxHashMap<SpecKey, Option<SpecId>>,
+    /// Costs of specialisations; `None` for one that failed.
+    pub costs: FxHashMap<SpecKey, Option<Arc<CodeletCost>>>,
     /// Headers; `None` for one that failed.
     pub headers: FxHashMap<(ModuleRef, usize), Option<Arc<Header>>>,
     /// Modules that the compiler generated, numbered after those that were loaded.

@@ -4,7 +4,7 @@
 
 use crate::elaborator::NodeKind;
 use crate::elaborator::{Elaborator, Set};
-use girder_source::{Diagnostic, Failed, Result};
+use girder_source::{Diagnostic, Failed, Result, Span};
 use girder_syntax::ast;
 use girder_typing::{Header, ModuleRef};
 use smol_str::SmolStr;
@@ -59,16 +59,21 @@ impl Elaborator<'_> {
         Ok(set)
     }
 
+    /// Returns the codelet that a path names.
     pub fn find_codelet(&mut self, path: &ast::Path) -> Result<(ModuleRef, usize)> {
-        let dotted = path.dotted();
-        let found = self.modules.find(self.module(), &dotted, |m| &m.codelets);
+        self.codelet_named(&path.dotted(), path.span)
+    }
+
+    /// Returns the codelet of a dotted name.
+    pub fn codelet_named(&mut self, dotted: &str, span: Span) -> Result<(ModuleRef, usize)> {
+        let found = self.modules.find(self.module(), dotted, |m| &m.codelets);
         if let Some((m, i, _)) = found.and_then(|(m, e)| self.modules.item(m, e)) {
             return Ok((m, i));
         }
         let data = self.modules.get(self.module());
-        let near = girder_source::closest(&dotted, data.codelets.keys().map(SmolStr::as_str));
-        let d = Diagnostic::error("names::unknown", path.span, format!("there is no codelet `{dotted}`"));
-        let is_fn = data.values.contains_key(&dotted);
+        let near = girder_source::closest(dotted, data.codelets.keys().map(SmolStr::as_str));
+        let d = Diagnostic::error("names::unknown", span, format!("there is no codelet `{dotted}`"));
+        let is_fn = data.values.contains_key(dotted);
         Err(self.report(match near {
             _ if is_fn => d.help(format!("`{dotted}` is a function; a vertex runs a `codelet`")),
             Some(n) => d.help(format!("did you mean `{n}`?")),

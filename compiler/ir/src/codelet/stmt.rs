@@ -114,8 +114,8 @@ pub enum Stmt {
     Return,
     /// A reduction in the fixed order of the language.
     Reduce(Box<Reduce>),
-    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`. With `first: true` each
-    /// element of `c` starts at 0 and is not read.
+    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`. With `first: true`
+    /// each element of `c` starts at 0 and is not read.
     Amp(Box<Amp>),
 }
 

@@ -1,0 +1,130 @@
+//! The values of calls whose arguments and result are static. A function that asks the same question many times, such
+//! as how to cut a product of certain sizes, computes the answer once.
+//!
+//! Invariant: a remembered call has the value that evaluating it again would have. It emitted no step, made no entity,
+//! and read nothing but its arguments, the place, and items of modules, which never change.
+
+use crate::elaborator::Elaborator;
+use crate::references::ItemId;
+use crate::value::{Given, Value};
+use girder_ir::types::ElemType;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+/// Maximal number of remembered calls.
+const CALLS: usize = 1 << 14;
+/// Maximal number of values, at every depth, in the arguments or the result of a remembered call.
+const VALUES: usize = 256;
+
+/// A part of a static value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Atom {
+    Unit,
+    Int(i64),
+    Float(u64),
+    Bool(bool),
+    Str(SmolStr),
+    Type(ElemType),
+    Range(i64, u64, i64),
+    /// The number of the values that follow.
+    List(usize),
+    /// The names of the values that follow.
+    Tuple(Vec<SmolStr>),
+    Place(u32, u32, Option<u32>),
+    Fn(ItemId),
+    Builtin(&'static str),
+    /// The name of the argument that follows.
+    Name(SmolStr),
+}
+
+/// A function, the place of the call, and its arguments.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct StaticCall {
+    of: ItemId,
+    arguments: Vec<Atom>,
+}
+
+/// The state on which the value of a function may depend, and that it may change, beside its arguments.
+#[derive(PartialEq, Eq)]
+pub struct State {
+    emitted: Option<usize>,
+    entities: [usize; 5],
+    reads: u64,
+}
+
+/// Remembered calls.
+#[derive(Debug, Default)]
+pub struct StaticCalls {
+    values: FxHashMap<StaticCall, Value>,
+    /// How often a function read the state of the graph.
+    pub reads: u64,
+}
+
+impl StaticCalls {
+    /// Returns the value of a call that was made before.
+    pub fn value(&self, call: &StaticCall) -> Option<Value> {
+        self.values.get(call).cloned()
+    }
+
+    /// Remembers the value of a call, if it is static and there is room.
+    pub fn remember(&mut self, call: StaticCall, value: &Value) {
+        if self.values.len() < CALLS && atoms(value, &mut Vec::new()).is_some() {
+            self.values.insert(call, value.clone());
+        }
+    }
+}
+
+impl Elaborator<'_> {
+    /// Returns the call if all arguments are static.
+    pub fn static_call(&self, of: ItemId, given: &[Given]) -> Option<StaticCall> {
+        let mut arguments = vec![];
+        atoms(&Value::Place(self.current_place()), &mut arguments)?;
+        for g in given {
+            arguments.push(Atom::Name(g.name.clone()));
+            atoms(&g.value, &mut arguments)?;
+        }
+        Some(StaticCall { of, arguments })
+    }
+
+    /// Returns the state that a function without effects leaves as it is.
+    pub fn state(&self) -> State {
+        let graph = &self.graph;
+        let (vars, streams, sets) = (graph.vars.len(), graph.streams.len(), graph.sets.len());
+        let entities = [vars, streams, sets, graph.families.len(), graph.copies.len()];
+        State { emitted: self.emission.count(), entities, reads: self.static_calls.reads }
+    }
+}
+
+/// Adds the parts of a value; `None` if it is not static, or too long.
+fn atoms(value: &Value, out: &mut Vec<Atom>) -> Option<()> {
+    if out.len() > VALUES {
+        return None;
+    }
+    out.push(match value {
+        Value::Unit => Atom::Unit,
+        Value::Int(i) => Atom::Int(*i),
+        Value::Float(x) => Atom::Float(x.to_bits()),
+        Value::Bool(b) => Atom::Bool(*b),
+        Value::Str(s) => Atom::Str(s.clone()),
+        Value::Type(t) => Atom::Type(*t),
+        Value::Range(r) => Atom::Range(r.start, r.count, r.step),
+        Value::Place(p) => Atom::Place(p.first, p.count, p.grain),
+        Value::Fn(module, item) => Atom::Fn((*module, *item)),
+        Value::Builtin(name) => Atom::Builtin(name),
+        Value::List(list) => {
+            out.push(Atom::List(list.len()));
+            return list.iter().try_for_each(|v| atoms(v, out));
+        }
+        Value::Tuple(tuple) => {
+            out.push(Atom::Tuple(tuple.names.clone()));
+            return tuple.values.iter().try_for_each(|v| atoms(v, out));
+        }
+        Value::Tensor(_)
+        | Value::RunTimeRange(_)
+        | Value::Array(_)
+        | Value::Module(_)
+        | Value::Stream(_)
+        | Value::Error => return None,
+    });
+    Some(())
+}
