@@ -22,7 +22,7 @@ enum Chosen {
     RunTime(Tensor),
 }
 
-impl Elaborator<'_> {
+impl<'a> Elaborator<'a> {
     /// Elaborates an `if` whose branches may `return`, `break` and `continue` if the condition is static.
     pub fn if_statement(
         &mut self,
@@ -251,33 +251,75 @@ impl Elaborator<'_> {
             return Ok((Arc::unwrap_or_clone(t), var, start, step));
         }
         let path = self.unique_name(&name.dotted());
-        let mapping = self.default_mapping(&[], ElemType::I32);
-        let var = self.add_var(path, VarClass::Temp, ElemType::I32, &[], mapping, name.span)?;
+        let var = self.add_var(path, VarClass::Temp, ElemType::I32, &[], self.site_here(), name.span)?;
         Ok((Tensor { view: View::whole(var, &[]), ty: ElemType::I32 }, var, start, step))
     }
 
-    /// Elaborates `par { on ipu(0) { … } on ipu(1) { … } }`: one branch per statement.
-    pub fn par(&mut self, body: &ast::Body, span: Span) -> Result<()> {
+    /// Elaborates `par { on ipu(0) { … } on ipu(1) { … } }`: one branch per statement, or per iteration of a `for`.
+    pub fn par(&mut self, body: &'a ast::Body, span: Span) -> Result<()> {
         let mut branches = Vec::new();
-        for &stmt in &body.stmts {
-            let s = &self.tree().stmts[stmt];
-            let form = match &s.kind {
-                StmtKind::Expr { expr, .. } => Some(&self.tree().exprs[*expr].kind),
-                _ => None,
-            };
-            // In printed text everything has a tile, so a branch needs no place.
-            let (place, body) = match form {
-                Some(ExprKind::On { stage: false, place, body }) => (Some(self.place(*place)?), body),
-                Some(ExprKind::Block(body)) => (None, body),
-                _ => return Err(self.error("elaborate::par_branch", s.span, "a branch of `par` is `on place { … }`")),
-            };
-            let (_, branch) = self.under_run_time(|this| match place {
-                Some(place) => this.at_place(place, |this| this.block(body)),
-                None => this.block(body),
-            })?;
-            branches.push(branch);
-        }
+        self.par_branches(body, &mut branches)?;
         self.push(NodeKind::Par(branches), span)
+    }
+
+    fn par_branches(&mut self, body: &'a ast::Body, out: &mut Vec<Body>) -> Result<()> {
+        let mark = self.scopes.mark();
+        let done = body.stmts.iter().try_for_each(|&stmt| self.par_branch(stmt, out));
+        self.scopes.release(mark);
+        done?;
+        match body.value {
+            Some(value) => Err(self.no_branch(self.tree().exprs[value].span)),
+            None => Ok(()),
+        }
+    }
+
+    /// Elaborates a statement of a `par`: a branch, or static code around branches.
+    fn par_branch(&mut self, stmt: ast::StmtId, out: &mut Vec<Body>) -> Result<()> {
+        let s = &self.tree().stmts[stmt];
+        let form = match &s.kind {
+            StmtKind::For { binders, body } => {
+                return self.each_binding(binders, &mut |this: &mut Self| this.par_branches(body, out));
+            }
+            StmtKind::Decl(decl @ ast::Decl::Let(_)) => {
+                let emitted = self.emission.count();
+                self.declaration(decl)?;
+                return if self.emission.count() == emitted { Ok(()) } else { Err(self.no_branch(s.span)) };
+            }
+            StmtKind::Expr { expr, .. } => Some(&self.tree().exprs[*expr].kind),
+            _ => None,
+        };
+        // In printed text everything has a tile, so a branch needs no place.
+        let (place, body) = match form {
+            Some(ExprKind::On { stage: false, place, body }) => (Some(self.place(*place)?), body),
+            Some(ExprKind::Block(body)) => (None, body),
+            Some(ExprKind::If { cond, then, els }) => return self.par_if(*cond, then, *els, out),
+            _ => return Err(self.no_branch(s.span)),
+        };
+        let (_, branch) = self.under_run_time(|this| match place {
+            Some(place) => this.at_place(place, |this| this.block(body)),
+            None => this.block(body),
+        })?;
+        out.push(branch);
+        Ok(())
+    }
+
+    /// Elaborates a static `if` of a `par`.
+    fn par_if(&mut self, cond: ExprId, then: &'a ast::Body, els: Option<ExprId>, out: &mut Vec<Body>) -> Result<()> {
+        let Chosen::Static(value) = self.condition(cond)? else {
+            return Err(self.no_branch(self.tree().exprs[cond].span));
+        };
+        let els = els.map(|e| &self.tree().exprs[e].kind);
+        match (value, els) {
+            (Value::Bool(true), _) => self.par_branches(then, out),
+            (_, Some(ExprKind::Block(body))) => self.par_branches(body, out),
+            (_, Some(ExprKind::If { cond, then, els })) => self.par_if(*cond, then, *els, out),
+            _ => Ok(()),
+        }
+    }
+
+    fn no_branch(&mut self, span: Span) -> girder_source::Failed {
+        let help = "static `for`, `if` and `let` may stand around branches";
+        self.error_help("elaborate::par_branch", span, "a branch of `par` is `on place { … }`", help)
     }
 
     /// Elaborates `with block("forward") { … }`.

@@ -116,11 +116,8 @@ impl<'a> Elaborator<'a> {
     fn local_var(&mut self, v: &ast::VarDecl) -> Result<Tensor> {
         let (ty, shape) = self.supported(&v.ty)?;
         let name = self.unique_name(&v.name.dotted());
-        let mapping = match &v.place {
-            Some(place) => Some(self.mapping(place, &shape, ty)?),
-            None => self.default_mapping(&shape, ty),
-        };
-        let var = self.add_var(name, VarClass::Temp, ty, &shape, mapping, v.span)?;
+        let site = self.site(v, &shape, ty)?;
+        let var = self.add_var(name, VarClass::Temp, ty, &shape, site, v.span)?;
         let tensor = Tensor { view: View::whole(var, &shape), ty };
         if let Some(init) = v.init {
             self.write_expr(&tensor, init, v.span)?;
@@ -148,11 +145,8 @@ impl<'a> Elaborator<'a> {
             }
             None => None,
         };
-        let mapping = match &v.place {
-            Some(place) => Some(self.mapping(place, &shape, ty)?),
-            None => self.default_mapping(&shape, ty),
-        };
-        let var = self.add_var(name, class, ty, &shape, mapping, v.span)?;
+        let site = self.site(v, &shape, ty)?;
+        let var = self.add_var(name, class, ty, &shape, site, v.span)?;
         self.graph.vars[var].init = init;
         Ok(Tensor { view: View::whole(var, &shape), ty })
     }

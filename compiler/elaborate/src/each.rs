@@ -226,7 +226,8 @@ impl Elaborator<'_> {
         let views: Vec<View> = views_of(&operands, fulls, out_view);
         let consts: Vec<Scalar> =
             operands.iter().filter_map(|o| if let Operand::Static(s) = o { Some(*s) } else { None }).collect();
-        let pieces = Pieces { shape: &shape, grid: &grid };
+        let within = self.within_here();
+        let pieces = Pieces { shape: &shape, grid: &grid, within };
         let moves = |v: &View| v.parts.len() == 1 && v.axes.iter().all(|&n| n <= 1);
         let closed = views.iter().all(|v| v.rank() == 0 || moves(v));
         for (first, extents) in pieces.boxes() {
@@ -238,10 +239,9 @@ impl Elaborator<'_> {
             for point in Domain(extents).points() {
                 let at: Vec<u64> = first.iter().zip(&point).map(|(&f, &p)| f as u64 + p as u64).collect();
                 let views = views.iter().map(|v| pieces.piece(v, &at)).collect();
-                families.add(
-                    Instance { spec, span, views, consts: consts.clone(), tile: None, index: vec![] },
-                    &Loops::default(),
-                );
+                let consts = consts.clone();
+                let vertex = Instance { spec, span, views, consts, tile: None, within, index: vec![] };
+                families.add(vertex, &Loops::default());
             }
         }
         let set = self.finish_set(name, families, span)?;

@@ -62,7 +62,7 @@ impl Families {
             vertex.views = vertex.views.into_iter().map(View::canonical).collect();
         }
         let span = (self.by_statement || !loops.extents.is_empty()).then_some(vertex.span);
-        let head = Head { spec: vertex.spec, span, placed: vertex.tile.is_some() };
+        let head = Head { spec: vertex.spec, span, placed: vertex.tile.is_some(), within: vertex.within };
         if !self.last_is(&head, &vertex.views) {
             let entry = self.groups.entry(Key::new(head, &vertex.views));
             self.last = entry.index();
@@ -163,7 +163,8 @@ impl Elaborator<'_> {
         }
         let origin = self.origin_at(group.spans[0]);
         let statements = (group.spans.len() > 1).then(|| group.spans.into());
-        Family { set, codelet: key.head.spec, domain, fields, consts, tile, origin, statements }
+        let Head { spec: codelet, within, .. } = key.head;
+        Family { set, codelet, domain, fields, consts, tile, within, origin, statements }
     }
 
     /// Returns the fields of a codelet whose direction is wanted.

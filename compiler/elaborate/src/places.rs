@@ -5,10 +5,19 @@
 use crate::elaborator::Elaborator;
 use crate::maps::rows::overlay_all;
 use crate::value::{Place, Value};
-use girder_ir::placement::Mapping;
+use girder_ir::placement::{Mapping, TileRange};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast;
+
+/// The tiles of a variable, as far as the text gives them.
+#[derive(Clone, Debug, Default)]
+pub struct Site {
+    /// The tiles of elements.
+    pub mapping: Option<Mapping>,
+    /// The tiles of other elements; `None` means all.
+    pub within: Option<TileRange>,
+}
 
 /// Elements that a row of a table puts on a tile.
 #[derive(Clone, Copy)]
@@ -25,10 +34,25 @@ impl<'a> Elaborator<'a> {
         self.emission.places().last().copied().unwrap_or(Place { first: 0, count: self.machine.tiles(), grain: None })
     }
 
-    /// Returns the mapping that the innermost `on place { … }` gives a variable; `None` outside of any.
-    pub fn default_mapping(&self, shape: &[u64], ty: ElemType) -> Option<Mapping> {
-        let place = self.emission.places().last()?;
-        Some(place.spread(shape.iter().product(), ty))
+    /// Returns the tiles of the innermost `on place { … }`; `None` if these are all tiles.
+    pub fn within_here(&self) -> Option<TileRange> {
+        self.emission.places().last().and_then(|place| self.some_tiles(*place))
+    }
+
+    /// Returns the tiles of a place; `None` if these are all tiles.
+    pub fn some_tiles(&self, place: Place) -> Option<TileRange> {
+        (place.count < self.machine.tiles()).then_some(TileRange { first: place.first, count: place.count })
+    }
+
+    /// Returns the site of what has none in the text.
+    pub fn site_here(&self) -> Site {
+        Site { mapping: None, within: self.within_here() }
+    }
+
+    /// Evaluates `within place`.
+    pub fn within(&mut self, place: ast::ExprId) -> Result<Option<TileRange>> {
+        let place = self.place(place)?;
+        Ok(self.some_tiles(place))
     }
 
     /// Evaluates under `on place { … }`.
@@ -119,8 +143,19 @@ impl<'a> Elaborator<'a> {
         Ok(Place { first: start as u32 * per, count: count as u32 * per, grain: None })
     }
 
+    /// Returns the site that the text of a declaration gives its variable.
+    pub fn site(&mut self, v: &ast::VarDecl, shape: &[u64], ty: ElemType) -> Result<Site> {
+        let mapping = v.place.as_ref().map(|place| self.mapping(place, shape, ty)).transpose()?;
+        let within = match (v.within, &mapping) {
+            (Some(place), _) => self.within(place)?,
+            (None, Some(_)) => None,
+            (None, None) => self.within_here(),
+        };
+        Ok(Site { mapping, within })
+    }
+
     /// Returns the mapping that an `on …` after a declaration gives its variable.
-    pub fn mapping(&mut self, place: &ast::Place, shape: &[u64], ty: ElemType) -> Result<Mapping> {
+    fn mapping(&mut self, place: &ast::Place, shape: &[u64], ty: ElemType) -> Result<Mapping> {
         // Making the variable later reports one with too many elements.
         let len = shape.iter().fold(1u64, |n, &d| n.saturating_mul(d)).min(u64::from(u32::MAX));
         match place {

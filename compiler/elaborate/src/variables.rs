@@ -3,10 +3,10 @@
 //! Invariant: a variable's size is checked before the variable is made.
 
 use crate::elaborator::Elaborator;
+use crate::places::Site;
 use crate::value::{Tensor, Value, shaped};
 use girder_ir::graph::{Init, Var, VarClass};
 use girder_ir::ids::VarId;
-use girder_ir::placement::Mapping;
 use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
@@ -43,7 +43,7 @@ impl Elaborator<'_> {
         class: VarClass,
         ty: ElemType,
         shape: &[u64],
-        mapping: Option<Mapping>,
+        site: Site,
         span: Span,
     ) -> Result<VarId> {
         let limit = self.session.limits.elements;
@@ -58,8 +58,9 @@ impl Elaborator<'_> {
             return Err(self.unsupported(span, &format!("the element type `{ty}`")));
         }
         let origin = self.origin_at(span);
+        let Site { mapping, within } = site;
         let shape = shape.iter().copied().collect();
-        Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, origin }))
+        Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, within, origin }))
     }
 
     /// Reports a shape without elements whose axes exceed the range of element numbers.
@@ -76,8 +77,7 @@ impl Elaborator<'_> {
     /// Makes a temporary.
     pub fn temporary(&mut self, name: &str, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
         let name = self.unique_name(name);
-        let mapping = self.default_mapping(shape, ty);
-        let var = self.add_var(name, VarClass::Temp, ty, shape, mapping, span)?;
+        let var = self.add_var(name, VarClass::Temp, ty, shape, self.site_here(), span)?;
         Ok(Tensor { view: View::whole(var, shape), ty })
     }
 
@@ -87,7 +87,7 @@ impl Elaborator<'_> {
             Some(&v) => v,
             None => {
                 let name = self.entities.vars.unique(format!("constant.{}", value.ty).into());
-                let v = self.add_var(name, VarClass::Const, value.ty, &[], None, span)?;
+                let v = self.add_var(name, VarClass::Const, value.ty, &[], Site::default(), span)?;
                 self.graph.vars[v].init = Some(Init::Fill(value));
                 self.entities.constants.insert(value, v);
                 v
@@ -100,8 +100,7 @@ impl Elaborator<'_> {
     pub fn constant_of(&mut self, value: &Value, ty: ElemType, shape: &[u64], span: Span) -> Result<Tensor> {
         let name = self.unique_name("constant");
         let init = self.init(value, ty, shape, span)?;
-        let mapping = self.default_mapping(shape, ty);
-        let var = self.add_var(name, VarClass::Const, ty, shape, mapping, span)?;
+        let var = self.add_var(name, VarClass::Const, ty, shape, self.site_here(), span)?;
         self.graph.vars[var].init = init;
         Ok(Tensor { view: View::whole(var, shape), ty })
     }

@@ -179,8 +179,19 @@ impl<'a> Elaborator<'a> {
             consts.push(self.const_scalar(&value, ty, span)?);
         }
         let tile = v.place.as_ref().map(|p| self.one_tile(p)).transpose()?;
+        let within = match (v.within, tile) {
+            (Some(place), Some(_)) => {
+                let span = self.tree().exprs[place].span;
+                let help = "leave out `within …`, or `on …`";
+                return Err(self.error_help("place::on_and_within", span, "a vertex on a tile is not moved", help));
+            }
+            (Some(place), None) => self.within(place)?,
+            (None, Some(_)) => None,
+            (None, None) => self.within_here(),
+        };
         let values = consts.clone();
-        let first = out.add(Instance { spec, span: v.span, views, consts, tile, index: loops.indices.clone() }, loops);
+        let index = loops.indices.clone();
+        let first = out.add(Instance { spec, span: v.span, views, consts, tile, within, index }, loops);
         // Vertices of one signature have the same sizes, unless a dimension is computed from constants.
         if first || self.computes_sizes(spec) {
             let (shapes, values) = (self.shapes(spec, out.last_views()), self.const_values(spec, &values));

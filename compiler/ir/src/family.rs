@@ -21,6 +21,7 @@ pub use tiles::{ByTile, TileIter};
 
 use crate::affine::Affine;
 use crate::ids::{ComputeSetId, FieldId, SpecId, VarId};
+use crate::placement::TileRange;
 use crate::types::Scalar;
 use crate::view::{Digits, View, ViewPart};
 use girder_source::{OriginId, Origins, Span};
@@ -46,6 +47,8 @@ pub struct Family {
     pub consts: SmallVec<[(FieldId, Const); 1]>,
     /// Their tiles as given in the text; `None` leaves them to `place-tiles`.
     pub tile: Option<TileMap>,
+    /// The tiles on which the text wants vertices that it leaves open; `None` means all tiles.
+    pub within: Option<TileRange>,
     /// Their origin.
     pub origin: OriginId,
     /// The statement of each instance, if the instances come from several; their calls are those of `origin`.

@@ -7,7 +7,7 @@
 use crate::codelet::Codelet;
 use crate::family::{CopyFamily, Family, Offset};
 use crate::ids::{ComputeSetId, CopyId, FamilyId, ItemId, ProgramId, SpecId, StepId, StreamId, VarId};
-use crate::placement::Mapping;
+use crate::placement::{Mapping, TileRange};
 use crate::program::{Program, Step};
 use crate::types::{ElemType, Scalar};
 use crate::view::Shape;
@@ -85,6 +85,8 @@ pub struct Var {
     pub init: Option<Init>,
     /// The mapping given in the text, perhaps of some elements only ([`UNPLACED`](crate::placement::UNPLACED)).
     pub mapping: Option<Mapping>,
+    /// The tiles on which the text wants the elements that it leaves open; `None` means all tiles.
+    pub within: Option<TileRange>,
     /// Its origin.
     pub origin: OriginId,
 }

@@ -54,5 +54,6 @@ fn variable(var: &Var) -> Result {
         }
         None => {}
     }
+    tiles::range(var.within)?;
     var.mapping.as_ref().map_or(Ok(()), |m| tiles::mapping(m, var.len()))
 }

@@ -62,6 +62,7 @@ impl Build {
             shape: shape.into(),
             init: None,
             mapping,
+            within: None,
             origin: self.origin,
         };
         View::whole(self.graph.vars.push(var), shape)
@@ -125,6 +126,7 @@ impl Build {
                 fields,
                 consts: smallvec![],
                 tile,
+                within: None,
                 origin,
                 statements: None,
             })

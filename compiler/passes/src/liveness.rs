@@ -6,17 +6,17 @@
 //! called program is inside the first call that reaches it. Programs that the host runs follow one another.
 //!
 //! The live range of a temporary is one interval of points, from the first step that writes it to the last that reads
-//! it, both included. A value that is live around a back edge is live for the whole loop. What is accessed in a branch
-//! of `par` is live for the whole `par`. What is accessed in a program with several calls is also live at each of these
-//! calls. Arms of an `if` or `switch` have different points, so temporaries that live only inside different arms do not
-//! meet.
+//! it, both included. A value that is live around a back edge is live for the whole loop. What is accessed in a program
+//! with several calls is also live at each of these calls. Arms of an `if` or `switch` have different points, so
+//! temporaries that live only inside different arms do not meet. The branches of a `par` overlap in time only on
+//! different IPUs. Each tile runs its steps in the order of the text, so on one tile they follow one another.
 //!
 //! # Note: Coverage by counting
 //! The writes of a race-free step are disjoint, so a step overwrites all of a variable iff the counts are equal. A
 //! temporary that is written piece by piece needs more: the variable is split into *atoms*, which are equivalence
 //! classes of elements that no step distinguishes, and the flow is computed over atoms.
 //!
-//! Invariant: two temporaries that hold needed values at one moment of any run have live ranges that meet.
+//! Invariant: two temporaries that hold needed values on one tile at one moment of any run have live ranges that meet.
 
 mod atoms;
 mod flow;
@@ -82,8 +82,7 @@ impl Liveness {
         Liveness { order, ranges, exposed }
     }
 
-    /// Returns the interval of points that covers some steps, including the points that the order adds for `par` and
-    /// calls.
+    /// Returns the interval of points that covers some steps, including the points that the order adds for calls.
     pub fn hull(&self, steps: impl IntoIterator<Item = StepId>) -> Option<Range<u32>> {
         steps.into_iter().map(|s| self.order.occupied(s)).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
     }

@@ -8,6 +8,7 @@
 
 mod compute;
 mod control;
+mod ipus;
 mod phases;
 
 pub use compute::Counted;
@@ -20,8 +21,7 @@ use girder_machine::Machine;
 /// Returns the times of all steps, and the costs of vertices for times that depend on data.
 pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing, Counted<'a>) {
     let counted = Counted::new(allocated, machine);
-    let (predicate, sync) = (control::predicate_time(machine), control::sync_time(machine));
-    let mut timing = Timing { predicate, sync, ..Timing::default() };
+    let mut timing = Timing { sync: control::sync_time(machine), ..Timing::default() };
     for id in allocated.sets.keys() {
         let compute = counted.without_counts(id);
         let ipus: Vec<u32> = compute.iter().map(|c| c.0).collect();
@@ -42,5 +42,13 @@ pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing
             timing.packets[id] = control::packet_time(machine, allocated, &allocated.placement, view);
         }
     }
+    let ipus = ipus::step_ipus(allocated, machine, &timing);
+    for (id, step) in &allocated.steps {
+        if let StepKind::If { .. } | StepKind::While { .. } | StepKind::Switch { .. } = &step.kind {
+            let ipus: Vec<u32> = ipus[id].ones().map(|ipu| ipu as u32).collect();
+            timing.predicates[id] = control::predicate_time(machine, &ipus);
+        }
+    }
+    timing.waits = ipus::waits(allocated, &timing, &ipus);
     (timing, counted)
 }

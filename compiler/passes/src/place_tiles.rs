@@ -24,9 +24,11 @@ use crate::PassContext;
 use crate::pass::{Pass, Verdict};
 use girder_ir::graph::Graph;
 use girder_ir::ids::FamilyId;
-use girder_ir::placement::Placement;
+use girder_ir::placement::{Placement, TileRange};
 use girder_ir::stage::Placed;
+use girder_machine::Machine;
 use girder_source::{Failed, Result, par_map_slice};
+use rustc_hash::FxHashMap;
 
 mod accesses;
 mod problem;
@@ -39,6 +41,7 @@ mod homes;
 mod linear;
 mod executions;
 mod owners;
+mod regions;
 mod sample;
 mod search;
 mod spread;
@@ -63,7 +66,7 @@ impl Pass for PlaceTiles {
         if !(given::check(&graph, cx) && given::fits(&graph, cx)) {
             return Err(Failed);
         }
-        let placement = linear_placement(&graph, search::least_reach(&graph, cx.machine));
+        let placement = linear_placement(&graph, cx.machine);
         let placement = search::improve(&graph, placement, cx.machine, &cx.session.cancel);
         cx.poll()?;
         Ok(Placed { graph, placement })
@@ -74,19 +77,22 @@ impl Pass for PlaceTiles {
     }
 }
 
-/// Returns the placement without a search. Elements and vertices that the text leaves open go to the first `tiles`
-/// tiles.
-fn linear_placement(graph: &Graph, tiles: u32) -> Placement {
+/// Returns the placement without a search. Elements and vertices that the text leaves open go to the tiles of their
+/// `within`, or to the first tiles.
+fn linear_placement(graph: &Graph, machine: &Machine) -> Placement {
     let mut placement = Placement::default();
-    let mut next = linear::Cursor::new(tiles);
+    let first = TileRange { first: 0, count: search::least_reach(graph.vars.values(), machine) };
+    let mut next: FxHashMap<TileRange, linear::Cursor> = FxHashMap::default();
     for (id, var) in &graph.vars {
+        let tiles = var.within.unwrap_or(first);
+        let next = next.entry(tiles).or_insert_with(|| linear::Cursor::new(tiles));
         placement.vars[id] = Some(next.place(var));
     }
     let ids: Vec<FamilyId> = graph.families.keys().collect();
     let maps = par_map_slice(&ids, |&id| {
         let family = &graph.families[id];
         let beside = || linear::beside(graph, family, |v| placement.vars[v].as_ref());
-        family.tile.clone().unwrap_or_else(beside)
+        family.tile.clone().unwrap_or_else(|| regions::kept_within(beside(), family))
     });
     for (id, map) in ids.into_iter().zip(maps) {
         placement.families[id] = Some(map);

@@ -78,7 +78,7 @@ impl Pass for PlanTransfers {
         let scene = scene(&race_free, cx)?;
         let sets: Vec<_> = race_free.sets.keys().collect();
         let copies: Vec<_> = race_free.copies.keys().collect();
-        let carried = carried::carried(&race_free, scene.cancel);
+        let carried = carried::carried(&scene);
         let mut taken: EntitySet<CopyId> = EntitySet::new();
         taken.extend(carried.values().flatten().copied());
         let elements = |set: &ComputeSet| {

@@ -88,13 +88,13 @@ pub(crate) fn packet_host_cycles(machine: &Machine, bytes: u64) -> u64 {
     u64::from(host.begin_cycles) + u64::from(host.copy_cycles) + u64::from(host.end_cycles) + moved
 }
 
-/// Returns the time of a scalar's broadcast to the tiles of all IPUs, on each of them.
-pub(crate) fn predicate_time(machine: &Machine) -> IpuTime {
-    let link = if machine.ipus > 1 { u64::from(machine.links.fixed_cycles) } else { 0 };
-    IpuTime { exchange: exchange_cycles(machine, 1) + link, ..sync_time(machine) }
+/// Returns the time of a scalar's broadcast to the tiles of some IPUs, on each of them.
+pub(crate) fn predicate_time(machine: &Machine, ipus: &[u32]) -> IpuTime {
+    let link = if ipus.len() > 1 { u64::from(machine.links.fixed_cycles) } else { 0 };
+    IpuTime { exchange: exchange_cycles(machine, 1) + link, ..sync_time(machine, ipus.iter().copied()) }
 }
 
-/// Returns the time of a sync of all IPUs, on each of them.
-pub(crate) fn sync_time(machine: &Machine) -> IpuTime {
-    IpuTime { sync: machine.sync_cycles(0..machine.ipus), ..IpuTime::default() }
+/// Returns the time of a sync of some IPUs, on each of them.
+pub(crate) fn sync_time(machine: &Machine, ipus: impl Iterator<Item = u32>) -> IpuTime {
+    IpuTime { sync: machine.sync_cycles(ipus), ..IpuTime::default() }
 }

@@ -111,6 +111,8 @@ pub enum Token {
     Remote,
     #[token("stream")]
     Stream,
+    #[token("within")]
+    Within,
     // Tokens with a value.
     #[regex("[A-Za-z_][A-Za-z0-9_]*")]
     Ident,
@@ -236,7 +238,7 @@ impl Token {
     /// Returns whether this word of the grammar is also a name.
     pub fn is_contextual(self) -> bool {
         use Token::*;
-        matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | Stream)
+        matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | Stream | Within)
     }
 
     /// Returns whether this is a word that can never be a name.

@@ -202,7 +202,7 @@ fn stage() -> Module {
     m.module.header = Some(Header { name: path("matvec"), options, span: Span::NONE });
     let var = |m: &mut Make, kind, name: &str, dims: &[u64], place| {
         let ty = m.tensor("f32", dims);
-        let v = VarDecl { kind, name: path(name), ty, init: None, place: Some(place), span: Span::NONE };
+        let v = VarDecl { kind, name: path(name), ty, init: None, place: Some(place), within: None, span: Span::NONE };
         m.item(ItemKind::Decl(Decl::Var(v)));
     };
     let rows = (0..2).map(|i| row(m.uint(i), vec![arg(m.span(i * 3920, (i + 1) * 3920))])).collect();
@@ -226,6 +226,7 @@ fn stage() -> Module {
         generics: vec![minus],
         args: vec![named("a", w), named("b", x), named("y", y)],
         place: Some(Place::Expr(tile)),
+        within: None,
         family,
         span: Span::NONE,
     };

@@ -76,7 +76,8 @@ impl<'g> Printer<'g> {
             let ty = self.make.tensor(var.ty.name(), &var.shape);
             let init = self.init(var);
             let place = self.mapping_of(id, var).and_then(|m| self.mapping(m, &var.shape, var.len()));
-            let decl = VarDecl { kind, name: path(&var.name), ty, init, place, span: Span::NONE };
+            let within = var.within.filter(|_| self.placement.is_none()).map(|range| self.tiles(range));
+            let decl = VarDecl { kind, name: path(&var.name), ty, init, place, within, span: Span::NONE };
             self.make.item(ItemKind::Decl(Decl::Var(decl)));
         }
     }

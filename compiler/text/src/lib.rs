@@ -116,6 +116,7 @@ fn placed(mut graph: Graph, cx: &mut Context<'_>) -> Result<Placed> {
     let mut open = vec![];
     for (id, var) in graph.vars.iter_mut() {
         let mapping = var.mapping.take();
+        var.within = None;
         if !mapping.as_ref().is_some_and(|m| m.is_complete()) {
             open.push((format!("elements of `{}` have", var.name), var.origin));
         }
@@ -123,6 +124,7 @@ fn placed(mut graph: Graph, cx: &mut Context<'_>) -> Result<Placed> {
     }
     for (id, family) in graph.families.iter_mut() {
         placement.families[id] = family.tile.take();
+        family.within = None;
         if placement.families[id].is_none() {
             open.push((format!("vertices of `{}` have", graph.codelets[family.codelet].name), family.origin));
         }

@@ -1,8 +1,9 @@
 //! The estimate of a program's time without running it.
 //!
-//! The estimate follows the program as far as the text determines it. A few iterations of a `repeat` are followed, and
-//! the last of them is extended to the others: by then every IPU waits as it will wait in all later iterations. If data
-//! decide, a `while` runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times.
+//! The estimate follows the program as far as the text determines it. The iterations of a `repeat` are followed until
+//! two of them advance every clock equally, and the last of them is extended to the others: by then every IPU waits as
+//! it will wait in all later iterations. A delay reaches the next IPU in the next iteration, so this takes about as many
+//! iterations as there are IPUs. If data decide, a `while` runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times.
 //! [`Assumed`] records whether this happened.
 //!
 //! Invariant: the number of steps visited depends on the text of the program, never on trip counts.
@@ -11,9 +12,6 @@ use crate::profiler::Profiler;
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::trace::{NoCounts, Trace};
-
-/// The number of iterations of a `repeat` that are followed.
-const ITERATIONS: u64 = 3;
 
 /// The assumptions of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,14 +69,19 @@ impl Profiler<'_> {
     }
 
     fn repeat(&mut self, count: u64, body: StepId, assumed: &mut Assumed) {
-        let walked = count.min(ITERATIONS);
-        for iteration in 0..walked {
-            let last = iteration + 1 == walked && count > walked;
-            let before = last.then(|| self.sums.clone());
+        let clocks = self.sums.clocks();
+        let most = 2 * clocks as u64 + 3;
+        let mut last: Option<Vec<u64>> = None;
+        for done in 1..=count.min(most) {
+            let before = self.sums.clone();
             self.walk(body, assumed);
-            if let Some(before) = before {
-                self.sums.extend(&before, count - walked);
+            let increase = self.sums.increase(&before);
+            // A single clock waits for no other.
+            if clocks == 1 || last.as_ref() == Some(&increase) || done == most {
+                self.sums.extend(&before, count - done);
+                return;
             }
+            last = Some(increase);
         }
     }
 

@@ -87,6 +87,8 @@ pub struct StepProfile {
     pub schedule: Option<f64>,
     /// The tile whose vertices take longest, in the execution that takes longest.
     pub worst_tile: Option<u32>,
+    /// Whether the step is in a branch of a `par` and waits for IPUs of another branch, with which it exchanges words.
+    pub waits: bool,
     /// Whether no vertex waits there for a worker that another one occupies: more tiles would not be faster.
     pub worst_is_one_round: bool,
 }

@@ -89,6 +89,7 @@ impl<'a> Profiler<'a> {
             balance: ratio(row.compute_sum, self.sums.tiles.saturating_mul(row.total.compute)),
             schedule: ratio(row.exchange_words, row.exchange_bound),
             worst_tile: row.worst.map(|w| w.tile),
+            waits: self.timing.waits.binary_search(&id).is_ok(),
             worst_is_one_round: row.worst.is_some_and(|w| self.is_one_round(id, w.tile)),
         }
     }
@@ -151,6 +152,16 @@ impl Sums {
         self.clocks.iter().copied().max().unwrap_or(0)
     }
 
+    /// Returns the number of clocks.
+    pub fn clocks(&self) -> usize {
+        self.clocks.len()
+    }
+
+    /// Returns the increase of each clock since `before`.
+    pub fn increase(&self, before: &Sums) -> Vec<u64> {
+        self.clocks.iter().zip(&before.clocks).map(|(now, then)| now - then).collect()
+    }
+
     /// Adds the increase since `before` another `times` times.
     pub fn extend(&mut self, before: &Sums, times: u64) {
         let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
@@ -210,7 +221,7 @@ impl Trace for Profiler<'_> {
     }
 
     fn tested(&mut self, step: StepId) {
-        self.sums.took(step, &self.timing.predicate);
+        self.sums.took(step, &self.timing.predicates[step]);
     }
 
     fn packet(&mut self, step: StepId) {

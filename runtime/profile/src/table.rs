@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 
 /// Maximal number of rows; the fastest steps are summed up.
 const ROWS: usize = 24;
+/// Maximal number of steps that are named because branches of a `par` wait in them.
+const WAITING: usize = 4;
 
 impl Profile {
     /// Returns the profile as text: cycles by step, the memory of tiles, and the bottleneck of the program.
@@ -22,6 +24,7 @@ impl Profile {
             out +=
                 &format!("steps on different IPUs overlap: {} of these cycles pass beside others\n", grouped(beside));
         }
+        out += &self.waiting();
         out += &self.words();
         out += &self.memory_table();
         out + &format!("\n{}\n", self.limit)
@@ -51,6 +54,25 @@ impl Profile {
         shown.sort_unstable();
         let of = |list: Vec<usize>| list.into_iter().map(|i| &self.steps[i]).collect();
         (of(shown), of(hidden))
+    }
+
+    /// Returns the steps that make branches of a `par` wait for each other, the longest first.
+    fn waiting(&self) -> String {
+        let mut steps: Vec<&StepProfile> = self.steps.iter().filter(|s| s.waits).collect();
+        if steps.is_empty() {
+            return String::new();
+        }
+        steps.sort_by_key(|s| Reverse(s.total.cycles()));
+        let mut out = "branches of `par` wait for each other where words cross between their IPUs:\n".to_string();
+        for step in steps.iter().take(WAITING) {
+            let each = step.total.bytes_between / step.executions.max(1);
+            let at = step.location.as_deref().map(|at| format!(" at {at}")).unwrap_or_default();
+            out += &format!("  `{}`{at}: {} each time\n", step.name, bytes(each));
+        }
+        if steps.len() > WAITING {
+            out += &format!("  and {} others\n", steps.len() - WAITING);
+        }
+        out
     }
 
     /// Returns the bytes moved.

@@ -86,7 +86,10 @@ impl<'a> Elaborator<'a> {
         let tiles = s.tile.map(|t| t.values(&s.extents).map(|t| t as u32).collect());
         let like = like.into_iter().map(View::canonical).collect();
         let (extents, loop_extents, counters, indices) = (s.extents, s.loop_extents, s.counters, s.indices);
-        Ok(VertexBlock { spec, spans: s.spans, like, shifts, consts, tiles, extents, loop_extents, counters, indices })
+        let (spans, within) = (s.spans, s.within);
+        let block =
+            VertexBlock { spec, spans, like, shifts, consts, tiles, within, extents, loop_extents, counters, indices };
+        Ok(block)
     }
 
     /// Returns the constants of a `const` field.

@@ -4,6 +4,7 @@
 
 use super::{Batch, Extents, Ints};
 use girder_ir::codelet::GenericArg;
+use girder_ir::placement::TileRange;
 use girder_source::Span;
 use girder_syntax::ast;
 use girder_typing::{Header, ModuleRef};
@@ -35,4 +36,6 @@ pub(super) struct Statement<'a> {
     pub fields: Vec<(Batch, Span)>,
     /// The tile, if the statement gives one.
     pub tile: Option<Ints>,
+    /// The tiles among which open vertices are placed; `None` means all.
+    pub within: Option<TileRange>,
 }

@@ -123,6 +123,15 @@ impl<'a> Evaluator<'_, 'a> {
             });
         }
         let tile = v.place.as_ref().map(|p| self.tile(p)).transpose()?;
+        let within = match (v.within, &tile) {
+            (Some(_), Some(_)) => return Err(Stop::Leave),
+            (Some(place), None) => match self.expr(place)? {
+                Batch::Uniform(Value::Place(place)) => self.base.some_tiles(place),
+                _ => return Err(Stop::Leave),
+            },
+            (None, Some(_)) => None,
+            (None, None) => self.base.within_here(),
+        };
         let (path, extents, counters, loop_extents) =
             (self.path.clone(), self.extents.clone(), self.counters.clone(), self.loop_extents.clone());
         let indices = self.indices.clone();
@@ -139,6 +148,7 @@ impl<'a> Evaluator<'_, 'a> {
             generics,
             fields,
             tile,
+            within,
         });
         Ok(())
     }

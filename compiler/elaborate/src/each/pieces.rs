@@ -7,6 +7,7 @@ use crate::families::VertexBlock;
 use girder_ir::affine::Affine;
 use girder_ir::family::Const;
 use girder_ir::ids::SpecId;
+use girder_ir::placement::TileRange;
 use girder_ir::types::Scalar;
 use girder_ir::view::View;
 use girder_source::Span;
@@ -16,6 +17,8 @@ pub(super) struct Pieces<'p> {
     pub shape: &'p [u64],
     /// The length of a piece along each axis.
     pub grid: &'p [u64],
+    /// The tiles of the place around the step; `None` means all.
+    pub within: Option<TileRange>,
 }
 
 impl Pieces<'_> {
@@ -80,6 +83,7 @@ impl Pieces<'_> {
             shifts,
             consts,
             tiles: None,
+            within: self.within,
             extents,
             loop_extents,
             counters,

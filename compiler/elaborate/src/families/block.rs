@@ -6,6 +6,7 @@
 use crate::batched::{Extents, Ints};
 use girder_ir::family::Const;
 use girder_ir::ids::SpecId;
+use girder_ir::placement::TileRange;
 use girder_ir::types::Scalar;
 use girder_ir::view::{Signature, View};
 use girder_source::Span;
@@ -24,6 +25,8 @@ pub struct Instance {
     pub consts: Vec<Scalar>,
     /// Its tile, if the statement gives one.
     pub tile: Option<u32>,
+    /// The tiles among which an open vertex is placed; `None` means all.
+    pub within: Option<TileRange>,
     /// The indices of the enclosing loops, for messages.
     pub index: Vec<i64>,
 }
@@ -54,6 +57,8 @@ pub struct VertexBlock {
     pub consts: Vec<Const>,
     /// The tile of each vertex, if the statement gives one.
     pub tiles: Option<Vec<u32>>,
+    /// The tiles among which open vertices are placed; `None` means all.
+    pub within: Option<TileRange>,
     /// The box over which `shifts` and `counters` are defined.
     pub extents: Extents,
     /// The extents of the enclosing loops, in the text.
@@ -82,6 +87,8 @@ pub struct Head {
     pub span: Option<Span>,
     /// Whether the statement gives tiles.
     pub placed: bool,
+    /// The tiles among which open vertices are placed.
+    pub within: Option<TileRange>,
 }
 
 impl Key {
@@ -95,7 +102,8 @@ impl VertexBlock {
     /// Returns the key of the vertices.
     pub fn key(&self) -> Key {
         let span = (!self.loop_extents.is_empty()).then_some(self.spans[0]);
-        Key::new(Head { spec: self.spec, span, placed: self.tiles.is_some() }, &self.like)
+        let placed = self.tiles.is_some();
+        Key::new(Head { spec: self.spec, span, placed, within: self.within }, &self.like)
     }
 }
 

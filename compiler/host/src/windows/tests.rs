@@ -238,6 +238,7 @@ fn family(plan: &Plan) -> Family {
         ],
         consts: smallvec![],
         tile: None,
+        within: None,
         origin: OriginId::from_u32(0),
         statements: None,
     }

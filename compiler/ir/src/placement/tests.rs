@@ -19,7 +19,7 @@ fn runs_of(tiles: &[u32]) -> Vec<TileRun> {
 
 fn variable(shape: &[u64], ty: ElemType) -> Var {
     let (name, origin) = ("v".into(), OriginId::new(0));
-    Var { name, class: VarClass::Var, ty, shape: shape.into(), init: None, mapping: None, origin }
+    Var { name, class: VarClass::Var, ty, shape: shape.into(), init: None, mapping: None, within: None, origin }
 }
 
 /// A mapping with the shape of its variable.

@@ -54,6 +54,7 @@ fn vertices(graph: &Graph, family: &Family) -> Result {
     for ((_, value), (_, decl)) in family.consts.iter().zip(constants()) {
         constant(value, decl.ty, count).map_err(within(format_args!("constant `{}`", decl.name)))?;
     }
+    tiles::range(family.within)?;
     family.tile.as_ref().map_or(Ok(()), |map| tiles::tile_map(map, &family.domain))
 }
 

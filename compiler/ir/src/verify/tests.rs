@@ -17,7 +17,16 @@ fn origin() -> OriginId {
 }
 
 fn variable(graph: &mut Graph, name: &str, class: VarClass, ty: ElemType, shape: &[u64]) -> VarId {
-    let var = Var { name: name.into(), class, ty, shape: shape.into(), init: None, mapping: None, origin: origin() };
+    let var = Var {
+        name: name.into(),
+        class,
+        ty,
+        shape: shape.into(),
+        init: None,
+        mapping: None,
+        within: None,
+        origin: origin(),
+    };
     graph.vars.push(var)
 }
 
@@ -63,6 +72,7 @@ fn graph() -> Graph {
         fields: [field(0, x), field(2, y)].into_iter().collect(),
         consts: [(FieldId::new(1), Const::Uniform(Scalar::f32(2.0)))].into_iter().collect(),
         tile: Some(TileMap::one(0)),
+        within: None,
         origin: origin(),
         statements: None,
     });

@@ -2,7 +2,7 @@
 
 use super::check::{Result, ensure};
 use crate::family::{Domain, IndexFn, TileMap};
-use crate::placement::{Mapping, UNPLACED};
+use crate::placement::{Mapping, TileRange, UNPLACED};
 
 /// Checks a mapping of `len` elements.
 pub fn mapping(mapping: &Mapping, len: u64) -> Result {
@@ -25,6 +25,12 @@ pub fn mapping(mapping: &Mapping, len: u64) -> Result {
             ensure(tile.windows(2).all(|w| w[0] != w[1]), || "neighbouring runs on one tile".into())
         }
     }
+}
+
+/// Checks a range of tiles.
+pub fn range(range: Option<TileRange>) -> Result {
+    let fits = range.is_none_or(|r| r.count > 0 && r.first.checked_add(r.count).is_some());
+    ensure(fits, || "within no tiles".into())
 }
 
 /// Checks a tile map over a domain.

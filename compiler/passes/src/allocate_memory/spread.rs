@@ -201,7 +201,7 @@ mod tests {
                 let origin = Origins::default().add(Span::NONE, None, "");
                 let (class, init) = (VarClass::Var, None);
                 let shape = [len].as_slice().into();
-                let var = Var { name: "v".into(), class, ty, shape, init, mapping: None, origin };
+                let var = Var { name: "v".into(), class, ty, shape, init, mapping: None, within: None, origin };
                 let spread = Spread::of_mapping(&mapping, len, ty.bytes() as u64, 100);
                 let homes = Homes::of(&var, &mapping);
                 for tile in 0..100 {

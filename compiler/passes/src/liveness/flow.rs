@@ -80,7 +80,7 @@ impl Summaries {
         let mut sum = Summary::default();
         match &graph.steps[step].kind {
             StepKind::Execute(_) | StepKind::Copy(_) | StepKind::Effect(_) => {}
-            // The writes of branches are disjoint, so any serial order is valid.
+            // A tile runs the branches in the order of the text.
             StepKind::Seq(list) | StepKind::Par(list) => {
                 list.iter().rev().for_each(|&s| sum.prepend_summary(&self.steps[s]));
             }

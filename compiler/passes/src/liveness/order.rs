@@ -59,8 +59,8 @@ impl LivenessOrder {
         self.first[step]..self.end[step]
     }
 
-    /// Returns the points at which the temporaries of a step are live at least: its own point, the whole of a `par`
-    /// around it, and the calls of its program if there are several.
+    /// Returns the points at which the temporaries of a step are live at least: its own point, and the calls of its
+    /// program if there are several.
     pub fn occupied(&self, step: StepId) -> Range<u32> {
         let (lo, hi) = self.occupied[step];
         lo..hi
@@ -109,20 +109,12 @@ impl LivenessOrder {
         }
         let hull = |a: Option<(u32, u32)>, b: (u32, u32)| a.map_or(b, |a| (a.0.min(b.0), a.1.max(b.1)));
         for program in self.callers_first.clone() {
-            let mut par_end = None;
             for step in steps_of(graph, graph.programs[program].body) {
-                let range = self.range(step);
-                if par_end.is_some_and(|(_, end)| range.start >= end) {
-                    par_end = None;
-                }
-                if par_end.is_none() && matches!(graph.steps[step].kind, StepKind::Par(_)) {
-                    par_end = Some((range.start, range.end));
-                }
-                let own = par_end.unwrap_or((self.point[step], self.point[step] + 1));
+                let own = (self.point[step], self.point[step] + 1);
                 self.occupied[step] = hull(sites[program], own);
                 if let StepKind::Call(callee) = graph.steps[step].kind {
                     // A program with one call is inside it, and the points between suffice.
-                    let around = if calls[callee] > 1 { Some(own) } else { par_end };
+                    let around = (calls[callee] > 1).then_some(own);
                     let all = [around, sites[program]];
                     sites[callee] = all.into_iter().flatten().fold(sites[callee], |a, b| Some(hull(a, b)));
                 }

@@ -147,7 +147,7 @@ fn a_temporary_that_one_program_leaves_for_another_is_exposed() {
 }
 
 #[test]
-fn all_of_par_is_live_together() {
+fn branches_of_par_follow_one_another_on_a_tile() {
     let (mut b, p, t) = start();
     let mut branch = |t: &View, at: u64| {
         let part = p.slice(0, at, 2, 1);
@@ -156,16 +156,16 @@ fn all_of_par_is_live_together() {
     };
     let (x, y) = (branch(&t[0], 0), branch(&t[1], 2));
     b.program("main", true, &Tree::Par(vec![x, y]));
-    assert_eq!(ranges(&b), [Some(0..7), Some(0..7), None, None]);
+    assert_eq!(ranges(&b), [Some(2..4), Some(5..7), None, None]);
 }
 
 #[test]
-fn a_program_called_from_a_branch_is_live_for_all_of_par() {
+fn a_program_called_from_a_branch_is_live_in_its_call() {
     let (mut b, p, t) = start();
     let inner = [b.copy_step(&t[0], &p), b.copy_step(&p, &t[0])];
     let f = b.program("f", false, &Tree::Seq(inner.to_vec()));
     let other = b.copy_step(&t[1], &p);
     // par 0 { call 1 { f: seq 2; 3; 4 }; t1 <- p 5 }
     b.program("main", true, &Tree::Par(vec![Tree::Call(f), other]));
-    assert_eq!(ranges(&b), [Some(0..6), Some(0..6), None, None]);
+    assert_eq!(ranges(&b), [Some(3..5), Some(5..6), None, None]);
 }

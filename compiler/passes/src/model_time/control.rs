@@ -55,16 +55,17 @@ fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap
     tiles
 }
 
-/// Returns the time of a scalar's broadcast to the tiles of all IPUs.
-pub(super) fn predicate_time(machine: &Machine) -> StepTime {
-    on_all_ipus(machine, superstep::predicate_time(machine))
+/// Returns the time of a scalar's broadcast to the tiles of some IPUs.
+pub(super) fn predicate_time(machine: &Machine, ipus: &[u32]) -> StepTime {
+    on_ipus(ipus.iter().copied(), superstep::predicate_time(machine, ipus))
 }
 
 /// Returns the time of a `sync();`: a sync whose zone is all IPUs.
 pub(super) fn sync_time(machine: &Machine) -> StepTime {
-    on_all_ipus(machine, superstep::sync_time(machine))
+    on_ipus(0..machine.ipus, superstep::sync_time(machine, 0..machine.ipus))
 }
 
-fn on_all_ipus(machine: &Machine, time: IpuTime) -> StepTime {
-    StepTime { ipus: (0..machine.ipus).map(|i| (i, time)).collect(), joined: machine.ipus > 1, ..StepTime::default() }
+fn on_ipus(ipus: impl Iterator<Item = u32>, time: IpuTime) -> StepTime {
+    let ipus: Vec<(u32, IpuTime)> = ipus.map(|ipu| (ipu, time)).collect();
+    StepTime { joined: ipus.len() > 1, ipus, ..StepTime::default() }
 }

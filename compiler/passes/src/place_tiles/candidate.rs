@@ -7,6 +7,7 @@ use super::homes::{Even, Home, Run};
 use super::linear;
 use super::owners::{Owner, Owners};
 use super::problem::PlacementProblem;
+use super::regions;
 use super::sample::{Sample, Tiles};
 use super::spread::VertexOrder;
 use cranelift_entity::SecondaryMap;
@@ -47,8 +48,9 @@ pub(super) struct Candidate<'a> {
     pub vars: SecondaryMap<VarId, Option<VarRule>>,
     pub homes: SecondaryMap<VarId, Home>,
     pub tiles: SecondaryMap<FamilyId, Option<Arc<[u32]>>>,
-    graph: Option<&'a Graph>,
-    /// The number of tiles, from the first on, that open elements and vertices may use.
+    /// The graph, and the tiles of vertices that are not open.
+    fixed: Option<(&'a Graph, &'a Placement)>,
+    /// The number of tiles, from the first of the region on, that open elements and vertices may use.
     pub reach: u32,
     pub samples: Vec<Option<Arc<Sample>>>,
     /// The weighted cycles and the bytes of buffers of each item.
@@ -59,11 +61,11 @@ pub(super) struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     /// Creates the candidate that follows the text, and `placement` where the text is silent.
-    pub(super) fn start(problem: &PlacementProblem<'a>, placement: &Placement, reach: u32) -> Candidate<'a> {
-        let items = problem.items.len();
+    pub(super) fn start(problem: &PlacementProblem<'a>, reach: u32) -> Candidate<'a> {
+        let (items, placement) = (problem.items.len(), problem.placement);
         let mut candidate =
             Candidate { times: vec![(0, 0); items], samples: vec![None; items], reach, ..Candidate::default() };
-        candidate.graph = Some(problem.graph);
+        candidate.fixed = Some((problem.graph, placement));
         for item in &problem.items {
             item.vars().into_iter().for_each(|id| {
                 let var = &problem.graph.vars[id];
@@ -76,7 +78,7 @@ impl<'a> Candidate<'a> {
         for &set in &problem.open_sets {
             for &id in &problem.graph.sets[set].families {
                 let family = &problem.graph.families[id];
-                if let (None, Some(map)) = (&family.tile, &placement.families[id]) {
+                if let (true, Some(map)) = (problem.is_open(id), &placement.families[id]) {
                     candidate.tiles[id] = Some(map.iter(&family.domain).collect::<Vec<_>>().into());
                 }
             }
@@ -97,6 +99,7 @@ impl<'a> Candidate<'a> {
             Home::Nowhere => 1,
             Home::Even(even) => even.tiles,
             Home::Runs(_, tiles) => *tiles,
+            Home::Owned(owners, _) if owners.spread_tiles() > 0 => owners.spread_tiles(),
             Home::Owned(owners, even) if owners.families().is_empty() => even.tiles,
             Home::Owned(owners, _) => {
                 let item = |f: &FamilyId| problem.item_of[problem.graph.families[*f].set];
@@ -108,11 +111,11 @@ impl<'a> Candidate<'a> {
 
     /// Returns the tile of a vertex.
     fn vertex(&self, family: FamilyId, instance: u32) -> u32 {
-        match (&self.tiles[family], self.graph) {
+        match (&self.tiles[family], self.fixed) {
             (Some(tiles), _) => tiles[instance as usize],
-            (None, Some(graph)) => {
-                let family = &graph.families[family];
-                family.tile.as_ref().map_or(0, |t| t.at(&family.domain, u64::from(instance)))
+            (None, Some((graph, placement))) => {
+                let domain = &graph.families[family].domain;
+                placement.families[family].as_ref().map_or(0, |t| t.at(domain, u64::from(instance)))
             }
             (None, None) => 0,
         }
@@ -163,6 +166,9 @@ impl<'a> Candidate<'a> {
                         Owner::Tile(tile) => each(Run { start, end, tile }),
                         Owner::Vertex(family, i) => each(Run { start, end, tile: self.vertex(family, i) }),
                         Owner::Even => even.each_run(start, end, each),
+                        Owner::Spread(even, first) => even.each_run(first, first + (end - start), &mut |r| {
+                            each(Run { start: r.start - first + start, end: r.end - first + start, tile: r.tile })
+                        }),
                         Owner::Element(other, first) => {
                             let back = |at: u64| at - first + start;
                             self.each_run(other, first, first + (end - start), &mut |r| {
@@ -192,7 +198,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// Returns the bytes of all variables and of the largest buffers on the fullest tile, as if all were live together.
-    pub(super) fn bytes(&self, problem: &PlacementProblem, placement: &Placement) -> u64 {
+    pub(super) fn bytes(&self, problem: &PlacementProblem) -> u64 {
         let mut tiles = vec![0u64; problem.machine.tiles() as usize];
         let mut everywhere = 0;
         for (id, var) in &problem.graph.vars {
@@ -202,7 +208,7 @@ impl<'a> Candidate<'a> {
                     everywhere += var.bytes() / u64::from(self.tiles_of(problem, id));
                 }
                 Home::Nowhere => {
-                    let mapping = placement.vars[id].as_ref();
+                    let mapping = problem.placement.vars[id].as_ref();
                     mapping.into_iter().flat_map(|m| m.runs(var.len())).for_each(|(start, end, tile)| {
                         tiles[tile as usize] += (end - start) * size;
                     });
@@ -230,21 +236,22 @@ impl<'a> Candidate<'a> {
                     .for_each(|(family, tiles)| self.tiles[family] = Some(tiles));
             }
             SetRule::Beside => {
-                for vertices in problem.families(item).iter().filter(|v| v.family.tile.is_none()) {
+                for vertices in problem.families(item).iter().filter(|v| problem.is_open(v.id)) {
                     let part = linear::first_output(problem.graph, vertices.family);
-                    let mut tile = 0;
+                    let (mut tile, count) = (0, vertices.family.domain.count());
                     let tiles = match part {
-                        None => vec![0; vertices.family.domain.count() as usize],
+                        None => vec![problem.region.first; count as usize],
                         Some(part) => {
                             let firsts = part.offset.values(&vertices.family.domain);
-                            let home = |at: i64| {
+                            let home = |(at, k): (i64, u64)| {
                                 self.each_run(part.var, at as u64, at as u64 + 1, &mut |run| {
                                     tile = run.tile;
                                     true
                                 });
-                                tile
+                                let stays = problem.region.contains(tile);
+                                if stays { tile } else { regions::spread_tile(problem.region, k, count) }
                             };
-                            firsts.map(home).collect()
+                            firsts.zip(0..).map(home).collect()
                         }
                     };
                     self.tiles[vertices.id] = Some(tiles.into());
@@ -258,8 +265,8 @@ impl<'a> Candidate<'a> {
     /// Applies a rule to a variable without measuring the candidate. Returns `false` if the rule does not apply.
     pub(super) fn place_var(&mut self, problem: &PlacementProblem, id: VarId, rule: VarRule) -> bool {
         let (var, users) = (&problem.graph.vars[id], &problem.users[id]);
-        let all = self.reach;
-        let even = |least, tiles| Even::of(var, 0, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
+        let (first_tile, all) = (problem.region.first, self.reach);
+        let even = |least, tiles| Even::of(var, first_tile, linear::tiles_for(var.len(), var.ty.bytes(), least, tiles));
         let rest = even(linear::BYTES_PER_TILE, all);
         let owners = match rule {
             VarRule::Spread { least, tiles } if super::given::mapping(var).is_none() => {
@@ -268,7 +275,7 @@ impl<'a> Candidate<'a> {
                 return true;
             }
             // The open rest of a partly placed variable is spread.
-            VarRule::Spread { .. } => Arc::new(Owners::by_copy(id, var, &[])),
+            VarRule::Spread { .. } => Arc::new(Owners::by_copy(id, &problem.graph.vars, &[])),
             VarRule::Follow { first: None } => match &problem.owners[id] {
                 Some(owners) => owners.clone(),
                 None => return false,
@@ -284,7 +291,7 @@ impl<'a> Candidate<'a> {
                 if pieces.iter().any(|p| partner(p.to.0) || partner(p.from.0) || p.each > 1.0) {
                     return false;
                 }
-                Arc::new(Owners::by_copy(id, var, pieces))
+                Arc::new(Owners::by_copy(id, &problem.graph.vars, pieces))
             }
         };
         let even = if let VarRule::Spread { least, tiles } = rule { even(least, tiles) } else { rest };
@@ -296,9 +303,9 @@ impl<'a> Candidate<'a> {
     /// Samples the tiles of a compute set.
     fn sampled(&self, problem: &PlacementProblem, item: usize) -> Option<Sample> {
         let families = problem.families(item);
-        let each = families.iter().map(|v| match (&v.family.tile, &self.tiles[v.id]) {
-            (Some(map), _) => Tiles::Map(map),
-            (None, tiles) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
+        let each = families.iter().map(|v| match (&self.tiles[v.id], &problem.placement.families[v.id]) {
+            (None, Some(map)) => Tiles::Map(map),
+            (tiles, _) => Tiles::Table(tiles.as_deref().unwrap_or(&[])),
         });
         let tiles: Vec<Tiles> = each.collect();
         (!families.is_empty()).then(|| Sample::of(families, &tiles, &problem.costs))

@@ -50,7 +50,7 @@ impl Candidate<'_> {
     /// Changes the rule of a compute set and measures the items that depend on it.
     pub(super) fn change_set(&mut self, problem: &PlacementProblem, set: ComputeSetId, rule: SetRule) -> Option<Undo> {
         let item = problem.item_of[set]?;
-        let families = problem.families(item).iter().filter(|v| v.family.tile.is_none());
+        let families = problem.families(item).iter().filter(|v| problem.is_open(v.id));
         let tiles = families.map(|v| (v.id, self.tiles[v.id].clone())).collect();
         let items = self.moved(problem, Some(set), None);
         let times = items.iter().map(|&k| (k, self.times[k])).collect();

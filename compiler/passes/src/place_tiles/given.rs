@@ -39,6 +39,16 @@ pub(super) fn check(graph: &Graph, cx: &mut PassContext) -> bool {
         if let Some(tile) = mapping(var).and_then(|m| mapping_outside(m, var.len(), cx.machine)) {
             fits &= no_such_tile(graph, cx, &format!("`{}`", var.name), tile, var.origin);
         }
+        if let (Some(mapping), Some(within)) = (mapping(var), var.within) {
+            let outside = |run: &(u64, u64, u32)| run.2 != UNPLACED && !within.contains(run.2);
+            if let Some((_, _, tile)) = mapping.runs(var.len()).find(outside) {
+                let (first, last) = (within.first, within.end() - 1);
+                let message = format!("`{}` is within the tiles {first} to {last}, but on tile {tile} too", var.name);
+                let d = Diagnostic::error("place::outside", graph.origins.span(var.origin), message);
+                cx.diagnostics.push(d.help("leave out `within`, or place its elements on these tiles"));
+                fits = false;
+            }
+        }
     }
     for family in graph.families.values() {
         if let Some(tile) = family.tile.as_ref().and_then(|m| tiles_outside(m, &family.domain, cx.machine)) {

@@ -3,7 +3,7 @@
 use super::linear;
 use super::owners::Owners;
 use girder_ir::graph::Var;
-use girder_ir::placement::Mapping;
+use girder_ir::placement::{Mapping, TileRange};
 use std::sync::Arc;
 
 /// Neighbouring elements on one tile.
@@ -28,7 +28,7 @@ pub(super) enum Home {
 }
 
 /// Grains that are spread evenly over neighbouring tiles.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Even {
     pub first: u32,
     pub tiles: u32,
@@ -67,6 +67,14 @@ impl Even {
         let grain = linear::grain(var.ty.bytes());
         let grains = var.len().div_ceil(u64::from(grain)).max(1);
         Even { first, tiles: u64::from(tiles).min(grains) as u32, grain, grains }
+    }
+
+    /// Spreads `len` neighbouring elements of a variable over some tiles.
+    pub(super) fn of_part(var: &Var, len: u64, within: TileRange) -> Even {
+        let grain = linear::grain(var.ty.bytes());
+        let grains = len.div_ceil(u64::from(grain)).max(1);
+        let tiles = linear::tiles_for(len, var.ty.bytes(), linear::BYTES_PER_TILE, within.count);
+        Even { first: within.first, tiles: u64::from(tiles).min(grains) as u32, grain, grains }
     }
 
     /// Calls `each` for the runs of `start..end`. Returns `false` if `each` stopped it.

@@ -7,7 +7,7 @@ use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, Field, FieldPart, TileMap};
 use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::VarId;
-use girder_ir::placement::{Mapping, TileRun, UNPLACED};
+use girder_ir::placement::{Mapping, TileRange, TileRun, UNPLACED};
 
 /// The least number of bytes of a spread variable on a tile, by default.
 pub(super) const BYTES_PER_TILE: u64 = 128;
@@ -36,12 +36,13 @@ pub(super) fn tiles_for(len: u64, elem_bytes: u32, least: u64, most: u32) -> u32
 
 /// The tile where the next variable that needs few tiles begins. Variables go around the machine.
 pub(super) struct Cursor {
+    /// Counted from the first of `tiles`.
     tile: u32,
-    tiles: u32,
+    tiles: TileRange,
 }
 
 impl Cursor {
-    pub(super) fn new(tiles: u32) -> Cursor {
+    pub(super) fn new(tiles: TileRange) -> Cursor {
         Cursor { tile: 0, tiles }
     }
 
@@ -60,14 +61,15 @@ impl Cursor {
 
     fn next(&mut self, len: u64, elem_bytes: u32) -> Mapping {
         if len == 0 {
-            return Mapping::One(0);
+            return Mapping::One(self.tiles.first);
         }
-        let tiles = tiles_for(len, elem_bytes, BYTES_PER_TILE, self.tiles);
-        if self.tile + tiles > self.tiles {
+        let all = self.tiles.count;
+        let tiles = tiles_for(len, elem_bytes, BYTES_PER_TILE, all);
+        if self.tile + tiles > all {
             self.tile = 0;
         }
-        let first = self.tile;
-        self.tile = (first + tiles) % self.tiles;
+        let first = self.tiles.first + self.tile;
+        self.tile = (self.tile + tiles) % all;
         spread(len, elem_bytes, first, tiles)
     }
 }

@@ -10,7 +10,9 @@
 //! Invariant: owners cover all elements.
 
 use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PartAccess, Users};
-use super::{given, linear};
+use super::homes::Even;
+use super::{given, linear, regions};
+use cranelift_entity::PrimaryMap;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Offset, TileMap};
 use girder_ir::graph::Var;
@@ -35,13 +37,42 @@ pub(super) enum Owner {
     Element(VarId, u64),
     /// It is spread evenly.
     Even,
+    /// It is the element of this number among elements that are spread over the region that uses them; neighbours go
+    /// with neighbours.
+    Spread(Even, u64),
+}
+
+impl Owner {
+    /// Returns the owner of the element that lies some elements after one with this owner in its run.
+    fn after(self, elements: u64) -> Owner {
+        match self {
+            Owner::Element(var, first) => Owner::Element(var, first + elements),
+            Owner::Spread(even, first) => Owner::Spread(even, first + elements),
+            owner => owner,
+        }
+    }
+
+    /// Returns whether the tiles of neighbouring elements of a run may differ.
+    fn varies(self) -> bool {
+        matches!(self, Owner::Element(..) | Owner::Spread(..))
+    }
 }
 
 /// See the module.
 pub(super) enum Owners {
     Closed(ClosedForm),
-    /// The end (exclusive) and owner of each run, ascending, and the families among the owners.
-    Runs(Vec<(u64, Owner)>, Vec<FamilyId>),
+    Runs(OwnerRuns),
+}
+
+/// The owners of runs of elements.
+#[derive(Default)]
+pub(super) struct OwnerRuns {
+    /// The end (exclusive) and owner of each run, ascending.
+    runs: Vec<(u64, Owner)>,
+    /// The families among the owners.
+    families: Vec<FamilyId>,
+    /// The number of tiles over which elements are spread in regions.
+    spread: u32,
 }
 
 /// A variable that one field of one family tiles: the digits of an element's number are indices of the family's domain,
@@ -68,8 +99,8 @@ struct Claim<'a> {
 impl Owners {
     /// Divides a variable by claims, the most valuable first, until no element is open. Claim `first` takes precedence
     /// over all.
-    pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[Item]) -> Owners {
-        let claims = claims(id, var.len().max(1), first, users, items);
+    pub(super) fn by_claims(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &[&Item]) -> Owners {
+        let claims = claims(id, var, first, users, items);
         let placed = given::mapping(var);
         if let (None, Some(claim)) = (placed, claims.first())
             && let Some(closed) = closed(claim, id, var.len())
@@ -83,15 +114,20 @@ impl Owners {
             }
             field.claim(&claim, id);
         }
+        if var.within.is_none() {
+            field.spread_in_regions(id, var, users, items);
+        }
         field.finish(var)
     }
 
     /// Assigns the elements of a copy to its other ends.
-    pub(super) fn by_copy(id: VarId, var: &Var, pieces: &[CopySlice]) -> Owners {
+    pub(super) fn by_copy(id: VarId, vars: &PrimaryMap<VarId, Var>, pieces: &[CopySlice]) -> Owners {
+        let var = &vars[id];
         let mut field = Division::new(var);
+        let stays = |other: VarId| var.within.is_none_or(|tiles| regions::elements_stay(&vars[other], tiles));
         for &CopySlice { to, from, len, .. } in pieces {
             for (own, other) in [(to, from), (from, to)] {
-                if own.0 == id && other.0 != id {
+                if own.0 == id && other.0 != id && stays(other.0) {
                     field.paint(&[(own.1, own.1 + len, Owner::Element(other.0, other.1))]);
                 }
             }
@@ -103,7 +139,15 @@ impl Owners {
     pub(super) fn families(&self) -> &[FamilyId] {
         match self {
             Owners::Closed(closed) => std::slice::from_ref(&closed.family),
-            Owners::Runs(_, families) => families,
+            Owners::Runs(runs) => &runs.families,
+        }
+    }
+
+    /// Returns the number of tiles over which elements are spread in regions.
+    pub(super) fn spread_tiles(&self) -> u32 {
+        match self {
+            Owners::Closed(_) => 0,
+            Owners::Runs(runs) => runs.spread,
         }
     }
 
@@ -117,7 +161,7 @@ impl Owners {
         const LONG: u64 = 1 << 14;
         match self {
             Owners::Closed(closed) => closed.instances_in_all() > LONG,
-            Owners::Runs(runs, _) => runs.len() as u64 > LONG,
+            Owners::Runs(runs) => runs.runs.len() as u64 > LONG,
         }
     }
 
@@ -134,14 +178,11 @@ impl Owners {
                     at = to;
                 }
             }
-            Owners::Runs(runs, _) => {
+            Owners::Runs(OwnerRuns { runs, .. }) => {
                 for k in runs.partition_point(|r| r.0 <= start).. {
                     let Some(&(stop, owner)) = runs.get(k).filter(|_| at < end) else { return };
                     let begin = if k == 0 { 0 } else { runs[k - 1].0 };
-                    let owner = match owner {
-                        Owner::Element(var, first) => Owner::Element(var, first + (at - begin)),
-                        owner => owner,
-                    };
+                    let owner = owner.after(at - begin);
                     let to = stop.min(end);
                     if !each(at, to, owner) {
                         return;
@@ -208,7 +249,8 @@ fn closed(claim: &Claim, id: VarId, len: u64) -> Option<ClosedForm> {
 }
 
 /// Returns the claims on a variable, the most valuable first.
-fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &'a [Item<'a>]) -> Vec<Claim<'a>> {
+fn claims<'a>(id: VarId, var: &Var, first: Option<usize>, users: &Users, items: &'a [&'a Item<'a>]) -> Vec<Claim<'a>> {
+    let len = var.len().max(1);
     let mut claims: Vec<(bool, Claim)> = vec![];
     for (k, &(item, family, field)) in users.fields.iter().enumerate() {
         let Access::Set(_, families) = &items[item].what else { continue };
@@ -216,6 +258,10 @@ fn claims<'a>(id: VarId, len: u64, first: Option<usize>, users: &Users, items: &
         let touch = &vertices.fields[field];
         let writes = if touch.dir == Dir::In { 1.0 } else { 2.0 };
         let own = || touch.parts.iter().filter(|p| p.var == id);
+        // Elements follow no vertex out of their place.
+        if var.within.is_some_and(|tiles| !regions::vertices_stay(vertices.family, tiles)) {
+            continue;
+        }
         let count = vertices.family.domain.count();
         let named: u64 = own().map(|p| count.saturating_mul(p.elements)).fold(0, u64::saturating_add);
         let touched: u64 = own().map(|p| p.reach.min(touch.distinct.saturating_mul(p.elements))).sum();
@@ -282,10 +328,7 @@ impl Division {
                     left.push((start, from));
                     start = from;
                 }
-                let owner = match owner {
-                    Owner::Element(var, first) => Owner::Element(var, first + (start - from)),
-                    owner => owner,
-                };
+                let owner = owner.after(start - from);
                 self.taken.push((start, to.min(end), owner));
                 start = to.min(end);
             }
@@ -313,6 +356,26 @@ impl Division {
         self.paint(&runs);
     }
 
+    /// Spreads open elements over the places of the vertices that use them. Where several places use an element, the
+    /// first in the text has it.
+    fn spread_in_regions(&mut self, id: VarId, var: &Var, users: &Users, items: &[&Item]) {
+        for &(item, family, field) in &users.fields {
+            let Access::Set(_, families) = &items[item].what else { continue };
+            let vertices = &families[family];
+            let (None, Some(within)) = (&vertices.family.tile, vertices.family.within) else { continue };
+            let domain = &vertices.family.domain;
+            for part in vertices.fields[field].parts.iter().filter(|p| p.var == id) {
+                let first = (0..domain.count()).map(|k| part.first(domain, k)).min().unwrap_or(0);
+                let hull = (first, first + part.reach);
+                let inside = self.open.iter().map(|o| (o.0.max(hull.0), o.1.min(hull.1))).filter(|o| o.0 < o.1);
+                let spread =
+                    |(start, end): (u64, u64)| (start, end, Owner::Spread(Even::of_part(var, end - start, within), 0));
+                let runs: Vec<_> = inside.map(spread).collect();
+                self.paint(&runs);
+            }
+        }
+    }
+
     fn finish(mut self, var: &Var) -> Owners {
         self.taken.sort_unstable_by_key(|r| r.0);
         let few = linear::BYTES_PER_TILE / u64::from(var.ty.bytes());
@@ -325,11 +388,11 @@ impl Division {
                 (None, _) => taken.next().map_or((var.len(), Owner::Even), |t| (t.1, t.2)),
                 (Some((start, end)), after) if end - start <= few => {
                     let near = runs.last().map(|r| r.1).or(after.map(|t| t.2)).unwrap_or(Owner::Even);
-                    (end, if matches!(near, Owner::Element(..)) { Owner::Even } else { near })
+                    (end, if near.varies() { Owner::Even } else { near })
                 }
                 (Some((_, end)), _) => (end, Owner::Even),
             };
-            match runs.last_mut().filter(|r| r.1 == owner && !matches!(owner, Owner::Element(..))) {
+            match runs.last_mut().filter(|r| r.1 == owner && !owner.varies()) {
                 Some(last) => last.0 = end,
                 None => runs.push((end, owner)),
             }
@@ -339,7 +402,9 @@ impl Division {
             runs.iter().filter_map(|r| if let Owner::Vertex(f, _) = r.1 { Some(f) } else { None }).collect();
         families.sort_unstable();
         families.dedup();
-        Owners::Runs(runs, families)
+        let spread = |r: &(u64, Owner)| if let Owner::Spread(even, _) = r.1 { even.tiles } else { 0 };
+        let spread = runs.iter().map(spread).sum();
+        Owners::Runs(OwnerRuns { runs, families, spread })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The placement problem of a graph: the steps whose time depends on open elements and vertices, the uses of variables,
+//! The placement problem of a region: the steps whose time depends on open elements and vertices, the uses of variables,
 //! and the possible owners.
 //!
 //! Invariant: it does not change during the search.
@@ -6,33 +6,54 @@
 use super::accesses::{self, Access, FamilyAccess, Item, Users};
 use super::code::Code;
 use super::owners::Owners;
+use super::regions::Region;
 use super::spread::OpenVertices;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::TileCosts;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, VarId};
+use girder_ir::ids::{ComputeSetId, FamilyId, VarId};
+use girder_ir::placement::{Placement, TileRange};
 use girder_machine::Machine;
 use girder_source::par_map_slice;
 use std::sync::Arc;
+
+/// What all regions have in common: the accesses of all steps, and the code of codelets.
+pub(super) struct Program<'a> {
+    pub graph: &'a Graph,
+    pub machine: &'a Machine,
+    pub items: Vec<Item<'a>>,
+    code: Code,
+}
+
+impl<'a> Program<'a> {
+    pub(super) fn of(graph: &'a Graph, machine: &'a Machine) -> Program<'a> {
+        Program { graph, machine, items: accesses::items(graph, machine), code: Code::of(graph, machine) }
+    }
+}
 
 /// See the module.
 pub(super) struct PlacementProblem<'a> {
     pub graph: &'a Graph,
     /// The steps whose time depends on open elements or vertices.
-    pub items: Vec<Item<'a>>,
+    pub items: Vec<&'a Item<'a>>,
+    /// The placement before the search, which holds for everything that is not open.
+    pub placement: &'a Placement,
+    /// The tiles that open elements and vertices may use.
+    pub region: TileRange,
     pub machine: &'a Machine,
     pub costs: TileCosts,
     /// The uses of each variable.
     pub users: SecondaryMap<VarId, Users>,
-    /// The variables and compute sets that the text leaves open at least in part.
+    /// The variables and compute sets of the region that the text leaves open at least in part, and its open families.
     pub open_vars: Vec<VarId>,
     pub open_sets: Vec<ComputeSetId>,
+    open_families: &'a SecondaryMap<FamilyId, bool>,
     /// The item of each compute set, and its open vertices.
     pub item_of: SecondaryMap<ComputeSetId, Option<usize>>,
     pub sites: SecondaryMap<ComputeSetId, Option<Arc<OpenVertices>>>,
     /// The owners of open variables by claims.
     pub owners: SecondaryMap<VarId, Option<Arc<Owners>>>,
-    pub code: Code,
+    pub code: &'a Code,
 }
 
 impl<'a> PlacementProblem<'a> {
@@ -43,32 +64,37 @@ impl<'a> PlacementProblem<'a> {
         }
     }
 
-    /// Collects the accesses of all steps and the uses of all variables.
-    pub(super) fn of(
-        graph: &'a Graph,
-        machine: &'a Machine,
-        open_vars: Vec<VarId>,
-        open_sets: Vec<ComputeSetId>,
-    ) -> PlacementProblem<'a> {
+    /// Returns whether the search places the vertices of a family.
+    pub(super) fn is_open(&self, family: FamilyId) -> bool {
+        self.open_families[family]
+    }
+
+    /// Collects the accesses of the steps that a region has a part in, and the uses of variables.
+    pub(super) fn of(program: &'a Program<'a>, placement: &'a Placement, region: &'a Region) -> PlacementProblem<'a> {
+        let (graph, machine) = (program.graph, program.machine);
+        let (open_vars, open_sets) = (region.vars.clone(), region.sets.clone());
         let costs = TileCosts::from(machine);
         let workers = u64::from(costs.workers);
-        let mut items = accesses::items(graph, machine);
+        let mut items: Vec<&Item> = program.items.iter().collect();
         items.retain(|item| {
-            let set = if let Access::Set(set, _) = item.what { open_sets.contains(&set) } else { false };
+            let set = if let Access::Set(set, _) = item.what { open_sets.binary_search(&set).is_ok() } else { false };
             set || item.vars().iter().any(|v| open_vars.binary_search(v).is_ok())
         });
         let mut problem = PlacementProblem {
             graph,
             items,
+            placement,
+            region: region.tiles,
             machine,
             costs,
             users: SecondaryMap::new(),
             open_vars,
             open_sets,
+            open_families: &region.families,
             item_of: SecondaryMap::new(),
             sites: SecondaryMap::new(),
             owners: SecondaryMap::new(),
-            code: Code::of(graph, machine),
+            code: &program.code,
         };
         for (k, item) in problem.items.iter().enumerate() {
             match &item.what {
@@ -90,11 +116,12 @@ impl<'a> PlacementProblem<'a> {
         // A variable that no step uses stays where it is: all placements are equally good.
         problem.open_vars.retain(|&v| !problem.users[v].items.is_empty());
         let mut open_sets = std::mem::take(&mut problem.open_sets);
-        open_sets.retain(|&s| problem.item_of[s].is_some_and(|k| !problem.families(k).is_empty()));
+        let has_vertices = |k: usize| problem.families(k).iter().any(|v| problem.is_open(v.id));
+        open_sets.retain(|&s| problem.item_of[s].is_some_and(has_vertices));
         problem.open_sets = open_sets;
         let sites = par_map_slice(&problem.open_sets, |&set| {
             let open = problem.item_of[set].map_or(&[][..], |k| problem.families(k)).iter();
-            OpenVertices::of(graph, &open.filter(|v| v.family.tile.is_none()).collect::<Vec<_>>(), workers)
+            OpenVertices::of(graph, &open.filter(|v| problem.is_open(v.id)).collect::<Vec<_>>(), workers)
         });
         problem.open_sets.iter().zip(sites).for_each(|(&set, sites)| problem.sites[set] = Some(Arc::new(sites)));
         let owners = par_map_slice(&problem.open_vars, |&id| {

@@ -21,11 +21,12 @@ use super::accesses::Access;
 use super::candidate::{Candidate, SetRule, VarRule};
 use super::changes::Undo;
 use super::finish::finish;
-use super::problem::PlacementProblem;
+use super::problem::{PlacementProblem, Program};
+use super::regions::{all_tiles, regions};
 use super::spread::{OpenVertices, VertexOrder};
 use super::strategies::{Strategy, candidate_of, separate_groups};
 use super::{given, linear};
-use girder_ir::graph::Graph;
+use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::placement::Placement;
 use girder_machine::Machine;
@@ -42,23 +43,33 @@ const ROUNDS: usize = 2;
 /// Steps that take less than one part in this many are not improved.
 const SMALL: u128 = 64;
 
-/// Improves a placement of everything that the text leaves open.
-pub(super) fn improve(graph: &Graph, placement: Placement, machine: &Machine, cancel: &Cancel) -> Placement {
-    let open_vars: Vec<VarId> = graph.vars.iter().filter(|(_, v)| given::is_open(v)).map(|(id, _)| id).collect();
-    let is_open = |s: &ComputeSetId| graph.sets[*s].families.iter().any(|&f| graph.families[f].tile.is_none());
-    let open_sets: Vec<ComputeSetId> = graph.sets.keys().filter(is_open).collect();
-    if (open_vars.is_empty() && open_sets.is_empty()) || machine.tiles() == 1 {
+/// Improves a placement of everything that the text leaves open, region by region.
+pub(super) fn improve(graph: &Graph, mut placement: Placement, machine: &Machine, cancel: &Cancel) -> Placement {
+    let open = graph.vars.values().any(given::is_open) || graph.families.values().any(|f| f.tile.is_none());
+    if !open || machine.tiles() == 1 {
         return placement;
     }
-    let problem = PlacementProblem::of(graph, machine, open_vars, open_sets);
-    if problem.items.is_empty() {
-        return placement;
+    let program = Program::of(graph, machine);
+    for region in regions(graph, machine, &program.items) {
+        let problem = PlacementProblem::of(&program, &placement, &region);
+        if problem.items.is_empty() {
+            continue;
+        }
+        placement = improve_region(&problem, cancel);
     }
-    let mut start = Candidate::start(&problem, &placement, least_reach(graph, machine));
-    start.measure_all(&problem);
+    placement
+}
+
+fn improve_region(problem: &PlacementProblem, cancel: &Cancel) -> Placement {
+    let (graph, machine) = (problem.graph, problem.machine);
+    let own = |id: &VarId| problem.region == all_tiles(machine) || problem.open_vars.binary_search(id).is_ok();
+    let own = graph.vars.iter().filter(|(id, _)| own(id)).map(|(_, var)| var);
+    let reach = least_reach(own, machine).min(problem.region.count);
+    let mut start = Candidate::start(problem, reach);
+    start.measure_all(problem);
     let vertices: u64 = problem.open_sets.iter().filter_map(|s| problem.sites[*s].as_ref()).map(|s| s.count()).sum();
     let left = (BUDGET + vertices).saturating_sub(start.work);
-    let mut search = Search { left, best: start, problem: &problem, placement: &placement, cancel, tried: 0 };
+    let mut search = Search { left, best: start, problem, cancel, tried: 0 };
     search.strategies();
     search.improve();
     while !cancel.is_cancelled() && search.reach_further() {
@@ -70,19 +81,18 @@ pub(super) fn improve(graph: &Graph, placement: Placement, machine: &Machine, ca
             search.best = before;
         }
     }
-    finish(graph, &placement, &problem, &search.best)
+    finish(graph, problem.placement, problem, &search.best)
 }
 
-/// Returns the number of tiles of as many processors as hold all variables with room to spare.
-pub(super) fn least_reach(graph: &Graph, machine: &Machine) -> u32 {
-    let bytes = graph.vars.values().map(|v| v.bytes()).fold(0, u64::saturating_add);
+/// Returns the number of tiles of as many processors as hold some variables with room to spare.
+pub(super) fn least_reach<'v>(vars: impl Iterator<Item = &'v Var>, machine: &Machine) -> u32 {
+    let bytes = vars.map(|v| v.bytes()).fold(0, u64::saturating_add);
     let room = (f64::from(machine.usable_bytes()) * linear::ROOM) as u64 * u64::from(machine.chip.tiles);
     bytes.div_ceil(room.max(1)).clamp(1, u64::from(machine.ipus)) as u32 * machine.chip.tiles
 }
 
 struct Search<'a> {
     problem: &'a PlacementProblem<'a>,
-    placement: &'a Placement,
     best: Candidate<'a>,
     /// The number of runs that may still be examined.
     left: u64,
@@ -99,7 +109,7 @@ impl<'a> Search<'a> {
     /// Lets candidates use more processors. Returns `false` if there are none, or if it is not worthwhile.
     fn reach_further(&mut self) -> bool {
         let machine = self.problem.machine;
-        let (reach, all) = (self.best.reach, machine.tiles());
+        let (reach, all) = (self.best.reach, self.problem.region.count);
         let once = |k: usize| self.best.times[k].0 / u128::from(self.problem.items[k].weight.max(1));
         let longest = (0..self.problem.items.len()).map(once).max().unwrap_or(0);
         let (used, further) = (self.best.used_tiles(), reach.saturating_mul(FURTHER).min(all));
@@ -127,13 +137,13 @@ impl<'a> Search<'a> {
         let total = self.bytes();
         let buffers = candidate.times.iter().map(|t| t.1).max().unwrap_or(0);
         let room = self.room();
-        let bytes = if total + buffers <= room { 0 } else { candidate.bytes(self.problem, self.placement) };
+        let bytes = if total + buffers <= room { 0 } else { candidate.bytes(self.problem) };
         (bytes.saturating_sub(room) + self.excess(candidate), candidate.cycles(), candidate.used())
     }
 
     /// Returns the bytes of code beyond the room for it.
     fn excess(&self, candidate: &Candidate) -> u64 {
-        self.problem.code.excess(self.problem.graph, |family| candidate.table(family), self.placement)
+        self.problem.code.excess(self.problem.graph, |family| candidate.table(family), self.problem.placement)
     }
 
     /// Returns the rank of the best candidate without its variables, which single changes hardly move.
@@ -286,7 +296,7 @@ impl<'a> Search<'a> {
     fn set_rules(&mut self, set: ComputeSetId) {
         let Some(SetRule::Spread { first, tiles: now, .. }) = self.best.sets[set] else { return };
         let mut sizes = self.sizes_for(self.vertices(set)).to_vec();
-        let all = self.best.reach - first;
+        let all = self.best.reach - (first - self.problem.region.first);
         sizes.extend([now, now / 2, now.saturating_mul(2), 1, all]);
         sizes.retain(|t| (1..=all).contains(t));
         sizes.sort_unstable();

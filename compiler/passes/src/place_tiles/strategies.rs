@@ -27,7 +27,7 @@ pub(super) fn candidate_of<'a>(
     candidate.work = 0;
     match strategy {
         Strategy::Follow(order, tiles) => {
-            let rule = SetRule::Spread { order, first: 0, tiles };
+            let rule = SetRule::Spread { order, first: problem.region.first, tiles };
             problem.open_sets.iter().for_each(|&s| candidate.place_set(problem, s, rule));
             follow(problem, &mut candidate, tiles);
         }
@@ -52,7 +52,7 @@ pub(super) fn separate_groups<'a>(
     let mut candidate = start.clone();
     let (count, reach) = (groups.len() as u64, u64::from(start.reach));
     for (k, group) in (0u64..).zip(groups) {
-        let edge = |k: u64| (k * reach / count) as u32;
+        let edge = |k: u64| problem.region.first + (k * reach / count) as u32;
         let (first, tiles) = (edge(k), (edge(k + 1) - edge(k)).max(1));
         group.iter().for_each(|&set| candidate.place_set(problem, set, SetRule::Spread { order, first, tiles }));
     }

@@ -24,6 +24,9 @@ pub fn verify_placement(graph: &Graph, placement: &Placement, machine: &Machine)
         if var.mapping.as_ref().is_some_and(|given| !keeps(given, mapping, var)) {
             return wrong("moves elements that the text has placed");
         }
+        if var.within.is_some_and(|tiles| mapping.runs(var.len()).any(|run| !tiles.contains(run.2))) {
+            return wrong("leaves the place of the text");
+        }
     }
     for (id, family) in &graph.families {
         let wrong = |what: &str| {
@@ -38,6 +41,9 @@ pub fn verify_placement(graph: &Graph, placement: &Placement, machine: &Machine)
         }
         if family.tile.as_ref().is_some_and(|given| !given.iter(&family.domain).eq(map.iter(&family.domain))) {
             return wrong("moves vertices that the text has placed");
+        }
+        if family.within.is_some_and(|tiles| map.iter(&family.domain).any(|tile| !tiles.contains(tile))) {
+            return wrong("leaves the place of the text");
         }
     }
     Ok(())

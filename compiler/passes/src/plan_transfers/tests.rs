@@ -42,7 +42,8 @@ impl Build {
     fn var(&mut self, ty: ElemType, shape: &[u64], mapping: Mapping) -> View {
         let name = format!("v{}", self.graph.vars.len()).into();
         let class = VarClass::Var;
-        let var = Var { name, class, ty, shape: shape.into(), init: None, mapping: None, origin: self.origin };
+        let (shape, origin) = (shape.into(), self.origin);
+        let var = Var { name, class, ty, shape, init: None, mapping: None, within: None, origin };
         let id = self.graph.vars.push(var);
         self.placement.vars[id] = Some(mapping);
         View::whole(id, shape)
@@ -86,7 +87,8 @@ impl Build {
         let fields = self.graph.codelets[codelet].fields.keys();
         let fields = fields.zip(views).map(|(f, v)| Field::from_views(f, &domain, v).unwrap()).collect();
         let origin = self.origin;
-        let family = Family { set, codelet, domain, fields, consts: smallvec![], tile: None, origin, statements: None };
+        let (consts, tile, within, statements) = (smallvec![], None, None, None);
+        let family = Family { set, codelet, domain, fields, consts, tile, within, origin, statements };
         let family = self.graph.families.push(family);
         self.placement.families[family] = Some(TileMap::Table(tiles.into()));
         match self.graph.sets.get_mut(set) {

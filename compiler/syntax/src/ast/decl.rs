@@ -73,7 +73,7 @@ pub enum VarKind {
     Temp,
 }
 
-/// `var name: type = init on place;`
+/// `var name: type = init on place within place;`
 #[derive(Clone, Debug)]
 pub struct VarDecl {
     /// `var param const temp`
@@ -86,6 +86,8 @@ pub struct VarDecl {
     pub init: Option<ExprId>,
     /// The place of its elements.
     pub place: Option<Place>,
+    /// The place in which its elements lie somewhere.
+    pub within: Option<ExprId>,
     /// The source span.
     pub span: Span,
 }
@@ -209,7 +211,7 @@ pub enum VertexItem {
     },
 }
 
-/// `#[…] vertex name<…>(args) on place for …;`
+/// `#[…] vertex name<…>(args) on place within place for …;`
 #[derive(Clone, Debug)]
 pub struct Vertex {
     /// `#[…]`
@@ -222,6 +224,8 @@ pub struct Vertex {
     pub args: Vec<Arg>,
     /// The place where it runs.
     pub place: Option<Place>,
+    /// The place in which it runs somewhere.
+    pub within: Option<ExprId>,
     /// `for …`
     pub family: Vec<Binder>,
     /// The source span.

@@ -222,6 +222,7 @@ impl Moved<'_> {
         if let Some(Place::Expr(e)) = &mut v.place {
             self.id(e);
         }
+        self.ids(&mut v.within);
     }
 
     /// Translates an expression; forms with bodies or with a `;` do not occur in such statements.

@@ -263,9 +263,11 @@ impl Printer<'_> {
                         Some(Place::Table(_)) => " on {".len(),
                         None => 0,
                     };
-                    self.reserving(1 + place, |p| p.expr(init, BLOCK));
+                    let within = self.width_of(|p| p.within(v.within));
+                    self.reserving(1 + place + within, |p| p.expr(init, BLOCK));
                 }
                 self.reserving(1, |p| p.place(v.place.as_ref()));
+                self.within(v.within);
                 self.word(";");
             }
             Decl::Map { view, place, family, .. } => {

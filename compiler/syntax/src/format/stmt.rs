@@ -197,10 +197,14 @@ impl Printer<'_> {
         let args_end = match &vertex.place {
             Some(Place::Expr(e)) => self.lo(*e),
             Some(Place::Table(t)) => t.span.lo,
-            None => vertex.family.first().map_or(vertex.span.hi, |b| b.span.lo),
+            None => match (vertex.within, vertex.family.first()) {
+                (Some(e), _) => self.lo(e),
+                (None, family) => family.map_or(vertex.span.hi, |b| b.span.lo),
+            },
         };
         self.list(Brackets { open: "(", close: ")", hi: args_end }, &vertex.args, Self::arg_lo, Self::arg);
         self.place(vertex.place.as_ref());
+        self.within(vertex.within);
         self.family(&vertex.family);
         self.word(";");
     }
@@ -258,6 +262,14 @@ impl Printer<'_> {
         if !family.is_empty() {
             self.word(" for ");
             self.binders(family);
+        }
+    }
+
+    /// Writes ` within place`.
+    pub fn within(&mut self, place: Option<ExprId>) {
+        if let Some(e) = place {
+            self.word(" within ");
+            self.reserving(1, |p| p.expr(e, OR));
         }
     }
 

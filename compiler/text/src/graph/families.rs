@@ -84,8 +84,10 @@ impl Printer<'_> {
         }
         let generics = self.generics(&codelet.args);
         let place = tile.map(|t| self.tile_map(t, &mut binders));
+        let within = family.within.filter(|_| tile.is_none()).map(|range| self.tiles(range));
         let family = binders.binders(self);
-        Vertex { attrs: vec![], codelet: path(&codelet.name), generics, args, place, family, span: Span::NONE }
+        let codelet = path(&codelet.name);
+        Vertex { attrs: vec![], codelet, generics, args, place, within, family, span: Span::NONE }
     }
 
     fn constant(&mut self, value: &Const, binders: &mut Binders<'_>) -> ExprId {

@@ -8,7 +8,7 @@ use super::Printer;
 use super::binders::Binders;
 use girder_ir::affine::Affine;
 use girder_ir::family::{Domain, IndexFn, Term, TileMap};
-use girder_ir::placement::{Mapping, UNPLACED};
+use girder_ir::placement::{Mapping, TileRange, UNPLACED};
 use girder_source::Span;
 use girder_syntax::ast::{BinaryOp, ExprId, Place, TableRow};
 use girder_syntax::make::{arg, named, row, table};
@@ -39,6 +39,12 @@ impl Printer<'_> {
     fn tile(&mut self, tile: u32) -> ExprId {
         let tile = self.make.uint(tile as u64);
         self.make.call_name("tile", vec![arg(tile)])
+    }
+
+    /// `tile(0..4)`
+    pub(super) fn tiles(&mut self, range: TileRange) -> ExprId {
+        let tiles = self.make.span(u64::from(range.first), u64::from(range.end()));
+        self.make.call_name("tile", vec![arg(tiles)])
     }
 
     /// Returns a table with one row for each run of elements that has a tile.

@@ -39,6 +39,7 @@ impl Maker {
             shape: shape.into(),
             init: None,
             mapping: Some(mapping),
+            within: None,
             origin: self.origin,
         })
     }
@@ -83,6 +84,7 @@ impl Maker {
             fields,
             consts: const_ids.into_iter().zip(consts).collect(),
             tile: Some(tile),
+            within: None,
             origin: self.origin,
             statements: None,
         };

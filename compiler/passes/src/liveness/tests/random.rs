@@ -132,7 +132,8 @@ impl Run<'_> {
             return;
         }
         match &graph.steps[step].kind {
-            StepKind::Seq(list) => list.iter().for_each(|&s| self.step(s, out)),
+            // What one tile does: it runs the branches in order.
+            StepKind::Seq(list) | StepKind::Par(list) => list.iter().for_each(|&s| self.step(s, out)),
             StepKind::Copy(copy) => {
                 let mut event = Event::default();
                 for f in &graph.copies[*copy].families {
@@ -156,19 +157,6 @@ impl Run<'_> {
                 out.push(self.read(cond));
                 let arm = if self.choose(2) == 0 { *then } else { *els };
                 self.step(arm, out);
-            }
-            StepKind::Par(list) => {
-                let mut branches: Vec<Vec<Event>> = vec![];
-                for &s in list {
-                    let mut events = vec![];
-                    self.step(s, &mut events);
-                    events.reverse();
-                    branches.push(events);
-                }
-                while branches.iter().any(|b| !b.is_empty()) {
-                    let k = self.choose(branches.len() as u64) as usize;
-                    out.extend(branches[k].pop());
-                }
             }
             StepKind::Call(p) => self.step(graph.programs[*p].body, out),
             StepKind::Effect(Effect::Print { value, .. }) => out.push(self.read(value)),
