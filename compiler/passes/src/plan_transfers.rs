@@ -11,6 +11,9 @@
 //! # Note: An empty field
 //! An empty field is in place at byte 0 of no block: there is no element to reach.
 //!
+//! # Note: Classes
+//! Compute sets that differ only in their variables, such as those of equal layers, are planned once (`classes`).
+//!
 //! Invariants: as [`girder_ir::plan`] says. The plans of different steps are independent: each is a function of its
 //! step, the placement and the machine.
 
@@ -18,6 +21,7 @@ mod narrow_stores;
 mod bands;
 mod buffers;
 mod carried;
+mod classes;
 mod copies;
 mod homes;
 mod landing;
@@ -85,11 +89,13 @@ impl Pass for PlanTransfers {
             let of = |family: &Family| family.domain.count() * family.fields.iter().map(Field::len).sum::<u64>();
             set.families.iter().map(|&f| of(&race_free.families[f])).sum()
         };
-        let of_sets = par_map_uneven(
-            &sets,
+        let classes = classes::Classes::of(&scene, &carried);
+        let of_first = par_map_uneven(
+            &classes.first,
             |&s| elements(&race_free.sets[s]),
             |&s| set::plan(&scene, &race_free.sets[s], carried[s]),
         );
+        let of_sets = classes.plans(of_first);
         let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
             true => Ok(StepPlan::default()),
             false => copies::copy(&scene, &race_free.copies[c]),

@@ -7,15 +7,17 @@
 //!
 //! Invariant: a substituted plan equals the plan that would be made for its set.
 
+use super::buffers::PlanError;
 use super::scene::Scene;
 use super::set::Landings;
-use cranelift_entity::{EntityRef, SecondaryMap};
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use girder_ir::family::{Const, Domain, Field, TileMap};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, FieldId, SpecId, VarId};
 use girder_ir::placement::Mapping;
 use girder_ir::plan::{LocalCopy, Object, Phase, StepPlan, To};
 use girder_ir::types::ElemType;
+use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -23,9 +25,20 @@ use smallvec::SmallVec;
 pub(super) struct Classes {
     /// The first set of each class.
     pub first: Vec<ComputeSetId>,
-    /// The class of each set, and its variables by number.
-    pub of: SecondaryMap<ComputeSetId, (usize, Vec<VarId>)>,
+    /// All sets, in order.
+    of: PrimaryMap<ComputeSetId, Member>,
 }
+
+/// A set as a member of its class.
+struct Member {
+    set: ComputeSetId,
+    class: usize,
+    /// Its variables by number.
+    vars: Vec<VarId>,
+}
+
+/// The plan of a set with its landings, or the reason why there is none.
+pub(super) type SetPlan = Result<(StepPlan, Landings), PlanError>;
 
 /// Everything that the plan of a set depends on.
 #[derive(PartialEq, Eq, Hash)]
@@ -49,7 +62,7 @@ impl Classes {
     pub(super) fn of(scene: &Scene, carried: &SecondaryMap<ComputeSetId, Option<CopyId>>) -> Classes {
         let mut homes: FxHashMap<(Option<&Mapping>, u64, ElemType), u32> = FxHashMap::default();
         let mut known: FxHashMap<Key, usize> = FxHashMap::default();
-        let mut classes = Classes { first: vec![], of: SecondaryMap::new() };
+        let mut classes = Classes { first: vec![], of: PrimaryMap::new() };
         for id in scene.graph.sets.keys() {
             let vars = vars(scene.graph, id);
             let mut home = |&v: &VarId| {
@@ -66,22 +79,30 @@ impl Classes {
             if class == next {
                 classes.first.push(id);
             }
-            classes.of[id] = (class, vars);
+            classes.of.push(Member { set: id, class, vars });
         }
         classes
     }
 
-    /// Returns the plan of a set, made from the plan of the first set of its class.
-    pub(super) fn plan(&self, set: ComputeSetId, first: &(StepPlan, Landings)) -> (StepPlan, Landings) {
-        let (class, to) = &self.of[set];
-        let (_, from) = &self.of[self.first[*class]];
-        let (mut plan, landings) = first.clone();
+    /// Returns the plans of all sets from those of the first set of each class.
+    pub(super) fn plans(&self, first: Vec<SetPlan>) -> Vec<SetPlan> {
+        let others: Vec<&Member> = self.of.values().filter(|m| self.first[m.class] != m.set).collect();
+        let mut others = par_map_slice(&others, |m| self.plan(m, &first[m.class])).into_iter();
+        let mut first: Vec<Option<SetPlan>> = first.into_iter().map(Some).collect();
+        let of = |m: &Member| if self.first[m.class] == m.set { first[m.class].take() } else { others.next() };
+        self.of.values().filter_map(of).collect()
+    }
+
+    /// Returns the plan of a set from that of the first set of its class.
+    fn plan(&self, set: &Member, first: &SetPlan) -> SetPlan {
+        let (mut plan, landings) = first.as_ref().map_err(|error| *error)?.clone();
+        let (from, to) = (&self.of[self.first[set.class]].vars, &set.vars);
         if from != to {
             let renamed = |v: VarId| from.binary_search(&v).map_or(v, |k| to[k]);
             rename(&mut plan.before, renamed);
             rename(&mut plan.after, renamed);
         }
-        (plan, landings)
+        Ok((plan, landings))
     }
 }
 
