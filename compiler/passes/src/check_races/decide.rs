@@ -40,18 +40,44 @@ pub(super) fn decide(len: u64, touches: &[&Touch], cancel: &Cancel) -> Verdict {
     if surely_free(touches) || surely_disjoint_boxes(touches) {
         return Verdict::default();
     }
-    let mut marks = Marks::new(len);
     let mut search = Search { touches, tried: 0, verdict: Verdict::default() };
-    for t in touches.iter().filter(|t| t.written) {
-        mark(&t.print, cancel, |start, end| {
-            marks.visit(start, end, |e| search.conflict(e));
-            marks.set(start, end);
-        });
-    }
-    for t in touches.iter().filter(|t| !t.written) {
-        mark(&t.print, cancel, |start, end| marks.visit(start, end, |e| search.conflict(e)));
-    }
+    overlaps(len, touches, cancel, |marks, start, end| {
+        search.conflicts(marks, start, end);
+        true
+    });
     search.verdict
+}
+
+/// Returns whether there is no conflict among touches of one variable of `len` elements.
+pub(super) fn is_free(len: u64, touches: &[&Touch], cancel: &Cancel) -> bool {
+    if surely_free(touches) || surely_disjoint_boxes(touches) {
+        return true;
+    }
+    let mut free = true;
+    overlaps(len, touches, cancel, |_, _, _| {
+        free = false;
+        false
+    });
+    free
+}
+
+/// Calls `f` with each run of which some elements are marked as written, until it returns `false`.
+fn overlaps(len: u64, touches: &[&Touch], cancel: &Cancel, mut f: impl FnMut(&Marks, u64, u64) -> bool) {
+    let mut marks = Marks::new(len);
+    let (written, read): (Vec<&Touch>, Vec<&Touch>) = touches.iter().copied().partition(|t| t.written);
+    for t in written.into_iter().chain(read) {
+        let mut more = true;
+        mark(&t.print, cancel, |start, end| {
+            more = !marks.any(start, end) || f(&marks, start, end);
+            if t.written {
+                marks.set(start, end);
+            }
+            more
+        });
+        if !more {
+            return;
+        }
+    }
 }
 
 /// Returns the conflicts between touches of one variable in different branches; touches are in the order of branches.
@@ -72,12 +98,14 @@ pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> 
         for (i, t) in touches.iter().enumerate().take(to).skip(from) {
             let earlier = if t.written { &touched } else { &written };
             mark(&t.print, cancel, |start, end| {
-                earlier.visit(start, end, |e| {
-                    verdict.elements += 1;
+                if earlier.any(start, end) {
+                    verdict.elements += earlier.count(start, end);
                     if verdict.conflicts.is_empty() {
-                        verdict.conflicts.extend(across(touches, from, i, e));
+                        let first = earlier.next(start, end);
+                        verdict.conflicts.extend(first.and_then(|e| across(touches, from, i, e)));
                     }
-                });
+                }
+                true
             });
         }
         for t in &touches[from..to] {
@@ -86,6 +114,7 @@ pub(super) fn decide_branches(len: u64, touches: &[&Touch], cancel: &Cancel) -> 
                 if t.written {
                     written.set(start, end);
                 }
+                true
             });
         }
         from = to;
@@ -128,13 +157,13 @@ fn surely_free(touches: &[&Touch]) -> bool {
     true
 }
 
-/// Calls `f` with the start and end of each run. Polls the stop flag now and then.
-fn mark(print: &Footprint, cancel: &Cancel, mut f: impl FnMut(u64, u64)) {
+/// Calls `f` with the start and end of each run until it returns `false`. Polls the stop flag now and then.
+fn mark(print: &Footprint, cancel: &Cancel, mut f: impl FnMut(u64, u64) -> bool) {
     let mut runs = 0u32;
     print.runs(|start, len| {
-        f(start, start + len);
+        let more = f(start, start + len);
         runs = runs.wrapping_add(1);
-        !(runs.is_multiple_of(1 << 16) && cancel.is_cancelled())
+        more && !(runs.is_multiple_of(1 << 16) && cancel.is_cancelled())
     });
 }
 
@@ -145,15 +174,23 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Records the marked elements of a run, which are written and touched once more.
+    fn conflicts(&mut self, marks: &Marks, mut start: u64, end: u64) {
+        self.verdict.elements += marks.count(start, end);
+        while self.verdict.conflicts.len() < MAX_CONFLICTS && self.tried < MAX_TRIES {
+            let Some(element) = marks.next(start, end) else { return };
+            let known = self.verdict.conflicts.iter().find(|c| (c.start..c.end).contains(&element));
+            start = known.map_or(element + 1, |c| c.end);
+            if known.is_none() {
+                self.conflict(element);
+            }
+        }
+    }
+
     /// Records an element that is written and touched once more.
     fn conflict(&mut self, element: u64) {
-        self.verdict.elements += 1;
-        let known = &self.verdict.conflicts;
-        let seen = known.iter().any(|c| (c.start..c.end).contains(&element));
-        if seen || known.len() >= MAX_CONFLICTS || self.tried >= MAX_TRIES {
-            return;
-        }
         self.tried += 1;
+        let known = &self.verdict.conflicts;
         let instances = |(k, t): (usize, &&Touch)| t.print.instances_at(element, 2).into_iter().map(move |n| (k, n));
         let mut all: Vec<(usize, u64)> = self.touches.iter().enumerate().flat_map(instances).collect();
         let Some(writer) = all.iter().position(|&(k, _)| self.touches[k].written) else { return };
@@ -181,10 +218,18 @@ impl Marks {
         self.0.insert_range(start as usize..end as usize);
     }
 
-    /// Calls `f` with each element of `start..end` that is marked.
-    fn visit(&self, start: u64, end: u64, mut f: impl FnMut(u64)) {
-        if self.0.contains_any_in_range(start as usize..end as usize) {
-            (start..end).filter(|&e| self.0.contains(e as usize)).for_each(&mut f);
-        }
+    /// Returns whether an element of `start..end` is marked.
+    fn any(&self, start: u64, end: u64) -> bool {
+        self.0.contains_any_in_range(start as usize..end as usize)
+    }
+
+    /// Counts the marked elements of `start..end`.
+    fn count(&self, start: u64, end: u64) -> u64 {
+        self.0.count_ones(start as usize..end as usize) as u64
+    }
+
+    /// Returns the first marked element of `start..end`, which may be empty.
+    fn next(&self, start: u64, end: u64) -> Option<u64> {
+        (start..end).find(|&e| self.0.contains(e as usize))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the admitted copies obey the race rule as one step.
 
-use super::decide::decide;
+use super::decide::is_free;
 use super::touch::{Touch, of_copy, of_set};
 use super::{by_written_var, is_constant};
 use girder_ir::graph::Graph;
@@ -13,9 +13,9 @@ use rustc_hash::FxHashMap;
 /// Returns whether a copy and a compute set are independent: neither accesses what the other writes.
 pub(crate) fn are_independent(graph: &Graph, copy: CopyId, set: ComputeSetId, cancel: &Cancel) -> bool {
     let (copied, touched) = (of_copy(graph, copy), of_set(graph, set));
-    by_written_var(copied.iter().chain(&touched)).into_iter().all(|(var, touches)| {
-        !is_constant(graph, var) && decide(graph.vars[var].len(), &touches, cancel).conflicts.is_empty()
-    })
+    by_written_var(copied.iter().chain(&touched))
+        .into_iter()
+        .all(|(var, touches)| !is_constant(graph, var) && is_free(graph.vars[var].len(), &touches, cancel))
 }
 
 /// Copies that share one exchange.
@@ -44,9 +44,9 @@ impl JoinedCopies {
         vars.sort_unstable();
         vars.dedup();
         let old = vars.iter().filter_map(|v| self.touches.get(v)).flatten();
-        let free = by_written_var(old.chain(&new)).into_iter().all(|(var, touches)| {
-            !is_constant(graph, var) && decide(graph.vars[var].len(), &touches, cancel).conflicts.is_empty()
-        });
+        let free = by_written_var(old.chain(&new))
+            .into_iter()
+            .all(|(var, touches)| !is_constant(graph, var) && is_free(graph.vars[var].len(), &touches, cancel));
         if free {
             self.add(graph, copy, new);
         }

@@ -89,10 +89,16 @@ impl PlacementProblem<'_> {
             buffers = buffers.max(set.room);
         }
         if sample.ratio > 1.0 {
+            // Many families may share a variable.
+            let mut tiles: FxHashMap<VarId, u32> = FxHashMap::default();
+            let mut homes = |p: &PartAccess| {
+                let tiles = *tiles.entry(p.var).or_insert_with(|| candidate.tiles_of(self, p.var));
+                self.homes(p.var, p.reach, tiles)
+            };
             for (vertices, &begin) in families.iter().zip(&begin) {
                 let sums = &set.sums[begin..];
                 for (field, sum) in vertices.fields.iter().zip(sums) {
-                    let homes = field.parts.iter().map(|p| self.homes(p.var, p.reach, candidate)).fold(1.0, f64::max);
+                    let homes = field.parts.iter().map(&mut homes).fold(1.0, f64::max);
                     // A value that several tiles take is sent once.
                     let more = sample.ratio.min(field.distinct as f64 / sum.values.len().max(1) as f64).max(1.0);
                     set.before.all_send(sum.sent * more / homes, sum.strided * more / homes);
@@ -105,10 +111,10 @@ impl PlacementProblem<'_> {
         Estimate { cycles: moving.saturating_add(sample.cycles), buffers: buffers as u64, work: set.work }
     }
 
-    /// Returns the number of tiles that hold a range of a variable, if they share it evenly.
-    fn homes(&self, var: VarId, reach: u64, candidate: &Candidate) -> f64 {
+    /// Returns the number of tiles that hold a range of a variable, if its `tiles` share it evenly.
+    fn homes(&self, var: VarId, reach: u64, tiles: u32) -> f64 {
         let part = reach as f64 / self.graph.vars[var].len().max(1) as f64;
-        (f64::from(candidate.tiles_of(self, var)) * part.min(1.0)).max(1.0)
+        (f64::from(tiles) * part.min(1.0)).max(1.0)
     }
 
     /// Adds one field of one vertex, which is in place, or fetched and sent home.
@@ -184,7 +190,7 @@ impl PlacementProblem<'_> {
             let bytes = self.bytes(piece.to.0) * piece.each;
             let whole = candidate.runs(piece.to.0, piece.to.1, piece.to.1 + piece.len, &mut targets);
             // Elements on too many tiles to look at are shared evenly by these tiles.
-            let homes = |var| self.homes(var, piece.len, candidate);
+            let homes = |var| self.homes(var, piece.len, candidate.tiles_of(self, var));
             for target in &targets {
                 let start = piece.from.1 + (target.start - piece.to.1);
                 if whole {
