@@ -119,7 +119,11 @@ fn sums_do_not_overflow() {
         #[cycles(4611686018427387904)] codelet long(out y: f32) { y = 1.0; }
         var y: f32;
         program main() { repeat 1000 { compute { vertex long(y: y); } } }";
-    assert_eq!(Program::text(text).estimate("main").cycles, u64::MAX);
+    let profile = Program::text(text).estimate("main");
+    assert_eq!((profile.cycles, profile.overflows), (u64::MAX, true));
+    let table = profile.table();
+    assert!(table.starts_with("more than 18,446,744,073,709,551,614 cycles"), "{table}");
+    assert!(profile.to_json().contains("\"overflows\":true"));
 }
 
 /// A `sync();` costs a sync of all IPUs, in a run and in an estimate; IPUs that are ahead wait.

@@ -3,15 +3,31 @@
 //! The estimate follows the program as far as the text determines it. The iterations of a `repeat` are followed until
 //! two of them advance every clock equally, and the last of them is extended to the others: by then every IPU waits as
 //! it will wait in all later iterations. A delay reaches the next IPU in the next iteration, so this takes about as many
-//! iterations as there are IPUs. If data decide, a `while` runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times.
-//! [`Assumed`] records whether this happened.
+//! iterations as there are IPUs. If data decide, a `while` runs one iteration, `if` and `switch` take the longest
+//! branch, and counted blocks run zero times. [`Assumed`] records whether this happened.
 //!
-//! Invariant: the number of steps visited depends on the text of the program, never on trip counts.
+//! # Note: Known steps
+//! Loops in loops and programs that call programs reach one step along very many paths. What a loop, a branch or a
+//! program adds to the sums depends on the clocks at its start alone, relative to one another, so it is kept by them
+//! and added again. Of a step that begins with more than [`STARTS`] different clocks, the last ones stand for all.
+//!
+//! Invariant: the number of steps visited depends on the text of the program, never on trip counts; it grows linearly
+//! with the text and with the number of IPUs.
 
-use crate::profiler::Profiler;
+use crate::profiler::{Profiler, Sums};
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::trace::{NoCounts, Trace};
+
+/// The number of different clocks at the start of a step that are told apart.
+const STARTS: usize = 64;
+
+/// What a step adds to the sums if the clocks are `start` when it begins.
+pub(crate) struct Known {
+    start: Vec<u64>,
+    added: Sums,
+    assumed: Assumed,
+}
 
 /// The assumptions of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,26 +62,52 @@ impl Profiler<'_> {
                 self.executed(id, *set, &NoCounts);
             }
             StepKind::Copy(copy) => self.copied(id, *copy),
-            StepKind::Repeat { count, body, .. } => self.repeat(*count, *body, assumed),
-            StepKind::While { before, body, .. } => {
+            StepKind::Repeat { count, body, .. } => {
+                self.known(id, assumed, |this, assumed| this.repeat(*count, *body, assumed));
+            }
+            StepKind::While { before, body, .. } => self.known(id, assumed, |this, assumed| {
                 assumed.control = true;
                 for part in [before, body, before] {
-                    self.walk(*part, assumed);
+                    this.walk(*part, assumed);
                     if part == before {
-                        self.tested(id);
+                        this.tested(id);
                     }
                 }
+            }),
+            StepKind::If { then, els, .. } => {
+                self.known(id, assumed, |this, assumed| this.longest(id, &[*then, *els], assumed));
             }
-            StepKind::If { then, els, .. } => self.longest(id, &[*then, *els], assumed),
             StepKind::Switch { cases, default, .. } => {
                 let branches: Vec<StepId> = cases.iter().map(|c| c.1).chain([*default]).collect();
-                self.longest(id, &branches, assumed);
+                self.known(id, assumed, |this, assumed| this.longest(id, &branches, assumed));
             }
-            StepKind::Call(program) => self.walk(allocated.programs[*program].body, assumed),
+            StepKind::Call(program) => {
+                let body = allocated.programs[*program].body;
+                self.known(body, assumed, |this, assumed| this.walk(body, assumed));
+            }
             StepKind::Effect(Effect::Read { .. } | Effect::Write { .. }) => self.packet(id),
             StepKind::Effect(Effect::Sync) => self.synced(id),
             StepKind::Effect(_) => {}
         }
+    }
+
+    /// Adds what `follow` adds for a step, or what it added before; see the note on known steps.
+    fn known(&mut self, id: StepId, assumed: &mut Assumed, follow: impl FnOnce(&mut Self, &mut Assumed)) {
+        let start = self.sums.relative();
+        let known = self.known.get(&id).map_or(&[][..], |all| all);
+        let same = known.iter().find(|k| k.start == start).or(known.last().filter(|_| known.len() >= STARTS));
+        if let Some(known) = same {
+            self.sums.add(&known.start, &known.added);
+            *assumed |= known.assumed;
+            return;
+        }
+        let outer = self.sums.begin(&start);
+        let mut own = Assumed::default();
+        follow(self, &mut own);
+        let added = std::mem::replace(&mut self.sums, outer);
+        self.sums.add(&start, &added);
+        *assumed |= own;
+        self.known.entry(id).or_default().push(Known { start, added, assumed: own });
     }
 
     fn repeat(&mut self, count: u64, body: StepId, assumed: &mut Assumed) {

@@ -15,6 +15,9 @@ pub struct Profile {
     pub clock_hz: f64,
     /// The clock of the IPU that ends last.
     pub cycles: u64,
+    /// Whether the cycles exceed 64 bits; `cycles` and the sums are then lower bounds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub overflows: bool,
     /// `cycles` in seconds of the target.
     pub seconds: f64,
     /// The number of executions of compute sets and copies.

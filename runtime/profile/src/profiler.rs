@@ -3,6 +3,7 @@
 //! A step whose words cross between IPUs begins on all of them when the last has arrived. Any other step begins on each
 //! IPU when that is free. A row of the profile sums, over executions, the parts of the IPU that takes longest.
 
+use crate::estimate::Known;
 use crate::memory;
 use crate::profile::{Profile, StepKind, StepProfile, Total};
 use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId};
@@ -14,6 +15,7 @@ use girder_machine::Machine;
 use girder_passes::model_time::{Counted, model_time};
 use girder_passes::superstep;
 use girder_source::{Origins, SourceMap};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -24,6 +26,8 @@ pub struct Profiler<'a> {
     timing: Timing,
     pub(crate) counted: Counted<'a>,
     pub(crate) sums: Sums,
+    /// Steps that an estimate has followed; see the note in `estimate`.
+    pub(crate) known: FxHashMap<StepId, Vec<Known>>,
 }
 
 /// The sums of one step so far.
@@ -38,6 +42,20 @@ struct Row {
     worst: Option<ComputeTime>,
 }
 
+impl Row {
+    fn add(&mut self, more: &Row) {
+        self.executions = self.executions.saturating_add(more.executions);
+        self.total.add(&more.total);
+        self.compute_sum = self.compute_sum.saturating_add(more.compute_sum);
+        self.exchange_words = self.exchange_words.saturating_add(more.exchange_words);
+        self.exchange_bound = self.exchange_bound.saturating_add(more.exchange_bound);
+        self.worst = match (self.worst, more.worst) {
+            (Some(a), Some(b)) if a.worst >= b.worst => Some(a),
+            (a, b) => b.or(a),
+        };
+    }
+}
+
 impl<'a> Profiler<'a> {
     /// Creates a profiler with all clocks at zero.
     pub fn new(allocated: &'a Allocated, machine: &'a Machine) -> Profiler<'a> {
@@ -48,7 +66,7 @@ impl<'a> Profiler<'a> {
             rows: BTreeMap::new(),
             supersteps: 0,
         };
-        Profiler { allocated, machine, timing, counted, sums }
+        Profiler { allocated, machine, timing, counted, sums, known: FxHashMap::default() }
     }
 
     /// Returns the profile of the runs so far; `map` gives the lines of steps.
@@ -63,6 +81,7 @@ impl<'a> Profiler<'a> {
             tiles_per_ipu: self.machine.chip.tiles,
             clock_hz: self.machine.chip.clock_hz,
             cycles,
+            overflows: cycles == u64::MAX || total.cycles() == u64::MAX,
             seconds: self.machine.seconds(cycles),
             supersteps: self.sums.supersteps,
             total,
@@ -162,6 +181,30 @@ impl Sums {
         self.clocks.iter().zip(&before.clocks).map(|(now, then)| now - then).collect()
     }
 
+    /// Returns the clocks, counted from that of the IPU that is least far.
+    pub fn relative(&self) -> Vec<u64> {
+        let least = self.clocks.iter().copied().min().unwrap_or(0);
+        self.clocks.iter().map(|c| c - least).collect()
+    }
+
+    /// Begins new sums with the given clocks; returns the sums so far.
+    pub fn begin(&mut self, clocks: &[u64]) -> Sums {
+        let new = Sums { clocks: clocks.to_vec(), tiles: self.tiles, rows: BTreeMap::new(), supersteps: 0 };
+        std::mem::replace(self, new)
+    }
+
+    /// Adds sums that began with the clocks `start`.
+    pub fn add(&mut self, start: &[u64], added: &Sums) {
+        for ((clock, &from), &to) in self.clocks.iter_mut().zip(start).zip(&added.clocks) {
+            // A clock that reached its greatest value stays there.
+            *clock = if to == u64::MAX { u64::MAX } else { clock.saturating_add(to - from) };
+        }
+        self.supersteps = self.supersteps.saturating_add(added.supersteps);
+        for (&id, more) in &added.rows {
+            self.rows.entry(id).or_default().add(more);
+        }
+    }
+
     /// Adds the increase since `before` another `times` times.
     pub fn extend(&mut self, before: &Sums, times: u64) {
         let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
@@ -182,7 +225,7 @@ impl Sums {
     fn took(&mut self, id: StepId, time: &StepTime) {
         advance(&mut self.clocks, time);
         let row = self.rows.entry(id).or_default();
-        row.executions += 1;
+        row.executions = row.executions.saturating_add(1);
         let (bytes_inside, bytes_between) = (time.bytes_inside, time.bytes_between);
         row.total.add(&Total { bytes_inside, bytes_between, ..Total::default() });
         row.exchange_words = row.exchange_words.saturating_add(time.exchange_words);
@@ -208,7 +251,7 @@ impl Sums {
 impl Trace for Profiler<'_> {
     fn executed(&mut self, step: StepId, set: ComputeSetId, counts: &dyn Counts) {
         let fixed = &self.timing.sets[set];
-        self.sums.supersteps += 1;
+        self.sums.supersteps = self.sums.supersteps.saturating_add(1);
         match self.counted.compute(set, counts) {
             None => self.sums.took(step, fixed),
             Some(compute) => self.sums.took(step, &with_compute(fixed, &compute)),
@@ -216,7 +259,7 @@ impl Trace for Profiler<'_> {
     }
 
     fn copied(&mut self, step: StepId, copy: CopyId) {
-        self.sums.supersteps += 1;
+        self.sums.supersteps = self.sums.supersteps.saturating_add(1);
         self.sums.took(step, &self.timing.copies[copy]);
     }
 

@@ -32,6 +32,15 @@ impl Profile {
 
     fn head(&self) -> String {
         let tiles = self.ipus as u64 * self.tiles_per_ipu as u64;
+        if self.overflows {
+            return format!(
+                "more than {} cycles on {} ({} tiles): the modelled time exceeds 64 bits, so the figures below are \
+                 lower bounds and their shares mean nothing\n\n",
+                grouped(u64::MAX - 1),
+                self.target,
+                grouped(tiles),
+            );
+        }
         let cycles = grouped(self.cycles);
         let clock = self.clock_hz / 1e9;
         format!(
@@ -119,7 +128,7 @@ fn row(step: &StepProfile, all: u64) -> Vec<String> {
 fn others(hidden: &[&StepProfile], all: u64) -> Vec<String> {
     let mut total = Total::default();
     hidden.iter().for_each(|s| total.add(&s.total));
-    let executions: u64 = hidden.iter().map(|s| s.executions).sum();
+    let executions: u64 = hidden.iter().map(|s| s.executions).fold(0, u64::saturating_add);
     totals(&format!("{} others", hidden.len()), &grouped(executions), &total, all)
 }
 
@@ -143,6 +152,9 @@ fn totals(name: &str, times: &str, total: &Total, all: u64) -> Vec<String> {
 
 /// Returns a sentence about the largest part, and its reason.
 pub(crate) fn limit(profile: &Profile) -> String {
+    if profile.overflows {
+        return "limit: the modelled time exceeds 64 bits".to_string();
+    }
     let total = &profile.total;
     let parts = [
         ("compute", total.compute),
