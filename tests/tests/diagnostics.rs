@@ -73,6 +73,7 @@ const ELSEWHERE: [(&str, &[&str]); 4] = [
             "run::no_program",
             "run::no_stream",
             "run::no_variable",
+            "run::too_much_work",
             "run::wrong_array",
             "usage::argument",
             "usage::unknown_code",

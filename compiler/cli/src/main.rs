@@ -6,6 +6,7 @@
 mod options;
 mod inputs;
 mod report;
+mod memory;
 mod check;
 mod build;
 mod run;
@@ -22,9 +23,8 @@ mod new;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The allocator: it uses huge pages, so that first touches cost less, and threads do not contend for it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: memory::Bounded = memory::Bounded;
 
 /// An open graph compiler for tile machines.
 #[derive(Parser)]

@@ -1,5 +1,6 @@
 //! The options that several subcommands share.
 
+use crate::memory;
 use crate::report::{Report, Stop};
 use girder::machine::Machine;
 use girder::source::{Diagnostic, Limits, Session, SourceMap, Span};
@@ -69,6 +70,7 @@ impl Compile {
                 return Err(report.usage(message, help));
             }
         }
+        memory::bound(&limits, false, report);
         let mut arguments = Arguments::default();
         for a in &self.args {
             let (name, value) = pair(report, "--arg", a)?;

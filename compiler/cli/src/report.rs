@@ -43,12 +43,16 @@ impl Report {
 
     /// Emits one diagnostic.
     pub fn emit(&self, d: &Diagnostic, map: &SourceMap) {
-        let text = match self.format {
+        // If standard error is closed, nobody reads the diagnostic.
+        let _ = std::io::stderr().write_all(self.text(d, map).as_bytes());
+    }
+
+    /// Returns the text of a diagnostic.
+    pub fn text(&self, d: &Diagnostic, map: &SourceMap) -> String {
+        match self.format {
             Format::Human => d.render(map, self.color, self.width),
             Format::Json => d.to_json(map) + "\n",
-        };
-        // If standard error is closed, nobody reads the diagnostic.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        }
     }
 
     /// Emits all diagnostics and the number of errors.

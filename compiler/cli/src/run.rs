@@ -3,6 +3,7 @@
 use crate::entries;
 use crate::host::Console;
 use crate::inputs::{self, Input};
+use crate::memory;
 use crate::options::{Compile, once, pair};
 use crate::report::{Done, Report, Stop, print};
 use crate::stats::StatsFormat;
@@ -116,6 +117,7 @@ impl Run {
             report.emit(&d, &input.compilation.map);
             Stop::User
         };
+        memory::bound(&session.limits, true, report);
         let mut engine = Engine::load(&executable, mode, threads, session).map_err(|e| fail(e.diagnostic()))?;
         for s in &self.set {
             let (name, file) = pair(report, "--set", s)?;

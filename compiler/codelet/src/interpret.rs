@@ -104,6 +104,8 @@ pub enum Stop {
     Raced(Race),
     /// The session was cancelled.
     Cancelled,
+    /// More statements were executed than [`Interpreter::allow`] allowed.
+    Exhausted,
 }
 
 /// Runs one vertex. `consts` is indexed by [`FieldId`] and read at `const` fields only; `workers` is the number of
@@ -133,6 +135,8 @@ pub struct Interpreter<'c> {
     counters: Vec<u64>,
     /// The weights of loops for the most recent sizes.
     weights: Option<(Sizes, Weights)>,
+    /// The statements, and elements of reductions, that may still be executed.
+    left: u64,
 }
 
 impl<'c> Interpreter<'c> {
@@ -145,7 +149,16 @@ impl<'c> Interpreter<'c> {
             next += local.array.as_ref().map_or(1, |dims| dims.iter().map(|&n| n as usize).product());
         }
         let (points, counters) = (None, Vec::new());
-        Interpreter { codelet, locals: vec![0; next], offsets, touches: None, points, counters, weights: None }
+        Interpreter {
+            codelet,
+            locals: vec![0; next],
+            offsets,
+            touches: None,
+            points,
+            counters,
+            weights: None,
+            left: u64::MAX,
+        }
     }
 
     /// Makes races between workers end a vertex; otherwise workers run one after another.
@@ -164,6 +177,16 @@ impl<'c> Interpreter<'c> {
     /// another.
     pub fn counters(&self) -> &[u64] {
         &self.counters
+    }
+
+    /// Allows the execution of so many statements and elements of reductions, over all vertices from now on.
+    pub fn allow(&mut self, statements: u64) {
+        self.left = statements;
+    }
+
+    /// Returns how many may still be executed.
+    pub fn left(&self) -> u64 {
+        self.left
     }
 
     /// Works like the function [`run`].
@@ -198,14 +221,20 @@ impl<'c> Interpreter<'c> {
                 workers,
                 session,
                 ticks: 0,
+                left: self.left,
                 weights,
                 spent: 0,
                 stop: Stop::Cancelled,
                 points: self.points.as_ref().map(|p| &p.0),
                 counters: &mut self.counters[start..start + own],
             };
-            if frame.block(&self.codelet.body).is_err() {
+            let done = frame.block(&self.codelet.body);
+            self.left = frame.left;
+            if done.is_err() {
                 return Err(frame.stop);
+            }
+            if self.left == 0 {
+                return Err(Stop::Exhausted);
             }
         }
         Ok(())

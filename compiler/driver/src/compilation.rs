@@ -139,6 +139,7 @@ impl Compilation {
     /// Reads the text as a stage. For the printed text of a stage, also returns the pass after which it was printed.
     fn read(&mut self, root: FileId) -> Result<(AnyStage, Option<After>)> {
         let Options { machine, session, arguments } = &self.options;
+        session.memory.restart();
         let start = Instant::now();
         let modules = Modules::load(&mut self.map, root, &Files, session, &mut self.diagnostics);
         self.timings.push(("parse", start.elapsed()));

@@ -93,8 +93,13 @@ impl<'a> Elaborator<'a> {
         if !self.session.batched {
             return Ok(None);
         }
-        let steps_left = self.budget.left();
-        match f(self) {
+        let (steps_left, bytes) = (self.budget.left(), self.session.memory.used());
+        let found = f(self);
+        // The tables of the evaluation end with it; what it leaves in the graph is charged there.
+        if !self.budget.has_stopped() {
+            self.session.memory.set_back(bytes);
+        }
+        match found {
             Ok(value) => Ok(Some(value)),
             Err(Stop::Failed) => Err(Failed),
             Err(_) => {
@@ -116,6 +121,18 @@ impl Batch {
         let bools: Option<Vec<i64>> =
             values.iter().map(|v| if let Value::Bool(b) = v { Some(*b as i64) } else { None }).collect();
         bools.map_or_else(|| Batch::Values(values.into()), |b| Batch::Bools(Ints::Each(b.into())))
+    }
+
+    /// Returns the bytes of its tables.
+    fn bytes(&self) -> u64 {
+        match self {
+            Batch::Uniform(_) => 0,
+            Batch::Ints(ints) | Batch::Bools(ints) | Batch::Tile(ints) => ints.bytes(),
+            Batch::Values(values) => std::mem::size_of_val(&values[..]) as u64,
+            Batch::Range { start, .. } => start.bytes(),
+            Batch::View { shift, .. } => shift.bytes(),
+            Batch::Tuple { parts, .. } => parts.iter().map(Batch::bytes).sum(),
+        }
     }
 
     /// Returns the integers, if all values are.

@@ -9,7 +9,7 @@ use crate::references::{ItemId, References, cycle_text};
 use crate::statements::Flow;
 use crate::types::Sizes;
 use crate::value::{Given, Value};
-use girder_source::{Diagnostic, Result, Span};
+use girder_source::{Diagnostic, Origin, Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
 use girder_typing::ModuleRef;
 use smol_str::SmolStr;
@@ -146,6 +146,7 @@ impl Elaborator<'_> {
         let value = bound.and_then(|mut sizes| {
             let own = name.rsplit('.').next().unwrap_or(&name);
             let origin = self.graph.origins.add(span, outer, own);
+            self.takes(size_of::<Origin>() as u64);
             self.emission.replace_origin(Some(origin));
             self.emission.enter_path(own.into());
             let run = self.body(&f.body);

@@ -3,7 +3,7 @@
 //! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) has the same meaning in a module of its
 //! own: every outside name in it is qualified, and every constant of its module is a number.
 
-use crate::elaborator::{CodeletTable, Elaborator, Generated, Global, Scopes, SpecKey};
+use crate::elaborator::{CodeletTable, Elaborator, Generated, Global, Scopes, SpecKey, memory};
 use crate::modules::{Entry, Modules};
 use crate::trees::{expressions, statements};
 use crate::value::Value;
@@ -104,6 +104,7 @@ impl Elaborator<'_> {
         if let Some(&spec) = self.codelets.specs.get(&key) {
             return spec.ok_or(Failed);
         }
+        self.specialises(self.codelets.specs.len(), memory::CODELET, span)?;
         self.reporter.enter_call(span);
         let session = self.session;
         let made = self.with_scope(|names, diagnostics| match names.codelet(module, item) {
@@ -122,6 +123,7 @@ impl Elaborator<'_> {
                     }
                 }
                 self.print_item(module, item);
+                self.takes(codelet.exprs.len() as u64 * memory::EXPR);
                 Some(self.graph.codelets.push(codelet))
             }
             Err(Failed) => None,

@@ -3,8 +3,7 @@
 //! Invariant: within one copy set no element is both read and written; if source and destination overlap, the elements
 //! go through a temporary.
 
-use crate::elaborator::Elaborator;
-use crate::elaborator::NodeKind;
+use crate::elaborator::{Elaborator, NodeKind, memory};
 use crate::families::{Loops, box_of};
 use crate::value::{Tensor, Value};
 use girder_ir::family::{CopyFamily, Domain, Field};
@@ -239,6 +238,8 @@ impl Elaborator<'_> {
         }
         let src = self.broadcast(&source, &dst.view.shape(), src_span)?;
         if !dst.view.is_empty() {
+            let parts = (dst.view.parts.len() + src.parts.len()).saturating_sub(2) as u64;
+            self.charge_bytes(memory::ROW + parts * memory::PART, span)?;
             let same = rows.last().map(|r| &r.extents).filter(|e| e[..] == *extents).cloned();
             rows.push(CopyRow { dst: dst.view, src, span, extents: same.unwrap_or_else(|| extents.into()) });
         }
@@ -311,9 +312,11 @@ impl Elaborator<'_> {
                 return Err(self.error("internal::family", at, "copies of one signature do not fit one family"));
             };
             let origin = self.origin_at(at);
+            self.charge_bytes(memory::of_family(group.dst.iter().take(1).chain(group.src.first())), at)?;
             families.push(CopyFamily { domain, dst, src, origin });
         }
         let origin = self.origin_at(span);
+        self.charge_bytes(memory::SET + 2 * name.len() as u64, span)?;
         Ok(self.graph.copies.push(CopySet { name, families, origin }))
     }
 }

@@ -231,7 +231,9 @@ impl Elaborator<'_> {
         let moves = |v: &View| v.parts.len() == 1 && v.axes.iter().all(|&n| n <= 1);
         let closed = views.iter().all(|v| v.rank() == 0 || moves(v));
         for (first, extents) in pieces.boxes() {
-            self.charge_many(if closed { 1 } else { crate::batched::point_count(&extents) as u64 }, span)?;
+            let count = crate::batched::point_count(&extents) as u64;
+            self.charge_many(if closed { 1 } else { count }, span)?;
+            self.charge_vertices(count, span)?;
             if closed {
                 families.add_block(pieces.block(spec, span, &views, &consts, first, extents));
                 continue;

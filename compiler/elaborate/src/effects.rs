@@ -92,7 +92,7 @@ impl Elaborator<'_> {
             Value::Tensor(t) => Arc::unwrap_or_clone(t),
             known => {
                 self.charge_walk(&known, span)?;
-                let Some(text) = static_text(&known, false) else {
+                let Some(text) = static_text(&known) else {
                     return Err(self.expected("a tensor or a static value", &known, value.span));
                 };
                 let text = if label.is_empty() { text.into() } else { format!("{label} {text}").into() };
@@ -154,34 +154,57 @@ impl Elaborator<'_> {
     }
 }
 
-/// Returns the text of a static value for `print`; nested strings are quoted. `None` for a value without text.
-fn static_text(value: &Value, inside: bool) -> Option<String> {
-    let list = |values: &[Value]| {
-        let texts: Option<Vec<String>> = values.iter().map(|v| static_text(v, true)).collect();
-        texts.map(|t| t.join(", "))
+/// Returns the text of a static value for `print`; `None` for a value without text.
+fn static_text(value: &Value) -> Option<String> {
+    let mut text = String::new();
+    match value {
+        Value::Str(s) => text.push_str(s),
+        value => add_text(value, &mut text)?,
+    }
+    Some(text)
+}
+
+/// Appends the text of a static value; strings are quoted.
+fn add_text(value: &Value, out: &mut String) -> Option<()> {
+    let separate = |k: usize, out: &mut String| {
+        if k > 0 {
+            out.push_str(", ")
+        }
     };
-    Some(match value {
-        Value::Int(i) => i.to_string(),
-        Value::Float(x) => format!("{x:?}"),
-        Value::Bool(b) => b.to_string(),
-        Value::Str(s) if inside => format!("{s:?}"),
-        Value::Str(s) => s.to_string(),
-        Value::Type(t) => t.name().to_string(),
-        Value::Range(r) if r.step == 1 => format!("{}..{}", r.start, r.start as i128 + r.count as i128),
+    match value {
+        Value::Int(i) => out.push_str(&i.to_string()),
+        Value::Float(x) => out.push_str(&format!("{x:?}")),
+        Value::Bool(b) => out.push_str(&b.to_string()),
+        Value::Str(s) => out.push_str(&format!("{s:?}")),
+        Value::Type(t) => out.push_str(t.name()),
+        Value::Range(r) if r.step == 1 => {
+            out.push_str(&format!("{}..{}", r.start, r.start as i128 + r.count as i128));
+        }
         Value::Range(r) => {
             let end = r.start as i128 + r.step as i128 * r.count as i128;
-            format!("{}..{end} by {}", r.start, r.step)
+            out.push_str(&format!("{}..{end} by {}", r.start, r.step));
         }
-        Value::Array(a) => a.text(),
-        Value::List(values) => format!("[{}]", list(values)?),
+        Value::List(values) => {
+            out.push('[');
+            for (k, v) in values.iter().enumerate() {
+                separate(k, out);
+                add_text(v, out)?;
+            }
+            out.push(']');
+        }
+        Value::Array(a) => out.push_str(&a.text()),
         Value::Tuple(t) => {
-            let named = |(name, v): (&smol_str::SmolStr, &Value)| {
-                let text = static_text(v, true)?;
-                Some(if name.is_empty() { text } else { format!("{name}: {text}") })
-            };
-            let texts: Option<Vec<String>> = t.names.iter().zip(&t.values).map(named).collect();
-            format!("({})", texts?.join(", "))
+            out.push('(');
+            for (k, (name, v)) in t.names.iter().zip(&t.values).enumerate() {
+                separate(k, out);
+                if !name.is_empty() {
+                    out.push_str(&format!("{name}: "));
+                }
+                add_text(v, out)?;
+            }
+            out.push(')');
         }
         _ => return None,
-    })
+    }
+    Some(())
 }

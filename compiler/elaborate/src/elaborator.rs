@@ -10,6 +10,7 @@ mod budget;
 mod codelet_table;
 mod emission;
 mod entities;
+pub mod memory;
 mod nodes;
 mod reporter;
 mod scopes;
@@ -168,7 +169,7 @@ impl<'a> Elaborator<'a> {
 
     /// Charges one step of static evaluation.
     pub fn charge(&mut self, span: Span) -> Result<()> {
-        if self.budget.take(&self.session.cancel) { Ok(()) } else { Err(self.stop(span)) }
+        if self.budget.take(&self.session.cancel) && !self.is_full() { Ok(()) } else { Err(self.stop(span)) }
     }
 
     /// Charges many steps at once.
@@ -206,6 +207,9 @@ impl<'a> Elaborator<'a> {
         if self.session.cancel.is_cancelled() {
             return self.error("elaborate::cancelled", span, "cancelled");
         }
+        if let Err(exceeded) = self.session.charge_bytes(0) {
+            return self.report(exceeded.of_memory(span));
+        }
         let message = format!("building the graph takes more than {} steps", self.session.limits.static_steps);
         let help = "a loop of elaboration may never end; `--limit static_steps=N` allows more";
         self.error_help("elaborate::too_many_steps", span, message, help)
@@ -219,6 +223,7 @@ impl<'a> Elaborator<'a> {
     /// Emits a step at the end of the innermost body.
     pub fn push(&mut self, mut kind: NodeKind, span: Span) -> Result<()> {
         kind.canonicalise();
+        self.takes(memory::STEP + kind.texts());
         let origin = self.origin_at(span);
         if self.emission.push(kind, origin) {
             return Ok(());

@@ -21,7 +21,7 @@ pub use block::{Instance, Loops, VertexBlock, all_differ};
 pub use boxes::box_of;
 
 use crate::batched::point_count;
-use crate::elaborator::Elaborator;
+use crate::elaborator::{Elaborator, memory};
 use block::{Head, Key};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Const, Domain, Family, Field, Offset, TileMap};
@@ -124,6 +124,7 @@ impl Elaborator<'_> {
     /// Adds a compute set and its families to the graph.
     pub fn finish_set(&mut self, name: SmolStr, families: Families, span: Span) -> Result<ComputeSetId> {
         let origin = self.origin_at(span);
+        self.charge_bytes(memory::SET + 2 * name.len() as u64, span)?;
         let set = self.graph.sets.push(ComputeSet { name, families: vec![], origin });
         self.add_families(set, families);
         Ok(set)
@@ -132,6 +133,7 @@ impl Elaborator<'_> {
     /// Adds families to a compute set.
     pub fn add_families(&mut self, set: ComputeSetId, families: Families) {
         for (key, mut group) in families.into_groups() {
+            self.charge_bytes(memory::of_family(&group.like), span)?;
             let indices = std::mem::take(&mut group.indices);
             let family = self.family(set, key, group);
             let indices = indices_of(&family.domain, &indices);

@@ -2,7 +2,7 @@
 
 use crate::arguments::Kind;
 use crate::binding::bind;
-use crate::elaborator::{Elaborator, NodeKind, add_body};
+use crate::elaborator::{Elaborator, NodeKind, add_body, memory};
 use crate::modules::Modules;
 use crate::references::{References, cycle_text};
 use crate::value::Given;
@@ -94,6 +94,7 @@ impl Elaborator<'_> {
             };
             return Err(self.report(d.label(p.name.span, "declared here").help(help)));
         }
+        self.specialises(self.entities.made_programs.len(), memory::PROGRAM + 2 * key.2.len() as u64, span)?;
         // A call whose arguments differ from the host's makes a separate program.
         let default = self.at_top(module, |this| {
             let reported = this.reporter.replace(Diagnostics::default());

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a variable's size is checked before the variable is made.
 
-use crate::elaborator::Elaborator;
+use crate::elaborator::{Elaborator, memory};
 use crate::places::Site;
 use crate::value::{Tensor, Value, shaped};
 use girder_ir::graph::{Init, Var, VarClass};
@@ -11,6 +11,9 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use smol_str::SmolStr;
+
+/// Maximal number of axes of a tensor: views take time in proportion to them.
+const MAX_AXES: usize = 64;
 
 impl Elaborator<'_> {
     /// Returns the path of an entity named `name` here, made unique by `_2`, `_3`, …
@@ -58,13 +61,19 @@ impl Elaborator<'_> {
             return Err(self.unsupported(span, &format!("the element type `{ty}`")));
         }
         let origin = self.origin_at(span);
+        // The name is in the table of names, too.
+        self.charge_bytes(memory::VAR + 2 * name.len() as u64 + 8 * shape.len() as u64, span)?;
         let Site { mapping, within } = site;
         let shape = shape.iter().copied().collect();
         Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, within, origin }))
     }
 
-    /// Reports a shape without elements whose axes exceed the range of element numbers.
+    /// Reports a shape with too many axes, or one without elements whose axes exceed the range of element numbers.
     pub fn bounded_shape(&mut self, shape: &[u64], ty: ElemType, span: Span) -> Result<()> {
+        if shape.len() > MAX_AXES {
+            let message = format!("a tensor has at most {MAX_AXES} axes, and this one would have {}", shape.len());
+            return Err(self.error_help("elaborate::too_many_axes", span, message, "merge axes with `reshape`"));
+        }
         let product = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d.max(1)));
         if product.is_none_or(|n| n > u32::MAX as u64) {
             let message = format!("the axes of {} are too long", shaped(ty, shape));

@@ -191,6 +191,7 @@ impl<'a> Elaborator<'a> {
         };
         let values = consts.clone();
         let index = loops.indices.clone();
+        self.charge_vertices(1, v.span)?;
         let first = out.add(Instance { spec, span: v.span, views, consts, tile, within, index }, loops);
         // Vertices of one signature have the same sizes, unless a dimension is computed from constants.
         if first || self.computes_sizes(spec) {

@@ -41,6 +41,17 @@ impl<'a> PassContext<'a> {
         if self.session.allow_over_memory { MOST } else { self.machine.usable_bytes() }
     }
 
+    /// Charges the bytes of tables that are about to be made for what a span asks for.
+    ///
+    /// # Errors
+    /// `session::too_much_memory` if all tables of the compilation exceed the limit.
+    pub fn charge_bytes(&mut self, bytes: u64, span: Span) -> Result<()> {
+        self.session.charge_bytes(bytes).map_err(|exceeded| {
+            self.diagnostics.push(exceeded.of_memory(span));
+            Failed
+        })
+    }
+
     /// Checks whether the user has cancelled the compilation.
     ///
     /// # Errors

@@ -3,6 +3,9 @@
 //! Invariant: every loop over user-sized data charges [`Limits`] or polls [`Cancel`]; exceeding a limit is a diagnostic
 //! that names the limit.
 
+use crate::diagnostic::Diagnostic;
+use crate::memory::{Memory, host_memory};
+use crate::span::Span;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,17 +16,23 @@ pub struct Limits {
     pub elements: u64,
     /// Bytes of all variables together on the host.
     pub host_bytes: u64,
+    /// Bytes of the tables of a compilation; see the note in `memory`.
+    pub compile_bytes: u64,
     /// Vertices of one compute set, and rows of one copy.
     pub instances: u64,
     /// Steps of static evaluation: expressions evaluated, iterations of static loops.
     pub static_steps: u64,
+    /// Codelets with their generics, and programs with their arguments.
+    pub specialisations: u64,
     /// Nesting of calls, blocks and expressions.
     pub nesting: u32,
     /// Parts of one view.
     pub view_parts: u32,
+    /// Statements, and elements of reductions, that vertices execute in one run in mode `interpret`.
+    pub interpreted: u64,
     /// Iterations of one loop, in a codelet or in a program.
     pub iterations: u64,
-    /// Iterations of all loops of one vertex, or of one run of a program, together.
+    /// Iterations of all loops of one vertex together; iterations and calls of one run of a program together.
     pub total_iterations: u64,
 }
 
@@ -32,10 +41,13 @@ impl Default for Limits {
         Limits {
             elements: 1 << 31,
             host_bytes: 16 << 30,
+            compile_bytes: host_memory() / 2,
             instances: 1 << 26,
             static_steps: 20_000_000,
+            specialisations: 10_000,
             nesting: 200,
             view_parts: 4096,
+            interpreted: 200_000_000,
             iterations: 30_000_000,
             total_iterations: 1_000_000_000,
         }
@@ -53,13 +65,16 @@ pub struct LimitExceeded {
 
 impl Limits {
     /// The names that [`Limits::set`] takes.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 11] = [
         "elements",
         "host_bytes",
+        "compile_bytes",
         "instances",
         "static_steps",
+        "specialisations",
         "nesting",
         "view_parts",
+        "interpreted",
         "iterations",
         "total_iterations",
     ];
@@ -72,10 +87,13 @@ impl Limits {
             }
             "elements" => self.elements = value,
             "host_bytes" => self.host_bytes = value,
+            "compile_bytes" => self.compile_bytes = value,
             "instances" => self.instances = value,
             "static_steps" => self.static_steps = value,
+            "specialisations" => self.specialisations = value,
             "nesting" => self.nesting = value as u32,
             "view_parts" => self.view_parts = value as u32,
+            "interpreted" => self.interpreted = value,
             "iterations" => self.iterations = value,
             "total_iterations" => self.total_iterations = value,
             _ => return false,
@@ -128,6 +146,8 @@ pub struct Session {
     pub limits: Limits,
     /// The cancellation flag.
     pub cancel: Cancel,
+    /// The bytes of tables so far.
+    pub memory: Memory,
     /// Whether compilation continues if a tile's memory is too small, as if it were larger.
     pub allow_over_memory: bool,
     /// Whether the body of a static loop is evaluated once for all its iterations where possible. The graph is the same
@@ -137,6 +157,34 @@ pub struct Session {
 
 impl Default for Session {
     fn default() -> Session {
-        Session { limits: Limits::default(), cancel: Cancel::default(), allow_over_memory: false, batched: true }
+        Session {
+            limits: Limits::default(),
+            cancel: Cancel::default(),
+            memory: Memory::default(),
+            allow_over_memory: false,
+            batched: true,
+        }
+    }
+}
+
+impl Session {
+    /// Charges the bytes of tables that are about to be made.
+    ///
+    /// # Errors
+    /// The limit `compile_bytes`, if all tables together exceed it.
+    pub fn charge_bytes(&self, bytes: u64) -> Result<(), LimitExceeded> {
+        self.memory.add(bytes);
+        Limits::within("compile_bytes", self.memory.used(), self.limits.compile_bytes)
+    }
+}
+
+impl LimitExceeded {
+    /// Returns the diagnostic of a compilation whose tables would exceed `compile_bytes`; `span` is the text that asks
+    /// for them.
+    pub fn of_memory(self, span: Span) -> Diagnostic {
+        let message = format!("the tables of the compilation exceed {} bytes of memory", self.value);
+        let help = "make fewer statements, or put them in a `repeat` or a `for` of a codelet; \
+                    `--limit compile_bytes=N` allows more";
+        Diagnostic::error("session::too_much_memory", span, message).help(help)
     }
 }

@@ -187,7 +187,7 @@ pub(super) fn run_with(
             let site = &codelet.sites[f.site];
             Err((world.map.text(site.span).to_string(), site.message.as_ref().map(|m| m.to_string())))
         }
-        Err(Stop::Cancelled | Stop::Raced(_)) => panic!("nobody cancels or watches"),
+        Err(Stop::Cancelled | Stop::Raced(_) | Stop::Exhausted) => panic!("nobody cancels or watches"),
     }
 }
 

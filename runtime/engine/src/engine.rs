@@ -10,9 +10,10 @@ use crate::fast::Fast;
 use crate::host::Host;
 use crate::interpret::Interpreted;
 use crate::mode::Mode;
+use crate::predict::Supersteps;
 use crate::report::RunReport;
 use crate::store::{Store, initialise, one_nan, tidy, whole};
-use crate::walk::{ProgramWalk, StepRuns, Supersteps};
+use crate::walk::{ProgramWalk, StepRuns};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{ProgramId, VarId};
 use girder_ir::placement::Placement;
@@ -161,7 +162,7 @@ impl<'e> Engine<'e> {
             depth: 0,
             iterations: 0,
         };
-        let result = walk.program(program);
+        let result = walk.start(program);
         let (report, buffer) = (walk.report, walk.buffer);
         self.buffer = buffer;
         self.failed = result.is_err();

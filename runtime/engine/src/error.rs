@@ -1,7 +1,7 @@
 //! Errors of an engine and of a run.
 //!
 //! Invariant: a [`RunError`] is the same in every mode and on any number of threads, except [`RunError::Cancelled`],
-//! which depends on the time of the cancellation.
+//! which depends on the time of the cancellation, and [`RunError::Interpreted`], which is of one mode.
 
 use girder_ir::codelet::Check;
 use girder_ir::ids::FamilyId;
@@ -119,6 +119,14 @@ pub enum RunError {
         /// The loop.
         span: Span,
     },
+    /// The vertices of a run in mode `interpret` executed too many statements.
+    #[error("the vertices of this run execute more than {limit} statements in mode `interpret`, which is the limit")]
+    Interpreted {
+        /// The limit.
+        limit: u64,
+        /// The step that was executing.
+        span: Span,
+    },
     /// Steps and calls are nested too deeply.
     #[error("steps and calls of the program nest more than {limit} deep")]
     Nesting {
@@ -157,7 +165,7 @@ pub enum RunError {
 
 /// Returns the subject of the message of [`RunError::Iterations`].
 fn loops(all: bool) -> &'static str {
-    if all { "the loops of this run take" } else { "this loop takes" }
+    if all { "the loops and calls of this run take" } else { "this loop takes" }
 }
 
 impl RunError {
@@ -171,6 +179,8 @@ impl RunError {
                 Diagnostic::error("run::too_many_iterations", *span, self.to_string())
                     .help(format!("if the loop is meant to run longer, raise the limit with `--limit {limit}=N`"))
             }
+            RunError::Interpreted { span, .. } => Diagnostic::error("run::too_much_work", *span, self.to_string())
+                .help("run in another mode, which is much faster, or raise the limit with `--limit interpreted=N`"),
             RunError::Nesting { span, .. } => Diagnostic::error("run::nesting", *span, self.to_string())
                 .help("nest less, or raise the limit with `--limit nesting=N`"),
             RunError::StreamEnded { span, declared, .. } => {

@@ -35,6 +35,8 @@ pub(crate) struct Interpreted<'e> {
     sizes: SecondaryMap<FamilyId, Option<Sizes>>,
     counting: Option<&'e CountedBlocks>,
     counted: Counted,
+    /// The statements that this run may still execute.
+    left: u64,
 }
 
 impl<'e> Interpreted<'e> {
@@ -57,7 +59,7 @@ impl<'e> Interpreted<'e> {
                 EngineError::Internal(format!("a vertex of `{name}` has a view of another shape"))
             })?;
         }
-        Ok(Interpreted { graph, session, workers, vars, sizes, counting, counted: Counted::default() })
+        Ok(Interpreted { graph, session, workers, vars, sizes, counting, counted: Counted::default(), left: 0 })
     }
 
     fn vertex(
@@ -79,11 +81,16 @@ impl<'e> Interpreted<'e> {
             Stop::Failed(failure) => VertexStop::Failed(VertexFailure { family: id, instance, failure }),
             Stop::Raced(race) => VertexStop::Raced(VertexRace { family: id, instance, race }),
             Stop::Cancelled => VertexStop::Cancelled,
+            Stop::Exhausted => VertexStop::Exhausted,
         })
     }
 }
 
 impl Store for Interpreted<'_> {
+    fn begin(&mut self) {
+        self.left = self.session.limits.interpreted;
+    }
+
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop> {
         let graph = self.graph;
         for &id in &graph.sets[set].families {
@@ -93,7 +100,9 @@ impl Store for Interpreted<'_> {
                 interpreter.count(counting.points(family.codelet));
             }
             for instance in 0..family.domain.count() {
+                interpreter.allow(self.left);
                 self.vertex(id, family, instance, &mut interpreter)?;
+                self.left = interpreter.left();
                 if self.counting.is_some() {
                     let numbers = interpreter.counters().iter().copied();
                     self.counted.set(id, family.domain.count(), instance, numbers);

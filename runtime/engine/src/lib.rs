@@ -37,6 +37,7 @@ mod runs;
 mod store;
 mod task;
 mod tiles;
+mod predict;
 mod walk;
 
 pub use compile::CodeForm;

@@ -12,6 +12,9 @@ use girder_ir::view::Run;
 
 /// The memory of a mode, and the steps that change it.
 pub(crate) trait Store {
+    /// Begins a run.
+    fn begin(&mut self) {}
+
     /// Executes the vertices of a compute set.
     fn execute(&mut self, set: ComputeSetId) -> Result<(), VertexStop>;
 
@@ -46,6 +49,8 @@ pub(crate) enum VertexStop {
     Raced(VertexRace),
     /// The session was cancelled.
     Cancelled,
+    /// The vertices of the run execute too many statements; only mode `interpret` counts them.
+    Exhausted,
 }
 
 /// The first race of a compute set.

@@ -9,6 +9,7 @@
 use crate::error::RunError;
 use crate::failure::{check_failed, workers_raced};
 use crate::host::{Host, StreamError};
+use crate::predict::{depth_limit, too_long};
 use crate::report::RunReport;
 use crate::store::{Store, VertexStop, one_nan, read_runs, read_scalar, tidy, write_runs};
 use cranelift_entity::SecondaryMap;
@@ -81,13 +82,23 @@ pub(crate) struct ProgramWalk<'a, 't> {
     pub buffer: Vec<u8>,
     /// The nesting depth of the current step.
     pub depth: u32,
-    /// The number of iterations of all loops so far.
+    /// The number of calls, and of iterations of all loops, so far.
     pub iterations: u64,
 }
 
 impl ProgramWalk<'_, '_> {
+    /// Runs a program from the beginning, unless its text implies that it exceeds a limit.
+    pub(crate) fn start(&mut self, program: ProgramId) -> Result<(), RunError> {
+        self.store.begin();
+        let limit = self.session.limits.total_iterations;
+        match too_long(self.graph, program, self.session) {
+            Some(step) => Err(RunError::Iterations { limit, all: true, span: self.span(step) }),
+            None => self.program(program),
+        }
+    }
+
     /// Runs a program to its end.
-    pub(crate) fn program(&mut self, program: ProgramId) -> Result<(), RunError> {
+    fn program(&mut self, program: ProgramId) -> Result<(), RunError> {
         self.step(self.graph.programs[program].body)
     }
 
@@ -122,7 +133,7 @@ impl ProgramWalk<'_, '_> {
                 self.step(case.map_or(*default, |c| c.1))
             }
             StepKind::Call(program) => {
-                self.poll()?;
+                self.count(id)?;
                 self.program(*program)
             }
             StepKind::Effect(effect) => self.effect(id, effect),
@@ -149,14 +160,14 @@ impl ProgramWalk<'_, '_> {
             return Ok(0);
         }
         self.poll()?;
-        let done = self.store.grouped(first).map_err(|stop| self.stopped(stop))?;
+        let done = self.store.grouped(first).map_err(|stop| self.stopped(stop, first))?;
         (0..done).for_each(|_| self.superstep_done());
         Ok(done)
     }
 
     fn execute(&mut self, id: StepId, set: ComputeSetId) -> Result<(), RunError> {
         self.poll()?;
-        self.store.execute(set).map_err(|stop| self.stopped(stop))?;
+        self.store.execute(set).map_err(|stop| self.stopped(stop, id))?;
         if let Some(trace) = &mut self.trace {
             trace.executed(id, set, self.store.counts());
         }
@@ -187,7 +198,7 @@ impl ProgramWalk<'_, '_> {
         }
         let mut value = index.map_or(0, |(_, start, _)| start);
         for _ in 0..count {
-            self.count_iteration(id)?;
+            self.count(id)?;
             if let Some((var, _, by)) = index {
                 self.store.write(Run { var, start: 0, len: 1, stride: 1 }, &value.to_le_bytes());
                 value = value.wrapping_add(by);
@@ -197,11 +208,11 @@ impl ProgramWalk<'_, '_> {
         Ok(())
     }
 
-    /// Counts an iteration of a loop.
-    fn count_iteration(&mut self, id: StepId) -> Result<(), RunError> {
+    /// Counts an iteration of a loop, or a call.
+    fn count(&mut self, id: StepId) -> Result<(), RunError> {
         self.poll()?;
         let limit = self.session.limits.total_iterations;
-        if self.iterations == limit {
+        if self.iterations >= limit {
             return Err(RunError::Iterations { limit, all: true, span: self.span(id) });
         }
         self.iterations += 1;
@@ -221,7 +232,7 @@ impl ProgramWalk<'_, '_> {
                 return Err(RunError::Iterations { limit, all: false, span: self.span(id) });
             }
             iterations += 1;
-            self.count_iteration(id)?;
+            self.count(id)?;
             self.step(body)?;
         }
     }
@@ -325,8 +336,11 @@ impl ProgramWalk<'_, '_> {
         self.graph.origins.span(self.graph.steps[id].origin)
     }
 
-    fn stopped(&self, stop: VertexStop) -> RunError {
+    fn stopped(&self, stop: VertexStop, step: StepId) -> RunError {
         match stop {
+            VertexStop::Exhausted => {
+                RunError::Interpreted { limit: self.session.limits.interpreted, span: self.span(step) }
+            }
             VertexStop::Cancelled => RunError::Cancelled,
             VertexStop::Raced(at) => workers_raced(self.graph, self.tile(at.family, at.instance), at),
             VertexStop::Failed(at) => check_failed(self.graph, self.tile(at.family, at.instance), at),
@@ -345,52 +359,6 @@ impl ProgramWalk<'_, '_> {
         match error {
             StreamError::Ended => RunError::StreamEnded { stream: name, span, declared },
             StreamError::Failed(message) => RunError::Stream { stream: name, message, span },
-        }
-    }
-}
-
-/// Returns the maximal nesting of steps, calls included. A block of the text becomes at most a few nested steps, so
-/// accepted programs stay below.
-fn depth_limit(session: &Session) -> u32 {
-    4 * session.limits.nesting + 16
-}
-
-/// The number of supersteps of every program, as far as the text determines it: one iteration of a `while`, the longest
-/// branch of an `if`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Supersteps {
-    programs: SecondaryMap<ProgramId, Option<u64>>,
-}
-
-impl Supersteps {
-    /// Returns the supersteps of one program. Steps that are nested too deeply to run are not counted.
-    pub(crate) fn of(&mut self, graph: &Graph, program: ProgramId, session: &Session) -> u64 {
-        self.program(graph, program, depth_limit(session))
-    }
-
-    fn program(&mut self, graph: &Graph, program: ProgramId, depth: u32) -> u64 {
-        if let Some(known) = self.programs[program] {
-            return known;
-        }
-        let count = self.step(graph, graph.programs[program].body, depth);
-        self.programs[program] = Some(count);
-        count
-    }
-
-    fn step(&mut self, graph: &Graph, step: StepId, depth: u32) -> u64 {
-        let Some(depth) = depth.checked_sub(1) else { return 0 };
-        let mut of = |s: &StepId| self.step(graph, *s, depth);
-        match &graph.steps[step].kind {
-            StepKind::Seq(steps) | StepKind::Par(steps) => steps.iter().map(of).fold(0, u64::saturating_add),
-            StepKind::Execute(_) | StepKind::Copy(_) => 1,
-            StepKind::Repeat { count, body, .. } => count.saturating_mul(of(body)),
-            StepKind::While { before, body, .. } => of(before).saturating_add(of(body)),
-            StepKind::If { then, els, .. } => of(then).max(of(els)),
-            StepKind::Switch { cases, default, .. } => {
-                cases.iter().map(|c| &c.1).chain([default]).map(of).fold(0, u64::max)
-            }
-            StepKind::Call(program) => self.program(graph, *program, depth),
-            StepKind::Effect(_) => 0,
         }
     }
 }

@@ -219,7 +219,7 @@ impl Case {
             let mut view = View { case: self, offsets: &self.offsets[n], memory: &mut memory };
             match interpreter.run(&sizes, &mut view, consts, self.workers, &session) {
                 Ok(()) => counters.extend_from_slice(interpreter.counters()),
-                Err(Stop::Cancelled | Stop::Raced(_)) => panic!("nobody cancelled or watches"),
+                Err(Stop::Cancelled | Stop::Raced(_) | Stop::Exhausted) => panic!("nobody cancelled or watches"),
                 Err(Stop::Failed(f)) => {
                     let worker = f.worker.unwrap_or(0);
                     failure = Some(Failure { instance: n as u64, site: f.site.as_u32(), worker, values: f.values });

@@ -43,7 +43,7 @@ fn compare(c: &Codelet, shapes: &[Shape]) -> Facts {
         Err(Stop::Failed(failure)) => {
             assert!(!facts.proven.contains(failure.site), "{failure:?} was proven impossible")
         }
-        Err(Stop::Cancelled | Stop::Raced(_)) => unreachable!("nobody cancels or watches"),
+        Err(Stop::Cancelled | Stop::Raced(_) | Stop::Exhausted) => unreachable!("nobody cancels or watches"),
         Ok(()) => {
             for (field, _) in c.edges().filter(|(f, _)| facts.cover[*f] == Cover::Full) {
                 let written = &recorder.written[field.as_u32() as usize];

@@ -30,6 +30,8 @@ pub(super) struct Frame<'a> {
     pub workers: u32,
     pub session: &'a Session,
     pub ticks: u32,
+    /// The statements, and elements of reductions, that may still be executed.
+    pub left: u64,
     pub weights: &'a Weights,
     /// Iterations counted so far.
     pub spent: u64,
@@ -53,10 +55,15 @@ impl<'a> Frame<'a> {
         Halt
     }
 
-    /// Polls the stop flag now and then; called once per iteration of every loop.
+    /// Polls the stop flag and the work that is left now and then; called once per iteration of every loop.
     #[inline]
     pub fn tick(&mut self) -> Result<(), Halt> {
         self.ticks = self.ticks.wrapping_add(1);
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            self.stop = Stop::Exhausted;
+            return Err(Halt);
+        }
         if self.ticks.is_multiple_of(1024) && self.session.cancel.is_cancelled() {
             self.stop = Stop::Cancelled;
             return Err(Halt);

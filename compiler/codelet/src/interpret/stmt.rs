@@ -21,6 +21,7 @@ impl<'a> Frame<'a> {
         if let Some(points) = self.points {
             return self.counted_block(block, points.of(block));
         }
+        self.left = self.left.saturating_sub(block.len() as u64);
         for stmt in block {
             match self.stmt(stmt)? {
                 Flow::Next => {}
@@ -34,6 +35,7 @@ impl<'a> Frame<'a> {
         let count = |n: usize, counters: &mut [u64]| {
             points.iter().filter(|p| p.0 as usize == n).for_each(|p| counters[p.1 as usize] += 1);
         };
+        self.left = self.left.saturating_sub(block.len() as u64);
         if block.is_empty() {
             count(0, self.counters);
         }

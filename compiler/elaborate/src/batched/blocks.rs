@@ -39,7 +39,10 @@ impl<'a> Elaborator<'a> {
             if all_differ(&blocks) { Ok(blocks) } else { Err(Stop::Leave) }
         })?;
         let Some(blocks) = blocks else { return Ok(false) };
-        blocks.into_iter().for_each(|block| out.add_block(block));
+        for block in blocks {
+            self.charge_vertices(point_count(&block.extents) as u64, block.spans[0])?;
+            out.add_block(block);
+        }
         Ok(true)
     }
 

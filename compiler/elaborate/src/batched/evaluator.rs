@@ -44,6 +44,14 @@ struct Saved {
     path: Vec<Ints>,
 }
 
+impl Saved {
+    /// Returns the bytes of its tables.
+    fn bytes(&self) -> u64 {
+        let lists = self.counters.iter().chain(&self.indices).chain(&self.path).map(Ints::bytes);
+        self.names.iter().map(|(_, batch)| batch.bytes()).chain(lists).sum()
+    }
+}
+
 impl<'n, 'a> Evaluator<'n, 'a> {
     /// Creates an evaluator outside all loops, with a limit on iterations.
     pub(super) fn new(base: &'n mut Elaborator<'a>, limit: usize) -> Evaluator<'n, 'a> {
@@ -92,6 +100,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
             indices: self.indices.iter().map(|c| subset.ints(c, extents)).collect(),
             path: self.path.iter().map(|c| subset.ints(c, extents)).collect(),
         };
+        self.base.takes(part.bytes());
         let all = self.swap(part);
         let done = f(self);
         self.swap(all);
@@ -120,7 +129,9 @@ impl<'n, 'a> Evaluator<'n, 'a> {
                 return Ok(());
             }
             let total = point_count(&this.extents) as u64 * count;
-            if total > this.limit as u64 {
+            // Lists of this length would not fit; one at a time, iterations are charged as they are evaluated.
+            let room = this.base.room() / (4 * size_of::<i64>() as u64);
+            if total > room.min(this.limit as u64) {
                 return Err(Stop::Leave);
             }
             let n = count as u32;
@@ -132,6 +143,7 @@ impl<'n, 'a> Evaluator<'n, 'a> {
                 indices: this.indices.iter().map(|c| inside_ints(c, n)).collect(),
                 path: this.path.iter().map(|c| inside_ints(c, n)).collect(),
             };
+            this.base.charge_bytes(saved.bytes(), span)?;
             saved.counters.push(Ints::index(dim));
             saved.path.push(Ints::index(dim));
             let outer = this.swap(saved);

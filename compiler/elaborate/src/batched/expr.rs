@@ -42,6 +42,17 @@ impl<'a> Evaluator<'_, 'a> {
         let tree = self.base.tree();
         let e = &tree.exprs[id];
         self.base.charge(e.span)?;
+        let found = self.expr_kind(id)?;
+        // A name shares the table of its value. Other values take as much again while they are made.
+        if !matches!(e.kind, ExprKind::Name(_)) {
+            self.base.charge_bytes(2 * found.bytes(), e.span)?;
+        }
+        Ok(found)
+    }
+
+    fn expr_kind(&mut self, id: ExprId) -> Found<Batch> {
+        let tree = self.base.tree();
+        let e = &tree.exprs[id];
         match &e.kind {
             ExprKind::Name(name) => match self.local(name) {
                 Some(batch) => Ok(batch.clone()),

@@ -87,6 +87,15 @@ impl Ints {
         Ints::Sum(Affine::default(), Tables::from_elem(Table { dim, values: values.into() }, 1))
     }
 
+    /// Returns the bytes of its tables.
+    pub fn bytes(&self) -> u64 {
+        let values = match self {
+            Ints::Sum(_, tables) => tables.iter().map(|t| t.values.len()).sum(),
+            Ints::Each(values) => values.len(),
+        };
+        (values * size_of::<i64>()) as u64
+    }
+
     /// Returns the affine function, if the form is one.
     pub fn as_affine(&self) -> Option<&Affine> {
         match self {

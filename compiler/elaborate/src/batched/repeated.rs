@@ -6,8 +6,8 @@
 
 use super::evaluator::Evaluator;
 use super::statement::Statement;
-use super::{Batch, Ints, Named};
-use crate::elaborator::Elaborator;
+use super::{Batch, Ints, Named, point_count};
+use crate::elaborator::{Elaborator, memory};
 use crate::families::{Families, VertexBlock, all_differ};
 use crate::value::Value;
 use girder_source::{Diagnostic, Diagnostics, Severity};
@@ -22,10 +22,13 @@ impl<'a> Elaborator<'a> {
         if !self.session.batched || steps >= steps_left || all.count() > limit {
             return false;
         }
-        let failures = self.codelets.failures();
+        let (failures, bytes) = (self.codelets.failures(), self.session.memory.used());
         let before = self.reporter.replace(Diagnostics::default());
         let blocks = self.blocks_repeated(all, limit);
         let reported = self.reporter.replace(before);
+        if !self.budget.has_stopped() {
+            self.session.memory.set_back(bytes);
+        }
         // Later evaluation reports the errors again, except for exhaustion of the budget, which is reported once.
         let stays = |d: &Diagnostic| blocks.is_some() || self.budget.has_stopped() || d.severity == Severity::Warning;
         for d in reported.iter().filter(|d| stays(d)) {
@@ -37,7 +40,10 @@ impl<'a> Elaborator<'a> {
             return false;
         };
         self.budget.set_left(steps_left - steps);
-        blocks.into_iter().for_each(|block| out.add_block(block));
+        for block in blocks {
+            self.takes(point_count(&block.extents) as u64 * memory::VERTEX);
+            out.add_block(block);
+        }
         true
     }
 

@@ -54,6 +54,17 @@ pub enum NodeKind {
 pub type Case = (Vec<(i64, i64)>, Body);
 
 impl NodeKind {
+    /// Returns the bytes of the texts that it holds.
+    pub fn texts(&self) -> u64 {
+        let text = match self {
+            NodeKind::Effect(Effect::Print { label: text, .. })
+            | NodeKind::Effect(Effect::PrintText { text })
+            | NodeKind::Effect(Effect::Abort { message: text, .. }) => text,
+            _ => return 0,
+        };
+        2 * text.len() as u64
+    }
+
     /// Converts the views of a step to the form that reading printed text gives.
     pub fn canonicalise(&mut self) {
         let view = match self {
