@@ -2,7 +2,8 @@
 //!
 //! A [`Program`] is a text with its options; [`Program::compile`] makes a [`Compiled`], which runs in any mode on any
 //! number of threads and gives an [`Outcome`]. [`files`] finds programs on disk, [`cases`] makes tests of them, and
-//! [`generate`] makes random programs.
+//! [`generate`] makes random programs, [`mutate`] makes texts that are nearly programs, and [`properties`] hold for
+//! any text.
 //!
 //! Invariant: two outcomes are equal if and only if the host observes the same effects; all NaNs count as one value.
 
@@ -16,8 +17,10 @@ pub mod files;
 pub mod generate;
 mod kernels;
 mod lowered;
+pub mod mutate;
 mod outcome;
 mod program;
+pub mod properties;
 mod reported;
 mod start;
 
