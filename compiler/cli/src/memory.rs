@@ -1,8 +1,8 @@
 //! The allocator of the command, and the bound on the memory that it gives.
 //!
-//! `compile_bytes` is charged where tables are made, which names the statement that asks for too much. This bound is the
-//! last resort for what is not charged, such as the host code of the command's libraries: without it the system would
-//! end the command, or another process, without a word.
+//! `compile_bytes` is charged where tables are made, which names the statement that asks for too much. This bound is
+//! the last resort for what is not charged, such as machine code that is being made: without it the system would end
+//! the command, or another process, without a word.
 //!
 //! Invariant: no more bytes live than the limits, a quarter of them and a few megabytes; what exceeds this is a
 //! diagnostic.

@@ -39,8 +39,8 @@ impl Memory {
 /// The address space that the stacks of threads and the mapped files of a process may take.
 const ADDRESSES_BESIDE_DATA: u64 = 5 << 29;
 
-/// Returns the bytes of memory that this process may use: the least of the machine's memory, of the limit of its control
-/// group, and of its limited address space.
+/// Returns the bytes of memory that this process may use: the least of the machine's memory, of the limit of its
+/// control group, and of its limited address space.
 pub fn host_memory() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
