@@ -126,12 +126,12 @@ impl Elaborator<'_> {
         let origin = self.origin_at(span);
         self.charge_bytes(memory::SET + 2 * name.len() as u64, span)?;
         let set = self.graph.sets.push(ComputeSet { name, families: vec![], origin });
-        self.add_families(set, families);
+        self.add_families(set, families, span)?;
         Ok(set)
     }
 
     /// Adds families to a compute set.
-    pub fn add_families(&mut self, set: ComputeSetId, families: Families) {
+    pub fn add_families(&mut self, set: ComputeSetId, families: Families, span: Span) -> Result<()> {
         for (key, mut group) in families.into_groups() {
             self.charge_bytes(memory::of_family(&group.like), span)?;
             let indices = std::mem::take(&mut group.indices);
@@ -141,6 +141,7 @@ impl Elaborator<'_> {
             self.graph.indices[id] = indices;
             self.graph.sets[set].families.push(id);
         }
+        Ok(())
     }
 
     /// Makes the family of a group. If the group does not fill a box, the domain has one dimension.

@@ -22,7 +22,7 @@ impl<'a> Elaborator<'a> {
         if let Some(set) = self.emission.take_join() {
             let mut families = Families::new(false);
             self.vertex_items(items, &mut Loops::default(), &mut families)?;
-            self.add_families(set, families);
+            self.add_families(set, families, span)?;
             return Ok(());
         }
         let name = self.unique_set_name(name, "set");
