@@ -172,10 +172,7 @@ impl Elaborator<'_> {
         g: &Given,
         missing: &mut Vec<smol_str::SmolStr>,
     ) -> Result<()> {
-        let mut fill = |name: &str| match missing.iter().position(|n| n == name) {
-            Some(at) => _ = missing.remove(at),
-            None => {}
-        };
+        let mut fill = |name: &str| missing.retain(|n| n != name);
         if let Some(slot) = query.slot(&g.name) {
             fill(&g.name);
             if let Slot::Const(field, ty) = slot {

@@ -100,14 +100,14 @@ impl Candidate<'_> {
     /// Estimates the time of some items.
     fn measure(&mut self, problem: &PlacementProblem, items: impl IntoIterator<Item = usize>) {
         for k in items {
-            let estimate = estimate::of(problem, &problem.items[k], self, self.samples[k].as_deref());
+            let estimate = estimate::of(problem, problem.items[k], self, self.samples[k].as_deref());
             self.found(problem, k, estimate);
         }
     }
 
     /// Estimates the time of all items in parallel.
     pub(super) fn measure_all(&mut self, problem: &PlacementProblem) {
-        let of = |k: usize| estimate::of(problem, &problem.items[k], self, self.samples[k].as_deref());
+        let of = |k: usize| estimate::of(problem, problem.items[k], self, self.samples[k].as_deref());
         for (k, estimate) in par_map(problem.items.len(), of).into_iter().enumerate() {
             self.found(problem, k, estimate);
         }

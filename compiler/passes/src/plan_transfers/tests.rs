@@ -46,7 +46,7 @@ impl Build {
         let var = Var { name, class, ty, shape, init: None, mapping: None, within: None, origin };
         let id = self.graph.vars.push(var);
         self.placement.vars[id] = Some(mapping);
-        View::whole(id, shape)
+        View::whole(id, &shape)
     }
 
     /// A codelet whose fields have these directions, types and ranks. With `full` it writes all of its `out` fields,
