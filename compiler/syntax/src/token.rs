@@ -109,6 +109,8 @@ pub enum Token {
     Out,
     #[token("remote")]
     Remote,
+    #[token("state")]
+    State,
     #[token("stream")]
     Stream,
     #[token("within")]
@@ -238,7 +240,7 @@ impl Token {
     /// Returns whether this word of the grammar is also a name.
     pub fn is_contextual(self) -> bool {
         use Token::*;
-        matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | Stream | Within)
+        matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | State | Stream | Within)
     }
 
     /// Returns whether this is a word that can never be a name.
