@@ -1,10 +1,12 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 5] = [
+const MODULES: [(&str, &str); 7] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
     ("rows", include_str!("../rows.gir")),
+    ("slices", include_str!("../slices.gir")),
+    ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
 ];
 

@@ -1,13 +1,54 @@
-//! Modelled cycles of library functions against bounds. A bound is what a planner that knows the machine reaches, with
-//! a few percent to spare.
+//! What the library costs on a machine, in modelled cycles and memory.
 
 use girder_tests::Program;
 
-/// Checks the modelled cycles of a program on `gc200`, and returns its supersteps.
-fn takes_at_most(cycles: u64, text: &str) -> u64 {
-    let profile = Program::text(text).target("gc200").estimate("main");
-    assert!(profile.cycles <= cycles, "{} cycles, the bound is {cycles}:\n{text}", profile.cycles);
-    profile.supersteps
+/// Returns the cycles of `main`, with these declarations, on a machine.
+fn cycles(target: &str, declarations: &str, main: &str) -> u64 {
+    let text = format!("{declarations} program main() {{ {main} }}");
+    Program::text(text).target(target).estimate("main").cycles
+}
+
+fn table(rows: usize, columns: usize) -> String {
+    format!("var x: f32[{rows}, {columns}]; var index: i32[128]; var y: f32[128, {columns}];")
+}
+
+#[test]
+fn rows_are_gathered_where_they_lie() {
+    let taken = cycles("gc200", &table(8192, 64), "y <- gather(x, index);");
+    assert!(taken <= 6_000, "{taken}");
+}
+
+#[test]
+fn large_tables_fit_and_do_not_move() {
+    // 50,257 and 30,522 are the sizes of vocabularies in use; the first has no divisor below 29.
+    let cases = [("gc200", 50_000, 64), ("gc200", 50_257, 64), ("gc200", 30_522, 64), ("bow-2000", 30_000, 768)];
+    for (target, rows, columns) in cases {
+        let text = table(rows, columns);
+        let taken = cycles(target, &text, "y <- gather(x, index); update(x, index, y); scatter_add(x, index, y);");
+        assert!(taken <= 9_000 + 2 * 15_000, "{rows} x {columns}: {taken}");
+    }
+}
+
+#[test]
+fn a_small_table_goes_to_the_tiles_of_many_indices() {
+    let text = "var x: f32[10000]; var index: i32[100000]; var y: f32[100000];";
+    let taken = cycles("gc200", text, "y <- gather(x, index);");
+    assert!(taken <= 16_000, "{taken}");
+}
+
+#[test]
+fn a_table_without_equal_parts_still_fits() {
+    let text = "var x: f32[50261, 65]; var index: i32[128]; var y: f32[128, 65];";
+    assert!(cycles("gc200", text, "y <- gather(x, index); update(x, index, y);") > 0);
+}
+
+#[test]
+fn elementwise_steps_cost_what_written_loops_cost() {
+    let text = "var x: f32[1000000]; var y: f32[1000000];";
+    let doubled = cycles("gc200", text, "y <- 2.0 * x;");
+    assert!(doubled <= 1_100, "{doubled}");
+    let power = cycles("gc200", "var x: f32[64]; var y: f32[64];", "y <- pow(x, y);");
+    assert!(power <= 15_000, "{power}");
 }
 
 fn product((m, k, n): (u64, u64, u64)) -> String {
@@ -30,7 +71,8 @@ fn products_are_cut_along_all_three_axes() {
         ((1, 1000, 1000), 5_500),
     ];
     for (sizes, cycles) in bounds {
-        takes_at_most(cycles, &product(sizes));
+        let profile = Program::text(product(sizes)).target("gc200").estimate("main");
+        assert!(profile.cycles <= cycles, "{sizes:?}: {}", profile.cycles);
     }
 }
 
@@ -42,5 +84,7 @@ fn products_of_many_matrices_are_one_superstep() {
         var y: f32[16, 128, 128];
         program main() { y <- x @ w; }";
     // The copy to `y` stays on each tile.
-    assert_eq!(takes_at_most(6_500, text), 2);
+    let profile = Program::text(text).target("gc200").estimate("main");
+    assert_eq!(profile.supersteps, 2);
+    assert!(profile.cycles <= 6_500, "{}", profile.cycles);
 }

@@ -19,6 +19,10 @@ fn program(n: usize) -> String {
         var by_rows: f32[10];
         var long: f32[10, 10];
         var by_columns: f32[{columns}];
+        var index: i32[300];
+        var gathered: f32[300];
+        var added: f32[{n}];
+        codelet spread(out index: i32[m]) {{ for i in 0..m {{ index[i] = i32(i) * 7919 % {n} / 10; }} }}
         program main() {{
             compute {{ vertex harmonic(x: x); }}
             total <- sum(x);
@@ -28,6 +32,10 @@ fn program(n: usize) -> String {
             long <- x.reshape([10, {columns}]) @ x.reshape([{columns}, 10]);
             by_rows <- sum(x.reshape([10, {columns}]), axis: 1);
             by_columns <- sum(x.reshape([10, {columns}]), axis: 0);
+            compute {{ vertex spread(index: index); }}
+            gathered <- gather(x, index);
+            added <- x;
+            scatter_add(added, index, gathered * 0.3);
         }}",
         columns = n / 10
     )
@@ -35,7 +43,7 @@ fn program(n: usize) -> String {
 
 fn results(outcome: &Outcome) -> Vec<Vec<u8>> {
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-    let names = ["total", "average", "dot", "row", "by_rows", "by_columns", "long"];
+    let names = ["total", "average", "dot", "row", "by_rows", "by_columns", "long", "gathered", "added"];
     names.iter().map(|name| outcome.array(name).bytes.to_vec()).collect()
 }
 

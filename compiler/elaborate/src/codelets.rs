@@ -7,12 +7,13 @@ use crate::elaborator::{CodeletTable, Elaborator, Generated, Global, Scopes, Spe
 use crate::modules::{Entry, Modules};
 use crate::trees::{expressions, statements};
 use crate::value::Value;
-use girder_ir::codelet::{Elementary, GenericArg};
+use girder_ir::codelet::{Codelet, Elementary, GenericArg};
 use girder_ir::graph::CodeletItem;
 use girder_ir::ids::SpecId;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostics, Failed, Result, SourceMap, Span};
 use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
+use girder_syntax::make::ident;
 use girder_typing::{Meaning, ModuleRef, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
@@ -114,6 +115,7 @@ impl Elaborator<'_> {
         self.reporter.leave_call();
         let spec = match made {
             Ok(mut codelet) => {
+                self.pipeline_generated(module, &mut codelet);
                 codelet.name = self.qualified_item(module, &codelet.name);
                 for arg in args {
                     if let GenericArg::Fn(name) = arg
@@ -146,6 +148,19 @@ impl Elaborator<'_> {
             return Err(self.error_help("names::duplicate", span, message, "rename one of them"));
         }
         Ok(GenericArg::Fn(name))
+    }
+
+    /// Makes a generated codelet `#[pipelined]` if it can be. The loop of an element-wise step costs as much as one that
+    /// is written by hand.
+    fn pipeline_generated(&mut self, module: ModuleRef, codelet: &mut Codelet) {
+        let Some(k) = (module.0 as usize).checked_sub(self.modules.count()) else { return };
+        codelet.pipelined = true;
+        codelet.pipelined = girder_codelet::cost::check(codelet).is_ok();
+        if codelet.pipelined {
+            let name = ident("pipelined");
+            let attr = ast::Attr { name, args: None, span: Span::NONE };
+            self.codelets.generated[k].tree.items[0].attrs.push(attr);
+        }
     }
 
     /// Returns the name of an item in printed text.

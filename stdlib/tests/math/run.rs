@@ -47,16 +47,17 @@ impl VertexMemory for Arrays {
 }
 
 impl Function {
-    /// Compiles a function of the prelude for arguments of one type.
+    /// Compiles a function of the prelude or of `math` for arguments of one type.
     pub fn new(name: &str, ty: ElemType, arguments: usize) -> Function {
         let fields: Vec<String> = (0..arguments).map(|k| format!("in x{k}: {ty}[n]")).collect();
         let values: Vec<String> = (0..arguments).map(|k| format!("x{k}[i]")).collect();
         let (fields, values) = (fields.join(", "), values.join(", "));
         let caller =
             format!("codelet caller({fields}, out y: {ty}[n]) {{ for i in 0..n {{ y[i] = {name}({values}); }} }}");
-        let prelude = girder_stdlib::module("prelude").expect("there is a prelude");
+        let text = |name| girder_stdlib::module(name).expect("a module of the library");
+        let (prelude, math) = (text("prelude"), text("math"));
         let (mut map, session, mut diagnostics) = (SourceMap::default(), Session::default(), Diagnostics::default());
-        let file = map.add("prelude.gir", format!("{prelude}\n{caller}")).expect("a small file");
+        let file = map.add("math.gir", format!("{prelude}\n{math}\n{caller}")).expect("a small file");
         let library = Library(girder_syntax::parse(&map, file, &session, &mut diagnostics));
         let codelet = library.0.items.iter().find_map(|i| match &i.kind {
             ast::ItemKind::Codelet(c) => {

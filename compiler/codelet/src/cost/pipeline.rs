@@ -265,12 +265,22 @@ impl Line<'_, '_, '_> {
         nodes[v].ty == ElemType::F32 && self.demand.costs.vector_bytes >= 8 && values.iter().any(is_first)
     }
 
-    /// Returns whether a value is a product of `f32` that one sum uses.
+    /// Returns whether a value is a product of `f32` that one sum uses, as its multiply-add: the first product of the
+    /// sum.
     fn is_fused(&self, v: Val, values: &[Val], uses: &SecondaryMap<Val, u32>) -> bool {
         let nodes = &self.demand.walk.graph.nodes;
-        let takes =
-            |u: &Val| nodes[*u].args.contains(&v) && matches!(nodes[*u].op, Op::Binary(BinaryOp::Add | BinaryOp::Sub));
-        nodes[v].ty == ElemType::F32 && uses[v] == 1 && values.iter().any(takes)
+        let is_product = |&&a: &&Val| {
+            let node = &nodes[a];
+            matches!(node.op, Op::Binary(BinaryOp::Mul))
+                && node.ty == ElemType::F32
+                && uses[a] == 1
+                && values.contains(&a)
+        };
+        let takes = |u: &Val| {
+            matches!(nodes[*u].op, Op::Binary(BinaryOp::Add | BinaryOp::Sub))
+                && nodes[*u].args.iter().find(is_product) == Some(&v)
+        };
+        is_product(&&v) && values.iter().any(takes)
     }
 
     /// Returns the elements of a vector: as many of the widest type in memory or operations as 64 bits hold.

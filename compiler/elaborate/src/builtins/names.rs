@@ -42,5 +42,7 @@ pub const NAMES: [&str; 37] = [
 ];
 
 /// Functions of the prelude that also apply to static numbers.
-pub const STATIC: [&str; 14] =
-    ["sqrt", "exp", "log", "tanh", "sin", "cos", "relu", "square", "pow", "abs", "floor", "ceil", "round", "trunc"];
+pub const STATIC: [&str; 15] = [
+    "sqrt", "exp", "log", "log2", "tanh", "sin", "cos", "relu", "square", "pow", "abs", "floor", "ceil", "round",
+    "trunc",
+];

@@ -235,6 +235,24 @@ fn library_loops_take_what_is_published() {
     assert_eq!(interval("rsqrt(x[i])"), 8);
 }
 
+/// A tile makes one multiply-add of two lanes in a cycle, so a sum of two products takes two instructions.
+#[test]
+fn a_sum_contains_one_of_its_products() {
+    let floats = |value: &str| {
+        let cost = cost(&format!(
+            "#[pipelined] codelet c(out y: f32[n], in x: f32[n], const s: f32, const t: f32) {{
+                 for i in 0..n {{ y[i] = {value}; }}
+             }}"
+        ));
+        let of = |n| bundles(&cost, &[&[n], &[n], &[], &[]], &none());
+        of(1002) - of(1000)
+    };
+    // A load and a store take two bundles, and so do two float instructions.
+    assert_eq!(floats("s * x[i] + t * (x[i] * x[i])"), 3);
+    assert_eq!(floats("s * x[i] + t * (x[i] * x[i]) + 1.0"), 4);
+    assert_eq!(floats("(s * x[i] + t * (x[i] + t)) * (s - x[i])"), 5);
+}
+
 #[test]
 fn a_narrow_store_reads_and_merges() {
     let bytes = "codelet c(out a: u8[n], in b: u8[n], in c: u8[n], const s: f32) {

@@ -1,0 +1,109 @@
+"""Makes the arrays of programs in the folder above. NumPy computes what they have to compute."""
+
+import math
+
+import numpy as np
+
+rng = np.random.default_rng(7)
+
+
+def random(*shape):
+    return (rng.standard_normal(shape) * 0.4).astype(np.float32)
+
+
+def save(name, **arrays):
+    single = {k: a.astype(np.float32) if a.dtype == np.float64 else a for k, a in arrays.items()}
+    np.savez(name, **single)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def poisson(side):
+    n = side * side
+    a = np.zeros((n, n))
+    for r in range(n):
+        for c in range(n):
+            if r == c:
+                a[r, c] = 4
+            elif (abs(c - r) == 1 and c // side == r // side) or abs(c - r) == side:
+                a[r, c] = -1
+    np.save("cg.npy", np.linalg.solve(a, np.ones(n)).astype(np.float32))
+
+
+def fourier():
+    i = np.arange(64)
+    f = np.fft.fft((i * 7 % 11) + 1j * (i * 5 % 13 - 6))
+    np.save("fft.npy", np.stack([f.real, f.imag]).astype(np.float32))
+
+
+def norm(x):
+    c = x - x.mean(1, keepdims=True)
+    return c / np.sqrt((c * c).mean(1, keepdims=True) + 1e-5)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def transformer(t, d, heads):
+    x, wq, wk, wv, wo = random(t, d), random(d, d), random(d, d), random(d, d), random(d, d)
+    w1, w2 = random(d, 4 * d), random(4 * d, d)
+    size = d // heads
+    a = norm(x.astype(float))
+    q, k, v = a @ wq, a @ wk, a @ wv
+    parts = []
+    for h in range(heads):
+        part = slice(h * size, (h + 1) * size)
+        scores = q[:, part] @ k[:, part].T / math.sqrt(size)
+        scores = np.where(np.tril(np.ones((t, t))) > 0, scores, -1e9)
+        parts.append(softmax(scores) @ v[:, part])
+    h = x.astype(float) + np.concatenate(parts, 1) @ wo
+    a = norm(h) @ w1
+    gelu = a * 0.5 * (1 + np.vectorize(math.erf)(a / math.sqrt(2)))
+    save("block.npz", x=x, wq=wq, wk=wk, wv=wv, wo=wo, w1=w1, w2=w2, y=h + gelu @ w2)
+
+
+def lstm(steps, batch, inputs, hidden):
+    x, w = random(steps, batch, inputs), random(inputs, 4 * hidden)
+    u, b = random(hidden, 4 * hidden), random(4 * hidden)
+    h, c, y = np.zeros((batch, hidden)), np.zeros((batch, hidden)), []
+    for t in range(steps):
+        gates = x[t].astype(float) @ w + b + h @ u
+        i, f, g, o = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        y.append(h)
+    save("lstm.npz", x=x, w=w, u=u, b=b, y=np.array(y))
+
+
+def embedding(words, width):
+    table, target = random(words, width), random(4, 5, width)
+    tokens = rng.integers(0, words, (4, 5)).astype(np.int32)
+    tokens[0, :3] = 7
+    trained = table.astype(float)
+    for _ in range(3):
+        np.add.at(trained, tokens, -0.1 * (trained[tokens] - target))
+    save("embedding.npz", table=table, tokens=tokens, target=target, trained=trained)
+
+
+def clusters():
+    x = np.concatenate([rng.standard_normal((20, 2)) + c for c in ((0, 0), (6, 1), (2, 7))])
+    x = x.astype(np.float32)
+    start = x[[1, 25, 50]].copy()
+    centres = start.astype(float)
+    for turn in range(11):
+        classes = ((x[:, None] - centres) ** 2).sum(2).argmin(1)
+        if turn < 10:
+            centres = np.array([x[classes == k].mean(0) for k in range(3)])
+    save("kmeans.npz", x=x, start=start, centres=centres, classes=classes.astype(np.int32))
+
+
+poisson(6)
+fourier()
+transformer(12, 16, 4)
+lstm(7, 3, 5, 8)
+embedding(50, 6)
+clusters()
