@@ -84,9 +84,8 @@ fn directions_are_kept() {
 
 #[test]
 fn the_start_of_a_product_is_static() {
-    let amp = |rest: &str| {
-        format!("codelet c(in a: f32[m, m], in t: bool, out y: f32[m, m]) {{ amp(y, a, a{rest}); }}")
-    };
+    let amp =
+        |rest: &str| format!("codelet c(in a: f32[m, m], in t: bool, out y: f32[m, m]) {{ amp(y, a, a{rest}); }}");
     reports(&amp(", first: true"), &[]);
     reports(&amp(", first: t"), &[("codelet::argument", "t")]);
     reports(&amp(", last: true"), &[("codelet::argument", "last")]);
