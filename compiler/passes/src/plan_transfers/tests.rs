@@ -42,8 +42,8 @@ impl Build {
     fn var(&mut self, ty: ElemType, shape: &[u64], mapping: Mapping) -> View {
         let name = format!("v{}", self.graph.vars.len()).into();
         let class = VarClass::Var;
-        let var =
-            Var { name, class, ty, shape: shape.into(), init: None, mapping: None, within: None, origin: self.origin };
+        let origin = self.origin;
+        let var = Var { name, class, ty, shape: shape.into(), init: None, mapping: None, within: None, origin };
         let id = self.graph.vars.push(var);
         self.placement.vars[id] = Some(mapping);
         View::whole(id, shape)

@@ -189,9 +189,12 @@ proptest! {
     ) {
         let build = graph(&mut Choices(choices, 0));
         let (apart, next) = (is_apart(&build.graph), build.graph.steps.len() == 3);
+        let ipus = build.machine.ipus;
         let planned = build.plan();
         let carries = planned.plan.sets.values().next().unwrap().carries;
-        prop_assert_eq!(carries.is_some(), apart && next);
+        // On several IPUs a copy that shares none with the set stays a step of its own.
+        prop_assert!(carries.is_none() || (apart && next));
+        prop_assert!(carries.is_some() || !(apart && next) || ipus > 1);
         prop_assert_eq!(planned.plan.copies.values().next().unwrap() == &StepPlan::default(), carries.is_some());
     }
 
