@@ -42,8 +42,8 @@ impl Elaborator<'_> {
                 Ok(Value::Unit)
             }
             "undef" => {
-                let [_] = self.required(name, ["x"], given, span)?;
-                Ok(Value::Unit)
+                let [x] = self.required(name, ["x"], given, span)?;
+                self.undef(&x.value, x.span, span).map(|()| Value::Unit)
             }
             "copy" => {
                 let [x] = self.required(name, ["x"], given, span)?;

@@ -3,7 +3,7 @@
 //! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) has the same meaning in a module of its
 //! own: every outside name in it is qualified, and every constant of its module is a number.
 
-use crate::elaborator::{Elaborator, Generated, Global, Scopes, SpecKey};
+use crate::elaborator::{CodeletTable, Elaborator, Generated, Global, Scopes, SpecKey};
 use crate::modules::{Entry, Modules};
 use crate::trees::{expressions, statements};
 use crate::value::Value;
@@ -14,13 +14,14 @@ use girder_ir::types::ElemType;
 use girder_source::{Diagnostics, Failed, Result, SourceMap, Span};
 use girder_syntax::ast::{self, ExprKind, ItemKind, StmtKind};
 use girder_typing::{Meaning, ModuleRef, Scope};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 /// The names that codelet bodies see.
 pub struct Names<'a> {
     modules: &'a Modules,
     generated: &'a [Generated],
+    functions: &'a FxHashMap<SmolStr, (ModuleRef, usize)>,
     scopes: &'a Scopes,
 }
 
@@ -70,6 +71,14 @@ impl Scope for Names<'_> {
         if module == self.modules.prelude { Elementary::from_name(&item.name.dotted()) } else { None }
     }
 
+    fn function(&self, name: &str) -> Option<(ModuleRef, &ast::Fn)> {
+        let &(module, item) = self.functions.get(name)?;
+        match &self.tree(module).items.get(item)?.kind {
+            ItemKind::Fn(f) => Some((module, f)),
+            _ => None,
+        }
+    }
+
     fn tree(&self, module: ModuleRef) -> &ast::Module {
         match module.0.checked_sub(self.count()) {
             None => &self.modules.get(module).tree,
@@ -105,6 +114,13 @@ impl Elaborator<'_> {
         let spec = match made {
             Ok(mut codelet) => {
                 codelet.name = self.qualified_item(module, &codelet.name);
+                for arg in args {
+                    if let GenericArg::Fn(name) = arg
+                        && let Some(&(module, item)) = self.codelets.functions.get(name)
+                    {
+                        self.print_item(module, item);
+                    }
+                }
                 self.print_item(module, item);
                 Some(self.graph.codelets.push(codelet))
             }
@@ -112,6 +128,22 @@ impl Elaborator<'_> {
         };
         self.codelets.specs.insert(key, spec);
         spec.ok_or(Failed)
+    }
+
+    /// Returns a function as an argument of a generic.
+    pub fn generic_fn(&mut self, module: ModuleRef, item: usize, span: Span) -> Result<GenericArg> {
+        let ItemKind::Fn(f) = &self.modules.get(module).tree.items[item].kind else { return Err(Failed) };
+        let name = self.qualified_item(module, &f.name.dotted());
+        if !f.codelet {
+            let message = format!("`{name}` runs while the graph is built, so a codelet cannot call it");
+            return Err(self.error_help("elaborate::type_mismatch", span, message, "declare it `codelet fn`"));
+        }
+        let known = *self.codelets.functions.entry(name.clone()).or_insert((module, item));
+        if known != (module, item) {
+            let message = format!("another function `{name}` is already an argument of a codelet");
+            return Err(self.error_help("names::duplicate", span, message, "rename one of them"));
+        }
+        Ok(GenericArg::Fn(name))
     }
 
     /// Returns the name of an item in printed text.
@@ -163,7 +195,8 @@ impl Elaborator<'_> {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { modules: self.modules, generated: &self.codelets.generated, scopes: &self.scopes }
+        let CodeletTable { generated, functions, .. } = &self.codelets;
+        Names { modules: self.modules, generated, functions, scopes: &self.scopes }
     }
 }
 

@@ -105,6 +105,27 @@ impl Elaborator<'_> {
         Ok(Value::Unit)
     }
 
+    /// Elaborates `undef(x);` of a tensor, or of all tensors of a nested value.
+    pub fn undef(&mut self, value: &Value, at: Span, span: Span) -> Result<()> {
+        self.charge(span)?;
+        match value {
+            Value::List(l) => l.iter().try_for_each(|v| self.undef(v, at, span)),
+            Value::Tuple(t) => t.values.iter().try_for_each(|v| self.undef(v, at, span)),
+            Value::Tensor(t) => {
+                self.writable(&t.view, span)?;
+                if t.view.parts.len() > 1 {
+                    let message = "this view has several parts";
+                    return Err(self.error_help("elaborate::view_parts", at, message, "name each part in an `undef`"));
+                }
+                if t.view.is_empty() {
+                    return Ok(());
+                }
+                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone() }), span)
+            }
+            other => Err(self.expected("a tensor", other, at)),
+        }
+    }
+
     /// Elaborates `abort("message", when: c);`.
     pub fn abort(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [message, when] = self.arguments("abort", ["message?", "when?"], given, span)?;
@@ -151,6 +172,7 @@ fn static_text(value: &Value, inside: bool) -> Option<String> {
             let end = r.start as i128 + r.step as i128 * r.count as i128;
             format!("{}..{end} by {}", r.start, r.step)
         }
+        Value::Array(a) => a.text(),
         Value::List(values) => format!("[{}]", list(values)?),
         Value::Tuple(t) => {
             let named = |(name, v): (&smol_str::SmolStr, &Value)| {

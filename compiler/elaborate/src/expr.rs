@@ -215,6 +215,11 @@ impl Elaborator<'_> {
             Value::Range(r) => Ok(r.count),
             Value::List(l) => Ok(l.len() as u64),
             Value::Tuple(t) => Ok(t.values.len() as u64),
+            Value::Array(a) if !a.shape.is_empty() => {
+                // Its parts are copies.
+                self.charge_many(a.bytes.len() as u64 / u64::from(a.ty.bytes()), span)?;
+                Ok(a.shape[0])
+            }
             Value::Int(_) => Err(self.error_help(
                 "elaborate::type_mismatch",
                 span,
@@ -231,6 +236,7 @@ impl Elaborator<'_> {
             Value::Range(r) => Value::Int(r.at(k)),
             Value::List(l) => l[k as usize].clone(),
             Value::Tuple(t) => t.values[k as usize].clone(),
+            Value::Array(a) => a.part(k),
             _ => Value::Error,
         }
     }

@@ -184,8 +184,7 @@ impl Elaborator<'_> {
         self.charge_many(t.view.len(), span)?;
         let bytes: Vec<u8> =
             t.view.elements().flat_map(|(_, e)| a.bytes[e as usize * size..][..size].iter().copied()).collect();
-        let shape = t.view.shape().to_vec();
-        Ok(Value::Array(Arc::new(crate::modules::Array { ty: a.ty, shape, bytes: bytes.into() })))
+        Ok(a.of_bytes(t.view.shape().to_vec(), bytes))
     }
 }
 

@@ -20,6 +20,7 @@ mod root;
 mod trees;
 mod references;
 mod scope;
+mod arrays;
 mod expr;
 mod integers;
 mod operators;

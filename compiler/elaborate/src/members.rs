@@ -30,6 +30,7 @@ impl Elaborator<'_> {
             (Value::Tensor(t), "type") => Value::Type(t.ty),
             (Value::Tensor(t), "len") => Value::Int(t.view.len() as i64),
             (Value::Array(a), "shape") => shape_of(&a.shape),
+            (Value::Array(a), "len") => Value::Int(a.shape.iter().product::<u64>() as i64),
             (Value::Array(a), "rank") => Value::Int(a.shape.len() as i64),
             (Value::Array(a), "type") => Value::Type(a.ty),
             (Value::List(l), "len") => Value::Int(l.len() as i64),

@@ -9,6 +9,7 @@ use crate::value::Given;
 use crate::value::Value;
 use girder_source::{Result, Span};
 use girder_syntax::ast::{BinaryOp, ItemKind, UnaryOp};
+use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
 impl Elaborator<'_> {
@@ -135,15 +136,18 @@ impl Elaborator<'_> {
 
     /// Calls a function of the prelude.
     pub fn prelude_given(&mut self, name: &str, given: Vec<Given>, span: Span) -> Result<Value> {
-        let prelude = self.modules.prelude;
-        let data = self.modules.get(prelude);
-        let item = data.values.get(name).and_then(|&e| self.modules.item(prelude, e));
-        match item {
-            Some((module, index, item)) if matches!(item.kind, ItemKind::Fn(_)) => {
-                self.call_fn(module, index, given, span)
-            }
-            _ => Err(self.error("elaborate::no_library", span, format!("the library has no function `{name}`"))),
+        match self.prelude_fn(name) {
+            Some((module, item)) => self.call_fn(module, item, given, span),
+            None => Err(self.error("elaborate::no_library", span, format!("the library has no function `{name}`"))),
         }
+    }
+
+    /// Returns a function of the prelude.
+    pub fn prelude_fn(&self, name: &str) -> Option<(ModuleRef, usize)> {
+        let prelude = self.modules.prelude;
+        let entry = *self.modules.get(prelude).values.get(name)?;
+        let (module, index, item) = self.modules.item(prelude, entry)?;
+        matches!(item.kind, ItemKind::Fn(_)).then_some((module, index))
     }
 }
 

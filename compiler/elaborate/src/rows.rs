@@ -302,7 +302,7 @@ fn writes(graph: &Graph, kind: &NodeKind, vars: &[VarId]) -> bool {
         NodeKind::Switch { cases, default, .. } => cases.iter().any(|(_, body)| inside(body)) || inside(default),
         NodeKind::Par(branches) => branches.iter().any(inside),
         NodeKind::Call(_) => true,
-        NodeKind::Effect(Effect::Read { into, .. }) => viewed(into),
+        NodeKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => viewed(into),
         NodeKind::Effect(_) => false,
     }
 }

@@ -126,12 +126,14 @@ impl Elementary {
 }
 
 /// An argument between `<` and `>`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum GenericArg {
     /// `T: float`
     Type(ElemType),
     /// `k: int`
     Int(i64),
+    /// `op: fn`: a codelet function, by its name in printed text
+    Fn(SmolStr),
 }
 
 /// The direction of a field.

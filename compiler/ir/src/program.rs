@@ -124,6 +124,12 @@ pub enum Effect {
     },
     /// `sync();`
     Sync,
+    /// `undef(x);`: the values of the elements are no longer needed. From here on they are zero, in every mode; the
+    /// machine does nothing. The elements have one variable, and none is named twice.
+    Undef {
+        /// The elements.
+        what: View,
+    },
 }
 
 impl Step {

@@ -265,8 +265,8 @@ impl<'a> Reader<'a> {
         match self.values.name(e) {
             Some(name) if name == "i64.min" => Ok(GenericArg::Int(i64::MIN)),
             Some(name) => {
-                let ty = ElemType::from_name(&name).ok_or_else(|| format!("`{name}` is no element type"))?;
-                Ok(GenericArg::Type(ty))
+                // Any other name is a function's; a wrong one names no codelet.
+                Ok(ElemType::from_name(&name).map_or_else(|| GenericArg::Fn(name.as_str().into()), GenericArg::Type))
             }
             None => self.values.int(e).map(GenericArg::Int),
         }

@@ -51,6 +51,10 @@ impl<'a> Builder<'a, '_> {
         }
         match self.name(name, at) {
             Some(Value::Type(ty)) => self.conversion(ty, args, span),
+            Some(Value::Fn(path)) => match self.scope.function(&path) {
+                Some((module, item)) => self.call_fn(module, item, args, span),
+                None => self.unknown(&path, at),
+            },
             Some(Value::Error) => {
                 self.evaluate_all(args);
                 Value::Error
@@ -82,14 +86,7 @@ impl<'a> Builder<'a, '_> {
     fn call_item(&mut self, path: &str, args: &'a [ast::Arg], at: Span, span: Span) -> Value {
         let module = self.frame().module;
         match self.scope.lookup(module, path) {
-            Some(Meaning::CodeletFn { module, item }) => {
-                let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
-                let spans: Vec<_> = exprs.iter().map(|&e| self.tree().exprs[e].span).collect();
-                let values = self.values(&exprs);
-                let list = args.iter().zip(values).zip(spans);
-                let list = list.map(|((a, value), span)| Argument { name: a.name.as_ref(), value, span }).collect();
-                self.inline(module, item, list, span)
-            }
+            Some(Meaning::CodeletFn { module, item }) => self.call_fn(module, item, args, span),
             Some(Meaning::Type(ty)) => self.conversion(ty, args, span),
             Some(Meaning::Other(what)) => {
                 self.evaluate_all(args);
@@ -106,6 +103,15 @@ impl<'a> Builder<'a, '_> {
                 self.unknown(path, at)
             }
         }
+    }
+
+    fn call_fn(&mut self, module: ModuleRef, item: &'a ast::Fn, args: &'a [ast::Arg], span: Span) -> Value {
+        let exprs: Vec<_> = args.iter().map(|a| a.value).collect();
+        let spans: Vec<_> = exprs.iter().map(|&e| self.tree().exprs[e].span).collect();
+        let values = self.values(&exprs);
+        let list = args.iter().zip(values).zip(spans);
+        let list = list.map(|((a, value), span)| Argument { name: a.name.as_ref(), value, span }).collect();
+        self.inline(module, item, list, span)
     }
 
     /// Evaluates the arguments of a callee that cannot be called, to report their errors.

@@ -56,7 +56,9 @@ impl<'a> Builder<'a, '_> {
             }
             K::Unary { op, value } => self.unary(*op, *value, span),
             K::Binary { .. } => self.chain(node),
-            K::Range { .. } => self.not_here(span, "a range is not a value in a codelet", "write it where it is used"),
+            K::Range { start, end, closed, by } => {
+                self.bounds_between(*start, *end, *closed, *by).map_or(Value::Error, Value::Range)
+            }
             K::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, span),
             K::Block(body) => self.body(body, wanted),
             K::If { cond, then, els } => self.if_value(*cond, then, *els, wanted, span),
@@ -124,6 +126,7 @@ impl<'a> Builder<'a, '_> {
         match value {
             Value::Scalar(e) => *e = self.kept(*e, name),
             Value::Tuple(list) => list.iter_mut().for_each(|(_, v)| self.keep(v, name)),
+            Value::Range(b) => (b.lo, b.hi) = (self.kept(b.lo, ""), self.kept(b.hi, "")),
             Value::View(view) => {
                 for axis in &mut view.axes {
                     match axis {

@@ -28,6 +28,14 @@ impl<'a> Builder<'a, '_> {
                     Some(v) => Value::Int(v.into()),
                     None => return false,
                 },
+                (Class::Fn, Some(Argument { value: Value::Fn(f), .. })) => Value::Fn(f.clone()),
+                (Class::Fn, _) => {
+                    let at = given.map_or(self.frame().call, |a| a.span);
+                    let message = format!("the function `{}` is passed by name", g.name.name);
+                    let d = Diagnostic::error("codelet::generic", at, message).label(g.name.span, "declared here");
+                    self.report(d.help("only a generic of the codelet can be passed on"));
+                    return false;
+                }
                 (_, Some(Argument { value: Value::Type(ty), .. })) => Value::Type(*ty),
                 (_, Some(a)) => {
                     self.error("codelet::generic", a.span, format!("`{}` is a type", g.name.name));

@@ -71,6 +71,8 @@ pub enum Class {
     Element,
     /// An integer.
     Int,
+    /// A codelet function.
+    Fn,
 }
 
 impl Class {
@@ -80,7 +82,7 @@ impl Class {
             Class::Float => ty.is_float(),
             Class::Number => ty.is_number(),
             Class::Element => true,
-            Class::Int => false,
+            Class::Int | Class::Fn => false,
         }
     }
 
@@ -91,6 +93,7 @@ impl Class {
             Class::Number => "number",
             Class::Element => "element",
             Class::Int => "int",
+            Class::Fn => "fn",
         }
     }
 }
@@ -104,11 +107,13 @@ pub(super) fn generic_class(g: &ast::Generic) -> std::result::Result<Class, Diag
             "number" => return Ok(Class::Number),
             "element" => return Ok(Class::Element),
             "int" => return Ok(Class::Int),
+            "fn" => return Ok(Class::Fn),
             _ => {}
         }
     }
     let message = format!("this is not a class that `{}` can be of", g.name.name);
-    Err(Diagnostic::error("codelet::generic", bound.span, message).help("write `float`, `number`, `element` or `int`"))
+    Err(Diagnostic::error("codelet::generic", bound.span, message)
+        .help("write `float`, `number`, `element`, `int` or `fn`"))
 }
 
 /// Reads the interface of a codelet.
@@ -199,8 +204,9 @@ fn element_type(
     span: Span,
 ) -> std::result::Result<HeaderType, Diagnostic> {
     if let Some(i) = generics.iter().position(|g| g.name == name) {
-        if generics[i].class == Class::Int {
-            let message = format!("`{name}` is an integer, not a type");
+        if let Class::Int | Class::Fn = generics[i].class {
+            let is = if generics[i].class == Class::Int { "an integer" } else { "a function" };
+            let message = format!("`{name}` is {is}, not a type");
             return Err(Diagnostic::error("codelet::type_mismatch", span, message));
         }
         return Ok(HeaderType::Generic(i));
@@ -245,7 +251,7 @@ pub fn infer_args(
         diagnostics.push(d);
         return Err(Failed);
     }
-    let mut args: Vec<Option<GenericArg>> = explicit.iter().copied().map(Some).collect();
+    let mut args: Vec<Option<GenericArg>> = explicit.iter().cloned().map(Some).collect();
     args.resize(header.generics.len(), None);
     let mut errors = vec![];
     for &(id, ty) in field_types {
@@ -258,7 +264,7 @@ pub fn infer_args(
         let wanted = match f.ty {
             HeaderType::Elem(t) => Some(t),
             HeaderType::Generic(g) => match args[g] {
-                Some(GenericArg::Type(t)) => Some(t),
+                Some(GenericArg::Type(ref t)) => Some(*t),
                 _ => None,
             },
         };
@@ -269,7 +275,7 @@ pub fn infer_args(
         }
     }
     for (g, arg) in header.generics.iter().zip(&args) {
-        errors.extend(wrong_generic(g, *arg, at));
+        errors.extend(wrong_generic(g, arg.as_ref(), at));
     }
     if errors.is_empty() {
         return Ok(args.into_iter().flatten().collect());
@@ -279,19 +285,30 @@ pub fn infer_args(
 }
 
 /// Returns the diagnostic for a generic argument that does not fit.
-pub(super) fn wrong_generic(g: &HeaderGeneric, arg: Option<GenericArg>, at: Span) -> Option<Diagnostic> {
+pub(super) fn wrong_generic(g: &HeaderGeneric, arg: Option<&GenericArg>, at: Span) -> Option<Diagnostic> {
     let error = |message: String| Diagnostic::error("codelet::generic", at, message).label(g.span, "declared here");
     match (arg, g.class) {
         (None, Class::Int) => Some(error(format!("the argument `{}` is missing", g.name)).help("write it: `<4>`")),
+        (None, Class::Fn) => {
+            let d = error(format!("the function `{}` is missing", g.name));
+            Some(d.help("write the generic arguments, such as `<f32, add>`"))
+        }
         (None, _) => {
             let d = error(format!("the type `{}` cannot be inferred", g.name));
             Some(d.help("write the generic arguments: `<f32>`"))
         }
         (Some(GenericArg::Int(_)), Class::Int) => None,
+        (Some(GenericArg::Fn(_)), Class::Fn) => None,
+        (Some(GenericArg::Fn(f)), class) => {
+            Some(error(format!("`{}` is a `{}`, and `{f}` is a function", g.name, class.name())))
+        }
+        (Some(_), Class::Fn) => {
+            Some(error(format!("`{}` is a function", g.name)).help("pass the name of a `codelet fn`"))
+        }
         (Some(GenericArg::Int(v)), _) => Some(error(format!("`{}` is a type, and {v} is a number", g.name))),
-        (Some(GenericArg::Type(t)), _) if !t.is_supported() => Some(not_supported(t, at)),
+        (Some(GenericArg::Type(t)), _) if !t.is_supported() => Some(not_supported(*t, at)),
         (Some(GenericArg::Type(t)), class) => {
-            (!class.holds(t)).then(|| error(format!("`{}` is a `{}`, which `{t}` is not", g.name, class.name())))
+            (!class.holds(*t)).then(|| error(format!("`{}` is a `{}`, which `{t}` is not", g.name, class.name())))
         }
     }
 }

@@ -54,6 +54,13 @@ pub trait Scope {
         None
     }
 
+    /// Returns the codelet function that an argument of a generic names ([`GenericArg::Fn`]).
+    ///
+    /// [`GenericArg::Fn`]: girder_ir::codelet::GenericArg::Fn
+    fn function(&self, _name: &str) -> Option<(ModuleRef, &ast::Fn)> {
+        None
+    }
+
     /// Returns the tree of a module.
     fn tree(&self, module: ModuleRef) -> &ast::Module;
 }

@@ -24,7 +24,7 @@ struct Strided {
 }
 
 /// `lo..hi by step`
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// `i64`
     pub lo: ExprId,
@@ -47,17 +47,29 @@ impl<'a> Builder<'a, '_> {
     /// Translates a range to bounds; otherwise reports an error and returns `None`.
     pub(super) fn bounds(&mut self, range: ast::ExprId) -> Option<Bounds> {
         let node = &self.tree().exprs[range];
-        let (start, end, closed, by) = match &node.kind {
-            ast::ExprKind::Range { start, end, closed, by } => (*start, *end, *closed, *by),
-            ast::ExprKind::Paren(inner) => return self.deeper(node.span, |s| s.bounds(*inner)).flatten(),
-            _ => {
-                if !matches!(self.expr(range), Value::Error) {
+        match &node.kind {
+            ast::ExprKind::Range { start, end, closed, by } => self.bounds_between(*start, *end, *closed, *by),
+            ast::ExprKind::Paren(inner) => self.deeper(node.span, |s| s.bounds(*inner)).flatten(),
+            _ => match self.expr(range) {
+                Value::Range(b) => Some(b),
+                Value::Error => None,
+                _ => {
                     let d = Diagnostic::error("codelet::type_mismatch", node.span, "a codelet loops over ranges only");
                     self.report(d.help("write `i in 0..n`"));
+                    None
                 }
-                return None;
-            }
-        };
+            },
+        }
+    }
+
+    /// Translates `start..end by step`.
+    pub(super) fn bounds_between(
+        &mut self,
+        start: ast::ExprId,
+        end: ast::ExprId,
+        closed: bool,
+        by: Option<ast::ExprId>,
+    ) -> Option<Bounds> {
         let spans = [self.tree().exprs[start].span, self.tree().exprs[end].span];
         let mut values = self.values(&[start, end]).into_iter();
         let step = by.map_or(Some(1), |by| self.step(by));

@@ -6,6 +6,7 @@
 use super::Meaning;
 use super::builder::Builder;
 use super::builtins;
+use super::loops::Bounds;
 use super::value::{Axis, Binding, Bound, Value, View};
 use girder_ir::codelet::{ExprKind, Storage};
 use girder_ir::ids::ExprId;
@@ -118,6 +119,7 @@ impl<'a> Builder<'a, '_> {
             Value::Scalar(e) => Value::Scalar(self.again_at(e, span)),
             Value::Tuple(list) => Value::Tuple(list.into_iter().map(|(name, v)| (name, self.reuse(v, span))).collect()),
             Value::View(v) => Value::View(self.view_again(v)),
+            Value::Range(b) => Value::Range(Bounds { lo: self.again(b.lo), hi: self.again(b.hi), step: b.step }),
             other => other,
         }
     }

@@ -98,7 +98,7 @@ pub fn result_type(
 }
 
 fn check_args(header: &Header, args: &[GenericArg], diagnostics: &mut Diagnostics) -> bool {
-    let given = args.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let given = args.iter().map(Some).chain(std::iter::repeat(None));
     let wrong: Vec<_> =
         header.generics.iter().zip(given).filter_map(|(g, a)| wrong_generic(g, a, header.span)).collect();
     let ok = wrong.is_empty();
@@ -109,9 +109,10 @@ fn check_args(header: &Header, args: &[GenericArg], diagnostics: &mut Diagnostic
 impl<'a> Builder<'a, '_> {
     fn bind_generics(&mut self, item: &'a ast::Codelet, args: &[GenericArg]) {
         for (g, arg) in item.generics.iter().zip(args) {
-            let value = match *arg {
-                GenericArg::Type(ty) => Value::Type(ty),
-                GenericArg::Int(v) => Value::Int(v.into()),
+            let value = match arg {
+                GenericArg::Type(ty) => Value::Type(*ty),
+                GenericArg::Int(v) => Value::Int((*v).into()),
+                GenericArg::Fn(name) => Value::Fn(name.clone()),
             };
             self.bind(&g.name, value, Bound::Generic);
         }

@@ -125,7 +125,7 @@ impl<'a> Builder<'a, '_> {
                 self.keep(&mut value, "");
                 value
             }
-            Value::Unit | Value::Type(_) | Value::Str(_) => {
+            Value::Unit | Value::Type(_) | Value::Fn(_) | Value::Str(_) | Value::Range(_) => {
                 let message = format!("{} cannot be assigned", value.noun());
                 let d = Diagnostic::error("codelet::type_mismatch", name.span, message);
                 self.report(d.help("write `let` without `mut`"));

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the expressions inside a value that is bound to a name are stable: no later statement changes them.
 
+use super::loops::Bounds;
 use girder_ir::codelet::Storage;
 use girder_ir::ids::ExprId;
 use girder_ir::types::{ElemType, Scalar};
@@ -21,12 +22,16 @@ pub(super) enum Value {
     Bool(bool),
     /// An element type.
     Type(ElemType),
+    /// A codelet function that a generic names.
+    Fn(SmolStr),
     /// A string, for `assert`.
     Str(SmolStr),
     /// A scalar computed by the codelet.
     Scalar(ExprId),
     /// `(a, b)`, `(w: a)`
     Tuple(Vec<(Option<SmolStr>, Value)>),
+    /// `lo..hi by step`
+    Range(Bounds),
     /// Elements of a field or local array; at least one dimension.
     View(View),
     /// Nothing.
@@ -53,9 +58,11 @@ impl Value {
             Value::Float(_) => "a float",
             Value::Bool(_) => "a `bool`",
             Value::Type(_) => "a type",
+            Value::Fn(_) => "a function",
             Value::Str(_) => "a string",
             Value::Scalar(_) => "a scalar",
             Value::Tuple(_) => "a tuple",
+            Value::Range(_) => "a range",
             Value::View(_) => "an array",
             Value::Unit | Value::Never => "nothing",
             Value::Error => "an error",

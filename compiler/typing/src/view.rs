@@ -155,6 +155,9 @@ impl<'a> Builder<'a, '_> {
                     return self.bounds(*e).map(AxisIndex::Range);
                 }
                 let v = self.expr(*e);
+                if let Value::Range(b) = v {
+                    return Some(AxisIndex::Range(b));
+                }
                 let e = self.index_value(v, node.span)?;
                 self.static_index(e, len, node.span).then_some(AxisIndex::At(e))
             }

@@ -46,9 +46,10 @@ fn own_view(step: &StepKind) -> Option<&View> {
             Some(view)
         }
         StepKind::Effect(effect) => match effect {
-            Effect::Print { value: view, .. } | Effect::Read { into: view, .. } | Effect::Write { from: view, .. } => {
-                Some(view)
-            }
+            Effect::Print { value: view, .. }
+            | Effect::Read { into: view, .. }
+            | Effect::Write { from: view, .. }
+            | Effect::Undef { what: view } => Some(view),
             Effect::Abort { when, .. } => when.as_ref(),
             Effect::PrintText { .. } | Effect::Sync => None,
         },
@@ -258,6 +259,13 @@ impl ProgramWalk<'_, '_> {
                 one_nan(self.graph.streams[*stream].ty, &mut self.buffer);
                 self.host.write(*stream, &self.buffer).map_err(|e| self.stream_error(id, *stream, e))?;
                 self.packet(id);
+                Ok(())
+            }
+            Effect::Undef { .. } => {
+                let runs = &self.step_runs.runs[id];
+                self.buffer.clear();
+                self.buffer.resize(self.bytes(runs), 0);
+                write_runs(self.store, self.graph, runs, &self.buffer);
                 Ok(())
             }
             Effect::Sync => {

@@ -115,6 +115,10 @@ impl<'a> Evaluator<'_, 'a> {
             generics.push(match self.expr(g)? {
                 Batch::Uniform(Value::Type(t)) => GenericArg::Type(t),
                 Batch::Uniform(Value::Int(i)) => GenericArg::Int(i),
+                Batch::Uniform(Value::Fn(module, item)) => {
+                    let span = self.base.tree().exprs[g].span;
+                    self.base.generic_fn(module, item, span)?
+                }
                 _ => return Err(Stop::Leave),
             });
         }

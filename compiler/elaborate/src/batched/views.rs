@@ -41,6 +41,11 @@ impl Evaluator<'_, '_> {
                 }
                 Ok(Batch::of(at.values(&self.extents).map(|i| items[i as usize].clone()).collect()))
             }
+            // Elements that vary are numbers of a vector, such as the bounds of the rows of a sparse matrix.
+            Batch::Uniform(Value::Array(a)) if a.shape.len() == 1 => {
+                let AxisIndex::One(at) = self.only(index, a.shape[0])? else { return Err(Stop::Leave) };
+                Ok(Batch::Ints(at.map(&self.extents, |k| a.int(k as u64))?))
+            }
             Batch::Uniform(Value::Range(r)) => match self.only(index, r.count)? {
                 AxisIndex::One(at) => {
                     let scaled = at.scale(r.step, &self.extents)?;

@@ -22,7 +22,8 @@ impl Elaborator<'_> {
                 if a.shape.iter().product::<u64>() > self.session.limits.elements {
                     return Err(self.error("elaborate::too_many_elements", span, "the array has too many elements"));
                 }
-                Ok(Value::Array(Arc::new(a)))
+                let number = a.shape.is_empty().then(|| a.of_bytes(vec![], a.bytes.to_vec()));
+                Ok(number.unwrap_or_else(|| Value::Array(Arc::new(a))))
             }
             Err(why) => {
                 let help = "the path is taken relative to this file; `.npy` and `.npz` files can be loaded";

@@ -40,6 +40,9 @@ impl Elaborator<'_> {
                 if let ("len", Value::Tensor(t)) = (name, &x.value) {
                     return Ok(Value::Int(t.view.shape().first().map_or(1, |&n| n as i64)));
                 }
+                if let ("len", Value::Array(a)) = (name, &x.value) {
+                    return Ok(Value::Int(a.shape.first().map_or(1, |&n| n as i64)));
+                }
                 if name == "len" {
                     return self.count(&x.value, x.span).map(|n| Value::Int(n as i64));
                 }

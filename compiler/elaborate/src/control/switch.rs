@@ -9,6 +9,8 @@ use crate::value::{Tensor, Value};
 use girder_source::{Result, Span};
 use girder_syntax::ast::{self, ExprId};
 use girder_typing::arms::Key;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Elaborator<'_> {
@@ -25,12 +27,19 @@ impl Elaborator<'_> {
                 let message = format!("no arm of this `switch` takes {v}");
                 Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
             }
+            Value::Str(text) => match self.arm_of(&text, arms)? {
+                Some(arm) => self.body(&arms[arm].body),
+                None => {
+                    let message = format!("no arm of this `switch` takes {text:?}");
+                    Err(self.error_help("elaborate::no_arm", span, message, "add `_ => { … }`"))
+                }
+            },
             Value::Tensor(t) if t.ty.is_int() && t.view.rank() == 0 => {
                 let t = self.one_region(Arc::unwrap_or_clone(t), on_span)?;
                 let value = self.run_time_switch(t, arms, span)?;
                 Ok((value, Flow::Next))
             }
-            other => Err(self.expected("an integer (static, or a tensor of rank 0)", &other, on_span)),
+            other => Err(self.expected("an integer (static, or a tensor of rank 0) or a string", &other, on_span)),
         }
     }
 
@@ -38,6 +47,35 @@ impl Elaborator<'_> {
     pub fn switch_expr(&mut self, on: ExprId, arms: &[ast::Arm], span: Span) -> Result<Value> {
         let (value, flow) = self.switch_statement(on, arms, span)?;
         self.stays(value, flow, "a `switch` that is used as a value")
+    }
+
+    /// Returns the first arm that takes a string; reports a key that no value can reach.
+    fn arm_of(&mut self, text: &str, arms: &[ast::Arm]) -> Result<Option<usize>> {
+        // Different strings are different numbers.
+        let mut numbers: FxHashMap<SmolStr, i128> = FxHashMap::default();
+        let mut keys = Vec::new();
+        for (arm, a) in arms.iter().enumerate() {
+            for key in &a.keys {
+                let Some(key) = *key else {
+                    keys.push(Key { arm, range: None, span: a.span });
+                    continue;
+                };
+                let span = self.tree().exprs[key].span;
+                let Value::Str(s) = self.expr(key)? else {
+                    let message = "the keys of a `switch` on a string are strings";
+                    return Err(self.error("elaborate::type_mismatch", span, message));
+                };
+                let next = numbers.len() as i128;
+                let number = *numbers.entry(s).or_insert(next);
+                keys.push(Key { arm, range: Some((number, number)), span });
+            }
+        }
+        if let Some(d) = girder_typing::arms::never_taken(&keys) {
+            return Err(self.report(d));
+        }
+        let number = numbers.get(text).copied();
+        let hit = |k: &&Key| k.range.is_none_or(|(k, _)| Some(k) == number);
+        Ok(keys.iter().find(hit).map(|k| k.arm))
     }
 
     /// Returns the inclusive range of a key.

@@ -41,6 +41,8 @@ pub struct CodeletTable {
     pub generated: Vec<Generated>,
     /// Generated codelets of element-wise steps, by name; each is the only item of its module.
     pub elementwise: FxHashMap<SmolStr, ModuleRef>,
+    /// Functions that are arguments of generics, by their names in printed text.
+    pub functions: FxHashMap<SmolStr, (ModuleRef, usize)>,
     /// Items whose text is in the graph.
     pub printed: FxHashSet<(ModuleRef, usize)>,
     /// Fields about which a warning was reported.

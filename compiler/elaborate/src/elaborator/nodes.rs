@@ -63,6 +63,7 @@ impl NodeKind {
             NodeKind::Effect(effect) => match effect {
                 Effect::Print { value: view, .. }
                 | Effect::Read { into: view, .. }
+                | Effect::Undef { what: view }
                 | Effect::Write { from: view, .. } => view,
                 Effect::Abort { when: Some(view), .. } => view,
                 Effect::Abort { when: None, .. } | Effect::PrintText { .. } | Effect::Sync => return,

@@ -134,7 +134,15 @@ impl Elaborator<'_> {
         match self.expr(e)? {
             Value::Type(t) => Ok(GenericArg::Type(t)),
             Value::Int(i) => Ok(GenericArg::Int(i)),
-            other => Err(self.expected("a type or an integer", &other, span)),
+            Value::Fn(module, item) => self.generic_fn(module, item, span),
+            Value::Builtin(name) => match self.prelude_fn(name) {
+                Some((module, item)) => self.generic_fn(module, item, span),
+                None => {
+                    let message = format!("`{name}` runs while the graph is built, so a codelet cannot call it");
+                    Err(self.error("elaborate::type_mismatch", span, message))
+                }
+            },
+            other => Err(self.expected("a type, an integer or a function", &other, span)),
         }
     }
 }

@@ -33,6 +33,7 @@ impl Lifetimes {
                     Effect::Print { value: view, .. }
                     | Effect::Abort { when: Some(view), .. }
                     | Effect::Read { into: view, .. }
+                    | Effect::Undef { what: view }
                     | Effect::Write { from: view, .. },
                 ) => all.touch_view(view, id),
                 StepKind::Seq(_)

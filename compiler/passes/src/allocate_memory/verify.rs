@@ -48,6 +48,7 @@ fn shown(graph: &Graph, content: Content) -> String {
             let arg = |a: &GenericArg| match a {
                 GenericArg::Type(ty) => format!(", {ty}"),
                 GenericArg::Int(n) => format!(", {n}"),
+                GenericArg::Fn(name) => format!(", {name}"),
             };
             let args: Vec<String> = codelet.args.iter().map(arg).collect();
             format!("`code({}{})`", codelet.name, args.concat())

@@ -119,7 +119,9 @@ impl Leaf {
             StepKind::Effect(Effect::Print { value, .. }) => reads(value),
             StepKind::Effect(Effect::Abort { when: Some(when), .. }) => reads(when),
             StepKind::Effect(Effect::Write { from, .. }) => reads(from),
-            StepKind::Effect(Effect::Read { into, .. }) => Leaf { reads: vec![], writes: Footprint::of_view(into) },
+            StepKind::Effect(Effect::Read { into, .. } | Effect::Undef { what: into }) => {
+                Leaf { reads: vec![], writes: Footprint::of_view(into) }
+            }
             _ => return None,
         })
     }

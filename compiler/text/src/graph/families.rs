@@ -102,6 +102,7 @@ impl Printer<'_> {
             GenericArg::Type(t) => self.make.name(t.name()),
             GenericArg::Int(i64::MIN) => self.make.name("i64.min"),
             GenericArg::Int(i) => self.make.int(*i),
+            GenericArg::Fn(name) => self.make.name(name),
         };
         args.iter().map(one).collect()
     }

@@ -158,6 +158,10 @@ impl Printer<'_> {
                 }
                 ("abort", args)
             }
+            Effect::Undef { what } => {
+                let any = self.graph.vars.values().next().map_or(ElemType::F32, |v| v.ty);
+                ("undef", vec![arg(self.scalar_view(what, any))])
+            }
             Effect::Sync => ("sync", vec![]),
         };
         StmtKind::Expr { expr: self.make.call_name(name, args), semi: true }

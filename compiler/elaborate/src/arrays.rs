@@ -1,0 +1,83 @@
+//! Static arrays, as `load` reads them: their elements are static numbers.
+//!
+//! Invariant: an element is the same number as in the file; only a `u64` above the range of `int` stays an array of
+//! rank 0.
+
+use crate::modules::Array;
+use crate::value::Value;
+use girder_ir::types::{ElemType, Scalar};
+use std::sync::Arc;
+
+/// Longer arrays are shown by their ends.
+const WHOLE: u64 = 1000;
+/// Elements that are then shown at each end of an axis.
+const EDGE: u64 = 3;
+
+impl Array {
+    /// Returns the part at an index of the first axis: a number if there is no other axis. The index is in range.
+    pub fn part(&self, k: u64) -> Value {
+        let shape = &self.shape[1..];
+        let size = shape.iter().product::<u64>() as usize * self.ty.bytes() as usize;
+        let bytes = &self.bytes[k as usize * size..][..size];
+        if shape.is_empty() { self.number(bytes) } else { self.like(shape.to_vec(), bytes.into()) }
+    }
+
+    /// Returns an element at a flat position, if it is an integer that fits `int`.
+    pub fn int(&self, position: u64) -> Option<i64> {
+        let size = self.ty.bytes() as usize;
+        match self.number(self.bytes.get(position as usize * size..)?.get(..size)?) {
+            Value::Int(i) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// Returns elements in the order of their bytes as an array, or as a number if the shape has no axis.
+    pub fn of_bytes(&self, shape: Vec<u64>, bytes: Vec<u8>) -> Value {
+        if shape.is_empty() { self.number(&bytes) } else { self.like(shape, bytes.into()) }
+    }
+
+    fn like(&self, shape: Vec<u64>, bytes: Arc<[u8]>) -> Value {
+        Value::Array(Arc::new(Array { ty: self.ty, shape, bytes }))
+    }
+
+    fn number(&self, bytes: &[u8]) -> Value {
+        let scalar = Scalar::from_le_bytes(self.ty, bytes);
+        match (self.ty, scalar.as_int()) {
+            (ElemType::Bool, _) => Value::Bool(scalar.bits != 0),
+            (ElemType::F32, _) => Value::Float(f32::from_bits(scalar.bits as u32).into()),
+            (ElemType::F64, _) => Value::Float(f64::from_bits(scalar.bits)),
+            (_, Some(i)) if i64::try_from(i).is_ok() => Value::Int(i as i64),
+            _ => self.like(vec![], bytes.into()),
+        }
+    }
+
+    /// Returns the text of the array, as `print` shows a tensor.
+    pub fn text(&self) -> String {
+        let brief = self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(1))) > WHOLE;
+        let mut out = String::new();
+        self.show(&self.shape, &self.bytes, brief, &mut out);
+        out
+    }
+
+    fn show(&self, shape: &[u64], bytes: &[u8], brief: bool, out: &mut String) {
+        let Some((&n, rest)) = shape.split_first() else {
+            let scalar = Scalar::from_le_bytes(self.ty, bytes);
+            out.push_str(&match self.ty {
+                ElemType::F32 => format!("{:?}", f32::from_bits(scalar.bits as u32)),
+                ElemType::F64 => format!("{:?}", f64::from_bits(scalar.bits)),
+                _ => scalar.to_string(),
+            });
+            return;
+        };
+        let size = rest.iter().product::<u64>() as usize * self.ty.bytes() as usize;
+        out.push('[');
+        let skipped = if brief && n > 2 * EDGE { EDGE..n - EDGE } else { n..n };
+        for k in (0..skipped.start).chain(skipped.end..n) {
+            if k > 0 {
+                out.push_str(if k == skipped.end && !skipped.is_empty() { ", …, " } else { ", " });
+            }
+            self.show(rest, &bytes[k as usize * size..][..size], brief, out);
+        }
+        out.push(']');
+    }
+}
