@@ -254,6 +254,7 @@ fn mentions(f: &ast::Fn, name: &str, module: &crate::modules::Module) -> bool {
         ast::TypeKind::Name { dims, .. } => dims.iter().flatten().any(|d| match d {
             ast::Dim::Expr(e) => matches!(&tree.exprs[*e].kind, ExprKind::Name(n) if n == name),
             ast::Dim::Spread(s) => s.name == name,
+            ast::Dim::Shape(_) => false,
         }),
         _ => false,
     })

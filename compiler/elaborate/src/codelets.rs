@@ -352,6 +352,7 @@ fn size_names(tree: &ast::Module, ty: &ast::Type, out: &mut FxHashSet<SmolStr>) 
         for d in dims {
             match d {
                 ast::Dim::Spread(s) => _ = out.insert(s.name.clone()),
+                ast::Dim::Shape(_) => {}
                 ast::Dim::Expr(e) => {
                     if let ExprKind::Name(n) = &tree.exprs[*e].kind {
                         out.insert(n.clone());

@@ -1,7 +1,7 @@
 //! `let`, `var`, `param`, `const`, `temp`, `map`, streams: in bodies and at the top of a module.
 //!
 //! Invariant: a variable declared at the top of a module is persistent; one declared in a body is a temporary, except
-//! `param` and `const`, which are always initialised at load.
+//! `param`, `state` and `const`, which are always initialised at load.
 
 use crate::arguments::Kind;
 use crate::elaborator::{Elaborator, Global};
@@ -26,7 +26,9 @@ impl<'a> Elaborator<'a> {
             self.scopes.set_global(module, n.clone(), Global::Pending);
         }
         self.scopes.enter_item();
+        let before = self.entities.persistent.len();
         let values = self.at_top(module, |this| this.item_values(module, item));
+        self.entities.persistent.truncate(before);
         self.scopes.leave_item();
         let values = values.unwrap_or_else(|Failed| vec![Value::Error; names.len()]);
         for (n, v) in names.into_iter().zip(values) {
@@ -37,7 +39,8 @@ impl<'a> Elaborator<'a> {
     fn item_values(&mut self, module: ModuleRef, item: &ast::Item) -> Result<Vec<Value>> {
         match &item.kind {
             ItemKind::Decl(ast::Decl::Let(l)) => {
-                let own = self.expr(l.value)?;
+                let before = self.entities.persistent.len();
+                let own = self.value_of_let(l)?;
                 let value = match self.argument_for(module, l) {
                     Some(given) => {
                         let own = self.stated(own, l)?;
@@ -48,17 +51,18 @@ impl<'a> Elaborator<'a> {
                 };
                 let value = self.stated(value, l)?;
                 self.bind(&l.pattern, value, false, l.span)?;
+                self.name_held(&l.pattern, before);
                 Ok(self.scopes.locals().iter().map(|b| b.value.clone()).collect())
             }
             ItemKind::Decl(ast::Decl::Var(v)) => {
                 let class = match v.kind {
                     VarKind::Var => VarClass::Var,
                     VarKind::Param => VarClass::Param,
+                    VarKind::State => VarClass::State,
                     VarKind::Const => VarClass::Const,
                     VarKind::Temp => VarClass::Temp,
                 };
-                let name = self.unique_name(&v.name.dotted());
-                Ok(vec![self.persistent(v, class, name)?.into()])
+                Ok(vec![self.persistent(v, class)?.into()])
             }
             ItemKind::Stream(s) => self.stream(s, item.span).map(|v| vec![v]),
             ItemKind::Remote(r) => Err(self.unsupported(r.name.span, "`remote`")),
@@ -88,20 +92,18 @@ impl<'a> Elaborator<'a> {
     pub fn declaration(&mut self, decl: &'a ast::Decl) -> Result<()> {
         match decl {
             ast::Decl::Let(l) => {
-                let value = self.expr(l.value)?;
+                let before = self.entities.persistent.len();
+                let value = self.value_of_let(l)?;
                 let value = self.stated(value, l)?;
-                self.bind(&l.pattern, value, l.mutable, l.span)
+                self.bind(&l.pattern, value, l.mutable, l.span)?;
+                self.name_held(&l.pattern, before);
+                Ok(())
             }
             ast::Decl::Var(v) => {
                 let tensor = match v.kind {
-                    VarKind::Param => {
-                        let name = self.unique_name(&v.name.dotted());
-                        self.persistent(v, VarClass::Param, name)?
-                    }
-                    VarKind::Const => {
-                        let name = self.unique_name(&v.name.dotted());
-                        self.persistent(v, VarClass::Const, name)?
-                    }
+                    VarKind::Param => self.persistent(v, VarClass::Param)?,
+                    VarKind::State => self.persistent(v, VarClass::State)?,
+                    VarKind::Const => self.persistent(v, VarClass::Const)?,
                     VarKind::Var | VarKind::Temp => self.local_var(v)?,
                 };
                 self.define(v.name.dotted(), tensor.into(), false);
@@ -138,7 +140,8 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Makes a variable that is initialised at load.
-    fn persistent(&mut self, v: &ast::VarDecl, class: VarClass, name: SmolStr) -> Result<Tensor> {
+    fn persistent(&mut self, v: &ast::VarDecl, class: VarClass) -> Result<Tensor> {
+        let name = self.unique_persistent_name(&v.name.dotted());
         let (ty, shape) = self.supported(&v.ty)?;
         let init = match v.init {
             Some(e) => {
@@ -154,6 +157,7 @@ impl<'a> Elaborator<'a> {
         };
         let var = self.add_var(name, class, ty, &shape, mapping, v.span)?;
         self.graph.vars[var].init = init;
+        self.entities.persistent.push(var);
         Ok(Tensor { view: View::whole(var, &shape), ty })
     }
 

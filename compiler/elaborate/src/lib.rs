@@ -4,8 +4,8 @@
 //! state is in `elaborator`, in parts: names and their values, emission, the budget, entities. Expressions are
 //! evaluated in `expr`, `scope`, `operators`, `indexing`, `members`, `calls`, `builtins` and `reduce`; `binding`
 //! assigns arguments to parameters, `types` checks stated types, `integers` computes. Programs are emitted by
-//! `statements`, `control`, `declarations`, `effects` and `programs`; `variables`, `places` and `maps` make and place
-//! variables. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop
+//! `statements`, `control`, `declarations`, `effects` and `programs`; `variables`, `held`, `places` and `maps` make,
+//! name and place variables. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop
 //! once for all its iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to
 //! `girder_typing`, which translates and specialises codelets.
 //!
@@ -37,6 +37,7 @@ mod statements;
 mod control;
 mod declarations;
 mod variables;
+mod held;
 mod arguments;
 mod places;
 mod maps;

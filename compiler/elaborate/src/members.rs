@@ -53,6 +53,9 @@ impl Elaborator<'_> {
                     Value::Tuple(t) if t.names.iter().any(|n| !n.is_empty()) => {
                         d.help(format!("it has {}", t.names.join(", ")))
                     }
+                    Value::List(_) | Value::Tuple(_) if field.starts_with(|c: char| c.is_ascii_digit()) => {
+                        d.help(format!("its values are read with brackets: `[{field}]`"))
+                    }
                     Value::Tensor(_) if METHODS.contains(&field) => d.help(format!("call it: `.{field}(…)`")),
                     Value::Tensor(_) => {
                         d.help("a tensor has shape, rank, type, and views such as reshape and transpose")

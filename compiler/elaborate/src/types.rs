@@ -42,26 +42,43 @@ impl Elaborator<'_> {
             match d {
                 Dim::Expr(e) => {
                     let span = self.tree().exprs[*e].span;
-                    let v = self.int(*e)?;
+                    let v = match self.expr(*e)? {
+                        Value::Int(v) => v,
+                        Value::List(_) => {
+                            let shown = crate::trees::dotted(self.tree(), *e).unwrap_or("x.shape".into());
+                            let help = format!("`..{shown}` is one dimension for each of its numbers");
+                            let message = "expected an integer, found a list";
+                            return Err(self.error_help("elaborate::type_mismatch", span, message, help));
+                        }
+                        other => return Err(self.expected("an integer", &other, span)),
+                    };
                     let v = u64::try_from(v).map_err(|_| {
                         self.error("elaborate::bad_dimension", span, format!("a dimension of {v} elements"))
                     })?;
                     shape.push(v);
                 }
-                Dim::Spread(name) => match self.name(&name.name, name.span)? {
-                    Value::List(l) => {
-                        for v in l.iter() {
-                            match v {
-                                Value::Int(i) if *i >= 0 => shape.push(*i as u64),
-                                other => return Err(self.expected("a list of sizes", other, name.span)),
-                            }
-                        }
-                    }
-                    other => return Err(self.expected("a list of sizes", &other, name.span)),
-                },
+                Dim::Spread(name) => {
+                    let sizes = self.name(&name.name, name.span)?;
+                    shape.extend(self.sizes(&sizes, name.span)?);
+                }
+                Dim::Shape(e) => {
+                    let sizes = self.expr(*e)?;
+                    shape.extend(self.sizes(&sizes, self.tree().exprs[*e].span)?);
+                }
             }
         }
         Ok((elem, shape))
+    }
+
+    /// Returns the numbers of a list as lengths of axes.
+    fn sizes(&mut self, value: &Value, span: Span) -> Result<Vec<u64>> {
+        let sizes = match value {
+            Value::List(l) => {
+                l.iter().map(|v| if let Value::Int(i) = v { u64::try_from(*i).ok() } else { None }).collect()
+            }
+            _ => None,
+        };
+        sizes.map_or_else(|| Err(self.expected("a list of sizes", value, span)), Ok)
     }
 
     /// Returns an element type by name, or the one that a type parameter is bound to.
@@ -201,7 +218,7 @@ impl Elaborator<'_> {
 
     fn fit_dims(&mut self, name: &str, dims: &[Dim], tensor: &Tensor, sizes: &mut Sizes, span: Span) -> Result<()> {
         let shape = tensor.view.shape();
-        let spread = dims.iter().filter(|d| matches!(d, Dim::Spread(_))).count();
+        let spread = dims.iter().filter(|d| !matches!(d, Dim::Expr(_))).count();
         let fixed = dims.len() - spread;
         if (spread == 0 && shape.len() != fixed) || shape.len() < fixed || spread > 1 {
             let wanted = self.type_text(name, Some(dims));
@@ -216,6 +233,20 @@ impl Elaborator<'_> {
                     let list: Vec<Value> = shape[at..at + count].iter().map(|&n| Value::Int(n as i64)).collect();
                     at += count;
                     self.bind_size(&s.name, Value::List(Arc::new(list)), sizes, span, axis, tensor)?;
+                }
+                Dim::Shape(e) => {
+                    let count = shape.len() - fixed;
+                    let found = &shape[at..at + count];
+                    at += count;
+                    let at = self.tree().exprs[*e].span;
+                    let wanted = self.with_sizes(sizes, |this| this.expr(*e))?;
+                    let wanted = self.sizes(&wanted, at)?;
+                    if wanted != found {
+                        let message =
+                            format!("expected the lengths {wanted:?}, found {found:?} in this {}", tensor.type_name());
+                        let d = girder_source::Diagnostic::error("elaborate::shape_mismatch", span, message);
+                        return Err(self.report(d.label(at, "stated here")));
+                    }
                 }
                 Dim::Expr(e) => {
                     let found = shape[at] as i64;
@@ -304,6 +335,7 @@ impl Elaborator<'_> {
         let tree = self.tree();
         let text = |d: &Dim| match d {
             Dim::Spread(s) => format!("..{}", s.name),
+            Dim::Shape(e) => format!("..{}", crate::trees::dotted(tree, *e).unwrap_or("…".into())),
             Dim::Expr(e) => match &tree.exprs[*e].kind {
                 ExprKind::Name(n) => n.to_string(),
                 ExprKind::Int { text, .. } => text.to_string(),

@@ -19,6 +19,14 @@ impl Elaborator<'_> {
         self.entities.vars.unique(path)
     }
 
+    /// Returns the path of a persistent variable made here. It contains the names of the `let`s around, so that another
+    /// `let` with a call of the same function does not change it.
+    pub fn unique_persistent_name(&mut self, name: &str) -> SmolStr {
+        let mut path = self.emission.path_with_lets();
+        path.push(name.into());
+        self.entities.vars.unique(path.join(".").into())
+    }
+
     /// Returns the unique path of a compute set or copy; without a name, the scope alone names it.
     pub fn unique_set_name(&mut self, name: Option<&str>, fallback: &str) -> SmolStr {
         let path = match name {
@@ -29,7 +37,8 @@ impl Elaborator<'_> {
         self.entities.sets.unique(path)
     }
 
-    fn qualified(&self, name: &str) -> SmolStr {
+    /// Returns the path of an entity named `name` here.
+    pub fn qualified(&self, name: &str) -> SmolStr {
         match self.emission.path() {
             [] => name.into(),
             path => format!("{}.{name}", path.join(".")).into(),

@@ -64,6 +64,8 @@ pub enum VarClass {
     Var,
     /// `param`: persistent, saved in checkpoints.
     Param,
+    /// `state`: persistent, saved in checkpoints, not trained.
+    State,
     /// `const`: persistent, never written.
     Const,
     /// `temp`: unknown to the host; may share memory with temporaries that are not live at the same time.

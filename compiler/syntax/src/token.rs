@@ -109,6 +109,8 @@ pub enum Token {
     Out,
     #[token("remote")]
     Remote,
+    #[token("state")]
+    State,
     #[token("stream")]
     Stream,
     // Tokens with a value.
@@ -236,7 +238,7 @@ impl Token {
     /// Returns whether this word of the grammar is also a name.
     pub fn is_contextual(self) -> bool {
         use Token::*;
-        matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | Stream)
+        matches!(self, Call | Copy | Grad | InOut | Layout | Multi | Out | Remote | State | Stream)
     }
 
     /// Returns whether this is a word that can never be a name.

@@ -120,7 +120,6 @@ fn typical_mistakes_have_their_own_help() {
     );
     check_stmt("let b = 1.«;»", "a digit after its point");
     check_stmt("let b = «.»5;", "a digit before its point");
-    check_stmt("let b = a.«0»;", "`t[0]`");
     check_stmt("let b = a «as» f32;", "converted by calls");
     check_stmt("let b = nn:«:»relu(a);".replace(":«:»", "«:»:").as_str(), "joined with `.`");
     check_stmt("if a «return»;", "a body is written in braces");

@@ -70,6 +70,7 @@ impl<'g> Printer<'g> {
             let kind = match var.class {
                 VarClass::Var => VarKind::Var,
                 VarClass::Param => VarKind::Param,
+                VarClass::State => VarKind::State,
                 VarClass::Const => VarKind::Const,
                 VarClass::Temp => VarKind::Temp,
             };

@@ -175,8 +175,8 @@ fn field(
     };
     let ty = element_type(scope, module, generics, &name.dotted(), name.span)?;
     let dims = dims.as_deref().unwrap_or(&[]);
-    if let Some(ast::Dim::Spread(s)) = dims.iter().find(|d| matches!(d, ast::Dim::Spread(_))) {
-        let d = Diagnostic::error("codelet::dimension", s.span, "a field has a fixed number of dimensions");
+    if dims.iter().any(|d| !matches!(d, ast::Dim::Expr(_))) {
+        let d = Diagnostic::error("codelet::dimension", f.ty.span, "a field has a fixed number of dimensions");
         return Err(d.help("write one name per dimension"));
     }
     let dir = match f.dir {

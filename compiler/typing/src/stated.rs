@@ -118,8 +118,8 @@ impl<'a> Builder<'a, '_> {
         for (i, dim) in dims.iter().enumerate() {
             let e = match dim {
                 ast::Dim::Expr(e) => *e,
-                ast::Dim::Spread(s) => {
-                    self.not_here(s.span, "a codelet has no `..` dimensions", "write one name per dimension");
+                ast::Dim::Spread(_) | ast::Dim::Shape(_) => {
+                    self.not_here(at, "a codelet has no `..` dimensions", "write one name per dimension");
                     return false;
                 }
             };

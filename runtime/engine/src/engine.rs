@@ -88,7 +88,7 @@ impl<'e> Engine<'e> {
         match decl.class {
             VarClass::Temp => return Err(EngineError::Temporary(name)),
             VarClass::Const => return Err(EngineError::Constant(name)),
-            VarClass::Var | VarClass::Param => {}
+            VarClass::Var | VarClass::Param | VarClass::State => {}
         }
         if bytes.len() as u64 != decl.bytes() {
             return Err(EngineError::WrongSize { name, expected: decl.bytes(), found: bytes.len() as u64 });

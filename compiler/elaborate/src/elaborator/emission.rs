@@ -18,6 +18,8 @@ pub struct Emission {
     run_time_depth: u32,
     /// Names of the enclosing calls.
     path: Vec<SmolStr>,
+    /// Names of the `let`s whose values are being evaluated, each with the length of `path` around it.
+    lets: Vec<(usize, SmolStr)>,
     origin: Option<OriginId>,
     places: Vec<Place>,
     computed_last: Option<(VarId, ComputeSetId)>,
@@ -119,6 +121,29 @@ impl Emission {
     /// Removes the last name of the path.
     pub fn leave_path(&mut self) {
         self.path.pop();
+    }
+
+    /// Enters the value of a `let`.
+    pub fn enter_let(&mut self, name: SmolStr) {
+        self.lets.push((self.path.len(), name));
+    }
+
+    /// Leaves the value of a `let`.
+    pub fn leave_let(&mut self) {
+        self.lets.pop();
+    }
+
+    /// Returns the names of the calls and `let`s around, outermost first.
+    pub fn path_with_lets(&self) -> Vec<SmolStr> {
+        let mut lets = self.lets.iter().peekable();
+        let mut names = Vec::with_capacity(self.path.len() + self.lets.len());
+        for depth in 0..=self.path.len() {
+            while let Some((_, name)) = lets.next_if(|(d, _)| *d == depth) {
+                names.push(name.clone());
+            }
+            names.extend(self.path.get(depth).cloned());
+        }
+        names
     }
 
     /// Returns the origin of the call around.

@@ -34,6 +34,8 @@ pub struct Entities {
     pub made_sets: FxHashMap<(ModuleRef, SmolStr), Set>,
     /// Programs with their arguments.
     pub made_programs: FxHashMap<ProgramKey, ProgramId>,
+    /// The persistent variables that were made since the item being evaluated began, in order.
+    pub persistent: Vec<VarId>,
     /// Read-only scalars: equal ones are one variable.
     pub constants: FxHashMap<Scalar, VarId>,
     /// Temporaries that hold copies of rows selected at run time; they cannot be written.
@@ -52,6 +54,11 @@ impl UniqueNames {
         }
         self.0.insert(path.clone(), 1);
         path
+    }
+
+    /// Gives up a name, which no entity has any more.
+    pub fn release(&mut self, name: &SmolStr) {
+        self.0.remove(name);
     }
 
     /// Takes a name as it is.

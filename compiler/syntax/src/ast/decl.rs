@@ -9,7 +9,7 @@ use super::*;
 pub enum Decl {
     /// `let`
     Let(Let),
-    /// `var param const temp`
+    /// `var param state const temp`
     Var(VarDecl),
     /// `map x[i] on place for …;`
     Map {
@@ -67,6 +67,8 @@ pub enum VarKind {
     Var,
     /// `param`
     Param,
+    /// `state`
+    State,
     /// `const`
     Const,
     /// `temp`
@@ -176,6 +178,8 @@ pub enum Dim {
     Expr(ExprId),
     /// `..s`
     Spread(Ident),
+    /// `..x.shape`
+    Shape(ExprId),
 }
 
 /// A statement of a compute set.

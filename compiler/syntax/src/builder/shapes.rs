@@ -119,6 +119,15 @@ impl Builder<'_> {
         Index::Open { start, end, by, span }
     }
 
+    /// Returns the dimensions `..e`.
+    pub fn spread(&self, e: ExprId) -> Dim {
+        let expr = &self.exprs[e.as_u32() as usize];
+        match &expr.kind {
+            ExprKind::Name(name) => Dim::Spread(Ident { name: name.clone(), span: expr.span }),
+            _ => Dim::Shape(e),
+        }
+    }
+
     /// Appends a part to a dotted name.
     pub fn dot(&self, mut path: Path, part: Ident) -> Path {
         path.span = path.span.to(part.span);

@@ -249,6 +249,7 @@ impl Printer<'_> {
                 self.word(match v.kind {
                     VarKind::Var => "var ",
                     VarKind::Param => "param ",
+                    VarKind::State => "state ",
                     VarKind::Const => "const ",
                     VarKind::Temp => "temp ",
                 });
@@ -329,6 +330,10 @@ impl Printer<'_> {
                         Dim::Spread(name) => {
                             self.word("..");
                             self.word(&name.name);
+                        }
+                        Dim::Shape(e) => {
+                            self.word("..");
+                            self.expr(*e, POSTFIX);
                         }
                     }
                 }

@@ -37,7 +37,8 @@ pub fn item_end(tokens: &[Lexeme], start: usize) -> usize {
     }
     use Token::*;
     let Some(kind) = tokens.get(first).map(|l| l.token) else { return tokens.len() };
-    let ends_with_semi = matches!(kind, Use | Module | Stream | Remote | Let | Var | Param | Const | Temp | Map);
+    let ends_with_semi =
+        matches!(kind, Use | Module | Stream | Remote | Let | Var | Param | State | Const | Temp | Map);
     let mut i = first;
     while i < tokens.len() {
         let token = tokens[i].token;
@@ -82,6 +83,7 @@ fn starts_item(tokens: &[Lexeme], i: usize) -> bool {
         Codelet => before != Multi,
         Module | Use | Program | Compute | Exchange | Let | Var | Param | Const | Temp | Map | AttrOpen => true,
         Multi => tokens.get(i + 1).is_some_and(|l| l.token == Codelet),
+        State => tokens.get(i + 1).is_some_and(|l| l.token == Ident),
         _ => false,
     }
 }

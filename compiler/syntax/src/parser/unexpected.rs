@@ -269,12 +269,11 @@ fn hint(position: &ErrorPosition) -> Option<String> {
     }
     let text = match (one, found.token) {
         (Some(Dot), _) if two == Some(Int) && touches(2) => "a float needs a digit after its point: `1.0`",
-        (Some(Dot), Int | Float) => "elements of a tuple are read with brackets: `t[0]`",
         (_, Dot) if next.is_some_and(|l| l.token == Int) => "a float needs a digit before its point: `0.5`",
         (Some(Plus | Minus), Semi | BraceClose) if one == two => "write `x += 1` or `x -= 1`",
         (Some(At), Eq) if touches(1) => "there is no `@=`: write the product out, `x <- x @ y`",
         (Some(Plus), Plus) => "write `x += 1`",
-        (_, Eq) if position.fits(":") && matches!(two, Some(Var | Param | Temp | Const)) => {
+        (_, Eq) if position.fits(":") && matches!(two, Some(Var | Param | State | Temp | Const)) => {
             "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"
         }
         (_, Arrow) if position.fits("=>") => "the body of a case follows `=>`",

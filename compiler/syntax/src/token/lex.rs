@@ -45,7 +45,10 @@ fn lex_with(text: &str, base: u32, runs: bool) -> Lexed {
             Ok(Token::LineComment) => line_comment(&mut lexer, base, &mut out),
             Ok(Token::BlockComment) => block_comment(&mut lexer, base, &mut out),
             Ok(token) => {
-                let token = value(&mut lexer, token, base, &mut out);
+                let token = match token {
+                    Token::Int if is_behind_dot(&lexer, base, &out) => part_of_name(&mut lexer),
+                    _ => value(&mut lexer, token, base, &mut out),
+                };
                 out.lexemes.push(Lexeme { token, span: span(&lexer, base) });
                 if runs && token == Token::Comma {
                     list(&mut lexer, base, &mut out);
@@ -96,6 +99,22 @@ fn list(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
 fn span(lexer: &Lexer<'_, Token>, base: u32) -> Span {
     let range = lexer.span();
     Span::new(base + range.start as u32, base + range.end as u32)
+}
+
+/// Returns whether the current token stands right behind the dot of a dotted name, as in `net.0.w`.
+fn is_behind_dot(lexer: &Lexer<'_, Token>, base: u32, out: &Lexed) -> bool {
+    let ends = |t: Token| t.is_contextual() || matches!(t, Token::Ident | Token::ParenClose | Token::BracketClose);
+    match out.lexemes[..] {
+        [.., before, dot] => dot.token == Token::Dot && dot.span.hi == span(lexer, base).lo && ends(before.token),
+        _ => false,
+    }
+}
+
+/// Consumes the digits of a part of a dotted name, which is a position in a list or tuple.
+fn part_of_name(lexer: &mut Lexer<'_, Token>) -> Token {
+    let digits = lexer.remainder().bytes().take_while(u8::is_ascii_digit).count();
+    lexer.bump(digits);
+    Token::Ident
 }
 
 fn line_comment(lexer: &mut Lexer<'_, Token>, base: u32, out: &mut Lexed) {
@@ -184,6 +203,14 @@ mod tests {
         assert_eq!(kinds("1.5..2.5"), [Float, Dots, Float]);
         assert_eq!(kinds("1.x 1e-3 1.5e3 0x1e-3"), [Int, Dot, Ident, Float, Float, Int, Minus, Int]);
         assert_eq!(kinds("x[...]"), [Ident, BracketOpen, Rest, BracketClose]);
+    }
+
+    #[test]
+    fn a_number_behind_a_dot_is_a_part_of_a_name() {
+        use Token::*;
+        assert_eq!(kinds("net.0.1.w 0.1"), [Ident, Dot, Ident, Dot, Ident, Dot, Ident, Float]);
+        assert_eq!(kinds("a.12[3]"), [Ident, Dot, Ident, BracketOpen, Int, BracketClose]);
+        assert_eq!(kinds("= .5"), [Eq, Dot, Int]);
     }
 
     #[test]

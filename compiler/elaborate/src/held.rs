@@ -1,0 +1,105 @@
+//! Names of the persistent variables that a `let` holds: the path by which the text reaches them, such as `net.0.w`.
+//!
+//! Such a name does not depend on what else the text makes, so that values saved under it fit a program that has grown.
+//!
+//! Invariant: a variable has the path within the outermost `let` around the call that made it, and the first one where
+//! several lead to it.
+
+use crate::elaborator::Elaborator;
+use crate::value::Value;
+use girder_ir::graph::Graph;
+use girder_ir::ids::VarId;
+use girder_ir::view::View;
+use girder_syntax::ast;
+use rustc_hash::FxHashSet;
+use smol_str::{SmolStr, format_smolstr};
+use std::fmt::Write;
+use std::sync::Arc;
+
+impl Elaborator<'_> {
+    /// Evaluates the value of a `let`; what it makes has the name of the `let` in its path.
+    pub fn value_of_let(&mut self, l: &ast::Let) -> girder_source::Result<Value> {
+        let ast::Pattern::Name(name) = &l.pattern else { return self.expr(l.value) };
+        self.emission.enter_let(name.name.clone());
+        let value = self.expr(l.value);
+        self.emission.leave_let();
+        value
+    }
+
+    /// Renames the persistent variables made since there were `before`, as far as the names of a pattern, which are the
+    /// last that were bound, hold them.
+    pub fn name_held(&mut self, pattern: &ast::Pattern, before: usize) {
+        let made = &self.entities.persistent[before..];
+        if made.is_empty() {
+            return;
+        }
+        let mut search = Search {
+            graph: &self.graph,
+            wanted: made.iter().copied().collect(),
+            seen: FxHashSet::default(),
+            found: vec![],
+        };
+        crate::modules::pattern_names(pattern, &mut |name| {
+            if let Some(binding) = self.scopes.local(&name.name) {
+                search.value(&binding.value, &mut name.name.to_string());
+            }
+        });
+        let found = search.found;
+        for (var, _) in &found {
+            self.entities.vars.release(&self.graph.vars[*var].name);
+        }
+        for (var, path) in found {
+            let path = self.qualified(&path);
+            self.graph.vars[var].name = self.entities.vars.unique(path);
+        }
+    }
+}
+
+/// A search of a value for variables.
+struct Search<'g> {
+    graph: &'g Graph,
+    /// The variables that were not found yet.
+    wanted: FxHashSet<VarId>,
+    /// The lists and tuples that were searched; a value may contain the same one many times.
+    seen: FxHashSet<*const ()>,
+    /// The variables that were found, with their paths.
+    found: Vec<(VarId, SmolStr)>,
+}
+
+impl Search<'_> {
+    fn value(&mut self, value: &Value, path: &mut String) {
+        match value {
+            _ if self.wanted.is_empty() => {}
+            Value::List(list) if self.seen.insert(Arc::as_ptr(list).cast()) => {
+                list.iter().enumerate().for_each(|(k, v)| self.part(v, &format_smolstr!("{k}"), path));
+            }
+            Value::Tuple(tuple) if self.seen.insert(Arc::as_ptr(tuple).cast()) => {
+                for (k, (name, v)) in tuple.names.iter().zip(&tuple.values).enumerate() {
+                    let name = if name.is_empty() { format_smolstr!("{k}") } else { name.clone() };
+                    self.part(v, &name, path);
+                }
+            }
+            Value::Tensor(t) => {
+                if let Some(var) = t.view.parts.first().map(|part| part.var)
+                    && self.wanted.contains(&var)
+                    && t.view == View::whole(var, &self.graph.vars[var].shape)
+                {
+                    self.wanted.remove(&var);
+                    self.found.push((var, path.as_str().into()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn part(&mut self, value: &Value, name: &str, path: &mut String) {
+        if !matches!(value, Value::List(_) | Value::Tuple(_) | Value::Tensor(_)) {
+            return;
+        }
+        let len = path.len();
+        // Writing to a string does not fail.
+        let _ = write!(path, ".{name}");
+        self.value(value, path);
+        path.truncate(len);
+    }
+}
