@@ -50,7 +50,7 @@ impl Program {
         let begin = Instant::now();
         let (mut compilation, root) = self.open();
         let stage = match mode {
-            Mode::Fast => compilation.stage_and_code(root),
+            Mode::Fast => compilation.start(root).and_then(|start| compilation.lower_with_code(start)),
             _ => compilation.stage(root, Stage::Allocated).map(|stage| (stage, None)),
         };
         let executable =

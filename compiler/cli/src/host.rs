@@ -4,11 +4,13 @@
 
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};
-use crate::run::{read_array, writable, write_array};
+use crate::variables::{open_array, unreadable, writable, write_array};
+use girder::arrays::{ArrayFile, Elements};
 use girder::engine::{Host, StreamError};
 use girder::ir::graph::Graph;
 use girder::ir::ids::StreamId;
 use girder::ir::types::ElemType;
+use girder::source::Limits;
 use girder::{Array, show};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -18,8 +20,12 @@ use std::time::{Duration, Instant};
 /// A file that feeds an `in` stream.
 struct Source {
     stream: StreamId,
-    array: Array,
-    at: usize,
+    /// The file, until the run begins.
+    file: Option<(String, ArrayFile)>,
+    packets: Elements,
+    /// The bytes of all packets, and those that are left.
+    bytes: u64,
+    left: u64,
     wrap: bool,
 }
 
@@ -45,7 +51,13 @@ const PATIENCE: Duration = Duration::from_millis(700);
 
 impl Console {
     /// Opens the files of the command line.
-    pub fn new(graph: &Graph, inputs: &[String], outputs: &[String], report: &Report) -> Result<Console, Stop> {
+    pub fn new(
+        graph: &Graph,
+        inputs: &[String],
+        outputs: &[String],
+        limits: &Limits,
+        report: &Report,
+    ) -> Result<Console, Stop> {
         let mut console = Console {
             names: graph.streams.values().map(|s| s.name.to_string()).collect(),
             sources: vec![],
@@ -58,16 +70,25 @@ impl Console {
             let (name, file) = pair(report, "--in", text)?;
             let stream = find(graph, name, true, report)?;
             let s = &graph.streams[stream];
-            let array = read_array(file, "--in", report)?;
-            let len: u64 = array.shape.iter().product();
-            if array.ty != s.ty || s.is_empty() || !len.is_multiple_of(s.len()) {
-                let found = girder::shaped(array.ty, &array.shape);
+            let array = open_array(file, "--in", report)?;
+            let header = &array.header;
+            let len = header.bytes / header.ty.bytes() as u64;
+            if header.ty != s.ty || s.is_empty() || !len.is_multiple_of(s.len()) {
+                let found = girder::shaped(header.ty, &header.shape);
                 let wanted = girder::shaped(s.ty, &s.shape);
                 let help = "its type must be that of the stream, and its elements whole packets";
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));
             }
-            console.sources.push(Source { stream, array, at: 0, wrap: s.wrap });
+            let bytes = header.bytes;
+            if bytes > limits.host_bytes && !array.is_plain() {
+                let message = format!("{file} holds {bytes} bytes, more than the limit `host_bytes`");
+                let help =
+                    format!("`--limit host_bytes={bytes}` allows it; a `.npy` file in row-major order needs none");
+                return Err(report.error("run::host_memory", message, help));
+            }
+            let (file, packets) = (Some((file.to_string(), array)), Elements::Memory(vec![], 0));
+            console.sources.push(Source { stream, file, packets, bytes, left: bytes, wrap: s.wrap });
         }
         for text in outputs {
             let (name, file) = pair(report, "--out", text)?;
@@ -76,6 +97,16 @@ impl Console {
             console.sinks.push(Sink { stream, path: file.into(), bytes: vec![] });
         }
         Ok(console)
+    }
+
+    /// Makes the packets of `in` streams ready.
+    pub fn fill(&mut self, report: &Report) -> Done {
+        for source in &mut self.sources {
+            if let Some((name, file)) = source.file.take() {
+                source.packets = file.in_order().map_err(|e| unreadable(&name, "--in", &e, report))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the files of `out` streams and clears the bar.
@@ -116,15 +147,16 @@ impl Host for Console {
             let name = &self.names[stream.as_u32() as usize];
             return Err(StreamError::Failed(format!("nothing feeds it: pass `--in {name}=file.npy`")));
         };
-        if source.at + into.len() > source.array.bytes.len() {
-            if !source.wrap || source.array.bytes.len() < into.len() {
+        let wanted = into.len() as u64;
+        if source.left < wanted {
+            if !source.wrap || source.bytes < wanted {
                 return Err(StreamError::Ended);
             }
-            source.at = 0;
+            source.packets.rewind().map_err(StreamError::Failed)?;
+            source.left = source.bytes;
         }
-        into.copy_from_slice(&source.array.bytes[source.at..source.at + into.len()]);
-        source.at += into.len();
-        Ok(())
+        source.left -= wanted;
+        source.packets.read(into).map_err(StreamError::Failed)
     }
 
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {

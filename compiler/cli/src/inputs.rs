@@ -6,7 +6,7 @@ use crate::options::{Compile, once};
 use crate::report::{Report, Stop};
 use girder::engine::FastCode;
 use girder::source::FileId;
-use girder::{After, AnyStage, Compilation, Head, program_file};
+use girder::{After, AnyStage, Compilation, Head, Stage, Start, program_file};
 use std::path::Path;
 
 /// A program that is about to be compiled.
@@ -61,9 +61,21 @@ impl Input {
         self.reported(done, report)
     }
 
-    /// As [`Input::stage`], to the last stage, while the code of mode fast is compiled in parallel.
-    pub fn stage_and_code(&mut self, report: &Report) -> Result<(AnyStage, Option<FastCode>), Stop> {
-        let done = self.compilation.stage_and_code(self.root);
+    /// Reads the program, and prints the diagnostics.
+    pub fn start(&mut self, report: &Report) -> Result<Start, Stop> {
+        let done = self.compilation.start(self.root);
+        self.reported(done, report)
+    }
+
+    /// Brings a program that was read to the last stage, and prints the diagnostics.
+    pub fn lower(&mut self, start: Start, report: &Report) -> Result<AnyStage, Stop> {
+        let done = self.compilation.lower(start, Stage::Allocated);
+        self.reported(done, report)
+    }
+
+    /// As [`Input::lower`], while the code of mode fast is compiled in parallel.
+    pub fn lower_with_code(&mut self, start: Start, report: &Report) -> Result<(AnyStage, Option<FastCode>), Stop> {
+        let done = self.compilation.lower_with_code(start);
         self.reported(done, report)
     }
 

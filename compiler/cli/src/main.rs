@@ -12,6 +12,7 @@ mod run;
 mod entries;
 mod stats;
 mod host;
+mod variables;
 mod fmt;
 mod passes;
 mod targets;

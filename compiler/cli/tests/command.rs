@@ -1,5 +1,6 @@
 //! Runs the command as a user does: every command that a README or an explanation shows, exit codes, arrays in and out.
 
+mod checkpoints;
 mod shell;
 
 use girder::ir::types::ElemType;
@@ -172,7 +173,7 @@ fn only_names_of_the_user_are_listed() {
     let text = "var x: f32[2];\nprogram main() { const t: f32[2] = [1, 2]; x <- x + t + 1.0; x[0..2] <- [3, 4]; }\n";
     directory.write("x.gir", text);
     let done = directory.line("girder run x.gir --get y");
-    assert!(done.errors.contains("variables at the top of the module are x\n"), "{}", done.errors);
+    assert!(done.errors.contains("variables that keep their values are x\n"), "{}", done.errors);
 }
 
 #[test]

@@ -1,61 +1,240 @@
 //! NumPy's array files: `.npy` files and the arrays of `.npz` archives.
 //!
+//! An array is opened first. Its type and shape are then known, so that a caller can refuse it before its elements are
+//! unpacked and before memory is taken for them.
+//!
 //! Invariant: arrays are row-major and little-endian in memory, whatever the file's layout. A malformed file is an
-//! error, and no more memory is allocated than the file has bytes.
+//! error; opening one takes little time and memory, whatever it claims to hold.
 
 use girder_elaborate::Array;
 use girder_ir::types::ElemType;
-use npyz::{DType, Endianness, NpyFile, Order, TypeChar};
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use zip::ZipArchive;
+
+/// The bytes of the longest header that is read. NumPy itself refuses more than 10,000.
+const LONGEST_HEADER: u64 = 1 << 16;
+
+/// The header of a `.npy` file.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Element type.
+    pub ty: ElemType,
+    /// Dimensions.
+    pub shape: Vec<u64>,
+    /// The bytes of all elements.
+    pub bytes: u64,
+    big_endian: bool,
+    column_major: bool,
+}
+
+/// An array in a file, whose elements have not been read yet.
+#[derive(Debug)]
+pub struct ArrayFile {
+    /// Its type and shape.
+    pub header: Header,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A `.npy` file, read up to the end of its header.
+    Plain(BufReader<File>),
+    /// An archive, and the number of the array in it.
+    Entry(Box<Archive>, usize),
+}
+
+/// An open `.npz` archive.
+pub type Archive = ZipArchive<BufReader<File>>;
 
 /// Reads an array. `key` names an array of an archive; it is optional if the archive holds only one.
 pub fn read(path: &Path, key: Option<&str>) -> Result<Array, String> {
+    ArrayFile::open(path, key)?.read()
+}
+
+impl ArrayFile {
+    /// Opens an array, as [`read`] names it.
+    pub fn open(path: &Path, key: Option<&str>) -> Result<ArrayFile, String> {
+        let is_archive = path.extension().is_some_and(|e| e == "npz");
+        match (is_archive, key) {
+            (false, Some(k)) => Err(format!("a `.npy` file holds one array, so `{k}` cannot be picked from it")),
+            (false, None) => {
+                let mut file = BufReader::new(File::open(path).map_err(|e| e.to_string())?);
+                Ok(ArrayFile { header: Header::read(&mut file)?, source: Source::Plain(file) })
+            }
+            (true, key) => ArrayFile::in_archive(open_archive(path)?, key),
+        }
+    }
+
+    fn in_archive(mut archive: Archive, key: Option<&str>) -> Result<ArrayFile, String> {
+        let names = names(&archive);
+        let held = || names.iter().map(|n| n.0.as_str()).collect::<Vec<_>>().join(", ");
+        let index = match (key, &names[..]) {
+            (Some(key), _) => match names.iter().find(|n| n.0 == key) {
+                Some(found) => found.1,
+                None => return Err(format!("it has no array `{key}`; it holds {}", held())),
+            },
+            (None, [one]) => one.1,
+            (None, _) => return Err(format!("it holds {}; name one", held())),
+        };
+        let header = header_in(&mut archive, index)?;
+        Ok(ArrayFile { header, source: Source::Entry(Box::new(archive), index) })
+    }
+
+    /// Reads the array.
+    pub fn read(self) -> Result<Array, String> {
+        let Header { ty, shape, .. } = self.header.clone();
+        Ok(Array { ty, shape, bytes: self.elements()?.into() })
+    }
+
+    /// Reads the elements.
+    pub fn elements(self) -> Result<Vec<u8>, String> {
+        match self.source {
+            Source::Plain(file) => self.header.elements(file),
+            Source::Entry(mut archive, index) => elements_in(&mut archive, index),
+        }
+    }
+}
+
+/// The elements of an array, read in order and again from the start.
+#[derive(Debug)]
+pub enum Elements {
+    /// In memory, with the number of bytes that were read.
+    Memory(Vec<u8>, usize),
+    /// In a file that holds them as memory does, from this byte on.
+    File(BufReader<File>, u64),
+}
+
+impl ArrayFile {
+    /// Returns whether the elements can be read from the file as they are, so that they need no memory.
+    pub fn is_plain(&self) -> bool {
+        let Header { ty, big_endian, column_major, .. } = self.header;
+        matches!(self.source, Source::Plain(_)) && !big_endian && !column_major && ty != ElemType::Bool
+    }
+
+    /// Returns the elements for reading in order.
+    pub fn in_order(self) -> Result<Elements, String> {
+        if !self.is_plain() {
+            return self.elements().map(|bytes| Elements::Memory(bytes, 0));
+        }
+        let Source::Plain(mut file) = self.source else { unreachable!("it is plain") };
+        let Ok(start) = file.stream_position() else {
+            // A pipe is read once.
+            return self.header.elements(file).map(|bytes| Elements::Memory(bytes, 0));
+        };
+        let held = file.get_ref().metadata().map_err(|e| e.to_string())?.len().saturating_sub(start);
+        if held < self.header.bytes {
+            return Err(format!("it ends after {held} of {} bytes", self.header.bytes));
+        }
+        Ok(Elements::File(file, start))
+    }
+}
+
+impl Elements {
+    /// Reads the next bytes, which the array has.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<(), String> {
+        match self {
+            Elements::Memory(bytes, at) => {
+                into.copy_from_slice(&bytes[*at..*at + into.len()]);
+                *at += into.len();
+                Ok(())
+            }
+            Elements::File(file, _) => file.read_exact(into).map_err(|e| e.to_string()),
+        }
+    }
+
+    /// Goes back to the first element.
+    pub fn rewind(&mut self) -> Result<(), String> {
+        match self {
+            Elements::Memory(_, at) => *at = 0,
+            Elements::File(file, start) => _ = file.seek(SeekFrom::Start(*start)).map_err(|e| e.to_string())?,
+        }
+        Ok(())
+    }
+}
+
+/// Opens an archive.
+pub fn open_archive(path: &Path) -> Result<Archive, String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
-    let is_archive = path.extension().is_some_and(|e| e == "npz");
-    match (is_archive, key) {
-        (false, Some(k)) => Err(format!("a `.npy` file holds one array, so `{k}` cannot be picked from it")),
-        (false, None) => read_npy(BufReader::new(file)),
-        (true, key) => read_npz(file, key),
-    }
+    ZipArchive::new(BufReader::new(file)).map_err(|e| e.to_string())
 }
 
-fn read_npz(file: File, key: Option<&str>) -> Result<Array, String> {
-    let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|e| e.to_string())?;
-    let names: Vec<String> = archive.file_names().flatten().map(|n| n.trim_end_matches(".npy").to_string()).collect();
-    let key = match (key, &names[..]) {
-        (Some(k), _) => k,
-        (None, [one]) => one,
-        (None, _) => return Err(format!("it holds {}; name one", names.join(", "))),
+/// Returns the names of an archive's arrays, each with its number.
+pub fn names(archive: &Archive) -> Vec<(String, usize)> {
+    let name = |index: usize| {
+        let name = archive.name_for_index(index).and_then(|n| n.ok()).unwrap_or_default();
+        name.strip_suffix(".npy").unwrap_or(&name).to_string()
     };
-    let entry = archive.by_name(&format!("{key}.npy"));
-    let entry = entry.map_err(|_| format!("it has no array `{key}`; it holds {}", names.join(", ")))?;
-    read_npy(entry)
+    (0..archive.len()).map(|index| (name(index), index)).collect()
 }
 
-/// Reads an array from an open `.npy` file.
-pub fn read_npy(from: impl Read) -> Result<Array, String> {
-    let npy = NpyFile::new(from).map_err(|e| format!("not a NumPy array: {e}"))?;
-    let (dtype, shape, order) = (npy.dtype(), npy.shape().to_vec(), npy.order());
-    let (ty, big) = element_type(&dtype)?;
-    let count = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
-    let size = count.and_then(|n| n.checked_mul(ty.bytes() as u64)).ok_or("its shape is too large")?;
-    let mut bytes = Vec::new();
-    npy.into_inner().take(size).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
-    if bytes.len() as u64 != size {
-        return Err(format!("it ends after {} of {size} bytes", bytes.len()));
+/// Returns the header of an array of an archive.
+pub fn header_in(archive: &mut Archive, index: usize) -> Result<Header, String> {
+    Header::read(&mut archive.by_index(index).map_err(|e| e.to_string())?)
+}
+
+/// Returns the elements of an array of an archive.
+pub fn elements_in(archive: &mut Archive, index: usize) -> Result<Vec<u8>, String> {
+    let mut entry = archive.by_index(index).map_err(|e| e.to_string())?;
+    Header::read(&mut entry)?.elements(entry)
+}
+
+impl Header {
+    /// Reads a header, and nothing behind it.
+    fn read(from: &mut impl Read) -> Result<Header, String> {
+        let wrong = |e: std::io::Error| format!("not a NumPy array: {e}");
+        let mut bytes = vec![0; 10];
+        from.read_exact(&mut bytes).map_err(wrong)?;
+        if !bytes.starts_with(b"\x93NUMPY") {
+            return Err("not a NumPy array: it does not begin as one".into());
+        }
+        let mut len = u16::from_le_bytes([bytes[8], bytes[9]]) as u64;
+        if bytes[6] > 1 {
+            bytes.resize(12, 0);
+            from.read_exact(&mut bytes[10..]).map_err(wrong)?;
+            len |= (u16::from_le_bytes([bytes[10], bytes[11]]) as u64) << 16;
+        }
+        if len > LONGEST_HEADER {
+            return Err(format!("not a NumPy array: a header of {len} bytes"));
+        }
+        let prefix = bytes.len();
+        from.take(len).read_to_end(&mut bytes).map_err(wrong)?;
+        // A number has a plain name and one tuple, its shape. The parser takes exponential time for nested ones.
+        let count = |c: u8| bytes[prefix..].iter().filter(|b| **b == c).count();
+        if count(b'[') > 0 || count(b'(') > 1 || count(b'{') > 1 {
+            return Err("its elements are structures, not numbers".into());
+        }
+        let header = NpyHeader::from_reader(&bytes[..]).map_err(wrong)?;
+        let (ty, big_endian) = element_type(&header.dtype())?;
+        let shape = header.shape().to_vec();
+        let count = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+        let bytes = count.and_then(|n| n.checked_mul(ty.bytes() as u64)).ok_or("its shape is too large")?;
+        let column_major = header.order() == Order::Fortran && shape.len() > 1;
+        Ok(Header { ty, shape, bytes, big_endian, column_major })
     }
-    if big {
-        bytes.chunks_exact_mut(ty.bytes() as usize).for_each(<[u8]>::reverse);
+
+    /// Reads the elements behind the header.
+    fn elements(self, from: impl Read) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        let room = usize::try_from(self.bytes).ok().filter(|&n| bytes.try_reserve_exact(n).is_ok());
+        room.ok_or_else(|| format!("no memory for its {} bytes", self.bytes))?;
+        from.take(self.bytes).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+        if bytes.len() as u64 != self.bytes {
+            return Err(format!("it ends after {} of {} bytes", bytes.len(), self.bytes));
+        }
+        if self.big_endian {
+            bytes.chunks_exact_mut(self.ty.bytes() as usize).for_each(<[u8]>::reverse);
+        }
+        if self.column_major {
+            bytes = row_major(&bytes, &self.shape, self.ty.bytes() as usize);
+        }
+        if self.ty == ElemType::Bool {
+            bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+        }
+        Ok(bytes)
     }
-    if order == Order::Fortran && shape.len() > 1 {
-        bytes = row_major(&bytes, &shape, ty.bytes() as usize);
-    }
-    if ty == ElemType::Bool {
-        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
-    }
-    Ok(Array { ty, shape, bytes: bytes.into() })
 }
 
 /// Returns the element type of a NumPy type, and whether it is big-endian.
@@ -128,6 +307,12 @@ pub fn npy_header(ty: ElemType, shape: &[u64]) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn read_bytes(mut file: &[u8]) -> Result<Array, String> {
+        let header = Header::read(&mut file)?;
+        let (ty, shape) = (header.ty, header.shape.clone());
+        Ok(Array { ty, shape, bytes: header.elements(file)?.into() })
+    }
+
     #[test]
     fn written_arrays_read_back() {
         for shape in [vec![], vec![3], vec![2, 3], vec![0, 4]] {
@@ -137,12 +322,44 @@ mod tests {
             let mut file = npy_header(array.ty, &array.shape);
             assert_eq!(file.len() % 64, 0);
             file.extend(array.bytes.iter());
-            assert_eq!(read_npy(&file[..]).unwrap(), array);
+            assert_eq!(read_bytes(&file).unwrap(), array);
             if count > 0 {
                 file.pop();
-                assert!(read_npy(&file[..]).unwrap_err().contains("it ends after"));
+                assert!(read_bytes(&file).unwrap_err().contains("it ends after"));
             }
         }
+    }
+
+    fn with_header(text: &str) -> Vec<u8> {
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((text.len() as u16).to_le_bytes());
+        file.extend(text.bytes());
+        file
+    }
+
+    /// Each of these took seconds, or more memory than the host has.
+    #[test]
+    fn headers_are_refused_quickly() {
+        let start = std::time::Instant::now();
+        let nested = |open: &str, close: &str| {
+            let descr = format!("{}'<f4'{}", open.repeat(500), close.repeat(500));
+            with_header(&format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (3,), }}"))
+        };
+        for (file, why) in [
+            (nested("[('a', ", ")]"), "structures"),
+            (nested("(", ")"), "structures"),
+            (nested("{'a': ", "}"), "structures"),
+            (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': ((((3,),),),), }"), "structures"),
+            (with_header("{'descr': '<U8', 'fortran_order': False, 'shape': (3,), }"), "is not one of"),
+            (with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }"), "too large"),
+            (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{".to_vec(), "a header of 4294967295 bytes"),
+            (b"\x93NUMPY".to_vec(), "not a NumPy array"),
+            (b"PK\x03\x04 an archive".to_vec(), "does not begin as one"),
+        ] {
+            let error = read_bytes(&file).unwrap_err();
+            assert!(error.contains(why), "`{error}` does not contain `{why}`");
+        }
+        assert!(start.elapsed().as_secs() < 5);
     }
 
     #[test]

@@ -43,6 +43,21 @@ pub struct Compilation {
     pub timings: Vec<(&'static str, Duration)>,
 }
 
+/// The root file before any pass has run on it.
+#[derive(Debug)]
+pub struct Start {
+    stage: AnyStage,
+    /// The pass after which the text was printed.
+    printed: Option<After>,
+}
+
+impl Start {
+    /// Returns the graph.
+    pub fn graph(&self) -> &Graph {
+        self.stage.graph()
+    }
+}
+
 /// Bytes of stack for elaboration, which recurses with calls and nested expressions. They suffice for the largest
 /// values of the limits. Only touched pages take memory.
 const STACK: usize = 2 << 30;
@@ -90,7 +105,18 @@ impl Compilation {
     /// Brings the root file to a stage, or to the point after a pass. If the file is the printed text of a stage, its
     /// tables are verified, and compilation resumes with the next pass.
     pub fn stage(&mut self, root: FileId, target: impl Into<After>) -> Result<AnyStage> {
-        let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
+        let start = self.start(root)?;
+        self.lower(start, target)
+    }
+
+    /// Reads the root file, so that its graph can be inspected before the passes run.
+    pub fn start(&mut self, root: FileId) -> Result<Start> {
+        self.on_a_large_stack(|this| this.read(root)).map(|(stage, printed)| Start { stage, printed })
+    }
+
+    /// Brings a graph to a stage, or to the point after a pass.
+    pub fn lower(&mut self, start: Start, target: impl Into<After>) -> Result<AnyStage> {
+        let Start { stage, printed } = start;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
         let target = target.into();
@@ -103,11 +129,11 @@ impl Compilation {
         lowered
     }
 
-    /// Brings the root file to the last stage and, in parallel, compiles the code of mode fast, which does not depend
+    /// Brings a graph to the last stage and, in parallel, compiles the code of mode fast, which does not depend
     /// on tiles. The result has no code if the code cannot be compiled; the error is reported when the executable is
     /// made.
-    pub fn stage_and_code(&mut self, root: FileId) -> Result<(AnyStage, Option<FastCode>)> {
-        let (stage, printed) = self.on_a_large_stack(|this| this.read(root))?;
+    pub fn lower_with_code(&mut self, start: Start) -> Result<(AnyStage, Option<FastCode>)> {
+        let Start { stage, printed } = start;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
         let (lowered, code) = match (stage, printed) {

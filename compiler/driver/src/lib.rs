@@ -2,18 +2,19 @@
 //!
 //! A [`Compilation`] holds the text, its diagnostics and the machine. [`Compilation::stage`] brings the root file to a
 //! stage, whether the file is a program or the printed text of a stage. [`Compilation::executable`] compiles the last
-//! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files;
-//! [`text`] prints stages.
+//! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files,
+//! [`checkpoint`] the values of variables by name; [`text`] prints stages.
 //!
-//! Invariant: only `loader`, `arrays`, and the search for the root file touch the file system; nothing here prints.
+//! Invariant: only `loader`, `arrays`, `checkpoint`, and the search for the root file touch the file system; nothing here prints.
 
 pub mod arrays;
+pub mod checkpoint;
 mod compilation;
 mod head;
 mod loader;
 mod show;
 
-pub use compilation::{Compilation, Options};
+pub use compilation::{Compilation, Options, Start};
 pub use girder_elaborate::value::shaped;
 pub use girder_elaborate::{Arguments, Array};
 pub use girder_passes::pipeline::{After, AnyStage, PASSES, Stage};

@@ -1,6 +1,6 @@
 //! Access of a compilation to the library and to files.
 
-use crate::arrays;
+use crate::arrays::ArrayFile;
 use girder_elaborate::{Array, Loader};
 use std::path::{Path, PathBuf};
 
@@ -25,9 +25,15 @@ impl Loader for Files {
         }
     }
 
-    fn array(&self, importer: &Path, name: &str, key: Option<&str>) -> Result<Array, String> {
+    fn array(&self, importer: &Path, name: &str, key: Option<&str>, most: u64) -> Result<Array, String> {
         let path = beside(importer, name);
-        arrays::read(&path, key).map_err(|e| format!("{}: {e}", path.display()))
+        let file = ArrayFile::open(&path, key).and_then(|file| match file.header.bytes {
+            bytes if bytes > most => {
+                Err(format!("it holds {bytes} bytes, and `static_steps` allows {most}, 8 for each step"))
+            }
+            _ => file.read(),
+        });
+        file.map_err(|e| format!("{}: {e}", path.display()))
     }
 }
 

@@ -170,7 +170,7 @@ mod tests {
             Err("none".into())
         }
 
-        fn array(&self, _: &Path, _: &str, _: Option<&str>) -> Result<Array, String> {
+        fn array(&self, _: &Path, _: &str, _: Option<&str>, _: u64) -> Result<Array, String> {
             Err("none".into())
         }
     }

@@ -22,7 +22,9 @@ mod atoms;
 mod flow;
 mod leaves;
 mod order;
+mod carried;
 
+pub use carried::carried;
 pub use order::LivenessOrder;
 
 use crate::steps::steps_of;

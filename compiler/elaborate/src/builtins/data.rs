@@ -16,7 +16,8 @@ impl Elaborator<'_> {
         let [file, key] = self.arguments("load", ["file", "name?"], given, span)?;
         let (Some(file), key) = (self.text_of(file)?, self.text_of(key)?) else { return Err(girder_source::Failed) };
         let path = self.modules.get(self.module()).path.clone();
-        match self.loader.array(&path, &file, key.as_deref()) {
+        let most = self.session.limits.static_steps.saturating_mul(8);
+        match self.loader.array(&path, &file, key.as_deref(), most) {
             Ok(a) => {
                 self.charge_many(a.bytes.len() as u64 / 8, span)?;
                 if a.shape.iter().product::<u64>() > self.session.limits.elements {

@@ -1,0 +1,213 @@
+//! The variables of a run on the command line: `--set`, `--get`, `--load`, `--save`.
+//!
+//! Invariant: names, types, shapes and file names are checked before the program is compiled, and no element of a file is
+//! read before that. Variables are kept by name, as passes may number them anew.
+
+use crate::options::pair;
+use crate::report::{Done, Report, Stop, print};
+use girder::arrays::{self, ArrayFile};
+use girder::checkpoint::{self, Checkpoint};
+use girder::engine::Engine;
+use girder::ir::graph::{Graph, Var, VarClass};
+use girder::ir::ids::VarId;
+use girder::{Array, shaped};
+use std::path::{Path, PathBuf};
+
+/// See the module.
+#[derive(Default)]
+pub struct Variables {
+    /// `--load`, with the names of the variables that the file holds.
+    load: Option<(PathBuf, Checkpoint, Vec<String>)>,
+    /// `--set`: names, and the files as the user named them.
+    sets: Vec<(String, String, ArrayFile)>,
+    gets: Vec<(String, Option<PathBuf>)>,
+    /// `--save`, with the names of the variables that the file is to hold.
+    save: Option<(PathBuf, Vec<String>)>,
+}
+
+impl Variables {
+    /// Adds `--load file`.
+    pub fn load(&mut self, path: &Path, graph: &Graph, report: &Report) -> Done {
+        let name = path.display();
+        let checkpoint = Checkpoint::open(path).map_err(|e| unreadable_checkpoint(path, &e, report))?;
+        let (fitting, wrong) = checkpoint.compare(graph);
+        if !wrong.is_empty() {
+            // One line each, up to a screenful.
+            let shown = wrong.iter().take(40).map(|line| format!("\n- {line}")).collect::<String>();
+            let more = wrong.len().saturating_sub(40);
+            let more = if more > 0 { format!("\n- and {more} more differences") } else { String::new() };
+            let message = format!("{name} does not fit the program:{shown}{more}");
+            let help = "load a file that this program saved; `--set name=file.npz:name` sets single variables";
+            return Err(report.error("run::wrong_checkpoint", message, help));
+        }
+        self.load = Some((path.into(), checkpoint, names(graph, &fitting)));
+        Ok(())
+    }
+
+    /// Adds `--set name=file`.
+    pub fn set(&mut self, text: &str, graph: &Graph, report: &Report) -> Done {
+        let (name, file) = pair(report, "--set", text)?;
+        let v = &graph.vars[variable(graph, name, "--set", report)?];
+        if v.class == VarClass::Const {
+            let message = format!("`--set {name}`: `{name}` is a constant");
+            return Err(report.error("run::constant", message, "declare it with `var`"));
+        }
+        let array = open_array(file, "--set", report)?;
+        check_array(&array, v, &format!("`{name}`"), file, report)?;
+        self.sets.push((name.into(), file.into(), array));
+        Ok(())
+    }
+
+    /// Adds `--get name=file` or `--get name`.
+    pub fn get(&mut self, text: &str, graph: &Graph, report: &Report) -> Done {
+        let (name, file) = match text.split_once('=') {
+            Some((name, file)) => (name, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        variable(graph, name, "--get", report)?;
+        file.iter().try_for_each(|path| writable(path, report))?;
+        self.gets.push((name.into(), file));
+        Ok(())
+    }
+
+    /// Adds `--save file`.
+    pub fn save(&mut self, path: &Path, graph: &Graph, report: &Report) -> Done {
+        checkpoint::writable(path).map_err(|e| cannot_write(path, e, report))?;
+        let kept = checkpoint::kept(graph);
+        if kept.is_empty() {
+            let message = "`--save`: the program keeps nothing from run to run";
+            let help = "declare what a checkpoint is to hold with `param` or `state`";
+            return Err(report.error("run::nothing_to_save", message, help));
+        }
+        self.save = Some((path.into(), names(graph, &kept)));
+        Ok(())
+    }
+
+    /// Sets the variables of an engine.
+    pub fn fill(&mut self, engine: &mut Engine, graph: &Graph, report: &Report) -> Done {
+        let mut set = |name: &str, bytes: &[u8]| {
+            let var = variable(graph, name, "--set", report)?;
+            engine.set(var, bytes).map_err(|e| failed(e, report))
+        };
+        if let Some((path, mut checkpoint, names)) = self.load.take() {
+            for name in names {
+                let bytes = checkpoint.elements(&name).map_err(|e| unreadable_checkpoint(&path, &e, report))?;
+                set(&name, &bytes)?;
+            }
+        }
+        for (name, file, array) in self.sets.drain(..) {
+            set(&name, &array.elements().map_err(|e| unreadable(&file, "--set", &e, report))?)?;
+        }
+        Ok(())
+    }
+
+    /// Writes or prints the variables of an engine after the run.
+    pub fn finish(&self, engine: &Engine, graph: &Graph, report: &Report) -> Done {
+        for (name, file) in &self.gets {
+            let var = variable(graph, name, "--get", report)?;
+            let v = &graph.vars[var];
+            let bytes = engine.get(var).map_err(|e| failed(e, report))?;
+            match file {
+                None => print(&format!("{} {}\n", v.name, girder::show(v.ty, &v.shape, &bytes)))?,
+                Some(path) => {
+                    let array = Array { ty: v.ty, shape: v.shape.to_vec(), bytes: bytes.into() };
+                    write_array(path, &array, report)?;
+                }
+            }
+        }
+        let Some((path, names)) = &self.save else { return Ok(()) };
+        let vars = names.iter().map(|name| variable(graph, name, "--save", report));
+        let vars = vars.collect::<Result<Vec<VarId>, Stop>>()?;
+        let read = |var| engine.get(var).map_err(|e| e.to_string());
+        checkpoint::save(path, graph, &vars, read).map_err(|e| cannot_write(path, e, report))
+    }
+}
+
+fn names(graph: &Graph, vars: &[VarId]) -> Vec<String> {
+    vars.iter().map(|&id| graph.vars[id].name.to_string()).collect()
+}
+
+fn failed(error: girder::engine::EngineError, report: &Report) -> Stop {
+    report.emit(&error.diagnostic(), &girder::source::SourceMap::default());
+    Stop::User
+}
+
+/// Finds a persistent variable by name.
+fn variable(graph: &Graph, name: &str, flag: &str, report: &Report) -> Result<VarId, Stop> {
+    let known: Vec<_> = graph.vars.iter().filter(|(_, v)| v.is_persistent()).collect();
+    match known.iter().copied().find(|(_, v)| v.name == name) {
+        Some((id, _)) => Ok(id),
+        None => {
+            // Constants of bodies are persistent as well, but have no name that a user wrote.
+            let is_on_top = |v: &Var| graph.origins.get(v.origin).parent.is_none() && !v.name.starts_with("constant");
+            let is_named = |v: &Var| matches!(v.class, VarClass::Param | VarClass::State) || is_on_top(v);
+            let names: Vec<&str> = known.iter().filter(|(_, v)| is_named(v)).map(|(_, v)| v.name.as_str()).collect();
+            let temporary = graph.vars.values().any(|v| v.name == name);
+            let why = if temporary { "is a temporary and keeps no value" } else { "does not exist" };
+            let near = girder::source::closest(name, names.iter().copied());
+            let help = match (near, names.len()) {
+                (_, 0) => "declare it at the top of the module: `var x: f32[4];`".to_string(),
+                (Some(near), 12..) => format!("did you mean `{near}`?"),
+                (_, 1..=40) => format!("variables that keep their values are {}", names.join(", ")),
+                (_, n) => {
+                    format!("variables that keep their values are {} and {} more", names[..40].join(", "), n - 40)
+                }
+            };
+            Err(report.error("run::no_variable", format!("`{flag} {name}`: the variable {why}"), help))
+        }
+    }
+}
+
+/// Opens an array: `file.npy`, `file.npz` or `file.npz:key`.
+pub fn open_array(text: &str, flag: &str, report: &Report) -> Result<ArrayFile, Stop> {
+    let (path, key) = match text.rsplit_once(':') {
+        Some((path, key)) if path.ends_with(".npz") => (path, Some(key)),
+        _ => (text, None),
+    };
+    ArrayFile::open(Path::new(path), key).map_err(|e| unreadable(path, flag, &e, report))
+}
+
+/// Reports an array that cannot be read.
+pub fn unreadable(path: &str, flag: &str, error: &str, report: &Report) -> Stop {
+    let help = "`.npy` files, and arrays of `.npz` files as `file.npz:name`, can be read";
+    report.error("run::cannot_read", format!("`{flag}`: cannot read {path}: {error}"), help)
+}
+
+fn unreadable_checkpoint(path: &Path, error: &str, report: &Report) -> Stop {
+    let help = "`.npz` and `.safetensors` files can be loaded";
+    report.error("run::cannot_read", format!("`--load`: cannot read {}: {error}", path.display()), help)
+}
+
+/// Writes a `.npy` file.
+pub fn write_array(path: &Path, array: &Array, report: &Report) -> Done {
+    arrays::write(path, array).map_err(|e| cannot_write(path, e, report))
+}
+
+/// Checks that a file can be written before the run; changes nothing.
+pub fn writable(path: &Path, report: &Report) -> Done {
+    let is_new = !path.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_write(path, e, report))?;
+    if is_new {
+        // The run creates the file again; a file that cannot be removed does no harm.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: impl std::fmt::Display, report: &Report) -> Stop {
+    let help = "name a file in a directory that exists";
+    report.error("driver::cannot_write", format!("cannot write {}: {error}", path.display()), help)
+}
+
+/// Checks that an array has the elements of a variable.
+fn check_array(array: &ArrayFile, v: &Var, what: &str, file: &str, report: &Report) -> Done {
+    let header = &array.header;
+    let len = header.bytes / header.ty.bytes() as u64;
+    let fits = header.shape == v.shape[..] || (len == v.len() && (len == 1 || header.shape.len() == 1));
+    if header.ty == v.ty && fits {
+        return Ok(());
+    }
+    let (found, wanted) = (shaped(header.ty, &header.shape), shaped(v.ty, &v.shape));
+    let help = "save it with NumPy in the variable's type and shape: `np.save(file, x.astype(np.float32))`";
+    Err(report.error("run::wrong_array", format!("{file} holds {found}, but {what} is {wanted}"), help))
+}

@@ -1,0 +1,183 @@
+//! `--save` and `--load`, and the checks of files before a program is compiled.
+
+use crate::shell::TestDirectory;
+use girder::arrays;
+use girder::ir::types::ElemType;
+use std::io::Write;
+
+/// A program that keeps a param, a state of a function and a variable. `x` is only read, and `y` only written.
+const TRAINING: &str = "//! girder: --target small
+fn dense(n: int, m: int) {
+    param w: f32[n, m] = 0.5;
+    return (w: w);
+}
+fn counted(x: f32[n]) {
+    state calls: i32;
+    calls <- calls + 1;
+    return x + f32(calls);
+}
+let net = [dense(2, 3), dense(3, 2)];
+var x: f32[2] = [1, 2];
+var y: f32[2];
+var seen: i32;
+program main() {
+    seen += 10;
+    let h = counted(x @ net[0].w @ net[1].w);
+    net[0].w <- net[0].w + sum(h);
+    y <- h;
+    print(\"y\", y);
+}
+";
+
+const NAMES: [&str; 4] = ["main.h.counted.calls", "net.0.w", "net.1.w", "seen"];
+
+#[test]
+fn a_run_continues_from_its_checkpoint() {
+    let directory = TestDirectory::new();
+    directory.write("train.gir", TRAINING);
+    let whole = directory.line("girder run train.gir main main main");
+    assert_eq!((whole.code, whole.output.lines().count()), (0, 3), "{}", whole.errors);
+    for file in ["a.npz", "a.safetensors"] {
+        let first = directory.line(&format!("girder run train.gir --save {file}"));
+        assert_eq!(first.code, 0, "{file}: {}", first.errors);
+        let bytes = std::fs::read(directory.path(file)).expect("a checkpoint");
+        assert_eq!(directory.line(&format!("girder run train.gir --save {file}")).code, 0);
+        assert_eq!(std::fs::read(directory.path(file)).expect("a checkpoint"), bytes, "{file}: the same bytes");
+        let rest = directory.line(&format!("girder run train.gir main main --load {file} --save {file}"));
+        assert_eq!(first.output + &rest.output, whole.output, "{file}: {}", rest.errors);
+        let done = directory.line(&format!("girder run train.gir --load {file} --get seen --mode exact"));
+        assert!(done.output.ends_with("seen 40\n"), "{file}: {}{}", done.output, done.errors);
+    }
+    for name in NAMES {
+        let array = arrays::read(&directory.path("a.npz"), Some(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(array.ty == ElemType::F32, name.ends_with(".w"), "{name}");
+    }
+    let held = arrays::read(&directory.path("a.npz"), Some("x")).expect_err("an input is not kept");
+    let mut held: Vec<&str> = held.rsplit("holds ").next().unwrap_or_default().split(", ").collect();
+    held.sort_unstable();
+    assert_eq!(held, NAMES);
+}
+
+/// Another layer in another `let` renames nothing.
+#[test]
+fn differences_are_listed_all_at_once() {
+    let directory = TestDirectory::new();
+    directory.write("train.gir", TRAINING);
+    assert_eq!(
+        directory.line("girder run train.gir --save a.npz && girder run train.gir --save a.safetensors").code,
+        0
+    );
+    let grown = TRAINING
+        .replace("let net", "let embedding = dense(4, 4);\nlet net")
+        .replace("dense(3, 2)", "dense(3, 4)")
+        .replace("@ net[1].w", "@ net[1].w[.., 0..2]")
+        .replace("seen", "done");
+    directory.write("grown.gir", &grown);
+    for file in ["a.npz", "a.safetensors"] {
+        let done = directory.line(&format!("girder run grown.gir --load {file}"));
+        assert_eq!((done.code, done.output.as_str()), (1, ""));
+        for line in [
+            "run::wrong_checkpoint",
+            "it has no `embedding.w`, which is f32[4, 4]",
+            "`net.1.w` is f32[3, 2] in it, but f32[3, 4] in the program",
+            "it has `seen`, i32, which the program does not have",
+        ] {
+            assert!(done.errors.contains(line), "{file}: `{line}` is missing in\n{}", done.errors);
+        }
+        assert!(!done.errors.contains("net.0.w"), "{file}: {}", done.errors);
+    }
+    for (line, expected) in [
+        ("girder run train.gir --load train.gir", "ends neither in `.npz` nor in `.safetensors`"),
+        ("girder run train.gir --load b.npz", "run::cannot_read"),
+        ("girder run train.gir --save b.txt", "driver::cannot_write"),
+        ("girder run train.gir --save nowhere/b.npz", "driver::cannot_write"),
+        ("girder run examples/matvec --save b.npz", "run::nothing_to_save"),
+    ] {
+        let done = directory.line(line);
+        assert!(done.code == 1 && done.errors.contains(expected), "{line}: {}", done.errors);
+        assert_eq!(done.output, "", "{line} ran");
+    }
+}
+
+/// A run that fails leaves the checkpoint before it, and no file beside it.
+#[test]
+fn a_failed_run_keeps_the_old_checkpoint() {
+    let directory = TestDirectory::new();
+    std::fs::create_dir(directory.path("kept")).expect("a directory");
+    directory.write("x.gir", "state n: i32;\nprogram main() { n += 1; abort(\"no\", when: n > 1); }\n");
+    assert_eq!(directory.line("girder run x.gir --save kept/n.npz").code, 0);
+    let before = std::fs::read(directory.path("kept/n.npz")).expect("a checkpoint");
+    let done = directory.line("girder run x.gir --load kept/n.npz --save kept/n.npz");
+    assert!(done.code == 1 && done.errors.contains("run::abort"), "{}", done.errors);
+    assert_eq!(std::fs::read(directory.path("kept/n.npz")).expect("a checkpoint"), before);
+    assert_eq!(std::fs::read_dir(directory.path("kept")).expect("a directory").count(), 1);
+    std::fs::write(directory.path("kept/n.npz"), &before[..before.len() - 40]).expect("a file");
+    let done = directory.line("girder run x.gir --load kept/n.npz");
+    assert!(done.code == 1 && done.errors.contains("run::cannot_read"), "{}", done.errors);
+    let text = b"\x10\0\0\0\0\0\0\0{\"n\":{\"dtype\":1}}";
+    std::fs::write(directory.path("bad.safetensors"), text).expect("a file");
+    let done = directory.line("girder run x.gir --load bad.safetensors");
+    assert!(done.code == 1 && done.errors.contains("not a safetensors file"), "{}", done.errors);
+}
+
+/// A file of 6 GB (a sparse one) is refused by its header.
+#[test]
+fn sizes_are_compared_before_elements_are_read() {
+    let directory = TestDirectory::new();
+    let mut file = std::fs::File::create(directory.path("big.npy")).expect("a file");
+    file.write_all(&arrays::npy_header(ElemType::F32, &[1_500_000_000])).expect("space");
+    file.set_len(6_000_000_128).expect("a sparse file");
+    let text = "stream s: in f32[4];\nvar x: f32[4];\nprogram main() { x <- read(s); }\n";
+    directory.write("x.gir", text);
+    directory.write("load.gir", "var x: f32[4] = load(\"big.npy\");\nprogram main() { print(\"x\", x); }\n");
+    let start = std::time::Instant::now();
+    for (line, expected) in [
+        ("girder run x.gir --set x=big.npy", "big.npy holds f32[1500000000], but `x` is f32[4]"),
+        ("girder run load.gir", "it holds 6000000000 bytes"),
+    ] {
+        let done = directory.line(line);
+        assert!(done.code == 1 && done.errors.contains(expected), "{line}: {}", done.errors);
+    }
+    let done = directory.line("girder run x.gir --in s=big.npy --limit host_bytes=1_000_000 --get x");
+    assert_eq!((done.code, done.output.as_str()), (0, "x [0.0, 0.0, 0.0, 0.0]\n"), "packets are read one by one");
+    let mut big_endian = arrays::npy_header(ElemType::F32, &[1_500_000_000]);
+    let at = big_endian.windows(3).position(|w| w == b"<f4").expect("a type");
+    big_endian[at] = b'>';
+    std::fs::write(directory.path("big_endian.npy"), big_endian).expect("a file");
+    let done = directory.line("girder run x.gir --in s=big_endian.npy --limit host_bytes=1_000_000");
+    assert!(done.code == 1 && done.errors.contains("run::host_memory"), "{}", done.errors);
+    assert!(start.elapsed().as_secs() < 20, "refused after {:?}", start.elapsed());
+}
+
+/// What the command line names is checked before the passes run, which would report something else here.
+#[test]
+fn the_command_line_is_checked_first() {
+    let directory = TestDirectory::new();
+    directory.write(
+        "large.gir",
+        "//! girder: --target small\nstream s: in f32;\nvar x: f32[4000000];\nconst c: f32 = 1;\n\
+         program main(n: int = 1) { x[0] <- read(s); }\n",
+    );
+    let save = |name: &str, bytes: &[u8]| {
+        let array = girder::Array { ty: ElemType::F32, shape: vec![1], bytes: bytes.into() };
+        arrays::write(&directory.path(name), &array).expect("a file");
+    };
+    save("one.npy", &[0; 4]);
+    assert!(directory.line("girder run large.gir --in s=one.npy").errors.contains("memory::"));
+    for (options, expected) in [
+        ("--get y", "run::no_variable"),
+        ("--set y=one.npy", "run::no_variable"),
+        ("--set x=one.npy", "run::wrong_array"),
+        ("--set c=one.npy", "run::constant"),
+        ("--in t=one.npy", "run::no_stream"),
+        ("--out s=one.npy", "run::no_stream"),
+        ("--in s=two.npy", "run::cannot_read"),
+        ("other", "run::no_program"),
+        ("--arg m=1", "elaborate::unknown_argument"),
+        ("--arg n=x", "elaborate::"),
+    ] {
+        let done = directory.line(&format!("girder run large.gir {options}"));
+        assert!(done.code == 1 && done.errors.contains(expected), "{options}: {}", done.errors);
+        assert!(!done.errors.contains("memory::"), "{options}: {}", done.errors);
+    }
+}
