@@ -183,8 +183,9 @@ impl Elaborator<'_> {
             }
             Value::Bool(false) => Ok(()),
             Value::Bool(true) => {
-                let message = "this `while` never ends: its condition is statically true";
-                let help = "outside codelets a loop's condition is a rank-0 bool tensor, such as `x[0] > 0.0`";
+                let message = "this `while` never ends: its condition is static, and true";
+                let help = "outside codelets a `while` runs on the machine, and its condition is a rank-0 bool tensor, \
+                            such as `x[0] > 0.0`; a loop over static values is `for i in 0..n { … }`";
                 Err(self.error_help("elaborate::endless_loop", cond_span, message, help))
             }
             other => Err(self.expected("a condition (a rank-0 bool tensor)", &other, cond_span)),

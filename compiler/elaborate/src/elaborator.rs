@@ -71,13 +71,15 @@ pub struct Elaborator<'a> {
 impl<'a> Elaborator<'a> {
     /// Creates an elaborator.
     pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
+        let mut graph = Graph { name: modules.root_name(), ..Graph::default() };
+        graph.origins.set_library(cx.map.library());
         Elaborator {
             modules,
             machine: cx.machine,
             session: cx.session,
             loader: cx.loader,
             arguments: cx.arguments,
-            graph: Graph { name: modules.root_name(), ..Graph::default() },
+            graph,
             reporter: Reporter::new(cx.diagnostics, cx.map),
             scopes: Scopes::default(),
             emission: Emission::default(),

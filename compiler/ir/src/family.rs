@@ -177,7 +177,8 @@ impl Domain {
 impl Family {
     /// Returns the statement of an instance.
     pub fn span(&self, origins: &Origins, instance: u64) -> Span {
-        self.statements.as_ref().map_or_else(|| origins.span(self.origin), |s| s[instance as usize])
+        let own = self.statements.as_ref().map(|s| s[instance as usize]).filter(|&s| !origins.in_library(s));
+        own.unwrap_or_else(|| origins.span(self.origin))
     }
 }
 

@@ -145,9 +145,15 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
     if !complete {
         return Err(Failed);
     }
-    let limit = usize::try_from(cx.session.limits.instances).unwrap_or(usize::MAX);
+    let limit = most_pieces(cx);
     let (machine, cancel, block_limit) = (cx.machine, &cx.session.cancel, cx.block_limit());
     Ok(Scene { graph, placement, machine, cancel, limit, block_limit, homes })
+}
+
+/// Returns the greatest number of pieces that one step may move. The tables of a plan have far larger rows than those of
+/// families, which the limit bounds.
+fn most_pieces(cx: &PassContext) -> usize {
+    usize::try_from(cx.session.limits.instances / 8).unwrap_or(usize::MAX)
 }
 
 /// Returns the result, or reports the error.
@@ -168,9 +174,10 @@ fn keep<T>(
                 ("transfers::too_large", message, help)
             }
             PlanError::TooMany => {
-                let limit = cx.session.limits.instances;
-                let message = format!("`{name}` moves more than {limit} pieces (the limit `instances`)");
-                let help = "map what is used together in longer runs, or raise the limit with `--limit instances=…`";
+                let limit = most_pieces(cx);
+                let message = format!("`{name}` moves more than {limit} pieces of consecutive elements");
+                let help = "let each vertex use longer runs of consecutive elements, or use a `copy(…)` of the view; \
+                            `--limit instances=N` allows N / 8 pieces";
                 ("transfers::too_many", message, help)
             }
         };

@@ -3,9 +3,10 @@
 //!
 //! Invariant: a parent is interned before its children, so ids descend towards the root and chains end.
 
-use crate::Span;
+use crate::{Diagnostic, Span};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// Names an [`Origin`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +28,8 @@ pub struct Origin {
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     list: PrimaryMap<OriginId, Origin>,
+    /// The spans of the files of the library.
+    library: Arc<[Span]>,
 }
 
 impl Origins {
@@ -52,8 +55,27 @@ impl Origins {
         names.join("/")
     }
 
-    /// Returns the innermost span that lies in a file.
+    /// Sets the spans of the files of the library.
+    pub fn set_library(&mut self, files: impl IntoIterator<Item = Span>) {
+        self.library = files.into_iter().collect();
+    }
+
+    /// Returns whether a span lies in the library.
+    pub fn in_library(&self, span: Span) -> bool {
+        self.library.iter().any(|file| file.lo <= span.lo && span.hi <= file.hi)
+    }
+
+    /// Returns the innermost span in the user's text: for an entity that the library made, the user's call.
     pub fn span(&self, id: OriginId) -> Span {
-        self.chain(id).map(|o| o.span).find(|s| !s.is_none()).unwrap_or(Span::NONE)
+        let spans = || self.chain(id).map(|o| o.span).filter(|s| !s.is_none());
+        spans().find(|&s| !self.in_library(s)).or_else(|| spans().next()).unwrap_or(Span::NONE)
+    }
+
+    /// Puts the first label in the user's text before those in the library.
+    pub fn user_first(&self, mut d: Diagnostic) -> Diagnostic {
+        if let Some(k) = d.labels.iter().position(|l| !self.in_library(l.span)) {
+            d.labels[..=k].rotate_right(1);
+        }
+        d
     }
 }

@@ -86,6 +86,12 @@ impl SourceMap {
         Some(Location { path: f.path.clone(), line, column })
     }
 
+    /// Returns the spans of the files of the library, whose paths are names in `<…>`.
+    pub fn library(&self) -> impl Iterator<Item = Span> {
+        let files = self.files.iter().filter(|f| f.path.to_str().is_some_and(|p| p.starts_with('<')));
+        files.map(|f| Span::new(f.base, f.base + f.text.len() as u32))
+    }
+
     /// Returns a file by its path.
     pub fn find(&self, path: &Path) -> Option<FileId> {
         self.files().find(|(_, f)| f.path == path).map(|(id, _)| id)

@@ -30,7 +30,8 @@ pub(crate) fn check_failed(graph: &Graph, tile: Option<u32>, at: VertexFailure) 
     if let Some(help) = help(site.check, at.failure.values) {
         d = d.help(help);
     }
-    RunError::Check { family: at.family, instance: at.instance, check: site.check, diagnostic: Box::new(d) }
+    let diagnostic = Box::new(graph.origins.user_first(d));
+    RunError::Check { family: at.family, instance: at.instance, check: site.check, diagnostic }
 }
 
 /// Returns the error of two workers that touch one element.
@@ -55,7 +56,8 @@ pub(crate) fn workers_raced(graph: &Graph, tile: Option<u32>, at: VertexRace) ->
     }
     d = made_by(d, graph, family, span(second));
     d = d.help("let each worker touch elements of its own, or gather the parts in a second compute set");
-    RunError::Workers { family: at.family, instance: at.instance, diagnostic: Box::new(d) }
+    let diagnostic = Box::new(graph.origins.user_first(d));
+    RunError::Workers { family: at.family, instance: at.instance, diagnostic }
 }
 
 /// Returns ``in codelet `dot`, vertex [3] of compute set `main.matvec` on tile 7``.
@@ -90,7 +92,8 @@ fn element_name(graph: &Graph, family: &Family, field: FieldId, mut element: u64
 /// Returns the spans of the calls around an origin, innermost first.
 pub(crate) fn calls(graph: &Graph, origin: OriginId) -> impl Iterator<Item = Span> {
     let own = graph.origins.span(origin);
-    graph.origins.chain(origin).skip(1).map(|o| o.span).filter(move |s| !s.is_none() && *s != own)
+    let spans = graph.origins.chain(origin).skip(1).map(|o| o.span);
+    spans.filter(move |&s| !s.is_none() && s != own && !graph.origins.in_library(s))
 }
 
 /// Returns ``vertex [3, 4] of compute set `main.matvec` ``.
