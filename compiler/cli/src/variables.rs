@@ -1,7 +1,7 @@
 //! The variables of a run on the command line: `--set`, `--get`, `--load`, `--save`.
 //!
-//! Invariant: names, types, shapes and file names are checked before the program is compiled, and no element of a file is
-//! read before that. Variables are kept by name, as passes may number them anew.
+//! Invariant: names, types, shapes and file names are checked before the program is compiled, and no element of a file
+//! is read before that. Variables are kept by name, as passes may number them anew.
 
 use crate::options::pair;
 use crate::report::{Done, Report, Stop, print};

@@ -206,6 +206,12 @@ impl Header {
         if count(b'[') > 0 || count(b'(') > 1 || count(b'{') > 1 {
             return Err("its elements are structures, not numbers".into());
         }
+        // The parser multiplies the numbers of the shape without a check.
+        let numbers = bytes[prefix..].split(|b| !b.is_ascii_digit()).filter(|n| !n.is_empty());
+        let number = |n: &[u8]| str::from_utf8(n).ok().and_then(|n| n.parse::<u64>().ok());
+        if numbers.map(number).try_fold(1u64, |all, n| all.checked_mul(n?.max(1))).is_none() {
+            return Err("its shape is too large".into());
+        }
         let header = NpyHeader::from_reader(&bytes[..]).map_err(wrong)?;
         let (ty, big_endian) = element_type(&header.dtype())?;
         let shape = header.shape().to_vec();

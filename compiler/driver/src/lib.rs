@@ -5,7 +5,8 @@
 //! stage to an executable, which an [`Engine`](girder_engine::Engine) loads. [`arrays`] reads and writes NumPy's files,
 //! [`checkpoint`] the values of variables by name; [`text`] prints stages.
 //!
-//! Invariant: only `loader`, `arrays`, `checkpoint`, and the search for the root file touch the file system; nothing here prints.
+//! Invariant: only `loader`, `arrays`, `checkpoint`, and the search for the root file touch the file system; nothing
+//! here prints.
 
 pub mod arrays;
 pub mod checkpoint;

@@ -150,8 +150,8 @@ impl Elaborator<'_> {
         Ok(GenericArg::Fn(name))
     }
 
-    /// Makes a generated codelet `#[pipelined]` if it can be. The loop of an element-wise step costs as much as one that
-    /// is written by hand.
+    /// Makes a generated codelet `#[pipelined]` if it can be. The loop of an element-wise step costs as much as one
+    /// that is written by hand.
     fn pipeline_generated(&mut self, module: ModuleRef, codelet: &mut Codelet) {
         let Some(k) = (module.0 as usize).checked_sub(self.modules.count()) else { return };
         codelet.pipelined = true;

@@ -37,8 +37,8 @@ pub trait Loader {
     fn library_names(&self) -> Vec<String>;
     /// Returns the text of a file named relative to `importer`, and the path under which it is known.
     fn file(&self, importer: &Path, name: &str) -> Result<(PathBuf, String), String>;
-    /// Returns an array from a file named relative to `importer`; `key` selects one of an archive. An array of more than
-    /// `most` bytes is an error, and is not read.
+    /// Returns an array from a file named relative to `importer`; `key` selects one of an archive. An array of more
+    /// than `most` bytes is an error, and is not read.
     fn array(&self, importer: &Path, name: &str, key: Option<&str>, most: u64) -> Result<Array, String>;
 }
 

@@ -268,8 +268,8 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns whether a bare name in a dimension already has a value, as a constant of the module. A function's name is
-    /// free as the name of a size, so that those of the library are not reserved.
+    /// Returns whether a bare name in a dimension already has a value, as a constant of the module. A function's name
+    /// is free as the name of a size, so that those of the library are not reserved.
     fn is_known(&self, name: &str) -> bool {
         let found = self.modules.find(self.module(), name, |m| &m.values);
         let item = found.and_then(|(m, entry)| self.modules.item(m, entry));

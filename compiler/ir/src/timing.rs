@@ -18,8 +18,8 @@ pub struct Timing {
     pub copies: SecondaryMap<CopyId, StepTime>,
     /// The time of each step that moves a packet between host and tiles.
     pub packets: SecondaryMap<StepId, StepTime>,
-    /// The time of the scalar that each `while`, `if` or `switch` tests: its broadcast to the tiles of the IPUs that have
-    /// a part in the step.
+    /// The time of the scalar that each `while`, `if` or `switch` tests: its broadcast to the tiles of the IPUs that
+    /// have a part in the step.
     pub predicates: SecondaryMap<StepId, StepTime>,
     /// Steps in branches of a `par` that join the clock of an IPU of another branch, ascending.
     pub waits: Vec<StepId>,

@@ -156,10 +156,10 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
     Ok(Scene { graph, placement, machine, cancel, limit, block_limit, homes })
 }
 
-/// Returns the greatest number of pieces that one step may move. The tables of a plan have far larger rows than those of
-/// families, which the limit bounds.
+/// Returns the greatest number of pieces that one step may move. The tables of a plan have far larger rows than those
+/// of families, which the limit bounds.
 fn most_pieces(cx: &PassContext) -> usize {
-    usize::try_from(cx.session.limits.instances / 8).unwrap_or(usize::MAX)
+    usize::try_from(cx.session.limits.instances / 2).unwrap_or(usize::MAX)
 }
 
 /// Returns the result, or reports the error.
@@ -183,7 +183,7 @@ fn keep<T>(
                 let limit = most_pieces(cx);
                 let message = format!("`{name}` moves more than {limit} pieces of consecutive elements");
                 let help = "let each vertex use longer runs of consecutive elements, or use a `copy(…)` of the view; \
-                            `--limit instances=N` allows N / 8 pieces";
+                            `--limit instances=N` allows N / 2 pieces";
                 ("transfers::too_many", message, help)
             }
         };

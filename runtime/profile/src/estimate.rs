@@ -2,8 +2,8 @@
 //!
 //! The estimate follows the program as far as the text determines it. The iterations of a `repeat` are followed until
 //! two of them advance every clock equally, and the last of them is extended to the others: by then every IPU waits as
-//! it will wait in all later iterations. A delay reaches the next IPU in the next iteration, so this takes about as many
-//! iterations as there are IPUs. If data decide, a `while` runs one iteration, `if` and `switch` take the longest
+//! it will wait in all later iterations. A delay reaches the next IPU in the next iteration, so this takes about as
+//! many iterations as there are IPUs. If data decide, a `while` runs one iteration, `if` and `switch` take the longest
 //! branch, and counted blocks run zero times. [`Assumed`] records whether this happened.
 //!
 //! # Note: Known steps

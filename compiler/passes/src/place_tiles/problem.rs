@@ -1,5 +1,5 @@
-//! The placement problem of a region: the steps whose time depends on open elements and vertices, the uses of variables,
-//! and the possible owners.
+//! The placement problem of a region: the steps whose time depends on open elements and vertices, the uses of
+//! variables, and the possible owners.
 //!
 //! Invariant: it does not change during the search.
 

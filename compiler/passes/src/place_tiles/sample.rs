@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// The number of vertices up to which all are sampled.
 const FEW: u64 = 128;
 /// The number of sampled tiles if there are more vertices: pairs, whose tiles may take a stream together.
-const TILES: usize = 8;
+const TILES: usize = 16;
 /// The number of sampled vertices of a family on one tile.
 const DEPTH: usize = 64;
 /// The number of vertices from which on a tile map is inverted instead of evaluated for each vertex.

@@ -27,7 +27,8 @@ impl FastCode {
     }
 
     /// Compiles a graph before it is placed on tiles, because the code does not depend on them. `layout` has the
-    /// addresses of the variables in the fast engine, `workers` is the number of workers of a tile. No blocks are counted.
+    /// addresses of the variables in the fast engine, `workers` is the number of workers of a tile. No blocks are
+    /// counted.
     ///
     /// # Errors
     /// As [`Executable::compile`](crate::Executable::compile).

@@ -104,7 +104,8 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize>(t: &Tile<V:
     }
 }
 
-/// Adds some terms, from some addresses of `a` and `b` on; rows of `b` have all lanes if they are `WHOLE`, otherwise those of `last` in the last vector.
+/// Adds some terms, from some addresses of `a` and `b` on; rows of `b` have all lanes if they are `WHOLE`, otherwise
+/// those of `last` in the last vector.
 ///
 /// # Safety
 /// As [`tile`].
