@@ -33,7 +33,7 @@ use girder_machine::Machine;
 use girder_source::{Cancel, par_map_slice};
 
 /// The number of runs that all candidates of one reach may examine together; a vertex counts a sixteenth.
-const BUDGET: u64 = 1 << 16;
+const BUDGET: u64 = 1 << 17;
 /// The factor by which the number of processors grows.
 const FURTHER: u32 = 4;
 /// The number of strategies that are evaluated in parallel.
