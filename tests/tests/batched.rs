@@ -28,6 +28,7 @@ var x: f32[60];
 var y: f32[60];
 var a: f32[12, 10];
 var b: f32[12, 10];
+var c: f32[12, 20];
 ";
 
 /// An integer expression in the loops `i` and `j`.
@@ -100,6 +101,14 @@ fn vertex() -> BoxedStrategy<String> {
         (slice(12), slice(10)).prop_map(|(s, t)| format!("grid(a[{s}, {t}], b[{s}, {t}])")),
         (slice(10), slice(12)).prop_map(|(s, t)| format!("grid(a.transpose()[{s}, {t}], b.transpose()[{s}, {t}])")),
         slice(10).prop_map(|s| format!("many(a.reshape([6, 2, 10])[i % 6, j % 2, {s}], b[i % 6 * 2 + j % 2, {s}])")),
+        (index(12), slice(20)).prop_map(|(e, s)| format!("many(concat([a, b], axis: 1)[{e}, {s}], c[{e}, {s}])")),
+        (slice(12), slice(20)).prop_map(|(s, t)| format!("grid(concat([b, a], axis: 1)[{s}, {t}], c[{s}, {t}])")),
+        index(12).prop_map(|e| {
+            // An axis of two digits.
+            let rows = "x.reshape([3, 4, 5]).permute([1, 0, 2]).reshape([12, 5])";
+            format!("many({rows}[{e}], y.reshape([12, 5])[{e}])")
+        }),
+        integer().prop_map(|e| format!("many(x[cut({e}, 3)], y[i..i + len(cut({e}, 3))])")),
         (index(60), index(60)).prop_map(|(e, f)| format!("state(k: {e}, a: x[i], y: y[{f}])")),
         Just("one(2.5, y[i])".to_string()),
     ];

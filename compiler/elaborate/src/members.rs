@@ -16,7 +16,10 @@ pub fn reach(dims: &[i64], strides: &[i64]) -> (i128, i128) {
     last.fold((0, 0), |(least, most), far| (least + far.min(0), most + far.max(0)))
 }
 
-/// The view methods of a tensor.
+/// What is known of a tensor while the graph is built.
+pub const MEMBERS: [&str; 6] = ["shape", "rank", "len", "type", "is_strided", "contiguous_regions"];
+
+/// The views of a tensor, which are written as calls.
 pub const METHODS: [&str; 9] =
     ["reshape", "flatten", "transpose", "permute", "reverse", "broadcast", "broadcast_to", "expand", "squeeze"];
 
@@ -29,6 +32,8 @@ impl Elaborator<'_> {
             (Value::Tensor(t), "rank") => Value::Int(t.view.rank() as i64),
             (Value::Tensor(t), "type") => Value::Type(t.ty),
             (Value::Tensor(t), "len") => Value::Int(t.view.len() as i64),
+            (Value::Tensor(t), "is_strided") => Value::Bool(t.view.is_empty() || t.view.single().is_some()),
+            (Value::Tensor(t), "contiguous_regions") => Value::Int(t.view.contiguous_regions() as i64),
             (Value::Array(a), "shape") => shape_of(&a.shape),
             (Value::Array(a), "len") => Value::Int(a.shape.iter().product::<u64>() as i64),
             (Value::Array(a), "rank") => Value::Int(a.shape.len() as i64),
@@ -58,7 +63,7 @@ impl Elaborator<'_> {
                     }
                     Value::Tensor(_) if METHODS.contains(&field) => d.help(format!("call it: `.{field}(…)`")),
                     Value::Tensor(_) => {
-                        d.help("a tensor has shape, rank, type, and views such as reshape and transpose")
+                        d.help(format!("a tensor has {}, and views such as reshape and transpose", MEMBERS.join(", ")))
                     }
                     _ => d,
                 };

@@ -11,8 +11,11 @@ use girder_ir::types::ElemType;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
+/// Maximal number of remembered calls of one function: a search that calls a function many thousand times leaves room
+/// for the calls of others, such as that of the search itself.
+const CALLS: usize = 1 << 12;
 /// Maximal number of remembered calls.
-const CALLS: usize = 1 << 14;
+const ALL_CALLS: usize = 1 << 16;
 /// Maximal number of values, at every depth, in the arguments or the result of a remembered call.
 const VALUES: usize = 256;
 
@@ -56,6 +59,8 @@ pub struct State {
 #[derive(Debug, Default)]
 pub struct StaticCalls {
     values: FxHashMap<StaticCall, Value>,
+    /// The number of remembered calls of each function.
+    counts: FxHashMap<ItemId, usize>,
     /// How often a function read the state of the graph.
     pub reads: u64,
 }
@@ -68,7 +73,9 @@ impl StaticCalls {
 
     /// Remembers the value of a call, if it is static and there is room.
     pub fn remember(&mut self, call: StaticCall, value: &Value) {
-        if self.values.len() < CALLS && atoms(value, &mut Vec::new()).is_some() {
+        let count = self.counts.entry(call.of).or_default();
+        if *count < CALLS && self.values.len() < ALL_CALLS && atoms(value, &mut Vec::new()).is_some() {
+            *count += 1;
             self.values.insert(call, value.clone());
         }
     }

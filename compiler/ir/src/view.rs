@@ -146,7 +146,7 @@ impl View {
     }
 
     /// Returns the range of digits of an axis.
-    fn axis(&self, axis: usize) -> Range<usize> {
+    pub fn axis(&self, axis: usize) -> Range<usize> {
         let start = self.axes[..axis].iter().map(|&n| n as usize).sum();
         start..start + self.axes[axis] as usize
     }

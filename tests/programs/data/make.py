@@ -101,9 +101,55 @@ def clusters():
     save("kmeans.npz", x=x, start=start, centres=centres, classes=classes.astype(np.int32))
 
 
+def convolutions():
+    r = np.random.default_rng(7)
+    shapes = dict(k1=(3, 3, 1, 4), c1=(4,), k2=(3, 3, 4, 6), c2=(6,), w1=(54, 7), b1=(7,), w2=(7, 4), b2=(4,))
+    start = {k: (0.3 * r.standard_normal(s)).astype(np.float32) for k, s in shapes.items()}
+    images = r.random((3, 10, 10, 1)).astype(np.float32)
+    classes = r.integers(0, 4, 3).astype(np.int32)
+    taps = [(i, j) for i in range(3) for j in range(3)]
+
+    def window(x, i, j):
+        return x[:, i:i + x.shape[1] - 2, j:j + x.shape[2] - 2]
+
+    p = {k: v.astype(float) for k, v in start.items()}
+    m, v = ({k: np.zeros_like(w) for k, w in p.items()} for _ in range(2))
+    losses = []
+    for t in range(1, 5):
+        a1 = np.maximum(sum(window(images, i, j) @ p["k1"][i, j] for i, j in taps) + p["c1"], 0)
+        a2 = np.maximum(sum(window(a1, i, j) @ p["k2"][i, j] for i, j in taps) + p["c2"], 0)
+        pairs = a2.reshape(3, 3, 2, 3, 2, 6)
+        pooled = pairs.max((2, 4), keepdims=True)
+        f = pooled.reshape(3, 54)
+        h = np.maximum(f @ p["w1"] + p["b1"], 0)
+        logits = h @ p["w2"] + p["b2"]
+        e = np.exp(logits)
+        d = e / e.sum(1, keepdims=True)
+        losses.append(-np.log(d[np.arange(3), classes]).mean())
+        d[np.arange(3), classes] -= 1
+        d /= 3
+        dh = d @ p["w2"].T * (h > 0)
+        df = (dh @ p["w1"].T).reshape(pooled.shape)
+        d2 = (df * (pairs == pooled)).reshape(a2.shape) * (a2 > 0)
+        d1 = np.zeros_like(a1)
+        for i, j in taps:
+            window(d1, i, j)[...] += d2 @ p["k2"][i, j].T
+        d1 *= a1 > 0
+        g = dict(w1=f.T @ dh, b1=dh.sum(0), w2=h.T @ d, b2=d.sum(0), c1=d1.sum((0, 1, 2)), c2=d2.sum((0, 1, 2)))
+        kernel = "bhwc,bhwd->cd"
+        g["k1"] = np.array([np.einsum(kernel, window(images, i, j), d1) for i, j in taps]).reshape(p["k1"].shape)
+        g["k2"] = np.array([np.einsum(kernel, window(a1, i, j), d2) for i, j in taps]).reshape(p["k2"].shape)
+        for k in p:
+            m[k], v[k] = 0.9 * m[k] + 0.1 * g[k], 0.999 * v[k] + 0.001 * g[k] ** 2
+            a, b = m[k] / (1 - 0.9 ** t), v[k] / (1 - 0.999 ** t)
+            p[k] -= 0.01 * (a / (np.sqrt(b) + 1e-8) + 0.01 * p[k])
+    save("cnn.npz", images=images, classes=classes, losses=np.array(losses, np.float32), **start)
+
+
 poisson(6)
 fourier()
 transformer(12, 16, 4)
 lstm(7, 3, 5, 8)
 embedding(50, 6)
 clusters()
+convolutions()

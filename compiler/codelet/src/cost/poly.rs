@@ -17,8 +17,8 @@ pub(super) struct Poly {
 
 /// Maximal number of terms.
 const TERMS: usize = 16;
-/// Maximal number of factors of a term.
-const DEGREE: usize = 3;
+/// Maximal number of factors of a term: an index into a field of so many dimensions is one term for each.
+const DEGREE: usize = 8;
 
 impl Default for Poly {
     fn default() -> Poly {

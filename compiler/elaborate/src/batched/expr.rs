@@ -139,7 +139,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
         let value = match self.expr(base)? {
             Batch::Uniform(value) => value,
-            Batch::View { like, .. } if ["shape", "rank", "len", "type"].contains(&name.name.as_str()) => like.into(),
+            Batch::View { like, .. } if crate::members::MEMBERS.contains(&name.name.as_str()) => like.into(),
             Batch::Range { count, .. } if name.name == "len" => Value::Range(Range { start: 0, count, step: 1 }),
             Batch::Values(all) => {
                 let member = |v: &Value| match v {
@@ -197,7 +197,10 @@ impl<'a> Evaluator<'_, 'a> {
             Some(Value::Fn(module, item)) => return self.call_named(module, item, args, span),
             _ => return Err(Stop::Leave),
         };
-        let values = args.iter().map(|a| self.expr(a.value)).collect::<Found<Vec<_>>>()?;
+        let mut values = args.iter().map(|a| self.expr(a.value)).collect::<Found<Vec<_>>>()?;
+        if builtin == "len" {
+            values = values.into_iter().map(of_same_length).collect();
+        }
         let plain = args.iter().all(|a| a.name.is_none());
         if values.iter().all(|v| matches!(v, Batch::Uniform(_))) {
             let given = values.into_iter().zip(args).map(|(v, a)| given(v, a, tree)).collect::<Found<Vec<_>>>()?;
@@ -379,5 +382,14 @@ fn bools(batch: Batch) -> Found<Ints> {
         Batch::Bools(bools) => Ok(bools),
         Batch::Uniform(Value::Bool(b)) => Ok(Ints::constant(b as i64)),
         _ => Err(Stop::Leave),
+    }
+}
+
+/// Replaces ranges and views that move by one value of their length.
+fn of_same_length(batch: Batch) -> Batch {
+    match batch {
+        Batch::Range { count, .. } => Batch::Uniform(Value::Range(Range { start: 0, count, step: 1 })),
+        Batch::View { like, .. } => Batch::Uniform(like.into()),
+        other => other,
     }
 }

@@ -96,9 +96,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
         for (field, (batch, _)) in header.fields.iter().zip(&fields) {
             let fits = match batch {
-                Batch::View { like, .. } => {
-                    field.dir != Dir::Const && like.view.rank() == field.rank && like.view.parts.len() == 1
-                }
+                Batch::View { like, .. } => field.dir != Dir::Const && like.view.rank() == field.rank,
                 Batch::Uniform(Value::Tensor(like)) => field.dir != Dir::Const && like.view.rank() == field.rank,
                 Batch::Uniform(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
                     field.dir == Dir::Const || field.dir == Dir::In && field.rank == 0

@@ -1,15 +1,15 @@
 //! Batched evaluation of indexing and views: one view, and its shift in each iteration.
 //!
 //! Invariant: in every iteration the view is the one that indexing with that iteration's values gives. So an index that
-//! varies is accepted only if the form of the result does not depend on it: along an axis of one digit, of a view of
-//! one part.
+//! varies is accepted only if the form of the result does not depend on it: along an axis that every part spans at the
+//! same strides, and, for a range, of one digit.
 
 use super::evaluator::Evaluator;
 use super::expr::given;
 use super::{Batch, Found, Ints, Stop};
 use crate::value::Given;
 use crate::value::{Range, Tensor, Value};
-use girder_ir::view::View;
+use girder_ir::view::{View, ViewPart};
 use girder_source::Span;
 use girder_syntax::ast::{self, Index};
 use std::sync::Arc;
@@ -98,6 +98,10 @@ impl Evaluator<'_, '_> {
                 AxisIndex::Many { start, count, step } => {
                     let whole = step == 1 && count == len && start.as_constant() == Some(0);
                     if !whole {
+                        // A range over several digits has a form that depends on where it starts.
+                        if start.as_constant().is_none() && view.axes[axis] > 1 {
+                            return Err(Stop::Leave);
+                        }
                         shift = if count > 0 { self.moved(&view, axis, &start, shift)? } else { Ints::constant(0) };
                         view = view.slice(axis, start.first().max(0) as u64, count, step);
                     }
@@ -116,15 +120,36 @@ impl Evaluator<'_, '_> {
     }
 
     /// Adds to `shift` the movement of a view that is taken at `at` along an axis, relative to the first iteration.
+    /// Every part moves alike if each spans the axis at the same strides.
     fn moved(&mut self, view: &View, axis: usize, at: &Ints, shift: Ints) -> Found<Ints> {
         if at.as_constant().is_some() {
             return Ok(shift);
         }
-        let k = view.axes[..axis].iter().map(|&n| n as usize).sum::<usize>();
-        let ([part], 0 | 1) = (&view.parts[..], view.axes[axis]) else { return Err(Stop::Leave) };
-        let stride = if view.axes[axis] == 0 { 0 } else { part.stride[k] };
-        let from_first = at.sub(&Ints::constant(at.first()), &self.extents)?;
-        from_first.scale(stride, &self.extents)?.add(&shift, &self.extents)
+        let digits = view.axis(axis);
+        let Some((first, others)) = view.parts.split_first() else { return Ok(shift) };
+        let spans = |p: &ViewPart| digits.clone().all(|k| p.len[k] == view.digits[k]);
+        if !view.parts.iter().all(spans)
+            || others.iter().any(|p| p.stride[digits.clone()] != first.stride[digits.clone()])
+        {
+            return Err(Stop::Leave);
+        }
+        let moved = match &first.stride[digits.clone()] {
+            [] => return Ok(shift),
+            [stride] => at.scale(*stride, &self.extents)?,
+            strides => {
+                let offset = |i: i64| {
+                    let mut rest = i;
+                    let of_digit = |(&n, &stride): (&u32, &i64)| {
+                        let digit = rest % n as i64;
+                        rest /= n as i64;
+                        digit * stride
+                    };
+                    Some(view.digits[digits.clone()].iter().zip(strides).rev().map(of_digit).sum())
+                };
+                at.map(&self.extents, offset)?
+            }
+        };
+        moved.sub(&Ints::constant(moved.first()), &self.extents)?.add(&shift, &self.extents)
     }
 
     /// Evaluates one index of an axis of length `len`; an index that is out of range in some iteration is left to
@@ -183,7 +208,7 @@ impl Evaluator<'_, '_> {
     ) -> Found<Batch> {
         let (like, shift) = match base {
             Batch::Uniform(Value::Tensor(t)) => (Arc::unwrap_or_clone(t), Ints::constant(0)),
-            Batch::View { like, shift } if like.view.parts.len() == 1 => (like, shift),
+            Batch::View { like, shift } => (like, shift),
             _ => return Err(Stop::Leave),
         };
         if !crate::members::METHODS.contains(&name.name.as_str()) {

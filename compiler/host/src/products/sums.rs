@@ -142,7 +142,7 @@ impl SumsLayout {
         facts: &Facts,
     ) -> Option<SumsLayout> {
         let codelet = &hosted.codelets[family.codelet];
-        let body = SumBody::of(codelet, sizes, facts)?;
+        let body = SumBody::of(codelet, sizes, facts, hosted.workers)?;
         let field = |id: FieldId| family.fields.iter().find(|f| f.field == id);
         let (parts, y) = (field(body.parts)?, field(body.y)?);
         let size = codelet.fields[body.y].ty.bytes();
@@ -263,6 +263,8 @@ enum Value {
 struct Evaluation<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
+    /// A worker, and the number of workers.
+    worker: (u32, u32),
     locals: FxHashMap<LocalId, Value>,
     /// The sum in each element that was written.
     written: FxHashMap<(FieldId, u64), Value>,
@@ -270,14 +272,19 @@ struct Evaluation<'a> {
 }
 
 impl SumBody {
-    /// Returns a codelet as sums, or `None` if it is something else for these sizes.
-    fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts) -> Option<SumBody> {
-        if codelet.multi || codelet.sites.keys().any(|site| !facts.proven.contains(site)) {
+    /// Returns a codelet as sums, or `None` if it is something else for these sizes. The workers of a `multi` codelet
+    /// add elements of their own.
+    fn of(codelet: &Codelet, sizes: &Sizes, facts: &Facts, workers: u32) -> Option<SumBody> {
+        if codelet.sites.keys().any(|site| !facts.proven.contains(site)) {
             return None;
         }
         let (locals, written) = (FxHashMap::default(), FxHashMap::default());
-        let mut evaluation = Evaluation { codelet, sizes, locals, written, left: MOST_EVALUATED };
-        evaluation.block(&codelet.body)?;
+        let mut evaluation = Evaluation { codelet, sizes, worker: (0, 1), locals, written, left: MOST_EVALUATED };
+        let crew = if codelet.multi { workers } else { 1 };
+        for worker in 0..crew {
+            evaluation.worker = (worker, crew);
+            evaluation.block(&codelet.body)?;
+        }
         let written = evaluation.written;
         let (&(y, _), &Value::Sum { parts, count, adds, .. }) = written.iter().next()? else { return None };
         let is_alike = |(&(field, at), &value): (&(FieldId, u64), &Value)| {
@@ -334,6 +341,8 @@ impl Evaluation<'_> {
         match &self.codelet.exprs[e].kind {
             ExprKind::Const(value) => Some(Value::Int(value.as_int().and_then(|n| i64::try_from(n).ok())?)),
             ExprKind::Size(size) => Some(Value::Int(self.sizes.sizes[*size])),
+            ExprKind::Worker => Some(Value::Int(i64::from(self.worker.0))),
+            ExprKind::Workers => Some(Value::Int(i64::from(self.worker.1))),
             ExprKind::Local(local) => self.locals.get(local).copied(),
             ExprKind::Load { field, index, .. } => {
                 let at = self.element(*field, index)?;
@@ -345,6 +354,7 @@ impl Evaluation<'_> {
                     (BinaryOp::Add, Value::Int(a), Value::Int(b)) => a.checked_add(b).map(Value::Int),
                     (BinaryOp::Sub, Value::Int(a), Value::Int(b)) => a.checked_sub(b).map(Value::Int),
                     (BinaryOp::Mul, Value::Int(a), Value::Int(b)) => a.checked_mul(b).map(Value::Int),
+                    (BinaryOp::Div, Value::Int(a), Value::Int(b)) => a.checked_div(b).map(Value::Int),
                     (BinaryOp::Add, a, Value::Element { field, at }) => self.add(a, field, at),
                     _ => None,
                 }

@@ -29,6 +29,22 @@ pub struct CopyRun {
 }
 
 impl View {
+    /// Returns the number of pieces of consecutive elements that row-major order consists of, part by part.
+    pub fn contiguous_regions(&self) -> u64 {
+        let of_part = |p: &ViewPart| {
+            let mut piece = 1;
+            for k in (0..p.len.len()).rev() {
+                let joins = p.len[k] == 1 || p.stride[k] == piece;
+                piece *= if joins { p.len[k] as i64 } else { 1 };
+                if !joins || p.len[k] < self.digits[k] {
+                    break;
+                }
+            }
+            p.len.iter().map(|&n| n as u64).product::<u64>() / piece as u64
+        };
+        self.parts.iter().map(of_part).sum()
+    }
+
     /// Returns its elements as runs in row-major order: along the innermost joined digits, contiguous ones as long as
     /// possible.
     pub fn runs(&self) -> Runs {

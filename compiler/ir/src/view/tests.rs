@@ -293,6 +293,16 @@ fn a_matrix_column_is_one_run_and_a_matrix_too() {
 }
 
 #[test]
+fn contiguous_regions_are_counted() {
+    let matrix = whole(&[3, 4]);
+    let columns = matrix.slice(1, 1, 2, 1);
+    let beside = View::concat(&[matrix.clone(), columns.clone()], 1);
+    let regions = [&matrix, &columns, &matrix.transpose(), &beside, &matrix.slice(0, 1, 2, 1), &matrix.index(1, 2)];
+    assert_eq!(regions.map(View::contiguous_regions), [1, 3, 12, 6, 1, 3]);
+    assert_eq!(View::empty(&[0, 4]).contiguous_regions(), 0);
+}
+
+#[test]
 fn shapes_that_do_not_fit_are_refused() {
     assert_eq!(whole(&[3]).broadcast_to(&[2, 4]), None);
     assert_eq!(whole(&[2, 3]).broadcast_to(&[3]), None);

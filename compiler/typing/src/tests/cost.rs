@@ -597,3 +597,18 @@ fn f23_sums_of_rows_load_two_lanes_at_once() {
     let of = |p: u64, n: u64| bundles(&sums, &[&[p, n, 4], &[n, 4]], &none());
     assert_eq!(of(66, 16) - of(64, 16), 2 * 2 * 16);
 }
+
+/// The index of a field of many dimensions is one address, as that of a field of few is.
+#[test]
+fn dimensions_of_length_one_take_no_time_in_the_innermost_loop() {
+    let flat = cost("#[pipelined] codelet f(in x: f32[n], out y: f32) { y = sum l in 0..n { x[l] }; }");
+    let deep = cost(
+        "#[pipelined] codelet f(in x: f32[a, b, c, n, d], out y: f32[a, b, c, d]) {
+             for i in 0..a, j in 0..b, k in 0..c, m in 0..d { y[i, j, k, m] = sum l in 0..n { x[i, j, k, l, m] }; }
+         }",
+    );
+    let of_flat = |n: u64| bundles(&flat, &[&[n], &[]], &none());
+    let of_deep = |n: u64| bundles(&deep, &[&[1, 1, 1, n, 1], &[1, 1, 1, 1]], &none());
+    // Elements of one column are loaded one by one, those of a row in pairs.
+    assert_eq!(of_deep(200) - of_deep(100), 2 * (of_flat(200) - of_flat(100)));
+}
