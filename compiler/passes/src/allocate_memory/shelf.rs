@@ -23,13 +23,16 @@ struct PlacedBlock {
 /// Invariant: a block does not overlap anything that is live with it.
 pub(super) struct Shelf {
     all: Vec<PlacedBlock>,
+    /// By span, the blocks that are live in few spans.
     spans: Vec<Vec<PlacedBlock>>,
+    /// The other blocks.
+    lasting: Vec<PlacedBlock>,
     /// The number of points in a span.
     width: u32,
 }
 
-/// The number of spans of time; spans are used from `MANY` items on. An item of more than `FEW_SPANS` spans searches
-/// all blocks.
+/// The number of spans of time; spans are used from `MANY` items on. An item of more than `FEW_SPANS` spans belongs to
+/// none, and searches all blocks.
 const SPANS: u32 = 512;
 const MANY: usize = 1_000;
 const FEW_SPANS: usize = 3;
@@ -39,7 +42,7 @@ impl Shelf {
     pub fn new(items: &[Item]) -> Shelf {
         let points = items.iter().map(|i| i.live.end).filter(|&e| e != u32::MAX).max().unwrap_or(0);
         let spans = if items.len() >= MANY { vec![vec![]; SPANS as usize] } else { vec![] };
-        Shelf { all: vec![], spans, width: (points / SPANS).max(16) }
+        Shelf { all: vec![], spans, lasting: vec![], width: (points / SPANS).max(16) }
     }
 
     /// Returns the spans that overlap a live range; none if there are too few items for spans.
@@ -55,8 +58,11 @@ impl Shelf {
     /// Places a block.
     pub fn put(&mut self, bytes: Range<u64>, live: Range<u32>) {
         let placed = PlacedBlock { start: bytes.start, end: bytes.end, live };
-        for span in self.spans(&placed.live) {
-            insert(&mut self.spans[span], placed.clone());
+        let spans = self.spans(&placed.live);
+        if spans.len() > FEW_SPANS {
+            insert(&mut self.lasting, placed.clone());
+        } else {
+            spans.for_each(|span| insert(&mut self.spans[span], placed.clone()));
         }
         insert(&mut self.all, placed);
     }
@@ -64,15 +70,13 @@ impl Shelf {
     /// Returns the lowest address from `floor` on at which `bytes` overlap no block that is live with `live`.
     pub fn lowest(&self, live: &Range<u32>, bytes: u64, floor: u64) -> u64 {
         let spans = self.spans(live);
-        match &self.spans[spans.clone()] {
-            [one] => lowest(one.iter(), live, bytes, floor),
-            few if (2..=FEW_SPANS).contains(&few.len()) => {
-                let mut near: Vec<&PlacedBlock> = few.iter().flatten().filter(|p| meets(&p.live, live)).collect();
-                near.sort_unstable_by_key(|p| p.start);
-                lowest(near.into_iter(), live, bytes, floor)
-            }
-            _ => lowest(self.all.iter(), live, bytes, floor),
+        if spans.is_empty() || spans.len() > FEW_SPANS {
+            return lowest(self.all.iter(), live, bytes, floor);
         }
+        let near = self.spans[spans].iter().flatten().chain(&self.lasting);
+        let mut near: Vec<&PlacedBlock> = near.filter(|p| meets(&p.live, live)).collect();
+        near.sort_unstable_by_key(|p| p.start);
+        lowest(near.into_iter(), live, bytes, floor)
     }
 }
 
