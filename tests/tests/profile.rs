@@ -59,6 +59,38 @@ fn an_estimate_without_data_equals_a_run() {
     }
 }
 
+/// The host moves packets while tiles compute: a loop takes as long as the slower of the two.
+#[test]
+fn packets_ahead_overlap_with_computing() {
+    let text = |options: &str, products: usize| {
+        format!(
+            "stream x: in f32[64, 784] with (wrap: true{options});
+             stream y: out f32 with (wrap: false{options});
+             param w: f32[784, 512];
+             program main() {{
+                 repeat 50 {{
+                     let x = read(x);
+                     let mut h = x @ w;
+                     for i in 0..{products} {{ h = relu(x @ w + h); }}
+                     y <- sum(h);
+                 }}
+             }}"
+        )
+    };
+    for products in [0, 30] {
+        let (waits, ahead) = (text("", products), text(", ahead: 2", products));
+        let (waits, ahead) = (Program::text(waits).estimate("main"), Program::text(ahead).estimate("main"));
+        let host = |p: &girder_profile::Profile, name: &str| {
+            p.steps.iter().filter(|s| s.name == name).map(|s| s.total.host).sum::<u64>()
+        };
+        let computing = waits.cycles - host(&waits, "stream x") - host(&waits, "stream y");
+        let slower = computing.max(host(&waits, "stream x")).max(host(&waits, "stream y"));
+        let fill = (host(&waits, "stream x") + host(&waits, "stream y")) / 50;
+        assert!((slower..=slower + slower / 100 + 2 * fill).contains(&ahead.cycles), "{products}: {}", ahead.cycles);
+        assert!(ahead.memory.categories.iter().any(|c| c.name == "packets of streams"));
+    }
+}
+
 /// One superstep computed by hand: a word for each of two other tiles, and two vertices of eleven and eight cycles.
 #[test]
 fn a_superstep_adds_up() {

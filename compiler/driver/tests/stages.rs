@@ -136,9 +136,9 @@ fn control_flow_of_every_kind() {
 #[test]
 fn streams_and_their_packets() {
     check(
-        "stream images: in f32[2, 3] with (wrap: true);
+        "stream images: in f32[2, 3] with (wrap: true, ahead: 2);
          stream labels: in i32[2];
-         stream sums: out f32[3];
+         stream sums: out f32[3] with (ahead: 1);
          var kept: f32[2, 3];
          program main() {
              repeat 2 {

@@ -14,6 +14,9 @@ use girder_syntax::ast::{self, ItemKind, VarKind};
 use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 
+/// The greatest number of packets that a stream may hold ahead of the program.
+const MOST_AHEAD: u32 = 1024;
+
 impl<'a> Elaborator<'a> {
     /// Elaborates an item that has a value, in its own module, and records the value. Errors are reported.
     pub fn declare_item(&mut self, module: ModuleRef, index: usize) {
@@ -280,16 +283,25 @@ impl<'a> Elaborator<'a> {
 
     fn stream(&mut self, s: &ast::Stream, span: Span) -> Result<Value> {
         let (ty, shape) = self.supported(&s.ty)?;
-        let mut wrap = false;
+        let (mut wrap, mut ahead) = (false, 0);
         for o in &s.options {
             let name = o.name.as_ref().map_or("", |n| n.name.as_str());
             let at = self.tree().exprs[o.value].span;
             match (name, self.expr(o.value)?) {
                 ("wrap", Value::Bool(b)) => wrap = b,
+                ("ahead", Value::Int(n)) => match u32::try_from(n).ok().filter(|&n| n <= MOST_AHEAD) {
+                    Some(n) => ahead = n,
+                    None => {
+                        let message = format!("a stream holds 0 to {MOST_AHEAD} packets ahead, not {n}");
+                        let help = "two packets are enough where the host is faster than the program";
+                        return Err(self.error_help("elaborate::ahead", at, message, help));
+                    }
+                },
                 ("replicas", _) => return Err(self.unsupported(at, "the option `replicas`")),
                 ("wrap", other) => return Err(self.expected("a static bool", &other, at)),
+                ("ahead", other) => return Err(self.expected("a static integer", &other, at)),
                 _ => {
-                    let help = "a stream takes `wrap: true`";
+                    let help = "a stream takes `wrap: true` and `ahead: 2`";
                     return Err(self.error_help("elaborate::unknown_option", at, format!("no option `{name}`"), help));
                 }
             }
@@ -297,7 +309,7 @@ impl<'a> Elaborator<'a> {
         let name = self.unique_name(&s.name.dotted());
         let origin = self.origin_at(span);
         let shape = shape.into_iter().collect();
-        let id = self.graph.streams.push(Stream { name, input: s.input, ty, shape, wrap, origin });
+        let id = self.graph.streams.push(Stream { name, input: s.input, ty, shape, wrap, ahead, origin });
         Ok(Value::Stream(id))
     }
 }

@@ -146,6 +146,9 @@ pub struct Stream {
     pub shape: Shape,
     /// Whether the stream starts again at the beginning of its file when the file ends.
     pub wrap: bool,
+    /// The number of packets that tiles have room for, so that the host moves packets while tiles compute. 0 means that
+    /// the program waits for the host at each packet.
+    pub ahead: u32,
     /// Its origin.
     pub origin: OriginId,
 }

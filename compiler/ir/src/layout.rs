@@ -11,7 +11,7 @@ mod tiles;
 
 pub use tiles::{StridedTiles, TileSet};
 
-use crate::ids::{ComputeSetId, CopyId, SpecId, VarId};
+use crate::ids::{ComputeSetId, CopyId, SpecId, StreamId, VarId};
 use std::ops::Range;
 
 /// The content of a block of a tile's memory.
@@ -33,6 +33,8 @@ pub enum Content {
     SetBuffer(ComputeSetId, u32),
     /// A landing buffer of a copy's plan, likewise.
     CopyBuffer(CopyId, u32),
+    /// The tile's part of the packets that a stream holds `ahead`.
+    Packets(StreamId),
 }
 
 /// A block of a tile's memory, with its content and its lifetime.

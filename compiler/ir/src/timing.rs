@@ -6,7 +6,7 @@
 //!
 //! Invariant: modelled time depends on the machine, the tables and counted blocks only.
 
-use crate::ids::{ComputeSetId, CopyId, StepId};
+use crate::ids::{ComputeSetId, CopyId, StepId, StreamId};
 use cranelift_entity::SecondaryMap;
 
 /// The times of all steps that move or compute data.
@@ -18,6 +18,8 @@ pub struct Timing {
     pub copies: SecondaryMap<CopyId, StepTime>,
     /// The time of each step that moves a packet between host and tiles.
     pub packets: SecondaryMap<StepId, StepTime>,
+    /// The host's part of each packet of a stream with `ahead`, which is no part of the step's time.
+    pub ahead: SecondaryMap<StepId, Option<PacketAhead>>,
     /// The time of the scalar that each `while`, `if` or `switch` tests: its broadcast to the tiles of the IPUs that
     /// have a part in the step.
     pub predicates: SecondaryMap<StepId, StepTime>,
@@ -25,6 +27,15 @@ pub struct Timing {
     pub waits: Vec<StepId>,
     /// The time of a `sync();`, for which all IPUs wait.
     pub sync: StepTime,
+}
+
+/// A packet that the host moves while tiles compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketAhead {
+    /// Its stream.
+    pub stream: StreamId,
+    /// The cycles that the host takes for it.
+    pub host: u64,
 }
 
 /// The time of one step.

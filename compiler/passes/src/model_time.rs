@@ -12,10 +12,11 @@ mod ipus;
 mod phases;
 
 pub use compute::Counted;
+pub(crate) use control::bytes_by_tile;
 
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::Allocated;
-use girder_ir::timing::Timing;
+use girder_ir::timing::{PacketAhead, Timing};
 use girder_machine::Machine;
 
 /// Returns the times of all steps, and the costs of vertices for times that depend on data.
@@ -38,9 +39,16 @@ pub fn model_time<'a>(allocated: &'a Allocated, machine: &'a Machine) -> (Timing
         timing.copies[id] = phases::step_time(machine, plan, schedule, &[]);
     }
     for (id, step) in &allocated.steps {
-        if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
-            timing.packets[id] = control::packet_time(machine, allocated, &allocated.placement, view);
-        }
+        let StepKind::Effect(Effect::Read { stream, into: view } | Effect::Write { stream, from: view }) = &step.kind
+        else {
+            continue;
+        };
+        let (ahead, placement) = (allocated.streams[*stream].ahead > 0, &allocated.placement);
+        timing.packets[id] = control::packet_time(machine, allocated, placement, view, ahead);
+        timing.ahead[id] = ahead.then(|| {
+            let host = control::packet_host_cycles(machine, allocated, placement, view);
+            PacketAhead { stream: *stream, host }
+        });
     }
     let ipus = ipus::step_ipus(allocated, machine, &timing);
     for (id, step) in &allocated.steps {

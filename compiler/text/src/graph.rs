@@ -59,7 +59,8 @@ impl<'g> Printer<'g> {
         for s in self.graph.streams.values() {
             let ty = self.make.tensor(s.ty.name(), &s.shape);
             let yes = s.wrap.then(|| named("wrap", self.make.bool(true)));
-            let options = yes.into_iter().collect();
+            let ahead = (s.ahead > 0).then(|| named("ahead", self.make.uint(u64::from(s.ahead))));
+            let options = yes.into_iter().chain(ahead).collect();
             self.make.item(ItemKind::Stream(ast::Stream { name: path(&s.name), input: s.input, ty, options }));
         }
     }

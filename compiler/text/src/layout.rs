@@ -12,7 +12,7 @@ use crate::graph::Printer;
 use crate::values::{HELP, MOST, Options, Values, Wrong, bad_row};
 use girder_ir::codelet::GenericArg;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, SpecId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, SpecId, StreamId, VarId};
 use girder_ir::layout::{Content, Layout, MemoryBlock, StridedTiles, TileClass, TileSet};
 use girder_ir::types::ElemType;
 use girder_machine::Machine;
@@ -73,6 +73,7 @@ fn content(p: &mut Printer<'_>, graph: &Graph, content: Content) -> ExprId {
         Content::Stack(set) => ("stack", &graph.sets[set].name, vec![]),
         Content::SetBuffer(set, k) => ("buffer", &graph.sets[set].name, vec![p.make.uint(k as u64)]),
         Content::CopyBuffer(copy, k) => ("buffer", &graph.copies[copy].name, vec![p.make.uint(k as u64)]),
+        Content::Packets(stream) => ("packets", &graph.streams[stream].name, vec![]),
     };
     let name = p.make.name(name);
     p.make.call_name(call, std::iter::once(name).chain(rest).map(arg).collect())
@@ -86,6 +87,7 @@ pub fn read(graph: &Graph, tree: &ast::Module, machine: &Machine, diagnostics: &
         vars: graph.vars.iter().map(|(id, v)| (v.name.as_str(), id)).collect(),
         sets: graph.sets.iter().map(|(id, s)| (s.name.as_str(), id)).collect(),
         copies: graph.copies.iter().map(|(id, c)| (c.name.as_str(), id)).collect(),
+        streams: graph.streams.iter().map(|(id, s)| (s.name.as_str(), id)).collect(),
         codes: graph.codelets.iter().map(|(id, c)| ((c.name.clone(), c.args.clone()), id)).collect(),
         classes: vec![],
         diagnostics,
@@ -115,6 +117,7 @@ struct Reader<'a> {
     vars: HashMap<&'a str, VarId>,
     sets: HashMap<&'a str, ComputeSetId>,
     copies: HashMap<&'a str, CopyId>,
+    streams: HashMap<&'a str, StreamId>,
     codes: HashMap<(SmolStr, Vec<GenericArg>), SpecId>,
     classes: Vec<TileClass>,
     diagnostics: &'a mut Diagnostics,
@@ -227,8 +230,10 @@ impl<'a> Reader<'a> {
             let var = self.vars.get(name.as_str()).ok_or_else(|| format!("there is no variable `{name}`"))?;
             return Ok(Content::Var(*var));
         }
-        let unknown =
-            || "a block holds a variable, `code(…)`, `transfers(…)`, `state(…)`, `stack(…)` or `buffer(…)`".to_string();
+        let unknown = || {
+            "a block holds a variable, `code(…)`, `transfers(…)`, `state(…)`, `stack(…)`, `buffer(…)` or `packets(…)`"
+                .to_string()
+        };
         let (call, args) = v.call(e).ok_or_else(unknown)?;
         let (first, rest) = args.split_first().ok_or_else(unknown)?;
         let name = v.name(*first).ok_or_else(unknown)?;
@@ -247,6 +252,10 @@ impl<'a> Reader<'a> {
                 (Some(&set), _) => Ok(Content::SetExchange(set)),
                 (None, Some(&copy)) => Ok(Content::CopyExchange(copy)),
                 (None, None) => Err(format!("there is no compute set or copy `{name}`")),
+            },
+            ("packets", []) => match self.streams.get(name.as_str()) {
+                Some(&stream) => Ok(Content::Packets(stream)),
+                None => Err(format!("there is no stream `{name}`")),
             },
             ("stack", []) => match self.sets.get(name.as_str()) {
                 Some(&set) => Ok(Content::Stack(set)),

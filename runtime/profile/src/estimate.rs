@@ -3,8 +3,9 @@
 //! The estimate follows the program as far as the text determines it. The iterations of a `repeat` are followed until
 //! two of them advance every clock equally, and the last of them is extended to the others: by then every IPU waits as
 //! it will wait in all later iterations. A delay reaches the next IPU in the next iteration, so this takes about as
-//! many iterations as there are IPUs. If data decide, a `while` runs one iteration, `if` and `switch` take the longest
-//! branch, and counted blocks run zero times. [`Assumed`] records whether this happened.
+//! many iterations as there are IPUs. Streams that hold packets ahead must be in a steady state too. If data decide, a
+//! `while` runs one iteration, `if` and `switch` take the longest branch, and counted blocks run zero times.
+//! [`Assumed`] records whether this happened.
 //!
 //! # Note: Known steps
 //! Loops in loops and programs that call programs reach one step along very many paths. What a loop, a branch or a
@@ -14,7 +15,8 @@
 //! Invariant: the number of steps visited depends on the text of the program, never on trip counts; it grows linearly
 //! with the text and with the number of IPUs.
 
-use crate::profiler::{Profiler, Sums};
+use crate::packets::PacketQueue;
+use crate::profiler::{Profiler, Start, Sums};
 use girder_ir::ids::{ProgramId, StepId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::trace::{NoCounts, Trace};
@@ -22,9 +24,14 @@ use girder_ir::trace::{NoCounts, Trace};
 /// The number of different clocks at the start of a step that are told apart.
 const STARTS: usize = 64;
 
+/// The greatest number of iterations that are followed of a loop in a program whose streams hold packets ahead. By then
+/// a slower host has used up the packets that were there when the loop began, unless it is nearly as fast as the program:
+/// for each packet ahead, but for one part in this number.
+const MOST_FOLLOWED: u64 = 512;
+
 /// What a step adds to the sums if the clocks are `start` when it begins.
 pub(crate) struct Known {
-    start: Vec<u64>,
+    start: Start,
     added: Sums,
     assumed: Assumed,
 }
@@ -93,7 +100,7 @@ impl Profiler<'_> {
 
     /// Adds what `follow` adds for a step, or what it added before; see the note on known steps.
     fn known(&mut self, id: StepId, assumed: &mut Assumed, follow: impl FnOnce(&mut Self, &mut Assumed)) {
-        let start = self.sums.relative();
+        let start = self.sums.start();
         let known = self.known.get(&id).map_or(&[][..], |all| all);
         let same = known.iter().find(|k| k.start == start).or(known.last().filter(|_| known.len() >= STARTS));
         if let Some(known) = same {
@@ -112,18 +119,19 @@ impl Profiler<'_> {
 
     fn repeat(&mut self, count: u64, body: StepId, assumed: &mut Assumed) {
         let clocks = self.sums.clocks();
-        let most = 2 * clocks as u64 + 3;
-        let mut last: Option<Vec<u64>> = None;
+        let alone = clocks == 1 && self.sums.packets().is_empty();
+        let most = if self.sums.packets().is_empty() { 2 * clocks as u64 + 3 } else { MOST_FOLLOWED };
+        let mut last: Option<(Vec<u64>, Vec<PacketQueue>)> = None;
         for done in 1..=count.min(most) {
             let before = self.sums.clone();
             self.walk(body, assumed);
-            let increase = self.sums.increase(&before);
+            let state = (self.sums.increase(&before), self.sums.packets());
             // A single clock waits for no other.
-            if clocks == 1 || last.as_ref() == Some(&increase) || done == most {
+            if alone || last.as_ref() == Some(&state) || done == most {
                 self.sums.extend(&before, count - done);
                 return;
             }
-            last = Some(increase);
+            last = Some(state);
         }
     }
 

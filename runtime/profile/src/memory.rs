@@ -62,5 +62,6 @@ fn category(graph: &Graph, content: Content) -> &'static str {
         Content::VertexState(_) => "vertex state",
         Content::Stack(_) => "local arrays",
         Content::SetBuffer(..) | Content::CopyBuffer(..) => "landing buffers",
+        Content::Packets(_) => "packets of streams",
     }
 }

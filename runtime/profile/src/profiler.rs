@@ -5,8 +5,9 @@
 
 use crate::estimate::Known;
 use crate::memory;
+use crate::packets::PacketQueue;
 use crate::profile::{Profile, StepKind, StepProfile, Total};
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, StepId, StreamId};
 use girder_ir::program::{Effect, StepKind as ProgramStep};
 use girder_ir::stage::Allocated;
 use girder_ir::timing::{ComputeTime, IpuTime, StepTime, Timing};
@@ -60,8 +61,11 @@ impl<'a> Profiler<'a> {
     /// Creates a profiler with all clocks at zero.
     pub fn new(allocated: &'a Allocated, machine: &'a Machine) -> Profiler<'a> {
         let (timing, counted) = model_time(allocated, machine);
+        let ahead = allocated.streams.iter().filter(|(_, s)| s.ahead > 0);
+        let each = |id: StreamId| timing.ahead.values().flatten().find(|p| p.stream == id).map_or(0, |p| p.host);
         let sums = Sums {
             clocks: vec![0; machine.ipus as usize],
+            queues: ahead.map(|(id, s)| PacketQueue::new(id, s.input, s.ahead, each(id))).collect(),
             tiles: machine.chip.tiles as u64,
             rows: BTreeMap::new(),
             supersteps: 0,
@@ -71,10 +75,11 @@ impl<'a> Profiler<'a> {
 
     /// Returns the profile of the runs so far; `map` gives the lines of steps.
     pub fn profile(&self, map: &SourceMap) -> Profile {
-        let steps: Vec<StepProfile> = self.sums.rows.iter().map(|(&id, row)| self.step(id, row, map)).collect();
+        let sums = self.sums.until_packets_left();
+        let steps: Vec<StepProfile> = sums.rows.iter().map(|(&id, row)| self.step(id, row, map)).collect();
         let mut total = Total::default();
         steps.iter().for_each(|s| total.add(&s.total));
-        let cycles = self.sums.latest();
+        let cycles = sums.latest();
         let mut profile = Profile {
             target: self.machine.name.clone(),
             ipus: self.machine.ipus,
@@ -154,11 +159,20 @@ impl<'a> Profiler<'a> {
     }
 }
 
+/// The clocks and packets on which the time of a step depends.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Start {
+    clocks: Vec<u64>,
+    queues: Vec<PacketQueue>,
+}
+
 /// The sums of the runs so far.
 #[derive(Clone)]
 pub(crate) struct Sums {
     /// The clock of each IPU.
     clocks: Vec<u64>,
+    /// The packets of streams that hold packets ahead.
+    queues: Vec<PacketQueue>,
     /// The number of tiles of an IPU.
     tiles: u64,
     rows: BTreeMap<StepId, Row>,
@@ -181,21 +195,35 @@ impl Sums {
         self.clocks.iter().zip(&before.clocks).map(|(now, then)| now - then).collect()
     }
 
-    /// Returns the clocks, counted from that of the IPU that is least far.
-    pub fn relative(&self) -> Vec<u64> {
-        let least = self.clocks.iter().copied().min().unwrap_or(0);
-        self.clocks.iter().map(|c| c - least).collect()
+    /// Returns the clocks, counted from that of the IPU that is least far, and the packets.
+    pub fn start(&self) -> Start {
+        let least = self.least();
+        let queues = self.queues.iter().map(|q| q.since(least)).collect();
+        Start { clocks: self.clocks.iter().map(|c| c - least).collect(), queues }
     }
 
-    /// Begins new sums with the given clocks; returns the sums so far.
-    pub fn begin(&mut self, clocks: &[u64]) -> Sums {
-        let new = Sums { clocks: clocks.to_vec(), tiles: self.tiles, rows: BTreeMap::new(), supersteps: 0 };
+    fn least(&self) -> u64 {
+        self.clocks.iter().copied().min().unwrap_or(0)
+    }
+
+    /// Returns the packets, counted from the clock of the IPU that is furthest.
+    pub fn packets(&self) -> Vec<PacketQueue> {
+        let latest = self.latest();
+        self.queues.iter().map(|q| q.since(latest)).collect()
+    }
+
+    /// Begins new sums; returns the sums so far.
+    pub fn begin(&mut self, start: &Start) -> Sums {
+        let Start { clocks, queues } = start.clone();
+        let new = Sums { clocks, queues, tiles: self.tiles, rows: BTreeMap::new(), supersteps: 0 };
         std::mem::replace(self, new)
     }
 
-    /// Adds sums that began with the clocks `start`.
-    pub fn add(&mut self, start: &[u64], added: &Sums) {
-        for ((clock, &from), &to) in self.clocks.iter_mut().zip(start).zip(&added.clocks) {
+    /// Adds sums that began at `start`.
+    pub fn add(&mut self, start: &Start, added: &Sums) {
+        let least = self.least();
+        self.queues = added.queues.iter().map(|q| q.later(least)).collect();
+        for ((clock, &from), &to) in self.clocks.iter_mut().zip(&start.clocks).zip(&added.clocks) {
             // A clock that reached its greatest value stays there.
             *clock = if to == u64::MAX { u64::MAX } else { clock.saturating_add(to - from) };
         }
@@ -207,6 +235,8 @@ impl Sums {
 
     /// Adds the increase since `before` another `times` times.
     pub fn extend(&mut self, before: &Sums, times: u64) {
+        let passed = (self.latest() - before.latest()).saturating_mul(times);
+        self.queues.iter_mut().for_each(|q| *q = q.later(passed));
         let more = |now: &mut u64, then: u64| *now = now.saturating_add((*now - then).saturating_mul(times));
         self.clocks.iter_mut().zip(&before.clocks).for_each(|(now, &then)| more(now, then));
         more(&mut self.supersteps, before.supersteps);
@@ -219,6 +249,34 @@ impl Sums {
             more(&mut row.exchange_bound, then.exchange_bound);
             row.total.extend(&then.total, times);
         }
+    }
+
+    /// Adds a packet that the host moves while tiles compute. The step takes the given time after the program has
+    /// waited for the host.
+    fn packet(&mut self, id: StepId, time: &StepTime, stream: StreamId) {
+        let mut time = time.clone();
+        let start = time.ipus.iter().map(|&(i, _)| self.clocks[i as usize]).max();
+        let queue = self.queues.iter_mut().find(|q| q.stream == stream);
+        if let (Some(start), Some(queue)) = (start, queue) {
+            let cost = time.ipus.iter().map(|(_, part)| part.cycles()).max().unwrap_or(0);
+            let waited = queue.move_packet(id, start, cost);
+            time.ipus.iter_mut().for_each(|(_, part)| part.host = part.host.saturating_add(waited));
+        }
+        self.took(id, &time);
+    }
+
+    /// Returns the sums at the time at which the last packet has left. The step that wrote it waits for that.
+    fn until_packets_left(&self) -> Sums {
+        let mut sums = self.clone();
+        let latest = self.latest();
+        let last = self.queues.iter().filter(|q| q.left() > latest).max_by_key(|q| q.left());
+        if let Some(queue) = last {
+            sums.clocks.fill(queue.left());
+            let row = queue.last.and_then(|id| sums.rows.get_mut(&id));
+            let waited = Total { host: queue.left() - latest, ..Total::default() };
+            row.into_iter().for_each(|row| row.total.add(&waited));
+        }
+        sums
     }
 
     /// Adds an execution of a step to its row and to the clocks.
@@ -268,7 +326,10 @@ impl Trace for Profiler<'_> {
     }
 
     fn packet(&mut self, step: StepId) {
-        self.sums.took(step, &self.timing.packets[step]);
+        match self.timing.ahead[step] {
+            Some(ahead) => self.sums.packet(step, &self.timing.packets[step], ahead.stream),
+            None => self.sums.took(step, &self.timing.packets[step]),
+        }
     }
 
     fn synced(&mut self, step: StepId) {

@@ -217,7 +217,9 @@ fn why(part: &str, step: &StepProfile, profile: &Profile) -> String {
         ("exchange", _, Some(_), _) => {
             "; its schedule is at the bound: fewer words, or inputs nearer to their users".to_string()
         }
-        ("the host", ..) => "; fewer and larger packets would share its answers".to_string(),
+        ("the host", ..) => {
+            "; streams `with (ahead: 2)` do not wait for its answers, and fewer, larger packets share them".to_string()
+        }
         ("sync", ..) => "; larger supersteps would share a sync".to_string(),
         _ => String::new(),
     }

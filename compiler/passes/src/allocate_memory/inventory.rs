@@ -12,15 +12,16 @@ use super::estimate::{Costs, Stacks, code_bytes, stack_bytes, state_bytes};
 use super::spread::{Spread, sweep};
 use super::wishes::Wish;
 use crate::liveness::Liveness;
+use crate::model_time::bytes_by_tile;
 use crate::schedule_exchange::exchange_code_bytes;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::family::{Domain, TileMap};
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, SpecId, StepId, VarId};
+use girder_ir::ids::{ComputeSetId, CopyId, FamilyId, SpecId, StepId, StreamId, VarId};
 use girder_ir::layout::{Content, TileSet};
 use girder_ir::placement::Mapping;
 use girder_ir::plan::StepPlan;
-use girder_ir::program::StepKind;
+use girder_ir::program::{Effect, StepKind};
 use girder_ir::stage::Scheduled;
 use girder_machine::Machine;
 use girder_source::par_map_slice;
@@ -70,6 +71,7 @@ pub(super) fn of(
     list.states(&instances);
     list.variables(liveness);
     list.steps(liveness, &instances);
+    list.packets();
     for (wish, spread) in wishes {
         list.push(Feature::Wish(*wish), Arc::new(spread.clone()));
     }
@@ -219,6 +221,30 @@ impl<'a> List<'a> {
             for (n, spread) in (0..).zip(buffers(&self.input.plan.copies[copy])) {
                 self.add(Content::CopyBuffer(copy, n), Some(live.clone()), spread);
             }
+        }
+    }
+
+    /// Adds the packets that streams hold ahead, on the tiles of the largest packet of each stream's steps.
+    fn packets(&mut self) {
+        let mut streams: BTreeMap<StreamId, BTreeMap<u32, u64>> = BTreeMap::new();
+        for step in self.input.steps.values() {
+            let StepKind::Effect(Effect::Read { stream, into: view } | Effect::Write { stream, from: view }) =
+                &step.kind
+            else {
+                continue;
+            };
+            let ahead = u64::from(self.input.streams[*stream].ahead);
+            if ahead == 0 {
+                continue;
+            }
+            let of_stream = streams.entry(*stream).or_default();
+            for (tile, bytes) in bytes_by_tile(self.input, &self.input.placement, view) {
+                let held = of_stream.entry(tile).or_default();
+                *held = (*held).max(ahead * bytes);
+            }
+        }
+        for (stream, tiles) in streams {
+            self.add(Content::Packets(stream), None, Spread::of_tiles(tiles.into_iter().collect()));
         }
     }
 

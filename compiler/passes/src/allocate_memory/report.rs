@@ -185,5 +185,10 @@ fn describe(graph: &Graph, content: Content) -> (String, Span, &'static str) {
             let copy = &graph.copies[id];
             (format!("the landing buffers of `{}`", copy.name), graph.origins.span(copy.origin), SPREAD)
         }
+        Content::Packets(id) => {
+            let stream = &graph.streams[id];
+            let what = format!("the packets that `{}` holds ahead", stream.name);
+            (what, graph.origins.span(stream.origin), "hold fewer packets ahead, or make them smaller")
+        }
     }
 }

@@ -148,7 +148,8 @@ fn zone(content: Content) -> Zone {
     match content {
         // Local arrays are on a worker's stack, which the machine puts beside the code.
         Content::Code(_) | Content::SetExchange(_) | Content::CopyExchange(_) | Content::Stack(_) => Zone::Executable,
-        Content::VertexState(_) | Content::Var(_) | Content::SetBuffer(..) | Content::CopyBuffer(..) => Zone::Any,
+        Content::VertexState(_) | Content::Var(_) => Zone::Any,
+        Content::SetBuffer(..) | Content::CopyBuffer(..) | Content::Packets(_) => Zone::Any,
     }
 }
 

@@ -59,6 +59,7 @@ fn shown(graph: &Graph, content: Content) -> String {
         Content::Stack(id) => format!("`stack({})`", set(id)),
         Content::SetBuffer(id, k) => format!("`buffer({}, {k})`", set(id)),
         Content::CopyBuffer(id, k) => format!("`buffer({}, {k})`", copy(id)),
+        Content::Packets(id) => format!("`packets({})`", graph.streams[id].name),
     }
 }
 

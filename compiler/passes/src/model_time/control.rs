@@ -12,8 +12,15 @@ use girder_machine::Machine;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Returns the time of a packet that is read into, or written from, a view.
-pub(super) fn packet_time(machine: &Machine, graph: &Graph, placement: &Placement, view: &View) -> StepTime {
+/// Returns the time of a packet that is read into, or written from, a view. The host's part is left out if the stream
+/// holds packets `ahead`.
+pub(super) fn packet_time(
+    machine: &Machine,
+    graph: &Graph,
+    placement: &Placement,
+    view: &View,
+    ahead: bool,
+) -> StepTime {
     let tiles = bytes_by_tile(graph, placement, view);
     let total: u64 = tiles.values().sum();
     let mut fullest: BTreeMap<u32, u64> = BTreeMap::new();
@@ -21,7 +28,7 @@ pub(super) fn packet_time(machine: &Machine, graph: &Graph, placement: &Placemen
         let most = fullest.entry(machine.ipu_of(*tile)).or_default();
         *most = (*most).max(*bytes);
     }
-    let host = superstep::packet_host_cycles(machine, total);
+    let host = if ahead { 0 } else { superstep::packet_host_cycles(machine, total) };
     let sync = superstep::packet_sync_cycles(machine, fullest.keys().copied());
     let time = |(ipu, bytes): (u32, u64)| {
         let exchange = superstep::packet_exchange_cycles(machine, bytes);
@@ -31,8 +38,13 @@ pub(super) fn packet_time(machine: &Machine, graph: &Graph, placement: &Placemen
     StepTime { joined: ipus.len() > 1, ipus, ..StepTime::default() }
 }
 
+/// Returns the cycles that the host takes for a packet of a view.
+pub(super) fn packet_host_cycles(machine: &Machine, graph: &Graph, placement: &Placement, view: &View) -> u64 {
+    superstep::packet_host_cycles(machine, bytes_by_tile(graph, placement, view).values().sum())
+}
+
 /// Returns the bytes of a view on each tile.
-fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap<u32, u64> {
+pub(crate) fn bytes_by_tile(graph: &Graph, placement: &Placement, view: &View) -> FxHashMap<u32, u64> {
     let mut tiles: FxHashMap<u32, u64> = FxHashMap::default();
     let mut homes: FxHashMap<VarId, Vec<TileRun>> = FxHashMap::default();
     for run in view.runs() {
