@@ -24,6 +24,7 @@ fn pair(i: int, n: int) -> (a: int, b: int) { let l = i * n; (a: l, b: i + n) }
 fn cut(i: int, n: int) -> range { if i % 2 == 0 { 0..n } else { i..i + n } }
 fn home(i: int) -> place { if i > 3 { tile(1) } else { tile(i) } }
 fn kept(i: int) -> int { let mut h = i; return h; }
+let hop = fn(i: int, n: int) -> int { let h = i * 3; if h < n { n - h } else { h + edge(i, 7) } };
 var x: f32[60];
 var y: f32[60];
 var a: f32[12, 10];
@@ -48,6 +49,7 @@ fn integer() -> BoxedStrategy<String> {
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max({a}, {b})")),
             1 => inner.clone().prop_map(|a| format!("edge({a}, 7)")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("half({a}, n: {b})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("hop({a}, n: {b})")),
             1 => inner.clone().prop_map(|a| format!("tri({a} % 5)")),
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("pair({a}, {b}).b")),
             1 => (inner.clone(), inner).prop_map(|(a, b)| format!("div_ceil({a}, {b})")),

@@ -55,7 +55,7 @@ impl Elaborator<'_> {
         if let Some(local) = self.scopes.local(name) {
             return matches!(local.value, Value::Tensor(_) | Value::Stream(_));
         }
-        if let Some(Value::Builtin(_) | Value::Fn(..)) = self.scopes.resolved(name) {
+        if let Some(Value::Builtin(_) | Value::Fn(..) | Value::Closure(_)) = self.scopes.resolved(name) {
             return false;
         }
         let found = self.modules.find(self.module(), name, |m| &m.values);
@@ -71,8 +71,14 @@ impl Elaborator<'_> {
 
     fn call_value(&mut self, callee: Value, args: &[ast::Arg], span: Span) -> Result<Value> {
         let given = self.given(args)?;
+        self.call_given(callee, given, span)
+    }
+
+    /// Calls a value with arguments.
+    pub fn call_given(&mut self, callee: Value, given: Vec<Given>, span: Span) -> Result<Value> {
         match callee {
             Value::Fn(module, item) => self.call_fn(module, item, given, span),
+            Value::Closure(closure) => self.call_closure(&closure, given, span),
             Value::Builtin(name) => self.call_builtin(name, given, span),
             Value::Type(ty) => self.convert(ty, given, span),
             other => Err(self.expected("a function", &other, span)),
@@ -103,21 +109,29 @@ impl Elaborator<'_> {
             return Ok(value);
         }
         let before = self.state();
-        let value = self.enter_call((module, item), f, given, span)?;
+        let value = self.enter_call((module, Some(item)), f, &[], given, span)?;
         if let Some(key) = key.filter(|_| self.state() == before) {
             self.static_calls.remember(key, &value);
         }
         Ok(value)
     }
 
-    fn enter_call(&mut self, id: ItemId, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Value> {
-        let (module, item) = id;
+    /// Calls a function of a module. One that is no item is a closure, which sees the names that it captured.
+    pub fn enter_call(
+        &mut self,
+        (module, item): (ModuleRef, Option<usize>),
+        f: &ast::Fn,
+        captured: &[(SmolStr, Value)],
+        given: Vec<Given>,
+        span: Span,
+    ) -> Result<Value> {
+        let id: Option<ItemId> = item.map(|item| (module, item));
         let limit = self.session.limits.nesting as usize;
         if self.functions.len() >= limit {
             let name = f.name.dotted();
             let message = format!("calls nest more than {limit} deep in `{name}`");
-            let is_recursive = self.functions.iter().filter(|c| **c == (module, item)).count() > 1;
-            let cycle = References::new(self.modules, &[(module, item)]).cycle((module, item));
+            let is_recursive = id.is_some() && self.functions.iter().filter(|c| **c == id).count() > 1;
+            let cycle = id.and_then(|id| References::new(self.modules, &[id]).cycle(id));
             let help = match cycle.filter(|_| is_recursive) {
                 Some(names) if names.len() > 2 => {
                     format!("{}: recursion must end at a static condition", cycle_text(&names, "calls"))
@@ -127,18 +141,26 @@ impl Elaborator<'_> {
             };
             return Err(self.error_help("elaborate::too_deep", span, message, help));
         }
-        self.functions.push((module, item));
+        self.functions.push(id);
         self.reporter.enter_call(span);
-        let value = self.enter_fn(module, f, given, span);
+        let value = self.enter_fn(module, f, captured, given, span);
         self.reporter.leave_call();
         self.functions.pop();
         value
     }
 
-    fn enter_fn(&mut self, module: ModuleRef, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Value> {
+    fn enter_fn(
+        &mut self,
+        module: ModuleRef,
+        f: &ast::Fn,
+        captured: &[(SmolStr, Value)],
+        given: Vec<Given>,
+        span: Span,
+    ) -> Result<Value> {
         let name = f.name.dotted();
         let outer = self.emission.origin();
         self.scopes.enter(module);
+        self.scopes.define_captured(captured, self.emission.run_time_depth());
         // Errors about the arguments belong to the call, and are reported without "in this call".
         let call = self.reporter.leave_call();
         let bound = self.bind_params(f, given, span);

@@ -3,7 +3,8 @@
 //! Invariant: the text of an item in [`Graph::items`](girder_ir::graph::Graph) has the same meaning in a module of its
 //! own: every outside name in it is qualified, and every constant of its module is a number.
 
-use crate::elaborator::{CodeletTable, Elaborator, Generated, Global, Scopes, SpecKey, memory};
+use crate::closures::function_of;
+use crate::elaborator::{Captured, Closed, CodeletTable, Elaborator, Generated, Global, Scopes, SpecKey, memory};
 use crate::modules::{Entry, Modules};
 use crate::trees::{expressions, statements};
 use crate::value::Value;
@@ -21,8 +22,7 @@ use smol_str::SmolStr;
 /// The names that codelet bodies see.
 pub struct Names<'a> {
     modules: &'a Modules,
-    generated: &'a [Generated],
-    functions: &'a FxHashMap<SmolStr, (ModuleRef, usize)>,
+    codelets: &'a CodeletTable,
     scopes: &'a Scopes,
 }
 
@@ -39,12 +39,61 @@ impl<'a> Names<'a> {
     fn count(&self) -> u32 {
         self.modules.count() as u32
     }
+
+    fn closed(&self, module: ModuleRef) -> Option<&'a Closed> {
+        self.codelets.closed(self.modules, module)
+    }
+
+    /// Returns a function of a module; a generated module of a closure has only that one.
+    fn function_at(&self, module: ModuleRef, item: usize) -> Option<&ast::Fn> {
+        if let Some(closed) = self.closed(module) {
+            return function_of(self.tree(module), &closed.closure);
+        }
+        match &self.tree(module).items.get(item)?.kind {
+            ItemKind::Fn(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of a function in its module, and its name in printed text.
+    fn printed(&self, module: ModuleRef, f: &ast::Fn) -> Option<(usize, SmolStr)> {
+        if let Some(closed) = self.closed(module) {
+            return Some((0, closed.name.clone()));
+        }
+        let is_f = |i: &ast::Item| matches!(&i.kind, ItemKind::Fn(g) if g.name == f.name);
+        let item = self.tree(module).items.iter().position(is_f)?;
+        Some((item, self.modules.qualified(module, &f.name.dotted())))
+    }
+
+    /// Returns the meaning of a name that a closure captured.
+    fn captured(&self, closed: &'a Closed, path: &str) -> Option<Meaning<'_>> {
+        Some(match closed.names.get(path)? {
+            Captured::Int(i) => Meaning::Int(*i),
+            Captured::Float(x) => Meaning::Float(*x),
+            Captured::Bool(b) => Meaning::Bool(*b),
+            Captured::Type(t) => Meaning::Type(*t),
+            Captured::Other(what) => Meaning::Other(what),
+            Captured::Fn(f) => match self.function_at(f.module, f.item) {
+                Some(item) if item.codelet || self.closed(f.module).is_some() => {
+                    Meaning::CodeletFn { module: f.module, item }
+                }
+                _ => Meaning::Other("a function of the graph"),
+            },
+        })
+    }
 }
 
 impl Scope for Names<'_> {
     fn lookup(&self, module: ModuleRef, path: &str) -> Option<Meaning<'_>> {
-        // Generated modules use qualified names, as the root module does.
-        let module = if module.0 >= self.count() { Modules::ROOT } else { module };
+        let module = match self.closed(module) {
+            Some(closed) => match self.captured(closed, path) {
+                Some(meaning) => return Some(meaning),
+                None => closed.closure.module,
+            },
+            // Generated codelets use qualified names, as the root module does.
+            None if module.0 >= self.count() => Modules::ROOT,
+            None => module,
+        };
         let (m, entry) = self.modules.find(module, path, |m| &m.values)?;
         if matches!(entry, Entry::Module(_)) {
             return Some(Meaning::Other("a module"));
@@ -73,17 +122,17 @@ impl Scope for Names<'_> {
     }
 
     fn function(&self, name: &str) -> Option<(ModuleRef, &ast::Fn)> {
-        let &(module, item) = self.functions.get(name)?;
-        match &self.tree(module).items.get(item)?.kind {
-            ItemKind::Fn(f) => Some((module, f)),
-            _ => None,
-        }
+        let &(module, item) = self.codelets.functions.get(name)?;
+        Some((module, self.function_at(module, item)?))
     }
 
     fn tree(&self, module: ModuleRef) -> &ast::Module {
         match module.0.checked_sub(self.count()) {
             None => &self.modules.get(module).tree,
-            Some(k) => &self.generated[k as usize].tree,
+            Some(k) => match &self.codelets.generated[k as usize] {
+                Generated::Codelet { tree, .. } => tree,
+                Generated::Closure(closed) => &self.modules.get(closed.closure.module).tree,
+            },
         }
     }
 }
@@ -117,13 +166,7 @@ impl Elaborator<'_> {
             Ok(mut codelet) => {
                 self.pipeline_generated(module, &mut codelet);
                 codelet.name = self.qualified_item(module, &codelet.name);
-                for arg in args {
-                    if let GenericArg::Fn(name) = arg
-                        && let Some(&(module, item)) = self.codelets.functions.get(name)
-                    {
-                        self.print_item(module, item);
-                    }
-                }
+                self.print_arguments(args);
                 self.print_item(module, item);
                 self.takes(codelet.exprs.len() as u64 * memory::EXPR);
                 Some(self.graph.codelets.push(codelet))
@@ -157,41 +200,46 @@ impl Elaborator<'_> {
         codelet.pipelined = true;
         codelet.pipelined = girder_codelet::cost::check(codelet).is_ok();
         if codelet.pipelined {
-            let name = ident("pipelined");
-            let attr = ast::Attr { name, args: None, span: Span::NONE };
-            self.codelets.generated[k].tree.items[0].attrs.push(attr);
+            let attr = ast::Attr { name: ident("pipelined"), args: None, span: Span::NONE };
+            if let Generated::Codelet { tree, .. } = &mut self.codelets.generated[k] {
+                tree.items[0].attrs.push(attr);
+            }
         }
     }
 
     /// Returns the name of an item in printed text.
     pub fn qualified_item(&self, module: ModuleRef, name: &str) -> SmolStr {
-        match self.modules.iter().nth(module.0 as usize) {
-            Some((_, m)) if !m.prefix.is_empty() => format!("{}.{name}", m.prefix).into(),
-            _ => name.into(),
-        }
+        self.modules.qualified(module, name)
     }
 
     /// Adds the text of a codelet or codelet function, and of the functions that it calls, to the graph. Items of the
     /// prelude are not printed, because they need no `use`.
-    fn print_item(&mut self, module: ModuleRef, item: usize) {
+    pub fn print_item(&mut self, module: ModuleRef, item: usize) {
         if module == self.modules.prelude || !self.codelets.printed.insert((module, item)) {
             return;
         }
-        let (name, text, calls) = match (module.0 as usize).checked_sub(self.modules.count()) {
-            Some(k) => {
-                let Generated { tree, callee } = &self.codelets.generated[k];
+        let generated = (module.0 as usize).checked_sub(self.modules.count());
+        let (name, text, calls) = match generated.map(|k| &self.codelets.generated[k]) {
+            Some(Generated::Codelet { tree, callee }) => {
                 let text = girder_syntax::format(tree, "").trim_end().to_string();
                 (item_name(&tree.items[item]), text, callee.iter().copied().collect())
             }
+            Some(Generated::Closure(Closed { closure, name, .. })) => {
+                let tree = &self.modules.get(closure.module).tree;
+                let Some(f) = function_of(tree, closure) else { return };
+                let span = tree.exprs[closure.expr].span;
+                let node = ast::Item { attrs: vec![], kind: ItemKind::Fn(f.clone()), span };
+                let (edits, calls) = edits(&self.names(), module, &node, format!("codelet fn {name}"));
+                (name.clone(), tidy(&self.edited(span, edits), self.session), calls)
+            }
             None => {
                 let names = self.names();
-                let (edits, calls) = edits(&names, self.modules, module, item);
                 let node = &names.tree(module).items[item];
-                let text = self.edited(node.span, edits);
-                (item_name(node), tidy(&text, self.session), calls)
+                let name = self.modules.qualified(module, &item_name(node));
+                let (edits, calls) = edits(&names, module, node, name.to_string());
+                (name, tidy(&self.edited(node.span, edits), self.session), calls)
             }
         };
-        let name = self.qualified_item(module, &name);
         for (m, i) in calls {
             self.print_item(m, i);
         }
@@ -212,8 +260,7 @@ impl Elaborator<'_> {
     }
 
     fn names(&self) -> Names<'_> {
-        let CodeletTable { generated, functions, .. } = &self.codelets;
-        Names { modules: self.modules, generated, functions, scopes: &self.scopes }
+        Names { modules: self.modules, codelets: &self.codelets, scopes: &self.scopes }
     }
 }
 
@@ -238,21 +285,17 @@ fn tidy(text: &str, session: &girder_source::Session) -> String {
 }
 
 /// Returns the codelet functions that an item calls and, in order, the edits that give its text the same meaning in a
-/// module of its own.
-fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -> (Vec<Edit>, Vec<(ModuleRef, usize)>) {
+/// module of its own; `own` replaces its name.
+fn edits(names: &Names<'_>, module: ModuleRef, node: &ast::Item, own: String) -> (Vec<Edit>, Vec<(ModuleRef, usize)>) {
     let tree = names.tree(module);
-    let node = &tree.items[item];
     let bound = bound_names(tree, node);
+    let is_bound = |name: &str, at: Span| bound.get(name).is_some_and(|from| *from <= at.lo);
     let mut edits: Vec<Edit> = Vec::new();
     let mut calls = Vec::new();
-    let own = match &node.kind {
-        ItemKind::Codelet(c) => Some(&c.name),
-        ItemKind::Fn(f) => Some(&f.name),
-        _ => None,
-    };
-    let prefix = modules.iter().nth(module.0 as usize).map_or("", |(_, m)| m.prefix.as_str());
-    if let Some(name) = own.filter(|_| !prefix.is_empty()) {
-        edits.push((name.span, format!("{prefix}.{}", name.dotted())));
+    match &node.kind {
+        ItemKind::Codelet(c) => edits.push((c.name.span, own)),
+        ItemKind::Fn(f) => edits.push((f.name.span, own)),
+        _ => {}
     }
     for (id, e) in expressions(tree, node) {
         if !matches!(e.kind, ExprKind::Name(_) | ExprKind::Field { .. }) {
@@ -261,16 +304,14 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
         let Some(path) = crate::trees::dotted(tree, id) else { continue };
         let first = path.split('.').next().unwrap_or_default();
         // A built-in function of codelets hides the prelude's function of the same name.
-        if bound.contains(first) || girder_typing::is_builtin(&path) {
+        if is_bound(first, e.span) || girder_typing::is_builtin(&path) {
             continue;
         }
         let with = match names.lookup(module, &path) {
             Some(Meaning::CodeletFn { module: m, item: f }) => {
-                let index =
-                    names.tree(m).items.iter().position(|i| matches!(&i.kind, ItemKind::Fn(g) if g.name == f.name));
-                calls.extend(index.map(|i| (m, i)));
-                let prefix = modules.iter().nth(m.0 as usize).map_or("", |(_, d)| d.prefix.as_str());
-                if prefix.is_empty() { f.name.dotted().to_string() } else { format!("{prefix}.{}", f.name.dotted()) }
+                let Some((item, name)) = names.printed(m, f) else { continue };
+                calls.push((m, item));
+                name.to_string()
             }
             Some(Meaning::Int(i)) => format!("({i})"),
             Some(Meaning::Float(x)) => float_text(x),
@@ -283,7 +324,7 @@ fn edits(names: &Names<'_>, modules: &Modules, module: ModuleRef, item: usize) -
     for ty in stated_types(tree, node) {
         let ast::TypeKind::Name { name, .. } = &ty.kind else { continue };
         let path = name.dotted();
-        if !bound.contains(&path)
+        if !is_bound(&path, ty.span)
             && ElemType::from_name(&path).is_none()
             && let Some(Meaning::Type(t)) = names.lookup(module, &path)
         {
@@ -329,35 +370,42 @@ fn stated_types<'t>(tree: &'t ast::Module, node: &'t ast::Item) -> Vec<&'t ast::
     types
 }
 
-/// Returns every name that an item binds; such a name is never an outside name.
-fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashSet<SmolStr> {
-    let mut bound = FxHashSet::default();
+/// Returns every name that an item binds, with the position from which it is bound; before it, as in `let k = 2.0 * k`,
+/// the name is an outside name.
+fn bound_names(tree: &ast::Module, node: &ast::Item) -> FxHashMap<SmolStr, u32> {
+    let mut names: FxHashSet<SmolStr> = FxHashSet::default();
     let mut generics: &[ast::Generic] = &[];
     match &node.kind {
         ItemKind::Codelet(c) => {
             generics = &c.generics;
-            bound.extend(c.fields.iter().map(|f| f.name.name.clone()));
-            c.fields.iter().for_each(|f| size_names(tree, &f.ty, &mut bound));
+            names.extend(c.fields.iter().map(|f| f.name.name.clone()));
+            c.fields.iter().for_each(|f| size_names(tree, &f.ty, &mut names));
         }
         ItemKind::Fn(f) => {
             generics = &f.generics;
-            bound.extend(f.params.iter().map(|p| p.name.name.clone()));
-            f.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|t| size_names(tree, t, &mut bound));
+            names.extend(f.params.iter().map(|p| p.name.name.clone()));
+            f.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|t| size_names(tree, t, &mut names));
         }
         _ => {}
     }
-    bound.extend(generics.iter().map(|g| g.name.name.clone()));
-    let mut add = |p: &ast::Pattern| crate::modules::pattern_names(p, &mut |i| _ = bound.insert(i.name.clone()));
+    names.extend(generics.iter().map(|g| g.name.name.clone()));
+    let mut bound: FxHashMap<SmolStr, u32> = names.into_iter().map(|name| (name, node.span.lo)).collect();
+    let mut add = |pattern: &ast::Pattern, from: u32| {
+        crate::modules::pattern_names(pattern, &mut |i| {
+            let first = bound.entry(i.name.clone()).or_insert(from);
+            *first = from.min(*first);
+        });
+    };
     for (_, s) in statements(tree, node) {
         match &s.kind {
-            StmtKind::Decl(ast::Decl::Let(l)) => add(&l.pattern),
-            StmtKind::For { binders, .. } => binders.iter().for_each(|b| add(&b.pattern)),
+            StmtKind::Decl(ast::Decl::Let(l)) => add(&l.pattern, l.span.hi),
+            StmtKind::For { binders, .. } => binders.iter().for_each(|b| add(&b.pattern, s.span.lo)),
             _ => {}
         }
     }
     for (_, e) in expressions(tree, node) {
         if let ExprKind::Reduce(r) = &e.kind {
-            r.binders.iter().for_each(|b| add(&b.pattern));
+            r.binders.iter().for_each(|b| add(&b.pattern, e.span.lo));
         }
     }
     bound

@@ -279,8 +279,7 @@ impl Elaborator<'_> {
             return *known;
         }
         let tree = codelet.module();
-        let module = ModuleRef((self.modules.count() + self.codelets.generated.len()) as u32);
-        self.codelets.generated.push(Generated { tree, callee });
+        let module = self.generate(Generated::Codelet { tree: Box::new(tree), callee });
         self.codelets.elementwise.insert(name, module);
         module
     }

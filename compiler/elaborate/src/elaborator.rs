@@ -15,7 +15,7 @@ mod nodes;
 mod reporter;
 mod scopes;
 
-pub use codelet_table::{CodeletTable, Generated, SpecKey};
+pub use codelet_table::{Captured, CapturedFn, Closed, Closures, CodeletTable, Generated, SpecKey};
 pub use entities::Set;
 pub use nodes::{Body, NodeKind, add_body};
 pub use scopes::{Binding, Global, Scopes};
@@ -23,6 +23,7 @@ pub use scopes::{Binding, Global, Scopes};
 use crate::context::{Arguments, Context};
 use crate::maps::rows::VarRows;
 use crate::modules::{Loader, Modules};
+use crate::references::ItemId;
 use crate::static_calls::StaticCalls;
 use crate::value::Value;
 use budget::Budget;
@@ -58,14 +59,16 @@ pub struct Elaborator<'a> {
     pub emission: Emission,
     /// The remaining steps of evaluation.
     pub budget: Budget,
-    /// Functions being called, outermost first.
-    pub functions: Vec<(ModuleRef, usize)>,
+    /// Functions being called, outermost first; `None` for a closure.
+    pub functions: Vec<Option<ItemId>>,
     /// Programs being elaborated, outermost first.
     pub programs: Vec<(ModuleRef, SmolStr)>,
     /// The names of entities, and entities that are made once.
     pub entities: Entities,
     /// Codelets; each is read, generated and specialised once.
     pub codelets: CodeletTable,
+    /// What is known about the texts of closures.
+    pub closures: Closures,
     /// The values of static calls.
     pub static_calls: StaticCalls,
     /// The mapped rows of `map` statements, in their order.
@@ -92,6 +95,7 @@ impl<'a> Elaborator<'a> {
             programs: vec![],
             entities: Entities::default(),
             codelets: CodeletTable::default(),
+            closures: Closures::default(),
             static_calls: StaticCalls::default(),
             mapped: vec![],
         }
@@ -196,6 +200,10 @@ impl<'a> Elaborator<'a> {
             Value::Tuple(t) => {
                 self.charge_many(t.values.len() as u64, span)?;
                 t.values.iter().try_for_each(|v| self.charge_walk(v, span))
+            }
+            Value::Closure(c) => {
+                self.charge_many(c.captured.len() as u64, span)?;
+                c.captured.iter().try_for_each(|(_, v)| self.charge_walk(v, span))
             }
             _ => Ok(()),
         }

@@ -55,6 +55,7 @@ impl Elaborator<'_> {
             ExprKind::Binary { op, left, right } => self.binary_expr(*op, *left, *right, e.span),
             ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by, e.span),
             ExprKind::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, e.span),
+            ExprKind::Fn(f) => self.closure(id, f, e.span),
             ExprKind::Block(body) => self.block(body),
             ExprKind::If { cond, then, els } => self.if_expr(*cond, then, *els, e.span),
             ExprKind::Switch { on, arms } => self.switch_expr(*on, arms, e.span),

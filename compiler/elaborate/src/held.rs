@@ -60,7 +60,7 @@ struct Search<'g> {
     graph: &'g Graph,
     /// The variables that were not found yet.
     wanted: FxHashSet<VarId>,
-    /// The lists and tuples that were searched; a value may contain the same one many times.
+    /// The lists, tuples and closures that were searched; a value may contain the same one many times.
     seen: FxHashSet<*const ()>,
     /// The variables that were found, with their paths.
     found: Vec<(VarId, SmolStr)>,
@@ -79,6 +79,9 @@ impl Search<'_> {
                     self.part(v, &name, path);
                 }
             }
+            Value::Closure(c) if self.seen.insert(Arc::as_ptr(c).cast()) => {
+                c.captured.iter().for_each(|(name, v)| self.part(v, name, path));
+            }
             Value::Tensor(t) => {
                 if let Some(var) = t.view.parts.first().map(|part| part.var)
                     && self.wanted.contains(&var)
@@ -93,7 +96,7 @@ impl Search<'_> {
     }
 
     fn part(&mut self, value: &Value, name: &str, path: &mut String) {
-        if !matches!(value, Value::List(_) | Value::Tuple(_) | Value::Tensor(_)) {
+        if !matches!(value, Value::List(_) | Value::Tuple(_) | Value::Closure(_) | Value::Tensor(_)) {
             return;
         }
         let len = path.len();

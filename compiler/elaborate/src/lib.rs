@@ -31,6 +31,7 @@ mod members;
 mod binding;
 mod types;
 mod calls;
+mod closures;
 mod static_calls;
 mod builtins;
 mod reduce;

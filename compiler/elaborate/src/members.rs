@@ -89,7 +89,7 @@ impl Elaborator<'_> {
             other => {
                 let member = self.member(other, name, span)?;
                 match member {
-                    Value::Fn(m, i) => self.call_fn(m, i, given, span),
+                    callee @ (Value::Fn(..) | Value::Closure(_)) => self.call_given(callee, given, span),
                     other => Err(self.expected("a function", &other, span)),
                 }
             }

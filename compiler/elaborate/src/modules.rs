@@ -143,6 +143,14 @@ impl Modules {
         &self.list[module.0 as usize]
     }
 
+    /// Returns the name of an item in printed text. Generated modules use names that are qualified already.
+    pub fn qualified(&self, module: ModuleRef, name: &str) -> SmolStr {
+        match self.list.get(module.0 as usize) {
+            Some(m) if !m.prefix.is_empty() => format!("{}.{name}", m.prefix).into(),
+            _ => name.into(),
+        }
+    }
+
     /// Returns all modules; the root first.
     pub fn iter(&self) -> impl Iterator<Item = (ModuleRef, &Module)> {
         self.list.iter().enumerate().map(|(i, m)| (ModuleRef(i as u32), m))

@@ -240,13 +240,19 @@ impl Elaborator<'_> {
     /// Defines a local name; at module level the name is global.
     pub fn define(&mut self, name: SmolStr, value: Value, mutable: bool) {
         let depth = self.emission.run_time_depth();
-        self.scopes.define(Binding { name, value, mutable, depth });
+        self.scopes.define(Binding { name, value, mutable, depth, captured: false });
     }
 
     /// Evaluates `h = value`.
     pub fn rename(&mut self, name: &SmolStr, value: Value, span: Span) -> Result<()> {
         let depth = self.emission.run_time_depth();
         match self.scopes.local_mut(name) {
+            Some(b) if b.captured => {
+                let help =
+                    "return the new value, or name it with a `let mut` of its own; `<-` writes a tensor's elements";
+                let message = format!("`{name}` has the value that it had where this function is written");
+                Err(self.error_help("elaborate::immutable", span, message, help))
+            }
             Some(b) if !b.mutable => {
                 let help = format!("declare it with `let mut {name}`; to write a tensor's elements use `<-`");
                 let message = format!("`{name}` cannot be given another value");

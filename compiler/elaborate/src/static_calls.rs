@@ -8,6 +8,8 @@ use crate::elaborator::Elaborator;
 use crate::references::ItemId;
 use crate::value::{Given, Value};
 use girder_ir::types::ElemType;
+use girder_syntax::ast::ExprId;
+use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
@@ -36,6 +38,8 @@ enum Atom {
     Place(u32, u32, Option<u32>),
     Fn(ItemId),
     Builtin(&'static str),
+    /// The names of the captured values that follow.
+    Closure((ModuleRef, ExprId), Vec<SmolStr>),
     /// The name of the argument that follows.
     Name(SmolStr),
 }
@@ -118,6 +122,10 @@ fn atoms(value: &Value, out: &mut Vec<Atom>) -> Option<()> {
         Value::Place(p) => Atom::Place(p.first, p.count, p.grain),
         Value::Fn(module, item) => Atom::Fn((*module, *item)),
         Value::Builtin(name) => Atom::Builtin(name),
+        Value::Closure(c) => {
+            out.push(Atom::Closure((c.module, c.expr), c.captured.iter().map(|(name, _)| name.clone()).collect()));
+            return c.captured.iter().try_for_each(|(_, v)| atoms(v, out));
+        }
         Value::List(list) => {
             out.push(Atom::List(list.len()));
             return list.iter().try_for_each(|v| atoms(v, out));

@@ -6,25 +6,31 @@ use cranelift_entity::EntityRef;
 use girder_source::Span;
 use girder_syntax::ast::{Expr, ExprId, ExprKind, Item, Module, Stmt, StmtId};
 
-/// Returns the expressions of an item.
+/// Returns the expressions of an item, or of a part of one.
 pub fn expressions<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (ExprId, &'t Expr)> {
-    part(tree.exprs.written(), |e: &Expr| e.span, item.span)
+    part(tree, tree.exprs.written(), |e: &Expr| e.span, item.span)
 }
 
-/// Returns the statements of an item.
+/// Returns the statements of an item, or of a part of one.
 pub fn statements<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (StmtId, &'t Stmt)> {
-    part(tree.stmts.as_values_slice(), |s: &Stmt| s.span, item.span)
+    part(tree, tree.stmts.as_values_slice(), |s: &Stmt| s.span, item.span)
 }
 
 /// Returns the part of an arena that belongs to an item. A search of the whole arena for each item would take quadratic
 /// time.
 fn part<'t, K: EntityRef, V>(
+    tree: &Module,
     arena: &'t [V],
-    span: impl Fn(&V) -> Span + 't,
-    item: Span,
+    span: fn(&V) -> Span,
+    wanted: Span,
 ) -> impl Iterator<Item = (K, &'t V)> {
+    let item = tree.items.get(tree.items.partition_point(|i| i.span.hi < wanted.hi)).map_or(wanted, |i| i.span);
     let first = arena.partition_point(|v| span(v).lo < item.lo);
-    (first..arena.len()).map(|k| (K::new(k), &arena[k])).take_while(move |(_, v)| span(v).lo < item.hi)
+    let inside = move |v: &V| wanted.lo <= span(v).lo && span(v).hi <= wanted.hi;
+    (first..arena.len())
+        .map(|k| (K::new(k), &arena[k]))
+        .take_while(move |(_, v)| span(v).lo < item.hi)
+        .filter(move |(_, v)| inside(v))
 }
 
 /// Returns `a.b.c` as text for an expression of names and dots.

@@ -134,7 +134,9 @@ impl Elaborator<'_> {
                 ("string", Value::Str(_)) | ("place", Value::Place(_)) | ("range", Value::Range(_)) => {
                     return Ok(value);
                 }
-                ("type", Value::Type(_)) | ("fn", Value::Fn(..) | Value::Builtin(_)) => return Ok(value),
+                ("type", Value::Type(_)) | ("fn", Value::Fn(..) | Value::Closure(_) | Value::Builtin(_)) => {
+                    return Ok(value);
+                }
                 ("float", Value::Int(i)) => return Ok(Value::Float(*i as f64)),
                 ("bool", Value::Tensor(_)) => None,
                 ("int", _) => Some("an integer"),

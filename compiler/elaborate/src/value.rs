@@ -8,6 +8,7 @@ use girder_ir::placement::Mapping;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::Span;
+use girder_syntax::ast::ExprId;
 use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub enum Value {
     Place(Place),
     /// `fn` or `codelet fn`, by module and item.
     Fn(ModuleRef, usize),
+    /// `fn(x) { … }`
+    Closure(Arc<Closure>),
     /// A built-in function.
     Builtin(&'static str),
     /// An imported module.
@@ -51,6 +54,17 @@ pub enum Value {
     Stream(StreamId),
     /// The value of a failed expression; further errors about it are not reported.
     Error,
+}
+
+/// A function with the values of the names around it.
+#[derive(Clone, Debug)]
+pub struct Closure {
+    /// The module of its text.
+    pub module: ModuleRef,
+    /// Its expression there.
+    pub expr: ExprId,
+    /// The local names that its text mentions, with their values.
+    pub captured: Vec<(SmolStr, Value)>,
 }
 
 /// `count` integers from `start`, `step` apart.
@@ -182,7 +196,7 @@ impl Value {
             Value::Tensor(t) => format!("a tensor {}", t.type_name()),
             Value::Array(a) => format!("an array {}", shaped(a.ty, &a.shape)),
             Value::Place(_) => "a place".into(),
-            Value::Fn(..) | Value::Builtin(_) => "a function".into(),
+            Value::Fn(..) | Value::Closure(_) | Value::Builtin(_) => "a function".into(),
             Value::Module(_) => "a module".into(),
             Value::Stream(_) => "a stream".into(),
             Value::Error => "an error".into(),

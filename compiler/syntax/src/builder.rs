@@ -6,7 +6,7 @@
 
 mod shapes;
 
-pub use shapes::{codelet, decl_span, function, unboxed};
+pub use shapes::{closure, codelet, decl_span, function, unboxed};
 
 use crate::ast::*;
 use crate::token::repeated::Run;
@@ -163,6 +163,10 @@ impl<'s> Builder<'s> {
             Index { base, index } => d(base).max(index.iter().map(|i| self.index(i)).max().unwrap_or(0)),
             Range { start, end, by, .. } => d(start).max(d(end)).max(by.as_ref().map_or(0, d)),
             Reduce(r) => self.binders(&r.binders).max(r.filter.as_ref().map_or(0, d)).max(self.body(&r.body)),
+            Fn(f) => {
+                let defaults = f.params.iter().filter_map(|p| p.default).map(|e| self.depth(e));
+                self.body(&f.body).max(defaults.max().unwrap_or(0))
+            }
             Block(body) => self.body(body),
             If { cond, then, els } => d(cond).max(self.body(then)).max(els.as_ref().map_or(0, d)),
             On { place: e, body, .. } | With { mode: e, body } => d(e).max(self.body(body)),

@@ -63,6 +63,11 @@ fn shape(m: &Module, e: ExprId) -> String {
             let ranges = r.binders.iter().map(one).collect::<Vec<_>>().join(" ");
             format!("({} {ranges} {} {})", r.op.name, r.filter.as_ref().map_or("_".into(), s), body(&r.body))
         }
+        ExprKind::Fn(f) => {
+            let one = |p: &Param| format!("{} {}", p.name.name, p.default.as_ref().map_or("_".into(), s));
+            let params = f.params.iter().map(one).collect::<Vec<_>>().join(" ");
+            format!("(fn {} ({params}) {} {})", f.generics.len(), f.result.is_some(), body(&f.body))
+        }
         ExprKind::Block(b) => format!("(block {})", body(b)),
         ExprKind::If { cond, then, els } => {
             format!("(if {} {} {})", s(cond), body(then), els.as_ref().map_or("_".into(), s))
@@ -91,7 +96,7 @@ struct Tree {
 fn tree() -> impl Strategy<Value = Tree> {
     let leaf = (0..6u8).prop_map(|form| Tree { form, parts: vec![] });
     leaf.prop_recursive(7, 60, 4, |inner| {
-        (0..44u8, proptest::collection::vec(inner, 3)).prop_map(|(form, parts)| Tree { form: form + 6, parts })
+        (0..46u8, proptest::collection::vec(inner, 3)).prop_map(|(form, parts)| Tree { form: form + 6, parts })
     })
 }
 
@@ -141,6 +146,15 @@ fn build(m: &mut Make, t: &Tree) -> ExprId {
             m.expr(ExprKind::Switch { on: a, arms: vec![arm(vec![Some(b)], c), arm(vec![None], b)] })
         }
         41 => m.expr(ExprKind::Block(Box::new(value_body(a)))),
+        42 | 43 => {
+            let param = |name, default| Param { name: ident(name), ty: None, default, span: Span::NONE };
+            let params = vec![param("p", None), param("q", Some(a))];
+            let bound = Generic { name: ident("T"), bound: None };
+            let generics = if t.form - 6 == 42 { vec![] } else { vec![bound] };
+            let body = value_body(b);
+            let name = path("closure");
+            m.expr(ExprKind::Fn(Box::new(Fn { codelet: false, name, generics, params, result: None, body })))
+        }
         _ => {
             let binders = vec![m.binder("i", a)];
             m.expr(ExprKind::Reduce(Box::new(Reduce {

@@ -127,10 +127,12 @@ impl<'a> Builder<'a, '_> {
         args: Vec<Argument<'a>>,
         span: Span,
     ) -> Value {
-        if self.frames.iter().any(|f| f.item.is_some_and(|i| std::ptr::eq(i, item))) {
+        // One closure's text is a function for each set of captured values, each in a module of its own.
+        let is_same = |f: &Frame<'a>| f.module == module && f.item.is_some_and(|i| std::ptr::eq(i, item));
+        if self.frames.iter().any(is_same) {
             let message = format!("`{}` calls itself", item.name.dotted());
             let d = Diagnostic::error("codelet::recursion", span, message);
-            let between = self.frames.iter().filter_map(|f| f.item).skip_while(|i| !std::ptr::eq(*i, item)).skip(1);
+            let between = self.frames.iter().skip_while(|f| !is_same(f)).skip(1).filter_map(|f| f.item);
             let between: Vec<String> = between.map(|f| format!("`{}`", f.name.dotted())).collect();
             self.report(d.help(match between.is_empty() {
                 true => "write the recursion as a loop".to_string(),

@@ -60,6 +60,10 @@ impl<'a> Builder<'a, '_> {
                 self.bounds_between(*start, *end, *closed, *by).map_or(Value::Error, Value::Range)
             }
             K::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body, span),
+            K::Fn(_) => {
+                let help = "declare a `codelet fn`, or pass the function to the codelet as a generic, `f: fn`";
+                self.not_here(span, "a codelet cannot make a function", help)
+            }
             K::Block(body) => self.body(body, wanted),
             K::If { cond, then, els } => self.if_value(*cond, then, *els, wanted, span),
             K::Switch { on, arms } => self.switch(*on, arms, wanted, span),

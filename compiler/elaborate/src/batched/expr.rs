@@ -195,6 +195,11 @@ impl<'a> Evaluator<'_, 'a> {
             Some(Value::Builtin(builtin)) if PURE.contains(&builtin) => builtin,
             Some(Value::Builtin("cycles")) => return self.cycles(args, span),
             Some(Value::Fn(module, item)) => return self.call_named(module, item, args, span),
+            Some(Value::Closure(closure)) => {
+                let values = self.named_args(args)?;
+                let f = self.base.function_of(&closure)?;
+                return self.enter_fn((closure.module, None), f, &closure.captured, values, span);
+            }
             _ => return Err(Stop::Leave),
         };
         let mut values = args.iter().map(|a| self.expr(a.value)).collect::<Found<Vec<_>>>()?;
@@ -231,12 +236,13 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     fn call_named(&mut self, module: ModuleRef, item: usize, args: &[ast::Arg], span: Span) -> Found<Batch> {
-        let mut values = vec![];
-        for a in args {
-            let name = a.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
-            values.push((name, self.expr(a.value)?));
-        }
+        let values = self.named_args(args)?;
         self.call_fn(module, item, values, span)
+    }
+
+    fn named_args(&mut self, args: &[ast::Arg]) -> Found<Vec<(SmolStr, Batch)>> {
+        let name = |a: &ast::Arg| a.name.as_ref().map_or(SmolStr::default(), |n| n.name.clone());
+        args.iter().map(|a| Ok((name(a), self.expr(a.value)?))).collect()
     }
 
     /// Folds integers by a function of two integers, from the left.

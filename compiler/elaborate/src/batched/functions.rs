@@ -30,15 +30,28 @@ impl<'a> Evaluator<'_, 'a> {
         span: Span,
     ) -> Found<Batch> {
         let ItemKind::Fn(f) = &self.base.modules.get(module).tree.items[item].kind else { return Err(Stop::Leave) };
+        self.enter_fn((module, Some(item)), f, &[], args, span)
+    }
+
+    /// Calls a function of a module. One that is no item is a closure, which sees the names that it captured.
+    pub(super) fn enter_fn(
+        &mut self,
+        (module, item): (ModuleRef, Option<usize>),
+        f: &'a ast::Fn,
+        captured: &[(SmolStr, Value)],
+        args: Vec<(SmolStr, Batch)>,
+        span: Span,
+    ) -> Found<Batch> {
         let limit = MAX_CALLS.min(self.base.session.limits.nesting as usize);
         if f.codelet || !f.generics.is_empty() || self.base.functions.len() >= limit {
             return Err(Stop::Leave);
         }
         let params = self.params(f, args)?;
         let outer = std::mem::replace(&mut self.names, params);
-        self.base.functions.push((module, item));
+        self.base.functions.push(item.map(|item| (module, item)));
         self.base.reporter.enter_call(span);
         self.base.scopes.enter(module);
+        self.base.scopes.define_captured(captured, self.base.emission.run_time_depth());
         let done = self.body(&f.body);
         self.base.scopes.leave();
         self.base.reporter.leave_call();

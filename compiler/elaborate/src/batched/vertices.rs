@@ -113,6 +113,10 @@ impl<'a> Evaluator<'_, 'a> {
             generics.push(match self.expr(g)? {
                 Batch::Uniform(Value::Type(t)) => GenericArg::Type(t),
                 Batch::Uniform(Value::Int(i)) => GenericArg::Int(i),
+                Batch::Uniform(Value::Closure(closure)) => {
+                    let span = self.base.tree().exprs[g].span;
+                    self.base.generic_closure(&closure, span)?
+                }
                 Batch::Uniform(Value::Fn(module, item)) => {
                     let span = self.base.tree().exprs[g].span;
                     self.base.generic_fn(module, item, span)?

@@ -3,9 +3,12 @@
 //! Invariant: a codelet that failed is remembered as failed, so that its errors are reported once.
 
 use crate::cycles::CodeletCost;
+use crate::modules::Modules;
+use crate::value::Closure;
 use girder_ir::codelet::GenericArg;
 use girder_ir::ids::{FieldId, SpecId};
-use girder_syntax::ast;
+use girder_ir::types::ElemType;
+use girder_syntax::ast::{self, ExprId};
 use girder_typing::{Header, ModuleRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
@@ -22,13 +25,62 @@ pub struct SpecKey {
     pub args: Vec<GenericArg>,
 }
 
-/// A module that the compiler generated, with a codelet as its only item.
+/// A module that the compiler generated.
 #[derive(Debug)]
-pub struct Generated {
-    /// Its syntax.
-    pub tree: ast::Module,
-    /// The codelet function that the codelet calls.
-    pub callee: Option<(ModuleRef, usize)>,
+pub enum Generated {
+    /// A codelet as its only item.
+    Codelet {
+        /// Its syntax.
+        tree: Box<ast::Module>,
+        /// The codelet function that the codelet calls.
+        callee: Option<(ModuleRef, usize)>,
+    },
+    /// A closure as its only function.
+    Closure(Closed),
+}
+
+/// A closure as a function of codelets.
+#[derive(Debug)]
+pub struct Closed {
+    /// The closure.
+    pub closure: Arc<Closure>,
+    /// Its name in printed text.
+    pub name: SmolStr,
+    /// The names that it captured, by their paths.
+    pub names: FxHashMap<SmolStr, Captured>,
+}
+
+/// The meaning in a codelet of a name that a closure captured.
+#[derive(Debug)]
+pub enum Captured {
+    /// A static integer.
+    Int(i64),
+    /// A static float.
+    Float(f64),
+    /// A static condition.
+    Bool(bool),
+    /// An element type.
+    Type(ElemType),
+    /// A function.
+    Fn(CapturedFn),
+    /// What a codelet cannot use, in the words of messages.
+    Other(&'static str),
+}
+
+/// A captured function: an item of a module, or the only function of a generated module.
+#[derive(Debug)]
+pub struct CapturedFn {
+    /// The module.
+    pub module: ModuleRef,
+    /// Its item there.
+    pub item: usize,
+}
+
+/// What is known about the texts of closures.
+#[derive(Debug, Default)]
+pub struct Closures {
+    /// The words that may be names.
+    pub names: FxHashMap<(ModuleRef, ExprId), Arc<[SmolStr]>>,
 }
 
 /// Codelets by item.
@@ -44,6 +96,8 @@ pub struct CodeletTable {
     pub generated: Vec<Generated>,
     /// Generated codelets of element-wise steps, by name; each is the only item of its module.
     pub elementwise: FxHashMap<SmolStr, ModuleRef>,
+    /// Generated modules of closures, by expression and captured constants.
+    pub closures: FxHashMap<(ModuleRef, ExprId, String), ModuleRef>,
     /// Functions that are arguments of generics, by their names in printed text.
     pub functions: FxHashMap<SmolStr, (ModuleRef, usize)>,
     /// Items whose text is in the graph.
@@ -53,6 +107,14 @@ pub struct CodeletTable {
 }
 
 impl CodeletTable {
+    /// Returns the closure of a generated module.
+    pub fn closed(&self, modules: &Modules, module: ModuleRef) -> Option<&Closed> {
+        match self.generated.get((module.0 as usize).checked_sub(modules.count())?)? {
+            Generated::Closure(closed) => Some(closed),
+            Generated::Codelet { .. } => None,
+        }
+    }
+
     /// Returns the specialisations that failed.
     pub fn failures(&self) -> FxHashSet<SpecKey> {
         self.specs.iter().filter(|(_, spec)| spec.is_none()).map(|(key, _)| key.clone()).collect()

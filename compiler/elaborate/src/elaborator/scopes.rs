@@ -19,6 +19,8 @@ pub struct Binding {
     pub mutable: bool,
     /// The number of run-time bodies around its `let`; a deeper body may not rename it.
     pub depth: u32,
+    /// Whether a closure captured it; it is then not mutable.
+    pub captured: bool,
 }
 
 /// The value of a global name.
@@ -97,6 +99,14 @@ impl Scopes {
     pub fn define(&mut self, binding: Binding) {
         if let Some(f) = self.frames.last_mut() {
             f.names.push(binding);
+        }
+    }
+
+    /// Adds the names that a closure captured.
+    pub fn define_captured(&mut self, captured: &[(SmolStr, Value)], depth: u32) {
+        for (name, value) in captured {
+            let (name, value) = (name.clone(), value.clone());
+            self.define(Binding { name, value, mutable: false, depth, captured: true });
         }
     }
 

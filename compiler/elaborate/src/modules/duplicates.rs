@@ -15,8 +15,10 @@ pub fn duplicates(tree: &ast::Module, diagnostics: &mut Diagnostics) {
         check.stmt(&stmt.kind);
     }
     for expr in tree.exprs.written() {
-        if let ExprKind::Reduce(r) = &expr.kind {
-            check.binders(&r.binders);
+        match &expr.kind {
+            ExprKind::Reduce(r) => check.binders(&r.binders),
+            ExprKind::Fn(f) => check.function(f),
+            _ => {}
         }
     }
 }
@@ -28,10 +30,7 @@ struct Check<'d> {
 impl Check<'_> {
     fn item(&mut self, item: &ast::Item) {
         match &item.kind {
-            ItemKind::Fn(f) => {
-                self.names(f.generics.iter().map(|g| &g.name));
-                self.names(f.params.iter().map(|p| &p.name));
-            }
+            ItemKind::Fn(f) => self.function(f),
             ItemKind::Program(p) => self.names(p.params.iter().map(|p| &p.name)),
             // The names of its pattern are items, which are recorded one by one.
             ItemKind::Decl(Decl::Let(_)) => {}
@@ -40,6 +39,11 @@ impl Check<'_> {
             ItemKind::Copy { copies, .. } => self.copies(copies),
             _ => {}
         }
+    }
+
+    fn function(&mut self, f: &ast::Fn) {
+        self.names(f.generics.iter().map(|g| &g.name));
+        self.names(f.params.iter().map(|p| &p.name));
     }
 
     fn stmt(&mut self, kind: &StmtKind) {

@@ -135,6 +135,7 @@ impl Elaborator<'_> {
             Value::Type(t) => Ok(GenericArg::Type(t)),
             Value::Int(i) => Ok(GenericArg::Int(i)),
             Value::Fn(module, item) => self.generic_fn(module, item, span),
+            Value::Closure(closure) => self.generic_closure(&closure, span),
             Value::Builtin(name) => match self.prelude_fn(name) {
                 Some((module, item)) => self.generic_fn(module, item, span),
                 None => {

@@ -185,6 +185,8 @@ pub enum ExprKind {
     },
     /// `sum i in r where c { e }`
     Reduce(Box<Reduce>),
+    /// `fn(x) { … }`
+    Fn(Box<Fn>),
     /// `{ … }`
     Block(Box<Body>),
     /// `if c { … } else { … }`

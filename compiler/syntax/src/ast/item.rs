@@ -148,12 +148,12 @@ pub enum FieldDir {
     Const,
 }
 
-/// `fn name(params) -> type { … }`
+/// `fn name(params) -> type { … }`, and `fn(params) -> type { … }`
 #[derive(Clone, Debug)]
 pub struct Fn {
     /// `codelet fn`: runs inside a tile.
     pub codelet: bool,
-    /// Its name.
+    /// Its name; `closure` for a function without one.
     pub name: Path,
     /// `<…>`
     pub generics: Vec<Generic>,

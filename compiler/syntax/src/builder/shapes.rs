@@ -156,6 +156,12 @@ impl Builder<'_> {
         self.stmt(StmtKind::Assign { op, target, value }, span)
     }
 
+    /// Adds a closure whose first word is `fn`.
+    pub fn closure(&mut self, word: Lexeme, f: Fn) -> ExprId {
+        let span = word.span.to(f.body.span);
+        self.expr(ExprKind::Fn(Box::new(f)), span)
+    }
+
     /// Builds `repeat index in range body`. The grammar accepts any postfix expression as the index; it must be a plain
     /// name.
     pub fn repeat(&mut self, word: Lexeme, index: Option<ExprId>, range: ExprId, body: Body) -> StmtId {
@@ -209,6 +215,13 @@ pub fn codelet(first: Lexeme, multi: bool, codelet: Codelet) -> Item {
 pub fn function(first: Lexeme, codelet: bool, function: Fn) -> Item {
     let span = first.span.to(function.body.span);
     Item { attrs: vec![], kind: ItemKind::Fn(Fn { codelet, ..function }), span }
+}
+
+/// Builds a closure without parameters. A closure has no name of its own; messages and paths call it `closure`.
+pub fn closure(first: Lexeme, body: Body) -> Fn {
+    let name = Ident { name: "closure".into(), span: first.span };
+    let name = Path { span: name.span, parts: vec![name] };
+    Fn { codelet: false, name, generics: vec![], params: vec![], result: None, body }
 }
 
 /// Returns the span of a declaration.

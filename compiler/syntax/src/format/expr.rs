@@ -99,6 +99,7 @@ impl Printer<'_> {
             ExprKind::Binary { .. } => self.chain(e),
             ExprKind::Range { start, end, closed, by } => self.range(*start, *end, *closed, *by),
             ExprKind::Reduce(r) => self.reduce(&r.op, &r.binders, r.filter, &r.body),
+            ExprKind::Fn(f) => self.closure(f),
             ExprKind::Error => self.verbatim(expr.span),
             _ => self.block_form(e, &expr.kind),
         }

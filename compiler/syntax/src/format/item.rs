@@ -171,10 +171,21 @@ impl Printer<'_> {
     }
 
     fn function(&mut self, f: &Fn) {
+        self.function_from(f, if f.codelet { "codelet fn " } else { "fn " }, Some(&f.name));
+    }
+
+    /// Writes `fn(x) { … }`.
+    pub fn closure(&mut self, f: &Fn) {
+        self.function_from(f, "fn", None);
+    }
+
+    fn function_from(&mut self, f: &Fn, word: &str, name: Option<&Path>) {
         self.reserving(2, |p| {
             p.group(|p| {
-                p.word(if f.codelet { "codelet fn " } else { "fn " });
-                p.path(&f.name);
+                p.word(word);
+                if let Some(name) = name {
+                    p.path(name);
+                }
                 p.generics(&f.generics);
                 let hi = f.result.as_ref().map_or(f.body.span.lo, |r| r.span.lo);
                 p.params(&f.params, hi);

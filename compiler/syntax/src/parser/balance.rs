@@ -153,6 +153,9 @@ impl Balancer<'_> {
         let before = self.written().last().map(|l| l.token);
         !self.stack.is_empty()
             && match token {
+                // A closure has no name.
+                Fn if matches!(next, Some(ParenOpen | Lt)) => false,
+                Fn if before == Some(Eq) && !self.line.fresh => false,
                 Fn => !matches!(before, Some(Codelet | Colon | Arrow | BracketOpen)),
                 Codelet => before != Some(Multi),
                 Multi => next == Some(Codelet),

@@ -79,7 +79,9 @@ fn starts_item(tokens: &[Lexeme], i: usize) -> bool {
     use Token::*;
     let before = tokens[i - 1].token;
     match tokens[i].token {
-        Fn => !matches!(before, Codelet | Colon | Arrow),
+        // A closure has no name.
+        Fn if tokens.get(i + 1).is_some_and(|l| matches!(l.token, ParenOpen | Lt)) => false,
+        Fn => !matches!(before, Codelet | Colon | Arrow | Eq),
         Codelet => before != Multi,
         Module | Use | Program | Compute | Exchange | Let | Var | Param | Const | Temp | Map | AttrOpen => true,
         Multi => tokens.get(i + 1).is_some_and(|l| l.token == Codelet),

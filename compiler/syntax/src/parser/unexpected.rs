@@ -272,6 +272,9 @@ fn hint(position: &ErrorPosition) -> Option<String> {
         (_, Dot) if next.is_some_and(|l| l.token == Int) => "a float needs a digit before its point: `0.5`",
         (Some(Plus | Minus), Semi | BraceClose) if one == two => "write `x += 1` or `x -= 1`",
         (Some(At), Eq) if touches(1) => "there is no `@=`: write the product out, `x <- x @ y`",
+        (Some(Fn), Ident) if !position.fits("ident") => {
+            "a function that is a value has no name: `let f = fn(x) { … };`"
+        }
         (Some(Plus), Plus) => "write `x += 1`",
         (_, Eq) if position.fits(":") && matches!(two, Some(Var | Param | State | Temp | Const)) => {
             "a variable needs a type: `var x: f32[4] = 0.0;`; `let` names a value without one"

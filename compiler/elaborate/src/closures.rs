@@ -1,0 +1,159 @@
+//! Closures: `fn(x) { … }` as a value.
+//!
+//! Invariant: a closure holds the values that the names of its scope had where it is written. A call sees these, the
+//! parameters, and the items of the closure's module, never the names of its caller.
+
+use crate::elaborator::{Captured, CapturedFn, Closed, Elaborator, Generated, memory};
+use crate::value::{Closure, Given, Value};
+use girder_ir::codelet::GenericArg;
+use girder_source::{Failed, Result, Span};
+use girder_syntax::ast::{self, ExprId, ExprKind};
+use girder_syntax::token::{Token, lex};
+use girder_typing::ModuleRef;
+use rustc_hash::FxHashMap;
+use smol_str::{SmolStr, format_smolstr};
+use std::fmt::Write;
+use std::sync::Arc;
+
+impl<'a> Elaborator<'a> {
+    /// Makes a closure with the values that the names of its text have here.
+    pub fn closure(&mut self, expr: ExprId, f: &ast::Fn, span: Span) -> Result<Value> {
+        let module = self.module();
+        let names = self.names_in((module, expr), span);
+        let mut captured = vec![];
+        for name in names.iter().filter(|n| f.params.iter().all(|p| p.name.name != **n)) {
+            captured.extend(self.scopes.local(name).map(|b| (name.clone(), b.value.clone())));
+        }
+        self.charge_values(1 + captured.len() as u64, span)?;
+        Ok(Value::Closure(Arc::new(Closure { module, expr, captured })))
+    }
+
+    /// Returns the words of a closure's text that may be names, each once.
+    fn names_in(&mut self, closure: (ModuleRef, ExprId), span: Span) -> Arc<[SmolStr]> {
+        if let Some(names) = self.closures.names.get(&closure) {
+            return names.clone();
+        }
+        let text = self.reporter.text(span);
+        let mut names: Vec<SmolStr> = vec![];
+        for l in lex(text, 0).lexemes {
+            let word = &text[l.span.lo as usize..l.span.hi as usize];
+            if (l.token == Token::Ident || l.token.is_contextual()) && !names.iter().any(|n| n == word) {
+                names.push(word.into());
+            }
+        }
+        self.closures.names.entry(closure).or_insert(names.into()).clone()
+    }
+
+    /// Returns the function of a closure.
+    pub fn function_of(&self, closure: &Closure) -> Result<&'a ast::Fn> {
+        function_of(&self.modules.get(closure.module).tree, closure).ok_or(Failed)
+    }
+
+    /// Calls a closure.
+    pub fn call_closure(&mut self, closure: &Closure, given: Vec<Given>, span: Span) -> Result<Value> {
+        let f = self.function_of(closure)?;
+        self.enter_call((closure.module, None), f, &closure.captured, given, span)
+    }
+
+    /// Returns a closure as an argument of a codelet's generic: a function of the codelet, whose captured numbers are
+    /// constants. Closures of equal constants are one function.
+    pub fn generic_closure(&mut self, closure: &Arc<Closure>, span: Span) -> Result<GenericArg> {
+        let module = self.closed(closure, 0, span)?;
+        let Some(Closed { name, .. }) = self.codelets.closed(self.modules, module) else { return Err(Failed) };
+        let name = name.clone();
+        self.codelets.functions.insert(name.clone(), (module, 0));
+        Ok(GenericArg::Fn(name))
+    }
+
+    /// Returns the generated module of a closure as a function of codelets.
+    fn closed(&mut self, closure: &Arc<Closure>, depth: u32, span: Span) -> Result<ModuleRef> {
+        if depth >= self.session.limits.nesting {
+            let message = format!("functions that capture functions nest more than {depth} deep");
+            return Err(self.error_help("elaborate::too_deep", span, message, "`--limit nesting=N` allows more"));
+        }
+        let mut names = FxHashMap::default();
+        let mut key = String::new();
+        for (name, value) in &closure.captured {
+            self.charge(span)?;
+            self.close_over(name.clone(), value, (&mut names, &mut key), depth, span)?;
+        }
+        let key = (closure.module, closure.expr, key);
+        if let Some(known) = self.codelets.closures.get(&key) {
+            return Ok(*known);
+        }
+        self.specialises(self.codelets.generated.len(), memory::CODELET, span)?;
+        let mut name = self.entities.vars.unique("closure".into());
+        while self.modules.find(crate::Modules::ROOT, &name, |m| &m.values).is_some() {
+            name = self.entities.vars.unique("closure".into());
+        }
+        let module = self.generate(Generated::Closure(Closed { closure: closure.clone(), name, names }));
+        self.codelets.closures.insert(key, module);
+        Ok(module)
+    }
+
+    /// Adds the meaning of a captured value in a codelet to `names`, and a text that identifies it to `key`.
+    fn close_over(
+        &mut self,
+        path: SmolStr,
+        value: &Value,
+        (names, key): (&mut FxHashMap<SmolStr, Captured>, &mut String),
+        depth: u32,
+        span: Span,
+    ) -> Result<()> {
+        let captured = match value {
+            Value::Int(i) => Captured::Int(*i),
+            Value::Float(x) => Captured::Float(*x),
+            Value::Bool(b) => Captured::Bool(*b),
+            Value::Type(t) => Captured::Type(*t),
+            Value::Fn(module, item) => Captured::Fn(CapturedFn { module: *module, item: *item }),
+            Value::Builtin(name) => match self.prelude_fn(name) {
+                Some((module, item)) => Captured::Fn(CapturedFn { module, item }),
+                None => Captured::Other("a function of the graph"),
+            },
+            Value::Closure(inner) => Captured::Fn(CapturedFn { module: self.closed(inner, depth + 1, span)?, item: 0 }),
+            Value::Tuple(tuple) if depth < self.session.limits.nesting => {
+                for (name, value) in tuple.names.iter().zip(&tuple.values).filter(|(n, _)| !n.is_empty()) {
+                    self.charge(span)?;
+                    let path = format_smolstr!("{path}.{name}");
+                    self.close_over(path, value, (&mut *names, &mut *key), depth + 1, span)?;
+                }
+                Captured::Other("a captured tuple")
+            }
+            Value::Tensor(_) => Captured::Other("a captured tensor"),
+            Value::List(_) | Value::Tuple(_) => Captured::Other("a captured list"),
+            _ => Captured::Other("a captured value of the graph"),
+        };
+        // Writing to a string does not fail.
+        let _ = match &captured {
+            Captured::Float(x) => write!(key, "{path}={:x};", x.to_bits()),
+            other => write!(key, "{path}={other:?};"),
+        };
+        names.insert(path, captured);
+        Ok(())
+    }
+
+    /// Adds a generated module.
+    pub fn generate(&mut self, generated: Generated) -> ModuleRef {
+        self.codelets.generated.push(generated);
+        ModuleRef((self.modules.count() + self.codelets.generated.len() - 1) as u32)
+    }
+
+    /// Prints the functions that are arguments of a specialisation.
+    pub fn print_arguments(&mut self, args: &[GenericArg]) {
+        for arg in args {
+            if let GenericArg::Fn(name) = arg
+                && let Some(&(module, item)) = self.codelets.functions.get(name)
+            {
+                self.print_item(module, item);
+            }
+        }
+    }
+}
+
+/// Returns the function of a closure, given the tree of its module.
+pub fn function_of<'t>(tree: &'t ast::Module, closure: &Closure) -> Option<&'t ast::Fn> {
+    match &tree.exprs[closure.expr].kind {
+        ExprKind::Fn(f) => Some(f),
+        _ => None,
+    }
+}
