@@ -20,8 +20,7 @@ impl Elaborator<'_> {
         let tree = &self.modules.get(Modules::ROOT).tree;
         for (index, item) in tree.items.iter().enumerate() {
             let ItemKind::Program(p) = &item.kind else { continue };
-            let called = item.attrs.iter().any(|a| a.name.name == "called");
-            if called {
+            if is_called(item) {
                 continue;
             }
             let Ok(given) = self.at_top(Modules::ROOT, |this| this.program_arguments(p)) else { continue };
@@ -30,12 +29,17 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Returns the values of `--arg` for the parameters of a program.
-    fn program_arguments(&mut self, p: &ast::Program) -> Result<Vec<Given>> {
+    /// Returns the values of `--arg` for the parameters of a program that the host runs.
+    pub fn program_arguments(&mut self, p: &ast::Program) -> Result<Vec<Given>> {
         let arguments = self.arguments;
         let mut given: Vec<Given> = Vec::new();
         for q in &p.params {
-            let Some(argument) = arguments.get(&q.name.name) else { continue };
+            let Some(argument) = arguments.get(&q.name.name) else {
+                if q.default.is_none() {
+                    return Err(self.no_value_for(p, q, p.name.span));
+                }
+                continue;
+            };
             let kind = match (q.ty.as_ref().and_then(Kind::stated), &q.ty, q.default) {
                 (Some(kind), ..) => kind,
                 (None, None, Some(d)) => Kind::of(&self.expr(d)?),
@@ -76,7 +80,7 @@ impl Elaborator<'_> {
     ) -> Result<ProgramId> {
         let item = &self.modules.get(module).tree.items[index];
         let ItemKind::Program(p) = &item.kind else { return Err(Failed) };
-        let called = item.attrs.iter().any(|a| a.name.name == "called");
+        let called = is_called(item);
         let name = self.qualified_item(module, &p.name.dotted());
         let values = self.at_top(module, |this| this.program_values(p, given, span))?;
         values.iter().try_for_each(|v| self.charge_walk(v, span))?;
@@ -151,11 +155,7 @@ impl Elaborator<'_> {
             let (value, at) = match (slot, q.default) {
                 (Some(g), _) => (g.value, g.span),
                 (None, Some(d)) => (self.expr(d)?, self.tree().exprs[d].span),
-                (None, None) => {
-                    let message = format!("program `{}` needs a value for `{}`", p.name.dotted(), q.name.name);
-                    let help = format!("give it a default, or pass `--arg {}=…`", q.name.name);
-                    return Err(self.error_help("elaborate::program_argument", span, message, help));
-                }
+                (None, None) => return Err(self.no_value_for(p, q, span)),
             };
             let value = match &q.ty {
                 Some(ty) => self.fit(value, ty, &mut sizes, at)?,
@@ -166,4 +166,15 @@ impl Elaborator<'_> {
         }
         Ok(values)
     }
+
+    fn no_value_for(&mut self, p: &ast::Program, q: &ast::Param, span: Span) -> Failed {
+        let message = format!("program `{}` needs a value for `{}`", p.name.dotted(), q.name.name);
+        let help = format!("give it a default, or pass `--arg {}=…`", q.name.name);
+        self.error_help("elaborate::program_argument", span, message, help)
+    }
+}
+
+/// Returns whether only other programs call a program.
+pub fn is_called(item: &ast::Item) -> bool {
+    item.attrs.iter().any(|a| a.name.name == "called")
 }

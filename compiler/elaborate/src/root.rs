@@ -2,17 +2,22 @@
 //!
 //! Invariant: every item is elaborated, even after errors in earlier ones.
 
-use crate::elaborator::Elaborator;
+use crate::elaborator::{Elaborator, Global};
 use crate::modules::{Modules, pattern_names};
+use crate::programs::is_called;
 use crate::references::{ItemId, References};
-use girder_source::{Span, closest};
-use girder_syntax::ast::{Decl, ItemKind};
+use crate::value::Value;
+use girder_source::{Failed, Result, Span, closest};
+use girder_syntax::ast::{self, Decl, ItemKind};
 use rustc_hash::FxHashSet;
 
 impl Elaborator<'_> {
     /// Elaborates all items of the root module, and the declarations of what it imports, in order.
     pub fn root(&mut self) {
-        self.check_arguments();
+        // Arguments of the command line are wrong before anything of the program is, and at once.
+        if self.check_arguments().is_err() {
+            return;
+        }
         self.declare_all();
         let tree = &self.modules.get(Modules::ROOT).tree;
         for item in &tree.items {
@@ -57,8 +62,37 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Checks that every `--arg` names a `let` of the module or a parameter of a program.
-    fn check_arguments(&mut self) {
+    /// Checks that every `--arg` names a `let` of the module or a parameter of a program and has a value of its kind,
+    /// and that every parameter without a default has one.
+    fn check_arguments(&mut self) -> Result<()> {
+        let mut done = self.check_names_of_arguments();
+        let tree = &self.modules.get(Modules::ROOT).tree;
+        for (index, item) in tree.items.iter().enumerate() {
+            done = match &item.kind {
+                ItemKind::Decl(Decl::Let(l)) => self.check_argument_of_let(index, l).and(done),
+                ItemKind::Program(p) if !is_called(item) => {
+                    self.at_top(Modules::ROOT, |this| this.program_arguments(p)).map(drop).and(done)
+                }
+                _ => done,
+            };
+        }
+        done
+    }
+
+    /// Evaluates a `let` that an argument sets.
+    fn check_argument_of_let(&mut self, index: usize, l: &ast::Let) -> Result<()> {
+        let ast::Pattern::Name(name) = &l.pattern else { return Ok(()) };
+        if self.arguments.get(&name.name).is_none() {
+            return Ok(());
+        }
+        self.declare_item(Modules::ROOT, index);
+        match self.scopes.global(Modules::ROOT, &name.name) {
+            Some(Global::Known(Value::Error)) => Err(Failed),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_names_of_arguments(&mut self) -> Result<()> {
         let tree = &self.modules.get(Modules::ROOT).tree;
         let mut known = Vec::new();
         for item in &tree.items {
@@ -70,19 +104,18 @@ impl Elaborator<'_> {
                 _ => {}
             }
         }
-        for (name, text) in &self.arguments.list {
-            if !known.contains(name) {
-                let near = closest(name, known.iter().map(|n| n.as_str()));
-                let help = match near {
-                    Some(n) => format!("did you mean `{n}`?"),
-                    None if known.is_empty() => "this module has neither".to_string(),
-                    None => format!("it has {}", known.join(", ")),
-                };
-                let message =
-                    format!("`--arg {name}={text}` names no `let` of the module and no parameter of a program");
-                self.error_help("elaborate::unknown_argument", Span::NONE, message, help);
-            }
+        let mut done = Ok(());
+        for (name, text) in self.arguments.list.iter().filter(|(name, _)| !known.contains(name)) {
+            let near = closest(name, known.iter().map(|n| n.as_str()));
+            let help = match near {
+                Some(n) => format!("did you mean `{n}`?"),
+                None if known.is_empty() => "this module has neither".to_string(),
+                None => format!("it has {}", known.join(", ")),
+            };
+            let message = format!("`--arg {name}={text}` names no `let` of the module and no parameter of a program");
+            done = Err(self.error_help("elaborate::unknown_argument", Span::NONE, message, help));
         }
+        done
     }
 
     /// Checks codelets of the root module without generics even if no vertex runs them.
