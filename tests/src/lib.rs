@@ -21,6 +21,7 @@ pub mod mutate;
 mod outcome;
 mod program;
 pub mod properties;
+mod random;
 mod reported;
 mod start;
 

@@ -6,6 +6,7 @@
 //! Invariant: the texts depend on the corpus and the seed alone.
 
 use crate::files;
+use crate::random::Random;
 
 /// Numbers at which something ends: types, limits, machines.
 const NUMBERS: [&str; 12] =
@@ -98,18 +99,6 @@ fn words(text: &str) -> Vec<String> {
         last = kind(c);
     }
     words
-}
-
-/// Numbers by xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 //!
 //! Invariant: no mutation causes a panic, and every accepted codelet passes the verifier.
 
+#[path = "../../../../tests/src/random.rs"]
+mod random;
+
 use super::*;
+use random::Random;
 
 const RIGHT: [&str; 6] = [
     "#[cycles(3 + n * 2)] codelet c(in a: f32[m, n], in k: i32, const s: f32, out y: f32[m], inout z: f32) {
@@ -42,18 +46,6 @@ const RIGHT: [&str; 6] = [
     "codelet c(inout y: f32[8, n]) { let v = y[..., 0]; let w = y[7, 3..0 by -1]; twice(v); twice(w); y[0, 0] += w[1]; }
     codelet fn twice(x: f32[k]) { for i in 0..k { x[i] = 2 * x[i]; } }",
 ];
-
-/// xorshift64: the same mutations in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-}
 
 fn tokens(source: &str) -> Vec<String> {
     let mut list: Vec<String> = vec![];
