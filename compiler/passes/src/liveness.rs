@@ -32,6 +32,7 @@ use atoms::Atoms;
 use flow::{Flow, Summaries};
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ProgramId, StepId, VarId};
+use girder_ir::program::{Effect, Step, StepKind};
 use leaves::Leaves;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -45,6 +46,8 @@ pub struct Liveness {
     pub ranges: Vec<Option<Range<u32>>>,
     /// Temporaries that may be read before they are written, ascending.
     pub exposed: Vec<Exposed>,
+    /// Temporaries that may be read after an `undef` before they are written again, in the order of the text.
+    pub ended: Vec<Ended>,
 }
 
 /// A temporary whose value may be read at the entry of a program.
@@ -58,6 +61,18 @@ pub struct Exposed {
     pub reader: Option<StepId>,
 }
 
+/// A temporary that may be read after an `undef` ended its value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Ended {
+    /// The `undef`.
+    pub undef: StepId,
+    /// The temporary.
+    pub var: VarId,
+    /// The first step after it, in the order of the text, that reads the temporary; the first of all if none follows,
+    /// as in a loop.
+    pub reader: Option<StepId>,
+}
+
 impl Liveness {
     /// Analyses a graph whose calls do not recurse.
     pub fn of(graph: &Graph) -> Liveness {
@@ -68,6 +83,7 @@ impl Liveness {
         let suspects: FxHashSet<VarId> = (graph.programs.keys())
             .flat_map(|p| summaries.program_uses(p))
             .map(|&a| coarse.owner(a))
+            .chain(undefined(graph))
             .filter(|&v| leaves.writes_partly(graph, v))
             .collect();
         let (atoms, effects, summaries) = if suspects.is_empty() {
@@ -79,15 +95,25 @@ impl Liveness {
             let summaries = Summaries::of(graph, &order, &effects);
             (atoms, effects, summaries)
         };
-        let ranges = Flow::new(graph, &order, &atoms, &effects, &summaries).ranges();
+        let (ranges, ended) = Flow::new(graph, &order, &atoms, &effects, &summaries).ranges();
         let exposed = exposed(graph, &leaves, &atoms, &summaries);
-        Liveness { order, ranges, exposed }
+        let ended = ended.into_iter().map(|(undef, var)| Ended { undef, var, reader: leaves.reader(undef, var) });
+        Liveness { order, ranges, exposed, ended: ended.collect() }
     }
 
     /// Returns the interval of points that covers some steps, including the points that the order adds for calls.
     pub fn hull(&self, steps: impl IntoIterator<Item = StepId>) -> Option<Range<u32>> {
         steps.into_iter().map(|s| self.order.occupied(s)).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
     }
+}
+
+/// Returns the variables of which an `undef` ends a value.
+fn undefined(graph: &Graph) -> impl Iterator<Item = VarId> {
+    let what = |step: &Step| match &step.kind {
+        StepKind::Effect(Effect::Undef { what }) => what.parts.first().map(|p| p.var),
+        _ => None,
+    };
+    graph.steps.values().filter_map(what)
 }
 
 fn exposed(graph: &Graph, leaves: &Leaves, atoms: &Atoms, summaries: &Summaries) -> Vec<Exposed> {

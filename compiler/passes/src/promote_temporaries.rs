@@ -8,7 +8,7 @@
 //! nothing.
 
 use crate::PassContext;
-use crate::liveness::{Exposed, Liveness};
+use crate::liveness::{Ended, Exposed, Liveness};
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
 use girder_ir::graph::{Graph, VarClass};
@@ -25,7 +25,11 @@ impl Pass for PromoteTemporaries {
 
     /// Promotes temporaries, with a warning for each.
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
-        for exposed in Liveness::of(&graph).exposed {
+        let liveness = Liveness::of(&graph);
+        for ended in &liveness.ended {
+            cx.diagnostics.push(read_of_ended(&graph, ended));
+        }
+        for exposed in liveness.exposed {
             cx.diagnostics.push(warning(&graph, &exposed));
             graph.vars[exposed.var].class = VarClass::Var;
         }
@@ -63,6 +67,18 @@ fn warning(graph: &Graph, exposed: &Exposed) -> Diagnostic {
         "write all of it first, for example with `<- 0`, on every path; as it is, it keeps its value from run to run \
          and starts at zero",
     )
+}
+
+fn read_of_ended(graph: &Graph, ended: &Ended) -> Diagnostic {
+    let message =
+        format!("`{}` may be read after this `undef`, before it is written again", graph.vars[ended.var].name);
+    let undef = graph.origins.span(graph.steps[ended.undef].origin);
+    let d = Diagnostic::warning("memory::read_after_undef", undef, message).here("its value ends here");
+    let d = match ended.reader {
+        Some(reader) => d.label(graph.origins.span(graph.steps[reader].origin), "may be read here, as zero"),
+        None => d,
+    };
+    d.help("move the `undef` behind the last read, or write all of it first, with `<- 0` if zeros are meant")
 }
 
 #[cfg(test)]

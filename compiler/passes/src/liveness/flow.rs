@@ -11,9 +11,10 @@ use crate::steps::steps_of;
 use cranelift_entity::{EntityRef, SecondaryMap};
 use fixedbitset::FixedBitSet;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{ProgramId, StepId};
-use girder_ir::program::StepKind;
+use girder_ir::ids::{ProgramId, StepId, VarId};
+use girder_ir::program::{Effect, StepKind};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The effect of a step on the live set: `before = (after - kills) + uses`.
@@ -134,6 +135,8 @@ pub(super) struct Flow<'a> {
     summaries: &'a Summaries,
     /// The live range of each variable, by id.
     hulls: Vec<Option<Range<u32>>>,
+    /// The `undef`s whose variable may be read before it is written again.
+    ended: BTreeSet<(StepId, VarId)>,
     /// The atoms that are live after a call of each program, over all calls so far.
     after: SecondaryMap<ProgramId, Option<FixedBitSet>>,
 }
@@ -147,17 +150,18 @@ impl<'a> Flow<'a> {
         summaries: &'a Summaries,
     ) -> Flow<'a> {
         let hulls = vec![None; graph.vars.len()];
-        Flow { graph, order, atoms, effects, summaries, hulls, after: SecondaryMap::new() }
+        let ended = BTreeSet::new();
+        Flow { graph, order, atoms, effects, summaries, hulls, ended, after: SecondaryMap::new() }
     }
 
-    /// Returns the live range of each variable.
-    pub fn ranges(mut self) -> Vec<Option<Range<u32>>> {
+    /// Returns the live range of each variable, and the `undef`s whose variable may be read before it is written again.
+    pub fn ranges(mut self) -> (Vec<Option<Range<u32>>>, BTreeSet<(StepId, VarId)>) {
         let empty = FixedBitSet::with_capacity(self.atoms.len());
         for &program in &self.order.callers_first {
             let mut live = self.after[program].take().unwrap_or_else(|| empty.clone());
             self.walk(self.graph.programs[program].body, &mut live);
         }
-        self.hulls
+        (self.hulls, self.ended)
     }
 
     /// Turns the set that is live after a step into the set that is live before it. Recursion is as deep as steps are
@@ -204,6 +208,10 @@ impl<'a> Flow<'a> {
         let effect = self.effects.of(step);
         let at = self.order.occupied(step);
         effect.touched.iter().for_each(|&a| self.extend(a, at.clone()));
+        if let StepKind::Effect(Effect::Undef { .. }) = self.graph.steps[step].kind {
+            let read = effect.kills.iter().filter(|&&a| live.contains(a as usize));
+            self.ended.extend(read.map(|&a| (step, self.atoms.owner(a))));
+        }
         effect.kills.iter().for_each(|&a| live.remove(a as usize));
         effect.uses.iter().for_each(|&a| live.insert(a as usize));
     }

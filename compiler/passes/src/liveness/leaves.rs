@@ -98,6 +98,16 @@ impl Leaves {
         self.of_step[step].is_some_and(|i| self.list[i as usize].reads.iter().any(|f| f.var == var))
     }
 
+    /// Returns the first step after `step`, in the order of the text, that reads some of the elements of a temporary
+    /// that `step` writes; the first of all if none follows.
+    pub fn reader(&self, step: StepId, var: VarId) -> Option<StepId> {
+        let leaf = |s: StepId| self.of_step[s].map(|i| &self.list[i as usize]);
+        let written = leaf(step)?.writes.iter().filter(|f| f.var == var).collect::<Vec<_>>();
+        let meets = |f: &Footprint| f.var == var && written.iter().any(|w| !f.surely_disjoint(w));
+        let reads = |s: &StepId| leaf(*s).is_some_and(|leaf| leaf.reads.iter().any(meets));
+        self.of_step.keys().filter(|s| *s > step).find(reads).or_else(|| self.of_step.keys().find(reads))
+    }
+
     /// Returns whether some leaf overwrites a part of a temporary and not all.
     pub fn writes_partly(&self, graph: &Graph, var: VarId) -> bool {
         self.list.iter().any(|leaf| {
