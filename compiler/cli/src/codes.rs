@@ -4,13 +4,14 @@
 //! the entries with the codes in the sources and run the examples.
 
 /// One page for each stage, sorted.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     include_str!("../explain/codegen.md"),
     include_str!("../explain/codelet.md"),
     include_str!("../explain/driver.md"),
     include_str!("../explain/elaborate.md"),
     include_str!("../explain/exchange.md"),
     include_str!("../explain/internal.md"),
+    include_str!("../explain/library.md"),
     include_str!("../explain/machine.md"),
     include_str!("../explain/memory.md"),
     include_str!("../explain/names.md"),

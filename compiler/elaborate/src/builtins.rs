@@ -15,6 +15,9 @@ use girder_ir::view::View;
 use girder_source::{Result, Span};
 use std::sync::Arc;
 
+/// The codes of errors that the library states.
+const CODES: [&str; 1] = ["library::no_plan"];
+
 impl Elaborator<'_> {
     /// Calls a built-in function.
     pub fn call_builtin(&mut self, name: &'static str, given: Vec<Given>, span: Span) -> Result<Value> {
@@ -80,7 +83,15 @@ impl Elaborator<'_> {
     }
 
     fn static_assert(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
-        let [cond, message] = self.arguments("assert", ["cond", "message?"], given, span)?;
+        let [cond, message, code] = self.arguments("assert", ["cond", "message?", "code?"], given, span)?;
+        let code = match code.map(|g| (g.value, g.span)) {
+            None => "elaborate::assertion",
+            Some((Value::Str(s), at)) => match CODES.iter().find(|c| **c == s) {
+                Some(code) => code,
+                None => return Err(self.error("elaborate::arguments", at, "only the library states codes of errors")),
+            },
+            Some((other, at)) => return Err(self.expected("a string", &other, at)),
+        };
         match cond.map(|g| (g.value, g.span)) {
             Some((Value::Bool(true), _)) => Ok(Value::Unit),
             Some((Value::Bool(false), _)) => {
@@ -89,7 +100,7 @@ impl Elaborator<'_> {
                     _ => "the assertion does not hold".into(),
                 };
                 self.scopes.end();
-                Err(self.error("elaborate::assertion", span, message))
+                Err(self.error(code, span, message))
             }
             Some((other, at)) => {
                 let help = "outside codelets `assert` is static; at run time use `abort(\"…\", when: c)`";

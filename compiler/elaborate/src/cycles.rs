@@ -263,9 +263,7 @@ impl Elaborator<'_> {
                 _ => None,
             };
             let arg = match named.iter().find(|g| g.name == generic.name) {
-                Some(Given { value: Value::Type(t), .. }) => Some(GenericArg::Type(*t)),
-                Some(Given { value: Value::Int(i), .. }) => Some(GenericArg::Int(*i)),
-                Some(other) => return Err(self.expected("a type or an integer", &other.value, other.span)),
+                Some(other) => Some(self.generic_value(other.value.clone(), other.span)?),
                 None => types.iter().find_map(of_field),
             };
             let Some(arg) = arg else {

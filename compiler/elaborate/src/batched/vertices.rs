@@ -8,7 +8,7 @@ use super::subset::Subset;
 use super::{Batch, Found, Ints, Stop};
 use crate::binding::bind;
 use crate::value::Value;
-use girder_ir::codelet::{Dir, GenericArg};
+use girder_ir::codelet::Dir;
 use girder_source::Span;
 use girder_syntax::ast::{self, VertexItem};
 
@@ -111,15 +111,9 @@ impl<'a> Evaluator<'_, 'a> {
         let mut generics = vec![];
         for &g in &v.generics {
             generics.push(match self.expr(g)? {
-                Batch::Uniform(Value::Type(t)) => GenericArg::Type(t),
-                Batch::Uniform(Value::Int(i)) => GenericArg::Int(i),
-                Batch::Uniform(Value::Closure(closure)) => {
+                Batch::Uniform(value) => {
                     let span = self.base.tree().exprs[g].span;
-                    self.base.generic_closure(&closure, span)?
-                }
-                Batch::Uniform(Value::Fn(module, item)) => {
-                    let span = self.base.tree().exprs[g].span;
-                    self.base.generic_fn(module, item, span)?
+                    self.base.generic_value(value, span)?
                 }
                 _ => return Err(Stop::Leave),
             });

@@ -131,7 +131,13 @@ impl Elaborator<'_> {
 
     pub(super) fn generic_arg(&mut self, e: ast::ExprId) -> Result<GenericArg> {
         let span = self.tree().exprs[e].span;
-        match self.expr(e)? {
+        let value = self.expr(e)?;
+        self.generic_value(value, span)
+    }
+
+    /// Returns a value as an argument of a codelet's generic.
+    pub fn generic_value(&mut self, value: Value, span: Span) -> Result<GenericArg> {
+        match value {
             Value::Type(t) => Ok(GenericArg::Type(t)),
             Value::Int(i) => Ok(GenericArg::Int(i)),
             Value::Fn(module, item) => self.generic_fn(module, item, span),
