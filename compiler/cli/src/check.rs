@@ -6,7 +6,7 @@ use crate::options::Compile;
 use crate::report::{Done, Report};
 use crate::stats::StatsFormat;
 use girder::profile::{Assumed, Profiler};
-use girder::{AnyStage, Stage};
+use girder::{AnyStage, Stage, by_step};
 use std::path::PathBuf;
 
 /// Check a program: all passes, no code.
@@ -19,6 +19,9 @@ pub struct Check {
     /// Print the time that each pass took.
     #[arg(long)]
     time: bool,
+    /// Print also the steps of the program where the time goes, the largest first.
+    #[arg(long, value_enum, value_name = "WHAT", requires = "time")]
+    by: Option<By>,
     /// Print an estimate of the modelled time of a run, as far as it does not depend on data.
     #[arg(
         long,
@@ -33,14 +36,29 @@ pub struct Check {
     compile: Compile,
 }
 
+/// `--by`
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// The compute sets, copies and statements of the program.
+    Step,
+}
+
 impl Check {
     /// Runs the subcommand.
     pub fn run(&self, report: &mut Report) -> Done {
         let mut input = inputs::open(&self.file, &self.compile, report)?;
+        input.compilation.measures_steps = self.by == Some(By::Step);
         let done = input.stage(Stage::Allocated, report);
         if self.time {
             for (name, time) in &input.compilation.timings {
                 eprintln!("{name:<20} {:>9.3} ms", time.as_secs_f64() * 1e3);
+            }
+        }
+        if self.by == Some(By::Step) {
+            let rows = by_step::rows(&input.compilation.timings, &input.compilation.step_times);
+            match report.is_json() {
+                true => eprintln!("{}", by_step::to_json(&rows, &input.compilation.map)),
+                false => eprint!("\n{}", by_step::table(&rows, &input.compilation.map)),
             }
         }
         let (stage, Some(format)) = (done?, self.stats) else { return Ok(()) };

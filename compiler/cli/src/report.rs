@@ -41,6 +41,11 @@ impl Report {
         Report { format, color, width: 100 }
     }
 
+    /// Returns whether output is for programs.
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
     /// Emits one diagnostic.
     pub fn emit(&self, d: &Diagnostic, map: &SourceMap) {
         // If standard error is closed, nobody reads the diagnostic.

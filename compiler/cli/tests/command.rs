@@ -91,6 +91,36 @@ fn exit_codes_tell_whose_fault_it_is() {
 }
 
 #[test]
+fn compile_time_is_listed_by_steps() {
+    let directory = TestDirectory::new();
+    let text = "codelet double(inout x: f32[n]) { for i in 0..n { x[i] *= 2.0; } }
+        var x: f32[64];
+        program main() {
+            compute doubled { for i in 0..8 { vertex double(x: x[8 * i..8 * (i + 1)]); } }
+            let y = x @ x;
+            print(y);
+        }";
+    directory.write("steps.gir", text);
+    let done = directory.line("girder check steps.gir --time --by step");
+    assert_eq!((done.code, done.output.as_str()), (0, ""), "{}", done.errors);
+    let (_, table) = done.errors.split_once("\n\n").expect("a table after the times of passes");
+    for part in ["plan-transfers", "main.doubled", "steps.gir:4:13", "elaborate", "what belongs to no step"] {
+        assert!(table.contains(part), "{part} is missing in {table}");
+    }
+    let shares = table.lines().filter_map(|l| l.split_once('%')?.0.split_whitespace().last()?.parse::<f64>().ok());
+    let shares: Vec<f64> = shares.collect();
+    let (all, each) = shares.split_last().expect("a last line");
+    let sum: f64 = each.iter().sum();
+    // Each share is rounded to a tenth.
+    assert!(*all == 100.0 && (sum - 100.0).abs() <= 0.05 * each.len() as f64 + 1e-6, "{sum}: {table}");
+    let sorted = each[..each.len() - 1].is_sorted_by(|a, b| a >= b);
+    assert!(sorted, "{table}");
+    let done = directory.line("girder check steps.gir --time --by step --message-format json");
+    assert!(done.errors.lines().last().is_some_and(|l| l.starts_with("{\"seconds\":")), "{}", done.errors);
+    assert_eq!(directory.line("girder check steps.gir --by step").code, 2);
+}
+
+#[test]
 fn diagnostics_are_lines_of_json_on_request() {
     let directory = TestDirectory::new();
     directory.write("bad.gir", "var x: f32;\nprogram main() { x <- y; x <- z; }\n");

@@ -2,12 +2,14 @@
 //!
 //! Invariant: a method that returns `Err(Failed)` has reported the reason in [`Compilation::diagnostics`].
 
+use crate::by_step::StepTime;
 use crate::loader::Files;
-use girder_elaborate::{Arguments, Context, Modules};
+use girder_elaborate::{Arguments, Context, Modules, StatementTimes};
 use girder_engine::{EngineError, Executable, FastCode, Mode};
 use girder_ir::graph::Graph;
 use girder_ir::stage::Allocated;
 use girder_machine::Machine;
+use girder_passes::StepTimes;
 use girder_passes::allocate_memory::pack_for_host;
 use girder_passes::context::PassContext;
 use girder_passes::liveness::Liveness;
@@ -41,6 +43,10 @@ pub struct Compilation {
     pub after: After,
     /// The time that each part took, in order.
     pub timings: Vec<(&'static str, Duration)>,
+    /// Whether the time of each step is measured.
+    pub measures_steps: bool,
+    /// The time of each step in each pass, if it is measured, in the order of passes.
+    pub step_times: Vec<StepTime>,
 }
 
 /// The root file before any pass has run on it.
@@ -66,7 +72,15 @@ impl Compilation {
     /// Starts a compilation without text.
     pub fn new(options: Options) -> Compilation {
         let (map, diagnostics) = (SourceMap::default(), Diagnostics::default());
-        Compilation { options, map, diagnostics, after: After::ELABORATE, timings: vec![] }
+        Compilation {
+            options,
+            map,
+            diagnostics,
+            after: After::ELABORATE,
+            timings: vec![],
+            measures_steps: false,
+            step_times: vec![],
+        }
     }
 
     /// Reads the root file.
@@ -119,6 +133,9 @@ impl Compilation {
         let Start { stage, printed } = start;
         let Options { machine, session, .. } = &self.options;
         let mut cx = PassContext::new(machine, session, &mut self.diagnostics);
+        if self.measures_steps {
+            cx.step_times = StepTimes::measured();
+        }
         let target = target.into();
         self.after = target.max(printed.unwrap_or(After::ELABORATE));
         let lowered = match printed {
@@ -126,6 +143,12 @@ impl Compilation {
             None => pipeline::lower_to(stage, target, &mut cx),
         };
         self.timings.append(&mut cx.timings);
+        if let Ok(stage) = &lowered {
+            for (pass, part, time) in cx.step_times.take() {
+                let (name, span) = part.name(stage.graph());
+                self.step_times.push(StepTime { pass, name, span, time });
+            }
+        }
         lowered
     }
 
@@ -179,8 +202,12 @@ impl Compilation {
             loader: &Files,
             arguments,
             diagnostics: &mut self.diagnostics,
+            statement_times: self.measures_steps.then(StatementTimes::default),
         };
         let graph = girder_elaborate::elaborate_modules(&modules, &mut cx)?;
+        for (span, time) in cx.statement_times.take().unwrap_or_default().list() {
+            self.step_times.push(StepTime { pass: "elaborate", name: "statement".into(), span, time });
+        }
         self.timings.push(("elaborate", start.elapsed()));
         match after {
             None => Ok((AnyStage::Graph(graph), None)),

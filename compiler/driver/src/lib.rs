@@ -9,6 +9,7 @@
 //! here prints.
 
 pub mod arrays;
+pub mod by_step;
 pub mod checkpoint;
 mod compilation;
 mod head;

@@ -1,6 +1,7 @@
 //! The inputs of elaboration besides the text of the root module.
 
 use crate::modules::Loader;
+use crate::statement_times::StatementTimes;
 use girder_machine::Machine;
 use girder_source::{Diagnostics, Session, SourceMap};
 use smol_str::SmolStr;
@@ -33,4 +34,6 @@ pub struct Context<'a> {
     pub arguments: &'a Arguments,
     /// The diagnostics so far.
     pub diagnostics: &'a mut Diagnostics,
+    /// The time of each statement, if it is measured.
+    pub statement_times: Option<StatementTimes>,
 }

@@ -24,6 +24,7 @@ use crate::context::{Arguments, Context};
 use crate::maps::rows::VarRows;
 use crate::modules::{Loader, Modules};
 use crate::references::ItemId;
+use crate::statement_times::StatementTimes;
 use crate::static_calls::StaticCalls;
 use crate::value::Value;
 use budget::Budget;
@@ -71,6 +72,8 @@ pub struct Elaborator<'a> {
     pub closures: Closures,
     /// The values of static calls.
     pub static_calls: StaticCalls,
+    /// The time of each statement, if it is measured.
+    pub statement_times: Option<&'a mut StatementTimes>,
     /// The mapped rows of `map` statements, in their order.
     pub mapped: Vec<VarRows>,
 }
@@ -97,6 +100,7 @@ impl<'a> Elaborator<'a> {
             codelets: CodeletTable::default(),
             closures: Closures::default(),
             static_calls: StaticCalls::default(),
+            statement_times: cx.statement_times.as_mut(),
             mapped: vec![],
         }
     }

@@ -36,6 +36,7 @@ mod static_calls;
 mod builtins;
 mod reduce;
 mod statements;
+mod statement_times;
 mod control;
 mod declarations;
 mod variables;
@@ -56,6 +57,7 @@ mod codelets;
 
 pub use context::{Arguments, Context};
 pub use modules::{Array, Loader, Modules};
+pub use statement_times::StatementTimes;
 
 use elaborator::Elaborator;
 use girder_ir::graph::Graph;

@@ -32,7 +32,7 @@ enum Target {
 }
 
 /// The value of a block and how it ended.
-type Ended = (Value, Flow);
+pub type Ended = (Value, Flow);
 
 impl Elaborator<'_> {
     /// Evaluates a block that `return`, `break` and `continue` may not leave, because it is an expression.
@@ -84,7 +84,7 @@ impl Elaborator<'_> {
         let mut value = Value::Unit;
         for (k, &stmt) in body.stmts.iter().enumerate() {
             let last = k + 1 == body.stmts.len() && body.value.is_none();
-            match self.statement(stmt, last) {
+            match self.measured_statement(stmt, last) {
                 Ok((v, Flow::Next)) => value = v,
                 Ok((_, flow)) if !failed => return Ok((Value::Unit, flow)),
                 Ok(_) => return Err(Failed),
@@ -124,7 +124,7 @@ impl Elaborator<'_> {
     }
 
     /// Runs one statement. If it is a block form and the last of its block, its value is the value of the block.
-    fn statement(&mut self, id: StmtId, last: bool) -> Result<Ended> {
+    pub fn statement(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
         self.charge(stmt.span)?;
         self.no_attributes(&stmt.attrs, "a statement")?;

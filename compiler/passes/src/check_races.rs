@@ -21,9 +21,9 @@ mod independence;
 mod touch;
 mod workers;
 
-use crate::PassContext;
 use crate::pass::{Pass, Verdict};
 use crate::stage::Stage;
+use crate::{Part, PassContext, StepTimes};
 use girder_ir::graph::{Graph, VarClass};
 use girder_ir::ids::{StepId, VarId};
 use girder_ir::placement::Placement;
@@ -67,7 +67,7 @@ impl Pass for CheckRaces {
 /// # Errors
 /// `Failed` if there is a violation.
 fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
-    let found = check(placed, &placed.placement, cx.machine, &cx.session.cancel);
+    let found = check(placed, &placed.placement, cx.machine, &cx.session.cancel, &cx.step_times);
     cx.poll()?;
     let any = !found.is_empty();
     cx.diagnostics.extend(found);
@@ -75,17 +75,28 @@ fn prove(placed: &Placed, cx: &mut PassContext) -> Result<()> {
 }
 
 /// Returns all violations of the rule, at most a few for each step. Tiles appear only in messages.
-pub fn check(graph: &Graph, placement: &Placement, machine: &Machine, cancel: &Cancel) -> Vec<Diagnostic> {
+pub fn check(
+    graph: &Graph,
+    placement: &Placement,
+    machine: &Machine,
+    cancel: &Cancel,
+    times: &StepTimes,
+) -> Vec<Diagnostic> {
+    let pass = CheckRaces::NAME;
     let reporter = Reporter { graph, placement };
     let (sets, copies) = (graph.sets.keys().collect::<Vec<_>>(), graph.copies.keys().collect::<Vec<_>>());
     let steps: Vec<StepId> = graph.steps.keys().collect();
     let of_sets = par_map(sets.len(), |i| {
-        let touches = touch::of_set(graph, sets[i]);
-        reporter.work(&graph.sets[sets[i]].name, &touches, cancel)
+        times.of(pass, Part::Set(sets[i]), || {
+            let touches = touch::of_set(graph, sets[i]);
+            reporter.work(&graph.sets[sets[i]].name, &touches, cancel)
+        })
     });
     let of_copies = par_map(copies.len(), |i| {
-        let touches = touch::of_copy(graph, copies[i]);
-        reporter.work(&graph.copies[copies[i]].name, &touches, cancel)
+        times.of(pass, Part::Copy(copies[i]), || {
+            let touches = touch::of_copy(graph, copies[i]);
+            reporter.work(&graph.copies[copies[i]].name, &touches, cancel)
+        })
     });
     let of_steps = par_map(steps.len(), |i| of_step(&reporter, steps[i], cancel));
     let of_workers = vec![workers::check(graph, machine.chip.workers)];

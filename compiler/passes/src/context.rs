@@ -2,6 +2,7 @@
 //!
 //! Invariant: a pass that returns `Err` has pushed an error to the diagnostics first.
 
+use crate::StepTimes;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
 use std::time::{Duration, Instant};
@@ -17,12 +18,14 @@ pub struct PassContext<'a> {
     /// The time of each pass that has run, or whose table has been checked, in order. Verifiers that run after a pass
     /// are not counted.
     pub timings: Vec<(&'static str, Duration)>,
+    /// The time that passes take for each step, if it is measured.
+    pub step_times: StepTimes,
 }
 
 impl<'a> PassContext<'a> {
     /// Creates a context without timings.
     pub fn new(machine: &'a Machine, session: &'a Session, diagnostics: &'a mut Diagnostics) -> PassContext<'a> {
-        PassContext { machine, session, diagnostics, timings: vec![] }
+        PassContext { machine, session, diagnostics, timings: vec![], step_times: StepTimes::default() }
     }
 
     /// Runs a pass and records its time under a name.

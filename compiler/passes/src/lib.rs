@@ -14,6 +14,7 @@ pub mod pipeline;
 pub mod stage;
 pub mod pass;
 pub mod context;
+mod step_times;
 mod steps;
 pub mod footprint;
 pub mod liveness;
@@ -28,6 +29,7 @@ pub mod superstep;
 pub mod model_time;
 
 pub use context::PassContext;
+pub use step_times::{Part, StepTimes};
 
 #[cfg(test)]
 mod build;

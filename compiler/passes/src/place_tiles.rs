@@ -67,7 +67,7 @@ impl Pass for PlaceTiles {
             return Err(Failed);
         }
         let placement = linear_placement(&graph, cx.machine);
-        let placement = search::improve(&graph, placement, cx.machine, &cx.session.cancel);
+        let placement = search::improve(&graph, placement, cx);
         cx.poll()?;
         Ok(Placed { graph, placement })
     }

@@ -41,8 +41,8 @@ mod verify;
 pub(crate) use moves::{FEW_BYTES, MANY_PIECES};
 pub use verify::{verify, verify_within};
 
-use crate::PassContext;
 use crate::pass::{Pass, Verdict};
+use crate::{Part, PassContext};
 use buffers::PlanError;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use girder_ir::family::{Domain, Family, Field};
@@ -89,16 +89,17 @@ impl Pass for PlanTransfers {
             let of = |family: &Family| family.domain.count() * family.fields.iter().map(Field::len).sum::<u64>();
             set.families.iter().map(|&f| of(&race_free.families[f])).sum()
         };
+        let times = &cx.step_times;
         let classes = classes::Classes::of(&scene, &carried);
         let of_first = par_map_uneven(
             &classes.first,
             |&s| elements(&race_free.sets[s]),
-            |&s| set::plan(&scene, &race_free.sets[s], carried[s]),
+            |&s| times.of(Self::NAME, Part::Set(s), || set::plan(&scene, &race_free.sets[s], carried[s])),
         );
-        let of_sets = classes.plans(of_first);
+        let of_sets = classes.plans(of_first, |s, plan| times.of(Self::NAME, Part::Set(s), plan));
         let of_copies = par_map_slice(&copies, |&c| match taken.contains(c) {
             true => Ok(StepPlan::default()),
-            false => copies::copy(&scene, &race_free.copies[c]),
+            false => times.of(Self::NAME, Part::Copy(c), || copies::copy(&scene, &race_free.copies[c])),
         });
         drop(scene);
         cx.poll()?;

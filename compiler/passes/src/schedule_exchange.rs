@@ -51,8 +51,8 @@ mod verify;
 pub use code::{ExchangeCode, exchange_code_bytes};
 pub use verify::verify;
 
-use crate::PassContext;
 use crate::pass::{Pass, Verdict};
+use crate::{Part, PassContext};
 use effort::{FEW_PIECES, GOOD, GOOD_AT_SCALE, MANY};
 use girder_ir::plan::{Phase, StepPlan};
 use girder_ir::schedule::{PhaseSchedule, Schedule, Served, StepSchedule, TransferSlice};
@@ -82,7 +82,11 @@ impl Pass for ScheduleExchange {
         let phases: Vec<&Phase> = plans.iter().flat_map(|p| [&p.before, &p.after]).collect();
         let classes = equivalence::classes(&phases);
         let weight = |&k: &usize| phases[k].transfers.len() as u64;
-        let found = par_map_uneven(&classes.first, weight, |&k| schedule(phases[k], cx.machine));
+        let parts: Vec<Part> =
+            planned.sets.keys().map(Part::Set).chain(planned.copies.keys().map(Part::Copy)).collect();
+        let found = par_map_uneven(&classes.first, weight, |&k| {
+            cx.step_times.of(Self::NAME, parts[k / 2], || schedule(phases[k], cx.machine))
+        });
         cx.poll()?;
         let mut found = classes.of.chunks_exact(2).map(|pair| {
             let of = |class: usize| found[class].clone();

@@ -1,6 +1,7 @@
 //! Tests of the race rule by hand, and on random small graphs against a check of every element.
 
 use super::*;
+use crate::StepTimes;
 use crate::build::{Build, Tree, Vertices, machine};
 use girder_ir::codelet::Dir;
 use girder_ir::ids::SpecId;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn found(b: &Build) -> Vec<Diagnostic> {
-    check(&b.graph, &Placement::default(), &machine(), &Cancel::default())
+    check(&b.graph, &Placement::default(), &machine(), &Cancel::default(), &StepTimes::default())
 }
 
 fn reported(b: &Build) -> Vec<(&'static str, String)> {
@@ -224,7 +225,7 @@ proptest! {
     #[test]
     fn the_verdict_is_that_of_every_element(random in families(), stay in any::<bool>()) {
         let graph = build(&random, stay);
-        let found = check(&graph, &Placement::default(), &machine(), &Cancel::default());
+        let found = check(&graph, &Placement::default(), &machine(), &Cancel::default(), &StepTimes::default());
         prop_assert_eq!(!found.is_empty(), is_broken(&graph), "{:?}", found);
     }
 }

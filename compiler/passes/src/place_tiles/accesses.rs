@@ -6,6 +6,7 @@
 //! the number of vertices and elements.
 
 use super::executions::Executions;
+use crate::Part;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::{Busy, Cost, CostInputs, MemFacts, TileCosts, cost_of};
 use girder_codelet::vertices::{bind_family, vertex_consts};
@@ -30,6 +31,8 @@ const DISTINGUISHED: u64 = 1 << 12;
 pub(super) struct Item<'a> {
     /// The number of executions.
     pub weight: u64,
+    /// The step, as `check --time` knows it.
+    pub part: Part,
     pub what: Access<'a>,
 }
 
@@ -122,12 +125,13 @@ pub(super) fn items<'a>(graph: &'a Graph, machine: &Machine) -> Vec<Item<'a>> {
     for (id, set) in graph.sets.iter().filter(|(id, _)| executions.sets[*id] > 0) {
         let families = set.families.iter().filter(|f| graph.families[**f].domain.count() > 0);
         let vertices = |&f: &FamilyId| vertices(graph, f, codelets[graph.families[f].codelet].as_ref(), &costs);
-        items.push(Item { weight: executions.sets[id], what: Access::Set(id, families.map(vertices).collect()) });
+        let what = Access::Set(id, families.map(vertices).collect());
+        items.push(Item { weight: executions.sets[id], part: Part::Set(id), what });
     }
     for (id, copy) in graph.copies.iter().filter(|(id, _)| executions.copies[*id] > 0) {
         let mut pieces = vec![];
         copy.families.iter().for_each(|f| copied(f, PIECES / copy.families.len().max(1) as u64, &mut pieces));
-        items.push(Item { weight: executions.copies[id], what: Access::Copy(pieces) });
+        items.push(Item { weight: executions.copies[id], part: Part::Copy(id), what: Access::Copy(pieces) });
     }
     for (id, step) in graph.steps.iter().filter(|(id, _)| executions.packets[*id] > 0) {
         if let StepKind::Effect(Effect::Read { into: view, .. } | Effect::Write { from: view, .. }) = &step.kind {
@@ -135,7 +139,7 @@ pub(super) fn items<'a>(graph: &'a Graph, machine: &Machine) -> Vec<Item<'a>> {
             let runs: Vec<Run> = view.runs().collect();
             let (some, each) = some_of(runs.len() as u64, PIECES);
             some.for_each(|k| packet_runs(runs[k as usize], each, PIECES / runs.len().max(1) as u64, &mut chunks));
-            items.push(Item { weight: executions.packets[id], what: Access::Packet(chunks) });
+            items.push(Item { weight: executions.packets[id], part: Part::Step(id), what: Access::Packet(chunks) });
         }
     }
     items

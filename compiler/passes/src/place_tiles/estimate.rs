@@ -4,12 +4,14 @@
 //! Invariant: an estimate depends on the graph, the placement and the machine only, and examines a bounded number of
 //! runs.
 
+use super::PlaceTiles;
 use super::accesses::{Access, CopySlice, FamilyAccess, FieldAccess, Item, PacketRun, PartAccess};
 use super::candidate::Candidate;
 use super::homes::Run;
 use super::problem::PlacementProblem;
 use super::sample::{Sample, SampledTile};
 use super::traffic::{Sent, Traffic};
+use crate::pass::Pass;
 use crate::superstep::{self, Rate};
 use girder_ir::codelet::Dir;
 use girder_ir::ids::VarId;
@@ -53,12 +55,12 @@ struct Sum {
 
 /// Returns the estimate of an item. A compute set is estimated from its sample.
 pub(super) fn of(problem: &PlacementProblem, item: &Item, candidate: &Candidate, sample: Option<&Sample>) -> Estimate {
-    match (&item.what, sample) {
+    problem.times.of(PlaceTiles::NAME, item.part, || match (&item.what, sample) {
         (Access::Set(_, families), Some(sample)) => problem.set(families, sample, candidate),
         (Access::Set(..), None) => Estimate::default(),
         (Access::Copy(pieces), _) => problem.copy(pieces, candidate),
         (Access::Packet(chunks), _) => problem.packet(chunks, candidate),
-    }
+    })
 }
 
 impl PlacementProblem<'_> {

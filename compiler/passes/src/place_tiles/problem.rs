@@ -8,6 +8,7 @@ use super::code::Code;
 use super::owners::Owners;
 use super::regions::Region;
 use super::spread::OpenVertices;
+use crate::StepTimes;
 use cranelift_entity::SecondaryMap;
 use girder_codelet::cost::TileCosts;
 use girder_ir::graph::Graph;
@@ -22,12 +23,13 @@ pub(super) struct Program<'a> {
     pub graph: &'a Graph,
     pub machine: &'a Machine,
     pub items: Vec<Item<'a>>,
+    times: &'a StepTimes,
     code: Code,
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn of(graph: &'a Graph, machine: &'a Machine) -> Program<'a> {
-        Program { graph, machine, items: accesses::items(graph, machine), code: Code::of(graph, machine) }
+    pub(super) fn of(graph: &'a Graph, machine: &'a Machine, times: &'a StepTimes) -> Program<'a> {
+        Program { graph, machine, items: accesses::items(graph, machine), times, code: Code::of(graph, machine) }
     }
 }
 
@@ -41,6 +43,7 @@ pub(super) struct PlacementProblem<'a> {
     /// The tiles that open elements and vertices may use.
     pub region: TileRange,
     pub machine: &'a Machine,
+    pub times: &'a StepTimes,
     pub costs: TileCosts,
     /// The uses of each variable.
     pub users: SecondaryMap<VarId, Users>,
@@ -86,6 +89,7 @@ impl<'a> PlacementProblem<'a> {
             placement,
             region: region.tiles,
             machine,
+            times: program.times,
             costs,
             users: SecondaryMap::new(),
             open_vars,

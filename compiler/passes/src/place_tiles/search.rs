@@ -26,6 +26,7 @@ use super::regions::{all_tiles, regions};
 use super::spread::{OpenVertices, VertexOrder};
 use super::strategies::{Strategy, candidate_of, separate_groups};
 use super::{given, linear};
+use crate::PassContext;
 use girder_ir::graph::{Graph, Var};
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_ir::placement::Placement;
@@ -44,12 +45,13 @@ const ROUNDS: usize = 2;
 const SMALL: u128 = 64;
 
 /// Improves a placement of everything that the text leaves open, region by region.
-pub(super) fn improve(graph: &Graph, mut placement: Placement, machine: &Machine, cancel: &Cancel) -> Placement {
+pub(super) fn improve(graph: &Graph, mut placement: Placement, cx: &PassContext) -> Placement {
+    let (machine, cancel) = (cx.machine, &cx.session.cancel);
     let open = graph.vars.values().any(given::is_open) || graph.families.values().any(|f| f.tile.is_none());
     if !open || machine.tiles() == 1 {
         return placement;
     }
-    let program = Program::of(graph, machine);
+    let program = Program::of(graph, machine, &cx.step_times);
     for region in regions(graph, machine, &program.items) {
         let problem = PlacementProblem::of(&program, &placement, &region);
         if problem.items.is_empty() {

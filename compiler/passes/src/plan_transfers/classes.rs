@@ -84,10 +84,14 @@ impl Classes {
         classes
     }
 
-    /// Returns the plans of all sets from those of the first set of each class.
-    pub(super) fn plans(&self, first: Vec<SetPlan>) -> Vec<SetPlan> {
+    /// Returns the plans of all sets from those of the first set of each class. The others are made inside `timed`.
+    pub(super) fn plans(
+        &self,
+        first: Vec<SetPlan>,
+        timed: impl Fn(ComputeSetId, &mut dyn FnMut() -> SetPlan) -> SetPlan + Sync,
+    ) -> Vec<SetPlan> {
         let others: Vec<&Member> = self.of.values().filter(|m| self.first[m.class] != m.set).collect();
-        let mut others = par_map_slice(&others, |m| self.plan(m, &first[m.class])).into_iter();
+        let mut others = par_map_slice(&others, |m| timed(m.set, &mut || self.plan(m, &first[m.class]))).into_iter();
         let mut first: Vec<Option<SetPlan>> = first.into_iter().map(Some).collect();
         let of = |m: &Member| if self.first[m.class] == m.set { first[m.class].take() } else { others.next() };
         self.of.values().filter_map(of).collect()
