@@ -7,6 +7,7 @@ use crate::binding::{Misplaced, bind, takes};
 use crate::elaborator::Elaborator;
 use crate::references::{ItemId, References, cycle_text};
 use crate::statements::Flow;
+use crate::static_calls::Callee;
 use crate::types::Sizes;
 use crate::value::{Given, Value};
 use girder_source::{Diagnostic, Origin, Result, Span};
@@ -104,16 +105,8 @@ impl Elaborator<'_> {
         if f.codelet {
             return self.apply_each((module, item), f, given, span);
         }
-        let key = self.static_call((module, item), &given);
-        if let Some(value) = key.as_ref().and_then(|k| self.static_calls.value(k)) {
-            return Ok(value);
-        }
-        let before = self.state();
-        let value = self.enter_call((module, Some(item)), f, &[], given, span)?;
-        if let Some(key) = key.filter(|_| self.state() == before) {
-            self.static_calls.remember(key, &value);
-        }
-        Ok(value)
+        let key = self.static_call(Callee::Item((module, item)), &given);
+        self.remembered(key, |this| this.enter_call((module, Some(item)), f, &[], given, span))
     }
 
     /// Calls a function of a module. One that is no item is a closure, which sees the names that it captured.
@@ -170,9 +163,16 @@ impl Elaborator<'_> {
             let origin = self.graph.origins.add(span, outer, own);
             self.takes(size_of::<Origin>() as u64);
             self.emission.replace_origin(Some(origin));
-            self.emission.enter_path(own.into());
+            // How the library divides its work is no concern of those who read names.
+            let origins = &self.graph.origins;
+            let is_inner = origins.in_library(span) && origins.in_library(f.name.span);
+            if !is_inner {
+                self.emission.enter_path(own.into());
+            }
             let run = self.body(&f.body);
-            self.emission.leave_path();
+            if !is_inner {
+                self.emission.leave_path();
+            }
             let value = match run? {
                 (value, Flow::Next) => value,
                 (_, Flow::Return(value, _)) => value,

@@ -4,14 +4,17 @@
 //! parameters, and the items of the closure's module, never the names of its caller.
 
 use crate::elaborator::{Captured, CapturedFn, Closed, Elaborator, Generated, memory};
+use crate::static_calls::Callee;
+use crate::trees::{dotted, expressions_within};
 use crate::value::{Closure, Given, Value};
 use girder_ir::codelet::GenericArg;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind};
 use girder_syntax::token::{Token, lex};
 use girder_typing::ModuleRef;
-use rustc_hash::FxHashMap;
-use smol_str::{SmolStr, format_smolstr};
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smol_str::SmolStr;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -49,10 +52,11 @@ impl<'a> Elaborator<'a> {
         function_of(&self.modules.get(closure.module).tree, closure).ok_or(Failed)
     }
 
-    /// Calls a closure.
-    pub fn call_closure(&mut self, closure: &Closure, given: Vec<Given>, span: Span) -> Result<Value> {
+    /// Calls a closure. The value of a call that depends on static values only is remembered.
+    pub fn call_closure(&mut self, closure: &Arc<Closure>, given: Vec<Given>, span: Span) -> Result<Value> {
         let f = self.function_of(closure)?;
-        self.enter_call((closure.module, None), f, &closure.captured, given, span)
+        let key = self.static_call(Callee::Closure(closure), &given);
+        self.remembered(key, |this| this.enter_call((closure.module, None), f, &closure.captured, given, span))
     }
 
     /// Returns a closure as an argument of a codelet's generic: a function of the codelet, whose captured numbers are
@@ -73,9 +77,17 @@ impl<'a> Elaborator<'a> {
         }
         let mut names = FxHashMap::default();
         let mut key = String::new();
-        for (name, value) in &closure.captured {
+        for path in self.paths_in((closure.module, closure.expr)).iter() {
             self.charge(span)?;
-            self.close_over(name.clone(), value, (&mut names, &mut key), depth, span)?;
+            if let Some(value) = member(&closure.captured, path) {
+                let captured = self.captured(value, depth, span)?;
+                // Writing to a string does not fail.
+                let _ = match &captured {
+                    Captured::Float(x) => write!(key, "{path}={:x};", x.to_bits()),
+                    other => write!(key, "{path}={other:?};"),
+                };
+                names.insert(path.clone(), captured);
+            }
         }
         let key = (closure.module, closure.expr, key);
         if let Some(known) = self.codelets.closures.get(&key) {
@@ -91,16 +103,27 @@ impl<'a> Elaborator<'a> {
         Ok(module)
     }
 
-    /// Adds the meaning of a captured value in a codelet to `names`, and a text that identifies it to `key`.
-    fn close_over(
-        &mut self,
-        path: SmolStr,
-        value: &Value,
-        (names, key): (&mut FxHashMap<SmolStr, Captured>, &mut String),
-        depth: u32,
-        span: Span,
-    ) -> Result<()> {
-        let captured = match value {
+    /// Returns the names in the expressions and types of a closure, also the dotted ones, each once.
+    fn paths_in(&mut self, closure: (ModuleRef, ExprId)) -> Arc<[SmolStr]> {
+        if let Some(paths) = self.closures.paths.get(&closure) {
+            return paths.clone();
+        }
+        let tree = &self.modules.get(closure.0).tree;
+        let names = self.closures.names.get(&closure).into_iter().flat_map(|names| names.iter().cloned());
+        let mut paths: IndexSet<SmolStr, FxBuildHasher> = names.collect();
+        for (id, e) in expressions_within(tree, tree.exprs[closure.1].span) {
+            if let ExprKind::Field { .. } = e.kind {
+                paths.extend(dotted(tree, id).map(SmolStr::from));
+            }
+        }
+        let paths: Arc<[SmolStr]> = paths.into_iter().collect();
+        self.closures.paths.insert(closure, paths.clone());
+        paths
+    }
+
+    /// Returns the meaning of a captured value in a codelet.
+    fn captured(&mut self, value: &Value, depth: u32, span: Span) -> Result<Captured> {
+        Ok(match value {
             Value::Int(i) => Captured::Int(*i),
             Value::Float(x) => Captured::Float(*x),
             Value::Bool(b) => Captured::Bool(*b),
@@ -111,25 +134,11 @@ impl<'a> Elaborator<'a> {
                 None => Captured::Other("a function of the graph"),
             },
             Value::Closure(inner) => Captured::Fn(CapturedFn { module: self.closed(inner, depth + 1, span)?, item: 0 }),
-            Value::Tuple(tuple) if depth < self.session.limits.nesting => {
-                for (name, value) in tuple.names.iter().zip(&tuple.values).filter(|(n, _)| !n.is_empty()) {
-                    self.charge(span)?;
-                    let path = format_smolstr!("{path}.{name}");
-                    self.close_over(path, value, (&mut *names, &mut *key), depth + 1, span)?;
-                }
-                Captured::Other("a captured tuple")
-            }
+            Value::Tuple(_) => Captured::Other("a captured tuple"),
             Value::Tensor(_) => Captured::Other("a captured tensor"),
-            Value::List(_) | Value::Tuple(_) => Captured::Other("a captured list"),
+            Value::List(_) => Captured::Other("a captured list"),
             _ => Captured::Other("a captured value of the graph"),
-        };
-        // Writing to a string does not fail.
-        let _ = match &captured {
-            Captured::Float(x) => write!(key, "{path}={:x};", x.to_bits()),
-            other => write!(key, "{path}={other:?};"),
-        };
-        names.insert(path, captured);
-        Ok(())
+        })
     }
 
     /// Adds a generated module.
@@ -148,6 +157,16 @@ impl<'a> Elaborator<'a> {
             }
         }
     }
+}
+
+/// Returns the captured value of a name, or of a dotted path through named tuples.
+fn member<'v>(captured: &'v [(SmolStr, Value)], path: &str) -> Option<&'v Value> {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let value = captured.iter().find(|(name, _)| name == first).map(|(_, value)| value)?;
+    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(value, |value, part| match value {
+        Value::Tuple(tuple) => tuple.get(part),
+        _ => None,
+    })
 }
 
 /// Returns the function of a closure, given the tree of its module.

@@ -6,12 +6,14 @@
 
 use crate::elaborator::Elaborator;
 use crate::references::ItemId;
-use crate::value::{Given, Value};
+use crate::value::{Closure, Given, Value};
 use girder_ir::types::ElemType;
+use girder_source::Result;
 use girder_syntax::ast::ExprId;
 use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// Maximal number of remembered calls of one function: a search that calls a function many thousand times leaves room
 /// for the calls of others, such as that of the search itself.
@@ -44,10 +46,20 @@ enum Atom {
     Name(SmolStr),
 }
 
+/// What is called.
+#[derive(Clone, Copy)]
+pub enum Callee<'c> {
+    /// An item of a module.
+    Item(ItemId),
+    /// A closure.
+    Closure(&'c Arc<Closure>),
+}
+
 /// A function, the place of the call, and its arguments.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct StaticCall {
-    of: ItemId,
+    /// The item; `None` for a closure, which then is the first argument.
+    of: Option<ItemId>,
     arguments: Vec<Atom>,
 }
 
@@ -87,14 +99,38 @@ impl StaticCalls {
 
 impl Elaborator<'_> {
     /// Returns the call if all arguments are static.
-    pub fn static_call(&self, of: ItemId, given: &[Given]) -> Option<StaticCall> {
+    pub fn static_call(&self, callee: Callee<'_>, given: &[Given]) -> Option<StaticCall> {
         let mut arguments = vec![];
+        let of = match callee {
+            Callee::Item(id) => Some(id),
+            Callee::Closure(closure) => {
+                atoms(&Value::Closure(closure.clone()), &mut arguments)?;
+                None
+            }
+        };
         atoms(&Value::Place(self.current_place()), &mut arguments)?;
         for g in given {
             arguments.push(Atom::Name(g.name.clone()));
             atoms(&g.value, &mut arguments)?;
         }
         Some(StaticCall { of, arguments })
+    }
+
+    /// Returns the value of a call, which is made unless it is remembered.
+    pub fn remembered(
+        &mut self,
+        key: Option<StaticCall>,
+        call: impl FnOnce(&mut Self) -> Result<Value>,
+    ) -> Result<Value> {
+        if let Some(value) = key.as_ref().and_then(|k| self.static_calls.value(k)) {
+            return Ok(value);
+        }
+        let before = self.state();
+        let value = call(self)?;
+        if let Some(key) = key.filter(|_| self.state() == before) {
+            self.static_calls.remember(key, &value);
+        }
+        Ok(value)
     }
 
     /// Returns the state that a function without effects leaves as it is.

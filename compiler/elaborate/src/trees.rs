@@ -6,6 +6,11 @@ use cranelift_entity::EntityRef;
 use girder_source::Span;
 use girder_syntax::ast::{Expr, ExprId, ExprKind, Item, Module, Stmt, StmtId};
 
+/// Returns the expressions of a part of an item.
+pub fn expressions_within(tree: &Module, part_of_item: Span) -> impl Iterator<Item = (ExprId, &Expr)> {
+    part(tree, tree.exprs.written(), |e: &Expr| e.span, part_of_item)
+}
+
 /// Returns the expressions of an item, or of a part of one.
 pub fn expressions<'t>(tree: &'t Module, item: &Item) -> impl Iterator<Item = (ExprId, &'t Expr)> {
     part(tree, tree.exprs.written(), |e: &Expr| e.span, item.span)

@@ -81,6 +81,8 @@ pub struct CapturedFn {
 pub struct Closures {
     /// The words that may be names.
     pub names: FxHashMap<(ModuleRef, ExprId), Arc<[SmolStr]>>,
+    /// These words, and the dotted names.
+    pub paths: FxHashMap<(ModuleRef, ExprId), Arc<[SmolStr]>>,
 }
 
 /// Codelets by item.
