@@ -126,6 +126,9 @@ impl Summaries {
     }
 }
 
+/// The `undef`s whose variable may be read before it is written again, with that variable.
+pub(super) type ReadUndefs = BTreeSet<(StepId, VarId)>;
+
 /// The backward pass from the ends of programs to their beginnings.
 pub(super) struct Flow<'a> {
     graph: &'a Graph,
@@ -136,7 +139,7 @@ pub(super) struct Flow<'a> {
     /// The live range of each variable, by id.
     hulls: Vec<Option<Range<u32>>>,
     /// The `undef`s whose variable may be read before it is written again.
-    ended: BTreeSet<(StepId, VarId)>,
+    ended: ReadUndefs,
     /// The atoms that are live after a call of each program, over all calls so far.
     after: SecondaryMap<ProgramId, Option<FixedBitSet>>,
 }
@@ -155,7 +158,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Returns the live range of each variable, and the `undef`s whose variable may be read before it is written again.
-    pub fn ranges(mut self) -> (Vec<Option<Range<u32>>>, BTreeSet<(StepId, VarId)>) {
+    pub fn ranges(mut self) -> (Vec<Option<Range<u32>>>, ReadUndefs) {
         let empty = FixedBitSet::with_capacity(self.atoms.len());
         for &program in &self.order.callers_first {
             let mut live = self.after[program].take().unwrap_or_else(|| empty.clone());
