@@ -77,9 +77,10 @@ fn packets_ahead_overlap_with_computing() {
              }}"
         )
     };
+    let estimate = |text: String| Program::text(text).target("gc200").estimate("main");
     for products in [0, 30] {
         let (waits, ahead) = (text("", products), text(", ahead: 2", products));
-        let (waits, ahead) = (Program::text(waits).estimate("main"), Program::text(ahead).estimate("main"));
+        let (waits, ahead) = (estimate(waits), estimate(ahead));
         let host = |p: &girder_profile::Profile, name: &str| {
             p.steps.iter().filter(|s| s.name == name).map(|s| s.total.host).sum::<u64>()
         };

@@ -75,8 +75,8 @@ pub struct State {
 #[derive(Debug, Default)]
 pub struct StaticCalls {
     values: FxHashMap<StaticCall, Value>,
-    /// The number of remembered calls of each function.
-    counts: FxHashMap<ItemId, usize>,
+    /// The number of remembered calls of each function, and of all closures.
+    counts: FxHashMap<Option<ItemId>, usize>,
     /// How often a function read the state of the graph.
     pub reads: u64,
 }

@@ -25,8 +25,8 @@ use girder_ir::trace::{NoCounts, Trace};
 const STARTS: usize = 64;
 
 /// The greatest number of iterations that are followed of a loop in a program whose streams hold packets ahead. By then
-/// a slower host has used up the packets that were there when the loop began, unless it is nearly as fast as the program:
-/// for each packet ahead, but for one part in this number.
+/// a slower host has used up the packets that were there when the loop began, unless it is nearly as fast as the
+/// program: for each packet ahead, but for one part in this number.
 const MOST_FOLLOWED: u64 = 512;
 
 /// What a step adds to the sums if the clocks are `start` when it begins.
