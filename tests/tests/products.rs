@@ -216,6 +216,74 @@ fn products_that_start_at_zero_read_nothing() {
     }
 }
 
+/// Checks products whose rows have several axes against loops: windows, strides, shares of workers, local arrays and
+/// sums in f64, with old elements and without.
+#[test]
+fn rows_of_several_axes_have_the_bits_of_loops() {
+    let rows = "
+        codelet rows_loops<T: float>(in x: T[p, q, k], in w: T[k, n], inout y: T[p, q, n]) {
+            for i in 0..p, j in 0..q, l in 0..n {
+                let mut sum = y[i, j, l];
+                for t in 0..k { sum = fma(x[i, j, t], w[t, l], sum); }
+                y[i, j, l] = sum;
+            }
+        }
+        codelet add<T: float>(in x: T[p, q, k], in w: T[k, n], inout y: T[p, q, n]) { amp(y, x, w); }
+        codelet start<T: float>(in x: T[p, q, k], in w: T[k, n], out y: T[p, q, n]) { amp(y, x, w, first: true); }
+        multi codelet shared<T: float>(in x: T[p, q, k], in w: T[k, n], out y: T[p, q, n]) {
+            let (lo, hi) = (worker * p / workers, (worker + 1) * p / workers);
+            amp(y[lo..hi], x[lo..hi], w, first: true);
+        }
+        multi codelet columns<T: float>(in x: T[p, q, k], in w: T[k, n], out y: T[p, q, n]) {
+            let (lo, hi) = (worker * q / workers, (worker + 1) * q / workers);
+            amp(y[.., lo..hi], x[.., lo..hi], w, first: true);
+        }
+        codelet window<T: float>(in x: T[u, v, k], in w: T[k, n], inout y: T[p, q, n]) {
+            amp(y[.., q - 1..-1 by -1], x[1..1 + p, 0..2 * q by 2], w);
+        }
+        codelet local<T: float>(in x: T[p, q, k], in w: T[k, n], out y: T[p, q, n]) {
+            let mut t = [[[0.0; 3]; 4]; 2];
+            for i in 0..p, j in 0..q, l in 0..n { t[i, j, l] = T(0.0); }
+            amp(t[0..p, 0..q, 0..n], x, w);
+            for i in 0..p, j in 0..q, l in 0..n { y[i, j, l] = T(t[i, j, l]); }
+        }";
+    for (ty, p, q, k, n) in [("f32", 5, 4, 6, 3), ("f64", 3, 7, 9, 20), ("f32", 2, 3, 0, 4), ("f32", 7, 1, 33, 17)] {
+        let local = if n <= 3 { "vertex local(x: x[0..2], w: w, y: z[5, 0..2]);" } else { "" };
+        let expected = if n <= 3 { "vertex rows_loops(x: x[0..2], w: w, y: expected[5, 0..2]);" } else { "" };
+        let text = format!(
+            "{CODELETS} {rows}
+            var x: {ty}[{p}, {q}, {k}];
+            var wide: {ty}[{p} + 1, 2 * {q}, {k}];
+            var w: {ty}[{k}, {n}];
+            var z: {ty}[6, {p}, {q}, {n}];
+            var expected: {ty}[6, {p}, {q}, {n}];
+            program main() {{
+                compute {{
+                    vertex numbers(x: x.flatten(), seed: 5, special: false);
+                    vertex numbers(x: wide.flatten(), seed: 7, special: true);
+                    vertex numbers(x: w.flatten(), seed: 11, special: false);
+                    vertex numbers(x: z[0..2].flatten(), seed: 3, special: false);
+                    vertex numbers(x: expected[0..2].flatten(), seed: 3, special: false);
+                }}
+                compute {{
+                    vertex add(x: x, w: w, y: z[0]);
+                    vertex window(x: wide, w: w, y: z[1]);
+                    vertex start(x: x, w: w, y: z[2]);
+                    vertex shared(x: x, w: w, y: z[3]);
+                    vertex columns(x: x, w: w, y: z[4]);
+                    {local}
+                    vertex rows_loops(x: x, w: w, y: expected[0]);
+                    vertex rows_loops(x: wide[1..1 + {p}, 0..2 * {q} by 2], w: w,
+                        y: expected[1][.., {q} - 1..-1 by -1]);
+                    for i in 2..5 {{ vertex rows_loops(x: x, w: w, y: expected[i]); }}
+                    {expected}
+                }}
+            }}"
+        );
+        same(&Program::text(text).run_everywhere(), &format!("{ty}: {p} x {q} x {k} x {n}"));
+    }
+}
+
 /// Makes vertices at all points of a box, over matrices of 24 × 10, 10 × 20 and 24 × 20.
 fn family(vertices: &str) -> Outcome {
     let text = format!(

@@ -10,12 +10,13 @@
 mod affine;
 mod interval;
 mod region;
+mod shares;
 mod value;
 mod walk;
 
 use crate::sizes::Sizes;
 use cranelift_entity::{EntitySet, SecondaryMap};
-use girder_ir::codelet::Codelet;
+use girder_ir::codelet::{Codelet, Dir, FieldDecl};
 use girder_ir::ids::{FieldId, SiteId};
 use smallvec::SmallVec;
 
@@ -46,16 +47,33 @@ pub enum Cover {
     Partial,
 }
 
+/// Proves all facts for these sizes, as [`facts`] does; in addition, the coverage of `out` fields that hold for `workers`
+/// workers of a tile. With 0 their number is not known.
+///
+/// Each worker is walked with its number known, so shares are seen however they are computed. Checks and weights do not
+/// depend on the number of workers, so that all engines count alike.
+pub fn facts_on(codelet: &Codelet, sizes: &Sizes, workers: u32) -> Facts {
+    let mut facts = facts(codelet, sizes);
+    if codelet.multi && workers > 0 {
+        let is_open = |&(field, ref decl): &(FieldId, &FieldDecl)| {
+            decl.dir == Dir::Out && facts.cover[field] == Cover::Partial
+        };
+        let open: Vec<FieldId> = codelet.edges().filter(is_open).map(|(field, _)| field).collect();
+        shares::covered(codelet, sizes, workers, open).into_iter().for_each(|field| facts.cover[field] = Cover::Full);
+    }
+    facts
+}
+
 /// Proves all facts for these sizes.
 pub fn facts(codelet: &Codelet, sizes: &Sizes) -> Facts {
-    let outcome = walk::walk(codelet, sizes);
+    let outcome = walk::walk(codelet, sizes, None);
     let mut proven = EntitySet::with_capacity(codelet.sites.len());
     for site in codelet.sites.keys().filter(|&site| !outcome.may_fail.contains(site)) {
         proven.insert(site);
     }
     let mut cover = SecondaryMap::new();
     for (field, decl) in codelet.edges() {
-        let writable = decl.dir != girder_ir::codelet::Dir::In;
+        let writable = decl.dir != Dir::In;
         // A codelet that never ends has no visible result.
         let covers = |written: &Vec<_>| region::covers(written, field, &sizes.shapes[field]);
         if writable && outcome.written.as_ref().is_none_or(covers) {

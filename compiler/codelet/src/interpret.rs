@@ -10,8 +10,9 @@
 //! loops and binders are evaluated `lo` then `hi`, all binders of a reduction before its first element. `argmin` and
 //! `argmax` compare with `<` and `>`, so -0 and +0 are equal there.
 //!
-//! `amp` evaluates `at`, `rows`, `cols` of `c`, then of `a`, then of `b`. It then checks shapes (rows of `a` and `c`,
-//! columns of `b` and `c`, columns of `a` and rows of `b`, no negative number), and that `c`, `a`, `b` lie inside their
+//! `amp` evaluates `at`, the lengths around the rows, `rows`, `cols` of `c`, then of `a`, then of `b`. It then checks
+//! shapes (lengths around the rows and rows of `a` and `c`, columns of `b` and `c`, columns of `a` and rows of `b`, no
+//! negative number), and that `c`, `a`, `b` lie inside their
 //! storage, dimension by dimension; an empty matrix lies anywhere. Worker w of a `multi` codelet starts with fresh
 //! locals, and `return` ends only that worker.
 //!

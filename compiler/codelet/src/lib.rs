@@ -31,7 +31,7 @@ pub mod vertices;
 pub mod verify;
 pub mod work;
 
-pub use facts::{Cover, Facts, facts};
+pub use facts::{Cover, Facts, facts, facts_on};
 pub use interpret::{Failure, Interpreter, Stop, VertexMemory, run};
 pub use kernel::KernelSpec;
 pub use sizes::{Expected, SizeMismatch, Sizes, bind_sizes};

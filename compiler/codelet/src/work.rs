@@ -27,8 +27,8 @@ fn of_stmt(folded: &Folded, stmt: &Stmt) -> u64 {
         Stmt::Labelled { body, .. } => of_block(folded, body),
         Stmt::Reduce(r) => of_reduce(folded, r),
         Stmt::Amp(amp) => {
-            let n = [amp.c.rows, amp.c.cols, amp.a.cols].map(|e| folded[e].unwrap_or(1 << 12));
-            n.into_iter().fold(1, u64::saturating_mul)
+            let lengths = amp.c.outer.iter().map(|axis| axis.len).chain([amp.c.rows, amp.c.cols, amp.a.cols]);
+            lengths.map(|e| folded[e].unwrap_or(1 << 12)).fold(1, u64::saturating_mul)
         }
         Stmt::Fill { .. } => 64,
         _ => 8,

@@ -81,7 +81,7 @@ pub struct Elaborator<'a> {
 impl<'a> Elaborator<'a> {
     /// Creates an elaborator.
     pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
-        let mut graph = Graph { name: modules.root_name(), ..Graph::default() };
+        let mut graph = Graph { name: modules.root_name(), workers: cx.machine.chip.workers, ..Graph::default() };
         graph.origins.set_library(cx.map.library());
         Elaborator {
             modules,

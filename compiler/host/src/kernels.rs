@@ -9,7 +9,7 @@ use crate::fuse::signature::FusedSignature;
 use crate::rewrite::{Rewritten, rewrite};
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, entity_impl};
 use girder_codelet::cost::{CountedBlocks, Points};
-use girder_codelet::facts::{Cover, Facts, facts};
+use girder_codelet::facts::{Cover, Facts, facts, facts_on};
 use girder_codelet::kernel::{Addressing, FieldLayout, KernelSpec, KernelTarget, Lines};
 use girder_codelet::sizes::{Shape, Sizes, bind_sizes};
 use girder_codelet::vertices;
@@ -129,7 +129,7 @@ impl<'g> KernelSet<'g> {
             ))
         };
         let Some(sizes) = vertices::bind_family(self.graph, family).map_err(mismatch)? else { return Ok(None) };
-        let facts = facts(&self.graph.codelets[family.codelet], &sizes);
+        let facts = facts_on(&self.graph.codelets[family.codelet], &sizes, self.graph.workers);
         Ok(Some(ShapedId(self.shaped.insert_full(key, (sizes, facts)).0)))
     }
 

@@ -26,7 +26,7 @@ mod stmt;
 mod tests;
 
 pub use expr::{BinaryOp, Expr, ExprKind, Index, Operands, UnaryOp};
-pub use stmt::{Amp, Binder, Label, Matrix, Reduce, ReduceOp, Stmt, StmtBlock, Storage};
+pub use stmt::{Amp, Binder, Label, Matrix, Reduce, ReduceOp, RowAxis, Stmt, StmtBlock, Storage};
 
 use crate::ids::{ExprId, FieldId, LocalId, SiteId, SizeId};
 use crate::types::ElemType;

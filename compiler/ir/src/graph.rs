@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub struct Graph {
     /// The module's name.
     pub name: SmolStr,
+    /// Workers of a tile of its machine; 0 if the machine is not known.
+    pub workers: u32,
     /// Variables, persistent ones and temporaries.
     pub vars: PrimaryMap<VarId, Var>,
     /// The source text of the codelets and codelet functions from which `codelets` were made.

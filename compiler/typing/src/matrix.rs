@@ -1,12 +1,13 @@
 //! The matrix unit, `amp(c, a, b)`.
 //!
-//! Invariant: its operands are two-dimensional views of floats, and `c` is writable. `amp` never exposes an undefined
+//! Invariant: its operands are views of floats, and `c` is writable. All axes of `c` and `a` but the last are rows; `b`
+//! is two-dimensional. `amp` never exposes an undefined
 //! element: an element of an `out` field has been written, or keeps its old value, or is written again later.
 
 use super::builder::Builder;
 use super::types::Class;
 use super::value::{Axis, Value, View};
-use girder_ir::codelet::{Amp, Check, Matrix, Stmt};
+use girder_ir::codelet::{Amp, Check, Matrix, RowAxis, Stmt};
 use girder_source::{Diagnostic, Span};
 use girder_syntax::ast;
 
@@ -32,6 +33,9 @@ impl<'a> Builder<'a, '_> {
         let spans = [0, 1, 2].map(|i| self.tree().exprs[exprs[i]].span);
         let [c, a, b] = [(c, spans[0]), (a, spans[1]), (b, spans[2])].map(|(v, at)| self.operand(v, at));
         let (Some(c), Some(a), Some(b)) = (c, a, b) else { return Value::Error };
+        if !self.fit([&c, &a, &b], spans) {
+            return Value::Error;
+        }
         if !self.writable(c.base, spans[0]) || !self.readable(a.base, spans[1]) || !self.readable(b.base, spans[2]) {
             return Value::Error;
         }
@@ -66,9 +70,44 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
+    /// Reports operands whose axes do not fit. Lengths that are not numbers are compared when the vertex runs.
+    fn fit(&mut self, [c, a, b]: [&View; 3], spans: [Span; 3]) -> bool {
+        let [of_c, of_a, of_b] = [c, a, b].map(|v| self.storage_name(v.base));
+        if b.rank() != 2 {
+            let message = format!("the last operand of `amp` is a matrix, and {of_b} has rank {} here", b.rank());
+            self.error("codelet::rank_mismatch", spans[2], message);
+            return false;
+        }
+        if c.rank() != a.rank() {
+            let (m, n) = (c.rank() - 1, a.rank() - 1);
+            let axes = |n: usize| if n == 1 { "1 axis".to_string() } else { format!("{n} axes") };
+            let message = format!("the rows of {of_c} have {} here, and those of {of_a} {}", axes(m), axes(n));
+            let d = Diagnostic::error("codelet::rank_mismatch", spans[1], message).label(spans[0], "the result");
+            self.report(d.help("all axes but the last are rows; `c` and `a` need the same ones"));
+            return false;
+        }
+        let last = c.rank() - 1;
+        let rows = (0..last).map(|axis| ((c, axis, 0), (a, axis, 1), format!("axis {axis}")));
+        let others = [
+            ((c, last, 0), (b, 1, 2), "the number of columns".to_string()),
+            ((a, last, 1), (b, 0, 2), "the number of terms".to_string()),
+        ];
+        for ((x, of_x, i), (y, of_y, k), what) in rows.chain(others).collect::<Vec<_>>() {
+            let length = |v: &View, axis: usize| self.const_int(v.range(axis)?.len);
+            let (Some(n), Some(m)) = (length(x, of_x), length(y, of_y)) else { continue };
+            if n != m {
+                let message = format!("the operands of `amp` do not fit: {what} is {n} here, and {m} there");
+                let d = Diagnostic::error("codelet::type_mismatch", spans[i], message).here(format!("{n}"));
+                self.report(d.label(spans[k], format!("{m}")));
+                return false;
+            }
+        }
+        true
+    }
+
     fn operand(&mut self, v: Value, span: Span) -> Option<View> {
         match v {
-            Value::View(v) if v.rank() == 2 => {
+            Value::View(v) if v.rank() >= 2 => {
                 let ty = self.element_type(v.base);
                 if self.types.narrow(ty, Class::Float) {
                     return Some(v);
@@ -90,7 +129,14 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn matrix(&mut self, view: &View) -> Option<Matrix> {
-        let (row, col) = (view.range(0)?.clone(), view.range(1)?.clone());
+        let [outer @ .., of_rows, of_cols] = &view.order[..] else { return None };
+        let last = outer.len();
+        let (row, col) = (view.range(last)?.clone(), view.range(last + 1)?.clone());
+        let outer = outer.iter().enumerate().map(|(axis, &dim)| {
+            let range = view.range(axis)?;
+            Some(RowAxis { dim, step: range.step, len: self.again(range.len) })
+        });
+        let outer = outer.collect::<Option<Vec<_>>>()?;
         let at = view
             .axes
             .iter()
@@ -102,8 +148,9 @@ impl<'a> Builder<'a, '_> {
         Some(Matrix {
             base: view.base,
             at,
-            row_dim: view.order[0],
-            col_dim: view.order[1],
+            outer,
+            row_dim: *of_rows,
+            col_dim: *of_cols,
             row_step: row.step,
             col_step: col.step,
             rows: self.again(row.len),

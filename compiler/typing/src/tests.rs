@@ -11,6 +11,7 @@ mod generics;
 mod limits;
 mod mutations;
 mod reductions;
+mod shares;
 mod values;
 
 use super::{FieldId, Meaning, ModuleRef, Scope, header, infer_args, specialise};

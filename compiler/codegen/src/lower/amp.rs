@@ -2,7 +2,8 @@
 //!
 //! A product calls a native kernel if all matrices have one type, there is a kernel for that type, and the result
 //! shares no storage with the operands; a kernel adds, so a result that starts at 0 is filled with zeros first. Any
-//! other product becomes three plain loops, in the order of the language.
+//! other product becomes three plain loops, in the order of the language. Axes around the rows are loops around either,
+//! unless the rows of all of them are at one distance.
 //!
 //! Invariant: all shapes and corners are checked before the first element is accessed. A corner is computed in 128
 //! bits, so that no index overflows.
@@ -29,11 +30,23 @@ struct Number {
     known: Option<i64>,
 }
 
+/// An axis around the rows.
+#[derive(Clone, Copy)]
+struct Outer {
+    len: Number,
+    /// Byte stride.
+    bytes: i64,
+    /// The dimension and the step of the index.
+    axis: (usize, i64),
+}
+
 /// A matrix whose indices have been evaluated.
 struct View {
     storage: Storage,
     ty: ElemType,
     at: SmallVec<[Number; 3]>,
+    /// Outermost first.
+    outer: SmallVec<[Outer; 2]>,
     rows: Number,
     cols: Number,
     /// Byte strides.
@@ -46,8 +59,8 @@ struct View {
 
 impl Lower<'_, '_> {
     pub(super) fn amp(&mut self, amp: &Amp) {
-        let c = self.view(&amp.c);
-        let a = self.view(&amp.a);
+        let mut c = self.view(&amp.c);
+        let mut a = self.view(&amp.a);
         let b = self.view(&amp.b);
         if !self.is_proven(amp.site) {
             self.check_shapes(&c, &a, &b, amp.site);
@@ -55,18 +68,54 @@ impl Lower<'_, '_> {
                 self.check_corners(view, amp.site);
             }
         }
+        self.join_rows(&mut c, &mut a);
         // With a step of 0, elements are written several times, and each time start at 0 again.
         let again = amp.first && (c.row.1 == 0 || c.col.1 == 0);
         let apart = c.storage != a.storage && c.storage != b.storage && !again;
-        match NativeKernel::product(c.ty).filter(|_| apart && a.ty == c.ty && b.ty == c.ty) {
+        let kernel = NativeKernel::product(c.ty).filter(|_| apart && a.ty == c.ty && b.ty == c.ty);
+        let lengths = c.outer.iter().map(|outer| outer.len).chain([c.rows, c.cols, a.cols]);
+        let total = lengths.map(|n| n.known.unwrap_or(1 << 20).max(0) as u64).fold(1, u64::saturating_mul);
+        let corners = [&c, &a, &b].map(|v| self.corner(v));
+        self.around(&c, &a, 0, corners, total >= SHORT, &mut |l, corners| match kernel {
             Some(kernel) => {
                 if amp.first {
-                    self.clear(&c);
+                    l.clear(&c, corners[0]);
                 }
-                self.amp_native(kernel, &c, &a, &b);
+                l.amp_native(kernel, [&c, &a, &b], corners);
             }
-            None => self.amp_loops(&c, &a, &b, amp.first),
+            None => l.amp_loops([&c, &a, &b], corners, total >= SHORT, amp.first),
+        });
+    }
+
+    /// Joins the rows with axes around them, as long as both matrices have them all at one distance.
+    fn join_rows(&mut self, c: &mut View, a: &mut View) {
+        while let (Some(&of_c), Some(&of_a), Some(rows)) = (c.outer.last(), a.outer.last(), c.rows.known) {
+            let follow = |outer: Outer, bytes: i64| bytes != 0 && bytes.checked_mul(rows) == Some(outer.bytes);
+            let total = of_c.len.known.and_then(|n| n.checked_mul(rows)).filter(|_| rows > 0);
+            let (true, true, Some(total)) = (follow(of_c, c.row_bytes), follow(of_a, a.row_bytes), total) else { return };
+            let rows = Number { value: self.i64(total), known: Some(total) };
+            (c.rows, a.rows) = (rows, rows);
+            c.outer.pop();
+            a.outer.pop();
         }
+    }
+
+    /// Emits loops over the axes around the rows, from some axis on, with the corners of the three matrices.
+    fn around(
+        &mut self,
+        c: &View,
+        a: &View,
+        axis: usize,
+        corners: [Value; 3],
+        poll: bool,
+        body: &mut dyn FnMut(&mut Self, [Value; 3]),
+    ) {
+        let (Some(of_c), Some(of_a)) = (c.outer.get(axis), a.outer.get(axis)) else { return body(self, corners) };
+        let [at_c, at_a, at_b] = corners;
+        self.upto(of_c.len, poll, |l, o| {
+            let corners = [l.step_to(at_c, o, of_c.bytes), l.step_to(at_a, o, of_a.bytes), at_b];
+            l.around(c, a, axis + 1, corners, poll, body);
+        });
     }
 
     fn number(&mut self, e: ExprId) -> Number {
@@ -75,14 +124,20 @@ impl Lower<'_, '_> {
 
     fn view(&mut self, m: &Matrix) -> View {
         let at = m.at.iter().map(|&e| self.number(e)).collect();
+        let lengths: SmallVec<[Number; 2]> = m.outer.iter().map(|axis| self.number(axis.len)).collect();
         let (rows, cols) = (self.number(m.rows), self.number(m.cols));
         let dims = self.dims(m.base);
         let (row, col) = ((m.row_dim as usize, m.row_step), (m.col_dim as usize, m.col_step));
         let bytes = |(dim, step): (usize, i64)| dims[dim].1.wrapping_mul(step);
+        let outer = m.outer.iter().zip(lengths).map(|(axis, len)| {
+            let axis = (axis.dim as usize, axis.step);
+            Outer { len, bytes: bytes(axis), axis }
+        });
         View {
             storage: m.base,
             ty: self.element_type(m.base),
             at,
+            outer: outer.collect(),
             rows,
             cols,
             row_bytes: bytes(row),
@@ -93,13 +148,14 @@ impl Lower<'_, '_> {
     }
 
     fn check_shapes(&mut self, c: &View, a: &View, b: &View, site: SiteId) {
-        for (x, y) in [(a.rows, c.rows), (b.cols, c.cols), (a.cols, b.rows)] {
+        let around = a.outer.iter().zip(&c.outer).map(|(x, y)| (x.len, y.len));
+        for (x, y) in around.chain([(a.rows, c.rows), (b.cols, c.cols), (a.cols, b.rows)]) {
             if x.known.is_none() || x.known != y.known {
                 let bad = self.b.ins().icmp(IntCC::NotEqual, x.value, y.value);
                 self.guard(bad, site, |_| [x.value, y.value]);
             }
         }
-        for n in [c.rows, c.cols, a.cols] {
+        for n in c.outer.iter().map(|outer| outer.len).chain([c.rows, c.cols, a.cols]) {
             if n.known.is_none_or(|n| n < 0) {
                 let bad = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, n.value, 0);
                 self.guard(bad, site, |l| [n.value, l.i64(0)]);
@@ -109,20 +165,22 @@ impl Lower<'_, '_> {
 
     /// Emits checks that the first and the last index of every dimension are inside. An empty matrix passes.
     fn check_corners(&mut self, view: &View, site: SiteId) {
-        let (check, done) = (self.b.create_block(), self.b.create_block());
-        match (view.rows.known, view.cols.known) {
-            (Some(0), _) | (_, Some(0)) => return,
-            (Some(_), Some(_)) => {
-                self.b.ins().jump(check, &[]);
-            }
-            _ => {
-                // Neither is negative, so the matrix is empty if either is zero.
-                let no_rows = self.b.ins().icmp_imm_u(IntCC::Equal, view.rows.value, 0);
-                let no_cols = self.b.ins().icmp_imm_u(IntCC::Equal, view.cols.value, 0);
-                let empty = self.b.ins().bor(no_rows, no_cols);
-                self.b.ins().brif(empty, done, &[], check, &[]);
-            }
+        let lengths = view.outer.iter().map(|outer| outer.len).chain([view.rows, view.cols]);
+        let lengths: SmallVec<[Number; 4]> = lengths.collect();
+        if lengths.iter().any(|n| n.known == Some(0)) {
+            return;
         }
+        // No length is negative, so the matrix is empty if one is zero.
+        let mut empty = None;
+        for n in lengths.iter().filter(|n| n.known.is_none()) {
+            let none = self.b.ins().icmp_imm_u(IntCC::Equal, n.value, 0);
+            empty = Some(empty.map_or(none, |others| self.b.ins().bor(others, none)));
+        }
+        let (check, done) = (self.b.create_block(), self.b.create_block());
+        match empty {
+            None => self.b.ins().jump(check, &[]),
+            Some(empty) => self.b.ins().brif(empty, done, &[], check, &[]),
+        };
         self.enter(check);
         let dims = self.dims(view.storage);
         for (dim, &(length, _)) in dims.iter().enumerate() {
@@ -135,8 +193,9 @@ impl Lower<'_, '_> {
     }
 
     fn check_corner(&mut self, view: &View, dim: usize, length: i64, greatest: bool, site: SiteId) {
-        let reaches = [(view.row, view.rows), (view.col, view.cols)];
-        let reaches = reaches.into_iter().filter(|&((d, step), _)| d == dim && (step > 0) == greatest && step != 0);
+        let outer = view.outer.iter().map(|outer| (outer.axis, outer.len));
+        let reaches = outer.chain([(view.row, view.rows), (view.col, view.cols)]);
+        let reaches = reaches.filter(|&((d, step), _)| d == dim && (step > 0) == greatest && step != 0);
         let reaches: SmallVec<[(i64, Number); 2]> = reaches.map(|((_, step), n)| (step, n)).collect();
         let first = view.at[dim];
         let known = reaches.iter().try_fold(i128::from(first.known.unwrap_or(-1)), |at, (step, n)| {
@@ -188,14 +247,14 @@ impl Lower<'_, '_> {
     }
 
     /// Emits a call of a native kernel, with its arguments in memory.
-    fn amp_native(&mut self, kernel: NativeKernel, c: &View, a: &View, b: &View) {
+    fn amp_native(&mut self, kernel: NativeKernel, [c, a, b]: [&View; 3], corners: [Value; 3]) {
         let slot = self.slot(product_offset::SIZE);
         let args = self.b.ins().stack_addr(I64, slot, Offset32::new(0));
         let put = |l: &mut Self, at: i32, v: Value| {
             l.b.ins().store(MemFlagsData::new().with_notrap(), v, args, Offset32::new(at));
         };
-        for (view, at) in [(c, product_offset::C), (a, product_offset::A), (b, product_offset::B)] {
-            let corner = self.corner(view);
+        let places = [product_offset::C, product_offset::A, product_offset::B];
+        for ((view, corner), at) in [c, a, b].into_iter().zip(corners).zip(places) {
             let (row, col) = (self.i64(view.row_bytes), self.i64(view.col_bytes));
             put(self, at + product_offset::AT, corner);
             put(self, at + product_offset::ROW, row);
@@ -212,8 +271,7 @@ impl Lower<'_, '_> {
     }
 
     /// Emits loops that set a matrix to 0.
-    fn clear(&mut self, c: &View) {
-        let corner = self.corner(c);
+    fn clear(&mut self, c: &View, corner: Value) {
         let zero = self.zero(c.ty);
         let poll = c.rows.known.zip(c.cols.known).is_none_or(|(m, n)| m.saturating_mul(n).unsigned_abs() >= SHORT);
         self.upto(c.rows, poll, |l, i| {
@@ -234,11 +292,7 @@ impl Lower<'_, '_> {
     }
 
     /// Emits three loops over the matrices.
-    fn amp_loops(&mut self, c: &View, a: &View, b: &View, first: bool) {
-        let [ca, aa, ba] = [c, a, b].map(|v| self.corner(v));
-        let known = [c.rows, c.cols, a.cols].map(|n| n.known.unwrap_or(1 << 20).max(0) as u64);
-        let total = known.into_iter().fold(1, u64::saturating_mul);
-        let poll = total >= SHORT;
+    fn amp_loops(&mut self, [c, a, b]: [&View; 3], [ca, aa, ba]: [Value; 3], poll: bool, first: bool) {
         self.upto(c.rows, poll, |l, i| {
             let c_row = l.step_to(ca, i, c.row_bytes);
             let a_row = l.step_to(aa, i, a.row_bytes);

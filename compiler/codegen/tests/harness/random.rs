@@ -301,6 +301,14 @@ impl Random<'_, '_> {
             let Some(m) = self.matrix(k == 0) else { return self.set() };
             matrices.push(m);
         }
+        for _ in 0..self.choices.pick(&[0, 0, 0, 1, 2]) {
+            let len = self.choices.pick(&[2, 2, 1, 3, 0, -1]);
+            for m in &mut matrices[..2] {
+                let (dim, step) = (self.choices.below(2) as u8, self.choices.pick(&[1, 1, 2, -1, 0]));
+                let len = if self.choices.below(8) == 7 { self.index(3) } else { self.b.int(len) };
+                m.outer.push(RowAxis { dim, step, len });
+            }
+        }
         let site = self.b.site(Check::Shape);
         let [c, a, b] = <[Matrix; 3]>::try_from(matrices).expect("three were made");
         let first = self.choices.below(2) == 0;
@@ -338,7 +346,7 @@ impl Random<'_, '_> {
         let (rows, cols) = (self.extent(), self.extent());
         let steps = [1, 1, 1, -1, 2, 0];
         let (row_step, col_step) = (self.choices.pick(&steps), self.choices.pick(&steps));
-        Some(Matrix { base, at, row_dim, col_dim: 1 - row_dim, row_step, col_step, rows, cols })
+        Some(Matrix { base, at, outer: vec![], row_dim, col_dim: 1 - row_dim, row_step, col_step, rows, cols })
     }
 
     fn extent(&mut self) -> ExprId {

@@ -103,6 +103,9 @@ pub(crate) fn binary(op: BinaryOp, ty: ElemType, a: Interval, b: Interval) -> In
     if ty.is_float() {
         return Interval::ANY;
     }
+    if let Some(value) = exact(op, ty, a, b) {
+        return Interval::point(value);
+    }
     typed(
         ty,
         match op {
@@ -119,6 +122,12 @@ pub(crate) fn binary(op: BinaryOp, ty: ElemType, a: Interval, b: Interval) -> In
             _ => None,
         },
     )
+}
+
+/// Returns the result of two numbers, unless their check fails.
+fn exact(op: BinaryOp, ty: ElemType, a: Interval, b: Interval) -> Option<i128> {
+    let (x, y) = (Scalar::int(ty, a.is_point()?)?, Scalar::int(ty, b.is_point()?)?);
+    Scalar { ty, bits: scalar::binary(op, ty, x.bits, y.bits).ok()? }.as_int()
 }
 
 /// Returns the shift widths that pass the check.

@@ -120,6 +120,16 @@ impl Region {
         Some(self)
     }
 
+    /// Returns the part from some step of the outermost digit of an axis on, of so many steps.
+    fn part(&self, axis: usize, from: i64, count: i64) -> Option<Region> {
+        let mut part = self.clone();
+        let axis = part.axes.get_mut(axis)?;
+        let (stride, _) = axis.digits.pop()?;
+        axis.start.base = axis.start.base.checked_add(stride.checked_mul(from)?)?;
+        axis.push(stride, count)?;
+        Some(part)
+    }
+
     fn meet(&self, other: &Region) -> Option<Region> {
         if self.field != other.field {
             return None;
@@ -164,6 +174,43 @@ pub(crate) fn meet(mut a: Vec<Region>, mut b: Vec<Region>) -> Vec<Region> {
         }
     }
     both
+}
+
+/// Merges a list that has grown to twice its length after the last merge, which is `many`.
+pub(crate) fn compact(list: &mut Vec<Region>, many: &mut usize) {
+    if list.len() >= (2 * *many).max(1 << 6) {
+        merge(list);
+        *many = list.len();
+    }
+}
+
+/// Splits progressions where others with the same stride end, so that those of several workers can be merged.
+///
+/// Of `worker..n by workers`, some workers write one element more than others.
+pub(crate) fn align(list: &mut Vec<Region>) {
+    merge(list);
+    let rank = list.iter().map(|r| r.axes.len()).max().unwrap_or(0);
+    for axis in 0..rank {
+        let strided = |r: &Region| r.axes.get(axis).and_then(|a| a.digits.last().copied()).filter(|d| d.0 > 1);
+        let mut counts: Vec<(i64, i64)> = list.iter().filter_map(strided).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let mut pieces = Vec::with_capacity(list.len());
+        for region in list.drain(..) {
+            let Some((stride, count)) = strided(&region).filter(|_| pieces.len() < MAX_REGIONS) else {
+                pieces.push(region);
+                continue;
+            };
+            // A part of one element ends all of them: a worker may have no more than that.
+            let ends = counts.iter().filter(|&&(s, n)| s == stride && n <= count).map(|c| c.1);
+            let mut from = 0;
+            for end in std::iter::once(1).chain(ends) {
+                pieces.extend(region.part(axis, from, end - from));
+                from = end;
+            }
+        }
+        *list = pieces;
+    }
 }
 
 /// Merges regions that differ in one axis only: neighbours become one interval, equal steps become a digit.

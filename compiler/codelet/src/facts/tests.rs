@@ -31,15 +31,20 @@ impl VertexMemory for Recorder {
     }
 }
 
-/// Runs a codelet and compares what it does with its facts. Gives the facts.
+/// Works like [`compare_on`], on two workers.
 fn compare(c: &Codelet, shapes: &[Shape]) -> Facts {
+    compare_on(c, shapes, 2)
+}
+
+/// Runs a codelet on some workers and compares what it does with its facts. Gives the facts.
+fn compare_on(c: &Codelet, shapes: &[Shape], workers: u32) -> Facts {
     crate::verify(c).unwrap();
     let sizes = bind_sizes(c, shapes, &[]).unwrap();
-    let facts = facts(c, &sizes);
+    let facts = facts_on(c, &sizes, workers);
     let written = c.fields.keys().map(|f| vec![false; sizes.elements(f) as usize]).collect();
     let mut recorder = Recorder { written };
     let session = Session { limits: Limits { iterations: 5, ..Limits::default() }, ..Session::default() };
-    match Interpreter::new(c).run(&sizes, &mut recorder, &[], 2, &session) {
+    match Interpreter::new(c).run(&sizes, &mut recorder, &[], workers, &session) {
         Err(Stop::Failed(failure)) => {
             assert!(!facts.proven.contains(failure.site), "{failure:?} was proven impossible")
         }

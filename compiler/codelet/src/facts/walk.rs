@@ -12,7 +12,7 @@ use super::value::{Context, State, Value};
 use crate::sizes::Sizes;
 use cranelift_entity::EntitySet;
 use girder_ir::codelet::{Amp, Codelet, Index, Label, Matrix, Stmt, StmtBlock, Storage};
-use girder_ir::ids::{FieldId, LocalId, SiteId};
+use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use rustc_hash::FxHashMap;
 
 /// The results of the walk.
@@ -25,13 +25,25 @@ pub(crate) struct Outcome {
     pub written: Option<Vec<Region>>,
 }
 
-/// Walks the body once.
-pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
+/// One worker of a tile, whose path is walked alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Worker {
+    /// Its number.
+    pub number: u32,
+    /// The number of workers.
+    pub of: u32,
+    /// Iterations of loops that are walked one by one. Further ones are walked once for all.
+    pub single: u32,
+}
+
+/// Walks the body once, for all workers or for one.
+pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes, worker: Option<Worker>) -> Outcome {
     let values = codelet.locals.values().map(|l| Value::unknown(l.ty)).collect();
     let start = State { values, written: Vec::new() };
     let mut walk = FactsWalk {
         codelet,
         sizes,
+        worker,
         may_fail: EntitySet::with_capacity(codelet.sites.len()),
         weights: Weights::new(),
         nest: 0,
@@ -49,6 +61,7 @@ pub(crate) fn walk(codelet: &Codelet, sizes: &Sizes) -> Outcome {
 struct FactsWalk<'a> {
     codelet: &'a Codelet,
     sizes: &'a Sizes,
+    worker: Option<Worker>,
     may_fail: EntitySet<SiteId>,
     weights: Weights,
     /// Iterations that the code since the head of the current loop makes without counting them, inner loops included.
@@ -161,8 +174,8 @@ impl<'a> FactsWalk<'a> {
     /// An `amp` that adds reads the elements before it writes them, so they do not count as covered.
     fn amp(&mut self, amp: &Amp, state: &mut State) {
         let views = [&amp.c, &amp.a, &amp.b].map(|m| self.matrix(m, state));
-        let holds = match views {
-            [Some(c), Some(a), Some(b)] => c == (a.0, b.1) && a.1 == b.0,
+        let holds = match &views {
+            [Some((of_c, n)), Some((of_a, k)), Some((terms, m))] => of_c == of_a && n == m && terms[..] == [*k],
             _ => false,
         };
         self.check(amp.site, holds);
@@ -175,27 +188,33 @@ impl<'a> FactsWalk<'a> {
     /// Returns the region of a matrix in a field; `None` if its lengths are not known or it is empty.
     fn written_by(&mut self, field: FieldId, m: &Matrix, state: &State) -> Option<Region> {
         let at = self.index(&m.at, state).into_iter().map(|v| v.affine).collect::<Option<Vec<_>>>()?;
-        let mut length = |e| i64::try_from(self.eval(e, state).range.is_point()?).ok().filter(|&n| n > 0);
-        let (rows, cols) = (length(m.rows)?, length(m.cols)?);
-        let digits = [(m.row_dim, m.row_step, rows), (m.col_dim, m.col_step, cols)];
-        digits.iter().try_fold(Region::element(field, at.into_iter()), |region, &(dim, step, count)| {
-            region.repeated(dim.into(), step, count)
+        let region = Region::element(field, at.into_iter());
+        axes(m).try_fold(region, |region, (dim, step, length)| {
+            let count = i64::try_from(self.eval(length, state).range.is_point()?).ok().filter(|&n| n > 0)?;
+            region.repeated(dim, step, count)
         })
     }
 
-    /// Returns rows and columns of a matrix if it certainly lies inside its storage.
-    fn matrix(&mut self, m: &Matrix, state: &State) -> Option<(i128, i128)> {
+    /// Returns the lengths of rows and the number of columns of a matrix if it certainly lies inside its storage.
+    fn matrix(&mut self, m: &Matrix, state: &State) -> Option<(Vec<i128>, i128)> {
         let at = self.index(&m.at, state);
-        let rows = self.eval(m.rows, state).range.is_point();
-        let cols = self.eval(m.cols, state).range.is_point();
-        let (rows, cols) = (rows.filter(|&n| n >= 0)?, cols.filter(|&n| n >= 0)?);
+        let lengths: Vec<Option<i128>> = axes(m).map(|(_, _, e)| self.eval(e, state).range.is_point()).collect();
+        let lengths = lengths.into_iter().map(|n| n.filter(|&n| n >= 0)).collect::<Option<Vec<_>>>()?;
         let inside = at.iter().enumerate().all(|(dim, v)| {
-            let reach = |d: u8, step: i64, n: i128| if d as usize == dim { step as i128 * (n - 1) } else { 0 };
-            let (r, c) = (reach(m.row_dim, m.row_step, rows), reach(m.col_dim, m.col_step, cols));
-            v.range.lo + r.min(0) + c.min(0) >= 0 && v.range.hi + r.max(0) + c.max(0) < self.length(m.base, dim)
+            let along = axes(m).zip(&lengths).filter(|((d, _, _), _)| *d == dim);
+            let reaches: Vec<i128> = along.map(|((_, step, _), n)| step as i128 * (n - 1)).collect();
+            let (down, up) = reaches.iter().fold((0, 0), |(lo, hi), &r| (lo + r.min(0), hi + r.max(0)));
+            v.range.lo + down >= 0 && v.range.hi + up < self.length(m.base, dim)
         });
-        (rows == 0 || cols == 0 || inside).then_some((rows, cols))
+        let (cols, rows) = lengths.split_last()?;
+        (lengths.contains(&0) || inside).then(|| (rows.to_vec(), *cols))
     }
+}
+
+/// Returns dimension, step and length of the axes of a matrix, columns last.
+fn axes(m: &Matrix) -> impl Iterator<Item = (usize, i64, ExprId)> {
+    let outer = m.outer.iter().map(|axis| (axis.dim as usize, axis.step, axis.len));
+    outer.chain([(m.row_dim as usize, m.row_step, m.rows), (m.col_dim as usize, m.col_step, m.cols)])
 }
 
 /// Records a path that jumps to a label.

@@ -249,6 +249,7 @@ fn product(rows: i64) -> Codelet {
     let matrix = |base, at: [ExprId; 2], dims: (u8, u8), rows, cols| Matrix {
         base,
         at: at.into_iter().collect(),
+        outer: vec![],
         row_dim: dims.0,
         col_dim: dims.1,
         row_step: 1,

@@ -268,6 +268,8 @@ impl StmtChecker<'_> {
             ensure(ty.is_number(), || format!("amp does not take {ty}"))?;
             ensure(factor.base != amp.c.base, || "amp reads what it writes".into())?;
         }
+        let alike = amp.b.outer.is_empty() && amp.c.outer.len() == amp.a.outer.len();
+        ensure(alike, || "the matrices of amp have different axes".into())?;
         Ok(())
     }
 
@@ -284,7 +286,11 @@ impl StmtChecker<'_> {
             }
         };
         self.index(&m.at, rank, assigned)?;
-        let inside = (m.row_dim as usize) < rank && (m.col_dim as usize) < rank;
+        let mut dims = m.outer.iter().map(|axis| axis.dim).chain([m.row_dim, m.col_dim]);
+        let inside = dims.all(|dim| (dim as usize) < rank);
+        for axis in &m.outer {
+            self.value(axis.len, ElemType::I64, assigned)?;
+        }
         ensure(inside, || "a matrix runs along a dimension that does not exist".into())?;
         self.value(m.rows, ElemType::I64, assigned)?;
         self.value(m.cols, ElemType::I64, assigned)?;

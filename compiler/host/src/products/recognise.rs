@@ -183,6 +183,9 @@ impl<'a> Known<'a> {
 
     fn matrix(&self, m: &Matrix) -> Option<MatrixField> {
         let Storage::Field(field) = m.base else { return None };
+        if !m.outer.is_empty() {
+            return None;
+        }
         Some(MatrixField {
             field,
             at: m.at.iter().map(|&e| self.value(e)).collect::<Option<_>>()?,

@@ -114,8 +114,9 @@ pub enum Stmt {
     Return,
     /// A reduction in the fixed order of the language.
     Reduce(Box<Reduce>),
-    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`. With `first: true`
-    /// each element of `c` starts at 0 and is not read.
+    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, where i counts the rows
+    /// of all axes of `c` and `a` but the last, in row-major order. With `first: true` each element of `c` starts at 0
+    /// and is not read.
     Amp(Box<Amp>),
 }
 
@@ -177,6 +178,7 @@ impl Stmt {
             Stmt::Amp(amp) => {
                 for m in [&amp.c, &amp.a, &amp.b] {
                     m.at.iter().for_each(|&e| f(e));
+                    m.outer.iter().for_each(|axis| f(axis.len));
                     f(m.rows);
                     f(m.cols);
                 }
@@ -300,12 +302,12 @@ pub struct Binder {
     pub step: i64,
 }
 
-/// A matrix product into `c`. All three are two-dimensional.
+/// A matrix product into `c`. The rows of `c` and `a` may have several axes, the same for both.
 #[derive(Clone, Debug)]
 pub struct Amp {
-    /// m × n, written, and read unless `first`; a float type.
+    /// … × m × n, written, and read unless `first`; a float type.
     pub c: Matrix,
-    /// m × k
+    /// … × m × k
     pub a: Matrix,
     /// k × n
     pub b: Matrix,
@@ -315,14 +317,16 @@ pub struct Amp {
     pub site: SiteId,
 }
 
-/// A two-dimensional sub-view of a field or local array: element (i, j) is at `at` with `i * row_step` added to the
-/// index of dimension `row_dim` and `j * col_step` to that of `col_dim`.
+/// A sub-view of a field or local array: element (…, i, j) is at `at` with `i * row_step` added to the index of
+/// dimension `row_dim`, `j * col_step` to that of `col_dim`, and likewise for the axes around the rows.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     /// The field or array.
     pub base: Storage,
-    /// Index of element (0, 0), `i64`, one per dimension of the base.
+    /// Index of the first element, `i64`, one per dimension of the base.
     pub at: Index,
+    /// Axes around the rows, outermost first.
+    pub outer: Vec<RowAxis>,
     /// Dimension of the base along which rows advance.
     pub row_dim: u8,
     /// Dimension of the base along which columns advance.
@@ -335,6 +339,17 @@ pub struct Matrix {
     pub rows: ExprId,
     /// Number of columns, `i64`.
     pub cols: ExprId,
+}
+
+/// An axis of a matrix along which there are further rows.
+#[derive(Clone, Debug)]
+pub struct RowAxis {
+    /// Dimension of the base.
+    pub dim: u8,
+    /// Step of the index.
+    pub step: i64,
+    /// Its length, `i64`.
+    pub len: ExprId,
 }
 
 /// Storage with elements.

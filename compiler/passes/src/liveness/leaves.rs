@@ -6,9 +6,8 @@ use super::atoms::Atoms;
 use crate::footprint::{Covers, Footprint};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use girder_ir::codelet::Dir;
-use girder_ir::family::Family;
 use girder_ir::graph::Graph;
-use girder_ir::ids::{StepId, VarId};
+use girder_ir::ids::{FamilyId, StepId, VarId};
 use girder_ir::program::{Effect, StepKind};
 use girder_ir::view::View;
 
@@ -53,11 +52,11 @@ impl Effects {
 impl Leaves {
     pub fn of(graph: &Graph) -> Leaves {
         let mut leaves = Leaves { list: vec![], of_step: SecondaryMap::new() };
-        let mut covers = Covers::default();
+        let covers = Covers::of(graph);
         for set in graph.sets.values() {
             let mut leaf = Leaf::default();
             for &family in &set.families {
-                leaf.add_family(graph, &graph.families[family], &mut covers);
+                leaf.add_family(graph, family, &covers);
             }
             leaves.list.push(leaf);
         }
@@ -136,13 +135,14 @@ impl Leaf {
         })
     }
 
-    fn add_family(&mut self, graph: &Graph, family: &Family, covers: &mut Covers) {
+    fn add_family(&mut self, graph: &Graph, id: FamilyId, covers: &Covers) {
+        let family = &graph.families[id];
         let codelet = &graph.codelets[family.codelet];
         for field in &family.fields {
             let prints = Footprint::of_field(&family.domain, field);
             match codelet.fields[field.field].dir {
                 Dir::In | Dir::InOut => self.reads.extend(prints),
-                Dir::Out if covers.is_full(graph, family, field.field) => self.writes.extend(prints),
+                Dir::Out if covers.is_full(id, field.field) => self.writes.extend(prints),
                 Dir::Out => self.reads.extend(prints),
                 Dir::Const => {}
             }

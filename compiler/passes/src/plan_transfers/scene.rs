@@ -2,6 +2,7 @@
 //!
 //! Invariant: it does not change while steps are planned.
 
+use crate::footprint::Covers;
 use cranelift_entity::SecondaryMap;
 use girder_ir::graph::Graph;
 use girder_ir::ids::VarId;
@@ -21,6 +22,8 @@ pub(super) struct Scene<'a> {
     /// The largest size of a block in bytes.
     pub block_limit: u32,
     pub homes: SecondaryMap<VarId, Homes>,
+    /// The `out` fields that are not fetched.
+    pub covers: Covers,
 }
 
 impl Scene<'_> {

@@ -19,14 +19,11 @@ use super::repeats::{Key, Repeats};
 use super::route::{Pad, Router};
 use super::scene::Scene;
 use super::sites::{Forms, LandingField, ViewForm, forms, repeats};
-use cranelift_entity::EntityRef;
-use girder_codelet::{Cover, bind_sizes, facts};
-use girder_ir::codelet::{Codelet, Dir};
+use girder_ir::codelet::Dir;
 use girder_ir::family::{Family, Field};
 use girder_ir::graph::ComputeSet;
-use girder_ir::ids::{CopyId, FieldId};
+use girder_ir::ids::{CopyId, FamilyId};
 use girder_ir::plan::{FieldLandings, Landing, Loc, Object, StepPlan};
-use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::{Run, View};
 use girder_source::par_map_slice;
 use rustc_hash::FxHashMap;
@@ -66,8 +63,8 @@ pub(super) fn plan(
         moves: Moves::new(scene),
     };
     let mut landings = vec![];
-    for (f, (family, fields)) in families.iter().zip(in_places).enumerate() {
-        landings.push(planner.family(f, family, &tiles[f], fields)?);
+    for (f, (&id, fields)) in set.families.iter().zip(in_places).enumerate() {
+        landings.push(planner.family(f, id, &tiles[f], fields)?);
     }
     let Planner { mut before, after, mut buffers, mut moves, .. } = planner;
     if let Some(copy) = carries {
@@ -98,12 +95,12 @@ impl<'a> Planner<'a> {
     fn family(
         &mut self,
         f: usize,
-        family: &'a Family,
+        id: FamilyId,
         tiles: &[u32],
         fields: Vec<InPlace>,
     ) -> Result<Vec<FieldLandings>, PlanError> {
+        let family = &self.scene.graph.families[id];
         let codelet = &self.scene.graph.codelets[family.codelet];
-        let mut covers = None;
         let mut landings = vec![];
         for (k, found) in fields.into_iter().enumerate() {
             let found = match landing::all_in_place(found) {
@@ -115,10 +112,7 @@ impl<'a> Planner<'a> {
             };
             let field = &family.fields[k];
             let fetched = match codelet.fields[field.field].dir {
-                Dir::Out => {
-                    let covers = covers.get_or_insert_with(|| fully_written(codelet, family));
-                    !covers.contains(&field.field)
-                }
+                Dir::Out => !self.scene.covers.is_full(id, field.field),
                 Dir::In | Dir::InOut | Dir::Const => true,
             };
             let site =
@@ -322,19 +316,4 @@ fn phase(moves: &[Move], tile: u32) -> u32 {
     // Takes the first of the longest; `max_by_key` would take the last.
     let longest = away.min_by_key(|m| std::cmp::Reverse(m.bytes));
     longest.map_or(0, |m| m.from.offset.wrapping_sub(m.to.offset) % 4)
-}
-
-/// Returns the fields that every vertex of a family certainly writes in full.
-fn fully_written(codelet: &Codelet, family: &Family) -> Vec<FieldId> {
-    let mut shapes = vec![Default::default(); codelet.fields.len()];
-    let mut consts = vec![Scalar::zero(ElemType::I64); codelet.fields.len()];
-    for field in &family.fields {
-        shapes[field.field.index()] = field.shape();
-    }
-    if family.domain.count() > 0 {
-        family.consts.iter().for_each(|(field, value)| consts[field.index()] = value.at(0));
-    }
-    let Ok(sizes) = bind_sizes(codelet, &shapes, &consts) else { return vec![] };
-    let cover = facts(codelet, &sizes).cover;
-    codelet.fields.keys().filter(|&field| cover[field] == Cover::Full).collect()
 }

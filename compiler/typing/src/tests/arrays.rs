@@ -117,6 +117,25 @@ fn a_product_may_start_at_zero() {
 }
 
 #[test]
+fn all_axes_of_a_product_but_the_last_are_rows() {
+    // A window of an image, times a matrix of one column: y[i, j] = Σ x[i + 1, 2 j, k] w[k].
+    let source = "codelet c(in x: f32[h, w, k], in b: f32[k, n], inout y: f32[p, q, n]) {
+        amp(y, x[1..1 + p, 0..2 * q by 2, ..], b);
+    }";
+    let x: Vec<f32> = (0..24).map(|v| v as f32).collect();
+    let (x, b) = (array(&[3, 4, 2], &x), array(&[2, 1], &[1.0f32, 10.0]));
+    // Rows of x: (8, 9) (12, 13) and (16, 17) (20, 21).
+    let expected = array(&[2, 2, 1], &[198.0f32, 242.0, 286.0, 330.0]);
+    assert_eq!(last(source, &[x, b, array(&[2, 2, 1], &[100.0f32; 4])]), expected);
+    let turned = "codelet c(in a: f32[m, l, k], in b: f32[k, n], inout y: f32[n, l, m]) {
+        amp(y.transpose(), a, b, first: true);
+    }";
+    let (a, b) = (array(&[2, 2, 1], &[1.0f32, 2.0, 3.0, 4.0]), array(&[1, 1], &[1.0f32]));
+    let y = array(&[1, 2, 2], &[9.0f32; 4]);
+    assert_eq!(last(turned, &[a, b, y]), array(&[1, 2, 2], &[1.0f32, 3.0, 2.0, 4.0]));
+}
+
+#[test]
 fn a_product_of_wrong_shapes_fails() {
     let source = "codelet c(in a: f32[m, k], in b: f32[l, n], inout c: f32[m, n]) { amp(c, a, b); }";
     let (a, b) = (array(&[1, 2], &[1.0f32, 2.0]), array(&[1, 2], &[3.0f32, 4.0]));

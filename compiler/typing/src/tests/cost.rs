@@ -496,6 +496,28 @@ fn workers_share_the_coefficients_of_the_matrix_unit() {
 }
 
 #[test]
+fn rows_of_several_axes_share_the_coefficients() {
+    let window = cost(
+        "codelet c(in x: f32[h, w, k], in b: f32[k, n], out y: f32[p, q, n]) {
+             amp(y, x[1..p + 1, 0..2 * q by 2], b, first: true);
+         }",
+    );
+    let of = |p, q, n| parts(&window, &[&[p + 2, 2 * q, 16], &[16, n], &[p, q, n]], &none()).1;
+    assert_eq!(of(3, 5, 16), 2 * pass(15));
+    assert_eq!(of(1, 7, 33), 2 * 3 * pass(7));
+    assert_eq!(of(4, 0, 16), 2 * pass(0));
+    let shared = cost(
+        "multi codelet c(in x: f32[p, q, k], in b: f32[k, n], out y: f32[p, q, n]) {
+             let (lo, hi) = (worker * p / workers, (worker + 1) * p / workers);
+             amp(y[lo..hi], x[lo..hi], b, first: true);
+         }",
+    );
+    let time = parts(&shared, &[&[20, 7, 16], &[16, 32], &[20, 7, 32]], &none()).0;
+    // The worker with most rows has 4 of 20 times 7.
+    assert!((4 * pass(28)..4 * pass(28) + 600).contains(&time), "{time}");
+}
+
+#[test]
 fn the_coefficients_of_a_codelet_apart_are_interleaved() {
     let apart = cost(
         "#[pipelined(apart)] codelet c(in a: f32[m, k], in b: f32[k, n], out y: f32[m, n]) {

@@ -93,6 +93,24 @@ fn the_start_of_a_product_is_static() {
 }
 
 #[test]
+fn operands_of_a_product_have_the_same_rows() {
+    let amp = |c: &str, a: &str, b: &str| {
+        let fields = "in a: f32[2, 3, 5], in b: f32[5, 7], inout c: f32[2, 3, 7]";
+        format!("codelet f({fields}) {{ amp({c}, {a}, {b}); }}")
+    };
+    reports(&amp("c", "a", "b"), &[]);
+    reports(&amp("c[0]", "a[1]", "b"), &[]);
+    reports(&amp("c[0, 0]", "a[1]", "b"), &[("codelet::rank_mismatch", "c[0, 0]")]);
+    reports(&amp("c", "a[1]", "b"), &[("codelet::rank_mismatch", "a[1]")]);
+    reports(&amp("c[0]", "a", "b"), &[("codelet::rank_mismatch", "a")]);
+    reports(&amp("c", "b", "a"), &[("codelet::rank_mismatch", "a")]);
+    reports(&amp("c[0..1]", "a", "b"), &[("codelet::type_mismatch", "c[0..1]")]);
+    reports(&amp("c", "a[.., 0..2]", "b"), &[("codelet::type_mismatch", "c")]);
+    reports(&amp("c[0]", "a[0]", "b[.., 0..6]"), &[("codelet::type_mismatch", "c[0]")]);
+    reports(&amp("c", "a", "b[1..]"), &[("codelet::type_mismatch", "a")]);
+}
+
+#[test]
 fn only_mut_names_are_assigned() {
     body_reports("let x = 1.0; x = 2.0; x += 1.0;", &[("codelet::immutable", "x"), ("codelet::immutable", "x")]);
     body_reports("for i in 0..n { i = 2; }", &[("codelet::immutable", "i")]);

@@ -150,6 +150,12 @@ impl BodyWalk<'_> {
             self.effect(Effect::Use(v));
             *length = self.most(v, axes.map(|(m, dim, step)| (m.base, dim, step)))?;
         }
+        for (c, a) in amp.c.outer.iter().zip(&amp.a.outer) {
+            let v = self.expr(c.len)?;
+            self.effect(Effect::Use(v));
+            let most = self.most(v, [(amp.c.base, c.dim, c.step), (amp.a.base, a.dim, a.step)])?;
+            shape[0] = most.mul(shape[0].clone());
+        }
         for matrix in [&amp.c, &amp.a, &amp.b] {
             if let Storage::Local(local) = matrix.base
                 && self.elements.contains_key(&local)

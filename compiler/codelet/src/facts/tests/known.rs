@@ -241,6 +241,7 @@ fn facts_of_amp(first: bool) -> (Facts, FieldId) {
     let matrix = |f| Matrix {
         base: Storage::Field(f),
         at: [zero, zero].into_iter().collect(),
+        outer: vec![],
         row_dim: 0,
         col_dim: 1,
         row_step: 1,

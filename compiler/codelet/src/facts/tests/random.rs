@@ -33,8 +33,12 @@ impl Gen<'_> {
         let simple = depth == 0;
         match self.tape.below(if simple { 3 } else { 9 }) {
             0 => {
-                let v = self.tape.pick(&[0, 1, 2, 3, -1, 4, 7]);
-                self.b.int(v)
+                let v = self.tape.pick(&[0, 1, 2, 3, -1, 4, 7, 8, 9]);
+                match v {
+                    8 if self.b.codelet.multi => self.b.expr(ElemType::I64, ExprKind::Worker),
+                    9 if self.b.codelet.multi => self.b.expr(ElemType::I64, ExprKind::Workers),
+                    _ => self.b.int(v),
+                }
             }
             1 if !self.scope.is_empty() => {
                 let local = self.scope[self.tape.below(self.scope.len())];
@@ -246,8 +250,9 @@ impl Gen<'_> {
 }
 
 /// `out f0: i64[n], out f1: i64[n, m], out f2: i64, in f3: i64[n]` with a random body.
-fn codelet(tape: &[u32]) -> Codelet {
+fn codelet(tape: &[u32], multi: bool) -> Codelet {
     let mut b = Builder::new();
+    b.codelet.multi = multi;
     let (n, m) = (b.size("n"), b.size("m"));
     let (dn, dm) = (DimDecl::Size(n), DimDecl::Size(m));
     let y = b.field(Dir::Out, ElemType::I64, &[dn]);
@@ -303,13 +308,30 @@ proptest! {
 
     #[test]
     fn facts_hold_in_every_run(tape in prop::collection::vec(any::<u32>(), 0..200), n in 1u64..9, m in 1u64..9) {
-        let c = codelet(&tape);
+        let c = codelet(&tape, false);
         let (y, z) = (Shape::from_slice(&[n]), Shape::from_slice(&[n, m]));
         compare(&c, &[y.clone(), z, Shape::new(), y]);
     }
 
     #[test]
-    fn nearly_full_loops(tape in prop::collection::vec(any::<u32>(), 0..24), n in 0u64..5, m in 0u64..5) {
-        compare(&nearly_full(&tape), &[Shape::from_slice(&[n, m]), Shape::from_slice(&[n * m])]);
+    fn facts_hold_on_any_number_of_workers(
+        tape in prop::collection::vec(any::<u32>(), 0..200),
+        (n, m) in (1u64..9, 1u64..9),
+        workers in 1u32..4,
+    ) {
+        let c = codelet(&tape, true);
+        let (y, z) = (Shape::from_slice(&[n]), Shape::from_slice(&[n, m]));
+        compare_on(&c, &[y.clone(), z, Shape::new(), y], workers);
+    }
+
+    #[test]
+    fn nearly_full_loops(
+        tape in prop::collection::vec(any::<u32>(), 0..24),
+        (n, m) in (0u64..5, 0u64..5),
+        multi in any::<bool>(),
+    ) {
+        let mut c = nearly_full(&tape);
+        c.multi = multi;
+        compare(&c, &[Shape::from_slice(&[n, m]), Shape::from_slice(&[n * m])]);
     }
 }

@@ -15,8 +15,14 @@ impl FactsWalk<'_> {
             ExprKind::Local(local) => state.value(local).clone(),
             ExprKind::ConstField(_) => Value::unknown(ty),
             ExprKind::Size(size) => Value::point(self.sizes.sizes[size]),
-            ExprKind::Worker => Value::of(Interval::new(0, u32::MAX as i128)),
-            ExprKind::Workers => Value::of(Interval::new(1, u32::MAX as i128)),
+            ExprKind::Worker => match self.worker {
+                Some(worker) => Value::point(worker.number.into()),
+                None => Value::of(Interval::new(0, u32::MAX as i128)),
+            },
+            ExprKind::Workers => match self.worker {
+                Some(worker) => Value::point(worker.of.into()),
+                None => Value::of(Interval::new(1, u32::MAX as i128)),
+            },
             ExprKind::Load { field, ref index, site } => {
                 let index = self.index(index, state);
                 self.bounds(Storage::Field(field), &index, site);

@@ -31,9 +31,18 @@ pub(super) struct Range {
     shared: bool,
 }
 
+/// What single turns of a `while` have shown.
+enum Turns {
+    /// The loop has ended: the state after it.
+    Ended(Option<State>),
+    /// Further turns are not known: the state before them, and that of paths that have left the loop.
+    Unknown(State, Option<State>),
+}
+
 impl FactsWalk<'_> {
     pub(super) fn range(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, state: &State) -> Range {
-        if let Some(n) = self.share(lo, hi, state).filter(|_| step == 1) {
+        let share = if self.worker.is_none() && step == 1 { self.share(lo, hi, state) } else { None };
+        if let Some(n) = share {
             let values = (n > 0).then(|| Interval::new(0, i128::from(n) - 1));
             let exact = Some((Affine::constant(0), n));
             return Range { var, values, certain: n > 0, exact, at_most: n.unsigned_abs(), step, shared: true };
@@ -126,6 +135,10 @@ impl FactsWalk<'_> {
         state: State,
     ) -> Option<State> {
         let Some(values) = range.values else { return Some(state) };
+        if let Some((first, trips)) = self.single(&range) {
+            let indices = (0..trips).map(|t| first + range.step * t);
+            return self.one_by_one(range.var, indices, label, body, state);
+        }
         let symbol = self.symbol();
         let mut head = self.head(&[body], state);
         head.set(range.var, self.unknown(range.var));
@@ -158,6 +171,39 @@ impl FactsWalk<'_> {
         State::join_paths(end, left)
     }
 
+    /// Returns the first index and the trip count of a loop whose iterations are walked one by one.
+    fn single(&mut self, range: &Range) -> Option<(i64, i64)> {
+        let worker = self.worker.as_mut()?;
+        let (first, trips) = range.exact.as_ref().and_then(|(first, n)| Some((first.is_constant()?, *n)))?;
+        worker.single = worker.single.checked_sub(u32::try_from(trips).ok()?)?;
+        Some((first, trips))
+    }
+
+    /// Walks the iterations of a loop one after another.
+    fn one_by_one(
+        &mut self,
+        var: LocalId,
+        indices: impl Iterator<Item = i64>,
+        label: Label,
+        body: &StmtBlock,
+        state: State,
+    ) -> Option<State> {
+        let (mut next, mut left, mut many) = (Some(state), None, 0);
+        for index in indices {
+            let Some(mut state) = next else { break };
+            state.set(var, Value::point(index));
+            self.breaks.remove(&label);
+            self.continues.remove(&label);
+            let end = self.block(body, state);
+            next = State::join_paths(end, self.continues.remove(&label));
+            left = State::join_paths(left, self.breaks.remove(&label));
+            next.as_mut().into_iter().for_each(|state| region::compact(&mut state.written, &mut many));
+        }
+        let mut end = State::join_paths(next, left)?;
+        end.set(var, self.unknown(var));
+        Some(end)
+    }
+
     pub(super) fn while_loop(
         &mut self,
         before: &StmtBlock,
@@ -167,6 +213,10 @@ impl FactsWalk<'_> {
         site: SiteId,
         state: State,
     ) -> Option<State> {
+        let (state, left) = match self.turns(before, cond, label, body, state) {
+            Turns::Ended(end) => return end,
+            Turns::Unknown(state, left) => (state, left),
+        };
         let head = self.head(&[before, body], state);
         self.breaks.remove(&label);
         let around = self.nest_begins();
@@ -182,7 +232,28 @@ impl FactsWalk<'_> {
         self.depth -= 1;
         self.weights[site] = std::mem::replace(&mut self.nest, around).min(MOST);
         self.continues.remove(&label);
-        State::join_paths(end, self.breaks.remove(&label))
+        State::join_paths(State::join_paths(end, self.breaks.remove(&label)), left)
+    }
+
+    /// Walks the turns of a `while` one after another, as long as its condition is known and they are few.
+    fn turns(&mut self, before: &StmtBlock, cond: ExprId, label: Label, body: &StmtBlock, state: State) -> Turns {
+        let (mut next, mut left, mut many) = (state, None, 0);
+        while let Some(single) = self.worker.and_then(|w| w.single.checked_sub(1)) {
+            self.worker.iter_mut().for_each(|w| w.single = single);
+            let Some(tested) = self.block(before, next.clone()) else { return Turns::Ended(left) };
+            let Some(truth) = self.eval(cond, &tested).range.is_point() else { break };
+            if truth == 0 {
+                return Turns::Ended(State::join_paths(Some(tested), left));
+            }
+            self.breaks.remove(&label);
+            self.continues.remove(&label);
+            let end = self.block(body, tested);
+            left = State::join_paths(left, self.breaks.remove(&label));
+            let Some(mut end) = State::join_paths(end, self.continues.remove(&label)) else { return Turns::Ended(left) };
+            region::compact(&mut end.written, &mut many);
+            next = end;
+        }
+        Turns::Unknown(next, left)
     }
 
     pub(super) fn reduce(&mut self, reduce: &Reduce, state: State) -> State {

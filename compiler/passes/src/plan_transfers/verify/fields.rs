@@ -5,7 +5,7 @@
 //! do their bytes under landings of equal strides. The runs are then made once and shared.
 
 use super::memory::Elements;
-use girder_codelet::{Cover, Sizes, bind_sizes, facts};
+use girder_codelet::{Cover, Sizes, bind_sizes, facts_on};
 use girder_ir::codelet::{Codelet, Dir};
 use girder_ir::family::{Family, Field};
 use girder_ir::ids::{ComputeSetId, VarId};
@@ -56,7 +56,7 @@ pub(super) fn sites<'a>(
             return Err(format!("family {position} has landings for {} fields", landings.len()));
         }
         let Some(tiles) = &race_free.placement.families[f] else { return Err("a family has no tiles".into()) };
-        let full = full(codelet, family);
+        let full = full(codelet, family, race_free.workers);
         for (index, (field, landings)) in family.fields.iter().zip(landings).enumerate() {
             let decl = &codelet.fields[field.field];
             let fetched = decl.dir != Dir::Out || !full.contains(&index);
@@ -163,13 +163,13 @@ fn landing(landings: &FieldLandings, instance: u64) -> Result<(Landing, Option<u
 }
 
 /// Positions of the fields that are written fully for certain.
-fn full(codelet: &Codelet, family: &Family) -> Vec<usize> {
+fn full(codelet: &Codelet, family: &Family, workers: u32) -> Vec<usize> {
     let shape = |id| family.fields.iter().find(|f| f.field == id).map(|f| f.shape()).unwrap_or_default();
     let shapes: Vec<_> = codelet.fields.keys().map(shape).collect();
     let value = |id| family.consts.iter().find(|c| c.0 == id).filter(|_| family.domain.count() > 0);
     let value = |id| value(id).map_or(Scalar::zero(ElemType::I64), |c| c.1.at(0));
     let consts: Vec<_> = codelet.fields.keys().map(value).collect();
-    let cover = |sizes: &Sizes| facts(codelet, sizes).cover;
+    let cover = |sizes: &Sizes| facts_on(codelet, sizes, workers).cover;
     let Ok(cover) = bind_sizes(codelet, &shapes, &consts).map(|sizes| cover(&sizes)) else { return vec![] };
     (0..family.fields.len()).filter(|&k| cover[family.fields[k].field] == Cover::Full).collect()
 }
