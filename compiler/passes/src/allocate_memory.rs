@@ -54,7 +54,7 @@ impl Pass for AllocateMemory {
 
     /// Allocates memory, or reports the tiles that do not fit.
     fn run(input: Scheduled, cx: &mut PassContext) -> Result<Allocated> {
-        let liveness = Liveness::of(&input);
+        let liveness = Liveness::with(&input, &cx.covers(&input));
         let host = allocate_host(&input, &liveness, cx)?;
         let costs = estimate::costs(&input, cx.machine);
         let wants = wishes::wants(&input, &costs);
@@ -85,7 +85,8 @@ impl Pass for AllocateMemory {
     fn admit(read: &mut Allocated, _: Stage, cx: &mut PassContext) -> Result<()> {
         let verdict = Self::verify(read, cx);
         cx.accepted(Self::NAME, verdict)?;
-        read.host = allocate_host(&read.scheduled, &Liveness::of(&read.scheduled), cx)?;
+        let liveness = Liveness::with(&read.scheduled, &cx.covers(&read.scheduled));
+        read.host = allocate_host(&read.scheduled, &liveness, cx)?;
         Ok(())
     }
 }

@@ -3,11 +3,15 @@
 //! Invariant: a pass that returns `Err` has pushed an error to the diagnostics first.
 
 use crate::StepTimes;
+use crate::footprint::Covers;
+use girder_ir::graph::Graph;
 use girder_machine::Machine;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The target machine, the session and the diagnostics of a compilation.
+/// The target machine, the session and the diagnostics of a compilation. Passes keep the families and codelets of its
+/// graph.
 pub struct PassContext<'a> {
     /// The target machine.
     pub machine: &'a Machine,
@@ -20,12 +24,14 @@ pub struct PassContext<'a> {
     pub timings: Vec<(&'static str, Duration)>,
     /// The time that passes take for each step, if it is measured.
     pub step_times: StepTimes,
+    covers: Option<Arc<Covers>>,
 }
 
 impl<'a> PassContext<'a> {
     /// Creates a context without timings.
     pub fn new(machine: &'a Machine, session: &'a Session, diagnostics: &'a mut Diagnostics) -> PassContext<'a> {
-        PassContext { machine, session, diagnostics, timings: vec![], step_times: StepTimes::default() }
+        let step_times = StepTimes::default();
+        PassContext { machine, session, diagnostics, timings: vec![], step_times, covers: None }
     }
 
     /// Runs a pass and records its time under a name.
@@ -35,6 +41,11 @@ impl<'a> PassContext<'a> {
         let result = pass(self);
         self.timings.push((name, start.elapsed()));
         result
+    }
+
+    /// Returns which `out` fields vertices write in full. This is found once in a compilation.
+    pub(crate) fn covers(&mut self, graph: &Graph) -> Arc<Covers> {
+        self.covers.get_or_insert_with(|| Arc::new(Covers::of(graph))).clone()
     }
 
     /// Returns the largest size of a memory block in bytes.

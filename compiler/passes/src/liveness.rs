@@ -27,6 +27,7 @@ mod carried;
 pub use carried::carried;
 pub use order::LivenessOrder;
 
+use crate::footprint::Covers;
 use crate::steps::steps_of;
 use atoms::Atoms;
 use flow::{Flow, Summaries};
@@ -76,8 +77,13 @@ pub struct Ended {
 impl Liveness {
     /// Analyses a graph whose calls do not recurse.
     pub fn of(graph: &Graph) -> Liveness {
+        Liveness::with(graph, &Covers::of(graph))
+    }
+
+    /// Works like [`Liveness::of`] if it is known which `out` fields are written in full.
+    pub fn with(graph: &Graph, covers: &Covers) -> Liveness {
         let order = LivenessOrder::of(graph);
-        let leaves = Leaves::of(graph);
+        let leaves = Leaves::of(graph, covers);
         let coarse = Atoms::whole(graph);
         let summaries = Summaries::of(graph, &order, &leaves.effects(&coarse));
         let suspects: FxHashSet<VarId> = (graph.programs.keys())

@@ -41,7 +41,6 @@ mod verify;
 pub(crate) use moves::{FEW_BYTES, MANY_PIECES};
 pub use verify::{verify, verify_within};
 
-use crate::footprint::Covers;
 use crate::pass::{Pass, Verdict};
 use crate::{Part, PassContext};
 use buffers::PlanError;
@@ -155,7 +154,7 @@ fn scene<'a, 'b: 'a>(race_free: &'a RaceFree, cx: &mut PassContext<'b>) -> Resul
     }
     let limit = most_pieces(cx);
     let (machine, cancel, block_limit) = (cx.machine, &cx.session.cancel, cx.block_limit());
-    Ok(Scene { graph, placement, machine, cancel, limit, block_limit, homes, covers: Covers::of(graph) })
+    Ok(Scene { graph, placement, machine, cancel, limit, block_limit, homes, covers: cx.covers(graph) })
 }
 
 /// Returns the greatest number of pieces that one step may move. The tables of a plan have far larger rows than those

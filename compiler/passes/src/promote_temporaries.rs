@@ -25,7 +25,7 @@ impl Pass for PromoteTemporaries {
 
     /// Promotes temporaries, with a warning for each.
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
-        let liveness = Liveness::of(&graph);
+        let liveness = Liveness::with(&graph, &cx.covers(&graph));
         for ended in &liveness.ended {
             cx.diagnostics.push(read_of_ended(&graph, ended));
         }

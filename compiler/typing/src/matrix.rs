@@ -75,7 +75,8 @@ impl<'a> Builder<'a, '_> {
         let [of_c, of_a, of_b] = [c, a, b].map(|v| self.storage_name(v.base));
         if b.rank() != 2 {
             let message = format!("the last operand of `amp` is a matrix, and {of_b} has rank {} here", b.rank());
-            self.error("codelet::rank_mismatch", spans[2], message);
+            let d = Diagnostic::error("codelet::rank_mismatch", spans[2], message);
+            self.report(d.help("write one `amp` for each matrix, for example in a loop over the first axis"));
             return false;
         }
         if c.rank() != a.rank() {

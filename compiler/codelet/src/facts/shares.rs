@@ -14,7 +14,7 @@ use girder_ir::ids::FieldId;
 
 /// Iterations of all workers that are walked one by one, if a walk of each loop does not decide: a `while`, or an
 /// element that a condition gives to a worker.
-const SINGLE: u32 = 1 << 12;
+const SINGLE: u32 = 1 << 11;
 
 /// Returns the fields that so many workers certainly write in full.
 pub(super) fn covered(codelet: &Codelet, sizes: &Sizes, workers: u32, mut open: Vec<FieldId>) -> Vec<FieldId> {

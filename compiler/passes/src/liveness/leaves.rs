@@ -50,13 +50,12 @@ impl Effects {
 }
 
 impl Leaves {
-    pub fn of(graph: &Graph) -> Leaves {
+    pub fn of(graph: &Graph, covers: &Covers) -> Leaves {
         let mut leaves = Leaves { list: vec![], of_step: SecondaryMap::new() };
-        let covers = Covers::of(graph);
         for set in graph.sets.values() {
             let mut leaf = Leaf::default();
             for &family in &set.families {
-                leaf.add_family(graph, family, &covers);
+                leaf.add_family(graph, family, covers);
             }
             leaves.list.push(leaf);
         }

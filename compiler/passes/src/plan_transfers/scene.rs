@@ -10,6 +10,7 @@ use girder_ir::placement::Placement;
 use girder_ir::plan::Homes;
 use girder_machine::Machine;
 use girder_source::Cancel;
+use std::sync::Arc;
 
 /// The graph with its placement, the machine and the limits.
 pub(super) struct Scene<'a> {
@@ -23,7 +24,7 @@ pub(super) struct Scene<'a> {
     pub block_limit: u32,
     pub homes: SecondaryMap<VarId, Homes>,
     /// The `out` fields that are not fetched.
-    pub covers: Covers,
+    pub covers: Arc<Covers>,
 }
 
 impl Scene<'_> {
