@@ -47,17 +47,16 @@ pub enum Cover {
     Partial,
 }
 
-/// Proves all facts for these sizes, as [`facts`] does; in addition, the coverage of `out` fields that hold for `workers`
-/// workers of a tile. With 0 their number is not known.
+/// Proves all facts for these sizes, as [`facts`] does, and which `out` fields that many workers of a tile cover. With 0
+/// their number is not known.
 ///
 /// Each worker is walked with its number known, so shares are seen however they are computed. Checks and weights do not
 /// depend on the number of workers, so that all engines count alike.
 pub fn facts_on(codelet: &Codelet, sizes: &Sizes, workers: u32) -> Facts {
     let mut facts = facts(codelet, sizes);
     if codelet.multi && workers > 0 {
-        let is_open = |&(field, ref decl): &(FieldId, &FieldDecl)| {
-            decl.dir == Dir::Out && facts.cover[field] == Cover::Partial
-        };
+        let is_open =
+            |&(field, ref decl): &(FieldId, &FieldDecl)| decl.dir == Dir::Out && facts.cover[field] == Cover::Partial;
         let open: Vec<FieldId> = codelet.edges().filter(is_open).map(|(field, _)| field).collect();
         shares::covered(codelet, sizes, workers, open).into_iter().for_each(|field| facts.cover[field] = Cover::Full);
     }

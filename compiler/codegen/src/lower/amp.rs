@@ -92,7 +92,9 @@ impl Lower<'_, '_> {
         while let (Some(&of_c), Some(&of_a), Some(rows)) = (c.outer.last(), a.outer.last(), c.rows.known) {
             let follow = |outer: Outer, bytes: i64| bytes != 0 && bytes.checked_mul(rows) == Some(outer.bytes);
             let total = of_c.len.known.and_then(|n| n.checked_mul(rows)).filter(|_| rows > 0);
-            let (true, true, Some(total)) = (follow(of_c, c.row_bytes), follow(of_a, a.row_bytes), total) else { return };
+            let (true, true, Some(total)) = (follow(of_c, c.row_bytes), follow(of_a, a.row_bytes), total) else {
+                return;
+            };
             let rows = Number { value: self.i64(total), known: Some(total) };
             (c.rows, a.rows) = (rows, rows);
             c.outer.pop();

@@ -114,9 +114,9 @@ pub enum Stmt {
     Return,
     /// A reduction in the fixed order of the language.
     Reduce(Box<Reduce>),
-    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, where i counts the rows
-    /// of all axes of `c` and `a` but the last, in row-major order. With `first: true` each element of `c` starts at 0
-    /// and is not read.
+    /// `amp(c, a, b)`: for all i, j, for k in order, `c[i, j] = fma(a[i, k], b[k, j], c[i, j])`, where i counts the
+    /// rows of all axes of `c` and `a` but the last, in row-major order. With `first: true` each element of `c` starts
+    /// at 0 and is not read.
     Amp(Box<Amp>),
 }
 

@@ -249,7 +249,9 @@ impl FactsWalk<'_> {
             self.continues.remove(&label);
             let end = self.block(body, tested);
             left = State::join_paths(left, self.breaks.remove(&label));
-            let Some(mut end) = State::join_paths(end, self.continues.remove(&label)) else { return Turns::Ended(left) };
+            let Some(mut end) = State::join_paths(end, self.continues.remove(&label)) else {
+                return Turns::Ended(left);
+            };
             region::compact(&mut end.written, &mut many);
             next = end;
         }
