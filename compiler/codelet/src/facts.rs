@@ -47,8 +47,8 @@ pub enum Cover {
     Partial,
 }
 
-/// Proves all facts for these sizes, as [`facts`] does, and which `out` fields that many workers of a tile cover. With 0
-/// their number is not known.
+/// Proves all facts for these sizes, as [`facts`] does, and which `out` fields so many workers of a tile write in full.
+/// With 0 their number is not known.
 ///
 /// Each worker is walked with its number known, so shares are seen however they are computed. Checks and weights do not
 /// depend on the number of workers, so that all engines count alike.
