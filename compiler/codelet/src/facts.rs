@@ -56,7 +56,7 @@ pub fn facts_on(codelet: &Codelet, sizes: &Sizes, workers: u32) -> Facts {
     let mut facts = facts(codelet, sizes);
     if codelet.multi && workers > 0 {
         let is_open =
-            |&(field, ref decl): &(FieldId, &FieldDecl)| decl.dir == Dir::Out && facts.cover[field] == Cover::Partial;
+            |&(field, decl): &(FieldId, &FieldDecl)| decl.dir == Dir::Out && facts.cover[field] == Cover::Partial;
         let open: Vec<FieldId> = codelet.edges().filter(is_open).map(|(field, _)| field).collect();
         shares::covered(codelet, sizes, workers, open).into_iter().for_each(|field| facts.cover[field] = Cover::Full);
     }
