@@ -32,7 +32,7 @@ pub(crate) struct Worker {
     pub number: u32,
     /// The number of workers.
     pub of: u32,
-    /// Iterations of loops that are walked one by one. Further ones are walked once for all.
+    /// Iterations of loops that may be walked one by one. Further ones are walked once for all.
     pub single: u32,
 }
 

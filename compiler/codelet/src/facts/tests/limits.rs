@@ -191,3 +191,20 @@ fn an_endless_codelet_leaves_nothing_unwritten() {
     });
     assert!(is_full(&facts));
 }
+
+/// A codelet with many statements in many iterations that cover no field.
+#[test]
+fn long_iterations_are_not_walked_one_by_one() {
+    let mut b = Builder::new();
+    b.codelet.multi = true;
+    let size = b.size("n");
+    let y = b.field(Dir::Out, I64, &[DimDecl::Size(size)]);
+    let (i, zero, n) = (b.local(I64), b.int(0), b.size_of(size));
+    let body: StmtBlock = (0..20_000).map(|_| b.store(y, &[zero], n)).collect();
+    let body = b.for_loop(i, zero, n, 1, body);
+    let c = b.finish(vec![body]);
+    let sizes = bind_sizes(&c, &[Shape::from_slice(&[1000])], &[]).unwrap();
+    let start = std::time::Instant::now();
+    assert!(!is_full(&facts_on(&c, &sizes, 8)));
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}

@@ -39,6 +39,11 @@ enum Turns {
     Unknown(State, Option<State>),
 }
 
+/// Returns the number of statements of a block, inner ones included.
+fn statements(block: &StmtBlock) -> u64 {
+    block.iter().map(|stmt| 1 + stmt.blocks().map(statements).sum::<u64>()).sum()
+}
+
 impl FactsWalk<'_> {
     pub(super) fn range(&mut self, var: LocalId, lo: ExprId, hi: ExprId, step: i64, state: &State) -> Range {
         let share = if self.worker.is_none() && step == 1 { self.share(lo, hi, state) } else { None };
@@ -135,7 +140,7 @@ impl FactsWalk<'_> {
         state: State,
     ) -> Option<State> {
         let Some(values) = range.values else { return Some(state) };
-        if let Some((first, trips)) = self.single(&range) {
+        if let Some((first, trips)) = self.single(&range, body) {
             let indices = (0..trips).map(|t| first + range.step * t);
             return self.one_by_one(range.var, indices, label, body, state);
         }
@@ -172,11 +177,21 @@ impl FactsWalk<'_> {
     }
 
     /// Returns the first index and the trip count of a loop whose iterations are walked one by one.
-    fn single(&mut self, range: &Range) -> Option<(i64, i64)> {
-        let worker = self.worker.as_mut()?;
+    fn single(&mut self, range: &Range, body: &StmtBlock) -> Option<(i64, i64)> {
         let (first, trips) = range.exact.as_ref().and_then(|(first, n)| Some((first.is_constant()?, *n)))?;
-        worker.single = worker.single.checked_sub(u32::try_from(trips).ok()?)?;
-        Some((first, trips))
+        self.charge(u64::try_from(trips).ok()?, body).then_some((first, trips))
+    }
+
+    /// Takes iterations from those that may be walked one by one, if so many are left. Long ones count several times.
+    fn charge(&mut self, iterations: u64, body: &StmtBlock) -> bool {
+        let (codelet, Some(worker)) = (self.codelet, &mut self.worker) else { return false };
+        if worker.single == 0 {
+            return false;
+        }
+        let each = 1 + statements(body) / 16 + codelet.locals.len() as u64 / 64;
+        let taken = u32::try_from(iterations.saturating_mul(each)).ok();
+        let left = taken.and_then(|taken| worker.single.checked_sub(taken));
+        left.inspect(|&left| worker.single = left).is_some()
     }
 
     /// Walks the iterations of a loop one after another.
@@ -238,8 +253,7 @@ impl FactsWalk<'_> {
     /// Walks the turns of a `while` one after another, as long as its condition is known and they are few.
     fn turns(&mut self, before: &StmtBlock, cond: ExprId, label: Label, body: &StmtBlock, state: State) -> Turns {
         let (mut next, mut left, mut many) = (state, None, 0);
-        while let Some(single) = self.worker.and_then(|w| w.single.checked_sub(1)) {
-            self.worker.iter_mut().for_each(|w| w.single = single);
+        while self.charge(1, body) {
             let Some(tested) = self.block(before, next.clone()) else { return Turns::Ended(left) };
             let Some(truth) = self.eval(cond, &tested).range.is_point() else { break };
             if truth == 0 {
