@@ -3,8 +3,8 @@
 //! # Note: Packets ahead
 //! Tiles have room for `ahead` packets of a stream, and the host moves one after another. Packet k of an `in` stream
 //! has arrived at `max(arrived(k - 1), taken(k - ahead)) + host`, where `host` are the cycles that the host takes for
-//! a packet, and the program takes it then or later. A program writes packet k of an `out` stream when packet `k - ahead`
-//! has left, and it has left at `max(left(k - 1), written(k)) + host`. Both begin at time 0.
+//! a packet, and the program takes it then or later. A program writes packet k of an `out` stream when packet
+//! `k - ahead` has left, and it has left at `max(left(k - 1), written(k)) + host`. Both begin at time 0.
 //!
 //! Invariant: a queue depends on the times of the program's steps alone.
 
