@@ -55,6 +55,11 @@ impl Elaborator<'_> {
                     other => Err(self.expected("a tensor", &other, x.span)),
                 }
             }
+            "grad" => self.grad(given, span),
+            "stopped" => {
+                let [x] = self.required(name, ["x"], given, span)?;
+                self.stopped(x.value, span)
+            }
             "concat" => self.concat(given, span),
             "zeros" => self.zeros(given, span),
             "params" => {

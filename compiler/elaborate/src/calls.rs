@@ -105,6 +105,11 @@ impl Elaborator<'_> {
         if f.codelet {
             return self.apply_each((module, item), f, given, span);
         }
+        if self.is_taping()
+            && let Some(value) = self.call_at_index((module, item), f, &given, span)
+        {
+            return value;
+        }
         let key = self.static_call(Callee::Item((module, item)), &given);
         self.remembered(key, |this| this.enter_call((module, Some(item)), f, &[], given, span))
     }
@@ -169,7 +174,11 @@ impl Elaborator<'_> {
             if !is_inner {
                 self.emission.enter_path(own.into());
             }
-            let run = self.body(&f.body);
+            let rule = self.rule_here().filter(|_| self.is_taping());
+            let run = match rule {
+                Some(rule) => self.body_with_rule(rule, f, span),
+                None => self.body(&f.body),
+            };
             if !is_inner {
                 self.emission.leave_path();
             }

@@ -55,8 +55,13 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// Returns the qualified name of a function.
+    pub fn qualified_fn(&self, module: ModuleRef, f: &ast::Fn) -> SmolStr {
+        self.modules.qualified(module, &f.name.dotted())
+    }
+
     /// Returns the number of a function in its module, and its name in printed text.
-    fn printed(&self, module: ModuleRef, f: &ast::Fn) -> Option<(usize, SmolStr)> {
+    pub fn printed(&self, module: ModuleRef, f: &ast::Fn) -> Option<(usize, SmolStr)> {
         if let Some(closed) = self.closed(module) {
             return Some((0, closed.name.clone()));
         }
@@ -220,9 +225,9 @@ impl Elaborator<'_> {
         }
         let generated = (module.0 as usize).checked_sub(self.modules.count());
         let (name, text, calls) = match generated.map(|k| &self.codelets.generated[k]) {
-            Some(Generated::Codelet { tree, callee }) => {
+            Some(Generated::Codelet { tree, callees }) => {
                 let text = girder_syntax::format(tree, "").trim_end().to_string();
-                (item_name(&tree.items[item]), text, callee.iter().copied().collect())
+                (item_name(&tree.items[item]), text, callees.clone())
             }
             Some(Generated::Closure(Closed { closure, name, .. })) => {
                 let tree = &self.modules.get(closure.module).tree;
@@ -259,7 +264,8 @@ impl Elaborator<'_> {
         text
     }
 
-    fn names(&self) -> Names<'_> {
+    /// Returns the names that codelet bodies see.
+    pub fn names(&self) -> Names<'_> {
         Names { modules: self.modules, codelets: &self.codelets, scopes: &self.scopes }
     }
 }

@@ -7,6 +7,8 @@ mod switch;
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::{Body, NodeKind};
+use crate::gradients::moments::Moment;
+use crate::gradients::tape::{EntryKind, tape_of};
 use crate::statements::Flow;
 use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;
@@ -94,10 +96,14 @@ impl<'a> Elaborator<'a> {
 
     fn run_time_if(&mut self, cond: Tensor, then: &ast::Body, els: Option<ExprId>, span: Span) -> Result<Value> {
         let branches = vec![Branch::Body(then), els.map_or(Branch::Nothing, Branch::Else)];
+        let (before, begin) = self.begin();
         let (values, mut bodies) = self.branches(branches)?;
-        let value = self.joined(values, &mut bodies, span)?;
+        let value = self.joined(values, &mut bodies, before, span)?;
+        let arms = bodies.iter().map(tape_of).collect();
+        let record = EntryKind::Branch { on: cond.clone(), keys: vec![], arms };
         let (els, then) = (bodies.pop().unwrap_or_default(), bodies.pop().unwrap_or_default());
         self.push(NodeKind::If { cond: cond.view, then, els }, span)?;
+        self.record(begin, record, span);
         Ok(value)
     }
 
@@ -125,7 +131,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Joins the values of run-time branches: each branch writes its value to a fresh variable.
-    fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], span: Span) -> Result<Value> {
+    fn joined(&mut self, values: Vec<Value>, bodies: &mut [Body], before: Moment, span: Span) -> Result<Value> {
         if values.iter().any(|v| matches!(v, Value::Unit)) {
             return Ok(Value::Unit);
         }
@@ -143,7 +149,7 @@ impl<'a> Elaborator<'a> {
                 let Some(members) = members else {
                     return Err(self.error("elaborate::branches_differ", span, "the branches have different values"));
                 };
-                joined.push(self.joined(members, bodies, span)?);
+                joined.push(self.joined(members, bodies, before, span)?);
             }
             let tuple = crate::value::Tuple { names, values: joined };
             return Ok(Value::Tuple(std::sync::Arc::new(tuple)));
@@ -160,6 +166,7 @@ impl<'a> Elaborator<'a> {
             _ => return Ok(Value::Unit),
         };
         let result = self.temporary("chosen", ty, &shape, span)?;
+        result.view.vars().iter().for_each(|&v| self.recorder.set_made(v, before));
         for (value, body) in values.into_iter().zip(bodies) {
             self.emission.reopen(std::mem::take(body));
             let done = self.write(&result, value, span);
@@ -172,6 +179,7 @@ impl<'a> Elaborator<'a> {
     /// Elaborates `while cond { … }`: the condition's steps run before each test.
     pub fn while_loop(&mut self, cond: ExprId, body: &ast::Body, span: Span) -> Result<()> {
         let cond_span = self.tree().exprs[cond].span;
+        let (_, begin) = self.begin();
         let (value, before) = self.under_run_time(|this| match this.expr(cond)? {
             Value::Tensor(t) => this.scalar_condition(Arc::unwrap_or_clone(t), cond_span).map(Value::from),
             other => Ok(other),
@@ -179,6 +187,8 @@ impl<'a> Elaborator<'a> {
         match value {
             Value::Tensor(c) => {
                 let (_, body) = self.under_run_time(|this| this.block(body))?;
+                self.settle_late_checks()?;
+                self.record_while([&before, &body], begin, span);
                 self.push(NodeKind::While { before, cond: c.view.clone(), body }, span)
             }
             Value::Bool(false) => Ok(()),
@@ -212,6 +222,8 @@ impl<'a> Elaborator<'a> {
             }
             (other, _) => return Err(self.expected("a count or a range", &other, range_span)),
         };
+        let recompute = std::mem::take(&mut self.recorder.recompute_next);
+        let (_, begin) = self.begin();
         let slot = index.map(|name| self.repeat_index(name, range, range_span)).transpose()?;
         let (_, body) = self.under_run_time(|this| {
             if let (Some(name), Some((t, ..))) = (index, &slot) {
@@ -219,8 +231,12 @@ impl<'a> Elaborator<'a> {
             }
             this.block(body)
         })?;
+        self.settle_late_checks()?;
         let index = slot.map(|(_, var, start, step)| (var, start, step));
-        self.push(NodeKind::Repeat { count: range.count, index, body }, span)
+        let record = EntryKind::Repeat { count: range.count, index, body: tape_of(&body), recompute };
+        self.push(NodeKind::Repeat { count: range.count, index, body }, span)?;
+        self.record(begin, record, span);
+        Ok(())
     }
 
     /// Returns the `i32` variable of an index; in printed text this is a temporary that already has the name.
@@ -259,8 +275,12 @@ impl<'a> Elaborator<'a> {
     /// Elaborates `par { on ipu(0) { … } on ipu(1) { … } }`: one branch per statement, or per iteration of a `for`.
     pub fn par(&mut self, body: &'a ast::Body, span: Span) -> Result<()> {
         let mut branches = Vec::new();
+        let (_, begin) = self.begin();
         self.par_branches(body, &mut branches)?;
-        self.push(NodeKind::Par(branches), span)
+        let record = EntryKind::Par(branches.iter().map(tape_of).collect());
+        self.push(NodeKind::Par(branches), span)?;
+        self.record(begin, record, span);
+        Ok(())
     }
 
     fn par_branches(&mut self, body: &'a ast::Body, out: &mut Vec<Body>) -> Result<()> {

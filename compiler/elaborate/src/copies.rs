@@ -5,10 +5,12 @@
 
 use crate::elaborator::{Elaborator, NodeKind, memory};
 use crate::families::{Loops, box_of};
+use crate::gradients::tape::EntryKind;
 use crate::value::{Tensor, Value};
 use girder_ir::family::{CopyFamily, Domain, Field};
 use girder_ir::graph::{CopySet, VarClass};
 use girder_ir::ids::{CopyId, FieldId};
+use girder_ir::types::ElemType;
 use girder_ir::view::{Signature, View, overlap};
 use girder_source::{Diagnostic, Result, Span};
 use girder_syntax::ast::{self, CopyItem};
@@ -73,7 +75,7 @@ impl Elaborator<'_> {
         if target.view.is_empty() || src == target.view {
             return Ok(());
         }
-        if self.write_in_place(&target.view, &source.view, &src) {
+        if self.write_in_place(&target.view, &source.view, &src, span) {
             return Ok(());
         }
         let rows = vec![CopyRow::single(target.view.clone(), src, span)];
@@ -82,14 +84,18 @@ impl Elaborator<'_> {
 
     /// Lets the last step write the destination directly. Conditions: `source` is a whole temporary that only this step
     /// computes, its family can write `dst` instead, and the step reads no element that it would then write.
-    fn write_in_place(&mut self, dst: &View, source: &View, broadcast: &View) -> bool {
+    fn write_in_place(&mut self, dst: &View, source: &View, broadcast: &View, span: Span) -> bool {
         let Some((temp, set)) = self.emission.computed_last() else { return false };
         let [part] = &source.parts[..] else { return false };
         let whole = View::whole(temp, &source.shape());
         if part.var != temp || *source != whole || broadcast != source || self.named_anywhere(temp) {
             return false;
         }
-        crate::retarget::retarget(&mut self.graph, set, temp, dst)
+        let done = crate::retarget::retarget(&mut self.graph, set, temp, dst);
+        if done {
+            self.record_retarget(temp, dst, span);
+        }
+        done
     }
 
     /// Returns whether a name in scope refers to a variable.
@@ -275,13 +281,24 @@ impl Elaborator<'_> {
                 first.push(CopyRow { dst: t.view.clone(), src: r.src.clone(), span: r.span, extents });
                 r.src = t.view;
             }
-            let set = self.unique_set_name(Some(name), "");
-            let copy = self.add_copy(set, first, span)?;
-            self.push(NodeKind::Copy(copy), span)?;
+            self.emit_copy(name, first, span)?;
         }
+        self.emit_copy(name, rows, span)
+    }
+
+    /// Emits a copy whose rows do not overlap.
+    fn emit_copy(&mut self, name: &str, rows: Vec<CopyRow>, span: Span) -> Result<()> {
         let set = self.unique_set_name(Some(name), "");
+        let taped = if self.is_taping() { rows.clone() } else { vec![] };
+        let begin = self.moment();
         let copy = self.add_copy(set, rows, span)?;
-        self.push(NodeKind::Copy(copy), span)
+        self.push(NodeKind::Copy(copy), span)?;
+        for r in taped {
+            let ty = r.dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty);
+            let src = Tensor { view: r.src, ty };
+            self.record(begin, EntryKind::Write { dst: r.dst, src }, r.span);
+        }
+        Ok(())
     }
 
     /// Adds a copy set whose rows do not overlap: rows of one statement and signature share a family.

@@ -15,7 +15,9 @@ use crate::elaborator::{Elaborator, Generated};
 use crate::families::{Families, Instance, Loops};
 use crate::value::Given;
 use crate::value::{Tensor, Value};
-use codelet::EachCodelet;
+use codelet::{EachBody, EachCodelet};
+use crate::gradients::derive::{Formula, text};
+use crate::gradients::tape::{EachOf, EntryKind};
 use girder_ir::family::Domain;
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
@@ -26,19 +28,20 @@ use girder_syntax::ast;
 use girder_typing::ModuleRef;
 use operand::Operand;
 use pieces::Pieces;
+use std::rc::Rc;
 
 /// Minimal number of elements of a vertex.
 const LEAST: u64 = 32;
 /// Minimal number of elements of a piece for the use of a further processor.
 const FAR: u64 = 128;
 
-/// A function that is applied to elements.
-#[derive(Clone, Copy)]
+/// What an element-wise step computes.
 struct Function<'f> {
-    /// The qualified name of a codelet function; or a type, for a conversion.
-    path: &'f str,
-    /// The function's item.
-    item: Option<(ModuleRef, usize)>,
+    body: EachBody<'f>,
+    /// The name of the compute set.
+    name: &'f str,
+    /// The codelet functions that it calls.
+    callees: Vec<(ModuleRef, usize)>,
 }
 
 impl Elaborator<'_> {
@@ -105,25 +108,82 @@ impl Elaborator<'_> {
         let name = f.name.dotted();
         let out = self.temporary(name.rsplit('.').next().unwrap_or(&name), result, &shape, span)?;
         let path = self.qualified_item(module, &name);
-        let function = Function { path: &path, item: Some((module, item)) };
-        self.each_into(Some(function), operands, &out, span)?;
+        let own = path.rsplit('.').next().unwrap_or(&path);
+        let function = Function { body: EachBody::Call(&path), name: own, callees: vec![(module, item)] };
+        let begin = self.moment();
+        self.each_into(function, operands, std::slice::from_ref(&out), span)?;
+        if self.is_taping() {
+            let operands = values.into_iter().zip(types).collect();
+            let (function, outs) = (EachOf::Fn(module, item), vec![out.clone()]);
+            self.record(begin, EntryKind::Each { function, operands, outs }, span);
+        }
         Ok(out.into())
+    }
+
+    /// Applies a formula to tensors and static numbers; operands that it does not mention may be absent. Returns its
+    /// results, of a shape to which all operands broadcast.
+    pub fn apply_formula(
+        &mut self,
+        formula: &Rc<Formula>,
+        inputs: Vec<Option<(Value, ElemType)>>,
+        shape: &[u64],
+        span: Span,
+    ) -> Result<Vec<Tensor>> {
+        let formula = Rc::new(formula.compact());
+        let used = formula.inputs.len();
+        let mut operands = Vec::with_capacity(used);
+        let mut values = Vec::with_capacity(used);
+        let kept = formula.kept.clone();
+        let mut inputs = inputs;
+        for k in kept {
+            let Some((value, ty)) = inputs.get_mut(k).and_then(Option::take) else { continue };
+            operands.push(match &value {
+                Value::Tensor(t) if t.view.len() == 1 => Operand::One(Tensor { view: t.view.reshape(&[]), ty }),
+                Value::Tensor(t) => Operand::Full(Tensor { view: self.broadcast(t, shape, span)?, ty }),
+                number => Operand::Static(self.scalar(number, ty, span)?),
+            });
+            values.push((value, ty));
+        }
+        let mut outs = vec![];
+        for &o in &formula.outputs {
+            let ty = formula.code[o].ty.unwrap_or(ElemType::F32);
+            outs.push(self.temporary("adjoint", ty, shape, span)?);
+        }
+        let name = self.formulas.name(&formula);
+        let body = EachBody::Formula(&formula, &name);
+        let short = formula.name.rsplit('.').next().unwrap_or_default();
+        let short = short.split("_f32").next().and_then(|s| s.split("_f64").next()).unwrap_or(short);
+        let function = Function { body, name: short, callees: text::callees(&formula) };
+        let begin = self.moment();
+        self.each_into(function, operands, &outs, span)?;
+        let function = EachOf::Formula(formula.clone());
+        self.record(begin, EntryKind::Each { function, operands: values, outs: outs.clone() }, span);
+        Ok(outs)
     }
 
     /// Writes a static number to every element.
     pub fn fill(&mut self, out: &Tensor, value: Scalar, span: Span) -> Result<()> {
-        self.each_into(None, vec![Operand::Static(value)], out, span)
+        let begin = self.moment();
+        let function = Function { body: EachBody::Copy, name: "fill", callees: vec![] };
+        self.each_into(function, vec![Operand::Static(value)], std::slice::from_ref(out), span)?;
+        self.record(begin, EntryKind::Fill { dst: out.view.clone() }, span);
+        Ok(())
     }
 
     /// Converts every element: `f32(x)`.
     pub fn convert_each(&mut self, x: Tensor, ty: ElemType, span: Span) -> Result<Tensor> {
         let out = self.temporary(ty.name(), ty, &x.view.shape(), span)?;
+        let operands = vec![(Value::from(x.clone()), x.ty)];
         let operand = if x.view.len() == 1 {
             Operand::One(Tensor { view: x.view.reshape(&[]), ty: x.ty })
         } else {
             Operand::Full(x)
         };
-        self.each_into(Some(Function { path: ty.name(), item: None }), vec![operand], &out, span)?;
+        let function = Function { body: EachBody::Call(ty.name()), name: ty.name(), callees: vec![] };
+        let begin = self.moment();
+        self.each_into(function, vec![operand], std::slice::from_ref(&out), span)?;
+        let (function, outs) = (EachOf::Convert, vec![out.clone()]);
+        self.record(begin, EntryKind::Each { function, operands, outs }, span);
         Ok(out)
     }
 
@@ -202,28 +262,26 @@ impl Elaborator<'_> {
         Ok(out)
     }
 
-    /// Emits one family that computes `out[i] = f(operands[i]…)`.
+    /// Emits one family that computes `outs[…][i] = f(operands[i]…)`.
     fn each_into(
         &mut self,
-        function: Option<Function<'_>>,
+        function: Function<'_>,
         operands: Vec<Operand>,
-        out: &Tensor,
+        outs: &[Tensor],
         span: Span,
     ) -> Result<()> {
-        if out.view.is_empty() {
-            return Ok(());
-        }
-        let (mut fulls, shape) = merged(&operands, out);
-        let out_view = fulls.pop().unwrap_or_else(|| out.view.clone());
-        let (path, item) = function.map_or((None, None), |f| (Some(f.path), f.item));
-        let codelet = EachCodelet { function: path, operands: &operands, out: out.ty, rank: shape.len() };
-        let module = self.each_codelet(codelet, item);
+        let Some(out) = outs.first().filter(|t| !t.view.is_empty()) else { return Ok(()) };
+        let (mut fulls, shape) = merged(&operands, outs);
+        let out_views = fulls.split_off(fulls.len() - outs.len());
+        let types: Vec<ElemType> = outs.iter().map(|t| t.ty).collect();
+        let Function { body, name, callees } = function;
+        let codelet = EachCodelet { body, operands: &operands, outs: &types, rank: shape.len() };
+        let module = self.each_codelet(codelet, callees);
         let spec = self.specialised(module, 0, &[], span)?;
         let grid = self.pieces(&shape);
         let mut families = Families::default();
-        let name = path.and_then(|p| p.rsplit('.').next()).unwrap_or("fill");
         let name = self.unique_set_name(Some(name), "");
-        let views: Vec<View> = views_of(&operands, fulls, out_view);
+        let views: Vec<View> = views_of(&operands, fulls, out_views);
         let consts: Vec<Scalar> =
             operands.iter().filter_map(|o| if let Operand::Static(s) = o { Some(*s) } else { None }).collect();
         let within = self.within_here();
@@ -250,7 +308,8 @@ impl Elaborator<'_> {
         self.push(crate::elaborator::NodeKind::Execute(set), span)?;
         let whole = |var: VarId| out.view == View::whole(var, &self.graph.vars[var].shape);
         let temporary = |var: &VarId| self.graph.vars[*var].class == VarClass::Temp && whole(*var);
-        let computed = out.view.parts.first().map(|p| p.var).filter(temporary).map(|var| (var, set));
+        let only = outs.len() == 1;
+        let computed = out.view.parts.first().map(|p| p.var).filter(|v| only && temporary(v)).map(|var| (var, set));
         self.emission.note_computed(computed);
         Ok(())
     }
@@ -273,40 +332,40 @@ impl Elaborator<'_> {
     }
 
     /// Returns the module of an element-wise codelet, which is generated on first use.
-    fn each_codelet(&mut self, codelet: EachCodelet<'_>, callee: Option<(ModuleRef, usize)>) -> ModuleRef {
+    fn each_codelet(&mut self, codelet: EachCodelet<'_>, callees: Vec<(ModuleRef, usize)>) -> ModuleRef {
         let name = codelet.name();
         if let Some(known) = self.codelets.elementwise.get(&name) {
             return *known;
         }
         let tree = codelet.module();
-        let module = self.generate(Generated::Codelet { tree: Box::new(tree), callee });
+        let module = self.generate(Generated::Codelet { tree: Box::new(tree), callees });
         self.codelets.elementwise.insert(name, module);
         module
     }
 }
 
 /// Returns the views of all fields, in the codelet's order.
-fn views_of(operands: &[Operand], fulls: Vec<View>, out: View) -> Vec<View> {
+fn views_of(operands: &[Operand], fulls: Vec<View>, outs: Vec<View>) -> Vec<View> {
     let mut fulls = fulls.into_iter();
     let view = |o: &Operand| match o {
         Operand::Full(_) => fulls.next(),
         Operand::One(t) => Some(t.view.clone()),
         Operand::Static(_) => None,
     };
-    operands.iter().filter_map(view).chain([out]).collect()
+    operands.iter().filter_map(view).chain(outs).collect()
 }
 
-/// Returns the views of the full operands and the result, with axes merged as far as all of them allow.
-fn merged(operands: &[Operand], out: &Tensor) -> (Vec<View>, Vec<u64>) {
+/// Returns the views of the full operands and the results, with axes merged as far as all of them allow.
+fn merged(operands: &[Operand], outs: &[Tensor]) -> (Vec<View>, Vec<u64>) {
     let full = operands.iter().filter_map(|o| match o {
         Operand::Full(t) => Some(&t.view),
         _ => None,
     });
-    let views: Vec<View> = full.chain([&out.view]).cloned().collect();
+    let views: Vec<View> = full.chain(outs.iter().map(|t| &t.view)).cloned().collect();
     let flat: Vec<View> = views.iter().map(|v| v.flatten()).collect();
-    let shape = out.view.shape();
+    let shape = outs[0].view.shape();
     if shape.len() <= 1 || flat.iter().all(|v| v.single().is_some()) {
-        return (flat, vec![out.view.len()]);
+        return (flat, vec![outs[0].view.len()]);
     }
     (views, shape.to_vec())
 }

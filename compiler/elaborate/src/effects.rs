@@ -2,6 +2,7 @@
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::NodeKind;
+use crate::gradients::tape::EntryKind;
 use crate::value::Given;
 use crate::value::{Tensor, Value};
 use girder_ir::ids::StreamId;
@@ -28,7 +29,9 @@ impl Elaborator<'_> {
             return Ok(false);
         }
         self.writable(&target.view, span)?;
+        let begin = self.moment();
         self.push(NodeKind::Effect(Effect::Read { stream, into: target.view.clone() }), span)?;
+        self.record(begin, EntryKind::Fill { dst: target.view.clone() }, span);
         Ok(true)
     }
 
@@ -120,7 +123,10 @@ impl Elaborator<'_> {
                 if t.view.is_empty() {
                     return Ok(());
                 }
-                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone() }), span)
+                let begin = self.moment();
+                self.push(NodeKind::Effect(Effect::Undef { what: t.view.clone() }), span)?;
+                self.record(begin, EntryKind::Fill { dst: t.view.clone() }, span);
+                Ok(())
             }
             other => Err(self.expected("a tensor", other, at)),
         }

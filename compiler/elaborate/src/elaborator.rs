@@ -17,10 +17,13 @@ mod scopes;
 
 pub use codelet_table::{Captured, CapturedFn, Closed, Closures, CodeletTable, Generated, SpecKey};
 pub use entities::Set;
-pub use nodes::{Body, NodeKind, add_body};
+pub use nodes::{Body, Node, NodeKind, add_body};
 pub use scopes::{Binding, Global, Scopes};
 
 use crate::context::{Arguments, Context};
+use crate::gradients::moments::Recorder;
+use crate::gradients::needs::Formulas;
+use crate::gradients::rules::Rules;
 use crate::maps::rows::VarRows;
 use crate::modules::{Loader, Modules};
 use crate::references::ItemId;
@@ -76,6 +79,12 @@ pub struct Elaborator<'a> {
     pub statement_times: Option<&'a mut StatementTimes>,
     /// The mapped rows of `map` statements, in their order.
     pub mapped: Vec<VarRows>,
+    /// Writes and their moments, in a program with gradients.
+    pub recorder: Recorder,
+    /// The rules of all modules.
+    pub rules: Rules,
+    /// Derivatives of functions of numbers.
+    pub formulas: Formulas,
 }
 
 impl<'a> Elaborator<'a> {
@@ -83,6 +92,8 @@ impl<'a> Elaborator<'a> {
     pub fn new(modules: &'a Modules, cx: &'a mut Context<'_>) -> Elaborator<'a> {
         let mut graph = Graph { name: modules.root_name(), workers: cx.machine.chip.workers, ..Graph::default() };
         graph.origins.set_library(cx.map.library());
+        let recorder = Recorder::new(modules.mentions("grad"));
+        let rules = Rules::find(modules, cx.diagnostics);
         Elaborator {
             modules,
             machine: cx.machine,
@@ -102,6 +113,9 @@ impl<'a> Elaborator<'a> {
             static_calls: StaticCalls::default(),
             statement_times: cx.statement_times.as_mut(),
             mapped: vec![],
+            recorder,
+            rules,
+            formulas: Formulas::default(),
         }
     }
 
@@ -239,7 +253,9 @@ impl<'a> Elaborator<'a> {
         kind.canonicalise();
         self.takes(memory::STEP + kind.texts());
         let origin = self.origin_at(span);
-        if self.emission.push(kind, origin) {
+        let at = self.recorder.tick();
+        self.log_step(&kind, at, span);
+        if self.emission.push(kind, origin, at) {
             return Ok(());
         }
         let help = "move it into a `program`, or make the value static";

@@ -49,6 +49,7 @@ mod cycles;
 mod families;
 mod batched;
 mod each;
+mod gradients;
 mod copies;
 mod retarget;
 mod effects;

@@ -117,6 +117,12 @@ impl Modules {
         self.list.len()
     }
 
+    /// Returns whether some module mentions a name in an expression.
+    pub fn mentions(&self, name: &str) -> bool {
+        let in_tree = |m: &Module| m.tree.exprs.written().iter().any(|e| matches!(&e.kind, ast::ExprKind::Name(n) if n == name));
+        !self.is_printed() && self.list.iter().any(in_tree)
+    }
+
     /// Returns the name of the graph: `module name;`, or the root file's name.
     pub fn root_name(&self) -> SmolStr {
         let root = self.get(Modules::ROOT);

@@ -29,7 +29,6 @@ impl Elaborator<'_> {
         for (index, item) in tree.items.iter().enumerate() {
             match &item.kind {
                 ItemKind::Compute { .. } | ItemKind::Copy { .. } => _ = self.define_set(Modules::ROOT, index),
-                ItemKind::Grad(g) => _ = self.unsupported(g.name.span, "`grad`"),
                 _ => {}
             }
         }

@@ -48,7 +48,7 @@ pub struct Selection {
 }
 
 /// A compute set that reads rows, which later reads may join.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RowsSet {
     /// The position of its step in the body.
     position: usize,
@@ -58,6 +58,15 @@ pub struct RowsSet {
     greatest: u64,
     /// The bytes that all reads of the set copy.
     bytes: u64,
+}
+
+impl RowsSet {
+    /// Follows the insertion of steps.
+    pub fn shift(&mut self, position: usize, count: usize) {
+        if self.position >= position {
+            self.position += count;
+        }
+    }
 }
 
 impl Elaborator<'_> {

@@ -127,8 +127,44 @@ impl Elaborator<'_> {
     pub fn statement(&mut self, id: StmtId, last: bool) -> Result<Ended> {
         let stmt = &self.tree().stmts[id];
         self.charge(stmt.span)?;
-        self.no_attributes(&stmt.attrs, "a statement")?;
         let span = stmt.span;
+        if stmt.attrs.iter().any(|a| a.name.name == "recompute") {
+            return self.recomputed(id, last);
+        }
+        self.no_attributes(&stmt.attrs, "a statement")?;
+        self.plain_statement(id, last, span)
+    }
+
+    /// Runs a statement whose values the reverse program computes again.
+    fn recomputed(&mut self, id: StmtId, last: bool) -> Result<Ended> {
+        let tree = self.tree();
+        let stmt = &tree.stmts[id];
+        let others: Vec<ast::Attr> = stmt.attrs.iter().filter(|a| a.name.name != "recompute").cloned().collect();
+        self.no_attributes(&others, "a statement")?;
+        let is_block = |e: &ast::ExprId| matches!(tree.exprs[*e].kind, ExprKind::Block(_));
+        let (begin, count) = (self.moment(), self.emission.tape_len());
+        match &stmt.kind {
+            StmtKind::Repeat { .. } => {
+                self.recorder.recompute_next = true;
+                let ended = self.plain_statement(id, last, stmt.span);
+                self.recorder.recompute_next = false;
+                return ended;
+            }
+            StmtKind::Decl(ast::Decl::Let(_)) => {}
+            StmtKind::Expr { expr, .. } if is_block(expr) => {}
+            _ => {
+                let at = stmt.attrs.iter().find(|a| a.name.name == "recompute").map_or(stmt.span, |a| a.name.span);
+                let message = "`recompute` stands before a `let`, a block or a `repeat`";
+                return Err(self.error("names::unknown", at, message));
+            }
+        }
+        let ended = self.plain_statement(id, last, stmt.span)?;
+        self.record_segment(begin, count, stmt.span);
+        Ok(ended)
+    }
+
+    fn plain_statement(&mut self, id: StmtId, last: bool, span: Span) -> Result<Ended> {
+        let stmt = &self.tree().stmts[id];
         match &stmt.kind {
             StmtKind::Decl(decl) => self.declaration(decl)?,
             StmtKind::Expr { expr, semi } => return self.expression_statement(*expr, last && !semi, span),
@@ -152,7 +188,11 @@ impl Elaborator<'_> {
             }
             StmtKind::Par(body) => self.par(body, span)?,
             StmtKind::Call { name, args } => self.call_program(name, args, span)?,
-            StmtKind::Execute(name) => self.execute(name)?,
+            StmtKind::Execute(name) => {
+                let begin = self.moment();
+                self.execute(name)?;
+                self.record_executed(begin, span);
+            }
             StmtKind::Exchange(name) => {
                 self.find_set(name)?;
             }

@@ -74,7 +74,9 @@ impl Elaborator<'_> {
         self.charge_bytes(memory::VAR + 2 * name.len() as u64 + 8 * shape.len() as u64, span)?;
         let Site { mapping, within } = site;
         let shape = shape.iter().copied().collect();
-        Ok(self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, within, origin }))
+        let var = self.graph.vars.push(Var { name, class, ty, shape, init: None, mapping, within, origin });
+        self.recorder.make(var);
+        Ok(var)
     }
 
     /// Reports a shape with too many axes, or one without elements whose axes exceed the range of element numbers.

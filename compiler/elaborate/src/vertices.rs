@@ -23,11 +23,19 @@ impl<'a> Elaborator<'a> {
             let mut families = Families::new(false);
             self.vertex_items(items, &mut Loops::default(), &mut families)?;
             self.add_families(set, families, span)?;
+            if self.recorder.is_on() {
+                let begin = self.recorder.tick();
+                self.recorder.log_set(&self.graph, set, begin, span);
+                self.record_set(set, begin, span);
+            }
             return Ok(());
         }
         let name = self.unique_set_name(name, "set");
         let set = self.compute_set(name, items, span)?;
-        self.push(NodeKind::Execute(set), span)
+        let begin = self.moment();
+        self.push(NodeKind::Execute(set), span)?;
+        self.record_set(set, begin, span);
+        Ok(())
     }
 
     /// Elaborates `compute name { … }`.

@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 37] = [
+pub const NAMES: [&str; 39] = [
     "tile",
     "ipu",
     "linear",
@@ -39,6 +39,8 @@ pub const NAMES: [&str; 37] = [
     "reversed",
     "zeros",
     "cycles",
+    "grad",
+    "stopped",
 ];
 
 /// Functions of the prelude that also apply to static numbers.

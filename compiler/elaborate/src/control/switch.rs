@@ -4,6 +4,7 @@
 
 use super::Branch;
 use crate::elaborator::{Elaborator, NodeKind};
+use crate::gradients::tape::{EntryKind, tape_of};
 use crate::statements::Flow;
 use crate::value::{Tensor, Value};
 use girder_source::{Result, Span};
@@ -121,12 +122,16 @@ impl Elaborator<'_> {
             branches.push(Branch::Nothing);
             keys.push(vec![]);
         }
+        let (before, begin) = self.begin();
         let (values, mut bodies) = self.branches(branches)?;
-        let value = self.joined(values, &mut bodies, span)?;
+        let value = self.joined(values, &mut bodies, before, span)?;
+        let arms = bodies.iter().map(tape_of).collect();
         let default = bodies.pop().unwrap_or_default();
         keys.pop();
+        let record = EntryKind::Branch { on: on.clone(), keys: keys.clone(), arms };
         let cases = keys.into_iter().zip(bodies).collect();
         self.push(NodeKind::Switch { on: on.view, cases, default }, span)?;
+        self.record(begin, record, span);
         Ok(value)
     }
 }

@@ -3,21 +3,32 @@
 //! Invariant: the name determines the tree, so that codelets of equal names are one codelet.
 
 use super::operand::Operand;
+use crate::gradients::derive::{Formula, text};
 use girder_ir::types::ElemType;
 use girder_source::Span;
 use girder_syntax::ast::{self, AssignOp, Dim, ExprId, FieldDir, Index, ItemKind, StmtKind, TypeKind};
 use girder_syntax::make::{Make, arg, body, ident, path};
 use smol_str::{SmolStr, format_smolstr};
 
+/// What is computed for each element.
+pub(super) enum EachBody<'o> {
+    /// The operand itself.
+    Copy,
+    /// A codelet function or a conversion, by its qualified name.
+    Call(&'o str),
+    /// A formula, with a name that no other formula has.
+    Formula(&'o Formula, &'o str),
+}
+
 /// The parameters of an element-wise codelet.
 pub(super) struct EachCodelet<'o> {
-    /// The qualified name of the applied function or type; `None` copies the operand.
-    pub function: Option<&'o str>,
+    /// What is computed.
+    pub body: EachBody<'o>,
     /// Its operands.
     pub operands: &'o [Operand],
-    /// The element type of the result.
-    pub out: ElemType,
-    /// The rank of the result and of full operands.
+    /// The element types of the results.
+    pub outs: &'o [ElemType],
+    /// The rank of the results and of full operands.
     pub rank: usize,
 }
 
@@ -25,7 +36,11 @@ impl EachCodelet<'_> {
     /// Returns the name of the codelet.
     pub fn name(&self) -> SmolStr {
         use std::fmt::Write;
-        let mut name = format!("each.{}", self.function.unwrap_or("fill"));
+        let mut name = match self.body {
+            EachBody::Copy => "each.fill".to_string(),
+            EachBody::Call(path) => format!("each.{path}"),
+            EachBody::Formula(_, name) => format!("each.{name}"),
+        };
         for operand in self.operands {
             let kind = match operand {
                 Operand::Full(_) => "",
@@ -52,18 +67,22 @@ impl EachCodelet<'_> {
             fields.push(field(&mut make, dir, &name, operand.ty(), rank));
             args.push(arg(element(&mut make, &name, rank)));
         }
-        fields.push(field(&mut make, FieldDir::Out, "y", self.out, self.rank));
-        let target = element(&mut make, "y", self.rank);
-        let value = match (self.function, &args[..]) {
-            (None, [one]) => one.value,
-            (function, _) => make.call_name(function.unwrap_or_default(), args),
+        let (mut statements, values) = match self.body {
+            EachBody::Copy => (vec![], args.into_iter().map(|a| a.value).take(1).collect()),
+            EachBody::Call(path) => (vec![], vec![make.call_name(path, args)]),
+            EachBody::Formula(formula, _) => text::statements(formula, &mut make, &mut |_, k| args[k].value),
         };
-        let mut statement = make.stmt(StmtKind::Assign { op: AssignOp::Set, target, value });
+        for (k, (value, &ty)) in values.into_iter().zip(self.outs).enumerate() {
+            let out = if self.outs.len() == 1 { "y".into() } else { format_smolstr!("y{k}") };
+            fields.push(field(&mut make, FieldDir::Out, &out, ty, self.rank));
+            let target = element(&mut make, &out, self.rank);
+            statements.push(make.stmt(StmtKind::Assign { op: AssignOp::Set, target, value }));
+        }
         if self.rank > 0 {
             let binders = (0..self.rank).map(|k| binder(&mut make, k)).collect();
-            statement = make.stmt(StmtKind::For { binders, body: body(vec![statement]) });
+            statements = vec![make.stmt(StmtKind::For { binders, body: body(statements) })];
         }
-        let (name, body) = (path(&self.name()), body(vec![statement]));
+        let (name, body) = (path(&self.name()), body(statements));
         make.item(ItemKind::Codelet(ast::Codelet { multi: false, name, generics: vec![], fields, body }));
         make.module
     }

@@ -32,8 +32,8 @@ pub enum Generated {
     Codelet {
         /// Its syntax.
         tree: Box<ast::Module>,
-        /// The codelet function that the codelet calls.
-        callee: Option<(ModuleRef, usize)>,
+        /// The codelet functions that the codelet calls.
+        callees: Vec<(ModuleRef, usize)>,
     },
     /// A closure as its only function.
     Closure(Closed),

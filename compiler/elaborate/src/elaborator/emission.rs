@@ -4,6 +4,9 @@
 //! Invariant: whoever opens a body closes it; if no body is open, no step can be emitted.
 
 use super::nodes::{Body, Node, NodeKind};
+use crate::gradients::moments::Moment;
+use crate::gradients::reverse::Inside;
+use crate::gradients::tape::Tape;
 use crate::value::Place;
 use girder_ir::ids::{ComputeSetId, VarId};
 use girder_source::OriginId;
@@ -66,10 +69,10 @@ impl Emission {
 
     /// Appends a step to the innermost body; `false` if no body is open.
     #[must_use]
-    pub fn push(&mut self, kind: NodeKind, origin: OriginId) -> bool {
+    pub fn push(&mut self, kind: NodeKind, origin: OriginId, at: Moment) -> bool {
         match self.bodies.last_mut() {
             Some(body) => {
-                body.nodes.push(Node { kind, origin });
+                body.nodes.push(Node { kind, origin, at });
                 true
             }
             None => false,
@@ -91,6 +94,64 @@ impl Emission {
     /// Notes the temporary that an element-wise step, which was just emitted, computed.
     pub fn note_computed(&mut self, computed: Option<(VarId, ComputeSetId)>) {
         self.computed_last = computed;
+    }
+
+    /// Returns the number of open bodies.
+    pub fn depth(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// Returns the tapes of the open bodies, innermost last.
+    pub fn tapes(&self) -> Vec<Tape> {
+        self.bodies.iter().map(|b| b.tape.clone()).collect()
+    }
+
+    /// Returns the number of entries on the tape of the innermost body.
+    pub fn tape_len(&self) -> usize {
+        self.bodies.last().map_or(0, |b| b.tape.len())
+    }
+
+    /// Sets aside the open bodies from `depth` on, so that steps are emitted into the one before.
+    pub fn set_aside(&mut self, depth: usize) -> Vec<Body> {
+        self.bodies.split_off(depth.min(self.bodies.len()))
+    }
+
+    /// Puts back what was set aside.
+    pub fn put_back(&mut self, bodies: Vec<Body>) {
+        self.bodies.extend(bodies);
+    }
+
+    /// Returns the body at the end of a way from an open body.
+    pub fn body_at(&mut self, root: usize, path: &[Inside]) -> Option<&mut Body> {
+        let Some((last, before)) = path.split_last() else { return self.bodies.get_mut(root) };
+        let node = holder(self.body_at(root, before)?, last)?;
+        match &mut node.kind {
+            NodeKind::Repeat { body, .. } => Some(body),
+            NodeKind::If { then, .. } if last.arm == 0 => Some(then),
+            NodeKind::If { els, .. } => Some(els),
+            NodeKind::Switch { cases, default, .. } => Some(match cases.get_mut(last.arm) {
+                Some((_, body)) => body,
+                None => default,
+            }),
+            NodeKind::Par(list) => list.get_mut(last.arm),
+            _ => None,
+        }
+    }
+
+    /// Returns the step that holds the body at the end of a way.
+    pub fn node_at(&mut self, root: usize, path: &[Inside]) -> Option<&mut NodeKind> {
+        let (last, before) = path.split_last()?;
+        holder(self.body_at(root, before)?, last).map(|n| &mut n.kind)
+    }
+
+    /// Replaces the names of the calls around.
+    pub fn replace_path(&mut self, path: Vec<SmolStr>) -> Vec<SmolStr> {
+        std::mem::replace(&mut self.path, path)
+    }
+
+    /// Replaces the places around.
+    pub fn replace_places(&mut self, places: Vec<Place>) -> Vec<Place> {
+        std::mem::replace(&mut self.places, places)
     }
 
     /// Returns the innermost body.
@@ -170,4 +231,16 @@ impl Emission {
     pub fn leave_places(&mut self, depth: usize) {
         self.places.truncate(depth);
     }
+}
+
+/// Returns the step of a body that holds the bodies of an entry.
+fn holder<'b>(body: &'b mut Body, step: &Inside) -> Option<&'b mut Node> {
+    let holds = |n: &&mut Node| {
+        let is_control = matches!(
+            n.kind,
+            NodeKind::Repeat { .. } | NodeKind::If { .. } | NodeKind::Switch { .. } | NodeKind::Par(_)
+        );
+        is_control && step.during.contains(&n.at)
+    };
+    body.nodes.iter_mut().rev().find(holds)
 }

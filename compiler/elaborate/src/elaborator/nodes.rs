@@ -2,6 +2,8 @@
 //!
 //! Invariant: a sequence is never a direct child of a sequence, so that printed text reads back to the same tree.
 
+use crate::gradients::moments::Moment;
+use crate::gradients::tape::Tape;
 use crate::rows::RowsSet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
@@ -10,25 +12,37 @@ use girder_ir::view::View;
 use girder_source::OriginId;
 
 /// A sequence of steps.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Body {
     /// The steps, in order.
     pub nodes: Vec<Node>,
     /// Steps that read rows at run time.
     pub rows: Vec<RowsSet>,
+    /// What is recorded of the steps, in a program with gradients.
+    pub tape: Tape,
+}
+
+impl Body {
+    /// Inserts steps before a position.
+    pub fn insert(&mut self, position: usize, nodes: Vec<Node>) {
+        self.rows.iter_mut().for_each(|r| r.shift(position, nodes.len()));
+        self.nodes.splice(position..position, nodes);
+    }
 }
 
 /// A step and its origin.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     /// The operation.
     pub kind: NodeKind,
     /// The origin.
     pub origin: OriginId,
+    /// When it was emitted, in a program with gradients.
+    pub at: Moment,
 }
 
 /// The kinds of [`StepKind`], with their children inline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum NodeKind {
     /// Runs a compute set.
     Execute(ComputeSetId),

@@ -9,9 +9,6 @@ use girder_syntax::ast::{self, ItemKind};
 const CODELET: [&str; 3] = ["pipelined", "cycles", "at"];
 /// Attributes that printed text puts before programs.
 const PROGRAM: [&str; 2] = ["called", "at"];
-/// Attributes that the grammar reserves.
-const LATER: [&str; 1] = ["recompute"];
-
 /// Reports every attribute that has no meaning on its item.
 pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
     for item in &tree.items {
@@ -33,14 +30,10 @@ pub fn attributes(tree: &ast::Module, diagnostics: &mut Diagnostics) {
 /// Returns the error of an attribute that has no meaning on something.
 pub fn unknown_attribute(a: &ast::Attr, what: &str) -> Diagnostic {
     let name = a.name.name.as_str();
-    if LATER.contains(&name) {
-        let message = format!("the attribute `{name}` is not yet supported");
-        return Diagnostic::error("elaborate::not_supported", a.name.span, message);
-    }
-    let written = ["pipelined", "cycles"];
+    let written = ["pipelined", "cycles", "recompute"];
     let d = Diagnostic::error("names::unknown", a.name.span, format!("`{name}` is not an attribute of {what}"));
     d.help(match girder_source::closest(name, written.iter().copied()) {
         Some(near) if near != name && what == "a codelet" => format!("did you mean `{near}`?"),
-        _ => "a codelet may have `pipelined` and `cycles(n)`; nothing else has attributes".to_string(),
+        _ => "a codelet may have `pipelined` and `cycles(n)`; a `let`, a block or a `repeat` may have `recompute`".into(),
     })
 }

@@ -1,0 +1,136 @@
+//! `grad(loss, wrt: …, dy: …)` and `stopped(x)`.
+//!
+//! Invariant: the result has the structure of `wrt`; each of its float tensors is replaced by one of its shape.
+
+use super::active::Active;
+use super::reverse::{Leaf, Walk};
+use super::tape::{EntryKind, Tape, each_tensor, map_tensors};
+use crate::elaborator::Elaborator;
+use crate::value::{Given, Tensor, Value};
+use girder_ir::types::Scalar;
+use girder_source::{Diagnostic, Result, Span};
+
+impl Elaborator<'_> {
+    /// Elaborates `grad(loss, wrt: s, dy: d)`.
+    pub fn grad(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [loss, wrt, dy] = self.arguments("grad", ["loss", "wrt", "dy?"], given, span)?;
+        let (Some(loss), Some(wrt)) = (loss, wrt) else { return Err(girder_source::Failed) };
+        if self.emission.count().is_none() {
+            let help = "move it into a `program`, or into a function that a program calls";
+            return Err(self.error_help("grad::outside_program", span, "a gradient is taken in a program", help));
+        }
+        let y = match loss.value {
+            Value::Tensor(t) if t.ty.is_float() => t,
+            Value::Tensor(t) => {
+                let message = format!("the loss is {}, and only floats have a derivative", t.type_name());
+                return Err(self.error_help("grad::integer", loss.span, message, "convert it before: `f32(…)`"));
+            }
+            other => return Err(self.expected("a tensor to differentiate", &other, loss.span)),
+        };
+        let seed = self.seed(&y, dy, loss.span)?;
+        let leaves = self.wanted_leaves(&wrt.value, wrt.span)?;
+        let now = self.moment();
+        let mut active = Active::default();
+        let mut list = vec![];
+        for t in &leaves {
+            let written = self.recorder.written_last(&t.view, now);
+            t.view.parts.iter().for_each(|p| _ = active.insert(p.var, written));
+            list.push(Leaf { tensor: t.clone(), written, found: None });
+        }
+        let chain: Vec<Tape> = self.emission.tapes();
+        chain.iter().for_each(|tape| self.activate(tape, &mut active));
+        let mut walk = Walk::new(active, list, chain.len(), span, now);
+        self.reporter.enter_call(span);
+        let done = self.walk_chain(&mut walk, chain, &y, &seed);
+        self.reporter.leave_call();
+        done?;
+        let mut missing = vec![];
+        let mut found = vec![];
+        for leaf in walk.leaves {
+            found.push(match leaf.found {
+                Some(d) => d,
+                None => {
+                    missing.extend(leaf.tensor.view.vars().first().copied());
+                    self.zeros_of(leaf.tensor.ty, &leaf.tensor.view.shape(), span)?
+                }
+            });
+        }
+        if !missing.is_empty() {
+            let names: Vec<String> =
+                missing.iter().take(4).map(|&v| format!("`{}`", self.graph.vars[v].name)).collect();
+            let more = if missing.len() > 4 { format!(" and {} more", missing.len() - 4) } else { String::new() };
+            let message = format!("the loss does not depend on {}{more}", names.join(", "));
+            let d = Diagnostic::warning("grad::unused", wrt.span, message);
+            self.reporter.report_alone(d.help("its gradient is zero; leave it out of `wrt`, or use it in the loss"));
+        }
+        let mut found = found.into_iter();
+        let mut result = wrt.value;
+        map_tensors(&mut result, &mut |t| {
+            if t.ty.is_float()
+                && let Some(d) = found.next()
+            {
+                *t = d;
+            }
+        });
+        Ok(result)
+    }
+
+    /// Returns the adjoint of the loss: `dy`, or 1 for a loss of rank 0.
+    fn seed(&mut self, y: &Tensor, dy: Option<Given>, at: Span) -> Result<Tensor> {
+        let shape = y.view.shape();
+        match dy.map(|g| (g.value, g.span)) {
+            None if y.view.rank() == 0 => {
+                let one = self.scalar(&Value::Float(1.0), y.ty, at)?;
+                self.constant(one, at)
+            }
+            None => {
+                let message = format!("the loss is {}, and a gradient is that of one number", y.type_name());
+                let help = "reduce it with `sum(…)` or `mean(…)`, or pass its adjoint: `dy: …`";
+                Err(self.error_help("grad::not_scalar", at, message, help))
+            }
+            Some((Value::Tensor(d), span)) => {
+                if d.ty != y.ty {
+                    let message = format!("`dy` holds {}, and the loss {}", d.ty, y.ty);
+                    return Err(self.error_help("grad::integer", span, message, format!("convert it: `{}(…)`", y.ty)));
+                }
+                Ok(Tensor { view: self.broadcast(&d, &shape, span)?, ty: y.ty })
+            }
+            Some((number, span)) => {
+                let s: Scalar = self.scalar(&number, y.ty, span)?;
+                let c = self.constant(s, span)?;
+                Ok(Tensor { view: self.broadcast(&c, &shape, span)?, ty: y.ty })
+            }
+        }
+    }
+
+    /// Returns the float tensors of `wrt`, in order.
+    fn wanted_leaves(&mut self, value: &Value, span: Span) -> Result<Vec<Tensor>> {
+        if let Value::Tensor(t) = value
+            && !t.ty.is_float()
+        {
+            let message = format!("`wrt` is {}, and only floats have a gradient", t.type_name());
+            return Err(self.error("grad::integer", span, message));
+        }
+        self.charge_walk(value, span)?;
+        let mut leaves = vec![];
+        each_tensor(value, &mut |t| leaves.extend(t.ty.is_float().then(|| t.clone())));
+        if leaves.is_empty() {
+            let message = "`wrt` contains no float tensor";
+            let help = "give a tensor, or a list or tuple of tensors: `wrt: net`";
+            return Err(self.error_help("grad::integer", span, message, help));
+        }
+        Ok(leaves)
+    }
+
+    /// Elaborates `stopped(x)`: the elements of `x`, through which no gradient passes.
+    pub fn stopped(&mut self, value: Value, span: Span) -> Result<Value> {
+        let Value::Tensor(t) = &value else { return Ok(value) };
+        if !self.is_taping() || !t.ty.is_float() {
+            return Ok(value);
+        }
+        let begin = self.moment();
+        let copy = self.untaped(|this| this.copy_of(t, span))?;
+        self.record(begin, EntryKind::Fill { dst: copy.view.clone() }, span);
+        Ok(copy.into())
+    }
+}

@@ -1,0 +1,186 @@
+//! Branches and loops backwards.
+//!
+//! The reverse of a branch is a branch on the same condition; that of a loop is a loop with the iterations in falling
+//! order. What lives outside them has an adjoint of its own variable, to which every arm and iteration adds.
+//!
+//! Invariant: a reversed body leaves no hole in an adjoint that outlives it.
+
+use super::active::{each_touched, each_write};
+use super::moments::Moment;
+use super::reverse::{Inside, Walk};
+use super::tape::{Entry, EntryKind, Tape, What};
+use crate::elaborator::{Body, Elaborator, NodeKind};
+use crate::value::Tensor;
+use girder_ir::graph::VarClass;
+use girder_ir::ids::VarId;
+use girder_ir::types::ElemType;
+use girder_ir::view::View;
+use girder_source::{Result, Span};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A loop that is being reversed.
+#[derive(Clone, Debug)]
+pub struct LoopContext {
+    /// The moments of the forward loop.
+    pub during: Range<Moment>,
+    /// The way from the root to its body.
+    pub path: Vec<Inside>,
+    /// The number of iterations.
+    pub count: u64,
+    /// The index of the forward loop.
+    pub index: Option<(VarId, i32, i32)>,
+    /// The number of the reversed iteration, from 0.
+    pub local: Tensor,
+    /// The open body of the reverse loop.
+    pub depth: usize,
+    /// The number of the iteration in the forward loop.
+    pub forward: Option<Tensor>,
+    /// The number of the iteration in the reverse loop.
+    pub backward: Option<Tensor>,
+    /// The index of the forward loop, computed in the reverse loop.
+    pub index_again: Option<Tensor>,
+    /// Values that were read back, by view and moment.
+    pub rows: Vec<((View, Moment), Tensor)>,
+}
+
+impl Elaborator<'_> {
+    /// Returns the variables that live outside a step, are active and occur in its bodies.
+    fn outside(&self, w: &Walk, e: &Entry, bodies: &[Rc<Tape>]) -> Vec<VarId> {
+        let mut vars = vec![];
+        bodies.iter().for_each(|t| each_touched(t, &mut |v| vars.push(v)));
+        vars.sort_unstable();
+        vars.dedup();
+        vars.retain(|&v| {
+            self.graph.vars[v].ty.is_float() && w.active.has(v) && !self.is_local(v, &e.during)
+        });
+        vars
+    }
+
+    /// Returns whether a variable is a temporary that is first written during some time.
+    pub(super) fn is_local(&self, var: VarId, during: &Range<Moment>) -> bool {
+        self.graph.vars[var].class == VarClass::Temp
+            && self.recorder.made(var).is_some_and(|at| during.contains(&at))
+    }
+
+    fn writes_reached(&self, w: &Walk, bodies: &[Rc<Tape>]) -> bool {
+        let mut reached = false;
+        bodies.iter().for_each(|t| each_write(t, &mut |v| reached |= w.adjoints.has(v)));
+        reached
+    }
+
+    /// Forgets the adjoints of variables that live inside a step.
+    fn forget_locals(&mut self, w: &mut Walk, e: &Entry, bodies: &[Rc<Tape>]) {
+        let mut vars = vec![];
+        bodies.iter().for_each(|t| each_touched(t, &mut |v| vars.push(v)));
+        for v in vars {
+            if self.is_local(v, &e.during) {
+                w.adjoints.forget(v);
+            }
+        }
+    }
+
+    /// Gives the adjoints of outside variables variables of their own, without holes.
+    fn own_all(&mut self, w: &mut Walk, vars: &[VarId], span: Span) -> Result<()> {
+        for &v in vars {
+            self.own_adjoint(&mut w.adjoints, v, span)?;
+            self.fill_holes(&mut w.adjoints, v, None, span)?;
+        }
+        Ok(())
+    }
+
+    fn fill_all(&mut self, w: &mut Walk, vars: &[VarId], span: Span) -> Result<()> {
+        vars.iter().try_for_each(|&v| self.fill_holes(&mut w.adjoints, v, None, span))
+    }
+
+    pub(super) fn reverse_branch(
+        &mut self,
+        w: &mut Walk,
+        e: &Entry,
+        on: &Tensor,
+        keys: &[Vec<(i64, i64)>],
+        arms: &[Rc<Tape>],
+    ) -> Result<()> {
+        if !self.writes_reached(w, arms) {
+            return Ok(());
+        }
+        let vars = self.outside(w, e, arms);
+        self.own_all(w, &vars, e.span)?;
+        let on = self.need(w, on, e, false)?;
+        let on = self.one_region(on, e.span)?;
+        let mut bodies = vec![];
+        for (arm, tape) in arms.iter().enumerate() {
+            self.emission.open_under_run_time();
+            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false });
+            let done = self.walk(w, tape).and_then(|()| self.fill_all(w, &vars, e.span));
+            w.path.pop();
+            bodies.push(self.emission.close_under_run_time());
+            done?;
+            self.forget_locals(w, e, arms);
+        }
+        if bodies.iter().all(|b| b.nodes.is_empty()) {
+            return Ok(());
+        }
+        let begin = self.moment();
+        let tapes: Vec<Rc<Tape>> = bodies.iter().map(super::tape::tape_of).collect();
+        let record = EntryKind::Branch { on: on.clone(), keys: keys.to_vec(), arms: tapes };
+        let last: Body = bodies.pop().unwrap_or_default();
+        let kind = match (keys.is_empty(), bodies.pop()) {
+            (true, Some(then)) => NodeKind::If { cond: on.view, then, els: last },
+            (_, more) => {
+                bodies.extend(more);
+                NodeKind::Switch { on: on.view, cases: keys.iter().cloned().zip(bodies).collect(), default: last }
+            }
+        };
+        self.push(kind, e.span)?;
+        self.record(begin, record, e.span);
+        Ok(())
+    }
+
+    pub(super) fn reverse_repeat(
+        &mut self,
+        w: &mut Walk,
+        e: &Entry,
+        count: u64,
+        index: Option<(VarId, i32, i32)>,
+        body: &Rc<Tape>,
+        recompute: bool,
+    ) -> Result<()> {
+        let bodies = std::slice::from_ref(body);
+        if count == 0 || !self.writes_reached(w, bodies) {
+            return Ok(());
+        }
+        let vars = self.outside(w, e, bodies);
+        self.own_all(w, &vars, e.span)?;
+        let begin = self.moment();
+        let local = self.temporary("iteration", ElemType::I32, &[], e.span)?;
+        let var = local.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
+        self.emission.open_under_run_time();
+        w.path.push(Inside { during: e.during.clone(), arm: 0, is_loop: true });
+        let path = w.path.clone();
+        let depth = self.emission.depth() - 1;
+        let (during, rows) = (e.during.clone(), vec![]);
+        let (forward, backward, index_again) = (None, None, None);
+        w.loops.push(LoopContext { during, path, count, index, local, depth, forward, backward, index_again, rows });
+        let done = self.untaped(|this| {
+            match recompute {
+                true => this.reverse_again(w, e, body),
+                false => this.walk(w, body),
+            }?;
+            this.fill_all(w, &vars, e.span)
+        });
+        w.loops.pop();
+        w.path.pop();
+        let reversed = self.emission.close_under_run_time();
+        done?;
+        self.forget_locals(w, e, bodies);
+        let kind = NodeKind::Repeat { count, index: Some((var, count as i32 - 1, -1)), body: reversed };
+        self.push(kind, e.span)?;
+        let what = What::ReverseLoop;
+        let mut reads = vars.clone();
+        each_touched(body, &mut |v| reads.push(v));
+        let writes = vars.iter().filter_map(|&v| w.adjoints.own(v)).collect();
+        self.record(begin, EntryKind::Opaque { what, reads, writes }, e.span);
+        Ok(())
+    }
+}

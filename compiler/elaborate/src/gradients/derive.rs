@@ -1,0 +1,185 @@
+//! Derivatives of functions of numbers, as functions of numbers: a codelet function becomes a [`Formula`]
+//! ([`flatten`]), whose derivative is another formula ([`reverse`]), which becomes the text of a codelet ([`text`]).
+//!
+//! A formula is a list of operations in single assignment. Both arms of an `if` are in it, and `select` chooses; an
+//! adjoint that leaves an arm is masked by the arm's condition, so that an infinite derivative in the arm that does not
+//! run is never multiplied by zero.
+//!
+//! Invariant: an operation refers to earlier operations only.
+
+pub mod flatten;
+pub mod reverse;
+pub mod text;
+
+use girder_ir::types::ElemType;
+use girder_syntax::ast::{BinaryOp, UnaryOp};
+use girder_typing::ModuleRef;
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+/// An operation of a formula.
+pub type Id = usize;
+
+/// A function of numbers with several results.
+#[derive(Clone, Debug, Default)]
+pub struct Formula {
+    /// Its name, for the codelet and for messages.
+    pub name: SmolStr,
+    /// The types of its operands.
+    pub inputs: Vec<ElemType>,
+    /// The operations.
+    pub code: Vec<Op>,
+    /// The arms of conditions; the first holds always.
+    pub arms: Vec<Arm>,
+    /// The results.
+    pub outputs: Vec<Id>,
+    /// After [`Formula::compact`], the numbers that its operands had before.
+    pub kept: Vec<usize>,
+}
+
+/// An arm of a condition.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arm {
+    /// The arm around it.
+    pub outer: usize,
+    /// The condition.
+    pub cond: Id,
+    /// Whether the arm runs if the condition does not hold.
+    pub negated: bool,
+}
+
+/// An operation, its operands, its type (none for a literal) and its arm.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Op {
+    /// The operation.
+    pub kind: OpKind,
+    /// The operands.
+    pub args: SmallVec<[Id; 3]>,
+    /// The type of the result; `None` for a literal, which takes the type of its context.
+    pub ty: Option<ElemType>,
+    /// The arm in which it stands.
+    pub arm: usize,
+}
+
+/// The kinds of operations.
+#[derive(Clone, PartialEq, Debug)]
+pub enum OpKind {
+    /// An operand of the formula.
+    Input(usize),
+    /// `42`, as the bits of an `i64`
+    Int(i64),
+    /// `1.5`, as bits
+    Float(u64),
+    /// `true`
+    Bool(bool),
+    /// `a + b`
+    Binary(BinaryOp),
+    /// `-a`
+    Unary(UnaryOp),
+    /// A built-in function of codelets.
+    Builtin(SmolStr),
+    /// A codelet function that has a rule, by item and qualified name.
+    Call(ModuleRef, usize, SmolStr),
+    /// `T(a)`
+    Convert(ElemType),
+    /// `T.bits(a)`
+    Bits(ElemType),
+    /// `T.inf` and other members of a type.
+    Member(ElemType, SmolStr),
+}
+
+impl Formula {
+    /// Adds an operation, unless the same one is already known in this arm or around it.
+    pub fn add(&mut self, kind: OpKind, args: &[Id], ty: Option<ElemType>, arm: usize) -> Id {
+        let op = Op { kind, args: SmallVec::from_slice(args), ty, arm };
+        let same = |o: &Op| o.kind == op.kind && o.args == op.args && o.ty == op.ty && self.is_around(o.arm, arm);
+        if let Some(known) = self.code.iter().position(same) {
+            return known;
+        }
+        self.code.push(op);
+        self.code.len() - 1
+    }
+
+    /// Returns whether an arm is another, or around it.
+    pub fn is_around(&self, outer: usize, mut inner: usize) -> bool {
+        loop {
+            if inner == outer {
+                return true;
+            }
+            if inner == 0 {
+                return false;
+            }
+            inner = self.arms[inner].outer;
+        }
+    }
+
+    /// Adds a literal float.
+    pub fn float(&mut self, x: f64) -> Id {
+        self.add(OpKind::Float(x.to_bits()), &[], None, 0)
+    }
+
+    /// Returns the value of a literal.
+    pub fn literal(&self, id: Id) -> Option<f64> {
+        match self.code[id].kind {
+            OpKind::Float(bits) => Some(f64::from_bits(bits)),
+            OpKind::Int(i) => Some(i as f64),
+            _ => None,
+        }
+    }
+
+    /// Returns for each operation whether some result needs it.
+    pub fn live(&self) -> Vec<bool> {
+        let mut live = vec![false; self.code.len()];
+        self.outputs.iter().for_each(|&o| live[o] = true);
+        for k in (0..self.code.len()).rev() {
+            if live[k] {
+                self.code[k].args.iter().for_each(|&a| live[a] = true);
+            }
+        }
+        live
+    }
+
+    /// Returns the formula with only the operands that some result needs.
+    pub fn compact(&self) -> Formula {
+        let mut live = self.live();
+        // A live operation of an arm needs the arm's condition.
+        let mut again = true;
+        while again {
+            again = false;
+            for k in (0..self.code.len()).rev().filter(|&k| live[k]).collect::<Vec<_>>() {
+                let mut arm = self.code[k].arm;
+                let mut needs: Vec<Id> = self.code[k].args.to_vec();
+                while arm != 0 {
+                    needs.push(self.arms[arm].cond);
+                    arm = self.arms[arm].outer;
+                }
+                for id in needs {
+                    again |= !live[id];
+                    live[id] = true;
+                }
+            }
+        }
+        let (mut f, mut moved) = (Formula { name: self.name.clone(), ..Formula::default() }, vec![0; live.len()]);
+        for (k, op) in self.code.iter().enumerate().filter(|(k, _)| live[*k]) {
+            let mut op = op.clone();
+            if let OpKind::Input(old) = &mut op.kind {
+                f.kept.push(*old);
+                f.inputs.push(self.inputs[*old]);
+                *old = f.inputs.len() - 1;
+            }
+            op.args.iter_mut().for_each(|a| *a = moved[*a]);
+            moved[k] = f.code.len();
+            f.code.push(op);
+        }
+        f.arms = self.arms.iter().map(|a| Arm { cond: moved.get(a.cond).copied().unwrap_or(0), ..*a }).collect();
+        f.outputs = self.outputs.iter().map(|&o| moved[o]).collect();
+        f
+    }
+
+    /// Returns which operands some result needs.
+    pub fn used_inputs(&self) -> Vec<bool> {
+        let mut used = vec![false; self.inputs.len()];
+        self.compact().kept.into_iter().for_each(|k| used[k] = true);
+        used
+    }
+}

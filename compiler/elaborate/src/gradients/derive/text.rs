@@ -1,0 +1,75 @@
+//! Formulas as statements of codelets.
+//!
+//! Invariant: a statement for each operation that some result needs, in their order; literals stand where they are
+//! used, so that they take the type of their context.
+
+use super::{Formula, Id, OpKind};
+use girder_syntax::ast::{self, ExprId, Pattern, StmtId, StmtKind};
+use girder_syntax::make::{Make, arg, ident};
+use girder_typing::ModuleRef;
+use smol_str::format_smolstr;
+
+/// Builds the statements that compute a formula; `input` builds the value of an operand. Returns the values of the
+/// results.
+pub fn statements(
+    formula: &Formula,
+    make: &mut Make,
+    input: &mut dyn FnMut(&mut Make, usize) -> ExprId,
+) -> (Vec<StmtId>, Vec<ExprId>) {
+    let live = formula.live();
+    let mut list = vec![];
+    for (id, op) in formula.code.iter().enumerate().filter(|(id, _)| live[*id]) {
+        if op.ty.is_none() || matches!(op.kind, OpKind::Bool(_) | OpKind::Member(..)) {
+            continue;
+        }
+        let value = match op.kind {
+            OpKind::Input(k) => input(make, k),
+            _ => written(formula, make, id),
+        };
+        let pattern = Pattern::Name(ident(&format_smolstr!("t{id}")));
+        let of = ast::Let { mutable: false, pattern, ty: None, value, span: girder_source::Span::NONE };
+        list.push(make.stmt(StmtKind::Decl(ast::Decl::Let(of))));
+    }
+    let results = formula.outputs.iter().map(|&o| used(formula, make, o)).collect();
+    (list, results)
+}
+
+/// Builds the use of an operation's value.
+fn used(formula: &Formula, make: &mut Make, id: Id) -> ExprId {
+    let op = &formula.code[id];
+    match op.ty {
+        Some(_) if !matches!(op.kind, OpKind::Bool(_) | OpKind::Member(..)) => make.name(&format_smolstr!("t{id}")),
+        _ => written(formula, make, id),
+    }
+}
+
+/// Builds the text of an operation.
+fn written(formula: &Formula, make: &mut Make, id: Id) -> ExprId {
+    let op = &formula.code[id];
+    let args: Vec<ExprId> = op.args.iter().map(|&a| used(formula, make, a)).collect();
+    match &op.kind {
+        OpKind::Input(_) => make.uint(0),
+        OpKind::Int(i) => make.int(*i),
+        OpKind::Float(bits) => make.float(f64::from_bits(*bits)),
+        OpKind::Bool(b) => make.bool(*b),
+        OpKind::Binary(o) => make.binary(*o, args[0], args[1]),
+        OpKind::Unary(o) => make.unary(*o, args[0]),
+        OpKind::Builtin(name) | OpKind::Call(_, _, name) => make.call_name(name, args.into_iter().map(arg).collect()),
+        OpKind::Convert(ty) => make.call_name(ty.name(), args.into_iter().map(arg).collect()),
+        OpKind::Bits(ty) => make.call_name(&format_smolstr!("{ty}.bits"), args.into_iter().map(arg).collect()),
+        OpKind::Member(ty, name) => make.name(&format_smolstr!("{ty}.{name}")),
+    }
+}
+
+/// Returns the codelet functions that a formula calls.
+pub fn callees(formula: &Formula) -> Vec<(ModuleRef, usize)> {
+    let live = formula.live();
+    let calls = formula.code.iter().zip(live).filter(|(_, l)| *l).filter_map(|(op, _)| match &op.kind {
+        OpKind::Call(module, item, _) => Some((*module, *item)),
+        _ => None,
+    });
+    let mut all: Vec<_> = calls.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

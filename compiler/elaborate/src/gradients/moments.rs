@@ -1,0 +1,235 @@
+//! The log of writes: which elements of a variable were written when.
+//!
+//! Invariant: moments increase in the order of elaboration, which is that of the steps except for the iterations of
+//! run-time loops.
+
+use crate::value::Place;
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, VarId};
+use girder_ir::codelet::Dir;
+use girder_ir::family::{Domain, Field};
+use girder_ir::view::{View, ViewPart, overlap};
+use girder_source::Span;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A point in the order of elaboration.
+pub type Moment = u32;
+
+/// A write to a variable.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// When.
+    pub at: Moment,
+    /// The least and the greatest element.
+    pub hull: (i64, i64),
+    /// The elements, if they are known.
+    pub view: Option<View>,
+    /// The statement.
+    pub span: Span,
+}
+
+/// A value that no later iteration of a loop may find overwritten.
+#[derive(Clone, Debug)]
+pub struct LateCheck {
+    /// The elements.
+    pub view: View,
+    /// The end of the `grad` that needs them.
+    pub since: Moment,
+    /// The number of the open body in which the value was made.
+    pub root: usize,
+    /// The operation that is differentiated.
+    pub needed: Span,
+    /// The `grad`.
+    pub taken: Span,
+}
+
+/// What is recorded beside the tapes.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    on: bool,
+    /// How many reasons there are not to record.
+    pub paused: u32,
+    clock: Moment,
+    writes: FxHashMap<VarId, Vec<Write>>,
+    /// All writes in their order.
+    order: Vec<(Moment, VarId, Span)>,
+    made: FxHashMap<VarId, Moment>,
+    /// Whether the next `repeat` has the attribute `recompute`.
+    pub recompute_next: bool,
+    /// Checks that are due when loops close.
+    pub late: Vec<LateCheck>,
+    /// Variables that keep values for a reverse program, with the names of what made them.
+    pub kept: Vec<(VarId, SmolStr)>,
+    /// Variables whose contents later differentiation cannot follow.
+    pub stashes: Vec<VarId>,
+    last_path: Option<Rc<[SmolStr]>>,
+    last_places: Option<Rc<[Place]>>,
+}
+
+impl Recorder {
+    /// Creates a recorder; `on` if some module calls `grad`.
+    pub fn new(on: bool) -> Recorder {
+        Recorder { on, clock: 1, ..Recorder::default() }
+    }
+
+    /// Returns whether the program has gradients.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Returns the moment of the next write.
+    pub fn now(&self) -> Moment {
+        self.clock
+    }
+
+    /// Returns the moment of a step, and moves on.
+    pub fn tick(&mut self) -> Moment {
+        self.clock += u32::from(self.on);
+        self.clock - u32::from(self.on)
+    }
+
+    /// Moves on by some moments at once; returns the first.
+    pub fn skip(&mut self, count: u32) -> Moment {
+        self.clock += count;
+        self.clock - count
+    }
+
+    /// Returns the shared form of a path.
+    pub fn path(&mut self, path: &[SmolStr]) -> Rc<[SmolStr]> {
+        match &self.last_path {
+            Some(last) if **last == *path => last.clone(),
+            _ => self.last_path.insert(path.into()).clone(),
+        }
+    }
+
+    /// Returns the shared form of a list of places.
+    pub fn places(&mut self, places: &[Place]) -> Rc<[Place]> {
+        match &self.last_places {
+            Some(last) if **last == *places => last.clone(),
+            _ => self.last_places.insert(places.into()).clone(),
+        }
+    }
+
+    /// Notes that a variable is made.
+    pub fn make(&mut self, var: VarId) {
+        if self.on {
+            let at = self.tick();
+            self.made.insert(var, at);
+        }
+    }
+
+    /// Returns the moment when a variable was made.
+    pub fn made(&self, var: VarId) -> Option<Moment> {
+        self.made.get(&var).copied()
+    }
+
+    /// Lets a variable count as made at a moment.
+    pub fn set_made(&mut self, var: VarId, at: Moment) {
+        if self.on {
+            self.made.insert(var, at);
+        }
+    }
+
+    /// Returns the first write, during some time, to a variable that is older.
+    pub fn foreign_write(&self, first: usize, during: Range<Moment>) -> Option<(VarId, Span)> {
+        let start = self.order.partition_point(|w| w.0 < during.start);
+        let mut since = self.order[start..].iter().filter(|w| during.contains(&w.0));
+        since.find(|w| (w.1.as_u32() as usize) < first).map(|w| (w.1, w.2))
+    }
+
+    fn log(&mut self, var: VarId, write: Write) {
+        self.order.push((write.at, var, write.span));
+        self.writes.entry(var).or_default().push(write);
+    }
+
+    /// Logs a write to a view.
+    pub fn log_view(&mut self, view: &View, at: Moment, span: Span) {
+        for part in &view.parts {
+            self.log(part.var, Write { at, hull: hull(part), view: Some(view.clone()), span });
+        }
+    }
+
+    /// Logs a write to all of a variable.
+    pub fn log_var(&mut self, var: VarId, at: Moment, span: Span) {
+        self.log(var, Write { at, hull: (i64::MIN, i64::MAX), view: None, span });
+    }
+
+    /// Logs what a compute set writes.
+    pub fn log_set(&mut self, graph: &Graph, set: ComputeSetId, at: Moment, span: Span) {
+        for &id in &graph.sets[set].families {
+            let family = &graph.families[id];
+            let fields = &graph.codelets[family.codelet].fields;
+            for f in family.fields.iter().filter(|f| fields[f.field].dir != Dir::In) {
+                self.log_field(f, &family.domain, at, span);
+            }
+        }
+    }
+
+    /// Logs what a copy writes.
+    pub fn log_copy(&mut self, graph: &Graph, copy: CopyId, at: Moment, span: Span) {
+        for family in &graph.copies[copy].families {
+            self.log_field(&family.dst, &family.domain, at, span);
+        }
+    }
+
+    fn log_field(&mut self, field: &Field, domain: &Domain, at: Moment, span: Span) {
+        for part in &field.parts {
+            let Some((lo, hi)) = part.offset.bounds(domain) else { continue };
+            let (below, above) = reach(part.len.iter().zip(&part.stride));
+            self.log(part.var, Write { at, hull: (lo + below, hi + above), view: None, span });
+        }
+    }
+
+    /// Returns the first write since a moment that meets a view.
+    pub fn overwritten(&self, view: &View, during: Range<Moment>) -> Option<&Write> {
+        view.parts.iter().find_map(|part| self.writes_of(part.var, &during).find(|w| meets(w, part, view)))
+    }
+
+    /// Returns the writes to a variable during some time.
+    pub fn writes_of(&self, var: VarId, during: &Range<Moment>) -> impl Iterator<Item = &Write> + use<'_> {
+        let during = during.clone();
+        let all = self.writes.get(&var).map(|w| &w[..]).unwrap_or_default();
+        all.iter().filter(move |w| during.contains(&w.at))
+    }
+
+    /// Returns the moment after the last write to a variable before `now`; 0 if there is none.
+    pub fn written_last(&self, view: &View, now: Moment) -> Moment {
+        let last = |part: &ViewPart| {
+            let before = 0..now;
+            let writes = self.writes_of(part.var, &before);
+            writes.filter(|w| meets(w, part, view)).map(|w| w.at + 1).max().unwrap_or(0)
+        };
+        view.parts.iter().map(last).max().unwrap_or(0)
+    }
+
+    /// Logs for one variable the writes to another during some time, moved to a later time.
+    pub fn log_like(&mut self, var: VarId, like: VarId, during: Range<Moment>, to: Moment) {
+        let writes: Vec<Write> = self.writes_of(like, &during).cloned().collect();
+        for mut w in writes {
+            w.at = to + (w.at - during.start);
+            w.view = None;
+            self.log(var, w);
+        }
+    }
+}
+
+fn meets(write: &Write, part: &ViewPart, view: &View) -> bool {
+    let (lo, hi) = hull(part);
+    write.hull.0 <= hi && lo <= write.hull.1 && write.view.as_ref().is_none_or(|w| overlap(w, view).is_some())
+}
+
+/// Returns the least and the greatest element of a part.
+fn hull(part: &ViewPart) -> (i64, i64) {
+    let (below, above) = reach(part.len.iter().zip(&part.stride));
+    (part.offset + below, part.offset + above)
+}
+
+fn reach<'d>(digits: impl Iterator<Item = (&'d u32, &'d i64)>) -> (i64, i64) {
+    digits.fold((0, 0), |(below, above), (&n, &s)| {
+        let end = (n as i64 - 1) * s;
+        (below + end.min(0), above + end.max(0))
+    })
+}

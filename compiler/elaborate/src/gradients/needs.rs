@@ -1,0 +1,375 @@
+//! Values of the forward program that the reverse one needs, and the derivatives of functions of numbers.
+//!
+//! A value is read where it is, if nothing overwrote it. A value of a loop's body differs in each iteration: the
+//! forward loop keeps it, as a row of a *stash*, and the reverse loop reads the row.
+//!
+//! Invariant: a value that was overwritten, or that a later iteration of a loop around the `grad` would find
+//! overwritten, is an error.
+
+use super::derive::flatten::{Flatten, Refusal};
+use super::derive::reverse::derivative;
+use super::derive::Formula;
+use super::moments::LateCheck;
+use super::reverse::{Inside, Walk};
+use super::tape::Entry;
+use crate::elaborator::{Elaborator, Node, NodeKind};
+use crate::value::{Given, Tensor, Value};
+use girder_ir::graph::VarClass;
+use girder_ir::ids::VarId;
+use girder_ir::program::Effect;
+use girder_ir::types::ElemType;
+use girder_ir::view::View;
+use girder_source::{Diagnostic, Failed, Result, Span};
+use girder_syntax::ast::BinaryOp;
+use girder_typing::ModuleRef;
+use rustc_hash::FxHashMap;
+use smol_str::{SmolStr, format_smolstr};
+use std::rc::Rc;
+
+/// A derivative, and the operand of each of its results.
+pub type Derivative = (Rc<Formula>, Vec<usize>);
+
+/// Formulas and derivatives that were made.
+#[derive(Debug, Default)]
+pub struct Formulas {
+    functions: FxHashMap<(ModuleRef, usize, Vec<ElemType>), Rc<Formula>>,
+    derivatives: FxHashMap<(SmolStr, Vec<ElemType>, Vec<bool>, bool), Derivative>,
+    names: FxHashMap<SmolStr, Rc<Formula>>,
+}
+
+impl Formulas {
+    /// Returns a name that only formulas of the same operations have.
+    pub fn name(&mut self, formula: &Rc<Formula>) -> SmolStr {
+        let mut name = formula.name.clone();
+        let mut number = 1;
+        loop {
+            match self.names.get(&name) {
+                Some(known) if known.code == formula.code && known.outputs == formula.outputs => return name,
+                None => {
+                    self.names.insert(name.clone(), formula.clone());
+                    return name;
+                }
+                _ => {
+                    number += 1;
+                    name = format_smolstr!("{}_{number}", formula.name);
+                }
+            }
+        }
+    }
+}
+
+impl Elaborator<'_> {
+    /// Returns the derivative of a codelet function.
+    pub(super) fn derivative_of(
+        &mut self,
+        function: (ModuleRef, usize),
+        types: &[ElemType],
+        wanted: &[bool],
+        hold: bool,
+        (e, taken): (&Entry, Span),
+    ) -> Result<Derivative> {
+        let key = (function.0, function.1, types.to_vec());
+        let formula = match self.formulas.functions.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let made = Flatten::new(&self.names(), &self.rules).function(function.0, function.1, types);
+                let formula = Rc::new(made.map_err(|r| self.not_differentiable(r, e, taken))?);
+                self.formulas.functions.insert(key, formula.clone());
+                formula
+            }
+        };
+        self.derivative_of_formula(&formula, wanted, hold, (e, taken))
+    }
+
+    /// Returns the derivative of a formula.
+    pub(super) fn derivative_of_formula(
+        &mut self,
+        formula: &Rc<Formula>,
+        wanted: &[bool],
+        hold: bool,
+        (e, taken): (&Entry, Span),
+    ) -> Result<Derivative> {
+        let key = (formula.name.clone(), formula.inputs.clone(), wanted.to_vec(), hold);
+        if let Some(known) = self.formulas.derivatives.get(&key) {
+            return Ok(known.clone());
+        }
+        let made = derivative(&mut Flatten::new(&self.names(), &self.rules), formula, wanted, hold);
+        let (f, by) = made.map_err(|r| self.not_differentiable(r, e, taken))?;
+        let made = (Rc::new(f), by);
+        self.formulas.derivatives.insert(key, made.clone());
+        Ok(made)
+    }
+
+    fn not_differentiable(&mut self, r: Refusal, e: &Entry, taken: Span) -> Failed {
+        let within = r.inside.map(|f| format!(", in the rule of `{f}`")).unwrap_or_default();
+        let message = format!("a codelet function with {} is not differentiated{within}", r.what);
+        let at = if r.span == Span::NONE { e.span } else { r.span };
+        let d = Diagnostic::error("grad::codelet", at, message).label(e.span, "applied here");
+        let d = d.label(taken, "gradient taken here");
+        self.report(d.help("give the function a rule: `grad f(x; y; dy) { return (x: dy * …); }`"))
+    }
+
+    /// Notes that the gradient passes through elements that a tensor had at an entry.
+    pub(super) fn note_use(&mut self, w: &Walk, view: &View, e: &Entry) {
+        if w.root + 1 < w.chain {
+            let (needed, taken) = (e.span, w.span);
+            self.recorder.late.push(LateCheck { view: view.clone(), since: w.began, root: w.root, needed, taken });
+        }
+    }
+
+    /// Returns whether the result of an entry is still there.
+    pub(super) fn is_intact(&self, w: &Walk, t: &Tensor, e: &Entry) -> bool {
+        let varies = |l: &super::control::LoopContext| self.recorder.overwritten(&t.view, l.during.clone()).is_some();
+        w.loops.iter().any(varies) || self.recorder.overwritten(&t.view, e.during.end..self.moment()).is_none()
+    }
+
+    /// Returns a tensor with the elements that another had when an entry began, or when it ended.
+    pub(super) fn need(&mut self, w: &mut Walk, t: &Tensor, e: &Entry, after: bool) -> Result<Tensor> {
+        if t.view.is_empty() {
+            return Ok(t.clone());
+        }
+        let since = if after { e.during.end } else { e.during.start };
+        let varies = |this: &Self, k: &usize| {
+            let l = &w.loops[*k];
+            let is_index = l.index.is_some_and(|(v, ..)| t.view.parts.iter().any(|p| p.var == v));
+            is_index || this.recorder.overwritten(&t.view, l.during.clone()).is_some()
+        };
+        let innermost = (0..w.loops.len()).rev().find(|k| varies(self, k));
+        if let Some(k) = innermost {
+            return self.kept(w, k, t, e, since, after);
+        }
+        let now = self.moment();
+        let Some(write) = self.recorder.overwritten(&t.view, since..now).cloned() else {
+            self.note_use(w, &t.view, e);
+            self.give_up_before(w, &t.view, e)?;
+            return Ok(t.clone());
+        };
+        let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
+        let name = &self.graph.vars[var].name;
+        let message = format!("the gradient needs `{name}` as it was here, but it is overwritten");
+        let d = Diagnostic::error("grad::overwritten", e.span, message).here("needed as it was here");
+        let d = d.label(write.span, "overwritten here").label(w.span, "gradient taken here");
+        Err(self.report(d.help("write to another variable, or use `copy(x)` here, or take the gradient before the write")))
+    }
+
+    /// Gives up the contents of a temporary of an arm before the step that holds the arm: in the reverse program it is
+    /// read only if the arm ran.
+    fn give_up_before(&mut self, w: &mut Walk, view: &View, e: &Entry) -> Result<()> {
+        let Some(k) = w.path.iter().position(|p| !p.is_loop) else { return Ok(()) };
+        for var in view.vars() {
+            let v = &self.graph.vars[var];
+            let branch = w.path[k].during.clone();
+            let inside = self.recorder.made(var).is_some_and(|at| branch.contains(&at));
+            if v.class != VarClass::Temp || !inside || !w.given_up.insert(var) {
+                continue;
+            }
+            let what = View::whole(var, &self.graph.vars[var].shape).canonical();
+            let node = NodeKind::Effect(Effect::Undef { what });
+            let origin = self.origin_at(e.span);
+            let path = w.path[..k].to_vec();
+            let nodes = vec![Node { kind: node, origin, at: branch.start }];
+            self.splice(w.root, &path, branch.start, nodes);
+        }
+        Ok(())
+    }
+
+    /// Returns the row of a stash that keeps a value of a loop's body.
+    fn kept(&mut self, w: &mut Walk, k: usize, t: &Tensor, e: &Entry, since: u32, after: bool) -> Result<Tensor> {
+        if let Some((var, start, step)) = w.loops[k].index
+            && let [part] = &t.view.parts[..]
+            && part.var == var
+        {
+            return self.index_again(w, k, start, step, t, e.span);
+        }
+        let version = self.recorder.written_last(&t.view, since);
+        let key = (t.view.clone(), version);
+        if let Some((_, row)) = w.loops[k].rows.iter().find(|(known, _)| *known == key) {
+            return Ok(row.clone());
+        }
+        let rows: u64 = w.loops[..=k].iter().map(|l| l.count).product();
+        let mut shape = vec![rows];
+        shape.extend(t.view.shape());
+        let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
+        let name = self.graph.vars[var].name.rsplit('.').next().unwrap_or_default().to_string();
+        let stash = self.temporary(&format!("kept.{name}"), t.ty, &shape, e.span)?;
+        for v in stash.view.vars() {
+            self.recorder.kept.push((v, self.graph.vars[var].name.clone()));
+            self.recorder.stashes.push(v);
+        }
+        let number = self.forward_number(w, k, e.span)?;
+        let given = |value: Value| Given { name: SmolStr::default(), value, span: e.span };
+        let put = vec![given(stash.clone().into()), given(number.into()), given(t.clone().into())];
+        let nodes = self.aside(|this| this.prelude_given("put_row", put, e.span))?;
+        let path = w.path_in_loop(k);
+        let at = if after { e.during.end } else { e.during.start };
+        self.splice(w.root, &path, at, nodes);
+        let outer = w.loops[0].path.clone();
+        let before = w.loops[0].during.start;
+        let what = stash.view.clone().canonical();
+        let origin = self.origin_at(e.span);
+        let give_up = Node { kind: NodeKind::Effect(Effect::Undef { what }), origin, at: before };
+        self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
+        let number = self.reverse_number(w, k, e.span)?;
+        let depth = w.loops[k].depth;
+        let read = vec![given(stash.into()), given(number.into())];
+        let row = self.hoisted(depth, |this| this.untaped(|this| this.prelude_given("row", read, e.span)))?;
+        let Value::Tensor(row) = row else { return Err(Failed) };
+        let row = Tensor::clone(&row);
+        w.loops[k].rows.push((key, row.clone()));
+        Ok(row)
+    }
+
+    /// Returns the index of a forward loop in the reverse loop.
+    fn index_again(&mut self, w: &mut Walk, k: usize, start: i32, step: i32, t: &Tensor, span: Span) -> Result<Tensor> {
+        let local = w.loops[k].local.clone();
+        if (start, step) == (0, 1) {
+            return Ok(Tensor { view: local.view.reshape(&t.view.shape()), ty: t.ty });
+        }
+        if let Some(again) = &w.loops[k].index_again {
+            return Ok(again.clone());
+        }
+        let depth = w.loops[k].depth;
+        let again = self.hoisted(depth, |this| {
+            this.untaped(|this| {
+                let scaled = this.binary(BinaryOp::Mul, local.into(), Value::Int(step.into()), span)?;
+                this.binary(BinaryOp::Add, scaled, Value::Int(start.into()), span)
+            })
+        })?;
+        let Value::Tensor(again) = again else { return Err(Failed) };
+        w.loops[k].index_again = Some(Tensor::clone(&again));
+        Ok(Tensor::clone(&again))
+    }
+
+    /// Returns the number of the iteration in the forward loops up to `k`, counted as one.
+    fn forward_number(&mut self, w: &mut Walk, k: usize, span: Span) -> Result<Tensor> {
+        if let Some(known) = &w.loops[k].forward {
+            return Ok(known.clone());
+        }
+        let path = w.loops[k].path.clone();
+        let (count, begin) = (w.loops[k].count, w.loops[k].during.start);
+        let index = self.index_of(w.root, &path, span)?;
+        let (var, start, step) = index;
+        let local = Tensor { view: View::whole(var, &[]), ty: ElemType::I32 };
+        let outer = if k > 0 { Some(self.forward_number(w, k - 1, span)?) } else { None };
+        let number = if outer.is_none() && (start, step) == (0, 1) {
+            local
+        } else {
+            let mut number = None;
+            let nodes = self.aside(|this| {
+                let mut n: Value = local.into();
+                if start != 0 {
+                    n = this.binary(BinaryOp::Sub, n, Value::Int(start.into()), span)?;
+                }
+                if step != 1 {
+                    n = this.binary(BinaryOp::Div, n, Value::Int(step.into()), span)?;
+                }
+                if let Some(outer) = outer {
+                    let scaled = this.binary(BinaryOp::Mul, outer.into(), Value::Int(count as i64), span)?;
+                    n = this.binary(BinaryOp::Add, scaled, n, span)?;
+                }
+                number = Some(n.clone());
+                Ok(n)
+            })?;
+            self.splice(w.root, &path, begin, nodes);
+            match number {
+                Some(Value::Tensor(t)) => Tensor::clone(&t),
+                _ => return Err(Failed),
+            }
+        };
+        w.loops[k].forward = Some(number.clone());
+        Ok(number)
+    }
+
+    /// Returns the same number in the reverse loops.
+    fn reverse_number(&mut self, w: &mut Walk, k: usize, span: Span) -> Result<Tensor> {
+        if let Some(known) = &w.loops[k].backward {
+            return Ok(known.clone());
+        }
+        let local = w.loops[k].local.clone();
+        let number = if k == 0 {
+            local
+        } else {
+            let outer = self.reverse_number(w, k - 1, span)?;
+            let (count, depth) = (w.loops[k].count, w.loops[k].depth);
+            let number = self.hoisted(depth, |this| {
+                this.untaped(|this| {
+                    let scaled = this.binary(BinaryOp::Mul, outer.into(), Value::Int(count as i64), span)?;
+                    this.binary(BinaryOp::Add, scaled, local.into(), span)
+                })
+            })?;
+            let Value::Tensor(number) = number else { return Err(Failed) };
+            Tensor::clone(&number)
+        };
+        w.loops[k].backward = Some(number.clone());
+        Ok(number)
+    }
+
+    /// Emits steps into a body of their own.
+    fn aside(&mut self, f: impl FnOnce(&mut Self) -> Result<Value>) -> Result<Vec<Node>> {
+        self.emission.open();
+        let done = self.untaped(f);
+        let body = self.emission.close();
+        done.map(|_| body.nodes)
+    }
+
+    /// Emits steps into an outer open body.
+    fn hoisted<T>(&mut self, depth: usize, f: impl FnOnce(&mut Self) -> T) -> T {
+        let inner = self.emission.set_aside(depth + 1);
+        let value = f(self);
+        self.emission.put_back(inner);
+        value
+    }
+
+    /// Inserts steps into a body, before the first one at a moment or later.
+    fn splice(&mut self, root: usize, path: &[Inside], at: u32, mut nodes: Vec<Node>) {
+        nodes.iter_mut().for_each(|n| n.at = at);
+        if let Some(body) = self.emission.body_at(root, path) {
+            let position = body.nodes.partition_point(|n| n.at < at);
+            body.insert(position, nodes);
+        }
+    }
+
+    /// Returns the index of a forward loop, which gets one if it has none.
+    fn index_of(&mut self, root: usize, path: &[Inside], span: Span) -> Result<(VarId, i32, i32)> {
+        if let Some(NodeKind::Repeat { index: Some(index), .. }) = self.emission.node_at(root, path) {
+            return Ok(*index);
+        }
+        let t = self.temporary("iteration", ElemType::I32, &[], span)?;
+        let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
+        if let Some(NodeKind::Repeat { index, .. }) = self.emission.node_at(root, path) {
+            *index = Some((var, 0, 1));
+        }
+        Ok((var, 0, 1))
+    }
+
+    /// Reports values that a loop, which closes now, overwrites after a `grad` in it that needs them.
+    pub fn settle_late_checks(&mut self) -> Result<()> {
+        if self.recorder.late.is_empty() {
+            return Ok(());
+        }
+        let depth = self.emission.depth();
+        let now = self.moment();
+        let due: Vec<LateCheck> = std::mem::take(&mut self.recorder.late);
+        self.recorder.late = due.iter().filter(|c| c.root + 1 < depth).cloned().collect();
+        for c in due {
+            let Some(write) = self.recorder.overwritten(&c.view, c.since..now).cloned() else { continue };
+            let var = c.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
+            let name = &self.graph.vars[var].name;
+            let message = format!("the next iteration needs `{name}` as it was before the loop, but it is overwritten");
+            let d = Diagnostic::error("grad::overwritten_in_loop", c.needed, message).here("used before the loop");
+            let d = d.label(write.span, "overwritten here").label(c.taken, "gradient taken here, in the loop");
+            return Err(self.report(d.help("compute it again inside the loop, so that each iteration has its own")));
+        }
+        Ok(())
+    }
+}
+
+impl Walk {
+    /// Returns the way to the innermost body, on the way to the current entry, that belongs to an iteration of a loop
+    /// and of no loop inside it.
+    fn path_in_loop(&self, k: usize) -> Vec<Inside> {
+        let mut path = self.loops[k].path.clone();
+        path.extend(self.path[path.len()..].iter().take_while(|p| !p.is_loop).cloned());
+        path
+    }
+}

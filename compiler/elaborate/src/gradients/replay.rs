@@ -1,0 +1,444 @@
+//! `#[recompute]`: values that are computed again in the reverse program instead of being kept.
+//!
+//! The steps of the forward text are copied, with temporaries of their own for what they write, and the copy is
+//! reversed.
+//!
+//! Invariant: a copied step computes the same bits as its original.
+
+use super::moments::Moment;
+use super::reverse::{Inside, Walk};
+use super::tape::{Entry, EntryKind, Tape, map_tensors};
+use crate::elaborator::{Body, Elaborator, Node, NodeKind};
+use crate::value::Tensor;
+use girder_ir::codelet::Dir;
+use girder_ir::graph::CopySet;
+use girder_ir::ids::VarId;
+use girder_ir::program::Effect;
+use girder_ir::view::View;
+use girder_source::{Diagnostic, Failed, Result};
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// The variables of a copy. A variable that lives outside the part and is written as a whole has a new one from then
+/// on, so that its earlier value stays.
+#[derive(Default)]
+struct Versions(Vec<Version>);
+
+struct Version {
+    of: VarId,
+    since: Moment,
+    copy: VarId,
+}
+
+impl Versions {
+    fn add(&mut self, of: VarId, since: Moment, copy: VarId) {
+        self.0.push(Version { of, since, copy });
+    }
+
+    /// Returns the variable that stands for another at a moment.
+    fn at(&self, var: VarId, at: Moment) -> VarId {
+        self.0.iter().rev().find(|v| v.of == var && v.since <= at).map_or(var, |v| v.copy)
+    }
+
+    fn view(&self, view: &View, at: Moment) -> View {
+        let mut view = view.clone();
+        view.parts.iter_mut().for_each(|p| p.var = self.at(p.var, at));
+        view
+    }
+}
+
+/// The variables that steps read and write.
+#[derive(Default)]
+struct Accesses {
+    reads: FxHashSet<VarId>,
+    writes: FxHashSet<VarId>,
+}
+
+impl Elaborator<'_> {
+    /// Reverses a segment: computes it again, then walks the copy.
+    pub(super) fn reverse_segment(&mut self, w: &mut Walk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
+        let mut reached = false;
+        super::active::each_write(tape, &mut |v| reached |= w.adjoints.has(v));
+        if !reached {
+            return Ok(());
+        }
+        let path = w.path.clone();
+        self.again(w, e, &path, e.during.clone(), tape)
+    }
+
+    /// Reverses an iteration of a loop of which only the values at its start are kept.
+    pub(super) fn reverse_again(&mut self, w: &mut Walk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
+        let path = w.path.clone();
+        self.again(w, e, &path, e.during.clone(), tape)
+    }
+
+    fn again(&mut self, w: &mut Walk, e: &Entry, path: &[Inside], during: Range<Moment>, tape: &Rc<Tape>) -> Result<()> {
+        let span = e.span;
+        let Some(body) = self.emission.body_at(w.root, path) else { return Ok(()) };
+        let inside = |n: &&Node| during.contains(&n.at);
+        let nodes: Vec<Node> = body.nodes.iter().filter(inside).cloned().collect();
+        let mut sides = Accesses::default();
+        nodes.iter().for_each(|n| self.accesses(n, &mut sides));
+        if nodes.iter().any(|n| self.has_effect(&n.kind)) {
+            let message = "an effect is not computed again";
+            let d = girder_source::Diagnostic::error("grad::recompute", span, message);
+            let d = d.label(w.span, "gradient taken here");
+            return Err(self.report(d.help("move `print`, streams, `abort`, `call` and `while` out of the part")));
+        }
+        // Values at the start of the part, and variables of the copy's own.
+        let mut versions = Versions::default();
+        let begin = Rc::new(Entry { during: during.start..during.start, ..e.clone() });
+        let mut vars: Vec<VarId> = sides.reads.union(&sides.writes).copied().collect();
+        vars.sort_unstable();
+        for var in vars {
+            let v = self.graph.vars[var].clone();
+            let whole = Tensor { view: View::whole(var, &v.shape), ty: v.ty };
+            let written = sides.writes.contains(&var);
+            let local = self.is_local(var, &during);
+            if written && !local && w.loops.last().is_none_or(|l| l.during != during) {
+                return Err(self.written_outside(var, e, w));
+            }
+            if local {
+                let t = self.temporary("again", v.ty, &v.shape, span)?;
+                t.view.vars().iter().for_each(|&t| versions.add(var, 0, t));
+                continue;
+            }
+            let now = self.need(w, &whole, &begin, false)?;
+            let now = if written && now.view == whole.view { self.copy_of(&now, span)? } else { now };
+            match (&now.view.parts[..], now.view == whole.view) {
+                (_, true) => {}
+                ([part], false) => versions.add(var, 0, part.var),
+                _ => return Err(Failed),
+            }
+        }
+        for node in &nodes {
+            for var in self.overwritten_by(node).into_iter().filter(|&v| !self.is_local(v, &during)).collect::<Vec<_>>() {
+                let v = self.graph.vars[var].clone();
+                let t = self.temporary("again", v.ty, &v.shape, span)?;
+                t.view.vars().iter().for_each(|&t| versions.add(var, node.at + 1, t));
+            }
+        }
+        // The steps that the reverse needs, at moments of their own.
+        let mut needed = FxHashSet::default();
+        self.needs_of(w, tape, &mut needed);
+        let length = during.end - during.start;
+        let to = self.recorder.skip(length + 1);
+        let keep = self.live_nodes(&nodes, needed);
+        for (node, _) in nodes.into_iter().zip(keep).filter(|(_, keep)| *keep) {
+            let node = self.renamed_node(node, &versions, &during, to);
+            if let Some(body) = self.emission.body_mut() {
+                body.nodes.push(node);
+            }
+        }
+        for (k, v) in versions.0.iter().enumerate() {
+            let next = versions.0[k + 1..].iter().find(|n| n.of == v.of).map_or(during.end, |n| n.since - 1);
+            let first = during.start.max(v.since.saturating_sub(1));
+            self.recorder.log_like(v.copy, v.of, first..next, to + (first - during.start));
+            let made = self.recorder.made(v.of).filter(|at| v.since == 0 && during.contains(at));
+            self.recorder.set_made(v.copy, made.map_or(to - 1, |at| to + (at - during.start)));
+            w.active.copy(v.of, v.copy);
+        }
+        let copy = renamed_tape(tape, &versions, &during, to);
+        let mut pairs: Vec<(VarId, VarId, VarId)> = vec![];
+        for v in &versions.0 {
+            match pairs.iter_mut().find(|p| p.0 == v.of) {
+                Some(p) => p.2 = v.copy,
+                None => pairs.push((v.of, v.copy, v.copy)),
+            }
+        }
+        for &(var, _, last) in &pairs {
+            w.adjoints.rename(var, last);
+        }
+        let (root, outer) = (w.root, std::mem::take(&mut w.path));
+        w.root = self.emission.depth() - 1;
+        self.walk(w, &copy)?;
+        (w.root, w.path) = (root, outer);
+        for &(var, first, last) in &pairs {
+            if self.is_local(var, &during) {
+                w.adjoints.forget(last);
+                continue;
+            }
+            let at_start = match first == last {
+                true => None,
+                false => {
+                    let t = Tensor { view: View::whole(first, &self.graph.vars[first].shape), ty: self.graph.vars[first].ty };
+                    let d = self.adjoint_of(&mut w.adjoints, &t, span)?;
+                    w.adjoints.forget(first);
+                    d
+                }
+            };
+            w.adjoints.rename(last, var);
+            if let Some(d) = at_start {
+                let shape = self.graph.vars[var].shape.clone();
+                let d = Tensor { view: d.view.reshape(&shape), ty: d.ty };
+                self.add_adjoint(&mut w.adjoints, &View::whole(var, &shape), &d, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the variables of which a step writes every element.
+    fn overwritten_by(&self, node: &Node) -> Vec<VarId> {
+        let mut counts: Vec<(VarId, u64)> = vec![];
+        let mut kept: FxHashSet<VarId> = FxHashSet::default();
+        let mut count = |var: VarId, n: u64| match counts.iter_mut().find(|c| c.0 == var) {
+            Some(c) => c.1 += n,
+            None => counts.push((var, n)),
+        };
+        match &node.kind {
+            NodeKind::Execute(set) => {
+                for &f in &self.graph.sets[*set].families {
+                    let family = &self.graph.families[f];
+                    let fields = &self.graph.codelets[family.codelet].fields;
+                    for f in &family.fields {
+                        for p in &f.parts {
+                            match fields[f.field].dir {
+                                Dir::Out => {
+                                    let each: u64 = p.len.iter().map(|&n| n as u64).product();
+                                    count(p.var, each * family.domain.count());
+                                }
+                                Dir::In => {}
+                                _ => _ = kept.insert(p.var),
+                            }
+                        }
+                    }
+                }
+            }
+            NodeKind::Copy(copy) => {
+                for f in &self.graph.copies[*copy].families {
+                    for p in &f.dst.parts {
+                        let each: u64 = p.len.iter().map(|&n| n as u64).product();
+                        count(p.var, each * f.domain.count());
+                    }
+                }
+            }
+            _ => {}
+        }
+        let whole = |&(var, n): &(VarId, u64)| n == self.graph.vars[var].shape.iter().product::<u64>();
+        counts.into_iter().filter(|c| whole(c) && !kept.contains(&c.0)).map(|c| c.0).collect()
+    }
+
+    fn written_outside(&mut self, var: VarId, e: &Entry, w: &Walk) -> Failed {
+        let name = self.graph.vars[var].name.clone();
+        let message = format!("this part writes `{name}`, which is older, so it cannot be computed again");
+        let d = Diagnostic::error("grad::recompute", e.span, message).label(w.span, "gradient taken here");
+        self.report(d.help("let the part make new values, or take `#[recompute]` away"))
+    }
+
+    /// Collects the variables whose values the reverse of a tape may need.
+    fn needs_of(&self, w: &Walk, tape: &Tape, all: &mut FxHashSet<VarId>) {
+        for e in tape {
+            let mut active = false;
+            e.operands(&mut |v| active |= v.parts.iter().any(|p| w.active.has(p.var)));
+            if !active && e.bodies().is_empty() {
+                continue;
+            }
+            match &e.kind {
+                EntryKind::Write { .. } | EntryKind::Fill { .. } => {}
+                EntryKind::Rows { at, .. } => all.extend(at.view.vars()),
+                EntryKind::Branch { on, .. } => all.extend(on.view.vars()),
+                _ => {
+                    e.operands(&mut |v| all.extend(v.vars()));
+                    e.results(&mut |v| all.extend(v.vars()));
+                }
+            }
+            e.bodies().iter().for_each(|t| self.needs_of(w, t, all));
+        }
+    }
+
+    /// Returns for each step whether a needed variable depends on it.
+    fn live_nodes(&self, nodes: &[Node], mut needed: FxHashSet<VarId>) -> Vec<bool> {
+        let mut keep = vec![false; nodes.len()];
+        for (k, node) in nodes.iter().enumerate().rev() {
+            let mut a = Accesses::default();
+            self.accesses(node, &mut a);
+            keep[k] = a.writes.iter().any(|v| needed.contains(v));
+            if keep[k] {
+                needed.extend(a.reads);
+            }
+        }
+        keep
+    }
+
+    fn has_effect(&self, kind: &NodeKind) -> bool {
+        let inside = |b: &Body| b.nodes.iter().any(|n| self.has_effect(&n.kind));
+        match kind {
+            NodeKind::Execute(_) | NodeKind::Copy(_) | NodeKind::Effect(Effect::Undef { .. }) => false,
+            NodeKind::Repeat { body, .. } => inside(body),
+            NodeKind::If { then, els, .. } => inside(then) || inside(els),
+            NodeKind::Switch { cases, default, .. } => cases.iter().any(|(_, b)| inside(b)) || inside(default),
+            NodeKind::Par(list) => list.iter().any(inside),
+            NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => true,
+        }
+    }
+
+    fn accesses(&self, node: &Node, out: &mut Accesses) {
+        let view = |v: &View, set: &mut FxHashSet<VarId>| set.extend(v.vars());
+        match &node.kind {
+            NodeKind::Execute(set) => {
+                for &f in &self.graph.sets[*set].families {
+                    let family = &self.graph.families[f];
+                    let fields = &self.graph.codelets[family.codelet].fields;
+                    for f in &family.fields {
+                        let vars = f.parts.iter().map(|p| p.var);
+                        match fields[f.field].dir {
+                            Dir::In => out.reads.extend(vars),
+                            Dir::Out => out.writes.extend(vars),
+                            _ => {
+                                out.reads.extend(vars.clone());
+                                out.writes.extend(vars);
+                            }
+                        }
+                    }
+                }
+            }
+            NodeKind::Copy(copy) => {
+                for f in &self.graph.copies[*copy].families {
+                    out.reads.extend(f.src.parts.iter().map(|p| p.var));
+                    out.writes.extend(f.dst.parts.iter().map(|p| p.var));
+                }
+            }
+            NodeKind::Repeat { index, body, .. } => {
+                out.writes.extend(index.map(|(v, ..)| v));
+                body.nodes.iter().for_each(|n| self.accesses(n, out));
+            }
+            NodeKind::If { cond, then, els } => {
+                view(cond, &mut out.reads);
+                then.nodes.iter().chain(&els.nodes).for_each(|n| self.accesses(n, out));
+            }
+            NodeKind::Switch { on, cases, default } => {
+                view(on, &mut out.reads);
+                cases.iter().flat_map(|(_, b)| &b.nodes).chain(&default.nodes).for_each(|n| self.accesses(n, out));
+            }
+            NodeKind::Par(list) => list.iter().flat_map(|b| &b.nodes).for_each(|n| self.accesses(n, out)),
+            NodeKind::Effect(Effect::Undef { what }) => view(what, &mut out.writes),
+            NodeKind::While { .. } | NodeKind::Call(_) | NodeKind::Effect(_) => {}
+        }
+    }
+
+    fn renamed_body(&mut self, body: Body, versions: &Versions, during: &Range<Moment>, to: Moment) -> Body {
+        let nodes = body.nodes.into_iter().map(|n| self.renamed_node(n, versions, during, to)).collect();
+        Body { nodes, ..Body::default() }
+    }
+
+    fn renamed_node(&mut self, node: Node, versions: &Versions, during: &Range<Moment>, to: Moment) -> Node {
+        let at = node.at;
+        let kind = match node.kind {
+            NodeKind::Execute(set) => {
+                let mut copy = self.graph.sets[set].clone();
+                copy.name = self.entities.sets.unique(copy.name);
+                let families = std::mem::take(&mut copy.families);
+                let new = self.graph.sets.push(copy);
+                for id in families {
+                    let mut family = self.graph.families[id].clone();
+                    family.set = new;
+                    let fields = &self.graph.codelets[family.codelet].fields;
+                    for f in &mut family.fields {
+                        let at = if fields[f.field].dir == Dir::In { at } else { at + 1 };
+                        f.parts.iter_mut().for_each(|p| p.var = versions.at(p.var, at));
+                    }
+                    let indices = self.graph.indices[id].clone();
+                    let id = self.graph.families.push(family);
+                    self.graph.indices[id] = indices;
+                    self.graph.sets[new].families.push(id);
+                }
+                NodeKind::Execute(new)
+            }
+            NodeKind::Copy(copy) => {
+                let CopySet { name, families, origin } = self.graph.copies[copy].clone();
+                let name = self.entities.sets.unique(name);
+                let mut families = families;
+                for f in &mut families {
+                    f.dst.parts.iter_mut().for_each(|p| p.var = versions.at(p.var, at + 1));
+                    f.src.parts.iter_mut().for_each(|p| p.var = versions.at(p.var, at));
+                }
+                NodeKind::Copy(self.graph.copies.push(CopySet { name, families, origin }))
+            }
+            NodeKind::Repeat { count, index, body } => {
+                let index = index.map(|(v, start, step)| (versions.at(v, at), start, step));
+                NodeKind::Repeat { count, index, body: self.renamed_body(body, versions, during, to) }
+            }
+            NodeKind::If { cond, then, els } => NodeKind::If {
+                cond: versions.view(&cond, at),
+                then: self.renamed_body(then, versions, during, to),
+                els: self.renamed_body(els, versions, during, to),
+            },
+            NodeKind::Switch { on, cases, default } => NodeKind::Switch {
+                on: versions.view(&on, at),
+                cases: cases.into_iter().map(|(k, b)| (k, self.renamed_body(b, versions, during, to))).collect(),
+                default: self.renamed_body(default, versions, during, to),
+            },
+            NodeKind::Par(list) => {
+                NodeKind::Par(list.into_iter().map(|b| self.renamed_body(b, versions, during, to)).collect())
+            }
+            NodeKind::Effect(Effect::Undef { what }) => {
+                NodeKind::Effect(Effect::Undef { what: versions.view(&what, at) })
+            }
+            other => other,
+        };
+        Node { kind, origin: node.origin, at: to + (at - during.start) }
+    }
+
+    /// Records that the steps since a moment are computed again in a reverse program.
+    pub fn record_segment(&mut self, begin: Moment, count: usize, span: girder_source::Span) {
+        if !self.is_taping() {
+            return;
+        }
+        let Some(body) = self.emission.body_mut() else { return };
+        let tape: Tape = body.tape.split_off(count.min(body.tape.len()));
+        if !tape.is_empty() {
+            self.record(begin, EntryKind::Segment(Rc::new(tape)), span);
+        }
+    }
+}
+
+/// Returns the entries of a copy.
+fn renamed_tape(tape: &Tape, versions: &Versions, during: &Range<Moment>, to: Moment) -> Tape {
+    let at = |m: Moment| to + m.saturating_sub(during.start);
+    let copy = |e: &Rc<Entry>| {
+        let mut e = Entry::clone(e);
+        let (first, last) = (e.during.start, e.during.end);
+        let read = |t: &mut Tensor| t.view = versions.view(&t.view, first);
+        let made = |t: &mut Tensor| t.view = versions.view(&t.view, last);
+        e.during = at(first)..at(last);
+        let again = |t: &Rc<Tape>| Rc::new(renamed_tape(t, versions, during, to));
+        match &mut e.kind {
+            EntryKind::Each { operands, outs, .. } => {
+                operands.iter_mut().for_each(|(v, _)| map_tensors(v, &mut |t| read(t)));
+                outs.iter_mut().for_each(made);
+            }
+            EntryKind::Rule { bound, out, .. } => {
+                bound.iter_mut().for_each(|(_, v)| map_tensors(v, &mut |t| read(t)));
+                map_tensors(out, &mut |t| made(t));
+            }
+            EntryKind::Write { dst, src } => {
+                *dst = versions.view(dst, last);
+                read(src);
+            }
+            EntryKind::Fill { dst } => *dst = versions.view(dst, last),
+            EntryKind::Rows { put, x, at, value, .. } => {
+                read(x);
+                read(at);
+                if *put { read(value) } else { made(value) }
+            }
+            EntryKind::ScatterAdd { x, index, value } => [x, index, value].into_iter().for_each(read),
+            EntryKind::Opaque { reads, writes, .. } => {
+                reads.iter_mut().for_each(|v| *v = versions.at(*v, first));
+                writes.iter_mut().for_each(|v| *v = versions.at(*v, last));
+            }
+            EntryKind::Branch { on, arms, .. } => {
+                read(on);
+                arms.iter_mut().for_each(|t| *t = again(t));
+            }
+            EntryKind::Repeat { index, body, .. } => {
+                *index = index.map(|(v, a, b)| (versions.at(v, first), a, b));
+                *body = again(body);
+            }
+            EntryKind::Par(list) => list.iter_mut().for_each(|t| *t = again(t)),
+            EntryKind::Segment(t) => *t = again(t),
+        }
+        Rc::new(e)
+    };
+    tape.iter().map(copy).collect()
+}

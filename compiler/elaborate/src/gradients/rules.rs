@@ -1,0 +1,376 @@
+//! Rules, `grad f(x, w; y; dy) { … }`: which function each belongs to, and their evaluation.
+//!
+//! Invariant: a function has at most one rule, in its own module.
+
+use super::moments::Moment;
+use super::tape::EntryKind;
+use crate::elaborator::Elaborator;
+use crate::modules::{Entry, Modules};
+use crate::statements::{Ended, Flow};
+use crate::trees::expressions_within;
+use crate::value::{Tensor, Value};
+use girder_source::{Diagnostic, Diagnostics, Result, Span};
+use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtKind};
+use girder_typing::ModuleRef;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smol_str::SmolStr;
+
+/// A rule and its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleRef {
+    /// The module of both.
+    pub module: ModuleRef,
+    /// The item of the rule.
+    pub item: usize,
+    /// The item of the function.
+    pub function: usize,
+}
+
+/// The rules of all modules.
+#[derive(Debug, Default)]
+pub struct Rules(FxHashMap<(ModuleRef, usize), RuleRef>);
+
+impl Rules {
+    /// Returns the rule of a function.
+    pub fn of(&self, function: (ModuleRef, usize)) -> Option<RuleRef> {
+        self.0.get(&function).copied()
+    }
+
+    /// Finds the rules of all modules; reports those that fit no function.
+    pub fn find(modules: &Modules, diagnostics: &mut Diagnostics) -> Rules {
+        let mut rules = Rules::default();
+        for (module, m) in modules.iter() {
+            for (item, i) in m.tree.items.iter().enumerate() {
+                let ItemKind::Grad(g) = &i.kind else { continue };
+                match rule_of(modules, module, g) {
+                    Ok((function, f)) => {
+                        let wrong = misnamed(f, g);
+                        if let Some(d) = wrong {
+                            diagnostics.push(d);
+                            continue;
+                        }
+                        let rule = RuleRef { module, item, function };
+                        if let Some(first) = rules.0.insert((module, function), rule) {
+                            let name = g.name.dotted();
+                            let d = Diagnostic::error("grad::twice", g.name.span, format!("`{name}` has two rules"));
+                            let d = d.here("second rule");
+                            diagnostics.push(match &m.tree.items[first.item].kind {
+                                ItemKind::Grad(h) => d.label(h.name.span, "first rule").help("remove one of them"),
+                                _ => d,
+                            });
+                        }
+                    }
+                    Err(d) => diagnostics.push(d),
+                }
+            }
+        }
+        rules
+    }
+}
+
+/// Returns the function of a rule.
+fn rule_of<'m>(
+    modules: &'m Modules,
+    module: ModuleRef,
+    g: &ast::Grad,
+) -> std::result::Result<(usize, &'m ast::Fn), Diagnostic> {
+    let name = g.name.dotted();
+    let own = modules.get(module);
+    if let Some(&Entry::Item(k)) = own.values.get(&name)
+        && let ItemKind::Fn(f) = &own.tree.items[k].kind
+    {
+        return Ok((k, f));
+    }
+    let elsewhere = modules.find(module, &name, |m| &m.values).and_then(|(m, e)| modules.item(m, e));
+    if let Some((_, _, ast::Item { kind: ItemKind::Fn(f), .. })) = elsewhere {
+        let message = format!("`{name}` is a function of another module, so its rule cannot stand here");
+        let d = Diagnostic::error("grad::foreign", g.name.span, message).label(f.name.span, "the function");
+        return Err(d.help("write a function of your own that calls it, and give that one a rule"));
+    }
+    let functions = own.values.iter().filter(|(_, e)| match e {
+        Entry::Item(k) => matches!(own.tree.items[*k].kind, ItemKind::Fn(_)),
+        _ => false,
+    });
+    let near = girder_source::closest(&name, functions.map(|(n, _)| n.as_str()));
+    let d = Diagnostic::error("grad::rule_name", g.name.span, format!("this module has no function `{name}`"));
+    Err(match near {
+        Some(near) => d.help(format!("did you mean `{near}`?")),
+        None => d.help("a rule stands in the module of its function: `grad f(x; y; dy) { … }`"),
+    })
+}
+
+/// Returns the error of a rule whose names do not fit its function.
+fn misnamed(f: &ast::Fn, g: &ast::Grad) -> Option<Diagnostic> {
+    for p in &g.params {
+        if !f.params.iter().any(|q| q.name.name == p.name) {
+            let message = format!("`{}` has no parameter `{}`", f.name.dotted(), p.name);
+            let near = girder_source::closest(&p.name, f.params.iter().map(|q| q.name.name.as_str()));
+            let d = Diagnostic::error("grad::rule_name", p.span, message).label(f.name.span, "the function");
+            return Some(match near {
+                Some(near) => d.help(format!("did you mean `{near}`?")),
+                None => d.help("the first list of a rule names parameters of its function"),
+            });
+        }
+    }
+    if g.results.len() != g.adjoints.len() || g.results.is_empty() {
+        let message = "a rule names as many adjoints as results";
+        let d = Diagnostic::error("grad::rule_name", g.name.span, message);
+        return Some(d.help("write `grad f(x; y; dy) { … }`: parameters, the result, its adjoint"));
+    }
+    None
+}
+
+/// The parts of a rule's body.
+struct RuleBody<'t> {
+    before: &'t [ast::StmtId],
+    last: Option<ExprId>,
+}
+
+fn split<'t>(tree: &'t ast::Module, body: &'t ast::Body) -> RuleBody<'t> {
+    match (body.value, body.stmts.split_last()) {
+        (Some(e), _) => RuleBody { before: &body.stmts, last: Some(e) },
+        (None, Some((&s, before))) => match tree.stmts[s].kind {
+            StmtKind::Return(e) => RuleBody { before, last: e },
+            StmtKind::Expr { expr, semi: false } => RuleBody { before, last: Some(expr) },
+            _ => RuleBody { before: &body.stmts, last: None },
+        },
+        _ => RuleBody { before: &body.stmts, last: None },
+    }
+}
+
+impl<'a> Elaborator<'a> {
+    fn rule_parts(&self, rule: RuleRef) -> Option<(&'a ast::Module, &'a ast::Grad, &'a ast::Fn)> {
+        let tree = &self.modules.get(rule.module).tree;
+        match (&tree.items[rule.item].kind, &tree.items[rule.function].kind) {
+            (ItemKind::Grad(g), ItemKind::Fn(f)) => Some((tree, g, f)),
+            _ => None,
+        }
+    }
+
+    /// Returns the parameters to which a rule of a graph function gives adjoints.
+    pub(super) fn rule_gives(&self, rule: RuleRef) -> Vec<SmolStr> {
+        let Some((tree, g, _)) = self.rule_parts(rule) else { return vec![] };
+        match split(tree, &g.body).last.map(|e| &tree.exprs[e].kind) {
+            Some(ExprKind::Tuple(args)) => args.iter().filter_map(|a| Some(a.name.as_ref()?.name.clone())).collect(),
+            _ => g.params.iter().map(|p| p.name.clone()).collect(),
+        }
+    }
+
+    /// Returns the names whose elements a rule reads in order to give some adjoints; a name of which only the shape
+    /// is asked is not among them.
+    pub(super) fn rule_reads(&self, rule: RuleRef, wanted: &[SmolStr]) -> FxHashSet<SmolStr> {
+        let mut names = FxHashSet::default();
+        let Some((tree, g, _)) = self.rule_parts(rule) else { return names };
+        let RuleBody { before, last } = split(tree, &g.body);
+        let mut spans: Vec<Span> = before.iter().map(|&s| tree.stmts[s].span).collect();
+        match last.map(|e| (e, &tree.exprs[e].kind)) {
+            Some((_, ExprKind::Tuple(args))) => {
+                let is_wanted = |a: &&ast::Arg| a.name.as_ref().is_some_and(|n| wanted.contains(&n.name));
+                spans.extend(args.iter().filter(is_wanted).map(|a| tree.exprs[a.value].span));
+            }
+            Some((e, _)) => spans.push(tree.exprs[e].span),
+            None => {}
+        }
+        for span in spans {
+            let all: Vec<(ExprId, &ast::Expr)> = expressions_within(tree, span).collect();
+            let only_shape: FxHashSet<ExprId> = all
+                .iter()
+                .filter_map(|(_, e)| match &e.kind {
+                    ExprKind::Field { base, name } if matches!(name.name.as_str(), "shape" | "len" | "rank") => Some(*base),
+                    _ => None,
+                })
+                .collect();
+            for (id, e) in all {
+                if let ExprKind::Name(name) = &e.kind
+                    && !only_shape.contains(&id)
+                {
+                    names.insert(name.clone());
+                }
+            }
+        }
+        names
+    }
+
+    /// Returns the names of a rule's results.
+    pub(super) fn rule_results(&self, rule: RuleRef) -> Vec<SmolStr> {
+        let Some((_, g, _)) = self.rule_parts(rule) else { return vec![] };
+        g.results.iter().map(|r| r.name.clone()).collect()
+    }
+
+    /// Evaluates a rule: returns the adjoints of the wanted parameters.
+    pub(super) fn run_rule(
+        &mut self,
+        rule: RuleRef,
+        bound: &[(SmolStr, Value)],
+        y: &Value,
+        dy: &Value,
+        wanted: &[SmolStr],
+        span: Span,
+    ) -> Result<Vec<(SmolStr, Value)>> {
+        let Some((tree, g, f)) = self.rule_parts(rule) else { return Err(girder_source::Failed) };
+        self.scopes.enter(rule.module);
+        self.reporter.enter_call(span);
+        for (name, value) in bound {
+            self.define(name.clone(), value.clone(), false);
+        }
+        let mut done = self.define_results(&g.results, y, g.name.span);
+        done = done.and_then(|()| self.define_results(&g.adjoints, dy, g.name.span));
+        let members = done.and_then(|()| {
+            let RuleBody { before, last } = split(tree, &g.body);
+            for &s in before {
+                if let Flow::Return(..) | Flow::Break(_) | Flow::Continue(_) = self.statement(s, false)?.1 {
+                    let message = "a rule returns in its last statement";
+                    return Err(self.error("grad::rule_shape", tree.stmts[s].span, message));
+                }
+            }
+            let mut members = vec![];
+            match last.map(|e| (e, &tree.exprs[e].kind)) {
+                Some((_, ExprKind::Tuple(args))) => {
+                    for a in args {
+                        let Some(name) = &a.name else { return Err(self.no_members(tree.exprs[a.value].span)) };
+                        if wanted.contains(&name.name) {
+                            let value = self.expr(a.value)?;
+                            members.push((name.clone(), value, tree.exprs[a.value].span));
+                        } else if !f.params.iter().any(|p| p.name.name == name.name) {
+                            return Err(self.no_rule_parameter(f, name));
+                        }
+                    }
+                }
+                Some((e, _)) => {
+                    let at = tree.exprs[e].span;
+                    let Value::Tuple(t) = self.expr(e)? else { return Err(self.no_members(at)) };
+                    for (name, value) in t.names.iter().zip(&t.values) {
+                        let name = ast::Ident { name: name.clone(), span: at };
+                        members.push((name, value.clone(), at));
+                    }
+                }
+                None => return Err(self.no_members(g.body.span)),
+            }
+            let mut fitted = vec![];
+            for (name, value, at) in members {
+                let Some((_, of)) = bound.iter().find(|(n, _)| *n == name.name) else {
+                    return Err(self.no_rule_parameter(f, &name));
+                };
+                if wanted.contains(&name.name) {
+                    let value = self.fit_adjoint(&name.name, of, value, at)?;
+                    fitted.push((name.name.clone(), value));
+                }
+            }
+            Ok(fitted)
+        });
+        self.reporter.leave_call();
+        self.scopes.leave();
+        members
+    }
+
+    fn define_results(&mut self, names: &[ast::Ident], value: &Value, span: Span) -> Result<()> {
+        match (names, value) {
+            ([one], value) => self.define(one.name.clone(), value.clone(), false),
+            (several, Value::Tuple(t)) if t.values.len() == several.len() => {
+                for (n, v) in several.iter().zip(&t.values) {
+                    self.define(n.name.clone(), v.clone(), false);
+                }
+            }
+            _ => {
+                let message = format!("the rule names {} results, and the function gives one", names.len());
+                return Err(self.error("grad::rule_name", span, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn no_members(&mut self, span: Span) -> girder_source::Failed {
+        let help = "write `return (x: …, w: …);` with the names of parameters";
+        self.error_help("grad::rule_shape", span, "a rule returns a tuple with names", help)
+    }
+
+    fn no_rule_parameter(&mut self, f: &ast::Fn, name: &ast::Ident) -> girder_source::Failed {
+        let near = girder_source::closest(&name.name, f.params.iter().map(|p| p.name.name.as_str()));
+        let message = format!("`{}` has no parameter `{}`", f.name.dotted(), name.name);
+        let d = Diagnostic::error("grad::rule_name", name.span, message).label(f.name.span, "the function");
+        self.report(match near {
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None => d,
+        })
+    }
+
+    /// Checks that an adjoint has the structure, the shapes and the types of its parameter.
+    fn fit_adjoint(&mut self, name: &str, of: &Value, value: Value, span: Span) -> Result<Value> {
+        match (of, value) {
+            (Value::Tensor(x), Value::Tensor(d)) => {
+                if d.ty == x.ty
+                    && let Some(view) = d.view.broadcast_to(&x.view.shape())
+                {
+                    return Ok(Tensor { view, ty: d.ty }.into());
+                }
+                let message = format!("the rule gives {} for `{name}`, which is {}", d.type_name(), x.type_name());
+                let help = "an adjoint has the shape and the type of its parameter";
+                Err(self.error_help("grad::rule_shape", span, message, help))
+            }
+            (Value::Tensor(x), Value::Unit) => self.zeros_of(x.ty, &x.view.shape(), span).map(Value::from),
+            (Value::Tensor(x), number @ (Value::Int(_) | Value::Float(_))) => {
+                let s = self.scalar(&number, x.ty, span)?;
+                let c = self.constant(s, span)?;
+                let view = c.view.broadcast_to(&x.view.shape()).unwrap_or(c.view);
+                Ok(Tensor { view, ty: x.ty }.into())
+            }
+            (Value::Tuple(x), Value::Tuple(d)) if x.values.len() == d.values.len() => {
+                let pairs: Vec<(Value, Value)> = x.values.iter().cloned().zip(d.values.iter().cloned()).collect();
+                let mut values = vec![];
+                for (x, d) in pairs {
+                    values.push(self.fit_adjoint(name, &x, d, span)?);
+                }
+                Ok(Value::Tuple(std::sync::Arc::new(crate::value::Tuple { names: x.names.clone(), values })))
+            }
+            (Value::List(x), Value::List(d)) if x.len() == d.len() => {
+                let mut values = vec![];
+                for (x, d) in x.iter().zip(d.iter()) {
+                    values.push(self.fit_adjoint(name, x, d.clone(), span)?);
+                }
+                Ok(Value::List(std::sync::Arc::new(values)))
+            }
+            (Value::Tensor(_) | Value::Tuple(_) | Value::List(_), d) => {
+                let message = format!("the rule gives {} for `{name}`, which is {}", d.describe(), of.describe());
+                Err(self.error("grad::rule_shape", span, message))
+            }
+            (_, d) => Ok(d),
+        }
+    }
+
+    /// Returns the rule of the function that is being called.
+    pub fn rule_here(&self) -> Option<RuleRef> {
+        self.rules.of((*self.functions.last()?)?)
+    }
+
+    /// Evaluates the body of a function with a rule, which is recorded as one operation.
+    pub fn body_with_rule(&mut self, rule: RuleRef, f: &ast::Fn, span: Span) -> Result<Ended> {
+        let bound: Vec<(SmolStr, Value)> =
+            self.scopes.locals().iter().map(|b| (b.name.clone(), b.value.clone())).collect();
+        let (begin, first) = (self.moment(), self.graph.vars.len());
+        let (value, flow) = self.untaped(|this| this.body(&f.body))?;
+        let out = match &flow {
+            Flow::Return(value, _) => value.clone(),
+            _ => value.clone(),
+        };
+        self.check_rule_writes(rule, first, begin)?;
+        self.record(begin, EntryKind::Rule { rule, bound, out }, span);
+        Ok((value, flow))
+    }
+
+    /// Reports a write, by a function with a rule, to a variable that the function did not make.
+    pub fn check_rule_writes(&mut self, rule: RuleRef, first: usize, begin: Moment) -> Result<()> {
+        let now = self.moment();
+        let found = self.recorder.foreign_write(first, begin..now);
+        let Some((var, at)) = found else { return Ok(()) };
+        let v = &self.graph.vars[var];
+        if v.class != girder_ir::graph::VarClass::Temp && self.graph.origins.in_library(at) {
+            return Ok(());
+        }
+        let (name, declared) = (v.name.clone(), self.graph.origins.span(v.origin));
+        let Some((_, g, f)) = self.rule_parts(rule) else { return Ok(()) };
+        let message = format!("`{}` has a rule, but it writes `{name}`, which it did not make", f.name.dotted());
+        let d = Diagnostic::error("grad::rule_writes", at, message).here("written here");
+        let d = d.label(declared, "declared here").label(g.name.span, "the rule");
+        Err(self.report(d.help("return the value, and write it after the call")))
+    }
+}
