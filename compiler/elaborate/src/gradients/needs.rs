@@ -270,7 +270,8 @@ impl Elaborator<'_> {
                 number = Some(n.clone());
                 Ok(n)
             })?;
-            self.splice(w.root, &path, begin, nodes);
+            // Before all that is kept at the start of an iteration.
+            self.splice(w.root, &path, begin - 1, nodes);
             match number {
                 Some(Value::Tensor(t)) => Tensor::clone(&t),
                 _ => return Err(Failed),

@@ -77,7 +77,8 @@ impl Elaborator<'_> {
         let span = e.span;
         let Some(body) = self.emission.body_at(w.root, path) else { return Ok(()) };
         let inside = |n: &&Node| during.contains(&n.at);
-        let nodes: Vec<Node> = body.nodes.iter().filter(inside).cloned().collect();
+        let mut nodes: Vec<Node> = body.nodes.iter().filter(inside).cloned().collect();
+        nodes.retain(|n| !self.keeps(n));
         let mut sides = Accesses::default();
         nodes.iter().for_each(|n| self.accesses(n, &mut sides));
         if nodes.iter().any(|n| self.has_effect(&n.kind)) {
@@ -150,10 +151,11 @@ impl Elaborator<'_> {
         for &(var, _, last) in &pairs {
             w.adjoints.rename(var, last);
         }
-        let (root, outer) = (w.root, std::mem::take(&mut w.path));
+        // What the copy computes is that of the current iteration of the loops around.
+        let (root, outer, loops) = (w.root, std::mem::take(&mut w.path), std::mem::take(&mut w.loops));
         w.root = self.emission.depth() - 1;
         self.walk(w, &copy)?;
-        (w.root, w.path) = (root, outer);
+        (w.root, w.path, w.loops) = (root, outer, loops);
         for &(var, first, last) in &pairs {
             if self.is_local(var, &during) {
                 w.adjoints.forget(last);
@@ -217,6 +219,14 @@ impl Elaborator<'_> {
         }
         let whole = |&(var, n): &(VarId, u64)| n == self.graph.vars[var].shape.iter().product::<u64>();
         counts.into_iter().filter(|c| whole(c) && !kept.contains(&c.0)).map(|c| c.0).collect()
+    }
+
+    /// Returns whether a step keeps a value for another reverse program.
+    fn keeps(&self, node: &Node) -> bool {
+        let mut a = Accesses::default();
+        self.accesses(node, &mut a);
+        !matches!(node.kind, NodeKind::Repeat { .. } | NodeKind::If { .. } | NodeKind::Switch { .. })
+            && a.writes.iter().any(|v| self.recorder.stashes.contains(v))
     }
 
     fn written_outside(&mut self, var: VarId, e: &Entry, w: &Walk) -> Failed {

@@ -1,0 +1,310 @@
+//! Gradients against central differences in `f64`, for every function of the library and for random programs, and
+//! identities to the bit.
+//!
+//! A model is a function from tensors to a number. The gradient in a random direction, ⟨g, v⟩, is compared with
+//! (f(x + h·v) - f(x - h·v)) / 2h, all in one program.
+
+#[path = "gradients/random.rs"]
+mod random;
+
+use girder_engine::Mode;
+use girder_tests::{Failure, Outcome, Program, files};
+use std::fmt::Write;
+
+/// The step of the differences.
+const STEP: f64 = 1e-5;
+/// The greatest relative error.
+const BOUND: f64 = 1e-6;
+
+/// A parameter of a model: its name, its shape and the range of its elements.
+struct Parameter {
+    name: String,
+    shape: Vec<u64>,
+    range: (f64, f64),
+}
+
+impl Parameter {
+    fn new(name: &str, shape: &[u64], range: (f64, f64)) -> Parameter {
+        Parameter { name: name.into(), shape: shape.to_vec(), range }
+    }
+
+    fn ty(&self) -> String {
+        let dims: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+        if dims.is_empty() { "f64".into() } else { format!("f64[{}]", dims.join(", ")) }
+    }
+}
+
+/// Numbers of a shape as text, by a fixed sequence.
+fn numbers(shape: &[u64], (lo, hi): (f64, f64), state: &mut u64) -> String {
+    match shape.split_first() {
+        None => {
+            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            format!("{:?}", lo + (hi - lo) * ((*state >> 11) as f64 / (1u64 << 53) as f64))
+        }
+        Some((&n, rest)) => {
+            let list: Vec<String> = (0..n).map(|_| numbers(rest, (lo, hi), state)).collect();
+            format!("[{}]", list.join(", "))
+        }
+    }
+}
+
+/// Returns a program that prints the value of a model, its gradient in a direction, and the difference.
+fn program(head: &str, body: &str, params: &[Parameter], seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut text = format!("{head}\n");
+    for p in params {
+        let (name, ty) = (&p.name, p.ty());
+        let _ = writeln!(text, "param {name}: {ty} = {};", numbers(&p.shape, p.range, &mut state));
+        let _ = writeln!(text, "param v_{name}: {ty} = {};", numbers(&p.shape, (-1.0, 1.0), &mut state));
+    }
+    let each = |f: &dyn Fn(&str) -> String, sep: &str| {
+        params.iter().map(|p| f(&p.name)).collect::<Vec<_>>().join(sep)
+    };
+    let typed: Vec<String> = params.iter().map(|p| format!("{}: {}", p.name, p.ty())).collect();
+    let names = each(&|n| n.into(), ", ");
+    let wrt = each(&|n| format!("{n}: {n}"), ", ");
+    let dot = each(&|n| format!("sum(gradient.{n} * v_{n})"), " + ");
+    let moved = |sign: &str| each(&|n| format!("copy({n} {sign} v_{n} * {STEP:?})"), ", ");
+    let (above, below, double) = (moved("+"), moved("-"), 2.0 * STEP);
+    let _ = write!(
+        text,
+        "fn model({}) {{\n{body}\n}}
+program main() {{
+    let value = model({names});
+    let gradient = grad(value, wrt: ({wrt},));
+    print(\"dot\", {dot});
+    print(\"difference\", (model({above}) - model({below})) / {double:?});
+}}
+",
+        typed.join(", ")
+    );
+    text
+}
+
+fn printed(outcome: &Outcome, label: &str) -> f64 {
+    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+    let line = outcome.prints.iter().find_map(|l| l.strip_prefix(label)).expect("the program prints it");
+    line.trim().parse().expect("a number")
+}
+
+/// Runs a program of [`program`] and compares.
+fn compared(text: &str) -> Result<Result<(), String>, Box<Failure>> {
+    let compiled = Program::text(text).over_memory().try_compile(&[Mode::Interpret]).map_err(Box::new)?;
+    let outcome = compiled.run(Mode::Interpret, 1);
+    let (dot, difference) = (printed(&outcome, "dot"), printed(&outcome, "difference"));
+    let error = (dot - difference).abs() / difference.abs().max(1.0);
+    let message = || format!("⟨g, v⟩ is {dot}, the difference {difference}\n{text}");
+    Ok(if error <= BOUND { Ok(()) } else { Err(message()) })
+}
+
+fn checked(head: &str, body: &str, params: &[Parameter], seed: u64) {
+    let text = program(head, body, params, seed);
+    match compared(&text) {
+        Ok(Ok(())) => {}
+        Ok(Err(message)) => panic!("{message}"),
+        Err(failure) => panic!("{failure}\n{text}"),
+    }
+}
+
+/// Codelet functions that stop gradients: they are constant between jumps, or their results are no floats.
+const STOPS: [&str; 21] = [
+    "floor", "ceil", "round", "trunc", "popcount", "clz", "sign", "not", "bit_and", "bit_or", "bit_xor", "shl", "shr",
+    "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isfinite",
+];
+
+/// The ranges of operands where they are not (-0.9, 0.9).
+const RANGES: [(&str, (f64, f64)); 12] = [
+    ("log", (0.1, 2.0)),
+    ("log2", (0.1, 2.0)),
+    ("log10", (0.1, 2.0)),
+    ("log1p", (-0.5, 2.0)),
+    ("sqrt", (0.1, 2.0)),
+    ("rsqrt", (0.1, 2.0)),
+    ("pow", (0.1, 2.0)),
+    ("cbrt", (0.1, 2.0)),
+    ("div", (0.1, 2.0)),
+    ("rem", (0.1, 2.0)),
+    ("acosh", (1.1, 3.0)),
+    ("atan2", (0.1, 2.0)),
+];
+
+/// Returns the names of the functions that begin with some words, and the numbers of their parameters.
+fn functions(module: &str, words: &str) -> Vec<(String, usize)> {
+    let text = files::text(format!("stdlib/{module}.gir"));
+    let heads = text.lines().filter_map(|l| l.strip_prefix(words));
+    let mut found: Vec<(String, usize)> = vec![];
+    for head in heads {
+        let name = head.split(['<', '(']).next().unwrap_or_default().to_string();
+        let list = head.split_once('(').map_or("", |(_, rest)| rest);
+        let count = list.split(')').next().unwrap_or_default().matches(':').count();
+        found.push((name, count));
+    }
+    found
+}
+
+#[test]
+fn every_function_of_numbers_has_the_derivative_of_differences() {
+    let mut checked_ones = 0;
+    for module in ["prelude", "math"] {
+        for (name, count) in functions(module, "codelet fn ") {
+            // Functions of one type are parts of those of every type.
+            if name.ends_with("_f32") || name.ends_with("_f64") || name.ends_with("_u64") || STOPS.contains(&&*name) {
+                continue;
+            }
+            let range = RANGES.iter().find(|(n, _)| *n == name).map_or((-0.9, 0.9), |(_, r)| *r);
+            let of = ["x", "y", "z"].map(|n| Parameter::new(n, &[7], range));
+            let (args, used) = match &*name {
+                "select" => ("x > y, x, y".to_string(), 2),
+                _ => (["x", "y", "z"][..count].join(", "), count),
+            };
+            checked("", &format!("    let y_ = {name}({args});\n    return sum(y_ * y_ + y_);"), &of[..used], 5);
+            checked_ones += 1;
+        }
+    }
+    assert!(checked_ones >= 38, "only {checked_ones} functions were found");
+}
+
+/// Graph functions of the library without a derivative of their own, with the reason.
+const WITHOUT: [(&str, &[&str]); 6] = [
+    // Static functions and the parts of others, which the derivative of the whole covers.
+    (
+        "linalg",
+        &[
+            "cube_root", "block_terms", "cuts", "rounds_of", "matmul_plan", "holders", "depth_of", "plan_cost",
+            "worker_cycles", "turning", "products", "block_products", "add_blocks", "joint", "strided", "as_matrices",
+            "turned", "summed_to", "by_left", "by_right",
+        ],
+    ),
+    (
+        "reduce",
+        &[
+            "block_length", "share_of", "crew", "reduced_axes", "from_start", "has", "reduced_shape", "around",
+            "folded_blocks", "folded", "reduction", "spread", "each_but_one", "unfolded", "at_one", "indices",
+            // Their results are no floats.
+            "any", "all", "argmin", "argmax",
+        ],
+    ),
+    (
+        "slices",
+        &[
+            "room", "table_cut", "least_parts", "at_a_time", "gather_cut", "gather_cost", "gather_whole",
+            "gather_parts", "firsts", "part", "share",
+            // Of equal indices the last wins, which is known only at run time: a gradient through it is refused.
+            "update",
+        ],
+    ),
+    ("rows", &["cut", "selected"]),
+    ("nn", &["one_hot", "softmax_grad", "cross_entropy_grad"]),
+    ("prelude", &[]),
+];
+
+/// Models that use graph functions: the function, and a body over `x: f64[4, 3]` and `w: f64[2, 3, 5]`.
+const MODELS: [(&str, &str); 24] = [
+    ("dot", "return linalg.dot(x[0], x[1]) * 2.0;"),
+    ("matmul", "let y = x @ x.transpose(); return sum(y * y);"),
+    ("matmul", "let y = x @ w; return sum(y * y) + sum(w.permute([0, 2, 1]) @ w);"),
+    ("matmul", "let y = x[0] @ w; let z = x @ x[1]; return sum(y * y) + sum(z * z) + x[2] @ x[3];"),
+    ("matmul", "let y = matmul(x, w[0], partials: f64); return sum(exp(y));"),
+    ("sum", "let y = sum(x, axis: 0) * x; return sum(y * y) + sum(sum(w, axis: [0, 2], keep: true) * w);"),
+    ("sum", "let y = sum(x, axis: -1); return sum(y * y * y);"),
+    ("mean", "let y = x - mean(x, axis: 1, keep: true); return mean(y * y * y);"),
+    ("product", "let y = product(x, axis: 1); return sum(y * y) + product(x[0]) + sum(product(w, axis: [0, 2]));"),
+    ("product", "let y = x * f64(x < 0.3); return sum(product(y, axis: 0)) + product(y);"),
+    ("min_of", "let y = min_of(x, axis: 0); return sum(y * y) + min_of(w);"),
+    ("max_of", "let y = max_of(x, axis: 1, keep: true) * x; return sum(y * y) + sum(max_of(w, axis: [0, 2]));"),
+    ("gather", "let y = gather(x, i32([2, 0, 2])); return sum(y * y * y);"),
+    ("gather", "let y = gather(w, i32([[1], [1]])); return sum(y * y * y);"),
+    ("scatter_add", "var y: f64[4, 3] = 0; scatter_add(y, i32([1, 3, 1, 0]), x * x); return sum(y * y);"),
+    ("scattered", "let y = slices.scattered(x * x, i32([1, 3, 1, 0]), 6); return sum(y * y);"),
+    ("row", "var k: i32; k <- 2; let y = x[k]; let z = w[.., k]; return sum(y * y * y) + sum(z * z);"),
+    ("rows", "var k: i32; k <- 1; let y = x[k..k + 2]; return sum(y * y * y);"),
+    ("put_row", "var k: i32; k <- 2; var y: f64[4, 3]; y <- x * x; y[k] <- exp(x[0]); return sum(y * y);"),
+    ("put_rows", "var k: i32; k <- 1; var y: f64[4, 3]; y <- x * x; y[k..k + 2] <- x[0..2] * 3.0; return sum(y * y);"),
+    ("softmax", "let y = softmax(x); return sum(y * y * x);"),
+    ("cross_entropy", "return cross_entropy(x * 2.0, i32([0, 2, 1, 2]));"),
+    ("put_row", "var y: f64[4, 3]; y <- x; repeat k in 0..3 { y[k + 1] <- sin(y[k] * y[k + 1]); } return sum(y * y);"),
+    ("row", "var y: f64[3]; y <- 0.1; repeat k in 0..4 { y <- tanh(y * 2.0 + x[k]); } return sum(y * y);"),
+];
+
+#[test]
+fn every_function_of_tensors_has_the_derivative_of_differences() {
+    let head = "use nn.{softmax, cross_entropy};\nuse linalg;\nuse slices;";
+    for (k, (_, body)) in MODELS.iter().enumerate() {
+        let of = [Parameter::new("x", &[4, 3], (-1.0, 1.0)), Parameter::new("w", &[2, 3, 5], (-1.0, 1.0))];
+        let of = if body.contains('w') { &of[..] } else { &of[..1] };
+        checked(head, &format!("    {body}"), of, k as u64 + 1);
+    }
+    for (module, without) in WITHOUT {
+        for (name, _) in functions(module, "fn ") {
+            let has = MODELS.iter().any(|(n, _)| *n == name) || without.contains(&&*name);
+            assert!(has, "`{name}` of `{module}` has neither a model here nor a reason to have no derivative");
+        }
+    }
+}
+
+#[test]
+fn random_programs_have_the_derivative_of_differences() {
+    let count: u64 = std::env::var("GIRDER_GRADIENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let (mut good, mut refused) = (0, 0);
+    // The shortest of the wrong ones is the easiest to understand.
+    let mut wrong: Vec<String> = vec![];
+    for seed in 1..=count {
+        let (body, params) = random::model(seed);
+        let text = program("", &body, &params, seed);
+        match girder_tests::with_context(&format!("random program {seed}"), || compared(&text)) {
+            Ok(Ok(())) => good += 1,
+            Ok(Err(message)) => wrong.push(format!("program {seed}: {message}")),
+            Err(failure) => {
+                // Only an overwritten value may be refused.
+                let codes: Vec<&str> = failure.diagnostics.iter().map(|d| d.code).collect();
+                assert!(codes.contains(&"grad::overwritten"), "program {seed}\n{failure}\n{text}");
+                refused += 1;
+            }
+        }
+    }
+    wrong.sort_by_key(String::len);
+    assert!(wrong.is_empty(), "{} of {count} are wrong, for example {}", wrong.len(), wrong[0]);
+    assert!(good > 4 * refused, "{refused} of {count} programs were refused");
+}
+
+/// Returns a program that trains a small network, with the loop and the attributes given.
+fn network(layers: &str) -> String {
+    format!(
+        "param w: f32[6, 6] = list i in 0..6 {{ list j in 0..6 {{ 0.05 * (i - j) + 0.01 * i }} }};
+        param x: f32[4, 6] = list i in 0..4 {{ list j in 0..6 {{ 0.2 * i - 0.1 * j }} }};
+        var g: f32[6, 6];
+        var gx: f32[4, 6];
+        program main() {{
+            var h: f32[4, 6];
+            h <- x;
+            {layers}
+            let loss = mean(h * h);
+            let d = grad(loss, wrt: (w, x));
+            g <- d[0];
+            gx <- d[1];
+        }}"
+    )
+}
+
+#[test]
+fn a_loop_has_the_bits_of_its_unrolled_form_and_recomputed_values_those_of_kept_ones() {
+    let step = "h <- tanh(h @ w + 0.1 * h);";
+    let plain = Program::text(network(&format!("repeat 5 {{ {step} }}"))).run_everywhere();
+    let recomputed = Program::text(network(&format!("#[recompute] repeat 5 {{ {step} }}"))).run_everywhere();
+    assert_eq!(plain, recomputed);
+    let names: Vec<String> = (0..5).map(|k| format!("let h{} = tanh(h{k} @ w + 0.1 * h{k});", k + 1)).collect();
+    let unrolled = network(&format!("let h0 = x; {} h <- h5;", names.join(" ")));
+    assert_eq!(plain, Program::text(unrolled).run_everywhere());
+    let again = network(&format!("let h0 = x; #[recompute] {} h <- h5;", names.join(" #[recompute] ")));
+    assert_eq!(plain, Program::text(again).run_everywhere());
+    assert!(plain.get::<f32>("g").iter().any(|&x| x != 0.0));
+}
+
+#[test]
+fn gradients_do_not_depend_on_the_machine() {
+    let text = network("repeat 3 { h <- tanh(h @ w) + w[0] * max_of(x); }");
+    let small = Program::text(text.clone()).target("small").run_everywhere();
+    for machine in ["small-8", "gc200"] {
+        assert_eq!(small, Program::text(text.clone()).target(machine).run_everywhere());
+    }
+}
