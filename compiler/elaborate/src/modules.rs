@@ -119,7 +119,8 @@ impl Modules {
 
     /// Returns whether some module mentions a name in an expression.
     pub fn mentions(&self, name: &str) -> bool {
-        let in_tree = |m: &Module| m.tree.exprs.written().iter().any(|e| matches!(&e.kind, ast::ExprKind::Name(n) if n == name));
+        let in_tree =
+            |m: &Module| m.tree.exprs.written().iter().any(|e| matches!(&e.kind, ast::ExprKind::Name(n) if n == name));
         !self.is_printed() && self.list.iter().any(in_tree)
     }
 

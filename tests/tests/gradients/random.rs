@@ -80,8 +80,9 @@ impl Model {
                 (format!("{name}[{}]", index.join(", ")), rest)
             }
             1 if n > 1 => {
-                let index: Vec<String> =
-                    (0..shape.len()).map(|a| if a == axis { "..".to_string() + " by 2" } else { "..".into() }).collect();
+                let index: Vec<String> = (0..shape.len())
+                    .map(|a| if a == axis { "..".to_string() + " by 2" } else { "..".into() })
+                    .collect();
                 let mut new = shape.clone();
                 new[axis] = n.div_ceil(2);
                 (format!("{name}[{}]", index.join(", ")), new)

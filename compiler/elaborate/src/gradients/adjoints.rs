@@ -201,13 +201,7 @@ impl Elaborator<'_> {
     }
 
     /// Writes zeros to the holes of an adjoint, or to those that meet a region.
-    pub(super) fn fill_holes(
-        &mut self,
-        a: &mut Adjoints,
-        var: VarId,
-        region: Option<&View>,
-        span: Span,
-    ) -> Result<()> {
+    pub(super) fn fill_holes(&mut self, a: &mut Adjoints, var: VarId, region: Option<&View>, span: Span) -> Result<()> {
         let ty = self.graph.vars[var].ty;
         let Some(Adjoint { own: Some(own), holes, .. }) = a.vars.get_mut(&var) else { return Ok(()) };
         let own = *own;
@@ -234,7 +228,7 @@ impl Elaborator<'_> {
             if !parts.iter().any(|(r, _)| meets(r, &onto.region)) {
                 return Ok(None);
             }
-            if holes.iter().any(|h| *h == onto.region) {
+            if holes.contains(&onto.region) {
                 return Ok(None);
             }
             if !holes.iter().any(|h| meets(h, &onto.region)) {

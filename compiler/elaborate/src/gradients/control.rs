@@ -51,16 +51,13 @@ impl Elaborator<'_> {
         bodies.iter().for_each(|t| each_touched(t, &mut |v| vars.push(v)));
         vars.sort_unstable();
         vars.dedup();
-        vars.retain(|&v| {
-            self.graph.vars[v].ty.is_float() && w.active.has(v) && !self.is_local(v, &e.during)
-        });
+        vars.retain(|&v| self.graph.vars[v].ty.is_float() && w.active.has(v) && !self.is_local(v, &e.during));
         vars
     }
 
     /// Returns whether a variable is a temporary that is first written during some time.
     pub(super) fn is_local(&self, var: VarId, during: &Range<Moment>) -> bool {
-        self.graph.vars[var].class == VarClass::Temp
-            && self.recorder.made(var).is_some_and(|at| during.contains(&at))
+        self.graph.vars[var].class == VarClass::Temp && self.recorder.made(var).is_some_and(|at| during.contains(&at))
     }
 
     fn writes_reached(&self, w: &Walk, bodies: &[Rc<Tape>]) -> bool {

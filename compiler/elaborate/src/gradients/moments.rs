@@ -4,10 +4,10 @@
 //! run-time loops.
 
 use crate::value::Place;
-use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, CopyId, VarId};
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Field};
+use girder_ir::graph::Graph;
+use girder_ir::ids::{ComputeSetId, CopyId, VarId};
 use girder_ir::view::{View, ViewPart, overlap};
 use girder_source::Span;
 use rustc_hash::FxHashMap;

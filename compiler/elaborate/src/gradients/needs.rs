@@ -6,9 +6,9 @@
 //! Invariant: a value that was overwritten, or that a later iteration of a loop around the `grad` would find
 //! overwritten, is an error.
 
+use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
-use super::derive::Formula;
 use super::moments::LateCheck;
 use super::reverse::{Inside, Walk};
 use super::tape::Entry;
@@ -149,7 +149,8 @@ impl Elaborator<'_> {
         let message = format!("the gradient needs `{name}` as it was here, but it is overwritten");
         let d = Diagnostic::error("grad::overwritten", e.span, message).here("needed as it was here");
         let d = d.label(write.span, "overwritten here").label(w.span, "gradient taken here");
-        Err(self.report(d.help("write to another variable, or use `copy(x)` here, or take the gradient before the write")))
+        Err(self
+            .report(d.help("write to another variable, or use `copy(x)` here, or take the gradient before the write")))
     }
 
     /// Gives up the contents of a temporary of an arm before the step that holds the arm: in the reverse program it is

@@ -26,7 +26,8 @@ pub fn regions(view: &View) -> Option<Vec<Onto>> {
         .iter()
         .map(|part| {
             let n = part.len.len();
-            let bounds: Vec<(u64, u64)> = part.lo.iter().zip(&part.len).map(|(&lo, &n)| (lo as u64, n as u64)).collect();
+            let bounds: Vec<(u64, u64)> =
+                part.lo.iter().zip(&part.len).map(|(&lo, &n)| (lo as u64, n as u64)).collect();
             let repeated: Vec<usize> = (0..n).filter(|&k| part.stride[k] == 0 && part.len[k] > 1).collect();
             let reversed: Vec<usize> = (0..n).filter(|&k| part.stride[k] < 0 && part.len[k] > 1).collect();
             let mut order: Vec<usize> = (0..n).collect();

@@ -73,7 +73,14 @@ impl Elaborator<'_> {
         self.again(w, e, &path, e.during.clone(), tape)
     }
 
-    fn again(&mut self, w: &mut Walk, e: &Entry, path: &[Inside], during: Range<Moment>, tape: &Rc<Tape>) -> Result<()> {
+    fn again(
+        &mut self,
+        w: &mut Walk,
+        e: &Entry,
+        path: &[Inside],
+        during: Range<Moment>,
+        tape: &Rc<Tape>,
+    ) -> Result<()> {
         let span = e.span;
         let Some(body) = self.emission.body_at(w.root, path) else { return Ok(()) };
         let inside = |n: &&Node| during.contains(&n.at);
@@ -114,7 +121,8 @@ impl Elaborator<'_> {
             }
         }
         for node in &nodes {
-            for var in self.overwritten_by(node).into_iter().filter(|&v| !self.is_local(v, &during)).collect::<Vec<_>>() {
+            for var in self.overwritten_by(node).into_iter().filter(|&v| !self.is_local(v, &during)).collect::<Vec<_>>()
+            {
                 let v = self.graph.vars[var].clone();
                 let t = self.temporary("again", v.ty, &v.shape, span)?;
                 t.view.vars().iter().for_each(|&t| versions.add(var, node.at + 1, t));
@@ -164,7 +172,10 @@ impl Elaborator<'_> {
             let at_start = match first == last {
                 true => None,
                 false => {
-                    let t = Tensor { view: View::whole(first, &self.graph.vars[first].shape), ty: self.graph.vars[first].ty };
+                    let t = Tensor {
+                        view: View::whole(first, &self.graph.vars[first].shape),
+                        ty: self.graph.vars[first].ty,
+                    };
                     let d = self.adjoint_of(&mut w.adjoints, &t, span)?;
                     w.adjoints.forget(first);
                     d

@@ -178,14 +178,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn reverse_opaque(
-        &mut self,
-        w: &mut Walk,
-        e: &Entry,
-        what: What,
-        reads: &[VarId],
-        writes: &[VarId],
-    ) -> Result<()> {
+    fn reverse_opaque(&mut self, w: &mut Walk, e: &Entry, what: What, reads: &[VarId], writes: &[VarId]) -> Result<()> {
         let reached = writes.iter().copied().find(|&v| w.adjoints.has(v));
         let Some(reached) = reached else { return Ok(()) };
         let is_active = |v: &&VarId| w.active.holds(&View::whole(**v, &self.graph.vars[**v].shape), e.during.start);
@@ -204,7 +197,9 @@ impl Elaborator<'_> {
                 "a compute set",
                 "put it into a function with a rule, `grad f(x; y; dy) { return (x: …); }`, or write `stopped(…)`",
             ),
-            What::Call => ("grad::call", "`call` of a program", "make it a function, whose steps are then part of this program"),
+            What::Call => {
+                ("grad::call", "`call` of a program", "make it a function, whose steps are then part of this program")
+            }
             What::While => (
                 "grad::while",
                 "`while`",
@@ -234,7 +229,8 @@ impl Elaborator<'_> {
         if !outs.iter().any(|t| w.adjoints.reaches(&t.view)) {
             return Ok(());
         }
-        let active = |v: &Value| matches!(v, Value::Tensor(t) if t.ty.is_float() && w.active.holds(&t.view, e.during.start));
+        let active =
+            |v: &Value| matches!(v, Value::Tensor(t) if t.ty.is_float() && w.active.holds(&t.view, e.during.start));
         let wanted: Vec<bool> = operands.iter().map(|(v, _)| active(v)).collect();
         let mut adjoints = vec![];
         let mut any = false;
@@ -260,9 +256,7 @@ impl Elaborator<'_> {
                 let d = if *from == d.ty { d.clone() } else { self.convert_each(d.clone(), *from, e.span)? };
                 return self.contribute(w, e, x, d);
             }
-            EachOf::Fn(module, item) => {
-                self.derivative_of((*module, *item), &types, &wanted, hold, (e, w.span))?
-            }
+            EachOf::Fn(module, item) => self.derivative_of((*module, *item), &types, &wanted, hold, (e, w.span))?,
             EachOf::Formula(f) => self.derivative_of_formula(f, &wanted, hold, (e, w.span))?,
         };
         // An adjoint that is that of the result needs no step.
@@ -367,11 +361,8 @@ impl Elaborator<'_> {
             values.push((name.clone(), value));
         }
         let results = self.rule_results(rule);
-        let y = if results.iter().any(|r| reads.contains(r)) {
-            self.needed_value(w, out, e, true)?
-        } else {
-            out.clone()
-        };
+        let y =
+            if results.iter().any(|r| reads.contains(r)) { self.needed_value(w, out, e, true)? } else { out.clone() };
         let found = self.run_rule(rule, &values, &y, &dy, &wanted, e.span)?;
         let held = w.adjoints.held.len();
         for (_, d) in &found {
@@ -424,7 +415,9 @@ impl Elaborator<'_> {
                 }
                 Ok(())
             }
-            (Value::List(x), Value::List(d)) => x.iter().zip(d.iter()).try_for_each(|(x, d)| self.add_value(w, x, d, e)),
+            (Value::List(x), Value::List(d)) => {
+                x.iter().zip(d.iter()).try_for_each(|(x, d)| self.add_value(w, x, d, e))
+            }
             (Value::Tuple(x), Value::Tuple(d)) => {
                 x.values.iter().zip(&d.values).try_for_each(|(x, d)| self.add_value(w, x, d, e))
             }

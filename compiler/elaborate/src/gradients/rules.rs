@@ -176,7 +176,9 @@ impl<'a> Elaborator<'a> {
             let only_shape: FxHashSet<ExprId> = all
                 .iter()
                 .filter_map(|(_, e)| match &e.kind {
-                    ExprKind::Field { base, name } if matches!(name.name.as_str(), "shape" | "len" | "rank") => Some(*base),
+                    ExprKind::Field { base, name } if matches!(name.name.as_str(), "shape" | "len" | "rank") => {
+                        Some(*base)
+                    }
                     _ => None,
                 })
                 .collect();

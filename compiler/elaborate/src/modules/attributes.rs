@@ -34,6 +34,8 @@ pub fn unknown_attribute(a: &ast::Attr, what: &str) -> Diagnostic {
     let d = Diagnostic::error("names::unknown", a.name.span, format!("`{name}` is not an attribute of {what}"));
     d.help(match girder_source::closest(name, written.iter().copied()) {
         Some(near) if near != name && what == "a codelet" => format!("did you mean `{near}`?"),
-        _ => "a codelet may have `pipelined` and `cycles(n)`; a `let`, a block or a `repeat` may have `recompute`".into(),
+        _ => {
+            "a codelet may have `pipelined` and `cycles(n)`; a `let`, a block or a `repeat` may have `recompute`".into()
+        }
     })
 }
