@@ -1,4 +1,4 @@
-//! Runs every `gir` block of `docs/language.md` and compares its outcome with the comments at its end.
+//! Runs every `gir` block of `docs/language.md` and `docs/gradients.md` and compares its outcome with the comments at its end.
 //!
 //! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
 //! outcome.
@@ -49,10 +49,19 @@ impl Outcome {
 
 #[test]
 fn every_snippet_of_the_reference_has_the_stated_outcome() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language.md");
+    snippets_have_the_stated_outcome("language.md", 40);
+}
+
+#[test]
+fn every_snippet_about_gradients_has_the_stated_outcome() {
+    snippets_have_the_stated_outcome("gradients.md", 3);
+}
+
+fn snippets_have_the_stated_outcome(file: &str, least: usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(file);
     let document = std::fs::read_to_string(&path).expect("the reference is part of the repository");
     let snippets = snippets(&document);
-    assert!(snippets.len() > 40, "only {} blocks were found", snippets.len());
+    assert!(snippets.len() > least, "only {} blocks were found", snippets.len());
     let wrong: Vec<String> =
         par_map_slice(&snippets, |s| check(s, path.parent().unwrap_or(Path::new("")))).into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
