@@ -1,4 +1,5 @@
-//! Runs every `gir` block of `docs/language.md` and `docs/gradients.md` and compares its outcome with the comments at its end.
+//! Runs every `gir` block of `docs/language.md` and `docs/gradients.md` and compares its outcome with the comments at
+//! its end.
 //!
 //! Invariant: a block is a whole module. It is compiled once for each mode of [`MODES`], and all modes have the same
 //! outcome.
