@@ -241,7 +241,7 @@ const WITHOUT: [(&str, &[&str]); 6] = [
 ];
 
 /// Models that use graph functions: the function, and a body over `x: f64[4, 3]` and `w: f64[2, 3, 5]`.
-const MODELS: [(&str, &str); 24] = [
+const MODELS: [(&str, &str); 25] = [
     ("dot", "return linalg.dot(x[0], x[1]) * 2.0;"),
     ("matmul", "let y = x @ x.transpose(); return sum(y * y);"),
     ("matmul", "let y = x @ w; return sum(y * y) + sum(w.permute([0, 2, 1]) @ w);"),
@@ -262,6 +262,10 @@ const MODELS: [(&str, &str); 24] = [
     ("rows", "var k: i32; k <- 1; let y = x[k..k + 2]; return sum(y * y * y);"),
     ("put_row", "var k: i32; k <- 2; var y: f64[4, 3]; y <- x * x; y[k] <- exp(x[0]); return sum(y * y);"),
     ("put_rows", "var k: i32; k <- 1; var y: f64[4, 3]; y <- x * x; y[k..k + 2] <- x[0..2] * 3.0; return sum(y * y);"),
+    (
+        "put_row",
+        "var y: f64[4, 3]; y <- x; repeat 2 { y[0, 0] <- tanh(y[1, 1]); y[0] <- y[0] * y[2]; } return sum(y * y * x);",
+    ),
     ("softmax", "let y = softmax(x); return sum(y * y * x);"),
     ("cross_entropy", "return cross_entropy(x * 2.0, i32([0, 2, 1, 2]));"),
     ("put_row", "var y: f64[4, 3]; y <- x; repeat k in 0..3 { y[k + 1] <- sin(y[k] * y[k + 1]); } return sum(y * y);"),

@@ -156,6 +156,8 @@ impl Elaborator<'_> {
         let d = if d.view.parts.iter().any(|p| p.var == own) { self.copy_of(&d, span)? } else { d };
         if let Some(k) = holes.iter().position(|h| *h == region) {
             holes.remove(k);
+            // Other holes that contain some of it must not become zero after this.
+            self.fill_holes(a, var, Some(&region), span)?;
             if d.view.parts.iter().any(|p| a.mentions(p.var)) {
                 self.emission.note_computed(None);
             }
