@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 37] = [
+pub const NAMES: [&str; 39] = [
     "tile",
     "ipu",
     "linear",
@@ -18,6 +18,8 @@ pub const NAMES: [&str; 37] = [
     "zip",
     "enumerate",
     "leaves",
+    "rebuilt",
+    "has",
     "int",
     "float",
     "string",
