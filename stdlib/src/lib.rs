@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 7] = [
+const MODULES: [(&str, &str); 11] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -8,6 +8,10 @@ const MODULES: [(&str, &str); 7] = [
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
+    ("optim", include_str!("../optim.gir")),
+    ("updates", include_str!("../updates.gir")),
+    ("clipping", include_str!("../clipping.gir")),
+    ("schedules", include_str!("../schedules.gir")),
 ];
 
 /// Returns the text of a module. The names of `prelude` need no `use`.

@@ -53,7 +53,7 @@ impl Elaborator<'_> {
         given: Vec<Given>,
         span: Span,
     ) -> Result<Value> {
-        let mut values = self.each_arguments(f, given, span)?;
+        let mut values = self.each_arguments(module, f, given, span)?;
         if !values.iter().any(|v| matches!(v, Value::Tensor(_))) {
             let name = f.name.dotted();
             if module == self.modules.prelude && crate::builtins::names::STATIC.contains(&name.as_str()) {
@@ -187,8 +187,14 @@ impl Elaborator<'_> {
         Ok(out)
     }
 
-    /// Returns the arguments in the order of the parameters, with defaults.
-    fn each_arguments(&mut self, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
+    /// Returns the arguments in the order of the parameters, with defaults, which are text of the function's module.
+    fn each_arguments(
+        &mut self,
+        module: ModuleRef,
+        f: &ast::Fn,
+        given: Vec<Given>,
+        span: Span,
+    ) -> Result<Vec<Value>> {
         let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
         let slots = bind(given, f.params.len(), parameter).map_err(|(g, _)| {
             let message = takes(&f.name.dotted(), f.params.len());
@@ -199,7 +205,7 @@ impl Elaborator<'_> {
         for (p, slot) in f.params.iter().zip(slots) {
             values.push(match (slot, p.default) {
                 (Some(g), _) => g.value,
-                (None, Some(d)) => self.expr(d)?,
+                (None, Some(d)) => self.at_module(module, |this| this.expr(d))?,
                 (None, None) => {
                     let message = format!("`{}` needs an argument for `{}`", f.name.dotted(), p.name.name);
                     return Err(self.error("elaborate::arguments", span, message));

@@ -146,6 +146,100 @@ def convolutions():
     save("cnn.npz", images=images, classes=classes, losses=np.array(losses, np.float32), **start)
 
 
+def optimisers():
+    """Ten steps of each optimiser of `stdlib/optim.gir`, by the formulas that PyTorch documents (LAMB and LARS: those of
+    their papers), in f64."""
+    r = np.random.default_rng(8)
+    shapes = dict(w=(13, 9), b=(9,), f=(700,))
+    start = {k: (0.3 * r.standard_normal(s)).astype(np.float32) for k, s in shapes.items()}
+    grads = {k: r.standard_normal((10,) + s).astype(np.float32) for k, s in shapes.items()}
+    norm = np.linalg.norm
+
+    def steps(rule, rates=None):
+        p = {k: x.astype(float) for k, x in start.items()}
+        slots = {k: {} for k in p}
+        for t in range(1, 11):
+            for k in p:
+                rule(p, k, grads[k][t - 1].astype(float), slots[k], t)
+        return np.concatenate([p[k].ravel() for k in shapes])
+
+    def sgd(rate, momentum=0, dampening=0, nesterov=False, decay=0):
+        def rule(p, k, g, s, t):
+            g = g + decay * p[k]
+            if momentum:
+                s["b"] = g if t == 1 else momentum * s["b"] + (1 - dampening) * g
+                g = g + momentum * s["b"] if nesterov else s["b"]
+            p[k] = p[k] - rate * g
+        return rule
+
+    def moments(s, g, t, b1, b2):
+        s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+        s["v"] = b2 * s.get("v", 0) + (1 - b2) * g * g
+        return s["m"] / (1 - b1 ** t), s["v"] / (1 - b2 ** t)
+
+    def adam(rate=lambda t: 0.001, b1=0.9, b2=0.999, eps=1e-8, coupled=0, decay=0):
+        def rule(p, k, g, s, t):
+            p[k] = p[k] * (1 - rate(t) * decay)
+            m, v = moments(s, g + coupled * p[k], t, b1, b2)
+            p[k] = p[k] - rate(t) * m / (np.sqrt(v) + eps)
+        return rule
+
+    def rmsprop(rate=0.01, keep=0.99, eps=1e-8, decay=0, momentum=0, centred=False):
+        def rule(p, k, g, s, t):
+            g = g + decay * p[k]
+            s["v"] = keep * s.get("v", 0) + (1 - keep) * g * g
+            s["a"] = keep * s.get("a", 0) + (1 - keep) * g
+            u = g / (np.sqrt(s["v"] - centred * s["a"] ** 2) + eps)
+            s["b"] = momentum * s.get("b", 0) + u
+            p[k] = p[k] - rate * s["b"]
+        return rule
+
+    def adagrad(rate=0.01, rate_decay=0, decay=0, first=0, eps=1e-10):
+        def rule(p, k, g, s, t):
+            g = g + decay * p[k]
+            s["v"] = s.get("v", first) + g * g
+            p[k] = p[k] - rate / (1 + (t - 1) * rate_decay) * g / (np.sqrt(s["v"]) + eps)
+        return rule
+
+    def lamb(rate, decay):
+        def rule(p, k, g, s, t):
+            m, v = moments(s, g, t, 0.9, 0.999)
+            u = m / (np.sqrt(v) + 1e-6) + decay * p[k]
+            p[k] = p[k] - rate * norm(p[k]) / norm(u) * u
+        return rule
+
+    def lars(rate, decay, momentum=0.9, trust=0.001):
+        def rule(p, k, g, s, t):
+            scale = trust * norm(p[k]) / (norm(g) + decay * norm(p[k]) + 1e-8)
+            s["m"] = momentum * s.get("m", 0) + rate * scale * (g + decay * p[k])
+            p[k] = p[k] - s["m"]
+        return rule
+
+    def cosine(t):
+        return 0.0001 + 0.5 * (0.01 - 0.0001) * (1 + np.cos(np.pi * t / 10))
+
+    results = dict(
+        sgd=sgd(0.05, decay=0.1),
+        momentum=sgd(0.05, momentum=0.9, decay=0.01),
+        nesterov=sgd(0.05, momentum=0.8, nesterov=True),
+        dampened=sgd(0.05, momentum=0.9, dampening=0.3, decay=0.01),
+        adam=adam(coupled=0.1),
+        adamw=adam(rate=lambda t: 0.002, b1=0.8, b2=0.99, decay=0.1),
+        scheduled=adam(rate=lambda t: cosine(t - 1) * min(1, 1 / 3 + 2 / 3 * (t - 1) / 4), decay=0.01),
+        rmsprop=rmsprop(decay=0.1),
+        centred=rmsprop(momentum=0.5, centred=True),
+        adagrad=adagrad(),
+        adagrad_decay=adagrad(rate=0.1, rate_decay=0.2, decay=0.1, first=0.5),
+        lamb=lamb(0.01, 0.1),
+        lars=lars(1.0, 0.01),
+    )
+    g = [x[0].astype(float) for x in grads.values()]
+    whole = np.sqrt(sum((x * x).sum() for x in g))
+    clipped = np.concatenate([x.ravel() * min(1, 3 / (whole + 1e-6)) for x in g])
+    save("optim.npz", norm=whole, clipped=clipped, **start, **{"d" + k: x for k, x in grads.items()},
+         **{"after_" + k: steps(rule) for k, rule in results.items()})
+
+
 poisson(6)
 fourier()
 transformer(12, 16, 4)
@@ -153,3 +247,4 @@ lstm(7, 3, 5, 8)
 embedding(50, 6)
 clusters()
 convolutions()
+optimisers()

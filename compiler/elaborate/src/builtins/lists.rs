@@ -35,6 +35,15 @@ impl Elaborator<'_> {
                 self.leaves(&x.value, x.span, &mut out)?;
                 items(out)
             }
+            "rebuilt" => self.rebuilt(given, span),
+            "has" => {
+                let [x, member] = self.required(name, ["x", "member"], given, span)?;
+                let Value::Str(member_name) = &member.value else {
+                    return Err(self.expected("the name of a member as a string", &member.value, member.span));
+                };
+                let found = matches!(&x.value, Value::Tuple(t) if t.names.iter().any(|n| n == member_name.as_str()));
+                Ok(Value::Bool(found))
+            }
             _ => {
                 let [x] = self.required(name, ["x"], given, span)?;
                 if let ("len", Value::Tensor(t)) = (name, &x.value) {
@@ -63,6 +72,41 @@ impl Elaborator<'_> {
                     _ => items(values),
                 }
             }
+        }
+    }
+
+    /// Evaluates `rebuilt(values, like: s)`: the nest `s` with its tensors, in the order of `leaves`, replaced by the
+    /// values of a list.
+    fn rebuilt(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
+        let [values, like] = self.required("rebuilt", ["values", "like"], given, span)?;
+        let at = values.span;
+        let values = self.items(values)?;
+        let mut wanted = Vec::new();
+        self.leaves(&like.value, like.span, &mut wanted)?;
+        if values.len() != wanted.len() {
+            let message = format!("{} values for a nest of {} tensors", values.len(), wanted.len());
+            let help = "`rebuilt` takes one value for each tensor, in the order of `leaves`";
+            return Err(self.error_help("elaborate::arguments", at, message, help));
+        }
+        self.replaced(&like.value, like.span, &mut values.into_iter())
+    }
+
+    /// Returns a nested value with its tensors replaced by `values`, which are as many.
+    fn replaced(&mut self, value: &Value, span: Span, values: &mut impl Iterator<Item = Value>) -> Result<Value> {
+        self.charge(span)?;
+        match value {
+            Value::List(list) => {
+                self.charge_values(list.len() as u64, span)?;
+                let all = list.iter().map(|v| self.replaced(v, span, values)).collect::<Result<_>>()?;
+                Ok(Value::List(Arc::new(all)))
+            }
+            Value::Tuple(tuple) => {
+                self.charge_values(tuple.values.len() as u64, span)?;
+                let all = tuple.values.iter().map(|v| self.replaced(v, span, values)).collect::<Result<_>>()?;
+                Ok(Value::Tuple(Arc::new(Tuple { names: tuple.names.clone(), values: all })))
+            }
+            Value::Tensor(_) => Ok(values.next().unwrap_or(Value::Error)),
+            other => Ok(other.clone()),
         }
     }
 

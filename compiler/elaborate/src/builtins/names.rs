@@ -18,6 +18,8 @@ pub const NAMES: [&str; 39] = [
     "zip",
     "enumerate",
     "leaves",
+    "rebuilt",
+    "has",
     "int",
     "float",
     "string",
