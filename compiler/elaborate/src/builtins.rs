@@ -69,7 +69,9 @@ impl Elaborator<'_> {
                 Ok(Value::List(Arc::new(all.collect())))
             }
             "assert" => self.static_assert(given, span),
-            "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "has" | "list" | "reversed" => self.call_list(name, given, span),
+            "len" | "zip" | "enumerate" | "leaves" | "rebuilt" | "has" | "list" | "reversed" => {
+                self.call_list(name, given, span)
+            }
             _ => self.call_number(name, given, span),
         }
     }

@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 39] = [
+pub const NAMES: [&str; 41] = [
     "tile",
     "ipu",
     "linear",

@@ -111,6 +111,13 @@ impl Emission {
         self.bodies.last().map_or(0, |b| b.tape.len())
     }
 
+    /// Forgets the entries of the innermost body but the first `count`.
+    pub fn truncate_tape(&mut self, count: usize) {
+        if let Some(body) = self.bodies.last_mut() {
+            body.tape.truncate(count);
+        }
+    }
+
     /// Sets aside the open bodies from `depth` on, so that steps are emitted into the one before.
     pub fn set_aside(&mut self, depth: usize) -> Vec<Body> {
         self.bodies.split_off(depth.min(self.bodies.len()))

@@ -32,7 +32,13 @@ impl<'a> Reporter<'a> {
             d.labels.insert(0, Label { span: call, text: text.into() });
         }
         let calls = self.calls.iter().rev().filter(|&&s| Some(s) != own && (own.is_none() || !self.in_library(s)));
+        let mut more: Vec<Span> = vec![];
         for &span in calls.take(3) {
+            if !more.contains(&span) && d.labels.iter().all(|l| l.span != span) {
+                more.push(span);
+            }
+        }
+        for span in more {
             d = d.label(span, "in this call");
         }
         self.diagnostics.push(d);

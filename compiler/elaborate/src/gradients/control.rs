@@ -159,13 +159,11 @@ impl Elaborator<'_> {
         let (during, rows) = (e.during.clone(), vec![]);
         let (forward, backward, index_again) = (None, None, None);
         w.loops.push(LoopContext { during, path, count, index, local, depth, forward, backward, index_again, rows });
-        let done = self.untaped(|this| {
-            match recompute {
-                true => this.reverse_again(w, e, body),
-                false => this.walk(w, body),
-            }?;
-            this.fill_all(w, &vars, e.span)
-        });
+        let done = match recompute {
+            true => self.reverse_again(w, e, body),
+            false => self.walk(w, body),
+        };
+        let done = done.and_then(|()| self.fill_all(w, &vars, e.span));
         w.loops.pop();
         w.path.pop();
         let reversed = self.emission.close_under_run_time();

@@ -50,9 +50,9 @@ impl Versions {
 
 /// The variables that steps read and write.
 #[derive(Default)]
-struct Accesses {
-    reads: FxHashSet<VarId>,
-    writes: FxHashSet<VarId>,
+pub(super) struct Accesses {
+    pub(super) reads: FxHashSet<VarId>,
+    pub(super) writes: FxHashSet<VarId>,
 }
 
 impl Elaborator<'_> {
@@ -294,7 +294,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn accesses(&self, node: &Node, out: &mut Accesses) {
+    pub(super) fn accesses(&self, node: &Node, out: &mut Accesses) {
         let view = |v: &View, set: &mut FxHashSet<VarId>| set.extend(v.vars());
         match &node.kind {
             NodeKind::Execute(set) => {

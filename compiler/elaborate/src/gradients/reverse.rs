@@ -354,8 +354,15 @@ impl Elaborator<'_> {
         if !any || wanted.is_empty() {
             return Ok(());
         }
+        self.check_rule_arguments(w, e, rule, bound)?;
         let reads = self.rule_reads(rule, &wanted);
         let mut values = vec![];
+        // Variables of the module that the rule reads, as they were.
+        for (name, value) in self.rule_globals(rule, &reads) {
+            if !bound.iter().any(|(n, _)| *n == name) {
+                values.push((name, self.needed_value(w, &value, e, false)?));
+            }
+        }
         for (name, value) in bound {
             let value = if reads.contains(name) { self.needed_value(w, value, e, false)? } else { value.clone() };
             values.push((name.clone(), value));

@@ -3,12 +3,16 @@
 //! Invariant: a function has at most one rule, in its own module.
 
 use super::moments::Moment;
-use super::tape::EntryKind;
-use crate::elaborator::Elaborator;
+use super::replay::Accesses;
+use super::reverse::Walk;
+use super::tape::{EntryKind, each_tensor, map_tensors};
+use crate::elaborator::{Elaborator, Global};
 use crate::modules::{Entry, Modules};
 use crate::statements::{Ended, Flow};
 use crate::trees::expressions_within;
 use crate::value::{Tensor, Value};
+use girder_ir::ids::VarId;
+use girder_ir::view::View;
 use girder_source::{Diagnostic, Diagnostics, Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind, StmtKind};
 use girder_typing::ModuleRef;
@@ -193,6 +197,58 @@ impl<'a> Elaborator<'a> {
         names
     }
 
+    /// Returns the values of the module's names, and of what it imports, that a rule reads.
+    pub(super) fn rule_globals(&self, rule: RuleRef, reads: &FxHashSet<SmolStr>) -> Vec<(SmolStr, Value)> {
+        let mut found = vec![];
+        for name in reads {
+            if let Some(Global::Known(value)) = self.scopes.global(rule.module, name) {
+                let mut any = false;
+                each_tensor(value, &mut |_| any = true);
+                if any {
+                    found.push((name.clone(), value.clone()));
+                }
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found
+    }
+
+    /// Reports a function with a rule that reads a variable on which the gradient depends and which is no argument:
+    /// its rule cannot give the gradient by that variable.
+    pub(super) fn check_rule_arguments(
+        &mut self,
+        w: &Walk,
+        e: &super::tape::Entry,
+        rule: RuleRef,
+        bound: &[(SmolStr, Value)],
+    ) -> Result<()> {
+        let Some((_, g, f)) = self.rule_parts(rule) else { return Ok(()) };
+        if self.graph.origins.in_library(f.name.span) {
+            return Ok(());
+        }
+        let Some(body) = self.emission.body_at(w.root, &w.path) else { return Ok(()) };
+        let nodes: Vec<_> = body.nodes.iter().filter(|n| e.during.contains(&n.at)).cloned().collect();
+        let mut all = Accesses::default();
+        nodes.iter().for_each(|n| self.accesses(n, &mut all));
+        let mut arguments = FxHashSet::default();
+        for (_, v) in bound {
+            each_tensor(v, &mut |t| arguments.extend(t.view.vars()));
+        }
+        let mut lost: Vec<VarId> = all.reads.into_iter().filter(|v| !arguments.contains(v)).collect();
+        lost.retain(|&v| {
+            let var = &self.graph.vars[v];
+            let inside = self.recorder.made(v).is_some_and(|at| e.during.contains(&at));
+            var.ty.is_float() && !inside && w.active.holds(&View::whole(v, &var.shape), e.during.start)
+        });
+        let Some(&first) = lost.iter().min() else { return Ok(()) };
+        let (function, name) = (f.name.dotted(), self.graph.vars[first].name.clone());
+        let message = format!("`{function}` has a rule, but it also reads `{name}`, which is no argument");
+        let d = Diagnostic::error("grad::rule_reads", e.span, message).here("called here");
+        let d = d.label(g.name.span, "the rule gives no gradient by it").label(w.span, "gradient taken here");
+        let help = format!("give `{name}` to the function as an argument, and return its adjoint from the rule");
+        Err(self.report(d.help(help)))
+    }
+
     /// Returns the names of a rule's results.
     pub(super) fn rule_results(&self, rule: RuleRef) -> Vec<SmolStr> {
         let Some((_, g, _)) = self.rule_parts(rule) else { return vec![] };
@@ -349,14 +405,52 @@ impl<'a> Elaborator<'a> {
         let bound: Vec<(SmolStr, Value)> =
             self.scopes.locals().iter().map(|b| (b.name.clone(), b.value.clone())).collect();
         let (begin, first) = (self.moment(), self.graph.vars.len());
-        let (value, flow) = self.untaped(|this| this.body(&f.body))?;
-        let out = match &flow {
-            Flow::Return(value, _) => value.clone(),
-            _ => value.clone(),
+        // A gradient that is taken in the body needs the tape of the body; the library takes none.
+        let (value, flow) = if self.graph.origins.in_library(f.name.span) {
+            self.untaped(|this| this.body(&f.body))?
+        } else {
+            let count = self.emission.tape_len();
+            let done = self.body(&f.body);
+            self.emission.truncate_tape(count);
+            done?
         };
+        let (out, flow) = match flow {
+            Flow::Return(value, at) => {
+                let own = self.own_results(value, first, at)?;
+                (own.clone(), Flow::Return(own, at))
+            }
+            flow => (self.own_results(value, first, span)?, flow),
+        };
+        let value = if matches!(flow, Flow::Return(..)) { Value::Unit } else { out.clone() };
         self.check_rule_writes(rule, first, begin)?;
         self.record(begin, EntryKind::Rule { rule, bound, out }, span);
         Ok((value, flow))
+    }
+
+    /// Copies those results of a function with a rule that are views of something older, or of one another: the
+    /// adjoint of a result is then that of nothing else.
+    fn own_results(&mut self, mut value: Value, first: usize, span: Span) -> Result<Value> {
+        let mut seen = FxHashSet::default();
+        let mut shared = vec![];
+        each_tensor(&value, &mut |t| {
+            let vars = t.view.vars();
+            let is_own = vars.iter().all(|v| v.as_u32() as usize >= first && !seen.contains(v));
+            shared.push(t.ty.is_float() && !is_own && !t.view.is_empty());
+            seen.extend(vars);
+        });
+        let mut copies = vec![];
+        let mut tensors = vec![];
+        each_tensor(&value, &mut |t| tensors.push(t.clone()));
+        for (t, shared) in tensors.iter().zip(shared) {
+            copies.push(if shared { Some(self.untaped(|this| this.copy_of(t, span))?) } else { None });
+        }
+        let mut copies = copies.into_iter();
+        map_tensors(&mut value, &mut |t| {
+            if let Some(copy) = copies.next().flatten() {
+                *t = copy;
+            }
+        });
+        Ok(value)
     }
 
     /// Reports a write, by a function with a rule, to a variable that the function did not make.

@@ -481,6 +481,14 @@ impl<'n> Flatten<'n> {
                 match (op, &left) {
                     (BinaryOp::And, Symbol::Known(false)) | (BinaryOp::Or, Symbol::Known(true)) => return Ok(left),
                     (BinaryOp::And | BinaryOp::Or, Symbol::Known(_)) => return self.expr(*right),
+                    (BinaryOp::And | BinaryOp::Or, Symbol::Value(cond)) => {
+                        // The right operand counts only if the left one does not decide.
+                        let (cond, outer) = (*cond, self.arm);
+                        self.enter(cond, *op == BinaryOp::Or, outer);
+                        let right = self.expr(*right);
+                        self.arm = outer;
+                        return self.binary(*op, left, right?, e.span);
+                    }
                     _ => {}
                 }
                 let right = self.expr(*right)?;
@@ -534,7 +542,11 @@ impl<'n> Flatten<'n> {
                 _ => return refuse(span, "an operator of this kind"),
             })),
             _ => {
-                let (a, b) = (self.number(left, span)?, self.number(right, span)?);
+                let (a, mut b) = (self.number(left, span)?, self.number(right, span)?);
+                let divides = matches!(op, BinaryOp::Div | BinaryOp::Rem);
+                if divides && self.f.code[a].ty.or(self.f.code[b].ty).is_some_and(|t| !t.is_float()) {
+                    b = self.one_where_idle(b);
+                }
                 let ty = match op {
                     _ if op.compares() => Some(ElemType::Bool),
                     BinaryOp::And | BinaryOp::Or => Some(ElemType::Bool),
@@ -544,6 +556,22 @@ impl<'n> Flatten<'n> {
                 Ok(Symbol::Value(self.f.add(OpKind::Binary(op), &[a, b], ty, arm)))
             }
         }
+    }
+
+    /// Returns an integer divisor that is 1 where its arm does not run: both arms of an `if` are evaluated, and a
+    /// division by zero ends the program.
+    fn one_where_idle(&mut self, divisor: Id) -> Id {
+        let ty = self.f.code[divisor].ty;
+        let is_literal = self.f.literal(divisor).is_some_and(|x| x != 0.0);
+        let (mut divisor, mut arm) = (divisor, if is_literal { 0 } else { self.arm });
+        while arm != 0 {
+            let Arm { outer, cond, negated } = self.f.arms[arm];
+            let one = self.f.add(OpKind::Int(1), &[], None, 0);
+            let args = if negated { [cond, one, divisor] } else { [cond, divisor, one] };
+            divisor = self.f.add(OpKind::Builtin("select".into()), &args, ty, self.arm);
+            arm = outer;
+        }
+        divisor
     }
 
     fn number(&mut self, value: Symbol, span: Span) -> Found<Id> {
