@@ -4,6 +4,8 @@
 //! A model is a function from tensors to a number. The gradient in a random direction, ⟨g, v⟩, is compared with
 //! (f(x + h·v) - f(x - h·v)) / 2h, all in one program.
 
+#[path = "gradients/corners.rs"]
+mod corners;
 #[path = "gradients/random.rs"]
 mod random;
 
@@ -286,6 +288,14 @@ fn every_function_of_tensors_has_the_derivative_of_differences() {
             assert!(has, "`{name}` of `{module}` has neither a model here nor a reason to have no derivative");
         }
     }
+}
+
+#[test]
+fn corners_have_the_derivative_of_differences() {
+    let x = [Parameter::new("x", &[4, 3], (-0.9, 0.9))];
+    let _: Vec<()> = par_map_slice(&corners::CORNERS, |(name, head, body)| {
+        girder_tests::with_context(name, || checked(head, body, &x, 7));
+    });
 }
 
 #[test]

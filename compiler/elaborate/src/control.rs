@@ -86,6 +86,23 @@ impl<'a> Elaborator<'a> {
 
     /// Runs `f` with a new body under run-time control; returns the body.
     pub fn under_run_time<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
+        let done = self.in_body(f);
+        self.recorder.leave_body(self.emission.depth());
+        done
+    }
+
+    /// Runs `f` with the new body of a loop that began at a moment; returns the body.
+    fn under_loop(&mut self, begin: Moment, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<Body> {
+        let done = self.in_body(f).and_then(|((), body)| {
+            self.check_overwritten_in_loop()?;
+            self.check_carried(begin, &body)?;
+            Ok(body)
+        });
+        self.recorder.leave_body(self.emission.depth());
+        done
+    }
+
+    fn in_body<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Body)> {
         self.emission.open_under_run_time();
         let mark = self.scopes.mark();
         let value = f(self);
@@ -186,8 +203,7 @@ impl<'a> Elaborator<'a> {
         })?;
         match value {
             Value::Tensor(c) => {
-                let (_, body) = self.under_run_time(|this| this.block(body))?;
-                self.settle_late_checks()?;
+                let body = self.under_loop(begin, |this| this.block(body).map(drop))?;
                 self.record_while([&before, &body], begin, span);
                 self.push(NodeKind::While { before, cond: c.view.clone(), body }, span)
             }
@@ -225,13 +241,12 @@ impl<'a> Elaborator<'a> {
         let recompute = std::mem::take(&mut self.recorder.recompute_next);
         let (_, begin) = self.begin();
         let slot = index.map(|name| self.repeat_index(name, range, range_span)).transpose()?;
-        let (_, body) = self.under_run_time(|this| {
+        let body = self.under_loop(begin, |this| {
             if let (Some(name), Some((t, ..))) = (index, &slot) {
                 this.define(name.dotted(), t.clone().into(), false);
             }
-            this.block(body)
+            this.block(body).map(drop)
         })?;
-        self.settle_late_checks()?;
         let index = slot.map(|(_, var, start, step)| (var, start, step));
         let record = EntryKind::Repeat { count: range.count, index, body: tape_of(&body), recompute };
         self.push(NodeKind::Repeat { count: range.count, index, body }, span)?;

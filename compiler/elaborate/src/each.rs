@@ -188,13 +188,7 @@ impl Elaborator<'_> {
     }
 
     /// Returns the arguments in the order of the parameters, with defaults, which are text of the function's module.
-    fn each_arguments(
-        &mut self,
-        module: ModuleRef,
-        f: &ast::Fn,
-        given: Vec<Given>,
-        span: Span,
-    ) -> Result<Vec<Value>> {
+    fn each_arguments(&mut self, module: ModuleRef, f: &ast::Fn, given: Vec<Given>, span: Span) -> Result<Vec<Value>> {
         let parameter = |name: &str| f.params.iter().position(|p| p.name.name == name);
         let slots = bind(given, f.params.len(), parameter).map_err(|(g, _)| {
             let message = takes(&f.name.dotted(), f.params.len());

@@ -16,6 +16,8 @@ pub mod onto;
 mod active;
 mod adjoints;
 mod call;
+pub mod carried;
+mod wanted;
 pub mod reverse;
 pub mod needs;
 mod control;

@@ -12,14 +12,19 @@ struct Model {
     tensors: Vec<(String, Vec<u64>)>,
     /// Variables that may be written.
     vars: Vec<(String, Vec<u64>)>,
+    /// Indices of the loops around, and the least length of an axis that they index.
+    indices: Vec<(String, u64)>,
     names: usize,
     depth: usize,
+    /// Whether branches and loops are frequent and nested.
+    nested: bool,
 }
 
 /// Returns the body of a model of 5 to 40 operators, and its parameters.
 pub fn model(seed: u64) -> (String, Vec<Parameter>) {
     let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut m = Model { random, text: String::new(), tensors: vec![], vars: vec![], names: 0, depth: 0 };
+    let (text, nested) = (String::new(), seed.is_multiple_of(2));
+    let mut m = Model { random, text, tensors: vec![], vars: vec![], indices: vec![], names: 0, depth: 0, nested };
     let shapes: [&[u64]; 4] = [&[3, 4], &[4], &[2, 3, 4], &[]];
     let count = 1 + m.random.below(3);
     let mut params = vec![];
@@ -28,7 +33,7 @@ pub fn model(seed: u64) -> (String, Vec<Parameter>) {
         params.push(Parameter::new(&format!("p{k}"), shape, (-1.0, 1.0)));
         m.tensors.push((format!("p{k}"), shape.to_vec()));
     }
-    let statements = 5 + m.random.below(36);
+    let statements = 5 + m.random.below(if nested { 20 } else { 36 });
     m.block(statements);
     let (last, _) = m.tensors[m.tensors.len() - 1].clone();
     let vars: Vec<String> = m.vars.iter().map(|(n, _)| format!("sum({n} * {n})")).collect();
@@ -51,13 +56,14 @@ impl Model {
 
     fn block(&mut self, statements: usize) {
         for _ in 0..statements {
-            match self.random.below(14) {
+            let (choices, depth) = if self.nested { (18, 3) } else { (14, 2) };
+            match self.random.below(choices) {
                 0..=6 => self.value(),
                 7 => self.declare(),
                 8 | 9 => self.write(),
                 10 => self.rewrite(),
-                11 if self.depth < 2 => self.branch(),
-                12 if self.depth < 2 => self.repeat(),
+                11 | 14 | 15 if self.depth < depth => self.branch(),
+                12 | 16 | 17 if self.depth < depth => self.repeat(),
                 _ => self.value(),
             }
         }
@@ -71,7 +77,14 @@ impl Model {
         }
         let axis = self.random.below(shape.len());
         let n = shape[axis];
-        match self.random.below(7) {
+        match self.random.below(8) {
+            7 => {
+                let fitting = self.indices.iter().rev().find(|(_, least)| *least <= shape[0]);
+                match fitting {
+                    Some((index, _)) => (format!("{name}[{index}]"), shape[1..].to_vec()),
+                    None => (name, shape),
+                }
+            }
             0 => {
                 let k = self.random.below(n as usize);
                 let index: Vec<String> =
@@ -210,10 +223,10 @@ impl Model {
         let (name, _) = self.pick();
         let limit = self.random.below(5) as f64 * 0.3 - 0.6;
         self.line(&format!("if sum({name}) > {limit:?} {{"));
-        let n = 1 + self.random.below(3);
+        let n = self.length();
         self.inner(n);
         self.line("} else {");
-        let n = 1 + self.random.below(3);
+        let n = self.length();
         self.inner(n);
         self.line("}");
     }
@@ -223,15 +236,30 @@ impl Model {
             return;
         }
         let count = 1 + self.random.below(3);
-        let head = match self.random.below(3) {
+        let index = format!("k{}", self.names);
+        let indices = self.indices.len();
+        let head = match self.random.below(4) {
             0 => format!("repeat {count}"),
             1 => format!("#[recompute] repeat {count}"),
-            _ => format!("repeat k{} in {count}..0 by -1", self.names),
+            2 => {
+                self.indices.push((index.clone(), count as u64));
+                format!("repeat {index} in 0..{count}")
+            }
+            _ => {
+                self.indices.push((index.clone(), count as u64 + 1));
+                format!("repeat {index} in {count}..0 by -1")
+            }
         };
         self.line(&format!("{head} {{"));
-        let n = 1 + self.random.below(3);
+        let n = self.length();
         self.inner(n);
         self.line("}");
+        self.indices.truncate(indices);
+    }
+
+    /// Returns the number of statements of an inner block.
+    fn length(&mut self) -> usize {
+        1 + self.random.below(if self.nested { 5 } else { 3 })
     }
 
     fn line(&mut self, text: &str) {

@@ -8,6 +8,7 @@ use crate::elaborator::Elaborator;
 use girder_ir::ids::VarId;
 use girder_ir::view::View;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// The active variables, each with the moment from which on it is.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,22 @@ impl Elaborator<'_> {
         tape.iter().for_each(|e| self.activate_entry(e, active));
     }
 
+    /// The same for the body of a loop: a carried variable is active from the first iteration on.
+    pub(super) fn activate_loop(&self, body: &Tape, during: &Range<Moment>, active: &mut Active) {
+        loop {
+            self.activate(body, active);
+            let mut again = false;
+            each_write(body, &mut |v| {
+                if active.0.get(&v).is_some_and(|&s| s > during.start && s < during.end) {
+                    again |= active.insert(v, during.start);
+                }
+            });
+            if !again {
+                break;
+            }
+        }
+    }
+
     fn activate_entry(&self, e: &Entry, active: &mut Active) {
         let float = |v: VarId| self.graph.vars[v].ty.is_float();
         match &e.kind {
@@ -55,21 +72,7 @@ impl Elaborator<'_> {
                     active.insert(v, e.during.start);
                 }
             }
-            EntryKind::Repeat { body, .. } => {
-                // A carried variable is active from the first iteration on.
-                loop {
-                    self.activate(body, active);
-                    let mut again = false;
-                    each_write(body, &mut |v| {
-                        if active.0.get(&v).is_some_and(|&s| s > e.during.start && s < e.during.end) {
-                            again |= active.insert(v, e.during.start);
-                        }
-                    });
-                    if !again {
-                        break;
-                    }
-                }
-            }
+            EntryKind::Repeat { body, .. } => self.activate_loop(body, &e.during, active),
             EntryKind::Branch { arms, .. } | EntryKind::Par(arms) => arms.iter().for_each(|t| self.activate(t, active)),
             EntryKind::Segment(tape) => self.activate(tape, active),
             _ => {

@@ -39,6 +39,7 @@ impl Elaborator<'_> {
         }
         let chain: Vec<Tape> = self.emission.tapes();
         chain.iter().for_each(|tape| self.activate(tape, &mut active));
+        self.note_carried(&chain, &y.view, &list, &active, span);
         let mut walk = Walk::new(active, list, chain.len(), span, now);
         self.reporter.enter_call(span);
         let done = self.walk_chain(&mut walk, chain, &y, &seed);

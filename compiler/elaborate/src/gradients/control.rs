@@ -40,8 +40,8 @@ pub struct LoopContext {
     pub backward: Option<Tensor>,
     /// The index of the forward loop, computed in the reverse loop.
     pub index_again: Option<Tensor>,
-    /// Values that were read back, by view and moment.
-    pub rows: Vec<((View, Moment), Tensor)>,
+    /// Values that were read back, by view, moment of the last write and body where they were kept.
+    pub rows: Vec<((View, Moment, Vec<Inside>), Tensor)>,
 }
 
 impl Elaborator<'_> {

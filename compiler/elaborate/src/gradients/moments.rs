@@ -3,6 +3,7 @@
 //! Invariant: moments increase in the order of elaboration, which is that of the steps except for the iterations of
 //! run-time loops.
 
+use super::carried::Carried;
 use crate::value::Place;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Field};
@@ -40,6 +41,8 @@ pub struct LateCheck {
     pub since: Moment,
     /// The number of the open body in which the value was made.
     pub root: usize,
+    /// The number of those open bodies that were around the `grad`, and still are.
+    pub chain: usize,
     /// The operation that is differentiated.
     pub needed: Span,
     /// The `grad`.
@@ -61,6 +64,8 @@ pub struct Recorder {
     pub recompute_next: bool,
     /// Checks that are due when loops close.
     pub late: Vec<LateCheck>,
+    /// What gradients in loops read that the loops may carry.
+    pub carried: Vec<Carried>,
     /// Variables that keep values for a reverse program, with the names of what made them.
     pub kept: Vec<(VarId, SmolStr)>,
     /// Variables whose contents later differentiation cannot follow.
@@ -73,6 +78,15 @@ impl Recorder {
     /// Creates a recorder; `on` if some module calls `grad`.
     pub fn new(on: bool) -> Recorder {
         Recorder { on, clock: 1, ..Recorder::default() }
+    }
+
+    /// Drops the checks that were due when a body closed, of which `depth` are left.
+    pub fn leave_body(&mut self, depth: usize) {
+        self.late.retain_mut(|c| {
+            c.chain = c.chain.min(depth);
+            c.root + 1 < c.chain
+        });
+        self.carried.retain(|c| c.depth < depth);
     }
 
     /// Returns whether the program has gradients.

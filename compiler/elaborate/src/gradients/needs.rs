@@ -9,7 +9,7 @@
 use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
-use super::moments::LateCheck;
+use super::moments::{LateCheck, Moment};
 use super::reverse::{Inside, Walk};
 use super::tape::Entry;
 use crate::elaborator::{Elaborator, Node, NodeKind};
@@ -112,8 +112,15 @@ impl Elaborator<'_> {
     /// Notes that the gradient passes through elements that a tensor had at an entry.
     pub(super) fn note_use(&mut self, w: &Walk, view: &View, e: &Entry) {
         if w.root + 1 < w.chain {
-            let (needed, taken) = (e.span, w.span);
-            self.recorder.late.push(LateCheck { view: view.clone(), since: w.began, root: w.root, needed, taken });
+            let (needed, taken, chain) = (e.span, w.span, w.chain);
+            self.recorder.late.push(LateCheck {
+                view: view.clone(),
+                since: w.began,
+                root: w.root,
+                chain,
+                needed,
+                taken,
+            });
         }
     }
 
@@ -183,7 +190,8 @@ impl Elaborator<'_> {
             return self.index_again(w, k, start, step, t, e.span);
         }
         let version = self.recorder.written_last(&t.view, since);
-        let key = (t.view.clone(), version);
+        let (path, at) = w.keeping_place(k, version, if after { e.during.end } else { e.during.start });
+        let key = (t.view.clone(), version, path.clone());
         if let Some((_, row)) = w.loops[k].rows.iter().find(|(known, _)| *known == key) {
             return Ok(row.clone());
         }
@@ -201,8 +209,6 @@ impl Elaborator<'_> {
         let given = |value: Value| Given { name: SmolStr::default(), value, span: e.span };
         let put = vec![given(stash.clone().into()), given(number.into()), given(t.clone().into())];
         let nodes = self.aside(|this| this.prelude_given("put_row", put, e.span))?;
-        let path = w.path_in_loop(k);
-        let at = if after { e.during.end } else { e.during.start };
         self.splice(w.root, &path, at, nodes);
         let outer = w.loops[0].path.clone();
         let before = w.loops[0].during.start;
@@ -345,14 +351,11 @@ impl Elaborator<'_> {
     }
 
     /// Reports values that a loop, which closes now, overwrites after a `grad` in it that needs them.
-    pub fn settle_late_checks(&mut self) -> Result<()> {
-        if self.recorder.late.is_empty() {
-            return Ok(());
-        }
+    pub fn check_overwritten_in_loop(&mut self) -> Result<()> {
         let depth = self.emission.depth();
         let now = self.moment();
-        let due: Vec<LateCheck> = std::mem::take(&mut self.recorder.late);
-        self.recorder.late = due.iter().filter(|c| c.root + 1 < depth).cloned().collect();
+        let due: Vec<LateCheck> =
+            self.recorder.late.iter().filter(|c| c.root < depth && depth < c.chain).cloned().collect();
         for c in due {
             let Some(write) = self.recorder.overwritten(&c.view, c.since..now).cloned() else { continue };
             let var = c.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
@@ -367,11 +370,16 @@ impl Elaborator<'_> {
 }
 
 impl Walk {
-    /// Returns the way to the innermost body, on the way to the current entry, that belongs to an iteration of a loop
-    /// and of no loop inside it.
-    fn path_in_loop(&self, k: usize) -> Vec<Inside> {
+    /// Returns where an iteration of a loop keeps a value of a version that an entry needs: the body of the entry, or
+    /// that before the outermost branch around it since which the value has not changed, so that all arms share it.
+    fn keeping_place(&self, k: usize, version: Moment, at: Moment) -> (Vec<Inside>, Moment) {
         let mut path = self.loops[k].path.clone();
-        path.extend(self.path[path.len()..].iter().take_while(|p| !p.is_loop).cloned());
-        path
+        for inside in self.path[path.len()..].iter().take_while(|p| !p.is_loop) {
+            if version <= inside.during.start {
+                return (path, inside.during.start);
+            }
+            path.push(inside.clone());
+        }
+        (path, at)
     }
 }

@@ -94,6 +94,7 @@ impl Elaborator<'_> {
     pub(super) fn walk(&mut self, w: &mut Walk, tape: &Tape) -> Result<()> {
         for e in tape.iter().rev() {
             self.charge(e.span)?;
+            self.check_wanted_inside(w, e)?;
             self.read_leaves(w, e.during.start + 1)?;
             self.at_entry(e, |this| this.reverse(w, e))?;
         }

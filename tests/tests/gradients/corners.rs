@@ -1,0 +1,205 @@
+//! Programs in which a gradient was wrong once, or would be wrong by a plausible mistake: views of views, rules that
+//! return their arguments, loops that run once or never, arms that must not be evaluated.
+//!
+//! Each is the head of a program and the body of a model of `x: f64[4, 3]`.
+
+/// The name, the head and the body.
+pub const CORNERS: [(&str, &str, &str); 42] = [
+    (
+        "holes",
+        "",
+        "var y: f64[4, 3]; y <- x; let z = y[0] * 2.0; y[0] <- 0.0; y[0..2] <- x[2..4]; return sum(y * y) + \
+         sum(z * z);",
+    ),
+    (
+        "ident",
+        "fn f(x: f64[..s]) { return x; }\ngrad f(x; y; dy) { return (x: dy); }",
+        "let a = x * x; let y = f(a); return sum(y * y) + sum(a * 3.0);",
+    ),
+    (
+        "ident2",
+        "fn f(x: f64[..s]) { return x; }\ngrad f(x; y; dy) { return (x: dy); }",
+        "let a = x * x; let u = sum(a * 3.0); let y = f(a); return sum(y * y) + u;",
+    ),
+    (
+        "ident3",
+        "fn f(x: f64[..s]) { return x; }\ngrad f(x; y; dy) { return (x: dy); }",
+        "let y = f(x); return sum(y * y) + sum(x);",
+    ),
+    (
+        "identt",
+        "fn f(x: f64[m, n]) { return x.transpose(); }\ngrad f(x; y; dy) { return (x: dy.transpose()); }",
+        "let y = f(x); return sum(y * y) + sum(x);",
+    ),
+    (
+        "two",
+        "fn f(x: f64[m, n]) { let t = x * 2.0; return (t, t.transpose()); }\ngrad f(x; y, z; dy, dz) { return \
+         (x: 2.0 * (dy + dz.transpose())); }",
+        "let (a, b) = f(x); return sum(a * a) + sum(b.transpose() * x);",
+    ),
+    (
+        "twoone",
+        "fn f(x: f64[m, n]) { let t = x * 2.0; let q = x * 3.0; return (t, q); }\ngrad f(x; y, z; dy, dz) { \
+         return (x: 2.0 * dy + 3.0 * dz); }",
+        "let (a, b) = f(x); return sum(a * a);",
+    ),
+    (
+        "nest",
+        "fn f(p) { return p.a * p.b; }\ngrad f(p; y; dy) { return (p: (a: dy * p.b, b: dy * p.a)); }",
+        "let r = f((a: x, b: x * x)); return sum(r * r);",
+    ),
+    (
+        "nestl",
+        "fn f(p) { return p[0] * p[1]; }\ngrad f(p; y; dy) { return (p: [dy * p[1], dy * p[0]]); }",
+        "let r = f([x, x * x]); return sum(r * r);",
+    ),
+    (
+        "nestnum",
+        "fn f(x, k: int) { return x * 3.0; }\ngrad f(x, k; y; dy) { return (x: dy * 3.0, k: 0); }",
+        "let r = f(x, 3); return sum(r * r);",
+    ),
+    (
+        "rnum",
+        "fn f(x) { return x + 1.0; }\ngrad f(x; y; dy) { return (x: 1.0); }",
+        "let r = f(x); return sum(r) + sum(x * x);",
+    ),
+    (
+        "ruleloop",
+        "fn f(x: f64[..s]) { var y: f64[..s]; y <- tanh(x); return y; }\ngrad f(x; y; dy) { return (x: dy * \
+         (1.0 - y * y)); }",
+        "var h: f64[4, 3]; h <- x; repeat 3 { h <- f(h) + x; } return sum(h * h);",
+    ),
+    (
+        "ruleident_loop",
+        "fn f(x: f64[..s]) { return x; }\ngrad f(x; y; dy) { return (x: dy); }",
+        "var h: f64[4, 3]; h <- x; repeat 3 { let q = f(h); h <- tanh(q) + q * x + h; } return sum(h * h);",
+    ),
+    (
+        "gradinrule",
+        "fn f(x: f64[..s]) { return grad(sum(exp(x * x)), wrt: x); }\ngrad f(x; y; dy) { return (x: dy * (2.0 \
+         * exp(x * x) + 4.0 * x * x * exp(x * x))); }",
+        "let y = f(x); return sum(y * y);",
+    ),
+    (
+        "gradinrule2",
+        "fn f(x: f64[..s]) { return sum(exp(x * x)); }\nfn g(x: f64[..s]) { return grad(f(x), wrt: x); }",
+        "let y = g(x); return sum(y * y);",
+    ),
+    ("diag", "", "let a = x[0..3]; return sum(a.strided(0, [3], [4]) * 2.0) + sum(a * a);"),
+    (
+        "rev",
+        "",
+        "let a = x.reverse(0)[0..2]; var y: f64[4, 3]; y <- 0.0; y[.., 1..3] <- x.reverse(1)[.., 0..2]; \
+         return sum(a * a) + sum(y * y * y);",
+    ),
+    (
+        "concatw",
+        "",
+        "var a: f64[2, 3]; var b: f64[3, 3]; concat([a, b])[1..5] <- x * x; a[0] <- x[0]; return sum(a * a) + \
+         sum(b * b * b);",
+    ),
+    (
+        "concatr",
+        "",
+        "let a = x * 2.0; let b = exp(x); let z = concat([a, b, a], axis: 1); return sum(z[.., 2..7] * z[.., 3..8]);",
+    ),
+    (
+        "concatrev",
+        "",
+        "let a = x * 2.0; let z = concat([a, x.reverse(0), a.reverse(1)]).reshape([6, 6]).transpose(); return \
+         sum(z * z * z);",
+    ),
+    (
+        "selfrev",
+        "",
+        "var y: f64[4, 3]; y <- x; y <- y.reverse(0); y[0..2] <- y[2..4].reverse(1); return sum(y * y * y);",
+    ),
+    ("zero", "", "let e = x[0..0]; let a = concat([e, x * x]); return sum(a * a) + sum(e) + sum(e * 2.0);"),
+    ("rep0", "", "var h: f64[4, 3]; h <- x * x; repeat 0 { h <- exp(h); } return sum(h * h);"),
+    ("rep1", "", "var h: f64[4, 3]; h <- x * x; repeat 1 { h <- exp(h); } return sum(h * h);"),
+    (
+        "rep0n",
+        "",
+        "var h: f64[4, 3]; h <- x * x; repeat 2 { repeat 0 { h <- exp(h); } h <- sin(h); repeat 1 { h <- h * \
+         x; } } return sum(h * h);",
+    ),
+    ("selfloss", "", "let y = x[0, 0]; return y;"),
+    (
+        "row",
+        "",
+        "var k: i32; k <- 2; let r = x[k]; let q = x[k, 1]; let z = x[.., k] ; return sum(r * r) + q * q + \
+         sum(z * z * z);",
+    ),
+    (
+        "rowloop",
+        "",
+        "var y: f64[4, 3]; y <- x; repeat k in 0..3 { y[k + 1] <- sin(y[k] * y[k + 1]); y[.., k] <- y[.., k] \
+         * x[k, 0]; } return sum(y * y);",
+    ),
+    ("scat", "", "var t: f64[4, 3]; t <- x * x; scatter_add(t, i32([1, 1, 3]), x[0..3]); return sum(t * t * t);"),
+    (
+        "scat2",
+        "",
+        "var t: f64[4, 3]; t <- x * x; repeat 2 { scatter_add(t, i32([1, 1, 3]), sin(t[0..3])); } return \
+         sum(t * t * t);",
+    ),
+    (
+        "ifnest",
+        "",
+        "var y: f64[4, 3]; y <- x; repeat k in 0..3 { if x[k, 0] > 0.0 { let t = exp(y * 0.3); if x[k, 1] > \
+         0.0 { y <- t * t; } else { let q = t * x; y <- q * q; } } else { repeat 2 { let t = sin(y); y <- t * \
+         x; } } } return sum(y * y);",
+    ),
+    (
+        "ifval",
+        "",
+        "let y = if x[0, 0] > 0.0 { (a: x * x, b: sin(x)) } else { (a: x, b: x * x * x) }; return sum(y.a * y.b);",
+    ),
+    (
+        "swrep",
+        "",
+        "var h: f64[4, 3]; h <- x; repeat k in 0..4 { switch k { 0 => { h <- sin(h); } 1 => { let q = h * h; \
+         h <- q * x; } 2..4 => { h[0] <- h[1] * h[2]; } _ => {} } } return sum(h * h);",
+    ),
+    (
+        "cond",
+        "",
+        "let p = x > 0.0; let y = select(p, x * x, sin(x)); let i = i32(x * 10.0); return sum(y * f64(i)) + \
+         sum(floor(x) * x);",
+    ),
+    (
+        "parrep",
+        "",
+        "var y: f64[4, 3]; var z: f64[4, 3]; y <- x; z <- x; repeat 3 { par { on tile(0) { y <- sin(y) * x; } \
+         on tile(1) { z <- exp(z * 0.1) * x; } } } return sum(y * z);",
+    ),
+    (
+        "cbrep",
+        "",
+        "let y = copy(x); var z: f64[4, 3]; copy { z[0..2] <- y[2..4]; z[2..4] <- y[0..2]; } return sum(z * z * x);",
+    ),
+    (
+        "copyfor",
+        "",
+        "let y = x * x; var z: f64[3, 4]; copy { for i in 0..4 { z[.., i] <- y[3 - i]; } } return sum(z * z * \
+         x.transpose());",
+    ),
+    (
+        "static",
+        "",
+        "let a = [x, x * x, x * x * x]; var t: f64[4, 3]; t <- 0.0; for (k, v) in zip([1.0, 2.0, 3.0], a) { t \
+         += v * k; } return sum(t * t);",
+    ),
+    ("scalar", "", "let s = sum(x); let y = s * s * x[0, 0]; let t = x / s; return y + sum(t * t);"),
+    ("minmax", "", "return sum(maximum(x, x)) + sum(minimum(x, 0.0)) + max_of(x * x) + min_of(x, axis: 1)[2];"),
+    (
+        "idle_division",
+        "codelet fn f<T: float>(x: T, i: i32) -> T { if i != 0 { return x * T(10 / i); } return x; }",
+        "let i = i32(x * 3.0); return sum(f(x, i) * x);",
+    ),
+    (
+        "short_circuit",
+        "codelet fn f<T: float>(x: T, i: i32) -> T { if i != 0 && 10 / i > 2 { return x * x; } return sin(x); }",
+        "let i = i32(x * 9.0); return sum(f(x, i) * x);",
+    ),
+];
