@@ -237,7 +237,7 @@ const WITHOUT: [(&str, &[&str]); 6] = [
             "update",
         ],
     ),
-    ("rows", &["cut", "selected"]),
+    ("rows", &["cut", "selected", "many", "strip", "log2", "flat_groups", "selected_flat"]),
     ("nn", &["one_hot", "softmax_grad", "cross_entropy_grad"]),
     ("prelude", &[]),
 ];

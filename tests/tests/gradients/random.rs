@@ -236,6 +236,7 @@ impl Model {
             return;
         }
         let count = 1 + self.random.below(3);
+        self.names += 1;
         let index = format!("k{}", self.names);
         let indices = self.indices.len();
         let head = match self.random.below(4) {

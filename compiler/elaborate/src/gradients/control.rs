@@ -40,9 +40,12 @@ pub struct LoopContext {
     pub backward: Option<Tensor>,
     /// The index of the forward loop, computed in the reverse loop.
     pub index_again: Option<Tensor>,
-    /// Values that were read back, by view, moment of the last write and body where they were kept.
-    pub rows: Vec<((View, Moment, Vec<Inside>), Tensor)>,
+    /// Values that were read back.
+    pub rows: Vec<(Kept, Tensor)>,
 }
+
+/// A view, the moment of its last write and the body where it is kept.
+pub type Kept = (View, Moment, Vec<Inside>);
 
 impl Elaborator<'_> {
     /// Returns the variables that live outside a step, are active and occur in its bodies.
