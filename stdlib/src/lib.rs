@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 11] = [
+const MODULES: [(&str, &str); 12] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -8,6 +8,7 @@ const MODULES: [(&str, &str); 11] = [
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
+    ("random", include_str!("../random.gir")),
     ("optim", include_str!("../optim.gir")),
     ("updates", include_str!("../updates.gir")),
     ("clipping", include_str!("../clipping.gir")),
