@@ -111,7 +111,8 @@ impl Elaborator<'_> {
         let mut bodies = vec![];
         for (arm, tape) in arms.iter().enumerate() {
             self.emission.open_under_run_time();
-            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false });
+            let apart = moments_of_others(arms, arm);
+            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart });
             let done = self.walk(w, tape).and_then(|()| self.fill_all(w, &vars, e.span));
             w.path.pop();
             bodies.push(self.emission.close_under_run_time());
@@ -156,7 +157,7 @@ impl Elaborator<'_> {
         let local = self.temporary("iteration", ElemType::I32, &[], e.span)?;
         let var = local.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         self.emission.open_under_run_time();
-        w.path.push(Inside { during: e.during.clone(), arm: 0, is_loop: true });
+        w.path.push(Inside { during: e.during.clone(), arm: 0, is_loop: true, apart: Rc::default() });
         let path = w.path.clone();
         let depth = self.emission.depth() - 1;
         let (during, rows) = (e.during.clone(), vec![]);
@@ -181,4 +182,10 @@ impl Elaborator<'_> {
         self.record(begin, EntryKind::Opaque { what, reads, writes }, e.span);
         Ok(())
     }
+}
+
+/// Returns the moments of the entries of all arms but one.
+fn moments_of_others(arms: &[Rc<Tape>], arm: usize) -> Rc<[Range<Moment>]> {
+    let others = arms.iter().enumerate().filter(|(k, _)| *k != arm);
+    others.flat_map(|(_, tape)| tape.iter().map(|e| e.during.clone())).collect()
 }
