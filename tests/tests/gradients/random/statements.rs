@@ -136,6 +136,7 @@ impl Maker {
         self.line(&format!("{name} <- {value};"));
     }
 
+    /// A stopped value. It differs from what it was made of, so that no two operands of `maximum` are equal.
     fn stopped(&mut self) {
         let (value, shape) = self.view();
         let name = self.name();
@@ -143,8 +144,8 @@ impl Maker {
         let ty = if shape.is_empty() { "f64".into() } else { format!("f64[{dims}]") };
         self.frozen.push(format!("var frozen_{name}: {ty};\n"));
         self.lines(
-            &format!("let {name} = stopped({value}); frozen_{name} <- {name};"),
-            &format!("let {name} = frozen_{name} * 1.0;"),
+            &format!("frozen_{name} <- stopped({value}); let {name} = stopped({value}) * 0.87 + 0.013;"),
+            &format!("let {name} = frozen_{name} * 0.87 + 0.013;"),
         );
         self.tensors.push((name, shape));
     }
