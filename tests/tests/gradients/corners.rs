@@ -4,7 +4,7 @@
 //! Each is the head of a program and the body of a model of `x: f64[4, 3]`.
 
 /// The name, the head and the body.
-pub const CORNERS: [(&str, &str, &str); 48] = [
+pub const CORNERS: [(&str, &str, &str); 50] = [
     (
         "holes",
         "",
@@ -237,5 +237,17 @@ pub const CORNERS: [(&str, &str, &str); 48] = [
         "",
         "let c = concat(list i in 0..2, j in 0..2 { x[i..i + 3, j..j + 2] }, axis: 1); let y = c.reshape([3, 2, 4]); \
          return sum(sin(y) * y[0]);",
+    ),
+    (
+        "parapart",
+        "",
+        "var y: f64[4, 3]; var z: f64[4, 3]; let a = x * x; let b = sin(x); par { on tile(0) { y <- exp(a) * a; } on \
+         tile(1) { z <- b * b; z[0] <- z[1] * z[2]; } } let g = grad(sum(y * y * z), wrt: x); return sum(g * g);",
+    ),
+    (
+        "twice_max",
+        "",
+        "let y = max_of(x * x * x, axis: 1) + min_of(x) + max_of(x, axis: 0, keep: true)[0, 1]; let g = grad(sum(y * y), \
+         wrt: x); let h = grad(sum(g * g * x), wrt: x); return sum(h * h);",
     ),
 ];

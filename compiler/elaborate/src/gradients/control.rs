@@ -108,6 +108,7 @@ impl Elaborator<'_> {
         self.own_all(w, &vars, e.span)?;
         let on = self.need(w, on, e, false)?;
         let on = self.one_region(on, e.span)?;
+        let (_, begin) = self.begin();
         let mut bodies = vec![];
         for (arm, tape) in arms.iter().enumerate() {
             self.emission.open_under_run_time();
@@ -122,7 +123,6 @@ impl Elaborator<'_> {
         if bodies.iter().all(|b| b.nodes.is_empty()) {
             return Ok(());
         }
-        let begin = self.moment();
         let tapes: Vec<Rc<Tape>> = bodies.iter().map(super::tape::tape_of).collect();
         let record = EntryKind::Branch { on: on.clone(), keys: keys.to_vec(), arms: tapes };
         let last: Body = bodies.pop().unwrap_or_default();
@@ -135,6 +135,38 @@ impl Elaborator<'_> {
         };
         self.push(kind, e.span)?;
         self.record(begin, record, e.span);
+        Ok(())
+    }
+
+    /// Reverses bodies that do not depend on one another. Their reverse does not either if no adjoint is that of a
+    /// variable outside them that two of them touch; otherwise they are reversed one after the other.
+    pub(super) fn reverse_par(&mut self, w: &mut Walk, e: &Entry, arms: &[Rc<Tape>]) -> Result<()> {
+        let reached = arms.iter().filter(|tape| self.writes_reached(w, std::slice::from_ref(*tape))).count();
+        let mut touched: Vec<VarId> =
+            arms.iter().flat_map(|tape| self.outside(w, e, std::slice::from_ref(tape))).collect();
+        touched.sort_unstable();
+        let apart = reached > 1 && touched.windows(2).all(|pair| pair[0] != pair[1]);
+        let (_, begin) = self.begin();
+        let mut bodies = vec![];
+        for (arm, tape) in arms.iter().enumerate().rev() {
+            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart: Rc::default() });
+            let done = match apart {
+                true => {
+                    self.emission.open_under_run_time();
+                    let done = self.walk(w, tape);
+                    bodies.push(self.emission.close_under_run_time());
+                    done
+                }
+                false => self.walk(w, tape),
+            };
+            w.path.pop();
+            done?;
+        }
+        if apart {
+            let record = EntryKind::Par(bodies.iter().map(super::tape::tape_of).collect());
+            self.push(NodeKind::Par(bodies), e.span)?;
+            self.record(begin, record, e.span);
+        }
         Ok(())
     }
 

@@ -184,16 +184,7 @@ impl Elaborator<'_> {
             EntryKind::Repeat { count, index, body, recompute } => {
                 self.reverse_repeat(w, e, *count, *index, body, *recompute)
             }
-            EntryKind::Par(arms) => {
-                for (arm, tape) in arms.iter().enumerate().rev() {
-                    let apart = Rc::default();
-                    w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart });
-                    let done = self.walk(w, tape);
-                    w.path.pop();
-                    done?;
-                }
-                Ok(())
-            }
+            EntryKind::Par(arms) => self.reverse_par(w, e, arms),
             EntryKind::Segment(tape) => self.reverse_segment(w, e, tape),
         }
     }
