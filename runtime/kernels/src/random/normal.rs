@@ -1,9 +1,9 @@
 //! Standard normal numbers, by the inverse of the distribution function.
 //!
-//! With p and q the probabilities below and above a number z, x = p - q and w = -log(4 p q) = -log(1 - x²), the quotient
-//! z / x is a smooth function of w (Giles, "Approximating the erfinv function", 2011). It is a polynomial of w or √w;
-//! the coefficients are interpolations at the Chebyshev nodes of their interval, computed with 50 digits. Their relative
-//! error is at most 3e-8 (`f32`) and 3e-16 (`f64`).
+//! With p and q the probabilities below and above a number z, x = p - q and w = -log(4 p q) = -log(1 - x²), the
+//! quotient z / x is a smooth function of w (Giles, "Approximating the erfinv function", 2011). It is a polynomial of w
+//! or √w, interpolated at the Chebyshev nodes of an interval and computed with 50 digits. Its relative error is at most
+//! 3e-8 (`f32`) and 3e-16 (`f64`).
 //!
 //! Invariant: the operations and their order are those of `stdlib/random.gir`, so the bits are the same.
 
