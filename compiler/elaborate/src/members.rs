@@ -194,17 +194,20 @@ impl Elaborator<'_> {
             let message = format!("elements {lo}..{} are outside the tensor's {len}", hi + 1);
             return Err(self.error("elaborate::index_out_of_range", span, message));
         }
-        let [part] = &t.view.parts[..] else {
-            return Err(self.error("elaborate::view_parts", span, "`strided` views a whole variable"));
+        let flat = t.view.flatten();
+        let Some(line) = flat.single() else {
+            let message = "`strided` takes elements of one variable that lie at one distance";
+            return Err(self.error_help("elaborate::view_parts", span, message, "use `copy(…)` of the view"));
         };
-        let var = part.var;
+        let step = line.strides.first().copied().unwrap_or(0);
         let shape: Vec<u64> = dims.iter().map(|&d| d as u64).collect();
         let elements = shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
         if elements.is_none_or(|n| n > self.session.limits.elements) && !empty {
             return Err(self.error("elaborate::too_many_elements", span, "the view has too many elements"));
         }
         self.bounded_shape(&shape, t.ty, span)?;
-        Ok(View::strided(var, part.offset + offset, &shape, &strides))
+        let strides: Vec<i64> = strides.iter().map(|s| s * step).collect();
+        Ok(View::strided(line.var, line.offset + offset * step, &shape, &strides))
     }
 
     /// Returns the dimensions of a reshape, which keep the number of elements; one of them may be given as -1 and is

@@ -4,7 +4,7 @@
 //! Each is the head of a program and the body of a model of `x: f64[4, 3]`.
 
 /// The name, the head and the body.
-pub const CORNERS: [(&str, &str, &str); 42] = [
+pub const CORNERS: [(&str, &str, &str); 50] = [
     (
         "holes",
         "",
@@ -201,5 +201,53 @@ pub const CORNERS: [(&str, &str, &str); 42] = [
         "short_circuit",
         "codelet fn f<T: float>(x: T, i: i32) -> T { if i != 0 && 10 / i > 2 { return x * x; } return sin(x); }",
         "let i = i32(x * 9.0); return sum(f(x, i) * x);",
+    ),
+    (
+        "other_arm_writes",
+        "",
+        "var h: f64[4, 3]; var y: f64[4, 3]; h <- sin(x); if x[0, 0] < 2.0 { y <- h * x; } else { h <- 1.0; y <- h * \
+         h; } return sum(y * y);",
+    ),
+    (
+        "arm_under_recompute",
+        "",
+        "var h: f64[4, 3]; h <- x; #[recompute] repeat 3 { if h[0, 0] > 0.1 { h[0] <- h[1] * 0.5; h <- tanh(h * x); } \
+         else { h <- h * h + x; h[1] <- 0.3 * h[2]; } h[3] <- h[2] * h[1]; repeat 2 { h <- sin(h); } h <- h * h; } \
+         return sum(h * h);",
+    ),
+    (
+        "block_under_recompute",
+        "",
+        "#[recompute] let y = { var h: f64[4, 3]; h <- x; let a = h * h; h[0] <- a[1]; let b = h * a; if x[1, 1] > 0.0 \
+         { h <- b * h; } h[1..3] <- h[2..4] * x[0]; b * h * a }; return sum(y * y);",
+    ),
+    (
+        "index_under_recompute",
+        "",
+        "var y: f64[4, 3]; y <- x; #[recompute] repeat k in 3..0 by -1 { y[k] <- y[k] * x[k - 1] * x[0, 0]; } return \
+         sum(y * y);",
+    ),
+    (
+        "windows",
+        "",
+        "let v = x.flatten().reverse(0)[1..]; let w = v.strided(1, [4, 3, 2], [2, 1, 1]); return sum(w * w * w);",
+    ),
+    (
+        "im2col",
+        "",
+        "let c = concat(list i in 0..2, j in 0..2 { x[i..i + 3, j..j + 2] }, axis: 1); let y = c.reshape([3, 2, 4]); \
+         return sum(sin(y) * y[0]);",
+    ),
+    (
+        "parapart",
+        "",
+        "var y: f64[4, 3]; var z: f64[4, 3]; let a = x * x; let b = sin(x); par { on tile(0) { y <- exp(a) * a; } on \
+         tile(1) { z <- b * b; z[0] <- z[1] * z[2]; } } let g = grad(sum(y * y * z), wrt: x); return sum(g * g);",
+    ),
+    (
+        "twice_max",
+        "",
+        "let y = max_of(x * x * x, axis: 1) + min_of(x) + max_of(x, axis: 0, keep: true)[0, 1]; let g = grad(sum(y * y), \
+         wrt: x); let h = grad(sum(g * g * x), wrt: x); return sum(h * h);",
     ),
 ];

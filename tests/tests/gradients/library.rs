@@ -47,6 +47,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "each_but_one",
             "unfolded",
             "at_one",
+            "from_one",
             "indices",
             // Their results are no floats.
             "any",

@@ -78,6 +78,9 @@ impl Elaborator<'_> {
             _ => {
                 let mut reads = false;
                 e.operands(&mut |v| reads |= active.holds(v, e.during.start));
+                if let EntryKind::Rule { reads: others, .. } = &e.kind {
+                    reads |= others.iter().any(|v| active.0.get(v).is_some_and(|&s| s <= e.during.start));
+                }
                 if reads {
                     let mut all = vec![];
                     e.results(&mut |v| all.extend(v.vars()));

@@ -90,7 +90,7 @@ fn meets(a: &View, b: &View) -> bool {
 impl Elaborator<'_> {
     fn regions_of(&mut self, view: &View, span: Span) -> Result<Vec<Onto>> {
         regions(view).ok_or_else(|| {
-            let message = "a view whose indices share elements has no gradient here";
+            let message = "a view whose indices share so many elements has no gradient";
             let help = "write it as a function with a rule: `grad f(x; y; dy) { … }`";
             self.error_help("grad::overlapping_view", span, message, help)
         })
@@ -226,7 +226,7 @@ impl Elaborator<'_> {
             && let Some(Adjoint { own: None, parts, holes }) = a.vars.get(&part.var)
         {
             let all = self.regions_of(view, span)?;
-            let Some(onto) = all.into_iter().next() else { return Ok(None) };
+            let [onto] = &all[..] else { return self.adjoint_seen(a, t, span) };
             if !parts.iter().any(|(r, _)| meets(r, &onto.region)) {
                 return Ok(None);
             }
@@ -246,6 +246,12 @@ impl Elaborator<'_> {
                 }
             }
         }
+        self.adjoint_seen(a, t, span)
+    }
+
+    /// Returns the adjoint of the elements of a view as a view of variables that hold adjoints.
+    fn adjoint_seen(&mut self, a: &mut Adjoints, t: &Tensor, span: Span) -> Result<Option<Tensor>> {
+        let view = &t.view;
         let mut seen = view.clone();
         for part in &mut seen.parts {
             let var = part.var;

@@ -120,6 +120,12 @@ impl Elaborator<'_> {
             let help = "give a tensor, or a list or tuple of tensors: `wrt: net`";
             return Err(self.error_help("grad::integer", span, message, help));
         }
+        if let Some(t) = leaves.iter().find(|t| t.view.has_aliases()) {
+            let name = t.view.vars().first().map(|&v| self.graph.vars[v].name.clone()).unwrap_or_default();
+            let message = format!("`wrt` names elements of `{name}` several times");
+            let help = "take the gradient by the tensor itself, or use `copy(…)` of the view in the loss and in `wrt`";
+            return Err(self.error_help("grad::overlapping_view", span, message, help));
+        }
         Ok(leaves)
     }
 

@@ -108,10 +108,12 @@ impl Elaborator<'_> {
         self.own_all(w, &vars, e.span)?;
         let on = self.need(w, on, e, false)?;
         let on = self.one_region(on, e.span)?;
+        let (_, begin) = self.begin();
         let mut bodies = vec![];
         for (arm, tape) in arms.iter().enumerate() {
             self.emission.open_under_run_time();
-            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false });
+            let apart = moments_of_others(arms, arm);
+            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart });
             let done = self.walk(w, tape).and_then(|()| self.fill_all(w, &vars, e.span));
             w.path.pop();
             bodies.push(self.emission.close_under_run_time());
@@ -121,7 +123,6 @@ impl Elaborator<'_> {
         if bodies.iter().all(|b| b.nodes.is_empty()) {
             return Ok(());
         }
-        let begin = self.moment();
         let tapes: Vec<Rc<Tape>> = bodies.iter().map(super::tape::tape_of).collect();
         let record = EntryKind::Branch { on: on.clone(), keys: keys.to_vec(), arms: tapes };
         let last: Body = bodies.pop().unwrap_or_default();
@@ -134,6 +135,38 @@ impl Elaborator<'_> {
         };
         self.push(kind, e.span)?;
         self.record(begin, record, e.span);
+        Ok(())
+    }
+
+    /// Reverses bodies that do not depend on one another. Their reverse does not either if no adjoint is that of a
+    /// variable outside them that two of them touch; otherwise they are reversed one after the other.
+    pub(super) fn reverse_par(&mut self, w: &mut Walk, e: &Entry, arms: &[Rc<Tape>]) -> Result<()> {
+        let reached = arms.iter().filter(|tape| self.writes_reached(w, std::slice::from_ref(*tape))).count();
+        let mut touched: Vec<VarId> =
+            arms.iter().flat_map(|tape| self.outside(w, e, std::slice::from_ref(tape))).collect();
+        touched.sort_unstable();
+        let apart = reached > 1 && touched.windows(2).all(|pair| pair[0] != pair[1]);
+        let (_, begin) = self.begin();
+        let mut bodies = vec![];
+        for (arm, tape) in arms.iter().enumerate().rev() {
+            w.path.push(Inside { during: e.during.clone(), arm, is_loop: false, apart: Rc::default() });
+            let done = match apart {
+                true => {
+                    self.emission.open_under_run_time();
+                    let done = self.walk(w, tape);
+                    bodies.push(self.emission.close_under_run_time());
+                    done
+                }
+                false => self.walk(w, tape),
+            };
+            w.path.pop();
+            done?;
+        }
+        if apart {
+            let record = EntryKind::Par(bodies.iter().map(super::tape::tape_of).collect());
+            self.push(NodeKind::Par(bodies), e.span)?;
+            self.record(begin, record, e.span);
+        }
         Ok(())
     }
 
@@ -156,7 +189,7 @@ impl Elaborator<'_> {
         let local = self.temporary("iteration", ElemType::I32, &[], e.span)?;
         let var = local.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         self.emission.open_under_run_time();
-        w.path.push(Inside { during: e.during.clone(), arm: 0, is_loop: true });
+        w.path.push(Inside { during: e.during.clone(), arm: 0, is_loop: true, apart: Rc::default() });
         let path = w.path.clone();
         let depth = self.emission.depth() - 1;
         let (during, rows) = (e.during.clone(), vec![]);
@@ -181,4 +214,10 @@ impl Elaborator<'_> {
         self.record(begin, EntryKind::Opaque { what, reads, writes }, e.span);
         Ok(())
     }
+}
+
+/// Returns the moments of the entries of all arms but one.
+fn moments_of_others(arms: &[Rc<Tape>], arm: usize) -> Rc<[Range<Moment>]> {
+    let others = arms.iter().enumerate().filter(|(k, _)| *k != arm);
+    others.flat_map(|(_, tape)| tape.iter().map(|e| e.during.clone())).collect()
 }

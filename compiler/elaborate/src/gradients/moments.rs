@@ -197,9 +197,20 @@ impl Recorder {
         }
     }
 
-    /// Returns the first write since a moment that meets a view.
+    /// Returns the first write during some time that meets a view.
     pub fn overwritten(&self, view: &View, during: Range<Moment>) -> Option<&Write> {
-        view.parts.iter().find_map(|part| self.writes_of(part.var, &during).find(|w| meets(w, part, view)))
+        self.overwritten_but(view, during, &|_| false)
+    }
+
+    /// The same but for writes at some moments.
+    pub fn overwritten_but(
+        &self,
+        view: &View,
+        during: Range<Moment>,
+        apart: &dyn Fn(Moment) -> bool,
+    ) -> Option<&Write> {
+        let lost = |part: &ViewPart, w: &&Write| meets(w, part, view) && !apart(w.at);
+        view.parts.iter().find_map(|part| self.writes_of(part.var, &during).find(|w| lost(part, w)))
     }
 
     /// Returns the writes to a variable during some time.
@@ -224,7 +235,7 @@ impl Recorder {
         let writes: Vec<Write> = self.writes_of(like, &during).cloned().collect();
         for mut w in writes {
             w.at = to + (w.at - during.start);
-            w.view = None;
+            w.view.iter_mut().flat_map(|v| &mut v.parts).filter(|p| p.var == like).for_each(|p| p.var = var);
             self.log(var, w);
         }
     }

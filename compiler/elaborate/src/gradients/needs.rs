@@ -9,7 +9,7 @@
 use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
-use super::moments::{LateCheck, Moment};
+use super::moments::{LateCheck, Moment, Write};
 use super::reverse::{Inside, Walk};
 use super::tape::Entry;
 use crate::elaborator::{Elaborator, Node, NodeKind};
@@ -127,7 +127,13 @@ impl Elaborator<'_> {
     /// Returns whether the result of an entry is still there.
     pub(super) fn is_intact(&self, w: &Walk, t: &Tensor, e: &Entry) -> bool {
         let varies = |l: &super::control::LoopContext| self.recorder.overwritten(&t.view, l.during.clone()).is_some();
-        w.loops.iter().any(varies) || self.recorder.overwritten(&t.view, e.during.end..self.moment()).is_none()
+        w.loops.iter().any(varies) || self.lost(w, &t.view, e.during.end).is_none()
+    }
+
+    /// Returns the first write to a view since a moment, but for writes in arms that do not run with the current one.
+    fn lost(&self, w: &Walk, view: &View, since: Moment) -> Option<Write> {
+        let apart = |at| w.is_apart(at);
+        self.recorder.overwritten_but(view, since..self.moment(), &apart).cloned()
     }
 
     /// Returns a tensor with the elements that another had when an entry began, or when it ended.
@@ -145,12 +151,14 @@ impl Elaborator<'_> {
         if let Some(k) = innermost {
             return self.kept(w, k, t, e, since, after);
         }
-        let now = self.moment();
-        let Some(write) = self.recorder.overwritten(&t.view, since..now).cloned() else {
+        let Some(write) = self.lost(w, &t.view, since) else {
             self.note_use(w, &t.view, e);
             self.give_up_before(w, &t.view, e)?;
             return Ok(t.clone());
         };
+        if w.again.as_ref().is_some_and(|a| a.during.contains(&since) && a.during.contains(&write.at)) {
+            return self.kept_again(w, t, e, since);
+        }
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
         let name = &self.graph.vars[var].name;
         let message = format!("the gradient needs `{name}` as it was here, but it is overwritten");
@@ -158,6 +166,38 @@ impl Elaborator<'_> {
         let d = d.label(write.span, "overwritten here").label(w.span, "gradient taken here");
         Err(self
             .report(d.help("write to another variable, or use `copy(x)` here, or take the gradient before the write")))
+    }
+
+    /// Returns a copy, made in time, of a value that steps overwrite which are computed again.
+    fn kept_again(&mut self, w: &mut Walk, t: &Tensor, e: &Entry, since: Moment) -> Result<Tensor> {
+        let version = self.recorder.written_last(&t.view, since);
+        let (mut path, mut at) = (vec![], since);
+        for inside in &w.path {
+            if inside.is_loop || version <= inside.during.start {
+                at = inside.during.start;
+                break;
+            }
+            path.push(inside.clone());
+        }
+        let key = (t.view.clone(), version, path.clone());
+        let known = w.again.iter().flat_map(|a| &a.kept).find(|(k, _)| *k == key).map(|(_, kept)| kept.clone());
+        let kept = match known {
+            Some(kept) => kept,
+            None => {
+                let mut made = None;
+                let nodes = self.aside(|this| {
+                    made = Some(this.copy_of(t, e.span)?);
+                    Ok(Value::Unit)
+                })?;
+                let Some(kept) = made else { return Err(Failed) };
+                kept.view.vars().iter().for_each(|&v| self.recorder.set_made(v, at));
+                self.splice(w.root, &path, at, nodes);
+                w.again.iter_mut().for_each(|a| a.kept.push((key.clone(), kept.clone())));
+                kept
+            }
+        };
+        self.give_up_before(w, &kept.view, e)?;
+        Ok(kept)
     }
 
     /// Gives up the contents of a temporary of an arm before the step that holds the arm: in the reverse program it is

@@ -3,7 +3,7 @@
 //!
 //! Invariant: regions of the same elements are equal views.
 
-use girder_ir::view::View;
+use girder_ir::view::{View, ViewPart};
 
 /// One part of a view as a region of a variable.
 #[derive(Clone, Debug)]
@@ -20,30 +20,70 @@ pub struct Onto {
     order: Vec<usize>,
 }
 
-/// Returns the regions of a view's parts; `None` if a part names an element twice other than by repeating whole axes.
+/// The greatest number of regions into which a part is cut whose indices share elements.
+const MOST: u64 = 128;
+
+/// Returns the regions of a view's parts. A part whose indices share elements, other than by repeating whole axes, is
+/// cut along some of its digits into boxes that share none; `None` if they were too many.
 pub fn regions(view: &View) -> Option<Vec<Onto>> {
-    view.parts
-        .iter()
-        .map(|part| {
-            let n = part.len.len();
-            let bounds: Vec<(u64, u64)> =
-                part.lo.iter().zip(&part.len).map(|(&lo, &n)| (lo as u64, n as u64)).collect();
-            let repeated: Vec<usize> = (0..n).filter(|&k| part.stride[k] == 0 && part.len[k] > 1).collect();
-            let reversed: Vec<usize> = (0..n).filter(|&k| part.stride[k] < 0 && part.len[k] > 1).collect();
-            let mut order: Vec<usize> = (0..n).collect();
-            order.sort_by_key(|&k| std::cmp::Reverse(if part.len[k] > 1 { part.stride[k].abs() } else { 0 }));
-            let mut offset = part.offset;
-            for &k in &reversed {
-                offset += (part.len[k] as i64 - 1) * part.stride[k];
+    let mut all = vec![];
+    for part in &view.parts {
+        let whole: Vec<(u64, u64)> = part.len.iter().map(|&n| (0, n as u64)).collect();
+        let one = region(part, &whole);
+        if !one.region.has_aliases() {
+            all.push(one);
+            continue;
+        }
+        let cut = separating(part)?;
+        let count: u64 = cut.iter().map(|&k| part.len[k] as u64).product();
+        for mut number in 0..count {
+            let mut bounds = whole.clone();
+            for &k in &cut {
+                bounds[k] = (number % part.len[k] as u64, 1);
+                number /= part.len[k] as u64;
             }
-            let kept = |k: &&usize| !repeated.contains(k);
-            let lens: Vec<u64> = order.iter().filter(kept).map(|&k| part.len[k] as u64).collect();
-            let strides: Vec<i64> = order.iter().filter(kept).map(|&k| part.stride[k].abs()).collect();
-            let boxed = View::strided(part.var, offset, &lens, &strides);
-            let region = boxed.reshape(&[boxed.len()]);
-            (!region.has_aliases()).then_some(Onto { region, bounds, repeated, reversed, order })
-        })
-        .collect()
+            all.push(region(part, &bounds));
+        }
+    }
+    Some(all)
+}
+
+/// Returns the digits of a part to cut along, so that the indices of a box share no elements: of all choices the one
+/// with the fewest boxes.
+fn separating(part: &ViewPart) -> Option<Vec<usize>> {
+    let long: Vec<usize> = (0..part.len.len()).filter(|&k| part.len[k] > 1 && part.stride[k] != 0).collect();
+    let count = |set: u32| -> u64 {
+        let chosen = long.iter().enumerate().filter(|(j, _)| set >> j & 1 == 1);
+        chosen.fold(1, |n, (_, &k)| n.saturating_mul(part.len[k] as u64))
+    };
+    let mut sets: Vec<u32> = (1..1u32 << long.len().min(12)).filter(|&s| count(s) <= MOST).collect();
+    sets.sort_by_key(|&s| (count(s), s));
+    let set = sets.into_iter().find(|set| {
+        let one = |k: usize| long.iter().position(|&l| l == k).is_some_and(|j| set >> j & 1 == 1);
+        let bounds = part.len.iter().enumerate().map(|(k, &n)| (0, if one(k) { 1 } else { n as u64 }));
+        !region(part, &bounds.collect::<Vec<_>>()).region.has_aliases()
+    })?;
+    Some(long.into_iter().enumerate().filter(|(j, _)| set >> j & 1 == 1).map(|(_, k)| k).collect())
+}
+
+/// Returns a box of a part as a region: for each digit, the first index within the part and the number of indices.
+fn region(part: &ViewPart, bounds: &[(u64, u64)]) -> Onto {
+    let n = bounds.len();
+    let repeated: Vec<usize> = (0..n).filter(|&k| part.stride[k] == 0 && bounds[k].1 > 1).collect();
+    let reversed: Vec<usize> = (0..n).filter(|&k| part.stride[k] < 0 && bounds[k].1 > 1).collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|&k| std::cmp::Reverse(if bounds[k].1 > 1 { part.stride[k].abs() } else { 0 }));
+    let mut offset = part.offset;
+    for (k, &(first, len)) in bounds.iter().enumerate() {
+        let last = if reversed.contains(&k) { len - 1 } else { 0 };
+        offset += (first + last) as i64 * part.stride[k];
+    }
+    let kept = |k: &&usize| !repeated.contains(k);
+    let lens: Vec<u64> = order.iter().filter(kept).map(|&k| bounds[k].1).collect();
+    let strides: Vec<i64> = order.iter().filter(kept).map(|&k| part.stride[k].abs()).collect();
+    let boxed = View::strided(part.var, offset, &lens, &strides);
+    let bounds = bounds.iter().zip(&part.lo).map(|(&(first, len), &lo)| (lo as u64 + first, len)).collect();
+    Onto { region: boxed.reshape(&[boxed.len()]), bounds, repeated, reversed, order }
 }
 
 impl Onto {

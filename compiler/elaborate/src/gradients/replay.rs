@@ -6,7 +6,7 @@
 //! Invariant: a copied step computes the same bits as its original.
 
 use super::moments::Moment;
-use super::reverse::{Inside, Walk};
+use super::reverse::{Again, Inside, Walk};
 use super::tape::{Entry, EntryKind, Tape, map_tensors};
 use crate::elaborator::{Body, Elaborator, Node, NodeKind};
 use crate::value::Tensor;
@@ -96,7 +96,9 @@ impl Elaborator<'_> {
             let d = d.label(w.span, "gradient taken here");
             return Err(self.report(d.help("move `print`, streams, `abort`, `call` and `while` out of the part")));
         }
-        // Values at the start of the part, and variables of the copy's own.
+        // Values at the start of the part, and variables of the copy's own. The index of a loop that is computed again
+        // is that of the reverse loop.
+        let index = w.loops.last().filter(|l| l.during == during).and_then(|l| l.index).map(|i| i.0);
         let mut versions = Versions::default();
         let begin = Rc::new(Entry { during: during.start..during.start, ..e.clone() });
         let mut vars: Vec<VarId> = sides.reads.union(&sides.writes).copied().collect();
@@ -105,7 +107,7 @@ impl Elaborator<'_> {
             let v = self.graph.vars[var].clone();
             let whole = Tensor { view: View::whole(var, &v.shape), ty: v.ty };
             let written = sides.writes.contains(&var);
-            let local = self.is_local(var, &during);
+            let local = index != Some(var) && self.is_local(var, &during);
             if once.contains(&var) {
                 let kept = self.need(w, &whole, e, true)?;
                 if let ([part], false) = (&kept.view.parts[..], kept.view == whole.view) {
@@ -171,8 +173,9 @@ impl Elaborator<'_> {
         // What the copy computes is that of the current iteration of the loops around.
         let (root, outer, loops) = (w.root, std::mem::take(&mut w.path), std::mem::take(&mut w.loops));
         w.root = self.emission.depth() - 1;
+        let again = w.again.replace(Again { during: to..to + length + 1, kept: vec![] });
         self.walk(w, &copy)?;
-        (w.root, w.path, w.loops) = (root, outer, loops);
+        (w.root, w.path, w.loops, w.again) = (root, outer, loops, again);
         for &(var, first, last) in &pairs {
             if self.is_local(var, &during) {
                 w.adjoints.forget(last);
@@ -467,7 +470,8 @@ fn renamed_tape(tape: &Tape, versions: &Versions, during: &Range<Moment>, to: Mo
                 operands.iter_mut().for_each(|(v, _)| map_tensors(v, &mut |t| read(t)));
                 outs.iter_mut().for_each(made);
             }
-            EntryKind::Rule { bound, out, .. } => {
+            EntryKind::Rule { bound, reads, out, .. } => {
+                reads.iter_mut().for_each(|v| *v = versions.at(*v, first));
                 bound.iter_mut().for_each(|(_, v)| map_tensors(v, &mut |t| read(t)));
                 map_tensors(out, &mut |t| made(t));
             }

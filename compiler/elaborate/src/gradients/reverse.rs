@@ -4,7 +4,7 @@
 
 use super::active::Active;
 use super::adjoints::Adjoints;
-use super::control::LoopContext;
+use super::control::{Kept, LoopContext};
 use super::derive::{Formula, OpKind};
 use super::moments::Moment;
 use super::rules::RuleRef;
@@ -41,6 +41,8 @@ pub struct Inside {
     pub arm: usize,
     /// Whether the step is a loop.
     pub is_loop: bool,
+    /// The moments of the other arms of a branch, none of which runs if this one does.
+    pub apart: Rc<[Range<Moment>]>,
 }
 
 /// The state of a walk.
@@ -65,6 +67,17 @@ pub struct Walk {
     pub loops: Vec<LoopContext>,
     /// Temporaries of arms whose contents are given up before the arms.
     pub given_up: FxHashSet<VarId>,
+    /// The steps that are computed again and whose copy is walked now.
+    pub again: Option<Again>,
+}
+
+/// A copy of steps that are computed again.
+#[derive(Debug)]
+pub struct Again {
+    /// The moments of the copy.
+    pub during: Range<Moment>,
+    /// Values that it overwrites and that were kept.
+    pub kept: Vec<(Kept, Tensor)>,
 }
 
 impl Walk {
@@ -72,7 +85,12 @@ impl Walk {
     pub fn new(active: Active, leaves: Vec<Leaf>, chain: usize, span: Span, began: Moment) -> Walk {
         let (path, loops, given_up) = (vec![], vec![], FxHashSet::default());
         let adjoints = Adjoints::default();
-        Walk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up }
+        Walk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, again: None }
+    }
+
+    /// Returns whether a write at a moment happens only if the current entry does not.
+    pub fn is_apart(&self, at: Moment) -> bool {
+        self.path.iter().flat_map(|p| p.apart.iter()).any(|during| during.contains(&at))
     }
 }
 
@@ -138,7 +156,7 @@ impl Elaborator<'_> {
     fn reverse(&mut self, w: &mut Walk, e: &Rc<Entry>) -> Result<()> {
         match &e.kind {
             EntryKind::Each { function, operands, outs } => self.reverse_each(w, e, function, operands, outs),
-            EntryKind::Rule { rule, bound, out } => self.reverse_rule(w, e, *rule, bound, out),
+            EntryKind::Rule { rule, bound, reads, out } => self.reverse_rule(w, e, *rule, (bound, reads), out),
             EntryKind::Write { dst, src } => {
                 let t = Tensor { view: dst.clone(), ty: src.ty };
                 let Some(d) = self.adjoint_of(&mut w.adjoints, &t, e.span)? else { return Ok(()) };
@@ -166,15 +184,7 @@ impl Elaborator<'_> {
             EntryKind::Repeat { count, index, body, recompute } => {
                 self.reverse_repeat(w, e, *count, *index, body, *recompute)
             }
-            EntryKind::Par(arms) => {
-                for (arm, tape) in arms.iter().enumerate().rev() {
-                    w.path.push(Inside { during: e.during.clone(), arm, is_loop: false });
-                    let done = self.walk(w, tape);
-                    w.path.pop();
-                    done?;
-                }
-                Ok(())
-            }
+            EntryKind::Par(arms) => self.reverse_par(w, e, arms),
             EntryKind::Segment(tape) => self.reverse_segment(w, e, tape),
         }
     }
@@ -328,7 +338,7 @@ impl Elaborator<'_> {
         w: &mut Walk,
         e: &Entry,
         rule: RuleRef,
-        bound: &[(SmolStr, Value)],
+        (bound, reads): (&[(SmolStr, Value)], &[VarId]),
         out: &Value,
     ) -> Result<()> {
         let mut reached = false;
@@ -352,25 +362,28 @@ impl Elaborator<'_> {
         for view in &outs {
             self.clear_adjoint(&mut w.adjoints, view, e.span)?;
         }
-        if !any || wanted.is_empty() {
+        if !any {
             return Ok(());
         }
-        self.check_rule_arguments(w, e, rule, bound)?;
-        let reads = self.rule_reads(rule, &wanted);
+        self.check_rule_arguments(w, e, rule, reads)?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let names = self.rule_reads(rule, &wanted);
         let mut values = vec![];
         // Variables of the module that the rule reads, as they were.
-        for (name, value) in self.rule_globals(rule, &reads) {
+        for (name, value) in self.rule_globals(rule, &names) {
             if !bound.iter().any(|(n, _)| *n == name) {
                 values.push((name, self.needed_value(w, &value, e, false)?));
             }
         }
         for (name, value) in bound {
-            let value = if reads.contains(name) { self.needed_value(w, value, e, false)? } else { value.clone() };
+            let value = if names.contains(name) { self.needed_value(w, value, e, false)? } else { value.clone() };
             values.push((name.clone(), value));
         }
         let results = self.rule_results(rule);
         let y =
-            if results.iter().any(|r| reads.contains(r)) { self.needed_value(w, out, e, true)? } else { out.clone() };
+            if results.iter().any(|r| names.contains(r)) { self.needed_value(w, out, e, true)? } else { out.clone() };
         let found = self.run_rule(rule, &values, &y, &dy, &wanted, e.span)?;
         let held = w.adjoints.held.len();
         for (_, d) in &found {

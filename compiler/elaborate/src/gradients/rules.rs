@@ -220,27 +220,11 @@ impl<'a> Elaborator<'a> {
         w: &Walk,
         e: &super::tape::Entry,
         rule: RuleRef,
-        bound: &[(SmolStr, Value)],
+        reads: &[VarId],
     ) -> Result<()> {
         let Some((_, g, f)) = self.rule_parts(rule) else { return Ok(()) };
-        if self.graph.origins.in_library(f.name.span) {
-            return Ok(());
-        }
-        let Some(body) = self.emission.body_at(w.root, &w.path) else { return Ok(()) };
-        let nodes: Vec<_> = body.nodes.iter().filter(|n| e.during.contains(&n.at)).cloned().collect();
-        let mut all = Accesses::default();
-        nodes.iter().for_each(|n| self.accesses(n, &mut all));
-        let mut arguments = FxHashSet::default();
-        for (_, v) in bound {
-            each_tensor(v, &mut |t| arguments.extend(t.view.vars()));
-        }
-        let mut lost: Vec<VarId> = all.reads.into_iter().filter(|v| !arguments.contains(v)).collect();
-        lost.retain(|&v| {
-            let var = &self.graph.vars[v];
-            let inside = self.recorder.made(v).is_some_and(|at| e.during.contains(&at));
-            var.ty.is_float() && !inside && w.active.holds(&View::whole(v, &var.shape), e.during.start)
-        });
-        let Some(&first) = lost.iter().min() else { return Ok(()) };
+        let is_active = |v: &VarId| w.active.holds(&View::whole(*v, &self.graph.vars[*v].shape), e.during.start);
+        let Some(first) = reads.iter().copied().find(is_active) else { return Ok(()) };
         let (function, name) = (f.name.dotted(), self.graph.vars[first].name.clone());
         let message = format!("`{function}` has a rule, but it also reads `{name}`, which is no argument");
         let d = Diagnostic::error("grad::rule_reads", e.span, message).here("called here");
@@ -423,8 +407,29 @@ impl<'a> Elaborator<'a> {
         };
         let value = if matches!(flow, Flow::Return(..)) { Value::Unit } else { out.clone() };
         self.check_rule_writes(rule, first, begin)?;
-        self.record(begin, EntryKind::Rule { rule, bound, out }, span);
+        let reads = self.other_reads(f, &bound, begin);
+        self.record(begin, EntryKind::Rule { rule, bound, reads, out }, span);
         Ok((value, flow))
+    }
+
+    /// Returns the older float variables that the steps since a moment read and that are in no argument.
+    fn other_reads(&mut self, f: &ast::Fn, bound: &[(SmolStr, Value)], begin: Moment) -> Vec<VarId> {
+        if !self.is_taping() || self.graph.origins.in_library(f.name.span) {
+            return vec![];
+        }
+        let Some(body) = self.emission.body_mut() else { return vec![] };
+        let first = body.nodes.partition_point(|n| n.at < begin);
+        let nodes = body.nodes[first..].to_vec();
+        let mut all = Accesses::default();
+        nodes.iter().for_each(|n| self.accesses(n, &mut all));
+        for (_, v) in bound {
+            each_tensor(v, &mut |t| t.view.parts.iter().for_each(|p| _ = all.reads.remove(&p.var)));
+        }
+        let is_older = |v: &VarId| self.recorder.made(*v).is_none_or(|at| at < begin);
+        let mut reads: Vec<VarId> = all.reads.into_iter().filter(is_older).collect();
+        reads.retain(|&v| self.graph.vars[v].ty.is_float());
+        reads.sort_unstable();
+        reads
     }
 
     /// Copies those results of a function with a rule that are views of something older, or of one another: the

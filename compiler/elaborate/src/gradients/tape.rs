@@ -60,6 +60,8 @@ pub enum EntryKind {
         rule: RuleRef,
         /// Parameters, sizes and generics.
         bound: Vec<(SmolStr, Value)>,
+        /// Older float variables that its steps read and that are in no argument.
+        reads: Vec<VarId>,
         /// The result.
         out: Value,
     },
