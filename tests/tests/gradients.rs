@@ -6,6 +6,8 @@
 
 #[path = "gradients/corners.rs"]
 mod corners;
+#[path = "gradients/memory.rs"]
+mod memory;
 #[path = "gradients/random.rs"]
 mod random;
 
