@@ -151,7 +151,7 @@ impl Elaborator<'_> {
                 body.nodes.push(node);
             }
         }
-        for (k, v) in versions.0.iter().enumerate() {
+        for (k, v) in versions.0.iter().enumerate().filter(|(_, v)| Some(v.of) != index) {
             let next = versions.0[k + 1..].iter().find(|n| n.of == v.of).map_or(during.end, |n| n.since - 1);
             let first = during.start.max(v.since.saturating_sub(1));
             self.recorder.log_like(v.copy, v.of, first..next, to + (first - during.start));
@@ -439,7 +439,7 @@ impl Elaborator<'_> {
             }
             other => other,
         };
-        Node { kind, origin: node.origin, at: to + (at - during.start) }
+        Node { kind, origin: node.origin, at: to + (at - during.start), reverse: true }
     }
 
     /// Records that the steps since a moment are computed again in a reverse program.
