@@ -41,6 +41,47 @@ fn program(n: usize) -> String {
     )
 }
 
+/// A program that draws `n` numbers of each kind, at load and at run time, and drops.
+fn draws(n: usize) -> String {
+    format!(
+        "use random;
+        param w: f32[{n}] = random.normal(seed: 1);
+        state truncated: f64[{n}] = random.truncated_normal(seed: 1, scale: 0.5);
+        var uniform: f32[{n}];
+        var normal: f64[{n}];
+        var integers: i32[{n}];
+        var order: i32[700];
+        var dropped: f32[{n}];
+        var gradient: f32[{n}];
+        program main() {{
+            repeat 2 {{
+                uniform <- random.uniform([{n}]);
+                normal <- random.normal([{n}], T: f64);
+                integers <- random.integers([{n}], lo: -5, hi: 50, seed: 9);
+                order <- random.permutation(700, seed: 3);
+                let y = random.dropout(w, 0.3);
+                dropped <- y;
+                gradient <- grad(sum(y), wrt: w);
+            }}
+        }}"
+    )
+}
+
+#[test]
+fn random_numbers_are_the_same_on_every_machine_and_any_number_of_threads() {
+    let names = ["w", "truncated", "uniform", "normal", "integers", "order", "dropped", "gradient"];
+    let mut first: Option<Vec<Vec<u8>>> = None;
+    for machine in MACHINES {
+        let compiled = Program::text(draws(4001)).target(machine).over_memory().compile(&MODES);
+        for (mode, threads) in [(MODES[0], 1), (MODES[1], 2), (MODES[2], 1), (MODES[2], 3)] {
+            let outcome = compiled.run(mode, threads);
+            assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+            let found: Vec<Vec<u8>> = names.iter().map(|name| outcome.array(name).bytes.to_vec()).collect();
+            assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{machine}, {mode:?}, {threads} threads");
+        }
+    }
+}
+
 fn results(outcome: &Outcome) -> Vec<Vec<u8>> {
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
     let names = ["total", "average", "dot", "row", "by_rows", "by_columns", "long", "gathered", "added"];

@@ -341,7 +341,7 @@ pub fn not_in_module(module: &crate::modules::Module, name: &ast::Ident) -> Diag
 }
 
 /// Reserved names of the language that have no meaning yet.
-const LATER: [&str; 6] = ["replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "philox"];
+const LATER: [&str; 5] = ["replica_index", "all_reduce", "reduce_scatter", "all_gather", "broadcast"];
 
 /// Returns the name under which an item's module knows it, given the name by which it was reached.
 fn own_name(item: &ast::Item, reached: &SmolStr) -> SmolStr {

@@ -95,11 +95,6 @@ impl<'a> Builder<'a, '_> {
 
     /// Reports an unknown name.
     pub(super) fn unknown(&mut self, name: &str, span: Span) -> Value {
-        if name == "philox" {
-            let message = format!("`{name}` is not yet supported");
-            self.report(Diagnostic::error("codelet::not_supported", span, message));
-            return Value::Error;
-        }
         let mut d = Diagnostic::error("codelet::unknown_name", span, format!("there is no `{name}` here"));
         let near = {
             let bound = self.frames.iter().rev().take(1).flat_map(|f| f.names.iter().rev());

@@ -1,6 +1,7 @@
 """Makes the arrays of programs in the folder above. NumPy computes what they have to compute."""
 
 import math
+import statistics
 
 import numpy as np
 
@@ -339,6 +340,43 @@ def attentions():
          long_causal=attention(long, long, long, np.tril(np.ones((70, 70), bool))))
 
 
+def philox(counter, key):
+    """The blocks of counters, each a list of four arrays: Philox 4x32-10 of Salmon and others (2011)."""
+    c, (k, l) = [np.asarray(x, np.uint64) for x in counter], key
+    word = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        p, q = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(q >> np.uint64(32)) ^ c[1] ^ np.uint64(k), q & word, (p >> np.uint64(32)) ^ c[3] ^ np.uint64(l), p & word]
+        k, l = (k + 0x9E3779B9) % 2**32, (l + 0xBB67AE85) % 2**32
+    return np.stack(c, -1)
+
+
+def draws(n, seed, site):
+    key, high = (seed % 2**32, seed >> 32), site >> 32
+    words = philox([np.arange(-(-n // 4)), 0 * np.arange(-(-n // 4)), site % 2**32, high], key).ravel()[:n]
+    wide = philox([np.arange(-(-n // 2)), 0 * np.arange(-(-n // 2)), site % 2**32, high], key).reshape(-1, 2)[:n]
+    uniform = (words >> np.uint64(8)) * 2.0**-24
+    quantile = statistics.NormalDist().inv_cdf
+    lo, hi = statistics.NormalDist().cdf(-1), statistics.NormalDist().cdf(3)
+    order = np.arange(n)
+    for i in range(n):
+        product, again = int(words[i]) * (i + 1), 0
+        while product % 2**32 < 2**32 % (i + 1):
+            again += 1
+            product = int(philox([i, again, site % 2**32, high], key)[0]) * (i + 1)
+        j = product >> 32
+        order[i], order[j] = order[j], order[i]
+    save("random.npz",
+         bits=words.astype(np.uint32),
+         uniform=uniform.astype(np.float32),
+         wide=((wide[:, 0] | wide[:, 1] << np.uint64(32)) >> np.uint64(11)).astype(np.int64),
+         normal=np.array([quantile((int(w) + 0.5) / 2**32) for w in words]),
+         truncated=np.array([quantile(lo + (hi - lo) * ((int(w) >> 1) + 0.5) / 2**31) for w in words]),
+         integers=((words * np.uint64(100)) >> np.uint64(32)).astype(np.int32) - 3,
+         below=words < round(0.3 * 2**32),
+         order=order.astype(np.int32))
+
+
 poisson(6)
 fourier()
 transformer(12, 16, 4)
@@ -350,3 +388,4 @@ optimisers()
 losses()
 norms()
 attentions()
+draws(1003, 5 + (7 << 32), 11 + (13 << 32))
