@@ -29,6 +29,27 @@ struct Source {
     wrap: bool,
 }
 
+impl Source {
+    /// Reads one packet, which continues at the start of the file where the file ends, if the stream wraps.
+    fn read(&mut self, mut into: &mut [u8]) -> Result<(), StreamError> {
+        while !into.is_empty() {
+            if self.left == 0 {
+                if !self.wrap || self.bytes == 0 {
+                    return Err(StreamError::Ended);
+                }
+                self.packets.rewind().map_err(StreamError::Failed)?;
+                self.left = self.bytes;
+            }
+            let count = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let (now, later) = into.split_at_mut(count);
+            self.packets.read(now).map_err(StreamError::Failed)?;
+            self.left -= count as u64;
+            into = later;
+        }
+        Ok(())
+    }
+}
+
 /// A file that an `out` stream fills.
 struct Sink {
     stream: StreamId,
@@ -73,10 +94,15 @@ impl Console {
             let array = open_array(file, "--in", report)?;
             let header = &array.header;
             let len = header.bytes / header.ty.bytes() as u64;
-            if header.ty != s.ty || s.is_empty() || !len.is_multiple_of(s.len()) {
+            // A stream that starts again does so at any row of a packet.
+            let (unit, units) = match s.wrap {
+                true => (s.shape.iter().skip(1).product::<u64>(), "whole rows of packets"),
+                false => (s.len(), "whole packets"),
+            };
+            if header.ty != s.ty || s.is_empty() || !len.is_multiple_of(unit) {
                 let found = girder::shaped(header.ty, &header.shape);
                 let wanted = girder::shaped(s.ty, &s.shape);
-                let help = "its type must be that of the stream, and its elements whole packets";
+                let help = format!("its type must be that of the stream, and its elements {units}");
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));
             }
@@ -147,16 +173,7 @@ impl Host for Console {
             let name = &self.names[stream.as_u32() as usize];
             return Err(StreamError::Failed(format!("nothing feeds it: pass `--in {name}=file.npy`")));
         };
-        let wanted = into.len() as u64;
-        if source.left < wanted {
-            if !source.wrap || source.bytes < wanted {
-                return Err(StreamError::Ended);
-            }
-            source.packets.rewind().map_err(StreamError::Failed)?;
-            source.left = source.bytes;
-        }
-        source.left -= wanted;
-        source.packets.read(into).map_err(StreamError::Failed)
+        source.read(into)
     }
 
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {
