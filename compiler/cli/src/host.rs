@@ -94,15 +94,13 @@ impl Console {
             let array = open_array(file, "--in", report)?;
             let header = &array.header;
             let len = header.bytes / header.ty.bytes() as u64;
-            // A stream that starts again does so at any row of a packet.
-            let (unit, units) = match s.wrap {
-                true => (s.shape.iter().skip(1).product::<u64>(), "whole rows of packets"),
-                false => (s.len(), "whole packets"),
-            };
-            if header.ty != s.ty || s.is_empty() || !len.is_multiple_of(unit) {
+            // A packet of a stream that wraps may end one pass over the file and begin the next, between rows.
+            let row = header.shape.iter().skip(1).product::<u64>().max(1);
+            let fits = len.is_multiple_of(s.len()) || s.wrap && s.len().is_multiple_of(row);
+            if header.ty != s.ty || s.is_empty() || !fits {
                 let found = girder::shaped(header.ty, &header.shape);
                 let wanted = girder::shaped(s.ty, &s.shape);
-                let help = format!("its type must be that of the stream, and its elements {units}");
+                let help = "its type must be that of the stream, and its elements whole packets";
                 let message = format!("{file} holds {found}, but packets of `{name}` are {wanted}");
                 return Err(report.error("run::wrong_array", message, help));
             }
