@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 11] = [
+const MODULES: [(&str, &str); 17] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -8,6 +8,12 @@ const MODULES: [(&str, &str); 11] = [
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
+    ("softmax", include_str!("../softmax.gir")),
+    ("norm", include_str!("../norm.gir")),
+    ("loss", include_str!("../loss.gir")),
+    ("class_loss", include_str!("../class_loss.gir")),
+    ("embedding", include_str!("../embedding.gir")),
+    ("attention", include_str!("../attention.gir")),
     ("optim", include_str!("../optim.gir")),
     ("updates", include_str!("../updates.gir")),
     ("clipping", include_str!("../clipping.gir")),

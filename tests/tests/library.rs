@@ -88,3 +88,37 @@ fn products_of_many_matrices_are_one_superstep() {
     assert_eq!(profile.supersteps, 2);
     assert!(profile.cycles <= 6_200, "{}", profile.cycles);
 }
+
+/// Declarations of parameters, the steps of a program, and the most cycles and supersteps that it may take on `gc200`.
+type Bar = (&'static str, &'static str, u64, u64);
+
+#[test]
+fn functions_of_networks_take_few_supersteps() {
+    let rows = "param x: f32[512, 768]; param gain: f32[768]; param bias: f32[768]; const d: f32[512, 768] = 1;";
+    let logits = "param x: f32[64, 10]; const c: i32[64] = 1;";
+    let words = "param x: f32[512, 50257]; const c: i32[512] = 1;";
+    let heads = "param q: f32[1, 64, 4, 32]; param k: f32[1, 64, 4, 32]; param v: f32[1, 64, 4, 32];";
+    let loss = "let l = nn.cross_entropy(x, c); let g = grad(l, wrt: x); print(g[0, 0]);";
+    let bars: [Bar; 9] = [
+        (rows, "let y = nn.softmax(x); print(y[0, 0]);", 5_700, 2),
+        (rows, "let y = nn.softmax(x); print(grad(y, wrt: x, dy: d)[0, 0]);", 9_100, 4),
+        (rows, "print(nn.layer_norm(x, gain, bias)[0, 0]);", 5_200, 2),
+        (rows, "let y = nn.layer_norm(x, gain, bias); print(grad(y, wrt: (x, gain, bias), dy: d)[1][0]);", 15_500, 4),
+        (rows, "print(nn.rms_norm(x, gain)[0, 0]);", 4_700, 2),
+        (logits, loss, 4_600, 3),
+        (words, loss, 205_000, 6),
+        (heads, "print(nn.attention(q, k, v, causal: true)[0, 0, 0, 0]);", 13_500, 3),
+        (
+            heads,
+            "let y = nn.attention(q, k, v, causal: true); print(grad(y, wrt: (q, k, v), dy: 1)[0][0, 0, 0, 0]);",
+            34_000,
+            8,
+        ),
+    ];
+    for (declarations, main, cycles, supersteps) in bars {
+        let text = format!("use nn; {declarations} program main() {{ {main} }}");
+        let profile = Program::text(text).target("gc200").estimate("main");
+        let taken = (profile.cycles, profile.supersteps);
+        assert!(taken.0 <= cycles && taken.1 <= supersteps, "{main} takes {taken:?}");
+    }
+}

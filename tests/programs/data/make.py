@@ -240,6 +240,105 @@ def optimisers():
          **{"after_" + k: steps(rule) for k, rule in results.items()})
 
 
+def log_softmax(x):
+    d = x - x.max(-1, keepdims=True)
+    return d - np.log(np.exp(d).sum(-1, keepdims=True))
+
+
+def softmax(x):
+    return np.exp(log_softmax(x))
+
+
+def class_loss(x, y, w=None, ignore=None, eps=0.0):
+    """The losses of rows and their weights, as PyTorch defines them."""
+    logs, n = log_softmax(x), x.shape[-1]
+    w = np.ones(n) if w is None else w
+    counts = np.ones(len(y), bool) if ignore is None else y != ignore
+    y = np.where(counts, y, 0)
+    rows = np.arange(len(y))
+    each = -(1 - eps) * w[y] * logs[rows, y] - eps / n * (logs * w).sum(-1)
+    # The derivative of the sum.
+    d = ((1 - eps) * w[y] + eps / n * w.sum())[:, None] * np.exp(logs) - eps / n * w
+    d[rows, y] -= (1 - eps) * w[y]
+    return each * counts, w[y] * counts, d * counts[:, None]
+
+
+def losses():
+    """Rows of 7 elements are one vertex, those of 70 are cut into blocks, whose sums those of 1100 combine twice."""
+    arrays = {}
+    for m, n, scale, shift in [(6, 7, 3, 0), (5, 70, 20, 1000), (2, 1100, 3, -50)]:
+        x = (rng.standard_normal((m, n)) * scale + shift).astype(np.float32)
+        y = rng.integers(0, n, m).astype(np.int32)
+        y[1] = 2
+        w = rng.uniform(0.5, 2, n).astype(np.float32)
+        arrays |= {f"x{n}": x, f"y{n}": y, f"w{n}": w}
+        x, w = x.astype(float), w.astype(float)
+        arrays |= {f"softmax{n}": softmax(x), f"logs{n}": log_softmax(x)}
+        each, _, d = class_loss(x, y)
+        arrays |= {f"each{n}": each, f"plain{n}": each.mean(), f"d_plain{n}": d / m}
+        each, share, d = class_loss(x, y, w, 2, 0.1)
+        arrays |= {f"all{n}": each.sum() / share.sum(), f"d_all{n}": d / share.sum()}
+        each, share, d = class_loss(x, y, None, 2, 0.3)
+        arrays |= {f"smooth{n}": each.sum() / share.sum(), f"d_smooth{n}": d / share.sum()}
+        each, _, d = class_loss(x, y, w, 2)
+        arrays |= {f"total{n}": each.sum(), f"d_total{n}": d}
+    a, b = random(9, 37), random(9, 37)
+    p = softmax(random(9, 37).astype(float)).astype(np.float32)
+    k = rng.uniform(0.5, 3, 37).astype(np.float32)
+    p[2, 3] = 0
+    arrays |= {"a": a, "b": b, "p": p, "k": k}
+    a, b, p, k = (v.astype(float) for v in (a, b, p, k))
+    r = np.abs(a - b)
+    bce = (1 - p) * a + (1 + (k - 1) * p) * np.log1p(np.exp(-a))
+    kl = np.where(p > 0, p * (np.log(np.where(p > 0, p, 1)) - a), 0)
+    save("losses.npz", **arrays, mse=(r * r).mean(), l1=r.mean(), sum_l1=r.sum(),
+         huber=np.where(r < 0.3, r * r / 2, 0.3 * (r - 0.15)).mean(), each_huber=np.where(r < 1, r * r / 2, r - 0.5),
+         bce=np.mean(np.log1p(np.exp(a)) - p * a), bce_weighted=bce.mean(), kl=kl.mean(), kl_batch=kl.sum() / 9,
+         kl_logs=(np.exp(b) * (b - a)).mean())
+
+
+def norms():
+    arrays = {}
+    for m, n in [(4, 12), (3, 70), (2, 1100)]:
+        x = (rng.standard_normal((m, n)) * 2 + 30).astype(np.float32)
+        gain, bias, dy = random(n), random(n), random(m, n)
+        arrays |= {f"x{n}": x, f"gain{n}": gain, f"bias{n}": bias, f"dy{n}": dy}
+        x, gain, bias, dy = (v.astype(float) for v in (x, gain, bias, dy))
+        for name, mean in [("layer", x.mean(-1, keepdims=True)), ("rms", 0.0)]:
+            eps = 1e-5 if name == "layer" else np.finfo(np.float32).eps
+            r = 1 / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + eps)
+            u, v = (x - mean) * r, dy * gain
+            less = v.mean(-1, keepdims=True) if name == "layer" else 0.0
+            dx = r * (v - less - u * (v * u).mean(-1, keepdims=True))
+            arrays |= {f"{name}{n}": u * gain + (bias if name == "layer" else 0), f"d_{name}{n}": dx,
+                       f"d_{name}_gain{n}": (dy * u).sum(0)}
+        arrays |= {f"d_bias{n}": dy.sum(0)}
+    save("norms.npz", **arrays)
+
+
+def attentions():
+    b, t, s, heads, groups, d = 2, 5, 7, 4, 2, 6
+    q, k, v = random(b, t, heads, d) * 3, random(b, s, heads, d) * 3, random(b, s, heads, d)
+    few, long = random(b, s, groups, d) * 3, random(1, 70, 2, 3) * 4
+    mask = rng.random((b, 1, t, s)) < 0.6
+    mask[0, 0, 2] = False
+    bias = random(heads, t, s)
+
+    def attention(q, k, v, keys=True, bias=0.0, scale=None):
+        q, k, v = (x.astype(float).transpose(0, 2, 1, 3) for x in (q, k, v))
+        scores = q @ k.transpose(0, 1, 3, 2) * (scale or 1 / np.sqrt(q.shape[-1])) + bias
+        scores = np.where(keys, scores, -1e30)
+        p = np.exp(scores - scores.max(-1, keepdims=True)) * np.broadcast_to(keys, scores.shape)
+        return (p / np.maximum(p.sum(-1, keepdims=True), 1e-300) @ v).transpose(0, 2, 1, 3)
+
+    repeated = np.repeat(few, heads // groups, axis=2)
+    save("attention.npz", q=q, k=k, v=v, few=few, long=long, mask=mask, bias=bias,
+         plain=attention(q, k, v), causal=attention(q, k, v, np.tril(np.ones((t, s), bool))),
+         masked=attention(q, k, v, mask), biased=attention(q, k, v, bias=bias, scale=0.25),
+         both=attention(q, k, v, mask & np.tril(np.ones((t, s), bool))), grouped=attention(q, repeated, repeated),
+         long_causal=attention(long, long, long, np.tril(np.ones((70, 70), bool))))
+
+
 poisson(6)
 fourier()
 transformer(12, 16, 4)
@@ -248,3 +347,6 @@ embedding(50, 6)
 clusters()
 convolutions()
 optimisers()
+losses()
+norms()
+attentions()

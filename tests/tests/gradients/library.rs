@@ -1,0 +1,310 @@
+//! The functions of the library that have a derivative, as models, and those that have none, with the reason.
+
+/// Graph functions of the library without a derivative of their own, with the reason.
+pub const WITHOUT: &[(&str, &[&str])] = &[
+    // Static functions and the parts of others, which the derivative of the whole covers.
+    (
+        "linalg",
+        &[
+            "cube_root",
+            "block_terms",
+            "cuts",
+            "rounds_of",
+            "matmul_plan",
+            "holders",
+            "depth_of",
+            "plan_cost",
+            "worker_cycles",
+            "turning",
+            "products",
+            "block_products",
+            "add_blocks",
+            "joint",
+            "strided",
+            "as_matrices",
+            "turned",
+            "summed_to",
+            "by_left",
+            "by_right",
+        ],
+    ),
+    (
+        "reduce",
+        &[
+            "block_length",
+            "share_of",
+            "crew",
+            "reduced_axes",
+            "from_start",
+            "has",
+            "reduced_shape",
+            "around",
+            "folded_blocks",
+            "folded",
+            "reduction",
+            "spread",
+            "each_but_one",
+            "unfolded",
+            "at_one",
+            "indices",
+            // Their results are no floats.
+            "any",
+            "all",
+            "argmin",
+            "argmax",
+            // Their whole is a reduction.
+            "sum_of",
+            "product_of",
+            "least_of",
+            "greatest_of",
+            "any_of",
+            "all_of",
+            "index_of_least",
+            "index_of_greatest",
+        ],
+    ),
+    (
+        "slices",
+        &[
+            "room",
+            "table_cut",
+            "least_parts",
+            "at_a_time",
+            "gather_cut",
+            "gather_cost",
+            "gather_whole",
+            "gather_parts",
+            "firsts",
+            "part",
+            "share",
+            // Of equal indices the last wins, which is known only at run time: a gradient through it is refused.
+            "update",
+        ],
+    ),
+    ("rows", &["cut", "selected", "many", "strip", "log2", "flat_groups", "selected_flat", "outside"]),
+    ("nn", &["one_hot"]),
+    (
+        "softmax",
+        &["length_of", "block", "combined", "rows_of", "softmax_of", "softmax_slopes", "masked_score", "shift_of"],
+    ),
+    (
+        "class_loss",
+        &[
+            "combined",
+            "row_losses",
+            "if_log",
+            "few",
+            "class_loss",
+            "class_slopes",
+            "reduction_of",
+            "rows_of",
+            "row_result",
+            "near",
+        ],
+    ),
+    (
+        "loss",
+        &[
+            "pair_loss",
+            "reduced",
+            // The derivatives of the losses.
+            "squared_slope",
+            "absolute_slope",
+            "huber_slope",
+            "bce_slope",
+            "bce_slope_of_target",
+            "kl_slope",
+            "kl_slope_of_target",
+            "log_kl_slope",
+            "log_kl_slope_of_target",
+        ],
+    ),
+    ("norm", &["joint_moments", "combined", "normalised", "column_cut", "slopes", "rows_of", "flat"]),
+    ("attention", &["weights", "heads_first", "heads_last", "check_mask"]),
+    ("embedding", &[]),
+    ("math", &[]),
+    ("prelude", &[]),
+    // They write the parameters, or compute what is written to them.
+    (
+        "optim",
+        &[
+            "slot",
+            "slots",
+            "given",
+            "given_rate",
+            "fixed_rate",
+            "one_rate",
+            "check_fraction",
+            "sgd",
+            "log_of",
+            "adam_steps",
+            "adam",
+            "adamw",
+            "rmsprop",
+            "adagrad",
+            "decayed_rate",
+            "lamb",
+            "lars",
+        ],
+    ),
+    ("updates", &[]),
+    (
+        "clipping",
+        &[
+            "squares_of",
+            "clamp_slope",
+            "norm_factor",
+            "norm_slope",
+            "is_float",
+            "vectors",
+            "gradients",
+            "piece",
+            "blocks",
+            "folded",
+            "squares",
+            "sums",
+            "square_sum",
+            "with_vectors",
+            "likes",
+            "like",
+        ],
+    ),
+    ("schedules", &[]),
+];
+
+/// Models that use graph functions: the function, and a body over `x: f64[4, 3]` and `w: f64[2, 3, 5]`.
+pub const MODELS: &[(&str, &str)] = &[
+    ("dot", "return linalg.dot(x[0], x[1]) * 2.0;"),
+    ("matmul", "let y = x @ x.transpose(); return sum(y * y);"),
+    ("matmul", "let y = x @ w; return sum(y * y) + sum(w.permute([0, 2, 1]) @ w);"),
+    ("matmul", "let y = x[0] @ w; let z = x @ x[1]; return sum(y * y) + sum(z * z) + x[2] @ x[3];"),
+    ("matmul", "let y = matmul(x, w[0], partials: f64); return sum(exp(y));"),
+    ("sum", "let y = sum(x, axis: 0) * x; return sum(y * y) + sum(sum(w, axis: [0, 2], keep: true) * w);"),
+    ("sum", "let y = sum(x, axis: -1); return sum(y * y * y);"),
+    ("mean", "let y = x - mean(x, axis: 1, keep: true); return mean(y * y * y);"),
+    ("product", "let y = product(x, axis: 1); return sum(y * y) + product(x[0]) + sum(product(w, axis: [0, 2]));"),
+    ("product", "let y = x * f64(x < 0.3); return sum(product(y, axis: 0)) + product(y);"),
+    ("min_of", "let y = min_of(x, axis: 0); return sum(y * y) + min_of(w);"),
+    ("max_of", "let y = max_of(x, axis: 1, keep: true) * x; return sum(y * y) + sum(max_of(w, axis: [0, 2]));"),
+    ("gather", "let y = gather(x, i32([2, 0, 2])); return sum(y * y * y);"),
+    ("gather", "let y = gather(w, i32([[1], [1]])); return sum(y * y * y);"),
+    ("scatter_add", "var y: f64[4, 3] = 0; scatter_add(y, i32([1, 3, 1, 0]), x * x); return sum(y * y);"),
+    ("scattered", "let y = slices.scattered(x * x, i32([1, 3, 1, 0]), 6); return sum(y * y);"),
+    ("row", "var k: i32; k <- 2; let y = x[k]; let z = w[.., k]; return sum(y * y * y) + sum(z * z);"),
+    ("rows", "var k: i32; k <- 1; let y = x[k..k + 2]; return sum(y * y * y);"),
+    ("put_row", "var k: i32; k <- 2; var y: f64[4, 3]; y <- x * x; y[k] <- exp(x[0]); return sum(y * y);"),
+    ("put_rows", "var k: i32; k <- 1; var y: f64[4, 3]; y <- x * x; y[k..k + 2] <- x[0..2] * 3.0; return sum(y * y);"),
+    (
+        "put_row",
+        "var y: f64[4, 3]; y <- x; repeat 2 { y[0, 0] <- tanh(y[1, 1]); y[0] <- y[0] * y[2]; } return sum(y * y * x);",
+    ),
+    ("put_row", "var y: f64[4, 3]; y <- x; repeat k in 0..3 { y[k + 1] <- sin(y[k] * y[k + 1]); } return sum(y * y);"),
+    ("row", "var y: f64[3]; y <- 0.1; repeat k in 0..4 { y <- tanh(y * 2.0 + x[k]); } return sum(y * y);"),
+    // Rows of up to 64 elements are one vertex; longer ones are cut into blocks.
+    ("softmax", "let y = nn.softmax(x); return sum(y * y * x);"),
+    (
+        "softmax",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); let y = nn.softmax(z); return sum(y * y);",
+    ),
+    ("log_softmax", "let y = nn.log_softmax(w); return sum(y * y * w);"),
+    (
+        "log_softmax",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); let y = nn.log_softmax(z); \
+         return sum(y * y) / 100.0;",
+    ),
+    ("cross_entropy", "return nn.cross_entropy(x * 2.0, i32([0, 2, 1, 2]));"),
+    (
+        "cross_entropy",
+        "let p = f64([0.5, 2.0, 1.5]); let c = i32([0, 2, 1, 2]); \
+         let y = nn.cross_entropy(x * 2.0, c, weights: p, ignore: 1, smoothing: 0.1, reduction: \"none\"); \
+         return nn.cross_entropy(x, c, weights: p, ignore: 1, smoothing: 0.2) + sum(y * y);",
+    ),
+    (
+        "cross_entropy",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); let c = i32([3, 70, 32, 9]); \
+         return nn.cross_entropy(z, c, ignore: 9, smoothing: 0.2) * nn.cross_entropy(z, c, reduction: \"sum\");",
+    ),
+    (
+        "nll",
+        "let z = concat(list i in 0..25 { x * x * (0.1 * i + 0.5) }, axis: 1); let p = f64([0.5, 2.0, 1.5]); \
+         let y = nn.nll(w[0].transpose(), i32([0, 2, 1, 2, 0]), weights: p, reduction: \"none\"); \
+         return sum(y * y) + nn.nll(z, i32([3, 70, 32, 9]), ignore: 9);",
+    ),
+    ("mse", "return nn.mse(x, exp(x)) + nn.mse(x, x * x * x, reduction: \"sum\");"),
+    ("squared_error", "let y = nn.mse(x, x * x, reduction: \"none\"); return sum(y * y);"),
+    ("l1", "return nn.l1(x, exp(x)) + nn.l1(w, w * w * w, reduction: \"sum\");"),
+    ("absolute_error", "let y = nn.l1(x, x * x, reduction: \"none\"); return sum(y * y);"),
+    ("huber", "return nn.huber(w, exp(w), delta: 0.5) + nn.huber(x, x * x * x, reduction: \"sum\");"),
+    ("huber_error", "let y = nn.huber(x, x * x, delta: 0.2, reduction: \"none\"); return sum(y * y);"),
+    (
+        "bce_logits",
+        "let p = sigmoid(w * w); return nn.bce_logits(w * 3.0, p) + nn.bce_logits(w, p, pos_weight: 2.5) \
+         + nn.bce_logits(w, p, pos_weight: exp(w[0, 0]), reduction: \"sum\");",
+    ),
+    (
+        "bce_error",
+        "let y = nn.bce_logits(x, sigmoid(x * 2.0), pos_weight: exp(x[0]), reduction: \"none\"); return sum(y * y);",
+    ),
+    (
+        "kl",
+        "let (p, q) = (nn.softmax(x * 2.0), nn.log_softmax(x * x)); return nn.kl(q, p) \
+         + nn.kl(q, p, reduction: \"batchmean\") + nn.kl(x, x * x, log_target: true, reduction: \"sum\");",
+    ),
+    ("kl_term", "let y = nn.kl(x, sigmoid(x), reduction: \"none\"); return sum(y * y);"),
+    ("log_kl_term", "let y = nn.kl(x, x * x, log_target: true, reduction: \"none\"); return sum(y * y);"),
+    (
+        "layer_norm",
+        "let y = nn.layer_norm(x, w[0, .., 0], w[1, .., 0]); let z = nn.layer_norm(w * 2.0, axes: 2, eps: 0.1); \
+         return sum(y * y * x) + sum(z * z * z);",
+    ),
+    (
+        "layer_norm",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); \
+         let gain = concat(list i in 0..5 { w[0].flatten() * (0.1 * i + 0.5) }, axis: 0); \
+         let y = nn.layer_norm(z, gain, gain * gain); let u = nn.layer_norm(z, eps: 0.01); \
+         return sum(y * y * y) / 100.0 + sum(u * u * z) / 100.0;",
+    ),
+    (
+        "layer_norm",
+        "let z = concat(list i in 0..40 { x[.., 0..2] * (0.1 * i + 0.5) + 0.1 * i }, axis: 0); \
+         let y = nn.layer_norm(z, bias: x[0, 0..2] * x[1, 0..2], eps: 0.1); return sum(y * y * y) / 10.0;",
+    ),
+    (
+        "rms_norm",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); \
+         let gain = concat(list i in 0..5 { w[0].flatten() * (0.1 * i + 0.5) }, axis: 0); \
+         let y = nn.rms_norm(z, gain); let u = nn.rms_norm(w, eps: 0.01); \
+         return sum(y * y * y) / 100.0 + sum(u * u * w);",
+    ),
+    (
+        "attention",
+        "let y = nn.attention(w, w * w, exp(w)); let z = nn.attention(w, w, w, causal: true, scale: 1.5); \
+         return sum(y * y) + sum(z * z * z);",
+    ),
+    (
+        "attention",
+        "let y = nn.attention(w, w[.., 0..1], w[.., 0..1] * 2.0, mask: x[0..3, 0..2].expand(1)); \
+         return sum(y * y);",
+    ),
+    (
+        "attention",
+        "let q = concat(list i in 0..24 { x[0..3].expand(1) * (0.1 * i - 1.0) }, axis: 0); \
+         let keys = q[.., 0, 0] > -0.5; let y = nn.attention(q, q * 2.0, q * q, mask: keys, causal: true); \
+         return sum(y * y);",
+    ),
+    ("embedding", "let y = nn.embedding(x, i32([[2, 0], [2, 3]])); return sum(y * y * y);"),
+    (
+        "clip_by_value",
+        "let y = optim.clip_by_value((a: x * 2.0, n: 3, b: [w]), 0.6); return sum(y.a * y.a) + sum(y.b[0] * w);",
+    ),
+    (
+        "clip_by_norm",
+        "let y = optim.clip_by_norm((a: x * 2.0, b: [w]), 0.5); return sum(y.a * y.a * x) + sum(y.b[0] * w);",
+    ),
+    ("clip_by_norm", "let y = optim.clip_by_norm([x * 2.0], 100.0); return sum(y[0] * y[0] * x);"),
+    ("global_norm", "return optim.global_norm((a: x, b: [w * w])) + optim.global_norm(x * 2.0);"),
+    ("step_decay", "var k: i32; k <- 7; let y = optim.step_decay(k, x, 3, factor: 0.5); return sum(y * y);"),
+    ("exponential", "var k: i32; k <- 3; let y = optim.exponential(k, x, 0.5); return sum(y * y);"),
+    ("cosine", "var k: i32; k <- 3; let y = optim.cosine(k, x, 10, least: x[0, 0]); return sum(y * y);"),
+    ("warmup", "var k: i32; k <- 3; let y = optim.warmup(k, x, 10); return sum(y * y);"),
+];
