@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 17] = [
+const MODULES: [(&str, &str); 18] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -8,6 +8,7 @@ const MODULES: [(&str, &str); 17] = [
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
+    ("blocks", include_str!("../blocks.gir")),
     ("softmax", include_str!("../softmax.gir")),
     ("norm", include_str!("../norm.gir")),
     ("loss", include_str!("../loss.gir")),

@@ -38,6 +38,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "from_start",
             "has",
             "reduced_shape",
+            "reduced_count",
             "around",
             "folded_blocks",
             "folded",
@@ -83,20 +84,18 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ),
     ("rows", &["cut", "selected", "many", "strip", "log2", "flat_groups", "selected_flat", "outside"]),
     ("nn", &["one_hot"]),
-    (
-        "softmax",
-        &["length_of", "block", "combined", "rows_of", "softmax_of", "softmax_slopes", "masked_score", "shift_of"],
-    ),
+    ("softmax", &["combined", "rows_of", "softmax_of", "slopes_by_result", "slopes_by_adjoint", "masked_score"]),
     (
         "class_loss",
         &[
             "combined",
             "row_losses",
             "if_log",
-            "few",
             "class_loss",
-            "class_slopes",
             "reduction_of",
+            "slopes_by_logits",
+            "slopes_by_loss",
+            "one_like",
             "rows_of",
             "row_result",
             "near",
@@ -119,9 +118,25 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
             "log_kl_slope_of_target",
         ],
     ),
-    ("norm", &["joint_moments", "combined", "normalised", "column_cut", "slopes", "rows_of", "flat"]),
-    ("attention", &["weights", "heads_first", "heads_last", "check_mask"]),
+    ("norm", &["joint_moments", "combined", "normalised", "column_cut", "slopes_again", "rows_of", "flat"]),
+    ("attention", &["weights", "heads_first", "heads_last", "fitting"]),
+    ("blocks", &["length_of", "block", "shift_of", "shown", "few"]),
     ("embedding", &[]),
+    // Their functions are those of the other modules.
+    (
+        "layers",
+        &[
+            "initial",
+            "dense",
+            "norm",
+            "embedding_layer",
+            "attention_layer",
+            "transformer",
+            "apply",
+            "train",
+            "sequential",
+        ],
+    ),
     ("math", &[]),
     ("prelude", &[]),
     // They write the parameters, or compute what is written to them.
@@ -307,4 +322,33 @@ pub const MODELS: &[(&str, &str)] = &[
     ("exponential", "var k: i32; k <- 3; let y = optim.exponential(k, x, 0.5); return sum(y * y);"),
     ("cosine", "var k: i32; k <- 3; let y = optim.cosine(k, x, 10, least: x[0, 0]); return sum(y * y);"),
     ("warmup", "var k: i32; k <- 3; let y = optim.warmup(k, x, 10); return sum(y * y);"),
+    // Second derivatives.
+    ("softmax_slopes", "let g = grad(sum(nn.softmax(x * 2.0) * x), wrt: x); return sum(g * g * x);"),
+    (
+        "softmax_slopes",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); let y = nn.log_softmax(z); \
+         let g = grad(sum(y * y), wrt: x); return sum(g * g) / 1000.0;",
+    ),
+    (
+        "class_slopes",
+        "let p = f64([0.5, 2.0, 1.5]); let c = i32([0, 2, 1, 2]); let z = x * x * 2.0; \
+         let y = nn.cross_entropy(z, c, weights: p, ignore: 1, smoothing: 0.1, reduction: \"none\"); \
+         let g = grad(nn.cross_entropy(z, c, smoothing: 0.2) * 2.0 + sum(y * y), wrt: x); return sum(g * g * x);",
+    ),
+    (
+        "slopes",
+        "let (a, b) = (w[0, .., 0], w[1, .., 0]); let y = nn.layer_norm(x * x, a * a, b, eps: 0.1); \
+         let g = grad(sum(y * y * y), wrt: (x: x, a: a, b: b)); \
+         return sum(g.x * g.x) + sum(g.a * g.a * a) + sum(g.b * g.b);",
+    ),
+    (
+        "slopes",
+        "let z = concat(list i in 0..25 { x * (0.1 * i + 0.5) }, axis: 1); let y = nn.rms_norm(z, eps: 0.1); \
+         let g = grad(sum(y * y * z), wrt: x); return sum(g * g) / 100.0;",
+    ),
+    ("mse", "let g = grad(nn.huber(x, x * x, delta: 0.5) + nn.mse(x * x, x), wrt: x); return sum(g * g);"),
+    (
+        "attention",
+        "let y = nn.attention(w, w * w, exp(w), causal: true); let g = grad(sum(y * y), wrt: w); return sum(g * g * w);",
+    ),
 ];
