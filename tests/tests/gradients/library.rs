@@ -349,6 +349,7 @@ pub const MODELS: &[(&str, &str)] = &[
     ("mse", "let g = grad(nn.huber(x, x * x, delta: 0.5) + nn.mse(x * x, x), wrt: x); return sum(g * g);"),
     (
         "attention",
-        "let y = nn.attention(w, w * w, exp(w), causal: true); let g = grad(sum(y * y), wrt: w); return sum(g * g * w);",
+        "let y = nn.attention(w, w * w, exp(w), causal: true); let g = grad(sum(y * y), wrt: w); \
+         return sum(g * g * w);",
     ),
 ];

@@ -47,8 +47,8 @@ pub struct Entities {
 pub struct UniqueNames(FxHashMap<SmolStr, u64>);
 
 impl UniqueNames {
-    /// Returns `path` or, if it is in use, the first of `path_2`, `path_3`, … that is not. Positions in lists stay at the
-    /// end: `m_2.0`.
+    /// Returns `path` or, if it is in use, the first of `path_2`, `path_3`, … that is not. Positions in lists stay at
+    /// the end: `m_2.0`.
     pub fn unique(&mut self, path: SmolStr) -> SmolStr {
         if self.0.contains_key(&path) {
             return self.numbered(path);
