@@ -225,6 +225,15 @@ impl Compiled {
         self.run_program(entry(self.graph()), mode, threads)
     }
 
+    /// Runs a program by its name.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn run_named(&self, name: &str, mode: Mode, threads: usize) -> Outcome {
+        let found = self.graph().programs.iter().find(|(_, p)| p.entry && p.name == name);
+        self.run_program(found.expect("a program of this name").0, mode, threads)
+    }
+
     fn run_program(&self, program: ProgramId, mode: Mode, threads: usize) -> Outcome {
         let graph = self.graph();
         let mut engine = match Engine::load(&self.executable, mode, threads, &self.session) {
