@@ -83,13 +83,14 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("rows", &["cut", "selected", "many", "strip", "log2", "flat_groups", "selected_flat", "outside"]),
-    ("nn", &["one_hot"]),
+    ("nn", &[]),
     ("softmax", &["combined", "rows_of", "softmax_of", "slopes_by_result", "slopes_by_adjoint", "masked_score"]),
     (
         "class_loss",
         &[
             "combined",
             "row_losses",
+            "weight_slopes",
             "if_log",
             "class_loss",
             "reduction_of",
@@ -121,7 +122,7 @@ pub const WITHOUT: &[(&str, &[&str])] = &[
     ("norm", &["joint_moments", "combined", "normalised", "column_cut", "slopes_again", "rows_of", "flat"]),
     ("attention", &["weights", "heads_first", "heads_last", "fitting"]),
     ("blocks", &["length_of", "block", "shift_of", "shown", "few"]),
-    ("embedding", &[]),
+    ("embedding", &["one_hot"]),
     // Their functions are those of the other modules.
     (
         "layers",
@@ -244,6 +245,13 @@ pub const MODELS: &[(&str, &str)] = &[
         "let z = concat(list i in 0..25 { x * x * (0.1 * i + 0.5) }, axis: 1); let p = f64([0.5, 2.0, 1.5]); \
          let y = nn.nll(w[0].transpose(), i32([0, 2, 1, 2, 0]), weights: p, reduction: \"none\"); \
          return sum(y * y) + nn.nll(z, i32([3, 70, 32, 9]), ignore: 9);",
+    ),
+    (
+        "cross_entropy",
+        "let (p, c) = (w[0, .., 0] * w[0, .., 0] + 0.5, i32([0, 2, 1, 2])); \
+         let y = nn.cross_entropy(x, c, weights: p, ignore: 1, smoothing: 0.1, reduction: \"none\"); \
+         return nn.cross_entropy(x, c, weights: p, smoothing: 0.2) + sum(y * y) \
+         + nn.nll(x, c, weights: p, ignore: 0) + nn.nll(x, c, weights: p, reduction: \"sum\");",
     ),
     ("mse", "return nn.mse(x, exp(x)) + nn.mse(x, x * x * x, reduction: \"sum\");"),
     ("squared_error", "let y = nn.mse(x, x * x, reduction: \"none\"); return sum(y * y);"),
