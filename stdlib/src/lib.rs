@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 18] = [
+const MODULES: [(&str, &str); 19] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -15,6 +15,7 @@ const MODULES: [(&str, &str); 18] = [
     ("class_loss", include_str!("../class_loss.gir")),
     ("embedding", include_str!("../embedding.gir")),
     ("attention", include_str!("../attention.gir")),
+    ("random", include_str!("../random.gir")),
     ("optim", include_str!("../optim.gir")),
     ("updates", include_str!("../updates.gir")),
     ("clipping", include_str!("../clipping.gir")),

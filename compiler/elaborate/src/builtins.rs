@@ -60,6 +60,12 @@ impl Elaborator<'_> {
                 let [x] = self.required(name, ["x"], given, span)?;
                 self.stopped(x.value, span)
             }
+            "drawn" => self.drawn(given, span),
+            "call_site" => {
+                let [] = self.arguments(name, [], given, span)?;
+                Ok(self.call_site())
+            }
+            "normal_cdf" => self.normal_cdf(given, span),
             "concat" => self.concat(given, span),
             "zeros" => self.zeros(given, span),
             "params" => {

@@ -143,17 +143,21 @@ impl<'a> Elaborator<'a> {
     fn persistent(&mut self, v: &ast::VarDecl, class: VarClass) -> Result<Tensor> {
         let name = self.unique_persistent_name(&v.name.dotted());
         let (ty, shape) = self.supported(&v.ty)?;
-        let init = match v.init {
+        let (init, is_named) = match v.init {
             Some(e) => {
                 let value = self.expr(e)?;
                 let span = self.tree().exprs[e].span;
-                self.init(&value, ty, &shape, span)?
+                let is_named = matches!(&value, Value::Drawn(d) if d.is_named());
+                (self.init(&value, ty, &shape, span)?, is_named)
             }
-            None => None,
+            None => (None, false),
         };
         let site = self.site(v, &shape, ty)?;
         let var = self.add_var(name, class, ty, &shape, site, v.span)?;
         self.graph.vars[var].init = init;
+        if is_named {
+            self.site_by_name(var);
+        }
         self.entities.persistent.push(var);
         Ok(Tensor { view: View::whole(var, &shape), ty })
     }
@@ -181,6 +185,7 @@ impl<'a> Elaborator<'a> {
                 let data = self.broadcast_bytes(&bytes, &dims, ty, shape, span)?;
                 Ok(init_of(ty, data))
             }
+            Value::Drawn(d) => self.init_drawn(d, ty, shape, span).map(Some),
             Value::Tensor(_) => {
                 let help = "write it in a program with `<-`, or use a list, a number or `load(…)`";
                 let message = "a variable's initial value is known at load, but a tensor's is not";
@@ -258,6 +263,10 @@ impl<'a> Elaborator<'a> {
         let d = Diagnostic::error("elaborate::type_mismatch", span, message);
         Err(self.report(match value {
             Value::Float(_) if ty.is_int() => d.help(format!("convert it: `{ty}(…)`")),
+            Value::Drawn(_) => d.help(
+                "a `param`, `state` or `const`, or a `var` of the module, can begin with it; for \
+                 numbers at run time give the function a shape",
+            ),
             Value::Range(_) => d.help("the numbers of a range are a list: `list i in a..b { i }`"),
             _ => d,
         }))

@@ -51,6 +51,7 @@ impl Elaborator<'_> {
         for (var, path) in found {
             let path = self.qualified(&path);
             self.graph.vars[var].name = self.entities.vars.unique(path);
+            self.renew_site(var);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! evaluated in `expr`, `scope`, `operators`, `indexing`, `members`, `calls`, `builtins` and `reduce`; `binding`
 //! assigns arguments to parameters, `types` checks stated types, `integers` computes. Programs are emitted by
 //! `statements`, `control`, `declarations`, `effects` and `programs`; `variables`, `held`, `places` and `maps` make,
-//! name and place variables. `vertices` and `copies` group instances of one signature into `families`, and `batched`
+//! name and place variables; `drawn` has initial values that are drawn at load. `vertices` and `copies` group instances of one signature into `families`, and `batched`
 //! evaluates a loop once for all its iterations. `each` applies codelet functions to tensors, element by element.
 //! `codelets` connects to `girder_typing`, which translates and specialises codelets.
 //!
@@ -39,6 +39,7 @@ mod statements;
 mod statement_times;
 mod control;
 mod declarations;
+mod drawn;
 mod variables;
 mod held;
 mod arguments;

@@ -173,6 +173,7 @@ fn atoms(value: &Value, out: &mut Vec<Atom>) -> Option<()> {
         Value::Tensor(_)
         | Value::RunTimeRange(_)
         | Value::Array(_)
+        | Value::Drawn(_)
         | Value::Module(_)
         | Value::Stream(_)
         | Value::Error => return None,

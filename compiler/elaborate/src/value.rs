@@ -2,6 +2,7 @@
 //!
 //! Invariant: a value is small, and cloning it is cheap.
 
+use crate::drawn::Drawing;
 use crate::modules::Array;
 use girder_ir::ids::StreamId;
 use girder_ir::placement::Mapping;
@@ -40,6 +41,8 @@ pub enum Value {
     Tensor(Arc<Tensor>),
     /// A static array.
     Array(Arc<Array>),
+    /// Numbers that are drawn when a variable is loaded.
+    Drawn(Arc<Drawing>),
     /// A place: tiles.
     Place(Place),
     /// `fn` or `codelet fn`, by module and item.
@@ -195,6 +198,7 @@ impl Value {
             Value::Tuple(_) => "a tuple".into(),
             Value::Tensor(t) => format!("a tensor {}", t.type_name()),
             Value::Array(a) => format!("an array {}", shaped(a.ty, &a.shape)),
+            Value::Drawn(_) => "an initial value that is drawn at load".into(),
             Value::Place(_) => "a place".into(),
             Value::Fn(..) | Value::Closure(_) | Value::Builtin(_) => "a function".into(),
             Value::Module(_) => "a module".into(),

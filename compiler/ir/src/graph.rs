@@ -5,6 +5,7 @@
 //! of the printed text; only persistent variables have initial values.
 
 use crate::codelet::Codelet;
+use crate::drawn::Drawn;
 use crate::family::{CopyFamily, Family, Offset};
 use crate::ids::{ComputeSetId, CopyId, FamilyId, ItemId, ProgramId, SpecId, StepId, StreamId, VarId};
 use crate::placement::{Mapping, TileRange};
@@ -96,12 +97,14 @@ pub struct Var {
 }
 
 /// The value of a variable at load.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Init {
     /// One value for every element.
     Fill(Scalar),
     /// All elements, row-major, little-endian.
     Data(Arc<[u8]>),
+    /// Random numbers, for floats.
+    Drawn(Drawn),
 }
 
 /// A codelet or codelet function as an item of the printed text, with every outside name resolved.

@@ -2,7 +2,8 @@
 //! stage.
 //!
 //! Reading order: [`types`] and [`ids`]; [`affine`] and [`view`] (how elements are named); [`codelet`] (the code of a
-//! vertex); [`family`] (many vertices or copies as one entity); [`graph`] and [`program`]; then the stages in [`stage`]
+//! vertex); [`family`] (many vertices or copies as one entity); [`graph`] with its
+//! [`drawn`] initial values, and [`program`]; then the stages in [`stage`]
 //! with their tables [`placement`], [`plan`], [`schedule`], [`layout`]. [`timing`] holds modelled times, and [`trace`]
 //! reports the steps of a run. [`region`] is the arithmetic of strided sets under views and families; [`verify`] checks
 //! a graph.
@@ -17,6 +18,7 @@ pub mod region;
 pub mod view;
 pub mod codelet;
 pub mod family;
+pub mod drawn;
 pub mod graph;
 pub mod program;
 pub mod placement;

@@ -52,6 +52,10 @@ fn variable(var: &Var) -> Result {
         Some(Init::Data(data)) => {
             ensure(data.len() as u64 == var.bytes(), || format!("{} bytes of data for {}", data.len(), var.bytes()))?;
         }
+        Some(Init::Drawn(drawn)) => {
+            ensure(var.ty.is_float(), || format!("numbers are drawn for {}", var.ty))?;
+            ensure(drawn.law.is_valid(), || format!("no distribution: {:?}", drawn.law))?;
+        }
         None => {}
     }
     tiles::range(var.within)?;

@@ -34,6 +34,7 @@ mod processor;
 mod products;
 mod report;
 mod runs;
+mod draw;
 mod store;
 mod task;
 mod tiles;

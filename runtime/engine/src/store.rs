@@ -139,6 +139,7 @@ pub(crate) fn initialise(store: &mut dyn Store, graph: &Graph) {
     for (id, var) in &graph.vars {
         match (&var.init, whole(graph, id)) {
             (Some(Init::Data(data)), Some(run)) => store.write(run, data),
+            (Some(Init::Drawn(drawn)), Some(run)) => crate::draw::draw(store, run, var.ty, drawn),
             (Some(Init::Fill(value)), Some(run)) if value.bits != 0 => fill(store, run, *value),
             _ => {}
         }

@@ -1,12 +1,13 @@
 //! Native functions for operations that compiled code would execute too slowly.
 //!
 //! They know neither the language nor the graph; their arguments are addresses, strides and numbers. `product` computes
-//! matrix products.
+//! matrix products, `random` draws numbers.
 //!
 //! Invariants: every function gives the same bits at every [`Level`] and for every division of its work; `unsafe`
-//! occurs only in `product`.
+//! occurs only in these modules.
 
 pub mod product;
+pub mod random;
 
 pub use product::{Matrix, Product, Start, product_f32, product_f64};
 

@@ -1,7 +1,7 @@
 //! The names of built-in functions, for name resolution.
 
 /// The built-in functions outside codelets.
-pub const NAMES: [&str; 41] = [
+pub const NAMES: [&str; 44] = [
     "tile",
     "ipu",
     "linear",
@@ -43,6 +43,9 @@ pub const NAMES: [&str; 41] = [
     "cycles",
     "grad",
     "stopped",
+    "drawn",
+    "call_site",
+    "normal_cdf",
 ];
 
 /// Functions of the prelude that also apply to static numbers.

@@ -36,6 +36,10 @@ pub struct Entities {
     pub made_programs: FxHashMap<ProgramKey, ProgramId>,
     /// The persistent variables that were made since the item being evaluated began, in order.
     pub persistent: Vec<VarId>,
+    /// Names of calls that draw random numbers.
+    pub sites: UniqueNames,
+    /// Variables with drawn initial values whose names decide their sites.
+    pub sites_by_name: FxHashSet<VarId>,
     /// Read-only scalars: equal ones are one variable.
     pub constants: FxHashMap<Scalar, VarId>,
     /// Temporaries that hold copies of rows selected at run time; they cannot be written.

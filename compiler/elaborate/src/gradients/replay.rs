@@ -86,6 +86,8 @@ impl Elaborator<'_> {
         let inside = |n: &&Node| during.contains(&n.at);
         let mut nodes: Vec<Node> = body.nodes.iter().filter(inside).cloned().collect();
         nodes.retain(|n| !self.keeps(n));
+        let is_iteration = w.loops.last().is_some_and(|l| l.during == during);
+        let once = if is_iteration { vec![] } else { self.take_advances(w, &mut nodes, &during) };
         let mut sides = Accesses::default();
         nodes.iter().for_each(|n| self.accesses(n, &mut sides));
         if nodes.iter().any(|n| self.has_effect(&n.kind)) {
@@ -104,7 +106,14 @@ impl Elaborator<'_> {
             let whole = Tensor { view: View::whole(var, &v.shape), ty: v.ty };
             let written = sides.writes.contains(&var);
             let local = self.is_local(var, &during);
-            if written && !local && w.loops.last().is_none_or(|l| l.during != during) {
+            if once.contains(&var) {
+                let kept = self.need(w, &whole, e, true)?;
+                if let ([part], false) = (&kept.view.parts[..], kept.view == whole.view) {
+                    versions.add(var, 0, part.var);
+                }
+                continue;
+            }
+            if written && !local && !is_iteration {
                 return Err(self.written_outside(var, e, w));
             }
             if local {
@@ -189,6 +198,35 @@ impl Elaborator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes out the steps that change an older variable through which no gradient passes, such as the state of a
+    /// random generator: they are not to happen twice. Returns the variables that they write, whose values are kept.
+    fn take_advances(&self, w: &Walk, nodes: &mut Vec<Node>, during: &Range<Moment>) -> Vec<VarId> {
+        let sides = |node: &Node| {
+            let mut a = Accesses::default();
+            self.accesses(node, &mut a);
+            a
+        };
+        let all: Vec<Accesses> = nodes.iter().map(sides).collect();
+        let touched = |from: usize, to: usize, var: VarId| {
+            all[from..to].iter().any(|a| a.reads.contains(&var) || a.writes.contains(&var))
+        };
+        let is_advance = |k: usize| {
+            let writes = &all[k].writes;
+            matches!(nodes[k].kind, NodeKind::Execute(_) | NodeKind::Copy(_))
+                && writes.iter().any(|&v| !self.is_local(v, during))
+                && writes.iter().all(|&v| {
+                    let later = all[k + 1..].iter().any(|a| a.writes.contains(&v));
+                    !w.active.has(v) && !later && !touched(0, k, v)
+                })
+        };
+        let taken: Vec<bool> = (0..nodes.len()).map(is_advance).collect();
+        let written = all.iter().zip(&taken).filter(|(_, taken)| **taken).flat_map(|(a, _)| &a.writes);
+        let once = written.copied().collect();
+        let mut taken = taken.iter();
+        nodes.retain(|_| !taken.next().is_some_and(|t| *t));
+        once
     }
 
     /// Returns the variables of which a step writes every element.

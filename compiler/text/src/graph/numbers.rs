@@ -5,10 +5,11 @@
 use super::Printer;
 use base64::Engine as _;
 use girder_ir::affine::Affine;
+use girder_ir::drawn::{Drawn, Law};
 use girder_ir::graph::{Init, Var, VarClass};
 use girder_ir::types::{ElemType, Scalar};
 use girder_syntax::ast::{BinaryOp, ExprId, UnaryOp};
-use girder_syntax::make::arg;
+use girder_syntax::make::{arg, named};
 use smol_str::SmolStr;
 
 /// Initial values of more elements are printed as base64.
@@ -95,6 +96,7 @@ impl Printer<'_> {
                 let list = (var.len() <= LIST).then(|| self.nested(var.ty, &var.shape, data)).flatten();
                 Some(list.unwrap_or_else(|| self.bytes(var.ty, &var.shape, data)))
             }
+            Some(Init::Drawn(drawn)) => Some(self.drawn(drawn)),
         }
     }
 
@@ -117,6 +119,28 @@ impl Printer<'_> {
         let shape = self.uints(shape);
         let text = self.make.str(base64::engine::general_purpose::STANDARD.encode(data));
         self.make.call_name("bytes", vec![arg(ty), arg(shape), arg(text)])
+    }
+
+    /// `drawn("normal", seed: 1, site: 7, scale: 0.05)`; numbers that the reader assumes are left out.
+    fn drawn(&mut self, drawn: &Drawn) -> ExprId {
+        let (kind, numbers) = match drawn.law {
+            Law::Uniform { lo, hi } => ("uniform", vec![("lo", lo, 0.0), ("hi", hi, 1.0)]),
+            Law::Normal { mean, scale } => ("normal", vec![("mean", mean, 0.0), ("scale", scale, 1.0)]),
+            Law::Truncated { mean, scale, lo, hi } => {
+                let numbers = [("mean", mean, 0.0), ("scale", scale, 1.0), ("lo", lo, -2.0), ("hi", hi, 2.0)];
+                ("truncated_normal", numbers.to_vec())
+            }
+        };
+        let kind = self.make.str(kind.to_string());
+        let (seed, site) = (self.make.uint(drawn.seed), self.make.uint(drawn.site));
+        let mut args = vec![arg(kind), named("seed", seed), named("site", site)];
+        for (name, value, assumed) in numbers {
+            if value.to_bits() != f64::to_bits(assumed) {
+                let value = self.make.float(value);
+                args.push(named(name, value));
+            }
+        }
+        self.make.call_name("drawn", args)
     }
 
     /// `[3, 4]`

@@ -1,0 +1,13 @@
+//! Known answers, and equality of the levels.
+
+use super::*;
+
+/// `kat_vectors` of Random123: counter, key, block.
+#[test]
+fn philox_equals_the_published_known_answers() {
+    let pi = [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344];
+    assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    assert_eq!(philox([!0; 4], [!0; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+    let expected = [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1];
+    assert_eq!(philox(pi, [0xa409_3822, 0x299f_31d0]), expected);
+}
