@@ -347,7 +347,13 @@ impl Loading<'_> {
     /// Imports names until no module gets another one: what a module imports, others may import from it.
     fn import_names(&mut self) {
         let mut names = std::mem::take(&mut self.names);
-        while names.iter_mut().fold(false, |more, n| self.import_name(n) || more) {}
+        let mut more = true;
+        while more {
+            more = false;
+            for n in &mut names {
+                more |= self.import_name(n);
+            }
+        }
         for n in names.iter().filter(|n| !n.found) {
             let source = &self.list[n.from.0 as usize];
             let all = source.values.keys().chain(source.codelets.keys()).map(SmolStr::as_str);
