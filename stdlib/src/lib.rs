@@ -1,6 +1,6 @@
 //! The standard library in `.gir`, embedded. The crate has no logic: the modules are the files of its folder.
 
-const MODULES: [(&str, &str); 18] = [
+const MODULES: [(&str, &str); 20] = [
     ("prelude", include_str!("../prelude.gir")),
     ("linalg", include_str!("../linalg.gir")),
     ("reduce", include_str!("../reduce.gir")),
@@ -8,11 +8,13 @@ const MODULES: [(&str, &str); 18] = [
     ("slices", include_str!("../slices.gir")),
     ("math", include_str!("../math.gir")),
     ("nn", include_str!("../nn.gir")),
+    ("blocks", include_str!("../blocks.gir")),
     ("softmax", include_str!("../softmax.gir")),
     ("norm", include_str!("../norm.gir")),
     ("loss", include_str!("../loss.gir")),
     ("class_loss", include_str!("../class_loss.gir")),
     ("embedding", include_str!("../embedding.gir")),
+    ("layers", include_str!("../layers.gir")),
     ("attention", include_str!("../attention.gir")),
     ("random", include_str!("../random.gir")),
     ("optim", include_str!("../optim.gir")),

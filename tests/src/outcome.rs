@@ -117,14 +117,13 @@ impl Host for Recorder<'_> {
             return Err(StreamError::Failed("nothing feeds it".into()));
         };
         let (bytes, at) = (&self.sources[k].1.bytes, &mut self.at[k]);
-        if *at + into.len() > bytes.len() {
-            if !stream.wrap || bytes.len() < into.len() {
-                return Err(StreamError::Ended);
-            }
-            *at = 0;
+        if bytes.is_empty() || !stream.wrap && *at + into.len() > bytes.len() {
+            return Err(StreamError::Ended);
         }
-        into.copy_from_slice(&bytes[*at..*at + into.len()]);
-        *at += into.len();
+        for byte in into {
+            *byte = bytes[*at % bytes.len()];
+            *at += 1;
+        }
         Ok(())
     }
 

@@ -61,7 +61,7 @@ impl Program {
         let head = Head::read(&text, path).unwrap_or_else(|words| panic!("{}: `{words}` in the head", path.display()));
         let target = head.target.or(girder::text::target_of(&text)).unwrap_or(machine.into());
         let machine = girder_machine::builtin(&target).unwrap_or_else(|| panic!("there is no machine `{target}`"));
-        let array = |file: &Path| arrays::read(file, None).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let array = |file: &Path| array(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let streams = head.streams.iter().map(|(name, file)| (name.clone(), array(file))).collect();
         let (arguments, limits) = (Arguments::default(), Limits::default());
         let allow_over_memory = head.allow_over_memory;
@@ -161,12 +161,17 @@ impl Program {
     /// # Panics
     /// If it does not compile, or has no program of this name.
     pub fn estimate(&self, program: &str) -> Profile {
-        let stage = self.stage(Stage::Allocated).unwrap_or_else(|e| panic!("{} does not compile\n{e}", self.path));
+        let (mut compilation, root) = self.open();
+        let stage = compilation.stage(root, Stage::Allocated).unwrap_or_else(|_| {
+            let (diagnostics, map) =
+                (std::mem::take(&mut compilation.diagnostics), std::mem::take(&mut compilation.map));
+            panic!("{} does not compile\n{}", self.path, Failure { diagnostics, map })
+        });
         let AnyStage::Allocated(allocated) = stage else { panic!("{} is not allocated", self.path) };
         let (id, _) = allocated.programs.iter().find(|(_, p)| p.name == program).expect("a program of this name");
         let mut profiler = Profiler::new(&allocated, &self.machine);
         profiler.estimate(id);
-        profiler.profile(&SourceMap::default())
+        profiler.profile(&compilation.map)
     }
 
     /// Runs `main`, or the only program, which must not fail, and returns the profile.
@@ -225,6 +230,15 @@ impl Compiled {
         self.run_program(entry(self.graph()), mode, threads)
     }
 
+    /// Runs a program by its name.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn run_named(&self, name: &str, mode: Mode, threads: usize) -> Outcome {
+        let found = self.graph().programs.iter().find(|(_, p)| p.entry && p.name == name);
+        self.run_program(found.expect("a program of this name").0, mode, threads)
+    }
+
     fn run_program(&self, program: ProgramId, mode: Mode, threads: usize) -> Outcome {
         let graph = self.graph();
         let mut engine = match Engine::load(&self.executable, mode, threads, &self.session) {
@@ -270,6 +284,15 @@ impl Compiled {
             }
         }
         first.expect("a mode to run in")
+    }
+}
+
+/// Reads `file.npy` or `file.npz:name`.
+fn array(file: &Path) -> Result<Array, String> {
+    let text = file.to_string_lossy();
+    match text.rsplit_once(':') {
+        Some((archive, key)) if archive.ends_with(".npz") => arrays::read(Path::new(archive), Some(key)),
+        _ => arrays::read(file, None),
     }
 }
 

@@ -1,19 +1,20 @@
 //! Every example has the values of an independent source, in every mode on one to three threads.
 //!
-//! The expected numbers of `heat` and `digits` were computed by NumPy (`reference.py` beside each); those of the others
-//! are from the public tutorials that they follow.
+//! The expected numbers of `digits`, `heat` and `mnist` were computed by NumPy (`reference.py` beside each);
+//! those of the others are from the public tutorials that they follow.
 
 use girder::arrays;
 use girder_engine::Mode;
-use girder_tests::{Program, elements, files};
+use girder_tests::{Element, Outcome, Program, elements, files};
 
 type Test = fn(&str);
 
 /// A directory of `examples/` and its test.
-const EXAMPLES: [(&str, Test); 6] = [
+const EXAMPLES: [(&str, Test); 7] = [
     ("digits", digits),
     ("heat", heat),
     ("matvec", matvec),
+    ("mnist", mnist),
     ("operations", operations),
     ("suffix-sum", suffix_sum),
     ("variables", variables),
@@ -108,4 +109,34 @@ fn digits(name: &str) {
         assert!(worst < 1e-4, "`{key}` differs from NumPy's by {worst}");
     }
     example(name).arg("steps=2").run_everywhere();
+}
+
+/// The first 20 losses. The machine is small, because a result does not depend on the machine, and it saves most of the
+/// time of the compiler.
+fn mnist(name: &str) {
+    let compiled = example(name).arg("steps=20").target("small").over_memory().compile(&[Mode::Fast]);
+    close_to_expected(&compiled.run_named("train", Mode::Fast, 2), "mnist", "losses");
+    // The accuracy after three epochs is in the README; twenty steps give more than chance does.
+    let done = compiled.run(Mode::Fast, 2);
+    let accuracy = done.prints.last().and_then(|line| line.strip_prefix("test accuracy "));
+    let accuracy: f32 = accuracy.and_then(|text| text.parse().ok()).expect("the last line has the accuracy");
+    assert!((0.5..1.0).contains(&accuracy), "the accuracy is {accuracy}");
+    let compiled = example(name).arg("steps=2").target("small-8").over_memory().compile(&[Mode::Fast, Mode::Exact]);
+    let first = compiled.run_named("train", Mode::Fast, 1);
+    for (mode, threads) in [(Mode::Fast, 3), (Mode::Exact, 1), (Mode::Exact, 3)] {
+        assert!(first == compiled.run_named("train", mode, threads), "{mode:?} on {threads} threads differs");
+    }
+}
+
+/// Compares what the stream `losses` carried with an array of f64 of the example's `expected.npz`.
+fn close_to_expected(done: &Outcome, name: &str, key: &str) {
+    assert!(done.failure.is_none(), "{:?}", done.failure);
+    let path = files::root().join(format!("examples/{name}/expected.npz"));
+    let expected: Vec<f64> = elements(&arrays::read(&path, Some(key)).unwrap_or_else(|e| panic!("{name}: {e}")));
+    let found: Vec<f32> = done.packets.iter().filter(|p| p.0 == "losses").map(|p| f32::read(&p.1.bytes)).collect();
+    assert_eq!(found.len(), expected.len());
+    for (step, (x, y)) in found.iter().zip(&expected).enumerate() {
+        let error = (f64::from(*x) / y - 1.0).abs();
+        assert!(error <= 1e-4, "{key} of {name}: the loss of step {step} is {x}, but {y} in NumPy");
+    }
 }

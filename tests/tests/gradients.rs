@@ -10,6 +10,8 @@ mod corners;
 mod hand_written;
 #[path = "gradients/library.rs"]
 mod library;
+#[path = "gradients/memory.rs"]
+mod memory;
 #[path = "gradients/random.rs"]
 mod random;
 

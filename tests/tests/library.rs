@@ -100,8 +100,8 @@ fn functions_of_networks_take_few_supersteps() {
     let heads = "param q: f32[1, 64, 4, 32]; param k: f32[1, 64, 4, 32]; param v: f32[1, 64, 4, 32];";
     let loss = "let l = nn.cross_entropy(x, c); let g = grad(l, wrt: x); print(g[0, 0]);";
     let bars: [Bar; 9] = [
-        (rows, "let y = nn.softmax(x); print(y[0, 0]);", 5_700, 2),
-        (rows, "let y = nn.softmax(x); print(grad(y, wrt: x, dy: d)[0, 0]);", 9_100, 4),
+        (rows, "let y = nn.softmax(x); print(y[0, 0]);", 5_400, 2),
+        (rows, "let y = nn.softmax(x); print(grad(y, wrt: x, dy: d)[0, 0]);", 8_700, 4),
         (rows, "print(nn.layer_norm(x, gain, bias)[0, 0]);", 5_200, 2),
         (rows, "let y = nn.layer_norm(x, gain, bias); print(grad(y, wrt: (x, gain, bias), dy: d)[1][0]);", 15_500, 4),
         (rows, "print(nn.rms_norm(x, gain)[0, 0]);", 4_700, 2),

@@ -118,3 +118,34 @@ fn sums_around_the_length_of_two_blocks_are_the_same_on_every_machine() {
         same_everywhere(n, &MODES);
     }
 }
+
+/// Losses, norms and attention of rows of several blocks, with their gradients.
+const NETWORK: &str = "
+    use nn;
+    codelet waves(out x: f32[n], const step: f32) { for i in 0..n { x[i] = sin(step * f32(i)); } }
+    var x: f32[3, 70, 2, 5];
+    var gain: f32[700];
+    var loss: f32;
+    var dx: f32[3, 70, 2, 5];
+    var dgain: f32[700];
+    program main() {
+        compute { vertex waves(x: x.flatten(), step: 0.37); vertex waves(x: gain, step: 0.71); }
+        let y = nn.attention(x, x * 2.0, x, causal: true);
+        let z = nn.layer_norm(y.reshape([3, 700]), gain, gain) + nn.rms_norm(x.reshape([3, 700]));
+        let total = nn.cross_entropy(z, i32([3, 400, 699]), smoothing: 0.1) + nn.huber(y, x)
+            + nn.kl(nn.log_softmax(z), nn.softmax(z * 0.5));
+        let g = grad(total, wrt: (x: x, gain: gain));
+        loss <- total;
+        dx <- g.x;
+        dgain <- g.gain;
+    }";
+
+#[test]
+fn networks_are_the_same_on_every_machine() {
+    let mut first: Option<Vec<Vec<u8>>> = None;
+    for machine in ["small", "small-8", "gc200"] {
+        let outcome = Program::text(NETWORK).target(machine).over_memory().run_everywhere();
+        let found: Vec<Vec<u8>> = ["loss", "dx", "dgain"].map(|name| outcome.array(name).bytes.to_vec()).into();
+        assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{machine}");
+    }
+}

@@ -29,6 +29,27 @@ struct Source {
     wrap: bool,
 }
 
+impl Source {
+    /// Reads one packet, which continues at the start of the file where the file ends, if the stream wraps.
+    fn read(&mut self, mut into: &mut [u8]) -> Result<(), StreamError> {
+        while !into.is_empty() {
+            if self.left == 0 {
+                if !self.wrap || self.bytes == 0 {
+                    return Err(StreamError::Ended);
+                }
+                self.packets.rewind().map_err(StreamError::Failed)?;
+                self.left = self.bytes;
+            }
+            let count = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            let (now, later) = into.split_at_mut(count);
+            self.packets.read(now).map_err(StreamError::Failed)?;
+            self.left -= count as u64;
+            into = later;
+        }
+        Ok(())
+    }
+}
+
 /// A file that an `out` stream fills.
 struct Sink {
     stream: StreamId,
@@ -73,7 +94,10 @@ impl Console {
             let array = open_array(file, "--in", report)?;
             let header = &array.header;
             let len = header.bytes / header.ty.bytes() as u64;
-            if header.ty != s.ty || s.is_empty() || !len.is_multiple_of(s.len()) {
+            // A packet of a stream that wraps may end one pass over the file and begin the next, between rows.
+            let row = header.shape.iter().skip(1).product::<u64>().max(1);
+            let fits = len.is_multiple_of(s.len()) || s.wrap && s.len().is_multiple_of(row);
+            if header.ty != s.ty || s.is_empty() || !fits {
                 let found = girder::shaped(header.ty, &header.shape);
                 let wanted = girder::shaped(s.ty, &s.shape);
                 let help = "its type must be that of the stream, and its elements whole packets";
@@ -147,16 +171,7 @@ impl Host for Console {
             let name = &self.names[stream.as_u32() as usize];
             return Err(StreamError::Failed(format!("nothing feeds it: pass `--in {name}=file.npy`")));
         };
-        let wanted = into.len() as u64;
-        if source.left < wanted {
-            if !source.wrap || source.bytes < wanted {
-                return Err(StreamError::Ended);
-            }
-            source.packets.rewind().map_err(StreamError::Failed)?;
-            source.left = source.bytes;
-        }
-        source.left -= wanted;
-        source.packets.read(into).map_err(StreamError::Failed)
+        source.read(into)
     }
 
     fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<(), StreamError> {

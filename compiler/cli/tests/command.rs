@@ -181,6 +181,25 @@ fn arrays_go_in_and_out() {
     }
 }
 
+/// A stream that wraps starts its file again inside a packet, between two rows of the file.
+#[test]
+fn a_file_of_a_stream_that_wraps_need_not_be_whole_packets() {
+    let directory = TestDirectory::new();
+    let text = "stream s: in f32[3, 2] with (wrap: true);\nprogram main() { repeat 3 { print(\"s\", read(s)); } }\n";
+    directory.write("s.gir", text);
+    let save = |name: &str, array: &Array| arrays::write(&directory.path(name), array).expect("a file");
+    save("two.npy", &floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]));
+    save("wide.npy", &floats(&[1, 4], &[1.0, 2.0, 3.0, 4.0]));
+    save("none.npy", &floats(&[0, 2], &[]));
+    let odd = "s [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]\n";
+    let even = "s [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]\n";
+    assert_eq!(directory.line("girder run s.gir --in s=two.npy").output, [odd, even, odd].concat());
+    for (file, code) in [("wide", "run::wrong_array"), ("none", "run::stream_ended")] {
+        let done = directory.line(&format!("girder run s.gir --in s={file}.npy"));
+        assert!(done.code == 1 && done.errors.contains(code), "{file}: {}", done.errors);
+    }
+}
+
 /// An output file that cannot be written is reported before the run, and no new file is left behind.
 #[test]
 fn files_are_found_to_be_unwritable_before_the_run() {

@@ -13,12 +13,23 @@ use crate::value::{Given, Value};
 use girder_source::{Diagnostic, Origin, Result, Span};
 use girder_syntax::ast::{self, ExprId, ExprKind, ItemKind};
 use girder_typing::ModuleRef;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
+
+/// Returns what a text calls a function: its path, without indices.
+fn callee_name(tree: &ast::Module, callee: ExprId) -> Option<SmolStr> {
+    match &tree.exprs[callee].kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        ExprKind::Index { base, .. } => callee_name(tree, *base),
+        ExprKind::Field { base, name } => Some(format_smolstr!("{}.{}", callee_name(tree, *base)?, name.name)),
+        _ => None,
+    }
+}
 
 impl Elaborator<'_> {
     /// Evaluates `callee(args)`.
     pub fn call(&mut self, callee: ExprId, args: &[ast::Arg], span: Span) -> Result<Value> {
         let tree = self.tree();
+        let called = callee_name(tree, callee);
         if let ExprKind::Field { base, name } = &tree.exprs[callee].kind {
             let is_path = crate::trees::dotted(tree, callee).is_some_and(|p| self.names_value(&p));
             if !is_path {
@@ -29,9 +40,10 @@ impl Elaborator<'_> {
                 let base = self.expr(*base)?;
                 if let Value::Module(_) = base {
                     let callee = self.member(base, name, tree.exprs[callee].span)?;
-                    return self.call_value(callee, args, span);
+                    return self.call_value(callee, args, called, span);
                 }
                 let given = self.given(args)?;
+                self.called = called;
                 return self.method(base, name, given, span);
             }
         }
@@ -46,7 +58,7 @@ impl Elaborator<'_> {
         match callee {
             // Its first argument is a codelet, which is no value.
             Value::Builtin("cycles") => self.cycles(args, span),
-            callee => self.call_value(callee, args, span),
+            callee => self.call_value(callee, args, called, span),
         }
     }
 
@@ -70,8 +82,9 @@ impl Elaborator<'_> {
         self.scopes.local(first).is_none() && self.modules.find(self.module(), path, |m| &m.values).is_some()
     }
 
-    fn call_value(&mut self, callee: Value, args: &[ast::Arg], span: Span) -> Result<Value> {
+    fn call_value(&mut self, callee: Value, args: &[ast::Arg], called: Option<SmolStr>, span: Span) -> Result<Value> {
         let given = self.given(args)?;
+        self.called = called;
         self.call_given(callee, given, span)
     }
 
@@ -155,7 +168,9 @@ impl Elaborator<'_> {
         given: Vec<Given>,
         span: Span,
     ) -> Result<Value> {
-        let name = f.name.dotted();
+        // A closure has no name of its own.
+        let called = self.called.take().filter(|_| self.functions.last() == Some(&None));
+        let name = called.unwrap_or_else(|| f.name.parts.last().map(|p| p.name.clone()).unwrap_or_default());
         let outer = self.emission.origin();
         self.scopes.enter(module);
         self.scopes.define_captured(captured, self.emission.run_time_depth());
@@ -164,15 +179,14 @@ impl Elaborator<'_> {
         let bound = self.bind_params(f, given, span);
         call.into_iter().for_each(|span| self.reporter.enter_call(span));
         let value = bound.and_then(|mut sizes| {
-            let own = name.rsplit('.').next().unwrap_or(&name);
-            let origin = self.graph.origins.add(span, outer, own);
+            let origin = self.graph.origins.add(span, outer, name.clone());
             self.takes(size_of::<Origin>() as u64);
             self.emission.replace_origin(Some(origin));
             // How the library divides its work is no concern of those who read names.
             let origins = &self.graph.origins;
             let is_inner = origins.in_library(span) && origins.in_library(f.name.span);
             if !is_inner {
-                self.emission.enter_path(own.into());
+                self.emission.enter_path(name);
             }
             let rule = self.rule_here().filter(|_| self.is_taping());
             let run = match rule {

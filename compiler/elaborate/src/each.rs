@@ -228,6 +228,12 @@ impl Elaborator<'_> {
             };
             types.push(match v {
                 Value::Tensor(t) => declared.or_else(twin).unwrap_or(t.ty),
+                Value::Float(x) if declared.is_some_and(ElemType::is_int) => {
+                    let (parameter, ty) = (&f.params[k].name, declared.unwrap_or(ElemType::I32));
+                    let message = format!("`{}` of `{}` is an {ty}, not {x:?}", parameter.name, f.name.dotted());
+                    let d = girder_source::Diagnostic::error("elaborate::type_mismatch", span, message);
+                    return Err(self.report(d.label(parameter.span, "declared here")));
+                }
                 Value::Int(_) | Value::Float(_) | Value::Bool(_) => declared.or_else(twin).unwrap_or(match v {
                     Value::Float(_) => ElemType::F32,
                     Value::Bool(_) => ElemType::Bool,

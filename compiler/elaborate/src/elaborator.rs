@@ -65,6 +65,8 @@ pub struct Elaborator<'a> {
     pub budget: Budget,
     /// Functions being called, outermost first; `None` for a closure.
     pub functions: Vec<Option<ItemId>>,
+    /// What the text calls the function that is called next, if it is written as a path.
+    pub called: Option<SmolStr>,
     /// Programs being elaborated, outermost first.
     pub programs: Vec<(ModuleRef, SmolStr)>,
     /// The names of entities, and entities that are made once.
@@ -106,6 +108,7 @@ impl<'a> Elaborator<'a> {
             emission: Emission::default(),
             budget: Budget::new(cx.session.limits.static_steps),
             functions: vec![],
+            called: None,
             programs: vec![],
             entities: Entities::default(),
             codelets: CodeletTable::default(),

@@ -97,7 +97,8 @@ impl Modules {
         session: &Session,
         diagnostics: &mut Diagnostics,
     ) -> Modules {
-        let mut this = Loading { map, loader, session, diagnostics, list: vec![], known: FxHashMap::default() };
+        let known = FxHashMap::default();
+        let mut this = Loading { map, loader, session, diagnostics, list: vec![], known, names: vec![] };
         let path = this.map.file(root).path.clone();
         this.add(path, SmolStr::default(), root, false);
         let prelude = this.library(PRELUDE, Span::NONE).unwrap_or(ModuleRef(0));
@@ -106,6 +107,7 @@ impl Modules {
             this.imports(ModuleRef(next as u32));
             next += 1;
         }
+        this.import_names();
         Modules { list: this.list, prelude }
     }
 
@@ -205,6 +207,18 @@ struct Loading<'a> {
     diagnostics: &'a mut Diagnostics,
     list: Vec<Module>,
     known: FxHashMap<PathBuf, ModuleRef>,
+    /// Names to import, `use m.{a};`.
+    names: Vec<Import>,
+}
+
+/// A name that a module imports from another, which may itself import it.
+struct Import {
+    into: ModuleRef,
+    from: ModuleRef,
+    name: ast::Ident,
+    found: bool,
+    /// Whether it is bound as a value; a codelet may have the same name.
+    bound: bool,
 }
 
 impl Loading<'_> {
@@ -287,16 +301,16 @@ impl Loading<'_> {
     }
 
     fn imports(&mut self, module: ModuleRef) {
-        let uses: Vec<(ast::Use, Span)> = self.list[module.0 as usize]
+        let uses: Vec<ast::Use> = self.list[module.0 as usize]
             .tree
             .items
             .iter()
             .filter_map(|item| match &item.kind {
-                ast::ItemKind::Use(u) => Some((u.clone(), item.span)),
+                ast::ItemKind::Use(u) => Some(u.clone()),
                 _ => None,
             })
             .collect();
-        for (u, span) in uses {
+        for u in uses {
             match u {
                 ast::Use::Library { name, alias } => {
                     if let Some(m) = self.library(&name.dotted(), name.span) {
@@ -315,38 +329,69 @@ impl Loading<'_> {
                         Some(Entry::Module(m)) => Some(*m),
                         _ => self.library(&dotted, name.span),
                     };
-                    if let Some(m) = known {
-                        names.iter().for_each(|n| self.import_name(module, m, n, span));
+                    if let Some(from) = known {
+                        let all = names.into_iter().map(|name| Import {
+                            into: module,
+                            from,
+                            name,
+                            found: false,
+                            bound: false,
+                        });
+                        self.names.extend(all);
                     }
                 }
             }
         }
     }
 
-    fn import_name(&mut self, into: ModuleRef, from: ModuleRef, name: &ast::Ident, _at: Span) {
-        let source = &self.list[from.0 as usize];
-        let find = |table: &FxHashMap<SmolStr, Entry>| match table.get(&name.name) {
-            Some(Entry::Item(i)) => Some(Entry::Other(from, *i)),
+    /// Imports names until no module gets another one: what a module imports, others may import from it.
+    fn import_names(&mut self) {
+        let mut names = std::mem::take(&mut self.names);
+        let mut more = true;
+        while more {
+            more = false;
+            for n in &mut names {
+                more |= self.import_name(n);
+            }
+        }
+        for n in names.iter().filter(|n| !n.found) {
+            let source = &self.list[n.from.0 as usize];
+            let all = source.values.keys().chain(source.codelets.keys()).map(SmolStr::as_str);
+            let near = girder_source::closest(&n.name.name, all);
+            let message = format!("module `{}` has no item `{}`", source.prefix, n.name.name);
+            let d = Diagnostic::error("names::unknown", n.name.span, message);
+            self.diagnostics.push(match near {
+                Some(near) => d.help(format!("did you mean `{near}`?")),
+                None => d,
+            });
+        }
+    }
+
+    /// Imports a name as far as its module has it already; returns whether that adds anything.
+    fn import_name(&mut self, n: &mut Import) -> bool {
+        let source = &self.list[n.from.0 as usize];
+        let find = |table: &FxHashMap<SmolStr, Entry>| match table.get(&n.name.name) {
+            Some(Entry::Item(i)) => Some(Entry::Other(n.from, *i)),
             other => other.copied(),
         };
         let (value, codelet, program) = (find(&source.values), find(&source.codelets), find(&source.programs));
-        if value.is_none() && codelet.is_none() && program.is_none() {
-            let all = source.values.keys().chain(source.codelets.keys()).map(SmolStr::as_str);
-            let near = girder_source::closest(&name.name, all);
-            let message = format!("module `{}` has no item `{}`", source.prefix, name.name);
-            let mut d = Diagnostic::error("names::unknown", name.span, message);
-            if let Some(near) = near {
-                d = d.help(format!("did you mean `{near}`?"));
+        let mut more = false;
+        if let Some(e) = value
+            && !n.bound
+        {
+            self.bind(n.into, &n.name, e);
+            (n.found, n.bound, more) = (true, true, true);
+        }
+        let m = &mut self.list[n.into.0 as usize];
+        for (table, entry) in [(&mut m.codelets, codelet), (&mut m.programs, program)] {
+            let Some(e) = entry else { continue };
+            n.found = true;
+            if !table.contains_key(&n.name.name) {
+                table.insert(n.name.name.clone(), e);
+                more = true;
             }
-            self.diagnostics.push(d);
-            return;
         }
-        if let Some(e) = value {
-            self.bind(into, name, e);
-        }
-        let m = &mut self.list[into.0 as usize];
-        m.codelets.extend(codelet.map(|e| (name.name.clone(), e)));
-        m.programs.extend(program.map(|e| (name.name.clone(), e)));
+        more
     }
 
     fn bind(&mut self, module: ModuleRef, name: &ast::Ident, entry: Entry) {

@@ -270,13 +270,14 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Returns whether a bare name in a dimension already has a value, as a constant of the module. A function's name
-    /// is free as the name of a size, so that those of the library are not reserved.
+    /// Returns whether a bare name in a dimension already has a value, as a constant of the module. The names of
+    /// functions and variables, which can be no length, are free as names of sizes.
     fn is_known(&self, name: &str) -> bool {
         let found = self.modules.find(self.module(), name, |m| &m.values);
         let item = found.and_then(|(m, entry)| self.modules.item(m, entry));
-        let is_function = matches!(item, Some((_, _, ast::Item { kind: ast::ItemKind::Fn(_), .. })));
-        found.is_some() && !is_function || matches!(name, "tiles" | "workers" | "ipus")
+        let kind = item.map(|(_, _, item)| &item.kind);
+        let is_free = matches!(kind, Some(ast::ItemKind::Fn(_) | ast::ItemKind::Decl(ast::Decl::Var(_))));
+        found.is_some() && !is_free || matches!(name, "tiles" | "workers" | "ipus")
     }
 
     fn bind_size(

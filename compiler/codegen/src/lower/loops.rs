@@ -26,7 +26,7 @@ pub(super) struct Range {
 /// Loops of at most this many iterations are fully unrolled, if the code stays small.
 const WRITTEN_OUT: u64 = 8;
 /// The unroll factor of short scalar loops, and the greatest number of nodes of a short body.
-const ABREAST: u64 = 4;
+const UNROLL: u64 = 4;
 const SHORT_BODY: u64 = 32;
 /// The greatest number of nodes of a fully unrolled loop.
 const SMALL: u64 = 120;
@@ -68,20 +68,20 @@ impl Lower<'_, '_> {
             let indices = (all - left..all).map(|n| lo.wrapping_add((n as i64).wrapping_mul(step)));
             return self.written_out(var, indices, label, body);
         }
-        if let Some(trips) = range.trips.filter(|&n| n >= 4 * ABREAST && self.repeats(body)) {
-            let rows = trips / ABREAST;
-            let iterations = Range { step: step.wrapping_mul(ABREAST as i64), trips: Some(rows), ..range.clone() };
+        if let Some(trips) = range.trips.filter(|&n| n >= 4 * UNROLL && self.repeats(body)) {
+            let rows = trips / UNROLL;
+            let iterations = Range { step: step.wrapping_mul(UNROLL as i64), trips: Some(rows), ..range.clone() };
             self.counted(iterations, None, |l, first| {
                 l.write(var, first);
-                let falls = (0..ABREAST as i64).all(|n| {
+                let falls = (0..UNROLL as i64).all(|n| {
                     l.ahead[var] = n.wrapping_mul(step);
                     l.block(body)
                 });
                 l.ahead[var] = 0;
                 falls
             });
-            let lo = self.b.ins().iadd_imm_s(range.lo, step.wrapping_mul((rows * ABREAST) as i64));
-            match trips % ABREAST {
+            let lo = self.b.ins().iadd_imm_s(range.lo, step.wrapping_mul((rows * UNROLL) as i64));
+            match trips % UNROLL {
                 0 => return true,
                 left => range = Range { lo, trips: Some(left), ..range },
             }

@@ -268,8 +268,8 @@ impl StmtChecker<'_> {
             ensure(ty.is_number(), || format!("amp does not take {ty}"))?;
             ensure(factor.base != amp.c.base, || "amp reads what it writes".into())?;
         }
-        let alike = amp.b.outer.is_empty() && amp.c.outer.len() == amp.a.outer.len();
-        ensure(alike, || "the matrices of amp have different axes".into())?;
+        let same_axes = amp.b.outer.is_empty() && amp.c.outer.len() == amp.a.outer.len();
+        ensure(same_axes, || "the matrices of amp have different axes".into())?;
         Ok(())
     }
 

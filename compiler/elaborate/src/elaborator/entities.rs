@@ -51,7 +51,8 @@ pub struct Entities {
 pub struct UniqueNames(FxHashMap<SmolStr, u64>);
 
 impl UniqueNames {
-    /// Returns `path` or, if it is in use, the first of `path_2`, `path_3`, … that is not.
+    /// Returns `path` or, if it is in use, the first of `path_2`, `path_3`, … that is not. Positions in lists stay at
+    /// the end: `m_2.0`.
     pub fn unique(&mut self, path: SmolStr) -> SmolStr {
         if self.0.contains_key(&path) {
             return self.numbered(path);
@@ -73,13 +74,25 @@ impl UniqueNames {
     /// Returns the first of `path_1`, `path_2`, … above the last one that is not in use.
     pub fn numbered(&mut self, path: SmolStr) -> SmolStr {
         let mut k = self.0.get(&path).copied().unwrap_or(0) + 1;
-        let mut name = SmolStr::from(format!("{path}_{k}"));
+        let (stem, positions) = before_positions(&path);
+        let mut name = SmolStr::from(format!("{stem}_{k}{positions}"));
         while self.0.contains_key(&name) {
             k += 1;
-            name = format!("{path}_{k}").into();
+            name = format!("{stem}_{k}{positions}").into();
         }
         self.0.insert(path, k);
         self.0.insert(name.clone(), 1);
         name
     }
+}
+
+/// Splits a path before the positions in lists at its end.
+fn before_positions(path: &str) -> (&str, &str) {
+    let mut end = path.len();
+    while let Some(dot) = path[..end].rfind('.')
+        && path[dot + 1..end].bytes().all(|b| b.is_ascii_digit())
+    {
+        end = dot;
+    }
+    path.split_at(end)
 }

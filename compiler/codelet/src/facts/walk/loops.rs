@@ -31,11 +31,11 @@ pub(super) struct Range {
     shared: bool,
 }
 
-/// What single turns of a `while` have shown.
-enum Turns {
+/// What single iterations of a `while` have shown.
+enum WhileWalk {
     /// The loop has ended: the state after it.
     Ended(Option<State>),
-    /// Further turns are not known: the state before them, and that of paths that have left the loop.
+    /// Further iterations are not known: the state before them, and that of paths that have left the loop.
     Unknown(State, Option<State>),
 }
 
@@ -228,9 +228,9 @@ impl FactsWalk<'_> {
         site: SiteId,
         state: State,
     ) -> Option<State> {
-        let (state, left) = match self.turns(before, cond, label, body, state) {
-            Turns::Ended(end) => return end,
-            Turns::Unknown(state, left) => (state, left),
+        let (state, left) = match self.while_by_iterations(before, cond, label, body, state) {
+            WhileWalk::Ended(end) => return end,
+            WhileWalk::Unknown(state, left) => (state, left),
         };
         let head = self.head(&[before, body], state);
         self.breaks.remove(&label);
@@ -250,26 +250,33 @@ impl FactsWalk<'_> {
         State::join_paths(State::join_paths(end, self.breaks.remove(&label)), left)
     }
 
-    /// Walks the turns of a `while` one after another, as long as its condition is known and they are few.
-    fn turns(&mut self, before: &StmtBlock, cond: ExprId, label: Label, body: &StmtBlock, state: State) -> Turns {
+    /// Walks the iterations of a `while` one after another, as long as its condition is known and they are few.
+    fn while_by_iterations(
+        &mut self,
+        before: &StmtBlock,
+        cond: ExprId,
+        label: Label,
+        body: &StmtBlock,
+        state: State,
+    ) -> WhileWalk {
         let (mut next, mut left, mut many) = (state, None, 0);
         while self.charge(1, body) {
-            let Some(tested) = self.block(before, next.clone()) else { return Turns::Ended(left) };
+            let Some(tested) = self.block(before, next.clone()) else { return WhileWalk::Ended(left) };
             let Some(truth) = self.eval(cond, &tested).range.is_point() else { break };
             if truth == 0 {
-                return Turns::Ended(State::join_paths(Some(tested), left));
+                return WhileWalk::Ended(State::join_paths(Some(tested), left));
             }
             self.breaks.remove(&label);
             self.continues.remove(&label);
             let end = self.block(body, tested);
             left = State::join_paths(left, self.breaks.remove(&label));
             let Some(mut end) = State::join_paths(end, self.continues.remove(&label)) else {
-                return Turns::Ended(left);
+                return WhileWalk::Ended(left);
             };
             region::compact(&mut end.written, &mut many);
             next = end;
         }
-        Turns::Unknown(next, left)
+        WhileWalk::Unknown(next, left)
     }
 
     pub(super) fn reduce(&mut self, reduce: &Reduce, state: State) -> State {
