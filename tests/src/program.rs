@@ -161,12 +161,17 @@ impl Program {
     /// # Panics
     /// If it does not compile, or has no program of this name.
     pub fn estimate(&self, program: &str) -> Profile {
-        let stage = self.stage(Stage::Allocated).unwrap_or_else(|e| panic!("{} does not compile\n{e}", self.path));
+        let (mut compilation, root) = self.open();
+        let stage = compilation.stage(root, Stage::Allocated).unwrap_or_else(|_| {
+            let (diagnostics, map) =
+                (std::mem::take(&mut compilation.diagnostics), std::mem::take(&mut compilation.map));
+            panic!("{} does not compile\n{}", self.path, Failure { diagnostics, map })
+        });
         let AnyStage::Allocated(allocated) = stage else { panic!("{} is not allocated", self.path) };
         let (id, _) = allocated.programs.iter().find(|(_, p)| p.name == program).expect("a program of this name");
         let mut profiler = Profiler::new(&allocated, &self.machine);
         profiler.estimate(id);
-        profiler.profile(&SourceMap::default())
+        profiler.profile(&compilation.map)
     }
 
     /// Runs `main`, or the only program, which must not fail, and returns the profile.

@@ -10,6 +10,8 @@ mod corners;
 mod hand_written;
 #[path = "gradients/library.rs"]
 mod library;
+#[path = "gradients/memory.rs"]
+mod memory;
 #[path = "gradients/random.rs"]
 mod random;
 
@@ -220,7 +222,7 @@ fn no_function_of_the_library_is_without_a_derivative_or_a_reason() {
 #[test]
 fn corners_have_the_derivative_of_differences() {
     let x = [Parameter::new("x", &[4, 3], (-0.9, 0.9))];
-    let _: Vec<()> = par_map_slice(&corners::CORNERS, |(name, head, body)| {
+    let _: Vec<()> = par_map_slice(corners::CORNERS, |(name, head, body)| {
         girder_tests::with_context(name, || checked(head, body, &x, 7));
     });
 }

@@ -131,8 +131,27 @@ impl Elaborator<'_> {
         if stmt.attrs.iter().any(|a| a.name.name == "recompute") {
             return self.recomputed(id, last);
         }
+        let is_block = matches!(&stmt.kind, StmtKind::Expr { expr, .. } if self.is_block(*expr));
+        if is_block && stmt.attrs.iter().any(|a| a.name.name == "reverse") {
+            return self.reverse_block(id, last);
+        }
         self.no_attributes(&stmt.attrs, "a statement")?;
         self.plain_statement(id, last, span)
+    }
+
+    fn is_block(&self, e: ast::ExprId) -> bool {
+        matches!(self.tree().exprs[e].kind, ExprKind::Block(_))
+    }
+
+    /// Runs a block whose steps are part of a reverse program.
+    fn reverse_block(&mut self, id: StmtId, last: bool) -> Result<Ended> {
+        let stmt = &self.tree().stmts[id];
+        let others: Vec<ast::Attr> = stmt.attrs.iter().filter(|a| a.name.name != "reverse").cloned().collect();
+        self.no_attributes(&others, "a block of a reverse program")?;
+        let reverse = self.emission.replace_reverse(true);
+        let ended = self.plain_statement(id, last, stmt.span);
+        self.emission.replace_reverse(reverse);
+        ended
     }
 
     /// Runs a statement whose values the reverse program computes again.
@@ -141,7 +160,6 @@ impl Elaborator<'_> {
         let stmt = &tree.stmts[id];
         let others: Vec<ast::Attr> = stmt.attrs.iter().filter(|a| a.name.name != "recompute").cloned().collect();
         self.no_attributes(&others, "a statement")?;
-        let is_block = |e: &ast::ExprId| matches!(tree.exprs[*e].kind, ExprKind::Block(_));
         let (begin, count) = (self.moment(), self.emission.tape_len());
         match &stmt.kind {
             StmtKind::Repeat { .. } => {
@@ -151,7 +169,7 @@ impl Elaborator<'_> {
                 return ended;
             }
             StmtKind::Decl(ast::Decl::Let(_)) => {}
-            StmtKind::Expr { expr, .. } if is_block(expr) => {}
+            StmtKind::Expr { expr, .. } if self.is_block(*expr) => {}
             _ => {
                 let at = stmt.attrs.iter().find(|a| a.name.name == "recompute").map_or(stmt.span, |a| a.name.span);
                 let message = "`recompute` stands before a `let`, a block or a `repeat`";

@@ -31,6 +31,8 @@ pub struct Step {
     pub kind: StepKind,
     /// Its origin.
     pub origin: OriginId,
+    /// Whether it is part of a reverse program: what such steps read of the others was kept for them.
+    pub reverse: bool,
 }
 
 /// The forms of steps.

@@ -167,7 +167,7 @@ impl Build {
 
     fn step(&mut self, tree: &Tree) -> StepId {
         let origin = self.origin;
-        let id = self.graph.steps.push(Step { kind: StepKind::Effect(Effect::Sync), origin });
+        let id = self.graph.steps.push(Step { kind: StepKind::Effect(Effect::Sync), origin, reverse: false });
         let kind = match tree {
             Tree::Seq(list) => StepKind::Seq(list.iter().map(|t| self.step(t)).collect()),
             Tree::Par(list) => StepKind::Par(list.iter().map(|t| self.step(t)).collect()),

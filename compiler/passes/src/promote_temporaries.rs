@@ -27,9 +27,8 @@ impl Pass for PromoteTemporaries {
     fn run(mut graph: Graph, cx: &mut PassContext) -> Result<Graph> {
         let liveness = Liveness::with(&graph, &cx.covers(&graph));
         // A reverse program reads a kept value only where the program before it made one.
-        let origins = &graph.origins;
-        let is_own = |e: &&Ended| !origins.chain(graph.steps[e.undef].origin).any(|o| o.scope == "grad");
-        for ended in liveness.ended.iter().filter(is_own) {
+        let is_written = |e: &&Ended| !graph.steps[e.undef].reverse;
+        for ended in liveness.ended.iter().filter(is_written) {
             cx.diagnostics.push(read_of_ended(&graph, ended));
         }
         for exposed in liveness.exposed {

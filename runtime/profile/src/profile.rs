@@ -109,6 +109,35 @@ pub struct Memory {
     pub categories: Vec<Category>,
     /// The fullest tiles, fullest first.
     pub fullest: Vec<TileMemory>,
+    /// What is kept for reverse programs.
+    pub kept: Kept,
+}
+
+/// What is kept for reverse programs: the values that other steps write and those of a reverse program read.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Kept {
+    /// The bytes over all tiles.
+    pub bytes: u64,
+    /// The most bytes that are kept at one time on one tile.
+    pub worst: u32,
+    /// The values by origin, largest first.
+    pub values: Vec<KeptValues>,
+}
+
+/// Values that are kept for reverse programs and have the same origin.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeptValues {
+    /// The path of the first, without a number at its end.
+    pub name: String,
+    /// The file and line of the step that makes them, if known.
+    #[serde(rename = "place")]
+    pub location: Option<String>,
+    /// Their number.
+    pub count: u32,
+    /// The bytes over all tiles.
+    pub bytes: u64,
+    /// The most bytes that are kept at one time on one tile.
+    pub worst: u32,
 }
 
 /// The memory for one purpose.
@@ -120,6 +149,8 @@ pub struct Category {
     pub bytes: u64,
     /// The bytes on the tile that has most of it.
     pub worst: u32,
+    /// The bytes on the fullest tile at its fullest moment.
+    pub at_peak: u32,
 }
 
 /// The memory of one tile.

@@ -80,6 +80,8 @@ impl<'a> Profiler<'a> {
         let mut total = Total::default();
         steps.iter().for_each(|s| total.add(&s.total));
         let cycles = sums.latest();
+        let (graph, layout) = (self.allocated, &self.allocated.layout);
+        let kept = crate::kept::kept(graph, layout, |step| location(&graph.origins, graph.steps[step].origin, map));
         let mut profile = Profile {
             target: self.machine.name.clone(),
             ipus: self.machine.ipus,
@@ -91,7 +93,7 @@ impl<'a> Profiler<'a> {
             supersteps: self.sums.supersteps,
             total,
             steps,
-            memory: memory::summarise(self.allocated, &self.allocated.layout, self.machine),
+            memory: memory::summarise(graph, layout, self.machine, kept),
             limit: String::new(),
         };
         profile.limit = crate::table::limit(&profile);

@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 
 /// Maximal number of rows; the fastest steps are summed up.
 const ROWS: usize = 24;
+/// Maximal number of rows of what is kept for reverse programs; the smallest are summed up.
+const KEPT: usize = 8;
 /// Maximal number of steps that are named because branches of a `par` wait in them.
 const WAITING: usize = 4;
 
@@ -27,6 +29,7 @@ impl Profile {
         out += &self.waiting();
         out += &self.words();
         out += &self.memory_table();
+        out += &self.kept_table();
         out + &format!("\n{}\n", self.limit)
     }
 
@@ -101,9 +104,10 @@ impl Profile {
             bytes(m.usable_per_tile as u64),
             grouped(m.tiles_used as u64)
         );
-        let mut rows = vec![["  for", "in all", "most on a tile"].map(String::from).to_vec()];
+        let mut rows = vec![["  for", "in all", "most on a tile", "at the peak"].map(String::from).to_vec()];
         for c in &m.categories {
-            rows.push(vec![format!("  {}", c.name), bytes(c.bytes), bytes(c.worst as u64)]);
+            let figures = [c.bytes, c.worst.into(), c.at_peak.into()];
+            rows.push([format!("  {}", c.name)].into_iter().chain(figures.map(bytes)).collect());
         }
         out += &aligned(&rows);
         let fullest = m.fullest.iter().map(|t| format!("{} ({})", t.tile, bytes(t.bytes as u64)));
@@ -111,18 +115,47 @@ impl Profile {
     }
 }
 
+impl Profile {
+    fn kept_table(&self) -> String {
+        let kept = &self.memory.kept;
+        if kept.values.is_empty() {
+            return String::new();
+        }
+        let (all, worst) = (bytes(kept.bytes), bytes(kept.worst.into()));
+        let out = format!("\nkept for the reverse program: {all}, {worst} on the tile with most\n");
+        let mut rows = vec![["  made by", "values", "in all", "most on a tile"].map(String::from).to_vec()];
+        let shown = if kept.values.len() > KEPT { KEPT - 1 } else { KEPT };
+        let row =
+            |name: String, count: u32, all: u64, worst: String| vec![name, grouped(count.into()), bytes(all), worst];
+        for v in kept.values.iter().take(shown) {
+            let name = format!("  {}{}", v.name, beside(v.location.as_deref()));
+            rows.push(row(name, v.count, v.bytes, bytes(v.worst.into())));
+        }
+        let hidden = &kept.values[shown.min(kept.values.len())..];
+        if !hidden.is_empty() {
+            let (count, all) = (hidden.iter().map(|v| v.count).sum(), hidden.iter().map(|v| v.bytes).sum());
+            rows.push(row(format!("  … {} others", hidden.len()), count, all, String::new()));
+        }
+        out + &aligned(&rows)
+    }
+}
+
 const HEADINGS: [&str; 11] =
     ["step", "times", "cycles", "share", "sync", "exchange", "arrange", "compute", "host", "balance", "schedule"];
 
 fn row(step: &StepProfile, all: u64) -> Vec<String> {
-    let file = |p: &str| format!("  {}", p.rsplit('/').next().unwrap_or(p));
-    let location = step.location.as_deref().map(file).unwrap_or_default();
-    let mut cells = totals(&format!("{}{location}", step.name), &grouped(step.executions), &step.total, all);
+    let name = format!("{}{}", step.name, beside(step.location.as_deref()));
+    let mut cells = totals(&name, &grouped(step.executions), &step.total, all);
     let ratio = |r: Option<f64>| r.map_or_else(String::new, |r| format!("{r:.2}"));
     let n = cells.len();
     cells[n - 2] = ratio(step.balance);
     cells[n - 1] = ratio(step.schedule);
     cells
+}
+
+/// Returns a location as it stands beside a name: the name of the file and the line.
+fn beside(location: Option<&str>) -> String {
+    location.map(|p| format!("  {}", p.rsplit('/').next().unwrap_or(p))).unwrap_or_default()
 }
 
 fn others(hidden: &[&StepProfile], all: u64) -> Vec<String> {

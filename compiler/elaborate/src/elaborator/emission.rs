@@ -26,6 +26,8 @@ pub struct Emission {
     origin: Option<OriginId>,
     places: Vec<Place>,
     computed_last: Option<(VarId, ComputeSetId)>,
+    /// Whether steps are part of a reverse program.
+    reverse: bool,
     join: Option<ComputeSetId>,
 }
 
@@ -72,7 +74,7 @@ impl Emission {
     pub fn push(&mut self, kind: NodeKind, origin: OriginId, at: Moment) -> bool {
         match self.bodies.last_mut() {
             Some(body) => {
-                body.nodes.push(Node { kind, origin, at });
+                body.nodes.push(Node { kind, origin, at, reverse: self.reverse });
                 true
             }
             None => false,
@@ -126,6 +128,11 @@ impl Emission {
     /// Puts back what was set aside.
     pub fn put_back(&mut self, bodies: Vec<Body>) {
         self.bodies.extend(bodies);
+    }
+
+    /// Sets whether steps are part of a reverse program, and returns whether they were.
+    pub fn replace_reverse(&mut self, reverse: bool) -> bool {
+        std::mem::replace(&mut self.reverse, reverse)
     }
 
     /// Returns the body at the end of a way from an open body.

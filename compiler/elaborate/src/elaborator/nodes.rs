@@ -39,6 +39,8 @@ pub struct Node {
     pub origin: OriginId,
     /// When it was emitted, in a program with gradients.
     pub at: Moment,
+    /// Whether it is part of a reverse program, as are all steps inside it then.
+    pub reverse: bool,
 }
 
 /// The kinds of [`StepKind`], with their children inline.
@@ -101,36 +103,40 @@ impl NodeKind {
 
 /// Adds a body to the graph's steps, in pre-order.
 pub fn add_body(graph: &mut Graph, body: Body, origin: OriginId) -> StepId {
-    let seq = graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin });
-    let children = body.nodes.into_iter().map(|n| add(graph, n)).collect();
+    add_sequence(graph, body, origin, false)
+}
+
+fn add_sequence(graph: &mut Graph, body: Body, origin: OriginId, reverse: bool) -> StepId {
+    let seq = graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin, reverse });
+    let children = body.nodes.into_iter().map(|n| add(graph, n, reverse)).collect();
     graph.steps[seq].kind = StepKind::Seq(children);
     seq
 }
 
-fn add(graph: &mut Graph, node: Node) -> StepId {
+fn add(graph: &mut Graph, node: Node, reverse: bool) -> StepId {
     let origin = node.origin;
+    let reverse = reverse || node.reverse;
     // Reserves the id, so that children follow their parent.
-    let id = graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin });
+    let id = graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin, reverse });
+    let inside = |graph: &mut Graph, body: Body| add_sequence(graph, body, origin, reverse);
     let kind = match node.kind {
         NodeKind::Execute(s) => StepKind::Execute(s),
         NodeKind::Copy(c) => StepKind::Copy(c),
-        NodeKind::Repeat { count, index, body } => {
-            StepKind::Repeat { count, index, body: add_body(graph, body, origin) }
-        }
+        NodeKind::Repeat { count, index, body } => StepKind::Repeat { count, index, body: inside(graph, body) },
         NodeKind::While { before, cond, body } => {
-            let before = add_body(graph, before, origin);
-            StepKind::While { before, cond, body: add_body(graph, body, origin) }
+            let before = inside(graph, before);
+            StepKind::While { before, cond, body: inside(graph, body) }
         }
         NodeKind::If { cond, then, els } => {
-            let then = add_body(graph, then, origin);
-            StepKind::If { cond, then, els: add_body(graph, els, origin) }
+            let then = inside(graph, then);
+            StepKind::If { cond, then, els: inside(graph, els) }
         }
         NodeKind::Switch { on, cases, default } => {
-            let cases = cases.into_iter().map(|(keys, body)| (keys, add_body(graph, body, origin))).collect();
-            StepKind::Switch { on, cases, default: add_body(graph, default, origin) }
+            let cases = cases.into_iter().map(|(keys, body)| (keys, inside(graph, body))).collect();
+            StepKind::Switch { on, cases, default: inside(graph, default) }
         }
         NodeKind::Call(p) => StepKind::Call(p),
-        NodeKind::Par(branches) => StepKind::Par(branches.into_iter().map(|b| add_body(graph, b, origin)).collect()),
+        NodeKind::Par(branches) => StepKind::Par(branches.into_iter().map(|b| inside(graph, b)).collect()),
         NodeKind::Effect(e) => StepKind::Effect(e),
     };
     graph.steps[id].kind = kind;

@@ -42,7 +42,9 @@ impl Elaborator<'_> {
         self.note_carried(&chain, &y.view, &list, &active, span);
         let mut walk = Walk::new(active, list, chain.len(), span, now);
         self.reporter.enter_call(span);
+        let reverse = self.emission.replace_reverse(true);
         let done = self.walk_chain(&mut walk, chain, &y, &seed);
+        self.emission.replace_reverse(reverse);
         self.reporter.leave_call();
         done?;
         let mut missing = vec![];

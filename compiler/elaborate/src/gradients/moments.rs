@@ -66,8 +66,6 @@ pub struct Recorder {
     pub late: Vec<LateCheck>,
     /// What gradients in loops read that the loops may carry.
     pub carried: Vec<Carried>,
-    /// Variables that keep values for a reverse program, with the names of what made them.
-    pub kept: Vec<(VarId, SmolStr)>,
     /// Variables whose contents later differentiation cannot follow.
     pub stashes: Vec<VarId>,
     last_path: Option<Rc<[SmolStr]>>,

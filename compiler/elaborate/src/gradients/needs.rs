@@ -10,6 +10,7 @@ use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
 use super::moments::{LateCheck, Moment, Write};
+use super::replay::Accesses;
 use super::reverse::{Inside, Walk};
 use super::tape::Entry;
 use crate::elaborator::{Elaborator, Node, NodeKind};
@@ -19,7 +20,7 @@ use girder_ir::ids::VarId;
 use girder_ir::program::Effect;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
-use girder_source::{Diagnostic, Failed, Result, Span};
+use girder_source::{Diagnostic, Failed, OriginId, Result, Span};
 use girder_syntax::ast::BinaryOp;
 use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
@@ -215,7 +216,7 @@ impl Elaborator<'_> {
             let node = NodeKind::Effect(Effect::Undef { what });
             let origin = self.origin_at(e.span);
             let path = w.path[..k].to_vec();
-            let nodes = vec![Node { kind: node, origin, at: branch.start }];
+            let nodes = vec![Node { kind: node, origin, at: branch.start, reverse: true }];
             self.splice(w.root, &path, branch.start, nodes);
         }
         Ok(())
@@ -239,22 +240,27 @@ impl Elaborator<'_> {
         let mut shape = vec![rows];
         shape.extend(t.view.shape());
         let var = t.view.parts.first().map_or(VarId::from_u32(0), |p| p.var);
-        let name = self.graph.vars[var].name.rsplit('.').next().unwrap_or_default().to_string();
-        let stash = self.temporary(&format!("kept.{name}"), t.ty, &shape, e.span)?;
-        for v in stash.view.vars() {
-            self.recorder.kept.push((v, self.graph.vars[var].name.clone()));
-            self.recorder.stashes.push(v);
-        }
+        let name = format_smolstr!("{}.kept", self.graph.vars[var].name);
+        let maker = self.maker_of(w, &path, var, at).unwrap_or(self.graph.vars[var].origin);
+        let around = self.emission.replace_path(vec![]);
+        let stash = self.temporary(&name, t.ty, &shape, e.span);
+        self.emission.replace_path(around);
+        let stash = stash?;
+        self.recorder.stashes.extend(stash.view.vars());
         let number = self.forward_number(w, k, e.span)?;
         let given = |value: Value| Given { name: SmolStr::default(), value, span: e.span };
         let put = vec![given(stash.clone().into()), given(number.into()), given(t.clone().into())];
-        let nodes = self.aside(|this| this.prelude_given("put_row", put, e.span))?;
-        self.splice(w.root, &path, at, nodes);
+        let around = self.emission.replace_path(vec![name]);
+        let origin = self.emission.replace_origin(Some(maker));
+        let nodes = self.aside(|this| this.prelude_given("put_row", put, e.span));
+        self.emission.replace_origin(origin);
+        self.emission.replace_path(around);
+        self.splice(w.root, &path, at, nodes?);
         let outer = w.loops[0].path.clone();
         let before = w.loops[0].during.start;
         let what = stash.view.clone().canonical();
         let origin = self.origin_at(e.span);
-        let give_up = Node { kind: NodeKind::Effect(Effect::Undef { what }), origin, at: before };
+        let give_up = Node { kind: NodeKind::Effect(Effect::Undef { what }), origin, at: before, reverse: true };
         self.splice(w.root, &outer[..outer.len() - 1], before, vec![give_up]);
         let number = self.reverse_number(w, k, e.span)?;
         let depth = w.loops[k].depth;
@@ -264,6 +270,21 @@ impl Elaborator<'_> {
         let row = Tensor::clone(&row);
         w.loops[k].rows.push((key, row.clone()));
         Ok(row)
+    }
+
+    /// Returns the origin of the step of a body that last writes a variable before a moment, or in the iteration before.
+    fn maker_of(&mut self, w: &Walk, path: &[Inside], var: VarId, at: Moment) -> Option<OriginId> {
+        let nodes = std::mem::take(&mut self.emission.body_at(w.root, path)?.nodes);
+        let writes = |n: &&Node| {
+            let mut a = Accesses::default();
+            self.accesses(n, &mut a);
+            a.writes.contains(&var)
+        };
+        let before = nodes.partition_point(|n| n.at < at);
+        let (before, after) = nodes.split_at(before);
+        let maker = before.iter().rev().find(writes).or_else(|| after.iter().rev().find(writes)).map(|n| n.origin);
+        self.emission.body_at(w.root, path)?.nodes = nodes;
+        maker
     }
 
     /// Returns the index of a forward loop in the reverse loop.
@@ -352,10 +373,12 @@ impl Elaborator<'_> {
         Ok(number)
     }
 
-    /// Emits steps into a body of their own.
+    /// Emits steps of the forward program into a body of their own.
     fn aside(&mut self, f: impl FnOnce(&mut Self) -> Result<Value>) -> Result<Vec<Node>> {
         self.emission.open();
+        let reverse = self.emission.replace_reverse(false);
         let done = self.untaped(f);
+        self.emission.replace_reverse(reverse);
         let body = self.emission.close();
         done.map(|_| body.nodes)
     }

@@ -94,7 +94,9 @@ impl Elaborator<'_> {
             let d = d.label(w.span, "gradient taken here");
             return Err(self.report(d.help("move `print`, streams, `abort`, `call` and `while` out of the part")));
         }
-        // Values at the start of the part, and variables of the copy's own.
+        // Values at the start of the part, and variables of the copy's own. The index of a loop that is computed again
+        // is that of the reverse loop.
+        let index = w.loops.last().filter(|l| l.during == during).and_then(|l| l.index).map(|i| i.0);
         let mut versions = Versions::default();
         let begin = Rc::new(Entry { during: during.start..during.start, ..e.clone() });
         let mut vars: Vec<VarId> = sides.reads.union(&sides.writes).copied().collect();
@@ -103,8 +105,7 @@ impl Elaborator<'_> {
             let v = self.graph.vars[var].clone();
             let whole = Tensor { view: View::whole(var, &v.shape), ty: v.ty };
             let written = sides.writes.contains(&var);
-            let is_index = w.loops.last().is_some_and(|l| l.index.is_some_and(|(index, ..)| index == var));
-            let local = !is_index && self.is_local(var, &during);
+            let local = index != Some(var) && self.is_local(var, &during);
             if written && !local && w.loops.last().is_none_or(|l| l.during != during) {
                 return Err(self.written_outside(var, e, w));
             }
@@ -141,7 +142,7 @@ impl Elaborator<'_> {
                 body.nodes.push(node);
             }
         }
-        for (k, v) in versions.0.iter().enumerate() {
+        for (k, v) in versions.0.iter().enumerate().filter(|(_, v)| Some(v.of) != index) {
             let next = versions.0[k + 1..].iter().find(|n| n.of == v.of).map_or(during.end, |n| n.since - 1);
             let first = during.start.max(v.since.saturating_sub(1));
             self.recorder.log_like(v.copy, v.of, first..next, to + (first - during.start));
@@ -400,7 +401,7 @@ impl Elaborator<'_> {
             }
             other => other,
         };
-        Node { kind, origin: node.origin, at: to + (at - during.start) }
+        Node { kind, origin: node.origin, at: to + (at - during.start), reverse: true }
     }
 
     /// Records that the steps since a moment are computed again in a reverse program.

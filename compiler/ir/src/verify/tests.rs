@@ -95,7 +95,7 @@ fn graph() -> Graph {
         StepKind::Effect(Effect::Read { stream, into: View::whole(x, &[10]) }),
     ];
     for kind in kinds {
-        graph.steps.push(Step { kind, origin: origin() });
+        graph.steps.push(Step { kind, origin: origin(), reverse: false });
     }
     graph.programs.push(Program { name: "main".into(), entry: true, body: step(0), origin: origin() });
     graph
@@ -143,7 +143,7 @@ fn every_violation_is_found() {
             *root = StepKind::Seq([4, 1].map(StepId::new).to_vec());
         }),
         ("belongs to no program", |g| {
-            g.steps.push(Step { kind: StepKind::Seq(vec![]), origin: origin() });
+            g.steps.push(Step { kind: StepKind::Seq(vec![]), origin: origin(), reverse: false });
         }),
         ("calls itself", |g| {
             let call = StepKind::Call(ProgramId::new(0));

@@ -112,9 +112,9 @@ impl Build {
         kinds.extend(again[1].then_some(copy));
         let all = (1..=kinds.len() as u32).map(StepId::from_u32).collect();
         let origin = self.origin;
-        self.graph.steps.push(Step { kind: StepKind::Seq(all), origin });
+        self.graph.steps.push(Step { kind: StepKind::Seq(all), origin, reverse: false });
         for kind in kinds {
-            self.graph.steps.push(Step { kind, origin });
+            self.graph.steps.push(Step { kind, origin, reverse: false });
         }
     }
 

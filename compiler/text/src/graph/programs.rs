@@ -29,9 +29,27 @@ impl Printer<'_> {
 
     fn statements(&mut self, step: StepId) -> Vec<StmtId> {
         match &self.graph.steps[step].kind {
-            StepKind::Seq(all) => all.iter().map(|&s| self.statement(s)).collect(),
+            StepKind::Seq(all) => self.sequence(all, self.graph.steps[step].reverse),
             _ => vec![self.statement(step)],
         }
+    }
+
+    /// Returns the statements of steps in order. Those of a reverse program are in a block with an attribute, if that
+    /// is not known from the steps around.
+    fn sequence(&mut self, steps: &[StepId], reverse: bool) -> Vec<StmtId> {
+        let mut all = vec![];
+        for run in steps.chunk_by(|&a, &b| self.graph.steps[a].reverse == self.graph.steps[b].reverse) {
+            let stmts: Vec<StmtId> = run.iter().map(|&s| self.statement(s)).collect();
+            if reverse || !self.graph.steps[run[0]].reverse {
+                all.extend(stmts);
+                continue;
+            }
+            let kind = self.block(ExprKind::Block(Box::new(body(stmts))));
+            let block = self.make.stmt(kind);
+            self.make.module.stmts[block].attrs.push(attr("reverse", None));
+            all.push(block);
+        }
+        all
     }
 
     fn statement(&mut self, step: StepId) -> StmtId {

@@ -116,7 +116,7 @@ impl Maker {
     }
 
     fn step(&mut self, tree: Tree) -> StepId {
-        let id = self.graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin: self.origin });
+        let id = self.graph.steps.push(Step { kind: StepKind::Seq(vec![]), origin: self.origin, reverse: false });
         let kind = match tree {
             Tree::Seq(list) => StepKind::Seq(list.into_iter().map(|t| self.step(t)).collect()),
             Tree::Par(list) => StepKind::Par(list.into_iter().map(|t| self.step(t)).collect()),

@@ -1,0 +1,122 @@
+//! What is kept for the reverse program, as `--stats` reports it: sizes are computed by hand.
+
+use girder_profile::{Kept, Profile};
+use girder_tests::Program;
+
+fn profile(text: &str) -> Profile {
+    Program::text(text).estimate("main")
+}
+
+/// The values: name and line, number and bytes.
+fn values(kept: &Kept) -> Vec<(String, u32, u64)> {
+    let line = |place: &Option<String>| place.as_deref().and_then(|p| p.rsplit(':').next()).unwrap_or("").to_string();
+    kept.values.iter().map(|v| (format!("{}:{}", v.name, line(&v.location)), v.count, v.bytes)).collect()
+}
+
+fn rows(list: &[(&str, u32, u64)]) -> Vec<(String, u32, u64)> {
+    list.iter().map(|&(name, count, bytes)| (name.to_string(), count, bytes)).collect()
+}
+
+const LAYERS: &str = "param x: f32[8, 4] = 0.5;
+param w: f32[4, 6] = 0.25;
+param u: f32[6, 2] = 0.125;
+fn layer(x: f32[m, k], w: f32[k, n]) { return tanh(x @ w); }
+program main() {
+    let h = layer(x, w);
+    let y = h @ u;
+    let g = grad(sum(y * y), wrt: (w, u));
+    w <- w - 0.1 * g[0];
+    print(\"u\", g[1]);
+}
+";
+
+/// The derivative of `tanh` needs its result, of 8 × 6 elements, and that of `y * y` needs `y`, of 8 × 2. `x` and the
+/// weights are params.
+#[test]
+fn activations_are_kept() {
+    let kept = profile(LAYERS).memory.kept;
+    assert_eq!(values(&kept), rows(&[("main.layer.tanh:4", 1, 192), ("main.matmul.y:7", 1, 64)]));
+    assert_eq!(kept.bytes, 256);
+    let table = profile(LAYERS).table();
+    assert!(table.contains("\nkept for the reverse program: 256 bytes, "), "{table}");
+    assert!(table.contains("\n  main.layer.tanh  test.gir:4       1  192 bytes"), "{table}");
+}
+
+/// Without `grad` nothing is kept, and the table does not speak of it.
+#[test]
+fn nothing_is_kept_without_gradients() {
+    let profile = profile("param x: f32[4] = 1.0; program main() { print(\"y\", tanh(x)); }");
+    assert!(profile.memory.kept.values.is_empty() && !profile.table().contains("kept"));
+}
+
+/// Equal values of one line are one row.
+#[test]
+fn layers_of_one_line_are_one_row() {
+    let text = "param x: f32[8, 4] = 0.5;
+        param w: f32[3, 4, 4] = 0.25;
+        program main() {
+            let mut h = x;
+            for i in 0..3 { h = exp(h @ w[i]); }
+            print(\"g\", grad(sum(h), wrt: w));
+        }";
+    assert_eq!(values(&profile(text).memory.kept), rows(&[("main.exp:5", 3, 3 * 128)]));
+}
+
+/// Printed text says which steps are of the reverse program, so a stage that is read back keeps the same.
+#[test]
+fn printed_text_keeps_the_same() {
+    let program = Program::text(LAYERS);
+    for pass in ["elaborate", "merge-copies", "allocate-memory"] {
+        let after = girder::After::named(pass).expect("a pass");
+        let stage = program.stage(after).unwrap_or_else(|e| panic!("{e}"));
+        let kept = program.resumed(girder::text::print(&stage, program.machine())).estimate("main").memory.kept;
+        let sizes: Vec<u64> = kept.values.iter().map(|v| v.bytes).collect();
+        assert_eq!(sizes, [192, 64], "after {pass}");
+    }
+}
+
+/// A branch keeps its condition and what each arm needs; a byte of the condition takes a whole one.
+#[test]
+fn branches_keep_their_conditions() {
+    let text = "param x: f32[8] = 0.5;
+        program main() {
+            var y: f32[8];
+            if sum(x) > 1.0 { y <- exp(x) * 2.0; } else { y <- x; }
+            print(\"g\", grad(sum(y), wrt: x));
+        }";
+    let kept = profile(text).memory.kept;
+    let names: Vec<(&str, u64)> = kept.values.iter().map(|v| (v.name.as_str(), v.bytes)).collect();
+    assert_eq!(names, [("main.exp", 32), ("main.gt", 1)]);
+}
+
+/// What is computed again is not kept, but what it starts with.
+#[test]
+fn recomputed_values_are_not_kept() {
+    let text = |attribute: &str| {
+        format!(
+            "param x: f32[8, 4] = 0.5;
+            param w: f32[4, 4] = 0.25;
+            program main() {{
+                {attribute} let h = exp(exp(x @ w) @ w);
+                {attribute} let y = exp(exp(h @ w) @ w);
+                print(\"g\", grad(sum(y), wrt: w));
+            }}"
+        )
+    };
+    assert_eq!(profile(&text("")).memory.kept.bytes, 4 * 128);
+    let kept = profile(&text("#[recompute]")).memory.kept;
+    assert_eq!(values(&kept), rows(&[("main.exp:4", 1, 128)]));
+}
+
+/// A reverse program that is written by hand is marked by hand.
+#[test]
+fn a_block_may_be_marked() {
+    let text = "param x: f32[8] = 0.5;
+        program main() {
+            let y = exp(x);
+            let loss = sum(y);
+            #[reverse] { print(\"g\", y * 1.0); }
+            print(\"loss\", loss);
+        }";
+    assert_eq!(values(&profile(text).memory.kept), rows(&[("main.exp:3", 1, 32)]));
+}
