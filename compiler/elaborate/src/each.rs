@@ -16,7 +16,7 @@ use crate::families::{Families, Instance, Loops};
 use crate::gradients::derive::{Formula, text};
 use crate::gradients::tape::{EachOf, EntryKind};
 use crate::value::Given;
-use crate::value::{Tensor, Value};
+use crate::value::{Tensor, Tuple, Value};
 use codelet::{EachBody, EachCodelet};
 use girder_ir::family::Domain;
 use girder_ir::graph::VarClass;
@@ -25,7 +25,7 @@ use girder_ir::types::{ElemType, Scalar};
 use girder_ir::view::View;
 use girder_source::{Result, Span};
 use girder_syntax::ast;
-use girder_typing::ModuleRef;
+use girder_typing::{ModuleRef, Results};
 use operand::Operand;
 use pieces::Pieces;
 use std::rc::Rc;
@@ -102,22 +102,36 @@ impl Elaborator<'_> {
             });
         }
         let session = self.session;
-        let result = self.with_scope(|names, diagnostics| {
-            girder_typing::result_type(names, module, f, &types, span, session, diagnostics)
+        let results = self.with_scope(|names, diagnostics| {
+            girder_typing::result_types(names, module, f, &types, span, session, diagnostics)
         })?;
         let name = f.name.dotted();
-        let out = self.temporary(name.rsplit('.').next().unwrap_or(&name), result, &shape, span)?;
+        let short = name.rsplit('.').next().unwrap_or(&name);
         let path = self.qualified_item(module, &name);
         let own = path.rsplit('.').next().unwrap_or(&path);
-        let function = Function { body: EachBody::Call(&path), name: own, callees: vec![(module, item)] };
+        let (body, members) = match results {
+            Results::One(ty) => (EachBody::Call(&path), vec![(None, ty)]),
+            Results::Tuple(members) => (EachBody::Tuple(&path), members),
+        };
+        let is_tuple = matches!(body, EachBody::Tuple(_));
+        let mut outs = Vec::with_capacity(members.len());
+        for (_, ty) in &members {
+            outs.push(self.temporary(short, *ty, &shape, span)?);
+        }
+        let function = Function { body, name: own, callees: vec![(module, item)] };
         let begin = self.moment();
-        self.each_into(function, operands, std::slice::from_ref(&out), span)?;
+        self.each_into(function, operands, &outs, span)?;
         if self.is_taping() {
             let operands = values.into_iter().zip(types).collect();
-            let (function, outs) = (EachOf::Fn(module, item), vec![out.clone()]);
+            let (function, outs) = (EachOf::Fn(module, item), outs.clone());
             self.record(begin, EntryKind::Each { function, operands, outs }, span);
         }
-        Ok(out.into())
+        let mut outs = outs.into_iter().map(Value::from);
+        if !is_tuple {
+            return Ok(outs.next().unwrap_or(Value::Unit));
+        }
+        let names = members.into_iter().map(|(n, _)| n.unwrap_or_default()).collect();
+        Ok(Value::Tuple(std::sync::Arc::new(Tuple { names, values: outs.collect() })))
     }
 
     /// Applies a formula to tensors and static numbers; operands that it does not mention may be absent. Returns its

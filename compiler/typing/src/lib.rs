@@ -37,7 +37,7 @@ mod tests;
 
 pub use builtins::is_builtin;
 pub use header::{Class, Header, HeaderField, HeaderGeneric, HeaderType, header, infer_args};
-pub use specialise::{result_type, specialise};
+pub use specialise::{Results, result_types, specialise};
 
 use girder_ir::codelet::Elementary;
 use girder_ir::ids::FieldId;

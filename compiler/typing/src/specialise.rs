@@ -14,6 +14,7 @@ use girder_ir::ids::{ExprId, FieldId};
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Session, Span};
 use girder_syntax::ast;
+use smol_str::SmolStr;
 
 /// Maximal alignment of a field, in bytes.
 const MAX_ALIGN: u32 = 4096;
@@ -60,8 +61,17 @@ fn not_pipelined(attrs: &[ast::Attr], codelet: &Codelet, refusal: girder_codelet
     )
 }
 
-/// Returns the element type that a codelet function returns for scalars of these types; `at` is the span of the call.
-pub fn result_type(
+/// What a codelet function returns for scalars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// A scalar.
+    One(ElemType),
+    /// A tuple of scalars, perhaps with names.
+    Tuple(Vec<(Option<SmolStr>, ElemType)>),
+}
+
+/// Returns the element types that a codelet function returns for scalars of these types; `at` is the span of the call.
+pub fn result_types(
     scope: &dyn Scope,
     module: ModuleRef,
     item: &ast::Fn,
@@ -69,7 +79,7 @@ pub fn result_type(
     at: Span,
     session: &Session,
     diagnostics: &mut Diagnostics,
-) -> Result<ElemType> {
+) -> Result<Results> {
     let mut b = Builder::new(scope, module, session, diagnostics);
     let mut list = vec![];
     for &ty in args {
@@ -81,16 +91,25 @@ pub fn result_type(
     let value = b.inline(module, item, list, at);
     let f = item.name.dotted();
     match value {
-        Value::Tuple(_) => {
-            let d = Diagnostic::error("codelet::elementwise", at, format!("`{f}` gives a tuple, not one element"));
-            b.report(d.help("call it inside a codelet"));
+        Value::Tuple(list) if list.iter().any(|(_, v)| matches!(v, Value::Tuple(_))) => {
+            let d = Diagnostic::error("codelet::elementwise", at, format!("`{f}` gives a tuple inside a tuple"));
+            b.report(d.help("let it give one tuple of numbers, or call it inside a codelet"));
+        }
+        Value::Tuple(list) => {
+            let members: Option<Vec<_>> = list.into_iter().map(|(n, v)| b.scalar(v, at).map(|e| (n, e))).collect();
+            if let Some(members) = members {
+                let ty = |codelet: &Codelet, (n, e)| (n, codelet.exprs[e].ty);
+                return b
+                    .finish()
+                    .map(|codelet| Results::Tuple(members.into_iter().map(|m| ty(&codelet, m)).collect()));
+            }
         }
         Value::Unit | Value::Never => {
             b.report(Diagnostic::error("codelet::missing_value", at, format!("`{f}` gives no value")));
         }
         value => {
             if let Some(e) = b.scalar(value, at) {
-                return b.finish().map(|codelet| codelet.exprs[e].ty);
+                return b.finish().map(|codelet| Results::One(codelet.exprs[e].ty));
             }
         }
     }

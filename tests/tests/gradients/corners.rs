@@ -4,7 +4,7 @@
 //! Each is the head of a program and the body of a model of `x: f64[4, 3]`.
 
 /// The name, the head and the body.
-pub const CORNERS: [(&str, &str, &str); 51] = [
+pub const CORNERS: &[(&str, &str, &str)] = &[
     (
         "index again",
         "",
@@ -255,5 +255,20 @@ pub const CORNERS: [(&str, &str, &str); 51] = [
         "",
         "let y = max_of(x * x * x, axis: 1) + min_of(x) + max_of(x, axis: 0, keep: true)[0, 1]; let g = grad(sum(y * y), \
          wrt: x); let h = grad(sum(g * g * x), wrt: x); return sum(h * h);",
+    ),
+    (
+        "tuple_of_numbers",
+        "codelet fn split<T: float>(x: T, w: T) -> (T, i32, T) { if x > 0.0 { return (x * x, 1, sin(x * w)); } return \
+         (x, 2, w); }",
+        "let (m, k, r) = split(x, x[0]); let g = grad(sum(m * r * f64(k)), wrt: x); return sum(m * r) + sum(r * r) + \
+         sum(g * g);",
+    ),
+    (
+        "rule_of_a_tuple",
+        "codelet fn split<T: float>(x: T, w: T) -> (a: T, b: T) { return (a: x * x, b: x * w); }\ngrad split(x, w; a, b; \
+         da, db) { return (x: 2.0 * x * da + w * db, w: x * db); }\ncodelet fn f<T: float>(x: T) -> T { let s = \
+         split(x, sin(x)); return s.a * s.b; }\ncodelet fn h<T: float>(x: T) -> T { return split(x, cos(x)).b; }",
+        "let s = split(x, x[1]); let g = grad(sum(s.b * s.b), wrt: x); return sum(s.a * s.a * s.b) + sum(f(x) * x) + \
+         sum(h(x) * x) + sum(g * x);",
     ),
 ];

@@ -6,7 +6,7 @@ use super::operand::Operand;
 use crate::gradients::derive::{Formula, text};
 use girder_ir::types::ElemType;
 use girder_source::Span;
-use girder_syntax::ast::{self, AssignOp, Dim, ExprId, FieldDir, Index, ItemKind, StmtKind, TypeKind};
+use girder_syntax::ast::{self, AssignOp, Dim, ExprId, FieldDir, Index, ItemKind, Pattern, StmtKind, TypeKind};
 use girder_syntax::make::{Make, arg, body, ident, path};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -16,6 +16,8 @@ pub(super) enum EachBody<'o> {
     Copy,
     /// A codelet function or a conversion, by its qualified name.
     Call(&'o str),
+    /// The members of the tuple that a codelet function gives, by its qualified name.
+    Tuple(&'o str),
     /// A formula, with a name that no other formula has.
     Formula(&'o Formula, &'o str),
 }
@@ -38,7 +40,7 @@ impl EachCodelet<'_> {
         use std::fmt::Write;
         let mut name = match self.body {
             EachBody::Copy => "each.fill".to_string(),
-            EachBody::Call(path) => format!("each.{path}"),
+            EachBody::Call(path) | EachBody::Tuple(path) => format!("each.{path}"),
             EachBody::Formula(_, name) => format!("each.{name}"),
         };
         for operand in self.operands {
@@ -70,6 +72,14 @@ impl EachCodelet<'_> {
         let (mut statements, values) = match self.body {
             EachBody::Copy => (vec![], args.into_iter().map(|a| a.value).take(1).collect()),
             EachBody::Call(path) => (vec![], vec![make.call_name(path, args)]),
+            EachBody::Tuple(path) => {
+                let names: Vec<SmolStr> = (0..self.outs.len()).map(|k| format_smolstr!("v{k}")).collect();
+                let parts = names.iter().map(|n| Pattern::Name(ident(n))).collect();
+                let (pattern, value) = (Pattern::Tuple(parts, Span::NONE), make.call_name(path, args));
+                let decl = ast::Let { mutable: false, pattern, ty: None, value, span: Span::NONE };
+                let statement = make.stmt(StmtKind::Decl(ast::Decl::Let(decl)));
+                (vec![statement], names.iter().map(|n| make.name(n)).collect())
+            }
             EachBody::Formula(formula, _) => text::statements(formula, &mut make, &mut |_, k| args[k].value),
         };
         for (k, (value, &ty)) in values.into_iter().zip(self.outs).enumerate() {

@@ -80,6 +80,8 @@ pub enum OpKind {
     Builtin(SmolStr),
     /// A codelet function that has a rule, by item and qualified name.
     Call(ModuleRef, usize, SmolStr),
+    /// A member of the tuple that such a function gives, by its number.
+    Part(ModuleRef, usize, SmolStr, usize, usize),
     /// `T(a)`
     Convert(ElemType),
     /// `T.bits(a)`
@@ -174,6 +176,22 @@ impl Formula {
         f.arms = self.arms.iter().map(|a| Arm { cond: moved.get(a.cond).copied().unwrap_or(0), ..*a }).collect();
         f.outputs = self.outputs.iter().map(|&o| moved[o]).collect();
         f
+    }
+
+    /// Returns the operations that are the members of the same call as a member, each by its number.
+    pub fn parts(&self, id: Id) -> Vec<Option<Id>> {
+        let op = &self.code[id];
+        let OpKind::Part(module, item, _, _, count) = op.kind else { return vec![] };
+        let mut parts = vec![None; count];
+        for (k, o) in self.code.iter().enumerate() {
+            if let OpKind::Part(m, i, _, part, _) = o.kind
+                && (m, i) == (module, item)
+                && o.args == op.args
+            {
+                parts[part].get_or_insert(k);
+            }
+        }
+        parts
     }
 
     /// Returns which operands some result needs.

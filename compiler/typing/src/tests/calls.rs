@@ -91,20 +91,23 @@ fn sizes_of_parameters_are_bound_and_checked() {
 fn the_result_type_of_an_element_wise_call() {
     let world = World::new(
         "codelet fn f<T: float>(x: T) -> bool { x > 0.0 } codelet fn g<T: number>(x: T, k: T) -> T { x * k }
-        codelet fn two<T: float>(x: T) -> (T, T) { (x, x) }",
+        codelet fn two<T: float>(x: T) { (x, i: i32(x)) }
+        codelet fn nested<T: float>(x: T) -> (T, (T, T)) { (x, (x, x)) }",
     );
     let ask = |name: &str, args: &[ElemType]| {
         let mut d = Diagnostics::default();
         let f = world.function(name);
-        let r = crate::result_type(&world, MODULE, f, args, f.name.span, &world.session, &mut d);
+        let r = crate::result_types(&world, MODULE, f, args, f.name.span, &world.session, &mut d);
         r.map_err(|_| d.iter().map(|d| d.code.to_string()).collect::<Vec<_>>().join(" "))
     };
+    use crate::Results::{One, Tuple};
     use ElemType::{Bool, F32, I32};
-    assert_eq!(ask("f", &[F32]), Ok(Bool));
-    assert_eq!(ask("g", &[I32, I32]), Ok(I32));
+    assert_eq!(ask("f", &[F32]), Ok(One(Bool)));
+    assert_eq!(ask("g", &[I32, I32]), Ok(One(I32)));
+    assert_eq!(ask("two", &[F32]), Ok(Tuple(vec![(None, F32), (Some("i".into()), I32)])));
     assert_eq!(ask("f", &[I32]), Err("codelet::generic".into()));
     assert_eq!(ask("g", &[I32, F32]), Err("codelet::type_mismatch".into()));
-    assert_eq!(ask("two", &[F32]), Err("codelet::elementwise".into()));
+    assert_eq!(ask("nested", &[F32]), Err("codelet::elementwise".into()));
     assert_eq!(ask("g", &[I32]), Err("codelet::argument".into()));
     assert_eq!(ask("f", &[ElemType::F16]), Err("codelet::not_supported".into()));
 }

@@ -77,8 +77,14 @@ impl<'n> Flatten<'n> {
         let args: Vec<Symbol> =
             args.map(|(k, &ty)| Symbol::Value(self.f.add(OpKind::Input(k), &[], Some(ty), 0))).collect();
         let value = self.call(module, item, f, args, f.body.span)?;
-        let Symbol::Value(out) = value else { return refuse(f.body.span, "a result that is no number") };
-        self.f.outputs.push(out);
+        let outs = match value {
+            Symbol::Tuple(members) => members.into_iter().map(|(_, v)| v).collect(),
+            one => vec![one],
+        };
+        for out in outs {
+            let out = self.number(out, f.body.span)?;
+            self.f.outputs.push(out);
+        }
         self.f.name = self.names.qualified_fn(module, f);
         Ok(std::mem::take(&mut self.f))
     }
@@ -90,8 +96,7 @@ impl<'n> Flatten<'n> {
         formula: Formula,
         of: (ModuleRef, usize),
         args: &[Symbol],
-        y: Id,
-        g: Id,
+        (ys, gs): (&[Id], &[Id]),
         wanted: &[bool],
     ) -> Found<(Formula, Vec<Option<Id>>)> {
         let names = self.names;
@@ -107,9 +112,19 @@ impl<'n> Flatten<'n> {
         let listed = |name: &SmolStr| grad.params.iter().any(|p| p.name == *name);
         let is_param = |name: &SmolStr| f.params.iter().any(|p| p.name.name == *name);
         frame.names.retain(|(name, _)| !is_param(name) || listed(name));
-        for (names, id) in [(&grad.results, y), (&grad.adjoints, g)] {
-            if let Some(name) = names.first() {
-                frame.names.push((name.name.clone(), Symbol::Value(id)));
+        for (names, ids) in [(&grad.results, ys), (&grad.adjoints, gs)] {
+            match (&names[..], ids) {
+                ([one], [id]) => frame.names.push((one.name.clone(), Symbol::Value(*id))),
+                ([one], several) => {
+                    let members = several.iter().zip(member_names(f));
+                    let members = members.map(|(&id, name)| (name, Symbol::Value(id))).collect();
+                    frame.names.push((one.name.clone(), Symbol::Tuple(members)));
+                }
+                (several, ids) if several.len() == ids.len() => {
+                    let named = several.iter().zip(ids);
+                    frame.names.extend(named.map(|(name, &id)| (name.name.clone(), Symbol::Value(id))));
+                }
+                _ => return refuse(grad.name.span, "a rule of another number of results"),
             }
         }
         self.frames.push(frame);
@@ -222,15 +237,27 @@ impl<'n> Flatten<'n> {
                 .map(|(_, v)| if let Symbol::Value(id) = v { Some(*id) } else { None })
                 .collect();
             let Some(ids) = ids else { return refuse(span, "an argument that is no number") };
-            let result = match stated(&f.result) {
-                Some(name) => match frame.names.iter().find(|(n, _)| *n == name) {
-                    Some((_, Symbol::Type(t))) => Some(*t),
-                    _ => ElemType::from_name(&name),
-                },
-                None => ids.first().and_then(|&id| self.f.code[id].ty),
+            let of_type = |name: SmolStr| match frame.names.iter().find(|(n, _)| *n == name) {
+                Some((_, Symbol::Type(t))) => Some(*t),
+                _ => ElemType::from_name(&name),
             };
             let name = self.names.qualified_fn(module, f);
             let arm = self.arm;
+            if let Some(ast::Type { kind: TypeKind::Tuple(types), .. }) = &f.result {
+                let mut members = vec![];
+                for (k, ((_, ty), member)) in types.iter().zip(member_names(f)).enumerate() {
+                    let Some(ty) = stated(&Some(ty.clone())).and_then(of_type) else {
+                        return refuse(span, "a rule and a tuple inside a tuple");
+                    };
+                    let kind = OpKind::Part(module, item, name.clone(), k, types.len());
+                    members.push((member, Symbol::Value(self.f.add(kind, &ids, Some(ty), arm))));
+                }
+                return Ok(Symbol::Tuple(members));
+            }
+            let result = match stated(&f.result) {
+                Some(name) => of_type(name),
+                None => ids.first().and_then(|&id| self.f.code[id].ty),
+            };
             return Ok(Symbol::Value(self.f.add(OpKind::Call(module, item, name), &ids, result, arm)));
         }
         self.frames.push(frame);
@@ -679,6 +706,16 @@ fn stated(ty: &Option<ast::Type>) -> Option<SmolStr> {
     match ty {
         Some(ast::Type { kind: TypeKind::Name { name, .. }, .. }) => Some(name.dotted()),
         _ => None,
+    }
+}
+
+/// Returns the names of the members of the tuple that a function states as its result.
+fn member_names(f: &ast::Fn) -> Vec<SmolStr> {
+    match &f.result {
+        Some(ast::Type { kind: TypeKind::Tuple(types), .. }) => {
+            types.iter().map(|(name, _)| name.as_ref().map(|n| n.name.clone()).unwrap_or_default()).collect()
+        }
+        _ => vec![],
     }
 }
 

@@ -7,6 +7,7 @@ use super::flatten::{Flatten, Refusal, Symbol};
 use super::{Formula, Id, OpKind};
 use girder_ir::types::ElemType;
 use girder_syntax::ast::{BinaryOp, UnaryOp};
+use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -44,6 +45,10 @@ pub fn derivative(
             arm = w.f.arms[arm].outer;
         }
         arm = here;
+        if let OpKind::Part(..) = of.code[k].kind {
+            w.part(k, &active)?;
+            continue;
+        }
         if let (true, Some(g)) = (active[k], w.adjoints.get(&k).copied()) {
             w.step(k, g, &active)?;
         }
@@ -217,24 +222,61 @@ impl Reverse<'_, '_> {
             }
             OpKind::Builtin(name) => self.builtin(name, k, g, active)?,
             OpKind::Call(module, item, name) => {
-                let wanted: Vec<bool> = a.iter().map(|&x| active[x]).collect();
-                let types: Vec<Symbol> = a.iter().map(|&x| Symbol::Value(x)).collect();
-                let f = std::mem::take(&mut self.f);
-                let done = self.flatten.rule(f, (*module, *item), &types, y, g, &wanted);
-                let (f, adjoints) = done.map_err(|mut r| {
-                    r.inside.get_or_insert(name.clone());
-                    r
-                })?;
-                self.f = f;
-                for (&x, d) in a.iter().zip(adjoints) {
-                    if let Some(d) = d {
-                        self.to(arm, x, d);
-                    }
-                }
+                self.by_rule((*module, *item), name, (&a, arm), (&[y], &[g]), active)?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Adds the adjoints of the operands of a call of a function with a rule, given those of its results.
+    fn by_rule(
+        &mut self,
+        of: (ModuleRef, usize),
+        name: &SmolStr,
+        (args, arm): (&[Id], usize),
+        results: (&[Id], &[Id]),
+        active: &[bool],
+    ) -> Result<(), Refusal> {
+        let wanted: Vec<bool> = args.iter().map(|&x| active[x]).collect();
+        let symbols: Vec<Symbol> = args.iter().map(|&x| Symbol::Value(x)).collect();
+        let f = std::mem::take(&mut self.f);
+        let done = self.flatten.rule(f, of, &symbols, results, &wanted);
+        let (f, adjoints) = done.map_err(|mut r| {
+            r.inside.get_or_insert(name.clone());
+            r
+        })?;
+        self.f = f;
+        for (&x, d) in args.iter().zip(adjoints) {
+            if let Some(d) = d {
+                self.to(arm, x, d);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for the members of a tuple that a call gives, at the first of them: the adjoints of all are then
+    /// complete.
+    fn part(&mut self, k: Id, active: &[bool]) -> Result<(), Refusal> {
+        let op = self.f.code[k].clone();
+        let OpKind::Part(module, item, name, _, count) = &op.kind else { return Ok(()) };
+        let parts = self.f.parts(k);
+        let is_first = parts.iter().flatten().all(|&p| p >= k);
+        let reached = |p: &Id| active.get(*p) == Some(&true) && self.adjoints.contains_key(p);
+        if !is_first || !parts.iter().flatten().any(reached) {
+            return Ok(());
+        }
+        let zero = self.f.float(0.0);
+        let (mut ys, mut gs) = (vec![], vec![]);
+        for (j, part) in parts.into_iter().enumerate() {
+            gs.push(part.and_then(|p| self.adjoints.get(&p).copied()).unwrap_or(zero));
+            let kind = OpKind::Part(*module, *item, name.clone(), j, *count);
+            ys.push(match part {
+                Some(p) => self.held(p),
+                None => self.f.add(kind, &op.args, op.ty, op.arm),
+            });
+        }
+        self.by_rule((*module, *item), name, (&op.args, op.arm), (&ys, &gs), active)
     }
 
     fn builtin(&mut self, name: &str, k: Id, g: Id, active: &[bool]) -> Result<(), Refusal> {

@@ -4,6 +4,7 @@
 //! used, so that they take the type of their context.
 
 use super::{Formula, Id, OpKind};
+use girder_source::Span;
 use girder_syntax::ast::{self, ExprId, Pattern, StmtId, StmtKind};
 use girder_syntax::make::{Make, arg, ident};
 use girder_typing::ModuleRef;
@@ -18,8 +19,28 @@ pub fn statements(
 ) -> (Vec<StmtId>, Vec<ExprId>) {
     let live = formula.live();
     let mut list = vec![];
+    let mut known = vec![false; formula.code.len()];
     for (id, op) in formula.code.iter().enumerate().filter(|(id, _)| live[*id]) {
+        if known[id] {
+            continue;
+        }
         if op.ty.is_none() || matches!(op.kind, OpKind::Bool(_) | OpKind::Member(..)) {
+            continue;
+        }
+        if let OpKind::Part(_, _, name, ..) = &op.kind {
+            // One call gives all its members.
+            let args = op.args.iter().map(|&a| arg(used(formula, make, a))).collect();
+            let value = make.call_name(name, args);
+            let member = |part: &Option<Id>| match part.filter(|&p| live[p] && p >= id) {
+                Some(p) => {
+                    known[p] = true;
+                    Pattern::Name(ident(&format_smolstr!("t{p}")))
+                }
+                None => Pattern::Wildcard(Span::NONE),
+            };
+            let pattern = Pattern::Tuple(formula.parts(id).iter().map(member).collect(), Span::NONE);
+            let of = ast::Let { mutable: false, pattern, ty: None, value, span: Span::NONE };
+            list.push(make.stmt(StmtKind::Decl(ast::Decl::Let(of))));
             continue;
         }
         let value = match op.kind {
@@ -27,7 +48,7 @@ pub fn statements(
             _ => written(formula, make, id),
         };
         let pattern = Pattern::Name(ident(&format_smolstr!("t{id}")));
-        let of = ast::Let { mutable: false, pattern, ty: None, value, span: girder_source::Span::NONE };
+        let of = ast::Let { mutable: false, pattern, ty: None, value, span: Span::NONE };
         list.push(make.stmt(StmtKind::Decl(ast::Decl::Let(of))));
     }
     let results = formula.outputs.iter().map(|&o| used(formula, make, o)).collect();
@@ -54,7 +75,9 @@ fn written(formula: &Formula, make: &mut Make, id: Id) -> ExprId {
         OpKind::Bool(b) => make.bool(*b),
         OpKind::Binary(o) => make.binary(*o, args[0], args[1]),
         OpKind::Unary(o) => make.unary(*o, args[0]),
-        OpKind::Builtin(name) | OpKind::Call(_, _, name) => make.call_name(name, args.into_iter().map(arg).collect()),
+        OpKind::Builtin(name) | OpKind::Call(_, _, name) | OpKind::Part(_, _, name, ..) => {
+            make.call_name(name, args.into_iter().map(arg).collect())
+        }
         OpKind::Convert(ty) => make.call_name(ty.name(), args.into_iter().map(arg).collect()),
         OpKind::Bits(ty) => make.call_name(&format_smolstr!("{ty}.bits"), args.into_iter().map(arg).collect()),
         OpKind::Member(ty, name) => make.name(&format_smolstr!("{ty}.{name}")),
@@ -65,7 +88,7 @@ fn written(formula: &Formula, make: &mut Make, id: Id) -> ExprId {
 pub fn callees(formula: &Formula) -> Vec<(ModuleRef, usize)> {
     let live = formula.live();
     let calls = formula.code.iter().zip(live).filter(|(_, l)| *l).filter_map(|(op, _)| match &op.kind {
-        OpKind::Call(module, item, _) => Some((*module, *item)),
+        OpKind::Call(module, item, _) | OpKind::Part(module, item, ..) => Some((*module, *item)),
         _ => None,
     });
     let mut all: Vec<_> = calls.collect();
