@@ -59,7 +59,8 @@ def jax_worker(initial):
         loss, gradients = jax.value_and_grad(loss_of)(net, x, c)
         rate = 0.05 * (1 + jnp.cos(jnp.pi * k / steps))
         slots = [0.9 * m + g for m, g in zip(slots, gradients)]
-        return [p - rate * m for p, m in zip(net, slots)], slots, loss
+        net = [p - rate * (g + 0.9 * m) for p, g, m in zip(net, gradients, slots)]
+        return net, slots, loss
 
     train = jax.jit(step, donate_argnums=(0, 1))
     net = [jnp.asarray(first[f"layers.{k}.{name}"]) for k in range(2) for name in "wb"]

@@ -1,22 +1,25 @@
 //! Every example has the values of an independent source, in every mode on one to three threads.
 //!
-//! The expected numbers of `digits`, `heat` and `mnist` were computed by NumPy (`reference.py` beside each);
+//! The expected numbers of `digits`, `heat`, `mnist` and `text` were computed by NumPy (`reference.py` beside each);
 //! those of the others are from the public tutorials that they follow.
 
-use girder::arrays;
+use girder::{Array, arrays};
 use girder_engine::Mode;
+use girder_ir::types::ElemType;
 use girder_tests::{Element, Outcome, Program, elements, files};
+use std::path::Path;
 
 type Test = fn(&str);
 
 /// A directory of `examples/` and its test.
-const EXAMPLES: [(&str, Test); 7] = [
+const EXAMPLES: [(&str, Test); 8] = [
     ("digits", digits),
     ("heat", heat),
     ("matvec", matvec),
     ("mnist", mnist),
     ("operations", operations),
     ("suffix-sum", suffix_sum),
+    ("text", text),
     ("variables", variables),
 ];
 
@@ -115,7 +118,7 @@ fn digits(name: &str) {
 /// time of the compiler.
 fn mnist(name: &str) {
     let compiled = example(name).arg("steps=20").target("small").over_memory().compile(&[Mode::Fast]);
-    close_to_expected(&compiled.run_named("train", Mode::Fast, 2), "mnist", "losses");
+    close(losses(&compiled.run_named("train", Mode::Fast, 2)), name, "losses");
     // The accuracy after three epochs is in the README; twenty steps give more than chance does.
     let done = compiled.run(Mode::Fast, 2);
     let accuracy = done.prints.last().and_then(|line| line.strip_prefix("test accuracy "));
@@ -128,15 +131,67 @@ fn mnist(name: &str) {
     }
 }
 
-/// Compares what the stream `losses` carried with an array of f64 of the example's `expected.npz`.
-fn close_to_expected(done: &Outcome, name: &str, key: &str) {
+fn text(name: &str) {
+    for model in ["lstm", "transformer"] {
+        let program = Program::file(format!("examples/{name}/{model}.gir")).arg("steps=20");
+        let done = program.target("small").over_memory().compile(&[Mode::Fast]).run(Mode::Fast, 2);
+        close(losses(&done), name, model);
+    }
+}
+
+/// What the stream `losses` carried.
+fn losses(done: &Outcome) -> Vec<f32> {
     assert!(done.failure.is_none(), "{:?}", done.failure);
+    done.packets.iter().filter(|p| p.0 == "losses").map(|p| f32::read(&p.1.bytes)).collect()
+}
+
+/// Compares losses with an array of f64 of the example's `expected.npz`.
+fn close(found: Vec<f32>, name: &str, key: &str) {
     let path = files::root().join(format!("examples/{name}/expected.npz"));
     let expected: Vec<f64> = elements(&arrays::read(&path, Some(key)).unwrap_or_else(|e| panic!("{name}: {e}")));
-    let found: Vec<f32> = done.packets.iter().filter(|p| p.0 == "losses").map(|p| f32::read(&p.1.bytes)).collect();
     assert_eq!(found.len(), expected.len());
     for (step, (x, y)) in found.iter().zip(&expected).enumerate() {
         let error = (f64::from(*x) / y - 1.0).abs();
         assert!(error <= 1e-4, "{key} of {name}: the loss of step {step} is {x}, but {y} in NumPy");
     }
+}
+
+/// A perceptron that reads floats, and updates its parameters in a loop over their leaves.
+const PERCEPTRON: &str = r#"//! girder: --in digits=perceptron_digits.npy --in classes=perceptron_classes.npy
+use nn;
+stream digits: in f32[64, 784];
+stream classes: in i32[64];
+let layers = [nn.dense(784, 128, seed: 1), nn.dense(128, 10, seed: 2)];
+fn network(x: f32[n, 784]) -> f32[n, 10] {
+    let mut h = x @ layers[0].w + layers[0].b;
+    for layer in layers[1..] { h = nn.relu(h) @ layer.w + layer.b; }
+    return h;
+}
+program train(steps: int = 1000, lr: float = 0.1) {
+    repeat steps {
+        let loss = nn.cross_entropy(network(read(digits)), read(classes));
+        for (p, d) in zip(leaves(layers), leaves(grad(loss, wrt: layers))) { p -= lr * d; }
+        print("loss", loss);
+    }
+}
+"#;
+
+#[test]
+fn a_perceptron_may_update_the_leaves_of_its_layers() {
+    let steps = 20;
+    let data = |key| arrays::read(&files::root().join("examples/mnist/mnist.npz"), Some(key)).expect("an array");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let write = |name: &str, ty: ElemType, shape: &[u64], bytes: Vec<u8>| {
+        let array = Array { ty, shape: shape.to_vec(), bytes: bytes.into() };
+        arrays::write(&folder.join(name), &array).expect("a folder for what tests write");
+    };
+    let (images, labels) = (data("train_images"), data("train_labels"));
+    let pixels = images.bytes[..steps * 64 * 784].iter().flat_map(|&x| (f32::from(x) / 255.0).to_le_bytes());
+    let classes = labels.bytes[..steps * 64].iter().flat_map(|&x| i32::from(x).to_le_bytes());
+    write("perceptron_digits.npy", ElemType::F32, &[steps as u64 * 64, 784], pixels.collect());
+    write("perceptron_classes.npy", ElemType::I32, &[steps as u64 * 64], classes.collect());
+    let program = Program::new(folder.join("perceptron.gir"), PERCEPTRON, "small").arg(&format!("steps={steps}"));
+    let done = program.over_memory().compile(&[Mode::Fast]).run(Mode::Fast, 2);
+    let losses = done.prints.iter().map(|line| line.strip_prefix("loss ").and_then(|text| text.parse().ok()));
+    close(losses.map(|loss| loss.expect("a loss")).collect(), "mnist", "descent");
 }
