@@ -253,8 +253,8 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
     (
         "twice_max",
         "",
-        "let y = max_of(x * x * x, axis: 1) + min_of(x) + max_of(x, axis: 0, keep: true)[0, 1]; let g = grad(sum(y * y), \
-         wrt: x); let h = grad(sum(g * g * x), wrt: x); return sum(h * h);",
+        "let y = max_of(x * x * x, axis: 1) + min_of(x) + max_of(x, axis: 0, keep: true)[0, 1]; let g = grad(sum(y * \
+         y), wrt: x); let h = grad(sum(g * g * x), wrt: x); return sum(h * h);",
     ),
     (
         "tuple_of_numbers",
@@ -265,8 +265,8 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
     ),
     (
         "rule_of_a_tuple",
-        "codelet fn split<T: float>(x: T, w: T) -> (a: T, b: T) { return (a: x * x, b: x * w); }\ngrad split(x, w; a, b; \
-         da, db) { return (x: 2.0 * x * da + w * db, w: x * db); }\ncodelet fn f<T: float>(x: T) -> T { let s = \
+        "codelet fn split<T: float>(x: T, w: T) -> (a: T, b: T) { return (a: x * x, b: x * w); }\ngrad split(x, w; a, \
+         b; da, db) { return (x: 2.0 * x * da + w * db, w: x * db); }\ncodelet fn f<T: float>(x: T) -> T { let s = \
          split(x, sin(x)); return s.a * s.b; }\ncodelet fn h<T: float>(x: T) -> T { return split(x, cos(x)).b; }",
         "let s = split(x, x[1]); let g = grad(sum(s.b * s.b), wrt: x); return sum(s.a * s.a * s.b) + sum(f(x) * x) + \
          sum(h(x) * x) + sum(g * x);",

@@ -54,9 +54,11 @@ fn digits_with_grad_has_the_bits_of_the_hand_written_reverse() {
 fn perceptron([rows, inputs, hidden, classes]: [u64; 4], step: &str) -> Program {
     Program::text(format!(
         "use nn;\nuse class_loss;\n{SLOPES}
-param w1: f32[{inputs}, {hidden}] = list i in 0..{inputs} {{ list j in 0..{hidden} {{ 0.01 * ((7 * i + 3 * j) % 19) - 0.09 }} }};
+param w1: f32[{inputs}, {hidden}] =
+    list i in 0..{inputs} {{ list j in 0..{hidden} {{ 0.01 * ((7 * i + 3 * j) % 19) - 0.09 }} }};
 param b1: f32[{hidden}] = 0.1;
-param w2: f32[{hidden}, {classes}] = list i in 0..{hidden} {{ list j in 0..{classes} {{ 0.02 * ((5 * i + j) % 13) - 0.12 }} }};
+param w2: f32[{hidden}, {classes}] =
+    list i in 0..{hidden} {{ list j in 0..{classes} {{ 0.02 * ((5 * i + j) % 13) - 0.12 }} }};
 param b2: f32[{classes}];
 param x: f32[{rows}, {inputs}] = list i in 0..{rows} {{ list j in 0..{inputs} {{ 0.1 * ((3 * i + 11 * j) % 10) }} }};
 param class: i32[{rows}] = list i in 0..{rows} {{ i % {classes} }};

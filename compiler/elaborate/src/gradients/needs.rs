@@ -272,7 +272,8 @@ impl Elaborator<'_> {
         Ok(row)
     }
 
-    /// Returns the origin of the step of a body that last writes a variable before a moment, or in the iteration before.
+    /// Returns the origin of the step of a body that last writes a variable before a moment, or in the iteration
+    /// before.
     fn maker_of(&mut self, w: &Walk, path: &[Inside], var: VarId, at: Moment) -> Option<OriginId> {
         let nodes = std::mem::take(&mut self.emission.body_at(w.root, path)?.nodes);
         let writes = |n: &&Node| {

@@ -13,6 +13,17 @@ fn tree(module: &Module) -> String {
     format!("{head}\n{:?}", module.comments)
 }
 
+/// Returns the position of the first quote that no backslash escapes.
+fn closing_quote(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |c: char| {
+        let end = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        end
+    };
+    text.find(is_end).unwrap()
+}
+
 fn shown(module: &Module, node: &impl Debug) -> String {
     let text = format!("{node:?}");
     let mut out = String::new();
@@ -20,7 +31,7 @@ fn shown(module: &Module, node: &impl Debug) -> String {
     while let Some(at) = rest.find(|c: char| c.is_ascii_alphanumeric() || c == '"') {
         let (before, word) = rest.split_at(at);
         let end = |w: &str| w.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(w.len());
-        let len = word.strip_prefix('"').map_or_else(|| end(word), |quoted| 2 + quoted.find('"').unwrap());
+        let len = word.strip_prefix('"').map_or_else(|| end(word), |quoted| 2 + closing_quote(quoted));
         let (word, after) = word.split_at(len);
         out += before;
         let number = word.get(1..).and_then(|n| n.parse::<u32>().ok());
