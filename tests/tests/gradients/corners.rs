@@ -11,6 +11,19 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
         "var h: f64[4, 3]; h <- x; #[recompute] repeat i in 3..1 by -1 { h <- tanh(h * f64(i) + x[i] + h[i - 1]); } \
          return sum(h * h);",
     ),
+    // The second derivative reaches the temporary of the `else` from outside of the `if`.
+    (
+        "second derivative of arms that overwrite",
+        "",
+        "var t: f64[4, 3]; t <- tanh(x); if sum(x) > 100.0 { t <- 0.6 * t; } else { t <- tanh(t); } let g = \
+         grad(sum(tanh(t)), wrt: x); return sum(g * g);",
+    ),
+    (
+        "second derivative of cases that overwrite",
+        "",
+        "var t: f64[4, 3]; t <- tanh(x); let k = i32(sum(x) * 0.0) + 1; switch k { 0 => { t <- 0.6 * t; } 1 => { t <- \
+         exp(t); } _ => { t <- tanh(t); } } let g = grad(sum(tanh(t)), wrt: x); return sum(g * g);",
+    ),
     (
         "holes",
         "",

@@ -118,7 +118,8 @@ impl Elaborator<'_> {
             w.path.pop();
             bodies.push(self.emission.close_under_run_time());
             done?;
-            self.forget_locals(w, e, arms);
+            // Adjoints of another arm's locals may have been made by steps after the branch.
+            self.forget_locals(w, e, std::slice::from_ref(tape));
         }
         if bodies.iter().all(|b| b.nodes.is_empty()) {
             return Ok(());
