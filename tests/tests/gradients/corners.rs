@@ -11,6 +11,13 @@ pub const CORNERS: &[(&str, &str, &str)] = &[
         "var h: f64[4, 3]; h <- x; #[recompute] repeat i in 3..1 by -1 { h <- tanh(h * f64(i) + x[i] + h[i - 1]); } \
          return sum(h * h);",
     ),
+    // The gradient inside the arm reverses the loop, whose product is no variable of the arm.
+    (
+        "gradient in an arm through a loop before it",
+        "",
+        "var t: f64[4, 3]; t <- x; repeat 3 { t <- tanh(t * x); } if sum(x) < 100.0 { let g = grad(sum(tanh(t)), \
+         wrt: x); t <- tanh(t); } return sum(t * t);",
+    ),
     // The second derivative reaches the temporary of the `else` from outside of the `if`.
     (
         "second derivative of arms that overwrite",

@@ -210,7 +210,8 @@ impl Elaborator<'_> {
         self.push(kind, e.span)?;
         let what = What::ReverseLoop;
         let mut reads = vars.clone();
-        each_touched(body, &mut |v| reads.push(v));
+        // What an iteration makes for itself is kept in rows: the reverse loop does not read it.
+        each_touched(body, &mut |v| reads.extend((!self.is_local(v, &e.during)).then_some(v)));
         let writes = vars.iter().filter_map(|&v| w.adjoints.own(v)).collect();
         self.record(begin, EntryKind::Opaque { what, reads, writes }, e.span);
         Ok(())
