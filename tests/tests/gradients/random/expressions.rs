@@ -110,7 +110,7 @@ impl Maker {
                 format!("tanh(paired({operand}){member})")
             }
             _ if self.once_in(3) => format!("narrow({operand})"),
-            _ => format!("select({operand} > {}, {operand}, {})", self.fitting(shape), self.fitting(shape)),
+            _ => format!("select({operand} > {} + 0.0137, {operand}, {})", self.fitting(shape), self.fitting(shape)),
         }
     }
 
