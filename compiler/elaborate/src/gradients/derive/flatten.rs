@@ -5,7 +5,7 @@
 
 use super::{Arm, Formula, Id, OpKind};
 use crate::codelets::Names;
-use crate::gradients::rules::Rules;
+use crate::gradients::rule_table::Rules;
 use girder_ir::types::ElemType;
 use girder_source::Span;
 use girder_syntax::ast::{self, AssignOp, BinaryOp, ExprId, ExprKind, ItemKind, Pattern, StmtKind, TypeKind, UnaryOp};
