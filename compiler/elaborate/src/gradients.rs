@@ -5,8 +5,8 @@
 //! ([`tape`]). Every write to a variable is logged with its *moment* ([`moments`], [`order`]), so that a needed value
 //! that was overwritten is an error and never a wrong gradient. `grad` finds what depends on the wanted tensors
 //! ([`active`], [`activate`]), walks the tape backwards ([`state`], [`reverse`], [`control`], [`replay`]) and collects
-//! the derivative by each variable ([`adjoints`]). Functions of numbers are differentiated as text, into one codelet for
-//! each backward step ([`derive`], [`formulas`]); other functions by their rules, `grad f(x; y; dy) { … }`
+//! the derivative by each variable ([`adjoints`]). Functions of numbers are differentiated as text, into one codelet
+//! for each backward step ([`derive`], [`formulas`]); other functions by their rules, `grad f(x; y; dy) { … }`
 //! ([`rule_table`], [`rules`]), or through their bodies.
 //!
 //! Invariant: nothing is recorded in a program that does not call `grad`.
