@@ -29,8 +29,6 @@ mod stmt;
 mod iterations;
 mod vector;
 
-pub(crate) use vector::NAMESPACE;
-
 use crate::helpers::Import;
 use crate::host::{Features, Host};
 use cranelift_codegen::ir::immediates::Offset32;
@@ -50,6 +48,9 @@ use girder_ir::ids::{ExprId, FieldId, LocalId, SiteId};
 use girder_ir::types::ElemType;
 use girder_simd::Machine;
 use std::cell::Cell;
+
+/// The namespace of vector kernels among the functions that a kernel calls.
+pub(crate) const NAMESPACE: u32 = 1;
 
 /// The translation of a specification.
 pub(crate) struct Lowered {

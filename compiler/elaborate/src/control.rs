@@ -7,8 +7,9 @@ mod switch;
 
 use crate::elaborator::Elaborator;
 use crate::elaborator::{Body, NodeKind};
-use crate::gradients::moments::Moment;
-use crate::gradients::tape::{EntryKind, tape_of};
+use crate::gradients::order::Moment;
+use crate::gradients::record::tape_of;
+use crate::gradients::tape::EntryKind;
 use crate::statements::Flow;
 use crate::value::{Tensor, Value};
 use girder_ir::graph::VarClass;

@@ -9,8 +9,11 @@
 //!
 //! Invariant: the distribution of a variable is valid ([`Law::is_valid`]), and its type is a float type.
 
+pub mod drawing;
+
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Value, shaped};
+use drawing::{Drawing, Fan, Kind, Scaled, by_fan, fan_of};
 use girder_ir::drawn::{Drawn, Law, normal_cdf};
 use girder_ir::graph::Init;
 use girder_ir::ids::VarId;
@@ -20,47 +23,6 @@ use siphasher::sip::SipHasher13;
 use smol_str::SmolStr;
 use std::hash::Hasher;
 use std::sync::Arc;
-
-/// The standard deviation of a standard normal number restricted to -2..=2.
-const TRUNCATED_AT_2: f64 = 0.879_625_661_034_239_8;
-
-/// An initial value that is drawn at load.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Drawing {
-    law: Scaled,
-    seed: u64,
-    /// `None`: from the name of the variable.
-    site: Option<u64>,
-}
-
-/// A distribution, which may depend on the shape of the variable.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Scaled {
-    Fixed(Law),
-    /// Of mean 0 and variance `gain`² / fan.
-    ByFan {
-        kind: Kind,
-        fan: Fan,
-        gain: f64,
-        /// The number of leading axes that count copies.
-        stack: usize,
-    },
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
-    Uniform,
-    Normal,
-    Truncated,
-}
-
-/// How many inputs or outputs a unit has.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fan {
-    In,
-    Out,
-    Average,
-}
 
 impl Elaborator<'_> {
     /// Evaluates `drawn("normal", seed: 1, site: 7, scale: 0.05)`, or with `fan`, `gain` and `stack` instead of numbers
@@ -213,44 +175,6 @@ impl Elaborator<'_> {
     pub(crate) fn normal_cdf(&mut self, given: Vec<Given>, span: Span) -> Result<Value> {
         let [x] = self.arguments("normal_cdf", ["x"], given, span)?;
         self.real(x, 0.0).map(|x| Value::Float(normal_cdf(x)))
-    }
-}
-
-impl Drawing {
-    /// Returns whether the name of the variable decides the site.
-    pub(crate) fn is_named(&self) -> bool {
-        self.site.is_none()
-    }
-}
-
-/// Returns the distribution of mean 0 and variance `gain`² / fan.
-fn by_fan(kind: Kind, fan: f64, gain: f64) -> Law {
-    let scale = gain / fan.max(1.0).sqrt();
-    match kind {
-        Kind::Uniform => {
-            let hi = gain * (3.0 / fan.max(1.0)).sqrt();
-            Law::Uniform { lo: -hi, hi }
-        }
-        Kind::Normal => Law::Normal { mean: 0.0, scale },
-        Kind::Truncated => Law::Truncated { mean: 0.0, scale: scale / TRUNCATED_AT_2, lo: -2.0, hi: 2.0 },
-    }
-}
-
-/// Returns the inputs or outputs of a unit, by the convention of Keras: `[in, out]`, or `[…, in, out]` where the axes
-/// before are those of a kernel. A vector has as many inputs as outputs.
-fn fan_of(fan: Fan, shape: &[u64]) -> f64 {
-    let (inputs, outputs) = match *shape {
-        [] => (1.0, 1.0),
-        [n] => (n as f64, n as f64),
-        [ref kernel @ .., m, n] => {
-            let size: f64 = kernel.iter().map(|&k| k as f64).product();
-            (size * m as f64, size * n as f64)
-        }
-    };
-    match fan {
-        Fan::In => inputs,
-        Fan::Out => outputs,
-        Fan::Average => 0.5 * (inputs + outputs),
     }
 }
 

@@ -13,17 +13,19 @@ mod entities;
 pub mod memory;
 mod nodes;
 mod reporter;
+mod rows_set;
 mod scopes;
 
 pub use codelet_table::{Captured, CapturedFn, Closed, Closures, CodeletTable, Generated, SpecKey};
 pub use entities::Set;
 pub use nodes::{Body, Node, NodeKind, add_body};
+pub use rows_set::RowsSet;
 pub use scopes::{Binding, Global, Scopes};
 
 use crate::context::{Arguments, Context};
+use crate::gradients::formulas::Formulas;
 use crate::gradients::moments::Recorder;
-use crate::gradients::needs::Formulas;
-use crate::gradients::rules::Rules;
+use crate::gradients::rule_table::Rules;
 use crate::maps::rows::VarRows;
 use crate::modules::{Loader, Modules};
 use crate::references::ItemId;

@@ -3,12 +3,14 @@
 //! A tour. [`modules`] loads the files and records their names; `root` goes through the items of the root module. The
 //! state is in `elaborator`, in parts: names and their values, emission, the budget, entities. Expressions are
 //! evaluated in `expr`, `scope`, `operators`, `indexing`, `members`, `calls`, `builtins` and `reduce`; `binding`
-//! assigns arguments to parameters, `types` checks stated types, `integers` computes. Programs are emitted by
-//! `statements`, `control`, `declarations`, `effects` and `programs`; `variables`, `held`, `places` and `maps` make,
-//! name and place variables; `drawn` has initial values that are drawn at load. `vertices` and `copies` group instances
-//! of one signature into `families`, and `batched` evaluates a loop once for all its iterations. `each` applies codelet
-//! functions to tensors, element by element. `codelets` connects to `girder_typing`, which translates and specialises
-//! codelets.
+//! assigns arguments to parameters, `types` checks stated types, `integers` computes, `remembered` evaluates equal
+//! static calls once. Programs are emitted by `statements`, `control`, `declarations`, `effects` and `programs`;
+//! `variables`, `held`, `places` and `maps` make, name and place variables; `drawn` has initial values that are drawn
+//! at load. `vertices` and `copies` group instances of one signature into `families`, and `batched` evaluates a loop
+//! once for all its iterations. `each` applies codelet functions to tensors, element by element. `codelets` connects to
+//! `girder_typing`, which translates and specialises codelets. `gradients` differentiates.
+//!
+//! `elaborator` imports files that do not import it; the files with `impl Elaborator` import `elaborator`.
 //!
 //! Invariant: a graph is made only if no error was reported; elaboration depends on the text, the arguments and the
 //! machine, never on the host.
@@ -34,6 +36,7 @@ mod types;
 mod calls;
 mod closures;
 mod static_calls;
+mod remembered;
 mod builtins;
 mod reduce;
 mod statements;

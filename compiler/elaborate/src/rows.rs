@@ -9,7 +9,7 @@
 //!
 //! Invariant: the elements that such an index selects are a copy, which nothing but its step writes.
 
-use crate::elaborator::{Body, Elaborator, NodeKind};
+use crate::elaborator::{Body, Elaborator, NodeKind, RowsSet};
 use crate::value::{Given, RunTimeRange, Tensor, Value};
 use girder_ir::codelet::Dir;
 use girder_ir::graph::Graph;
@@ -45,28 +45,6 @@ pub struct Selection {
     pub base: Tensor,
     /// At least one index, in the order of their axes.
     pub at: Vec<RunTimeIndex>,
-}
-
-/// A compute set that reads rows, which later reads may join.
-#[derive(Clone, Debug)]
-pub struct RowsSet {
-    /// The position of its step in the body.
-    position: usize,
-    set: ComputeSetId,
-    start: View,
-    /// The greatest index that the step accepts.
-    greatest: u64,
-    /// The bytes that all reads of the set copy.
-    bytes: u64,
-}
-
-impl RowsSet {
-    /// Follows the insertion of steps.
-    pub fn shift(&mut self, position: usize, count: usize) {
-        if self.position >= position {
-            self.position += count;
-        }
-    }
 }
 
 impl Elaborator<'_> {

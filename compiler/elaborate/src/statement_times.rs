@@ -4,12 +4,9 @@
 //! Invariant: no clock is read unless times were asked for; the time of a statement does not include that of the
 //! statements inside it.
 
-use crate::elaborator::Elaborator;
-use crate::statements::Ended;
-use girder_source::{Result, Span};
-use girder_syntax::ast::StmtId;
+use girder_source::Span;
 use rustc_hash::FxHashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time of each statement.
 #[derive(Debug, Default)]
@@ -26,24 +23,15 @@ impl StatementTimes {
         list.sort_unstable();
         list
     }
-}
 
-impl Elaborator<'_> {
-    /// Evaluates a statement of a body; measures its time if it is a program's.
-    pub fn measured_statement(&mut self, stmt: StmtId, last: bool) -> Result<Ended> {
-        let of_program = self.functions.is_empty() && !self.programs.is_empty();
-        let Some(times) = self.statement_times.as_mut().filter(|_| of_program) else {
-            return self.statement(stmt, last);
-        };
-        let before = std::mem::take(&mut times.inside);
-        let start = Instant::now();
-        let done = self.statement(stmt, last);
-        let time = start.elapsed();
-        let span = self.tree().stmts[stmt].span;
-        if let Some(times) = self.statement_times.as_mut() {
-            *times.times.entry(span).or_default() += time.saturating_sub(times.inside);
-            times.inside = before + time;
-        }
-        done
+    /// Begins a statement. Returns the time so far of the statements inside the one around it.
+    pub fn begin(&mut self) -> Duration {
+        std::mem::take(&mut self.inside)
+    }
+
+    /// Ends a statement that took some time, with the statements inside it.
+    pub fn end(&mut self, span: Span, time: Duration, before: Duration) {
+        *self.times.entry(span).or_default() += time.saturating_sub(self.inside);
+        self.inside = before + time;
     }
 }

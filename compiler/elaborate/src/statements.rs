@@ -9,6 +9,7 @@ use crate::rows::Selection;
 use crate::value::Value;
 use girder_source::{Failed, Result, Span};
 use girder_syntax::ast::{self, AssignOp, ExprKind, StmtId, StmtKind};
+use std::time::Instant;
 
 /// The way in which a statement ends.
 #[derive(Debug)]
@@ -121,6 +122,23 @@ impl Elaborator<'_> {
             result = Err(self.report(unknown_attribute(attr, what)));
         }
         result
+    }
+
+    /// Evaluates a statement of a body; measures its time if it is a program's.
+    fn measured_statement(&mut self, stmt: StmtId, last: bool) -> Result<Ended> {
+        let of_program = self.functions.is_empty() && !self.programs.is_empty();
+        let Some(times) = self.statement_times.as_mut().filter(|_| of_program) else {
+            return self.statement(stmt, last);
+        };
+        let before = times.begin();
+        let start = Instant::now();
+        let done = self.statement(stmt, last);
+        let time = start.elapsed();
+        let span = self.tree().stmts[stmt].span;
+        if let Some(times) = self.statement_times.as_mut() {
+            times.end(span, time, before);
+        }
+        done
     }
 
     /// Runs one statement. If it is a block form and the last of its block, its value is the value of the block.

@@ -4,11 +4,9 @@
 //! Invariant: a remembered call has the value that evaluating it again would have. It emitted no step, made no entity,
 //! and read nothing but its arguments, the place, and items of modules, which never change.
 
-use crate::elaborator::Elaborator;
 use crate::references::ItemId;
-use crate::value::{Closure, Given, Value};
+use crate::value::{Closure, Given, Place, Value};
 use girder_ir::types::ElemType;
-use girder_source::Result;
 use girder_syntax::ast::ExprId;
 use girder_typing::ModuleRef;
 use rustc_hash::FxHashMap;
@@ -63,12 +61,24 @@ pub struct StaticCall {
     arguments: Vec<Atom>,
 }
 
-/// The state on which the value of a function may depend, and that it may change, beside its arguments.
-#[derive(PartialEq, Eq)]
-pub struct State {
-    emitted: Option<usize>,
-    entities: [usize; 5],
-    reads: u64,
+impl StaticCall {
+    /// Returns the call if all arguments are static.
+    pub fn new(callee: Callee<'_>, place: Place, given: &[Given]) -> Option<StaticCall> {
+        let mut arguments = vec![];
+        let of = match callee {
+            Callee::Item(id) => Some(id),
+            Callee::Closure(closure) => {
+                atoms(&Value::Closure(closure.clone()), &mut arguments)?;
+                None
+            }
+        };
+        atoms(&Value::Place(place), &mut arguments)?;
+        for g in given {
+            arguments.push(Atom::Name(g.name.clone()));
+            atoms(&g.value, &mut arguments)?;
+        }
+        Some(StaticCall { of, arguments })
+    }
 }
 
 /// Remembered calls.
@@ -94,51 +104,6 @@ impl StaticCalls {
             *count += 1;
             self.values.insert(call, value.clone());
         }
-    }
-}
-
-impl Elaborator<'_> {
-    /// Returns the call if all arguments are static.
-    pub fn static_call(&self, callee: Callee<'_>, given: &[Given]) -> Option<StaticCall> {
-        let mut arguments = vec![];
-        let of = match callee {
-            Callee::Item(id) => Some(id),
-            Callee::Closure(closure) => {
-                atoms(&Value::Closure(closure.clone()), &mut arguments)?;
-                None
-            }
-        };
-        atoms(&Value::Place(self.current_place()), &mut arguments)?;
-        for g in given {
-            arguments.push(Atom::Name(g.name.clone()));
-            atoms(&g.value, &mut arguments)?;
-        }
-        Some(StaticCall { of, arguments })
-    }
-
-    /// Returns the value of a call, which is made unless it is remembered.
-    pub fn remembered(
-        &mut self,
-        key: Option<StaticCall>,
-        call: impl FnOnce(&mut Self) -> Result<Value>,
-    ) -> Result<Value> {
-        if let Some(value) = key.as_ref().and_then(|k| self.static_calls.value(k)) {
-            return Ok(value);
-        }
-        let before = self.state();
-        let value = call(self)?;
-        if let Some(key) = key.filter(|_| self.state() == before) {
-            self.static_calls.remember(key, &value);
-        }
-        Ok(value)
-    }
-
-    /// Returns the state that a function without effects leaves as it is.
-    pub fn state(&self) -> State {
-        let graph = &self.graph;
-        let (vars, streams, sets) = (graph.vars.len(), graph.streams.len(), graph.sets.len());
-        let entities = [vars, streams, sets, graph.families.len(), graph.copies.len()];
-        State { emitted: self.emission.count(), entities, reads: self.static_calls.reads }
     }
 }
 

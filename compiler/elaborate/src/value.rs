@@ -2,7 +2,7 @@
 //!
 //! Invariant: a value is small, and cloning it is cheap.
 
-use crate::drawn::Drawing;
+use crate::drawn::drawing::Drawing;
 use crate::modules::Array;
 use girder_ir::ids::StreamId;
 use girder_ir::placement::Mapping;

@@ -6,6 +6,7 @@
 //! Invariant: the tree holds everything that the formatter needs to write the text again, except comments, which are in
 //! [`Module::comments`] by position.
 
+mod name;
 mod repeated;
 mod decl;
 mod expr;
@@ -15,24 +16,13 @@ mod stmt;
 pub use decl::*;
 pub use expr::*;
 pub use item::*;
+pub use name::*;
 pub use repeated::*;
 pub use stmt::*;
 
-use cranelift_entity::{PrimaryMap, entity_impl};
+use crate::token::Comment;
+use cranelift_entity::PrimaryMap;
 use girder_source::Span;
-use smol_str::SmolStr;
-
-macro_rules! id {
-    ($name:ident, $prefix:literal, $doc:literal) => {
-        #[doc = $doc]
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(u32);
-        entity_impl!($name, $prefix);
-    };
-}
-id!(ExprId, "e", "Names an [`Expr`].");
-id!(StmtId, "s", "Names a [`Stmt`].");
-id!(RepeatedId, "a", "Names an [`RepeatedStatements`].");
 
 /// One file.
 #[derive(Clone, Debug, Default)]
@@ -51,15 +41,6 @@ pub struct Module {
     pub span: Span,
 }
 
-/// A comment with its slashes, without its line end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Comment {
-    /// The text, `//` included.
-    pub text: SmolStr,
-    /// The source span.
-    pub span: Span,
-}
-
 /// `module name with (after: "…");`
 #[derive(Clone, Debug)]
 pub struct Header {
@@ -69,52 +50,4 @@ pub struct Header {
     pub options: Vec<Arg>,
     /// The source span.
     pub span: Span,
-}
-
-/// An identifier.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Ident {
-    /// Its text.
-    pub name: SmolStr,
-    /// The source span.
-    pub span: Span,
-}
-
-/// A dotted name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
-    /// At least one.
-    pub parts: Vec<Ident>,
-    /// The source span.
-    pub span: Span,
-}
-
-impl Path {
-    /// Returns `a.b.c`.
-    pub fn dotted(&self) -> SmolStr {
-        match &self.parts[..] {
-            [one] => one.name.clone(),
-            many => many.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(".").into(),
-        }
-    }
-}
-
-/// `#[name(args)]`; `#[a, b]` are two.
-#[derive(Clone, Debug)]
-pub struct Attr {
-    /// Its name.
-    pub name: Ident,
-    /// Its arguments; `None` without parentheses.
-    pub args: Option<Vec<Arg>>,
-    /// The source span.
-    pub span: Span,
-}
-
-/// `value` or `name: value`.
-#[derive(Clone, Debug)]
-pub struct Arg {
-    /// The name before the colon.
-    pub name: Option<Ident>,
-    /// The value.
-    pub value: ExprId,
 }

@@ -8,7 +8,7 @@ mod lex;
 mod literal;
 pub mod numbers;
 
-pub use lex::{Lexed, lex, lex_in_runs};
+pub use lex::{Comment, Lexed, lex, lex_in_runs};
 pub use literal::{Number, number, quote, unquote};
 
 use girder_source::Span;

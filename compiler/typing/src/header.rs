@@ -4,8 +4,9 @@
 //! Invariant: a [`Header`] has every field and generic of its item, in order, or an error was reported.
 
 use super::names::not_supported;
-use super::{FieldId, Meaning, ModuleRef, Scope};
+use super::{Meaning, ModuleRef, Scope};
 use girder_ir::codelet::{Dir, GenericArg};
+use girder_ir::ids::FieldId;
 use girder_ir::types::ElemType;
 use girder_source::{Diagnostic, Diagnostics, Failed, Result, Span};
 use girder_syntax::ast;

@@ -14,10 +14,11 @@ mod reductions;
 mod shares;
 mod values;
 
-use super::{FieldId, Meaning, ModuleRef, Scope, header, infer_args, specialise};
+use super::{Meaning, ModuleRef, Scope, header, infer_args, specialise};
 use girder_codelet::cost::Points;
 use girder_codelet::{Interpreter, Sizes, Stop, VertexMemory, bind_sizes, run, verify};
 use girder_ir::codelet::{Codelet, Dir, Elementary, GenericArg};
+use girder_ir::ids::FieldId;
 use girder_ir::types::{ElemType, Scalar};
 use girder_source::{Diagnostics, Session, SourceMap, Span};
 use girder_syntax::ast;

@@ -35,6 +35,5 @@ mod reduce;
 mod batch;
 mod kernel;
 
-pub(crate) use kernel::NAMESPACE;
 pub(super) use loops::Rest;
 use plan::Plan;

@@ -6,7 +6,7 @@
 use super::evaluator::Evaluator;
 use super::expr::given;
 use super::{Batch, Found, Ints, Stop, point_count};
-use crate::cycles::Slot;
+use crate::cycles::query::Slot;
 use crate::value::{Given, Value};
 use girder_codelet::cost::TileCosts;
 use girder_source::Span;

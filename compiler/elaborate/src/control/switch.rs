@@ -4,7 +4,8 @@
 
 use super::Branch;
 use crate::elaborator::{Elaborator, NodeKind};
-use crate::gradients::tape::{EntryKind, tape_of};
+use crate::gradients::record::tape_of;
+use crate::gradients::tape::EntryKind;
 use crate::statements::Flow;
 use crate::value::{Tensor, Value};
 use girder_source::{Result, Span};

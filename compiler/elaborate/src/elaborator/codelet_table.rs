@@ -2,7 +2,7 @@
 //!
 //! Invariant: a codelet that failed is remembered as failed, so that its errors are reported once.
 
-use crate::cycles::CodeletCost;
+use crate::cycles::query::CodeletCost;
 use crate::modules::Modules;
 use crate::value::Closure;
 use girder_ir::codelet::GenericArg;

@@ -4,8 +4,7 @@
 //! Invariant: whoever opens a body closes it; if no body is open, no step can be emitted.
 
 use super::nodes::{Body, Node, NodeKind};
-use crate::gradients::moments::Moment;
-use crate::gradients::reverse::Inside;
+use crate::gradients::order::{Inside, Moment};
 use crate::gradients::tape::Tape;
 use crate::value::Place;
 use girder_ir::ids::{ComputeSetId, VarId};

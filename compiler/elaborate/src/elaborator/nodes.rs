@@ -2,9 +2,9 @@
 //!
 //! Invariant: a sequence is never a direct child of a sequence, so that printed text reads back to the same tree.
 
-use crate::gradients::moments::Moment;
+use super::rows_set::RowsSet;
+use crate::gradients::order::Moment;
 use crate::gradients::tape::Tape;
-use crate::rows::RowsSet;
 use girder_ir::graph::Graph;
 use girder_ir::ids::{ComputeSetId, CopyId, ProgramId, StepId, VarId};
 use girder_ir::program::{Effect, Step, StepKind};

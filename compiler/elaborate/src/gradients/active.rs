@@ -2,13 +2,10 @@
 //!
 //! Invariant: a variable that depends on a wanted tensor is active; others may be, by variable and not by element.
 
-use super::moments::Moment;
-use super::tape::{Entry, EntryKind, Tape};
-use crate::elaborator::Elaborator;
+use super::order::Moment;
 use girder_ir::ids::VarId;
 use girder_ir::view::View;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// The active variables, each with the moment from which on it is.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +22,17 @@ impl Active {
 
     /// Returns whether a view of a float is active at a moment.
     pub fn holds(&self, view: &View, at: Moment) -> bool {
-        view.parts.iter().any(|p| self.0.get(&p.var).is_some_and(|&since| since <= at))
+        view.parts.iter().any(|p| self.has_at(p.var, at))
+    }
+
+    /// Returns whether a variable is active at a moment.
+    pub fn has_at(&self, var: VarId, at: Moment) -> bool {
+        self.0.get(&var).is_some_and(|&since| since <= at)
+    }
+
+    /// Returns the moment from which on a variable is active.
+    pub fn since(&self, var: VarId) -> Option<Moment> {
+        self.0.get(&var).copied()
     }
 
     /// Returns whether a variable is active at any moment.
@@ -38,80 +45,5 @@ impl Active {
         if self.0.contains_key(&from) {
             self.0.insert(to, 0);
         }
-    }
-}
-
-impl Elaborator<'_> {
-    /// Makes active what the entries of a tape compute from active operands.
-    pub(super) fn activate(&self, tape: &Tape, active: &mut Active) {
-        tape.iter().for_each(|e| self.activate_entry(e, active));
-    }
-
-    /// The same for the body of a loop: a carried variable is active from the first iteration on.
-    pub(super) fn activate_loop(&self, body: &Tape, during: &Range<Moment>, active: &mut Active) {
-        loop {
-            self.activate(body, active);
-            let mut again = false;
-            each_write(body, &mut |v| {
-                if active.0.get(&v).is_some_and(|&s| s > during.start && s < during.end) {
-                    again |= active.insert(v, during.start);
-                }
-            });
-            if !again {
-                break;
-            }
-        }
-    }
-
-    fn activate_entry(&self, e: &Entry, active: &mut Active) {
-        let float = |v: VarId| self.graph.vars[v].ty.is_float();
-        match &e.kind {
-            EntryKind::Opaque { reads, writes, .. } => {
-                let reads = reads.iter().any(|v| active.0.get(v).is_some_and(|&s| s <= e.during.start));
-                for &v in writes.iter().filter(|v| reads && float(**v)) {
-                    active.insert(v, e.during.start);
-                }
-            }
-            EntryKind::Repeat { body, .. } => self.activate_loop(body, &e.during, active),
-            EntryKind::Branch { arms, .. } | EntryKind::Par(arms) => arms.iter().for_each(|t| self.activate(t, active)),
-            EntryKind::Segment(tape) => self.activate(tape, active),
-            _ => {
-                let mut reads = false;
-                e.operands(&mut |v| reads |= active.holds(v, e.during.start));
-                if let EntryKind::Rule { reads: others, .. } = &e.kind {
-                    reads |= others.iter().any(|v| active.0.get(v).is_some_and(|&s| s <= e.during.start));
-                }
-                if reads {
-                    let mut all = vec![];
-                    e.results(&mut |v| all.extend(v.vars()));
-                    for v in all.into_iter().filter(|v| float(*v)) {
-                        active.insert(v, e.during.start);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Calls `f` with every variable that the entries of a tape write.
-pub fn each_write(tape: &Tape, f: &mut dyn FnMut(VarId)) {
-    for e in tape {
-        e.results(&mut |view| view.parts.iter().for_each(|p| f(p.var)));
-        if let EntryKind::Opaque { writes, .. } = &e.kind {
-            writes.iter().for_each(|&v| f(v));
-        }
-        e.bodies().iter().for_each(|t| each_write(t, f));
-    }
-}
-
-/// Calls `f` with every variable that the entries of a tape read or write.
-pub fn each_touched(tape: &Tape, f: &mut dyn FnMut(VarId)) {
-    for e in tape {
-        e.results(&mut |view| view.parts.iter().for_each(|p| f(p.var)));
-        e.operands(&mut |view| view.parts.iter().for_each(|p| f(p.var)));
-        if let EntryKind::Opaque { reads, writes, .. } = &e.kind {
-            reads.iter().chain(writes).for_each(|&v| f(v));
-        }
-        e.bodies().iter().for_each(|t| each_touched(t, f));
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: the result has the structure of `wrt`; each of its float tensors is replaced by one of its shape.
 
 use super::active::Active;
-use super::reverse::{Leaf, Walk};
+use super::state::{Leaf, Walk};
 use super::tape::{EntryKind, Tape, each_tensor, map_tensors};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Value};

@@ -6,8 +6,9 @@
 //! Invariant: the tape of a loop's body is complete when the check is made.
 
 use super::active::Active;
-use super::moments::Moment;
-use super::reverse::Leaf;
+use super::checks::Carried;
+use super::order::Moment;
+use super::state::Leaf;
 use super::tape::{Entry, EntryKind, Tape};
 use crate::elaborator::{Body, Elaborator};
 use girder_ir::graph::VarClass;
@@ -16,17 +17,6 @@ use girder_ir::view::{View, overlap};
 use girder_source::{Diagnostic, Result, Span};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-
-/// What a loss depends on when a body begins.
-#[derive(Clone, Debug)]
-pub struct Carried {
-    /// The number of the open body.
-    pub depth: usize,
-    views: Vec<View>,
-    leaves: Vec<(View, Moment)>,
-    active: Rc<Active>,
-    taken: Span,
-}
 
 /// The elements on which a loss depends at some moment, by variable, each with the regions that are written before.
 #[derive(Clone, Default)]

@@ -5,47 +5,18 @@
 //!
 //! Invariant: a reversed body leaves no hole in an adjoint that outlives it.
 
-use super::active::{each_touched, each_write};
-use super::moments::Moment;
-use super::reverse::{Inside, Walk};
-use super::tape::{Entry, EntryKind, Tape, What};
+use super::order::{Inside, Moment};
+use super::record::tape_of;
+use super::state::{LoopContext, Walk};
+use super::tape::{Entry, EntryKind, Tape, What, each_touched, each_write};
 use crate::elaborator::{Body, Elaborator, NodeKind};
 use crate::value::Tensor;
 use girder_ir::graph::VarClass;
 use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
-use girder_ir::view::View;
 use girder_source::{Result, Span};
 use std::ops::Range;
 use std::rc::Rc;
-
-/// A loop that is being reversed.
-#[derive(Clone, Debug)]
-pub struct LoopContext {
-    /// The moments of the forward loop.
-    pub during: Range<Moment>,
-    /// The way from the root to its body.
-    pub path: Vec<Inside>,
-    /// The number of iterations.
-    pub count: u64,
-    /// The index of the forward loop.
-    pub index: Option<(VarId, i32, i32)>,
-    /// The number of the reversed iteration, from 0.
-    pub local: Tensor,
-    /// The open body of the reverse loop.
-    pub depth: usize,
-    /// The number of the iteration in the forward loop.
-    pub forward: Option<Tensor>,
-    /// The number of the iteration in the reverse loop.
-    pub backward: Option<Tensor>,
-    /// The index of the forward loop, computed in the reverse loop.
-    pub index_again: Option<Tensor>,
-    /// Values that were read back.
-    pub rows: Vec<(Kept, Tensor)>,
-}
-
-/// A view, the moment of its last write and the body where it is kept.
-pub type Kept = (View, Moment, Vec<Inside>);
 
 impl Elaborator<'_> {
     /// Returns the variables that live outside a step, are active and occur in its bodies.
@@ -124,7 +95,7 @@ impl Elaborator<'_> {
         if bodies.iter().all(|b| b.nodes.is_empty()) {
             return Ok(());
         }
-        let tapes: Vec<Rc<Tape>> = bodies.iter().map(super::tape::tape_of).collect();
+        let tapes: Vec<Rc<Tape>> = bodies.iter().map(tape_of).collect();
         let record = EntryKind::Branch { on: on.clone(), keys: keys.to_vec(), arms: tapes };
         let last: Body = bodies.pop().unwrap_or_default();
         let kind = match (keys.is_empty(), bodies.pop()) {
@@ -164,7 +135,7 @@ impl Elaborator<'_> {
             done?;
         }
         if apart {
-            let record = EntryKind::Par(bodies.iter().map(super::tape::tape_of).collect());
+            let record = EntryKind::Par(bodies.iter().map(tape_of).collect());
             self.push(NodeKind::Par(bodies), e.span)?;
             self.record(begin, record, e.span);
         }

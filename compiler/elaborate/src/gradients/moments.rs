@@ -3,7 +3,8 @@
 //! Invariant: moments increase in the order of elaboration, which is that of the steps except for the iterations of
 //! run-time loops.
 
-use super::carried::Carried;
+use super::checks::{Carried, LateCheck};
+use super::order::Moment;
 use crate::value::Place;
 use girder_ir::codelet::Dir;
 use girder_ir::family::{Domain, Field};
@@ -16,9 +17,6 @@ use smol_str::SmolStr;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A point in the order of elaboration.
-pub type Moment = u32;
-
 /// A write to a variable.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -30,23 +28,6 @@ pub struct Write {
     pub view: Option<View>,
     /// The statement.
     pub span: Span,
-}
-
-/// A value that no later iteration of a loop may find overwritten.
-#[derive(Clone, Debug)]
-pub struct LateCheck {
-    /// The elements.
-    pub view: View,
-    /// The end of the `grad` that needs them.
-    pub since: Moment,
-    /// The number of the open body in which the value was made.
-    pub root: usize,
-    /// The number of those open bodies that were around the `grad`, and still are.
-    pub chain: usize,
-    /// The operation that is differentiated.
-    pub needed: Span,
-    /// The `grad`.
-    pub taken: Span,
 }
 
 /// What is recorded beside the tapes.

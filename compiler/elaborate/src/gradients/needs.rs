@@ -6,12 +6,15 @@
 //! Invariant: a value that was overwritten, or that a later iteration of a loop around the `grad` would find
 //! overwritten, is an error.
 
+use super::checks::LateCheck;
 use super::derive::Formula;
 use super::derive::flatten::{Flatten, Refusal};
 use super::derive::reverse::derivative;
-use super::moments::{LateCheck, Moment, Write};
+use super::formulas::Derivative;
+use super::moments::Write;
+use super::order::{Inside, Moment};
 use super::replay::Accesses;
-use super::reverse::{Inside, Walk};
+use super::state::{LoopContext, Walk};
 use super::tape::Entry;
 use crate::elaborator::{Elaborator, Node, NodeKind};
 use crate::value::{Given, Tensor, Value};
@@ -23,41 +26,8 @@ use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, OriginId, Result, Span};
 use girder_syntax::ast::BinaryOp;
 use girder_typing::ModuleRef;
-use rustc_hash::FxHashMap;
 use smol_str::{SmolStr, format_smolstr};
 use std::rc::Rc;
-
-/// A derivative, and the operand of each of its results.
-pub type Derivative = (Rc<Formula>, Vec<usize>);
-
-/// Formulas and derivatives that were made.
-#[derive(Debug, Default)]
-pub struct Formulas {
-    functions: FxHashMap<(ModuleRef, usize, Vec<ElemType>), Rc<Formula>>,
-    derivatives: FxHashMap<(SmolStr, Vec<ElemType>, Vec<bool>, bool), Derivative>,
-    names: FxHashMap<SmolStr, Rc<Formula>>,
-}
-
-impl Formulas {
-    /// Returns a name that only formulas of the same operations have.
-    pub fn name(&mut self, formula: &Rc<Formula>) -> SmolStr {
-        let mut name = formula.name.clone();
-        let mut number = 1;
-        loop {
-            match self.names.get(&name) {
-                Some(known) if known.code == formula.code && known.outputs == formula.outputs => return name,
-                None => {
-                    self.names.insert(name.clone(), formula.clone());
-                    return name;
-                }
-                _ => {
-                    number += 1;
-                    name = format_smolstr!("{}_{number}", formula.name);
-                }
-            }
-        }
-    }
-}
 
 impl Elaborator<'_> {
     /// Returns the derivative of a codelet function.
@@ -127,7 +97,7 @@ impl Elaborator<'_> {
 
     /// Returns whether the result of an entry is still there.
     pub(super) fn is_intact(&self, w: &Walk, t: &Tensor, e: &Entry) -> bool {
-        let varies = |l: &super::control::LoopContext| self.recorder.overwritten(&t.view, l.during.clone()).is_some();
+        let varies = |l: &LoopContext| self.recorder.overwritten(&t.view, l.during.clone()).is_some();
         w.loops.iter().any(varies) || self.lost(w, &t.view, e.during.end).is_none()
     }
 
@@ -430,20 +400,5 @@ impl Elaborator<'_> {
             return Err(self.report(d.help("compute it again inside the loop, so that each iteration has its own")));
         }
         Ok(())
-    }
-}
-
-impl Walk {
-    /// Returns where an iteration of a loop keeps a value of a version that an entry needs: the body of the entry, or
-    /// that before the outermost branch around it since which the value has not changed, so that all arms share it.
-    fn keeping_place(&self, k: usize, version: Moment, at: Moment) -> (Vec<Inside>, Moment) {
-        let mut path = self.loops[k].path.clone();
-        for inside in self.path[path.len()..].iter().take_while(|p| !p.is_loop) {
-            if version <= inside.during.start {
-                return (path, inside.during.start);
-            }
-            path.push(inside.clone());
-        }
-        (path, at)
     }
 }

@@ -5,9 +5,9 @@
 //!
 //! Invariant: a copied step computes the same bits as its original.
 
-use super::moments::Moment;
-use super::reverse::{Again, Inside, Walk};
-use super::tape::{Entry, EntryKind, Tape, map_tensors};
+use super::order::{Inside, Moment};
+use super::state::{Again, Walk};
+use super::tape::{Entry, EntryKind, Tape, each_write, map_tensors};
 use crate::elaborator::{Body, Elaborator, Node, NodeKind};
 use crate::value::Tensor;
 use girder_ir::codelet::Dir;
@@ -59,7 +59,7 @@ impl Elaborator<'_> {
     /// Reverses a segment: computes it again, then walks the copy.
     pub(super) fn reverse_segment(&mut self, w: &mut Walk, e: &Entry, tape: &Rc<Tape>) -> Result<()> {
         let mut reached = false;
-        super::active::each_write(tape, &mut |v| reached |= w.adjoints.has(v));
+        each_write(tape, &mut |v| reached |= w.adjoints.has(v));
         if !reached {
             return Ok(());
         }

@@ -2,12 +2,10 @@
 //!
 //! Invariant: when an entry is reached, the adjoints of what it wrote are complete.
 
-use super::active::Active;
-use super::adjoints::Adjoints;
-use super::control::{Kept, LoopContext};
 use super::derive::{Formula, OpKind};
-use super::moments::Moment;
-use super::rules::RuleRef;
+use super::order::Moment;
+use super::rule_table::RuleRef;
+use super::state::Walk;
 use super::tape::{EachOf, Entry, EntryKind, Tape, What, each_tensor};
 use crate::elaborator::Elaborator;
 use crate::value::{Given, Tensor, Tuple, Value};
@@ -15,84 +13,9 @@ use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
 use girder_source::{Diagnostic, Failed, Result, Span};
-use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A wanted tensor.
-#[derive(Debug)]
-pub struct Leaf {
-    /// The tensor.
-    pub tensor: Tensor,
-    /// The moment after its last write.
-    pub written: Moment,
-    /// Its gradient.
-    pub found: Option<Tensor>,
-}
-
-/// A step from a body to one inside it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Inside {
-    /// The moments of the step that holds the body.
-    pub during: Range<Moment>,
-    /// The number of the body.
-    pub arm: usize,
-    /// Whether the step is a loop.
-    pub is_loop: bool,
-    /// The moments of the other arms of a branch, none of which runs if this one does.
-    pub apart: Rc<[Range<Moment>]>,
-}
-
-/// The state of a walk.
-pub struct Walk {
-    /// The adjoints so far.
-    pub adjoints: Adjoints,
-    /// What depends on the leaves.
-    pub active: Active,
-    /// The wanted tensors.
-    pub leaves: Vec<Leaf>,
-    /// The `grad`.
-    pub span: Span,
-    /// When it began.
-    pub began: Moment,
-    /// The number of open bodies there.
-    pub chain: usize,
-    /// The open body whose tape is walked.
-    pub root: usize,
-    /// The way from there to the body of the current entry.
-    pub path: Vec<Inside>,
-    /// The reversed loops around.
-    pub loops: Vec<LoopContext>,
-    /// Temporaries of arms whose contents are given up before the arms.
-    pub given_up: FxHashSet<VarId>,
-    /// The steps that are computed again and whose copy is walked now.
-    pub again: Option<Again>,
-}
-
-/// A copy of steps that are computed again.
-#[derive(Debug)]
-pub struct Again {
-    /// The moments of the copy.
-    pub during: Range<Moment>,
-    /// Values that it overwrites and that were kept.
-    pub kept: Vec<(Kept, Tensor)>,
-}
-
-impl Walk {
-    /// Creates the state at the end of the program so far.
-    pub fn new(active: Active, leaves: Vec<Leaf>, chain: usize, span: Span, began: Moment) -> Walk {
-        let (path, loops, given_up) = (vec![], vec![], FxHashSet::default());
-        let adjoints = Adjoints::default();
-        Walk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, again: None }
-    }
-
-    /// Returns whether a write at a moment happens only if the current entry does not.
-    pub fn is_apart(&self, at: Moment) -> bool {
-        self.path.iter().flat_map(|p| p.apart.iter()).any(|during| during.contains(&at))
-    }
-}
 
 impl Elaborator<'_> {
     /// Walks the tapes of the open bodies, innermost first, and reads out the gradients.

@@ -4,18 +4,13 @@
 //! write another variable, its entry names that variable.
 
 use super::derive::Formula;
-use super::moments::Moment;
-use super::rules::RuleRef;
-use crate::elaborator::{Body, Elaborator, NodeKind};
-use crate::value::{Given, Place, Tensor, Tuple, Value};
-use girder_ir::codelet::Dir;
-use girder_ir::graph::Graph;
-use girder_ir::ids::{ComputeSetId, ProgramId, VarId};
-use girder_ir::program::{Effect, StepKind};
+use super::order::Moment;
+use super::rule_table::RuleRef;
+use crate::value::{Place, Tensor, Tuple, Value};
+use girder_ir::ids::VarId;
 use girder_ir::types::ElemType;
 use girder_ir::view::View;
-use girder_source::{OriginId, Result, Span};
-use girder_syntax::ast;
+use girder_source::{OriginId, Span};
 use girder_typing::ModuleRef;
 use smol_str::SmolStr;
 use std::ops::Range;
@@ -158,69 +153,6 @@ pub enum EachOf {
     Formula(Rc<Formula>),
 }
 
-impl Elaborator<'_> {
-    /// Returns whether operations are recorded now.
-    pub fn is_taping(&self) -> bool {
-        self.recorder.is_on() && self.recorder.paused == 0
-    }
-
-    /// Records an operation of the innermost body that began at a moment.
-    pub fn record(&mut self, begin: Moment, kind: EntryKind, span: Span) {
-        if !self.is_taping() {
-            return;
-        }
-        let path = self.recorder.path(self.emission.path());
-        let places = self.recorder.places(self.emission.places());
-        let origin = self.emission.origin();
-        let during = begin..self.recorder.now();
-        if let Some(body) = self.emission.body_mut() {
-            body.tape.push(Rc::new(Entry { kind, during, span, origin, path, places }));
-        }
-    }
-
-    /// Returns the moment of the next write.
-    pub fn moment(&self) -> Moment {
-        self.recorder.now()
-    }
-
-    /// Returns a moment before a step with bodies, and the moment when the step begins.
-    pub fn begin(&mut self) -> (Moment, Moment) {
-        (self.recorder.tick(), self.recorder.now())
-    }
-
-    /// Runs `f` without recording; writes are still logged.
-    pub fn untaped<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
-        self.recorder.paused += 1;
-        let value = f(self);
-        self.recorder.paused -= 1;
-        value
-    }
-
-    /// Lets the last entry, whose step computed a whole temporary, name what that step writes instead.
-    pub fn record_retarget(&mut self, temp: VarId, dst: &View, span: Span) {
-        if !self.recorder.is_on() {
-            return;
-        }
-        let at = self.recorder.now().saturating_sub(1);
-        self.recorder.log_view(dst, at, span);
-        let paused = self.recorder.paused > 0;
-        let Some(last) = self.emission.body_mut().and_then(|b| b.tape.last_mut()).filter(|_| !paused) else { return };
-        let whole = |t: &mut Tensor| {
-            if t.view.parts.len() == 1 && t.view == View::whole(temp, &t.view.shape()) {
-                t.view = dst.reshape(&t.view.shape());
-            }
-        };
-        match &mut Rc::make_mut(last).kind {
-            EntryKind::Each { outs, .. } => outs.iter_mut().for_each(whole),
-            EntryKind::Rule { out, .. } => map_tensors(out, &mut |t| {
-                whole(t);
-            }),
-            EntryKind::Rows { put: false, value, .. } => whole(value),
-            _ => {}
-        }
-    }
-}
-
 /// Applies `f` to every tensor in a value.
 pub fn map_tensors(value: &mut Value, f: &mut dyn FnMut(&mut Tensor)) {
     match value {
@@ -282,162 +214,25 @@ impl Entry {
     }
 }
 
-/// Returns the tape of a closed body, for the entry of the step that holds the body.
-pub fn tape_of(body: &Body) -> Rc<Tape> {
-    Rc::new(body.tape.clone())
-}
-
-impl Elaborator<'_> {
-    /// Logs what a step writes.
-    pub fn log_step(&mut self, kind: &NodeKind, at: Moment, span: Span) {
-        if !self.recorder.is_on() {
-            return;
+/// Calls `f` with every variable that the entries of a tape write.
+pub fn each_write(tape: &Tape, f: &mut dyn FnMut(VarId)) {
+    for e in tape {
+        e.results(&mut |view| view.parts.iter().for_each(|p| f(p.var)));
+        if let EntryKind::Opaque { writes, .. } = &e.kind {
+            writes.iter().for_each(|&v| f(v));
         }
-        match kind {
-            NodeKind::Execute(set) => self.recorder.log_set(&self.graph, *set, at, span),
-            NodeKind::Copy(copy) => self.recorder.log_copy(&self.graph, *copy, at, span),
-            NodeKind::Effect(Effect::Read { into: view, .. } | Effect::Undef { what: view }) => {
-                self.recorder.log_view(view, at, span);
-            }
-            NodeKind::Call(program) => {
-                let (reads, writes) = self.program_accesses(*program);
-                writes.iter().for_each(|&v| self.recorder.log_var(v, at, span));
-                self.record(at, EntryKind::Opaque { what: What::Call, reads, writes }, span);
-            }
-            NodeKind::Repeat { index: Some((var, ..)), .. } => self.recorder.log_var(*var, at, span),
-            _ => {}
-        }
-    }
-
-    /// Records that a compute set runs.
-    pub fn record_set(&mut self, set: ComputeSetId, begin: Moment, span: Span) {
-        if !self.is_taping() {
-            return;
-        }
-        let (mut reads, mut writes) = (vec![], vec![]);
-        set_accesses(&self.graph, set, &mut reads, &mut writes);
-        self.record(begin, EntryKind::Opaque { what: What::Set, reads, writes }, span);
-    }
-
-    /// Records the compute set or copy that the last step executes.
-    pub fn record_executed(&mut self, begin: Moment, span: Span) {
-        let last = self.emission.body_mut().and_then(|b| b.nodes.last()).map(|n| n.kind.clone());
-        match last {
-            Some(NodeKind::Execute(set)) => self.record_set(set, begin, span),
-            Some(NodeKind::Copy(copy)) if self.is_taping() => {
-                for family in self.graph.copies[copy].families.clone() {
-                    for i in 0..family.domain.count() {
-                        let dst = family.dst.view(&family.domain, i);
-                        let src = family.src.view(&family.domain, i);
-                        let ty = dst.parts.first().map_or(ElemType::F32, |p| self.graph.vars[p.var].ty);
-                        self.record(begin, EntryKind::Write { dst, src: Tensor { view: src, ty } }, span);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Records a `while`, whose number of iterations is not known.
-    pub fn record_while(&mut self, bodies: [&Body; 2], begin: Moment, span: Span) {
-        if !self.is_taping() {
-            return;
-        }
-        let (mut reads, mut writes) = (vec![], vec![]);
-        for body in bodies {
-            super::active::each_touched(&body.tape, &mut |v| reads.push(v));
-            super::active::each_write(&body.tape, &mut |v| writes.push(v));
-        }
-        self.record(begin, EntryKind::Opaque { what: What::While, reads, writes }, span);
-    }
-
-    /// Returns the variables that a program reads and writes.
-    fn program_accesses(&self, program: ProgramId) -> (Vec<VarId>, Vec<VarId>) {
-        let (mut reads, mut writes) = (vec![], vec![]);
-        let mut left = vec![self.graph.programs[program].body];
-        while let Some(step) = left.pop() {
-            match &self.graph.steps[step].kind {
-                StepKind::Seq(list) | StepKind::Par(list) => left.extend(list),
-                StepKind::Execute(set) => set_accesses(&self.graph, *set, &mut reads, &mut writes),
-                StepKind::Copy(copy) => {
-                    for f in &self.graph.copies[*copy].families {
-                        reads.extend(f.src.parts.iter().map(|p| p.var));
-                        writes.extend(f.dst.parts.iter().map(|p| p.var));
-                    }
-                }
-                StepKind::Repeat { body, .. } => left.push(*body),
-                StepKind::While { before, body, .. } => left.extend([*before, *body]),
-                StepKind::If { then, els, .. } => left.extend([*then, *els]),
-                StepKind::Switch { cases, default, .. } => {
-                    left.extend(cases.iter().map(|(_, s)| *s));
-                    left.push(*default);
-                }
-                StepKind::Call(p) => left.push(self.graph.programs[*p].body),
-                StepKind::Effect(Effect::Read { into, .. }) => writes.extend(into.vars()),
-                StepKind::Effect(_) => {}
-            }
-        }
-        (reads, writes)
-    }
-
-    /// Calls one of the library's functions that change a tensor at an index known only at run time, and records it;
-    /// `None` for another function.
-    pub fn call_at_index(
-        &mut self,
-        (module, item): (ModuleRef, usize),
-        f: &ast::Fn,
-        given: &[Given],
-        span: Span,
-    ) -> Option<Result<Value>> {
-        let library = self.modules.get(module).prefix.clone();
-        let name = f.name.dotted();
-        let put = match (library.as_str(), name.as_str()) {
-            ("rows", "row" | "rows") => Some(false),
-            ("rows", "put_row" | "put_rows") => Some(true),
-            ("slices", "scatter_add") => None,
-            _ => return None,
-        };
-        let argument = |name: &str| {
-            let k = f.params.iter().position(|p| p.name.name == name)?;
-            let named = given.iter().find(|g| g.name == name);
-            named.or_else(|| given.get(k).filter(|g| g.name.is_empty())).map(|g| g.value.clone())
-        };
-        let tensor = |v: Option<Value>| if let Some(Value::Tensor(t)) = v { Some(Tensor::clone(&t)) } else { None };
-        let x = tensor(argument("x"))?;
-        let at = tensor(argument("k").or_else(|| argument("start")).or_else(|| argument("index")))?;
-        let count = match argument("count") {
-            Some(Value::Int(n)) => Some(n as u64),
-            _ if name == "put_rows" => Some(tensor(argument("value"))?.view.shape().first().copied().unwrap_or(1)),
-            _ => None,
-        };
-        let value = tensor(argument("value"));
-        let begin = self.moment();
-        let done = self.untaped(|this| this.enter_call((module, Some(item)), f, &[], given.to_vec(), span));
-        let kind = match (put, &done, value) {
-            (Some(false), Ok(Value::Tensor(out)), _) => {
-                EntryKind::Rows { put: false, x, at, count, value: Tensor::clone(out) }
-            }
-            (Some(true), Ok(_), Some(value)) => EntryKind::Rows { put: true, x, at, count, value },
-            (None, Ok(_), Some(value)) => EntryKind::ScatterAdd { x, index: at, value },
-            _ => return Some(done),
-        };
-        self.record(begin, kind, span);
-        Some(done)
+        e.bodies().iter().for_each(|t| each_write(t, f));
     }
 }
 
-fn set_accesses(graph: &Graph, set: ComputeSetId, reads: &mut Vec<VarId>, writes: &mut Vec<VarId>) {
-    for &id in &graph.sets[set].families {
-        let family = &graph.families[id];
-        let fields = &graph.codelets[family.codelet].fields;
-        for f in &family.fields {
-            let dir = fields[f.field].dir;
-            if dir != Dir::Out {
-                reads.extend(f.parts.iter().map(|p| p.var));
-            }
-            if dir != Dir::In {
-                writes.extend(f.parts.iter().map(|p| p.var));
-            }
+/// Calls `f` with every variable that the entries of a tape read or write.
+pub fn each_touched(tape: &Tape, f: &mut dyn FnMut(VarId)) {
+    for e in tape {
+        e.results(&mut |view| view.parts.iter().for_each(|p| f(p.var)));
+        e.operands(&mut |view| view.parts.iter().for_each(|p| f(p.var)));
+        if let EntryKind::Opaque { reads, writes, .. } = &e.kind {
+            reads.iter().chain(writes).for_each(|&v| f(v));
         }
+        e.bodies().iter().for_each(|t| each_touched(t, f));
     }
 }

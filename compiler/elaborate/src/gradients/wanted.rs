@@ -5,9 +5,8 @@
 //!
 //! Invariant: outside branches and loops the walk reads a gradient out where its tensor was written last.
 
-use super::active::each_write;
-use super::reverse::Walk;
-use super::tape::{Entry, EntryKind, Tape};
+use super::state::Walk;
+use super::tape::{Entry, EntryKind, Tape, each_write};
 use crate::elaborator::Elaborator;
 use girder_ir::view::{View, overlap};
 use girder_source::{Diagnostic, Result, Span};

@@ -2,7 +2,8 @@
 //!
 //! Invariant: these nest by value, and only as deep as brackets do, which the parser bounds.
 
-use super::*;
+use super::name::{Arg, Attr, ExprId, Ident, Path, RepeatedId};
+use girder_source::Span;
 
 /// A declaration of a name or a mapping.
 #[derive(Clone, Debug)]

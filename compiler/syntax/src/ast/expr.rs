@@ -5,7 +5,12 @@
 //!
 //! Invariant: parentheses are kept ([`ExprKind::Paren`]), so that the text can be written again as it was.
 
-use super::*;
+use super::decl::Binder;
+use super::item::Fn;
+use super::name::{Arg, ExprId, Ident};
+use super::stmt::Body;
+use girder_source::Span;
+use smol_str::SmolStr;
 
 /// An expression.
 #[derive(Clone, Debug)]

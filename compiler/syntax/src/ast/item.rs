@@ -2,7 +2,11 @@
 //!
 //! Invariant: every kind of item has its attributes.
 
-use super::*;
+use super::decl::{CopyItem, Decl, Table, Type, VertexItem};
+use super::name::{Arg, Attr, ExprId, Ident, Path};
+use super::stmt::Body;
+use girder_source::Span;
+use smol_str::SmolStr;
 
 /// An item with its attributes.
 #[derive(Clone, Debug)]

@@ -6,8 +6,11 @@
 //! Invariant: the statements are those that the parser would make of their text, except for the numbers of their nodes.
 //! The note in [`crate::token::repeated`] defines which statements are taken.
 
-use super::*;
+use super::decl::{Place, Vertex, VertexItem};
+use super::expr::{Expr, ExprKind, Index};
+use super::name::{Arg, ExprId, RepeatedId};
 use crate::token::repeated::Run;
+use girder_source::Span;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

@@ -2,7 +2,10 @@
 //!
 //! Invariant: a statement is in one body only.
 
-use super::*;
+use super::decl::{Binder, CopyItem, Decl, VertexItem};
+use super::expr::BinaryOp;
+use super::name::{Arg, Attr, ExprId, Path, StmtId};
+use girder_source::Span;
 
 /// `{ statements value }`
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 //! Invariant: comments are written in order, each once, and nothing follows one on its line.
 
 use super::Printer;
-use crate::ast::Comment;
+use crate::token::Comment;
 use girder_source::Span;
 
 impl Printer<'_> {

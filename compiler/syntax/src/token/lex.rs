@@ -3,9 +3,9 @@
 //! Invariant: tokens and comments are in the order of the text and do not overlap.
 
 use super::{Lexeme, Token, literal, number, numbers, repeated};
-use crate::ast::Comment;
 use girder_source::{Diagnostic, Span};
 use logos::{Lexer, Logos};
+use smol_str::SmolStr;
 
 /// The result of the lexer.
 #[derive(Debug, Default)]
@@ -20,6 +20,15 @@ pub struct Lexed {
     pub runs: Vec<repeated::Run>,
     /// The number of [`Token::Numbers`].
     pub lists: usize,
+}
+
+/// A comment with its slashes, without its line end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// The text, `//` included.
+    pub text: SmolStr,
+    /// The source span.
+    pub span: Span,
 }
 
 /// Splits a file into tokens, one for each word, number and sign; `base` is the global offset of its first byte.

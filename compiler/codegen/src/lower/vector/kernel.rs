@@ -30,8 +30,8 @@ pub(super) use lanes::lane;
 use super::Plan;
 use super::loops::Rest;
 use super::steps::Exit;
-use crate::lower::Lower;
 use crate::lower::loops::Range;
+use crate::lower::{Lower, NAMESPACE};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::types::I64;
@@ -50,8 +50,6 @@ use totals::KernelTotal;
 const FEWEST: u64 = 16;
 /// The number of iterations after which a long loop polls the stop flag.
 const CHUNK: u64 = 1 << 16;
-/// The namespace of vector kernels among the functions that a kernel calls.
-pub(crate) const NAMESPACE: u32 = 1;
 
 /// A vector kernel under construction.
 pub(super) struct VectorKernel<'p> {

@@ -1,6 +1,6 @@
 //! The fields of a compute set's vertices, and where their landings say that their elements are.
 //!
-//! # Note: Vertices alike
+//! # Note: Shared runs
 //! If the field of a family is one part, the elements of its vertices form the same runs, moved by one distance, and so
 //! do their bytes under landings of equal strides. The runs are then made once and shared.
 

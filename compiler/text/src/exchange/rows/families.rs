@@ -5,7 +5,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Numbers, Row};
+use super::numbers::Numbers;
+use super::row::Row;
 
 /// A row at index 0, and the steps of its numbers for each index.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Tables to rows.
 
-use super::{Landed, Receivers, Row, When, member};
+use super::row::{Landed, Receivers, Row, When, member};
 use girder_ir::plan::{Buffer, FieldLandings, Landing, Loc, Object, Phase, StepPlan, To};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: `row.with(&row.numbers())` is `row`.
 
-use super::{Landed, Receivers, Row};
+use super::row::{Landed, Receivers, Row};
 use girder_ir::plan::{Loc, LocalCopy, Object};
 use girder_ir::schedule::TransferSlice;
 use smallvec::SmallVec;

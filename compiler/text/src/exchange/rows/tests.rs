@@ -1,8 +1,11 @@
 //! Random tables survive the conversion to rows and back.
 
 use super::*;
+use girder_ir::ids::CopyId;
 use girder_ir::ids::VarId;
 use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Phase, StepPlan, Transfer};
+use girder_ir::plan::{Loc, LocalCopy, Object};
+use girder_ir::schedule::TransferSlice;
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule};
 use proptest::prelude::*;
 

@@ -2,7 +2,8 @@
 //!
 //! Invariant: no rows make [`from_rows`] panic, or use memory out of proportion to the graph.
 
-use super::{Landed, Receivers, Row, RowFamily, When, member};
+use super::families::RowFamily;
+use super::row::{Landed, Receivers, Row, When, member};
 use girder_ir::plan::{Buffer, FieldLandings, Grouping, Landing, Loc, LocalCopy, Object, Phase, StepPlan, Transfer};
 use girder_ir::schedule::{PhaseSchedule, Served, StepSchedule, TransferSlice};
 

@@ -1,0 +1,114 @@
+//! The state of the walk over the tapes.
+//!
+//! Invariant: the path leads from the open body whose tape is walked to the body of the current entry.
+
+use super::active::Active;
+use super::adjoints::Adjoints;
+use super::order::{Inside, Moment};
+use crate::value::Tensor;
+use girder_ir::ids::VarId;
+use girder_ir::view::View;
+use girder_source::Span;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// A wanted tensor.
+#[derive(Debug)]
+pub struct Leaf {
+    /// The tensor.
+    pub tensor: Tensor,
+    /// The moment after its last write.
+    pub written: Moment,
+    /// Its gradient.
+    pub found: Option<Tensor>,
+}
+
+/// A loop that is being reversed.
+#[derive(Clone, Debug)]
+pub struct LoopContext {
+    /// The moments of the forward loop.
+    pub during: Range<Moment>,
+    /// The way from the root to its body.
+    pub path: Vec<Inside>,
+    /// The number of iterations.
+    pub count: u64,
+    /// The index of the forward loop.
+    pub index: Option<(VarId, i32, i32)>,
+    /// The number of the reversed iteration, from 0.
+    pub local: Tensor,
+    /// The open body of the reverse loop.
+    pub depth: usize,
+    /// The number of the iteration in the forward loop.
+    pub forward: Option<Tensor>,
+    /// The number of the iteration in the reverse loop.
+    pub backward: Option<Tensor>,
+    /// The index of the forward loop, computed in the reverse loop.
+    pub index_again: Option<Tensor>,
+    /// Values that were read back.
+    pub rows: Vec<(Kept, Tensor)>,
+}
+
+/// A view, the moment of its last write and the body where it is kept.
+pub type Kept = (View, Moment, Vec<Inside>);
+
+/// The state of a walk.
+pub struct Walk {
+    /// The adjoints so far.
+    pub adjoints: Adjoints,
+    /// What depends on the leaves.
+    pub active: Active,
+    /// The wanted tensors.
+    pub leaves: Vec<Leaf>,
+    /// The `grad`.
+    pub span: Span,
+    /// When it began.
+    pub began: Moment,
+    /// The number of open bodies there.
+    pub chain: usize,
+    /// The open body whose tape is walked.
+    pub root: usize,
+    /// The way from there to the body of the current entry.
+    pub path: Vec<Inside>,
+    /// The reversed loops around.
+    pub loops: Vec<LoopContext>,
+    /// Temporaries of arms whose contents are given up before the arms.
+    pub given_up: FxHashSet<VarId>,
+    /// The steps that are computed again and whose copy is walked now.
+    pub again: Option<Again>,
+}
+
+/// A copy of steps that are computed again.
+#[derive(Debug)]
+pub struct Again {
+    /// The moments of the copy.
+    pub during: Range<Moment>,
+    /// Values that it overwrites and that were kept.
+    pub kept: Vec<(Kept, Tensor)>,
+}
+
+impl Walk {
+    /// Creates the state at the end of the program so far.
+    pub fn new(active: Active, leaves: Vec<Leaf>, chain: usize, span: Span, began: Moment) -> Walk {
+        let (path, loops, given_up) = (vec![], vec![], FxHashSet::default());
+        let adjoints = Adjoints::default();
+        Walk { adjoints, active, leaves, span, began, chain, root: 0, path, loops, given_up, again: None }
+    }
+
+    /// Returns whether a write at a moment happens only if the current entry does not.
+    pub fn is_apart(&self, at: Moment) -> bool {
+        self.path.iter().flat_map(|p| p.apart.iter()).any(|during| during.contains(&at))
+    }
+
+    /// Returns where an iteration of a loop keeps a value of a version that an entry needs: the body of the entry, or
+    /// that before the outermost branch around it since which the value has not changed, so that all arms share it.
+    pub fn keeping_place(&self, k: usize, version: Moment, at: Moment) -> (Vec<Inside>, Moment) {
+        let mut path = self.loops[k].path.clone();
+        for inside in self.path[path.len()..].iter().take_while(|p| !p.is_loop) {
+            if version <= inside.during.start {
+                return (path, inside.during.start);
+            }
+            path.push(inside.clone());
+        }
+        (path, at)
+    }
+}
