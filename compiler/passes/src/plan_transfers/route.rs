@@ -228,9 +228,8 @@ impl Router {
         let order = |m: &Move| (m.to.tile, m.to.object, m.from.tile, m.from.object, m.from.offset, m.to.offset);
         self.staged.sort_unstable_by_key(order);
         self.staged.dedup_by(|next, last| {
-            let gap = next.from.offset - last.from.offset;
-            let is_near = last.count > 1 || gap <= last.bytes.next_multiple_of(4);
-            is_near && ends(last) == ends(next) && join(last, next)
+            let is_near = |gap: u32| last.count > 1 || gap <= last.bytes.next_multiple_of(4);
+            ends(last) == ends(next) && is_near(next.from.offset - last.from.offset) && join(last, next)
         });
     }
 
